@@ -120,7 +120,7 @@ function gatesInCode(): Set<string> {
       /^[^/]+\/src\/.*\.ts$/.test(file) && !/\.(spec|fixture)\.ts$|under-test|telemetry|console/.test(file),
   );
   const namings = [
-    /(?:accessDenied|securityBlocked|blocked)\(\s*'([a-z_]+)'/g,
+    /(?:accessDenied|securityBlocked|blockFilter)\(\s*'([a-z_]+)'/g,
     /\bgate(?: =|:) '([a-z_]+)'/g,
     /invalidArgument\((?:[^()]|\([^()]*\))*,\s*'([a-z_]+)',?\s*\)/g,
   ];

@@ -2,8 +2,10 @@ import 'reflect-metadata';
 import {
   type CallHandler,
   type CanActivate,
+  Controller,
   type ExecutionContext,
   ForbiddenException,
+  Get,
   Inject,
   Injectable,
   Logger,
@@ -11,6 +13,7 @@ import {
   type NestInterceptor,
   Scope,
   SetMetadata,
+  UseGuards,
 } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-express';
@@ -22,8 +25,10 @@ import {
   AuditSink,
   ConfigError,
   ParleyExecutionContext,
+  ParleyGuard,
   ParleyModule,
   type ParleyModuleOptions,
+  RequirePermission,
   Tool,
 } from '@parley/server';
 import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
@@ -113,6 +118,16 @@ class DeskTools {
   }
 }
 
+@Controller('bell')
+@UseGuards(ParleyGuard)
+@RequirePermission('readonly')
+class Bell {
+  @Get()
+  ring() {
+    return 'rang';
+  }
+}
+
 class Records extends AuditSink {
   readonly kept: AuditRecord[] = [];
   record(record: AuditRecord): void {
@@ -142,13 +157,15 @@ async function start(steps: Steps) {
       }),
       ParleyModule.forFeature([DeskTools]),
     ],
+    controllers: [Bell],
   }).compile();
   const app = module.createNestApplication<NestExpressApplication>(new ExpressAdapter(), { logger: false });
   await app.listen(0, '127.0.0.1');
   const url = `${await app.getUrl()}/mcp`;
   const call = (name: string, args: object = {}) =>
     callTool({ url }, name, args, { 'x-mcp-api-key': 'key-of-the-desk' });
-  return { app, call, office: app.get(Office, { strict: false }) };
+  const ring = () => fetch(url.replace(/mcp$/, 'bell'), { headers: { 'x-mcp-api-key': 'key-of-the-desk' } });
+  return { app, call, ring, office: app.get(Office, { strict: false }) };
 }
 
 const POSTS = { class_name: 'Post', limit: 1 };
@@ -199,6 +216,13 @@ describe('guards and interceptors of an application, for all tools', () => {
     started.office.isOpen = false;
     expect((await started.call('greet')).isError).toBe(true);
     expect((await started.call('ring')).isError).toBe(false);
+  });
+
+  it('refuse guarded routes of the application as well', async () => {
+    expect((await started.ring()).status).toBe(200);
+    started.office.isOpen = false;
+    expect((await started.ring()).status).toBe(403);
+    expect(records.kept.map(({ success }) => success)).toEqual([true, false]);
   });
 
   it('permit nothing that a gate of Parley refuses', async () => {
