@@ -328,7 +328,10 @@ describe('a first configuration', () => {
           await db.dropDatabase();
         },
       ),
-      { numRuns: 40 },
+      {
+        numRuns: 40,
+        examples: [[Object.fromEntries([['constructor', { tenant: { sessionToken: 1 }, null: {} }]])]],
+      },
     );
   });
 

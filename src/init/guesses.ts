@@ -370,7 +370,8 @@ function findMembers(
     return null;
   const known = members.map((member) => [member.name, memberType(member)] as const);
   if (known.length === 0 || known.length > MOST_MEMBERS) return null;
-  if (known.some(([name]) => !NAME.test(name) || name in Object.prototype)) return null;
+  const isKey = (name: string) => NAME.test(name) && !isInternalField(name) && !(name in Object.prototype);
+  if (!known.every(([name]) => isKey(name))) return null;
   const typed = known.flatMap(([name, member]) => (member === null ? [] : [[name, member] as const]));
   return typed.length === 0 ? null : Object.fromEntries(typed);
 }
