@@ -35,6 +35,14 @@ export async function checkApplication(app, node, checked) {
     );
     const page = await fetch(`${running.url}/hello`).then((response) => response.text());
     checked(`leaves the application's own routes alone on ${where}`, page === '{"hello":"world"}', page);
+    const ask = (headers) => fetch(`${running.url}/invoices`, { headers });
+    const [unknown, known] = [await ask({}), await ask({ 'X-MCP-API-Key': 'key-of-the-clerk' })];
+    const rows = await known.text();
+    checked(
+      `guards a route of the application as a tool on ${where}`,
+      unknown.status === 401 && known.status === 200 && rows.includes('"2026-1"') && !rows.includes('margin'),
+      `${unknown.status} ${known.status} ${rows}`,
+    );
     const code = await running.stop();
     checked(`ends upon SIGTERM on ${where}`, code === 0 || code === null, running.output());
   }

@@ -7,6 +7,7 @@ import { StaffModule } from '../staff/staff.module.js';
 import { agentOfEmployee } from './agent-of-employee.js';
 import { QuoteTools } from './quote-tools.js';
 import { RepairRules } from './repair-rules.js';
+import { RepairsController } from './repairs.controller.js';
 
 @Module({
   imports: [
@@ -35,5 +36,6 @@ import { RepairRules } from './repair-rules.js';
     }),
     ParleyModule.forFeature([RepairRules, QuoteTools], { imports: [QuotesModule, StaffModule] }),
   ],
+  controllers: [RepairsController],
 })
 export class AgentsModule {}

@@ -1,7 +1,15 @@
-import { Controller, Get, Module } from '@nestjs/common';
+import { Controller, Get, Module, UseGuards } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
 import { ThrottlerModule } from '@nestjs/throttler';
-import { ParleyModule, type ParleyModuleOptions } from '@parley/server';
+import {
+  CurrentCall,
+  ParleyGuard,
+  ParleyModule,
+  type ParleyModuleOptions,
+  RequirePermission,
+  type ToolCall,
+  UsesClass,
+} from '@parley/server';
 import { CallerThrottler } from './caller-throttler.js';
 import { BillingModule, InvoiceTools } from './invoices.js';
 
@@ -10,6 +18,18 @@ class Pages {
   @Get('hello')
   hello(): { hello: string } {
     return { hello: 'world' };
+  }
+}
+
+@Controller('invoices')
+@UseGuards(ParleyGuard)
+@RequirePermission('readonly')
+@UsesClass('Invoice')
+class Invoices {
+  @Get()
+  async list(@CurrentCall() { records }: ToolCall): Promise<{ invoices: unknown[] }> {
+    const rows = await records.find('Invoice', { order: 'number' });
+    return { invoices: rows.map(({ number }) => number) };
   }
 }
 
@@ -33,7 +53,7 @@ function options(): ParleyModuleOptions {
     ParleyModule.forRootAsync({ useFactory: options }),
     ParleyModule.forFeature([InvoiceTools], { imports: [BillingModule] }),
   ],
-  controllers: [Pages],
+  controllers: [Pages, Invoices],
   providers: [{ provide: APP_GUARD, useClass: CallerThrottler }],
 })
 export class AppModule {}
