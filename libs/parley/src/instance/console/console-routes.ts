@@ -13,12 +13,13 @@ import { Agent, type Identity } from '#core';
 import { ConfigVersions, consoleIssuer, fourEyesDoubt, isFixed, type ParleyConfig } from '#config';
 import {
   CONSOLE_IMPORTS,
+  ConfiguredSimulations,
   ConsoleModule,
   LiveRecords,
   LiveStreams,
   type OidcSetting,
   Overviews,
-  type ServiceReport,
+  ReplicaStatus,
   ServiceStatus,
   SimulationService,
 } from '#console';
@@ -31,8 +32,7 @@ import type { ConsoleOpening } from '../parley-instance.js';
 import { comparedSurfaces } from '../policy-changes.js';
 import { Readiness } from '../routes/readiness.js';
 import { InstanceProvidersModule } from '../routes/routes.module.js';
-import { simulateInstance } from '../simulation.js';
-import { ConfiguredSimulations } from './configured-simulations.js';
+import { simulatedIdentity, simulateInstance } from '../simulation.js';
 import type { KeptRecords } from './instance-console.js';
 
 interface ConsoleSetting extends KeptRecords, ConsoleOpening {
@@ -62,6 +62,7 @@ export function consoleRoutes(
       };
     },
     compare: (before, after) => comparedSurfaces([before, after], open, MOST_COMPARED),
+    identityOf: simulatedIdentity,
     methods: { methods: app.get(DeclaredMethods), environment: app.get<EnvironmentGates>(ToolEnvironment) },
   });
   return ConsoleModule.register(
@@ -87,6 +88,7 @@ export function consoleRoutes(
           provide: ServiceStatus,
           useFactory: (consoleStreams: LiveStreams) =>
             new ReplicaStatus({
+              product: productVersion(),
               versions,
               readiness: app.get(Readiness),
               edge: app.get(McpEdge),
@@ -153,58 +155,4 @@ async function warnOfFourEyes(config: ParleyConfig, { documents }: IssuerTrust):
   const metadata = fourEyesDoubt(config) === null ? await documents.current().catch(() => null) : null;
   const doubt = fourEyesDoubt(config, metadata?.['subject_types_supported']);
   if (doubt !== null) new Logger('Console').warn(`[SECURITY] ${doubt}`);
-}
-
-interface StatusDependencies {
-  readonly versions: Pick<ConfigVersions, 'current' | 'refused'>;
-  readonly readiness: Pick<Readiness, 'look'>;
-  readonly edge: Pick<McpEdge, 'activeDispatcherCount' | 'activeListeningStreamCount'>;
-  readonly consoleStreams: { readonly size: number };
-  readonly reach: 'process' | 'replicas';
-  readonly replica: string;
-}
-
-/** The status of this process. */
-class ReplicaStatus extends ServiceStatus {
-  private readonly version = productVersion();
-  private readonly startedAt = new Date(Date.now() - process.uptime() * 1000).toISOString();
-
-  constructor(private readonly options: StatusDependencies) {
-    super();
-  }
-
-  async read(): Promise<ServiceReport> {
-    const { versions, readiness, edge, consoleStreams, reach, replica } = this.options;
-    const { policy, agents, number, loadedAt } = versions.current;
-    return {
-      version: this.version,
-      node: process.version,
-      started_at: this.startedAt,
-      replica,
-      shared_state: reach,
-      memory_bytes: process.memoryUsage.rss(),
-      policy: {
-        version: policy.version,
-        classes: policy.classes.size,
-        agents: agents.size,
-        edition: number,
-        loaded_at: loadedAt.toISOString(),
-        last_refused: refusedOf(versions),
-      },
-      dependencies: (await readiness.look()).dependencies,
-      streams: {
-        calls: edge.activeDispatcherCount,
-        listening: edge.activeListeningStreamCount,
-        console: consoleStreams.size,
-      },
-    };
-  }
-}
-
-function refusedOf({ refused }: Pick<ConfigVersions, 'refused'>): ServiceReport['policy']['last_refused'] {
-  if (!refused) return null;
-  return {
-    at: refused.at.toISOString(),
-    faults: refused.issues.slice(0, 20).map(({ path, message }) => `${path}: ${message}`),
-  };
 }

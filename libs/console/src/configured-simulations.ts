@@ -1,23 +1,27 @@
 import type { OnModuleDestroy } from '@nestjs/common';
-import type { ConfigVersions, LoadedConfig } from '#config';
+import type { Observable } from 'rxjs';
+import type { AgentIdentity } from '#auth';
+import type { Agent, AgentDefinition, Identity } from '#core';
+import {
+  type SimulatedCall,
+  simulatedAgent,
+  type SurfaceChange,
+  type SurfaceDependencies,
+  widens,
+} from '#dispatcher';
+import type { Policy } from '#policy';
 import {
   type AgentSurface,
-  listGovernedClasses,
   type ListedClasses,
   type ListPart,
   type PolicyChanges,
-  type PolicyViewDependencies,
-  showChange,
-  showSurface,
+  type SimulatedTool,
   type SimulationCatalogue,
-  SimulationService,
   type SimulationRequest,
   SimulationsBusy,
-  type SimulatedTool,
-} from '#console';
-import { type SimulatedCall, simulatedAgent, widens } from '#dispatcher';
-import type { ComparedSurfaces } from '../policy-changes.js';
-import { type SimulatedInstance, simulatedIdentity } from '../simulation.js';
+  SimulationService,
+} from './controllers/explain.controller.js';
+import { listGovernedClasses, type PolicyViewDependencies, showChange, showSurface } from './policy-view.js';
 
 /** Maximum requests that wait for the running one. */
 const MOST_WAITING = 16;
@@ -31,9 +35,18 @@ const MOST_PAIRS = (MOST_VERSIONS * (MOST_VERSIONS - 1)) / 2;
 /** Changes of one answer. */
 const MOST_CHANGES = 500;
 
+/** What changed between two versions, and how many classes were compared. */
+interface ComparedVersions {
+  readonly changes: readonly SurfaceChange[];
+  readonly classesLeftOut: number;
+}
+
 /** A simulation, and the classes of its database. */
-export interface ClassSimulation extends SimulatedInstance {
+export interface ClassSimulation extends SurfaceDependencies {
+  /** Every agent of the configuration, by name. */
+  readonly agents: ReadonlyMap<string, Agent>;
   classNames(): Promise<readonly string[]>;
+  close(): Promise<void>;
 }
 
 interface Opened<Loaded> {
@@ -41,14 +54,23 @@ interface Opened<Loaded> {
   readonly simulation: Promise<ClassSimulation>;
 }
 
-/** A version of the configuration. */
-export type Versioned = LoadedConfig & { readonly number: number; readonly loadedAt: Date };
+/** A version of the configuration, as far as simulations show it. */
+export interface Versioned {
+  readonly number: number;
+  readonly loadedAt: Date;
+  readonly policy: Pick<Policy, 'version' | 'classes'>;
+  readonly agents: ReadonlyMap<string, AgentDefinition>;
+  readonly identities: ReadonlyMap<string, AgentIdentity>;
+  readonly config: { readonly console: { readonly operators: readonly string[] | null } };
+}
 
 export interface SimulationsOptions<Loaded extends Versioned> {
-  readonly versions: Pick<ConfigVersions, 'changes'> & { readonly current: Loaded };
+  readonly versions: { readonly changes: Observable<unknown>; readonly current: Loaded };
   /** Opens a simulation of a version. */
   readonly open: (loaded: Loaded) => Promise<ClassSimulation>;
-  readonly compare: (before: Loaded, after: Loaded) => Promise<ComparedSurfaces>;
+  readonly compare: (before: Loaded, after: Loaded) => Promise<ComparedVersions>;
+  /** The identity of a named agent when this user calls it. */
+  readonly identityOf: (identity: AgentIdentity | undefined, user: string) => Identity | undefined;
   /** The declared methods, and the gates of the environment. */
   readonly methods: Pick<PolicyViewDependencies, 'methods' | 'environment'>;
 }
@@ -67,7 +89,7 @@ export class ConfiguredSimulations<Loaded extends Versioned>
 
   /** The versions that this process has served, the latest last. */
   private kept: readonly Loaded[];
-  private readonly compared = new Map<string, Promise<ComparedSurfaces>>();
+  private readonly compared = new Map<string, Promise<ComparedVersions>>();
   private readonly following: { unsubscribe(): void };
 
   constructor(private readonly options: SimulationsOptions<Loaded>) {
@@ -113,7 +135,7 @@ export class ConfiguredSimulations<Loaded extends Versioned>
       const known = simulation.agents.get(name);
       const definition = agents.get(name);
       if (!known || !definition) return undefined;
-      const identity = user === undefined ? undefined : simulatedIdentity(identities.get(name), user);
+      const identity = user === undefined ? undefined : this.options.identityOf(identities.get(name), user);
       const agent = identity ? simulatedAgent(definition, { identity }) : known;
       return simulation.simulator.simulate(agent, tool, args);
     });
@@ -181,7 +203,7 @@ export class ConfiguredSimulations<Loaded extends Versioned>
   }
 
   /** Each pair is compared once: a version never changes. */
-  private comparison(before: Loaded, now: Loaded): Promise<ComparedSurfaces> {
+  private comparison(before: Loaded, now: Loaded): Promise<ComparedVersions> {
     const key = `${before.number} ${now.number}`;
     const known = this.compared.get(key);
     if (known) return known;
@@ -247,7 +269,7 @@ export class ConfiguredSimulations<Loaded extends Versioned>
   }
 }
 
-const NO_CHANGES: ComparedSurfaces = { changes: [], classesLeftOut: 0 };
+const NO_CHANGES: ComparedVersions = { changes: [], classesLeftOut: 0 };
 
 function versionOf({ policy, number }: Versioned): { readonly version: string; readonly edition: number } {
   return { version: policy.version, edition: number };

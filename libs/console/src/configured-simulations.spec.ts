@@ -15,6 +15,7 @@ function simulationsOf(count: number) {
       compared.push(`${before.number} ${after.number}`);
       return Promise.resolve({ changes: [], classesLeftOut: 0 });
     },
+    identityOf: () => undefined,
     methods: {} as never,
   });
   for (let number = 2; number <= count; number += 1) {

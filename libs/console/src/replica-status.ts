@@ -1,0 +1,73 @@
+import type { AgentDefinition } from '#core';
+import type { Policy } from '#policy';
+import type { McpEdge } from '#streaming';
+import { type ServiceReport, ServiceStatus } from './controllers/status.controller.js';
+
+/** The served version of the configuration, and the last one that was refused. */
+interface ServedVersions {
+  readonly current: {
+    readonly policy: Pick<Policy, 'version' | 'classes'>;
+    readonly agents: ReadonlyMap<string, AgentDefinition>;
+    readonly number: number;
+    readonly loadedAt: Date;
+  };
+  readonly refused: {
+    readonly at: Date;
+    readonly issues: readonly { readonly path: string; readonly message: string }[];
+  } | null;
+}
+
+interface StatusDependencies {
+  /** The version of the product. */
+  readonly product: string;
+  readonly versions: ServedVersions;
+  readonly readiness: { look(): Promise<Pick<ServiceReport, 'dependencies'>> };
+  readonly edge: Pick<McpEdge, 'activeDispatcherCount' | 'activeListeningStreamCount'>;
+  readonly consoleStreams: { readonly size: number };
+  readonly reach: 'process' | 'replicas';
+  readonly replica: string;
+}
+
+/** The status of this process. */
+export class ReplicaStatus extends ServiceStatus {
+  private readonly startedAt = new Date(Date.now() - process.uptime() * 1000).toISOString();
+
+  constructor(private readonly options: StatusDependencies) {
+    super();
+  }
+
+  async read(): Promise<ServiceReport> {
+    const { product, versions, readiness, edge, consoleStreams, reach, replica } = this.options;
+    const { policy, agents, number, loadedAt } = versions.current;
+    return {
+      version: product,
+      node: process.version,
+      started_at: this.startedAt,
+      replica,
+      shared_state: reach,
+      memory_bytes: process.memoryUsage.rss(),
+      policy: {
+        version: policy.version,
+        classes: policy.classes.size,
+        agents: agents.size,
+        edition: number,
+        loaded_at: loadedAt.toISOString(),
+        last_refused: refusedOf(versions),
+      },
+      dependencies: (await readiness.look()).dependencies,
+      streams: {
+        calls: edge.activeDispatcherCount,
+        listening: edge.activeListeningStreamCount,
+        console: consoleStreams.size,
+      },
+    };
+  }
+}
+
+function refusedOf({ refused }: Pick<ServedVersions, 'refused'>): ServiceReport['policy']['last_refused'] {
+  if (!refused) return null;
+  return {
+    at: refused.at.toISOString(),
+    faults: refused.issues.slice(0, 20).map(({ path, message }) => `${path}: ${message}`),
+  };
+}
