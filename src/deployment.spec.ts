@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
-import { CONFIG_SCHEMA, checkedConfig } from '#config';
+import { CONFIG_SCHEMA, checkConfig } from '#config';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
@@ -49,10 +49,10 @@ function start(content: string, env: Record<string, string>) {
   writeFileSync(secret, 'redis://127.0.0.1:6379');
   const path = join(folder, 'parley.yaml');
   writeFileSync(path, content.replaceAll(/\$\{file:[^}]+\}/g, `\${file:${secret}}`));
-  return checkedConfig({ env: { ...env, PARLEY_CONFIG: path }, cwd: folder, start: 'http' }).config;
+  return checkConfig({ env: { ...env, PARLEY_CONFIG: path }, cwd: folder, start: 'http' }).config;
 }
 
-const { server: DEFAULT_SERVER } = checkedConfig({ env: {}, cwd: '/nowhere' }).config;
+const { server: DEFAULT_SERVER } = checkConfig({ env: {}, cwd: '/nowhere' }).config;
 
 describe('the image', () => {
   const dockerfile = read('Dockerfile');

@@ -1,5 +1,5 @@
 import { oneLine } from '#audit';
-import { type SimulatedCall, simulatedFor, type StoreCommand } from '#dispatcher';
+import { type SimulatedCall, createSimulatedFor, type StoreCommand } from '#dispatcher';
 import { loadWithPlugins } from '#parley/instance';
 import { readObject, withConfig } from './command-options.js';
 import { agentNamed, openConfiguredSimulation } from './simulation.js';
@@ -27,7 +27,7 @@ export async function runExplain(tool: string, text: string, options: ExplainOpt
     user === undefined ? {} : { user },
   );
   try {
-    const agent = simulatedFor(agentNamed(options.as, simulation), {
+    const agent = createSimulatedFor(agentNamed(options.as, simulation), {
       ...(user !== undefined && { user }),
       ...(tenant !== undefined && { tenant }),
       ...(claims && { claims }),

@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { userInfo } from 'node:os';
 import { Agent, type ClientLink } from '#core';
 import { createInnerCredentials, Authenticator } from '#auth';
-import { type AuthRuleConfig, type Environment, type LlmConfig, llmOf, type ParleyConfig } from '#config';
+import { type AuthRuleConfig, type Environment, type LlmConfig, findLlm, type ParleyConfig } from '#config';
 import { AgentIntrospection, type DescribedAgent, Kernel } from '#dispatcher';
 import { type LoadedService, ParleyInstance } from '#parley/instance';
 import { Conversation, KernelTools, openModel } from '#chat';
@@ -150,7 +150,7 @@ export function prepareConversation(
   warn: (line: string) => void,
 ): OpenConversation {
   const [only = ''] = Object.keys(config.agents);
-  const settings = llmSettings(llmOf(config, agent ?? only), env);
+  const settings = llmSettings(findLlm(config, agent ?? only), env);
   const model = openModel(settings);
   if (settings.allowedEndpoints === null)
     warn('[SECURITY] llm.allowedEndpoints is not set: what agents read may be sent to any endpoint');

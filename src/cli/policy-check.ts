@@ -24,7 +24,7 @@ import {
   loadWithPlugins,
   toolsOfPlugins,
   catalogueOf,
-  parseConnectionOf,
+  createParseConnection,
   openDatabase,
 } from '#parley/instance';
 import { withConfig } from './command-options.js';
@@ -157,14 +157,14 @@ async function readSchemas({ config, policy }: LoadedConfig): Promise<StoredClas
   if (config.database.uri === 'embedded' && config.database.seed === null) return NO_CLASSES;
   const database = await openDatabase(config.database);
   try {
-    const connections = { mongo: database.connection, parse: parseConnectionOf(config.parse) };
+    const connections = { mongo: database.connection, parse: createParseConnection(config.parse) };
     const catalogue = catalogueOf(connections, () => policy);
     const schemas = await catalogue.snapshot();
     const problems = catalogue instanceof MongoSchemaCatalogue ? await catalogue.problems() : [];
     const indexes = new Map<string, readonly IndexSchema[]>();
     for (const { className, tenantScope } of policy.classes.values()) {
       const schema = tenantScope && schemas.get(className);
-      if (schema) indexes.set(className, await catalogue.indexesOf(schema));
+      if (schema) indexes.set(className, await catalogue.listIndexes(schema));
     }
     return { schemas, indexes, problems, unread: null };
   } catch (error) {

@@ -1,6 +1,6 @@
 import { oneLine } from '#audit';
 import { EVERY_FIELD, type SurfaceChange, widens } from '#dispatcher';
-import { comparedSurfaces, type LoadedService, loadWithPlugins } from '#parley/instance';
+import { compareSurfaces, type LoadedService, loadWithPlugins } from '#parley/instance';
 import { withConfig } from './command-options.js';
 import { openConfiguredSimulation } from './simulation.js';
 import { jsonText } from './text-output.js';
@@ -15,7 +15,7 @@ export async function runPolicyDiff(before: string, after: string, options: Diff
   const configs: { file: string; loaded: LoadedService }[] = [];
   for (const file of [before, after]) configs.push({ file, loaded: await loadWithPlugins(withConfig(file)) });
   const [old, now] = configs.map(({ loaded }) => loaded) as [LoadedService, LoadedService];
-  const { changes } = await comparedSurfaces([old, now], (loaded, schemas) =>
+  const { changes } = await compareSurfaces([old, now], (loaded, schemas) =>
     openConfiguredSimulation(loaded, withConfig(loaded === old ? before : after), { schemas }),
   );
   const widening = changes.some(widens);

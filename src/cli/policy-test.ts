@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parseDocument } from 'yaml';
 import { oneLine } from '#audit';
-import { judgeCase, type PolicyCase, readPolicyCases, simulatedFor } from '#dispatcher';
+import { judgeCase, type PolicyCase, readPolicyCases, createSimulatedFor } from '#dispatcher';
 import { ConfigError, inexactNumbers } from '#config';
 import { loadWithPlugins, type SimulatedInstance } from '#parley/instance';
 import { withConfig } from './command-options.js';
@@ -65,7 +65,7 @@ async function listErrors(
   const agent = agents.get(policyCase.agent);
   if (!agent) return [`the configuration has no agent '${policyCase.agent}'`];
   const { tool, arguments: args, caller } = policyCase;
-  return judgeCase(policyCase, await simulator.simulate(simulatedFor(agent, caller), tool, args));
+  return judgeCase(policyCase, await simulator.simulate(createSimulatedFor(agent, caller), tool, args));
 }
 
 function describe(results: readonly CaseResult[]): string {

@@ -4,11 +4,11 @@ import type { SchemaCatalogue } from '#data';
 import { MongoRecordSearcher } from '#data-mongo';
 import {
   catalogueOf,
-  directoryOf,
+  createDirectory,
   type LoadedWithPlugins,
   openDatabase,
   openSimulation,
-  parseConnectionOf,
+  createParseConnection,
   type SimulatedInstance,
   SimulatedDirectory,
   toolsOfPlugins,
@@ -34,12 +34,12 @@ export async function openConfiguredSimulation(
 ): Promise<SimulatedInstance> {
   const database = await openDatabase(loaded.config.database);
   try {
-    const connections = { mongo: database.connection, parse: parseConnectionOf(loaded.config.parse) };
+    const connections = { mongo: database.connection, parse: createParseConnection(loaded.config.parse) };
     const read = catalogueOf(connections, () => loaded.policy);
     const simulation = await openSimulation(loaded, {
       gates: readEnvironmentGates(env),
       schemas: schemas?.(read) ?? read,
-      directory: new SimulatedDirectory(directoryOf(connections)),
+      directory: new SimulatedDirectory(createDirectory(connections)),
       // Without a connection the service cannot search either.
       searcher: database.connection
         ? new MongoRecordSearcher(database.connection, read)

@@ -2,7 +2,7 @@ import { MongoClient, ObjectId, type Db, type Document } from 'mongodb';
 import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { MongoConnection } from '#data-mongo';
-import { configOf } from '#config';
+import { readConfig } from '#config';
 import { checkClasses } from './check-classes.js';
 
 let server: EmbeddedMongo;
@@ -23,7 +23,7 @@ beforeEach(() => void (db = client.db(`classes-${(made += 1)}`)));
 type Classes = Readonly<Record<string, object>>;
 
 const policyOf = (storage: string, classes: Classes) =>
-  configOf({ database: { uri: server.uri, storage }, policy: { classes } }).policy;
+  readConfig({ database: { uri: server.uri, storage }, policy: { classes } }).policy;
 
 async function checked(classes: Classes) {
   const connection = new MongoConnection({ uri: server.uri, database: db.databaseName });

@@ -1,7 +1,7 @@
 import { StoreError } from '#data';
 import {
   type CatalogueProblem,
-  danglingReferences,
+  countDanglingReferences,
   type MongoConnection,
   MongoSchemaCatalogue,
 } from '#data-mongo';
@@ -32,12 +32,13 @@ export async function checkClasses(policy: Policy, mongo: MongoConnection | null
       ];
     const findings = [
       ...problems.map(judgeProblem),
-      ...(await danglingReferences(mongo, classes)).map(({ className, field, targetClass, asked, missing }) =>
-        warn(
-          'classes.reference',
-          `${className}.${field}: ${missing} of ${asked} values in a sample are the id of no ${targetClass}`,
-          'correct targetClass or field of the property, or leave targetClass out',
-        ),
+      ...(await countDanglingReferences(mongo, classes)).map(
+        ({ className, field, targetClass, asked, missing }) =>
+          warn(
+            'classes.reference',
+            `${className}.${field}: ${missing} of ${asked} values in a sample are the id of no ${targetClass}`,
+            'correct targetClass or field of the property, or leave targetClass out',
+          ),
       ),
     ];
     return findings.length > 0

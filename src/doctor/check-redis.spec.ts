@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { configOf } from '#config';
+import { readConfig } from '#config';
 import { openClusterFixture, openGuardedFixture, type RedisFixture } from '#state/contracts';
 import { checkRedis } from './check-stores.js';
 
-const { config } = configOf({});
+const { config } = readConfig({});
 const findings = async (redis: object) =>
   (await checkRedis({ ...config, redis: { ...config.redis, ...redis } })).map(
     ({ level, check, found, remedy }) => ({ level, check, found, remedy }),

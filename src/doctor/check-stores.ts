@@ -4,7 +4,7 @@ import { inspectRedis, type RedisFacts } from '#state';
 import { StoreError } from '#data';
 import { connectionProblem, inspectMongo, MongoConnection, type MongoFacts } from '#data-mongo';
 import { inspectParseServer } from '#data-parse';
-import { type ParleyConfig, isLoopbackHost, writtenAuditPaths } from '#config';
+import { type ParleyConfig, isLoopbackHost, listAuditPaths } from '#config';
 import { type Finding, fail, ok, warn } from './finding.js';
 
 /** Milliseconds that each store has to answer. */
@@ -145,7 +145,7 @@ export async function checkAuditSinks({ audit, database }: ParleyConfig): Promis
 /** Files of audit records have one writer: beside a service that runs, another one with the same path does not start. */
 export async function checkAuditFiles({ audit }: Pick<ParleyConfig, 'audit'>): Promise<Finding[]> {
   const found = await Promise.all(
-    writtenAuditPaths(audit).map(async ([option, path]): Promise<Finding[]> => {
+    listAuditPaths(audit).map(async ([option, path]): Promise<Finding[]> => {
       const holder = await holderOfFile(path);
       if (holder === null) return [];
       const remedy = `if that is not this service, give ${option} another path: this one does not start meanwhile`;

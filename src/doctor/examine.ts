@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { oneLine } from '#audit';
 import {
-  checkedConfig,
+  checkConfig,
   ConfigError,
   type ConfigIssue,
   configFile,
@@ -10,7 +10,7 @@ import {
   type ConfigReference,
   type Environment,
   environmentFiles,
-  overlayOf,
+  findOverlay,
   type ParleyConfig,
 } from '#config';
 import { type LoadedWithPlugins, type LoadOptions, loadWithPlugins, openDatabase } from '#parley/instance';
@@ -50,7 +50,7 @@ function readSources(env: Environment, cwd: string): ConfigSources {
   return {
     raw,
     references,
-    overlay: (option) => asGiven(overlayOf(option, resolved) ?? (isClosing(option) ? closed : null)),
+    overlay: (option) => asGiven(findOverlay(option, resolved) ?? (isClosing(option) ? closed : null)),
   };
 }
 
@@ -76,7 +76,7 @@ export async function examine(env: Environment, cwd: string): Promise<Examinatio
     const { loaded, faults: issues } = await examineLoaded((start) =>
       trusted
         ? loadWithPlugins(env, cwd, { ...start, declaredTools: true })
-        : { ...checkedConfig({ env, cwd, ...start }), plugins: [] },
+        : { ...checkConfig({ env, cwd, ...start }), plugins: [] },
     );
     const config = maskConfig(asWritten(loaded.config), sources);
     return {

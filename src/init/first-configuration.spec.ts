@@ -3,7 +3,7 @@ import { EmbeddedMongo } from '@parley/embedded-mongo';
 import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { configOf } from '#config';
+import { readConfig } from '#config';
 import { DatabaseSurvey, MongoConnection, type MongoSchemaCatalogue } from '#data-mongo';
 import { catalogueOf } from '#parley/instance';
 import { bindPolicy, lintPolicy } from '#policy';
@@ -46,7 +46,7 @@ async function complaintsAbout(yaml: string): Promise<string[]> {
   const given = yaml
     .replace('${MONGODB_URI}', server.uri)
     .replace(/\$\{(MCP_API_KEY|PARLEY_TENANT)\}/g, 'given');
-  const { policy, agents } = configOf(parse(given) as Record<string, unknown>);
+  const { policy, agents } = readConfig(parse(given) as Record<string, unknown>);
   const mongo = new MongoConnection({ uri: server.uri, database: db.databaseName });
   try {
     const catalogue = catalogueOf({ mongo, parse: null }, () => policy) as MongoSchemaCatalogue;

@@ -151,10 +151,10 @@ export function checkMongoose(app, node, checked) {
     shop.status === 0 && shop.stdout.includes('N-1') && !shop.stdout.includes('margin'),
     shop.output,
   );
-  const found = 'console.log(typeof classesOf)';
+  const found = 'console.log(typeof declareClasses)';
   const ways = {
-    module: `import { classesOf } from '@parley/server/mongoose'; ${found}`,
-    commonjs: `const { classesOf } = require('@parley/server/mongoose'); ${found}`,
+    module: `import { declareClasses } from '@parley/server/mongoose'; ${found}`,
+    commonjs: `const { declareClasses } = require('@parley/server/mongoose'); ${found}`,
   };
   for (const [kind, code] of Object.entries(ways)) {
     const run = app.run(node, [`--input-type=${kind}`, '-e', code]);

@@ -1,6 +1,6 @@
 import { type Agent, Refused, type RequestContext } from '#core';
 import type { GovernedMethods } from '#data';
-import { digestOf, type RecordsSource } from '#dispatcher';
+import { computeDigest, type RecordsSource } from '#dispatcher';
 import type { ApprovalCase } from '#state';
 
 type Members = Readonly<Record<string, unknown>>;
@@ -122,7 +122,7 @@ function unreadable(known: ApprovalCase, viewer: Agent): Shown {
 function toShown(known: ApprovalCase, viewer: Agent, preview: Members, row: Members | null): Shown {
   const { id, tool, permission, className, objectId, requester, holdsFor } = known;
   const about = { id, tool, permission, className, objectId, requester, holdsFor };
-  const digest = digestOf({ viewer: viewer.principal, about, preview, row });
+  const digest = computeDigest({ viewer: viewer.principal, about, preview, row });
   return { preview, digest, isReadable: true };
 }
 

@@ -31,7 +31,7 @@ import {
   type ApprovalPreview,
   type ApprovalRequest,
   Approver,
-  digestOf,
+  computeDigest,
 } from '#dispatcher';
 
 /** Texts of refusals for calls that need an approval. */
@@ -277,7 +277,7 @@ function draftCase({ tool, args, context, effectivePermission }: ApprovalRequest
     requester,
     tool: tool.name,
     permission: effectivePermission,
-    subject: digestOf({ requester, tool: tool.name, args, permission: effectivePermission }),
+    subject: computeDigest({ requester, tool: tool.name, args, permission: effectivePermission }),
     holdsFor: preview.holdsFor,
     preview: preview.shown,
     ...(preview.className !== undefined && { className: preview.className }),

@@ -2,7 +2,7 @@ import { Inject, Injectable, Optional } from '@nestjs/common';
 import {
   type Agent,
   type AgentDefinition,
-  assumedName,
+  readAssumedName,
   authType,
   type AuthType,
   canonicalClassName,
@@ -207,7 +207,7 @@ export function toAuditedAgent(agent: Agent): AuditedAgent {
 /** Sets the members in the order in which sinks write them. */
 function describeAgent(record: Draft<AuditedAgent>, agent: Agent): void {
   const { identity, definition, impersonationLabel, impersonatedUserId, parent, tenantId } = agent;
-  const assumed = assumedName(identity);
+  const assumed = readAssumedName(identity);
   record.auth_type = authType(identity);
   record.using_master_key = agent.usesMasterKey;
   record.permissions = agent.permissions;
@@ -447,7 +447,8 @@ function createEntry({ tool: written, args, agent, refusal }: FinishedCall): Unt
   const auth_type = authType(agent.identity);
   const { agentId: agent_id, permissions } = agent;
   if (!refusal) {
-    const identity = agent.identity.kind === 'sessionToken' ? agent.principal : assumedName(agent.identity);
+    const identity =
+      agent.identity.kind === 'sessionToken' ? agent.principal : readAssumedName(agent.identity);
     return {
       tool,
       agent_id,

@@ -1,7 +1,7 @@
 import { type AgentDefinitionOptions, compileAgentDefinition } from '#core';
 import { constraintIssue } from '#policy';
 import type { ConfigIssue } from './config-error.js';
-import { schemaOf } from './schema/class-schema.js';
+import { readSchema } from './schema/class-schema.js';
 import { readablePart } from './schema/readable-part.js';
 import type { SchemaNode } from '#schema';
 import { isSection } from './section.js';
@@ -55,7 +55,7 @@ const DELEGATED_IDENTITY: SchemaNode = {
 const beside = (where: string) => `say it beside the options, as ${where}`;
 
 /** Identities are options of agents in a file; in code they have one place. */
-function misplacedIdentities(place: (identity: string) => string): Record<string, string> {
+function describeMisplacedIdentities(place: (identity: string) => string): Record<string, string> {
   return {
     identity: place("identity: { user: 'ID' }"),
     aclUser: place("identity: { user: 'ID' }"),
@@ -73,7 +73,7 @@ function misplacedIdentities(place: (identity: string) => string): Record<string
 function fileOptions<const Name extends keyof AgentEntry>(
   ...names: readonly Name[]
 ): Record<Name, SchemaNode> {
-  const { properties = {} } = schemaOf(AgentEntry);
+  const { properties = {} } = readSchema(AgentEntry);
   return Object.fromEntries(names.map((name) => [name, properties[name] as SchemaNode])) as Record<
     Name,
     SchemaNode
@@ -104,7 +104,7 @@ const LIMITS: SchemaNode = {
   additionalProperties: false,
   properties: { ...CODE_OPTIONS, ...BUDGET },
   elsewhere: {
-    ...misplacedIdentities((identity) => beside(`agentFor({ agent, ${identity} })`)),
+    ...describeMisplacedIdentities((identity) => beside(`agentFor({ agent, ${identity} })`)),
     principal: beside('agentFor({ agent, principal })'),
     agent: 'a named agent is agentFor({ agent: NAME })',
   },
@@ -115,7 +115,7 @@ const SUB_AGENT: SchemaNode = {
   additionalProperties: false,
   properties: { name: { type: 'string', minLength: 1 }, ...CODE_OPTIONS, identity: DELEGATED_IDENTITY },
   elsewhere: {
-    ...misplacedIdentities((identity) => `write ${identity}`),
+    ...describeMisplacedIdentities((identity) => `write ${identity}`),
     budget: 'a sub-agent uses that of the agent at its root',
     agent: 'a sub-agent is made of the agent that delegates',
     principal: 'a sub-agent has that of its parent',
@@ -173,12 +173,12 @@ export function agentMeaningErrors(options: AgentDefinitionOptions, path: string
     compileAgentDefinition('checked', options);
     return [];
   } catch (error) {
-    return [placed((error as Error).message, path)];
+    return [placeIssue((error as Error).message, path)];
   }
 }
 
 /** Errors of compiling name their option first. */
-function placed(message: string, path: string): ConfigIssue {
+function placeIssue(message: string, path: string): ConfigIssue {
   const [, option, rest] = /^([A-Za-z]+(?:\.[A-Za-z_]+)*): (.*)$/s.exec(message) ?? [];
   if (option === undefined || rest === undefined) return { path, message };
   return { path: path === '' ? option : `${path}.${option}`, message: rest };

@@ -9,7 +9,7 @@ import {
   isUserId,
   MASTER,
   readIdentityOptions,
-  roleNameOf,
+  toRoleName,
 } from '#core';
 import type { AgentIdentity } from '#auth';
 import type { UnknownName } from '#policy';
@@ -53,14 +53,14 @@ export function compileAgents(
     errors.push(...meant);
     definitions.set(
       name,
-      compileAgentDefinition(name, meant.length === 0 ? definition : namesOf(definition)),
+      compileAgentDefinition(name, meant.length === 0 ? definition : listNames(definition)),
     );
   }
   return definitions;
 }
 
 /** The names of an agent that cannot be served, so that unknown ones are reported with its other errors. */
-function namesOf({
+function listNames({
   tools,
   classes,
   strictToolFilter,
@@ -142,7 +142,7 @@ export function readAgentIdentity(
     assertUser('user', identity.user);
     return { kind: 'aclUser', userId: identity.user };
   }
-  const role = roleNameOf(identity.role);
+  const role = toRoleName(identity.role);
   if (role === '') errors.push({ path: `${path}.role`, message: 'must be the name of a role' });
   return { kind: 'aclRole', role };
 }

@@ -1,5 +1,5 @@
 import type { PolicyConfig } from '#policy';
-import { documentedSchemaOf, schemaOf } from './schema/class-schema.js';
+import { readDocumentedSchema, readSchema } from './schema/class-schema.js';
 import { ArrayUnique, IsArray, IsString, Matches } from 'class-validator';
 import { Nullable, type SchemaNode } from '#schema';
 import { IsTexts, ListOf, MapOf, Nested, Option, type Plain } from './schema/option.js';
@@ -139,7 +139,7 @@ export class ConfigurationFile {
 /** What the configuration is checked by. */
 export const CONFIG_SCHEMA: SchemaNode & Required<Pick<SchemaNode, 'properties'>> = {
   properties: {},
-  ...schemaOf(ConfigurationFile),
+  ...readSchema(ConfigurationFile),
 };
 
 /** The configuration file as JSON Schema, for editors and other checks: with descriptions and defaults. */
@@ -147,6 +147,6 @@ export function configurationSchema(): Readonly<Record<string, unknown>> {
   return {
     $schema: 'http://json-schema.org/draft-07/schema#',
     title: 'Configuration of Parley',
-    ...documentedSchemaOf(ConfigurationFile),
+    ...readDocumentedSchema(ConfigurationFile),
   };
 }

@@ -21,7 +21,7 @@ const published = new Ajv({ allErrors: true, strict: false }).compile(configurat
 const errorsOf = (config: unknown) => (published(config) ? [] : published.errors);
 
 /** As the service reads it, with something for every variable and file that is not there. */
-function configOf(text: string): unknown {
+function readConfig(text: string): unknown {
   const path = join(folder, 'parley.yaml');
   writeFileSync(
     path,
@@ -60,20 +60,20 @@ describe('the schema of the configuration', () => {
   it.each(['parley.yaml', 'deploy/compose/parley.yaml', 'test/conformance/parley.yaml'])(
     'accepts %s',
     (path) => {
-      expect(errorsOf(configOf(read(path)))).toEqual([]);
+      expect(errorsOf(readConfig(read(path)))).toEqual([]);
     },
   );
 
   it('accepts the file of the deployment on Kubernetes', () => {
     const { data } = parse(read('deploy/kubernetes/configmap.yaml')) as { data: Record<string, string> };
-    expect(errorsOf(configOf(data['parley.yaml'] as string))).toEqual([]);
+    expect(errorsOf(readConfig(data['parley.yaml'] as string))).toEqual([]);
   });
 
   it('accepts every example of the pages', () => {
     const examples = [...examplesInPages()];
     expect(examples.length).toBeGreaterThan(10);
     for (const [place, text] of examples)
-      expect({ place, errors: errorsOf(configOf(text)) }).toEqual({ place, errors: [] });
+      expect({ place, errors: errorsOf(readConfig(text)) }).toEqual({ place, errors: [] });
   });
 
   it('describes every option, without the links of a page', () => {

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { ConfigurationFile } from './config.js';
-import { documentedDefaultsOf } from './schema/class-schema.js';
-import { type OptionsClass, optionsOf } from './schema/option.js';
+import { readDocumentedDefaults } from './schema/class-schema.js';
+import { type OptionsClass, readOptions } from './schema/option.js';
 import { AgentEntry } from './sections/agents.js';
 import { AuditSection } from './sections/audit.js';
 import { AuthRuleEntry, ClientCertificateConfig, OAuthConfig } from './sections/auth.js';
@@ -99,15 +99,15 @@ const OTHER_TABLES: typeof TABLES = {
 const documented = (value: unknown): string =>
   typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value);
 
-const namesOf = (type: OptionsClass): readonly string[] => [...optionsOf(type).keys()];
+const listNames = (type: OptionsClass): readonly string[] => [...readOptions(type).keys()];
 
 describe('the pages on configuration', () => {
   it.each(Object.entries(TABLES))('name the options of %s, all of them and no other', (_, [table, type]) => {
-    expect([...table.keys()].sort()).toEqual([...namesOf(type)].sort());
+    expect([...table.keys()].sort()).toEqual([...listNames(type)].sort());
   });
 
   it.each(Object.entries({ ...TABLES, policy: SWITCHES }))('state the defaults of %s', (_, [table, type]) => {
-    for (const [name, value] of Object.entries(documentedDefaultsOf(type))) {
+    for (const [name, value] of Object.entries(readDocumentedDefaults(type))) {
       expect(`${name}: ${table.get(name)?.default}`).toBe(`${name}: ${documented(value)}`);
     }
   });
@@ -115,7 +115,7 @@ describe('the pages on configuration', () => {
   it.each(Object.entries({ ...TABLES, ...OTHER_TABLES }))(
     'describe the options of %s in its words',
     (_, [table, type]) => {
-      const options = optionsOf(type);
+      const options = readOptions(type);
       expect([...table.keys()].filter((name) => !options.has(name))).toEqual([]);
       for (const [name, { text }] of table) {
         expect(`${name}: ${text}`).toBe(`${name}: ${options.get(name)?.text}`);
@@ -124,28 +124,30 @@ describe('the pages on configuration', () => {
   );
 
   it('have a chapter for every section', () => {
-    const untold = namesOf(ConfigurationFile).filter((name) => !CONFIGURATION.includes(`\n## ${name}\n`));
+    const untold = listNames(ConfigurationFile).filter((name) => !CONFIGURATION.includes(`\n## ${name}\n`));
     // It has a page of its own.
     expect(untold).toEqual(['policy']);
   });
 
   it('name every option of an agent', () => {
-    const untold = namesOf(AgentEntry).filter((name) => !chapterAndBelow('agents').includes(`\`${name}\``));
+    const untold = listNames(AgentEntry).filter((name) => !chapterAndBelow('agents').includes(`\`${name}\``));
     expect(untold).toEqual([]);
   });
 
   it('name every kind of rule', () => {
-    const kinds = namesOf(AuthRuleEntry).filter((kind) => kind !== 'agent');
+    const kinds = listNames(AuthRuleEntry).filter((kind) => kind !== 'agent');
     expect(kinds.filter((kind) => !chapterAndBelow('auth').includes(kind))).toEqual([]);
   });
 
   it('name every option of certificates', () => {
-    const names = [...namesOf(ClientCertificateConfig)];
+    const names = [...listNames(ClientCertificateConfig)];
     expect([...rows(chapter(CONFIGURATION, 'Certificates')).keys()].sort()).toEqual(names.sort());
   });
 
   it('name every rule of a class and every switch', () => {
-    const names = [...namesOf(ClassEntry), ...namesOf(PolicySection)].filter((name) => name !== 'classes');
+    const names = [...listNames(ClassEntry), ...listNames(PolicySection)].filter(
+      (name) => name !== 'classes',
+    );
     expect(
       names.filter((name) => !POLICY.includes(`\`${name}\``) && !POLICY.includes(`\`${name}: `)),
     ).toEqual([]);

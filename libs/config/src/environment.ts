@@ -24,12 +24,12 @@ const OVERLAYS: readonly (readonly [variable: string, section: string, key: stri
 export const OVERLAID_VARIABLES: readonly string[] = OVERLAYS.map(([variable]) => variable);
 
 /** Which variable, if any, gives an option its value. */
-export function overlayOf(path: string, env: Environment): string | null {
+export function findOverlay(path: string, env: Environment): string | null {
   const own = OVERLAYS.find(([, section, key]) => path === `${section}.${key}`)?.[0];
   return own !== undefined && env[own] ? own : null;
 }
 
-function typed(variable: string, value: string, errors: ConfigIssue[]): unknown {
+function parseTyped(variable: string, value: string, errors: ConfigIssue[]): unknown {
   if (variable !== 'PORT') return value;
   if (/^\d{1,5}$/.test(value)) return Number(value);
   errors.push({ path: 'PORT', message: 'must be a port number' });
@@ -48,7 +48,7 @@ export function overlayEnvironment(raw: unknown, env: Environment, errors: Confi
     if (value === undefined || value === '') continue;
     const given = config[section] ?? {};
     if (!isSection(given)) continue;
-    config[section] = { ...given, [key]: typed(variable, value, errors) };
+    config[section] = { ...given, [key]: parseTyped(variable, value, errors) };
   }
   const apiKey = env['MCP_API_KEY'];
   if (apiKey) config['auth'] = withApiKey(config, apiKey);

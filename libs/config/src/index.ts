@@ -11,7 +11,7 @@ export {
   dotEnv,
   environmentFiles,
   OVERLAID_VARIABLES,
-  overlayOf,
+  findOverlay,
   VARIABLES_FROM_FILES,
   withEnvironmentFiles,
 } from './environment.js';
@@ -22,7 +22,7 @@ export {
   fourEyesDoubt,
   isFixed,
 } from './sections/operators.js';
-export { checkedConfig, configOf, configPath, loadConfig, type LoadedConfig } from './load-config.js';
+export { checkConfig, readConfig, configPath, loadConfig, type LoadedConfig } from './load-config.js';
 export {
   configFile,
   type ConfigReference,
@@ -34,8 +34,8 @@ export {
 export { isSection } from './section.js';
 export type { AgentConfig } from './sections/agents.js';
 export type { AuthRuleConfig } from './sections/auth.js';
-export { type AuditConfig, type MongoSinkConfig, placesOf, writtenAuditPaths } from './sections/audit.js';
-export { type LlmConfig, llmOf } from './sections/models.js';
+export { type AuditConfig, type MongoSinkConfig, listPlaces, listAuditPaths } from './sections/audit.js';
+export { type LlmConfig, findLlm } from './sections/models.js';
 export type { LoggingConfig } from './sections/observability.js';
 export { isLoopbackHost, processCount, startErrors, type StartKind } from './sections/server.js';
 export type { DatabaseConfig, LiveQueryConfig, ParseConfig } from './sections/stores.js';

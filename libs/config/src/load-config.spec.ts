@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ConfigError } from './config-error.js';
-import { checkedConfig, loadConfig } from './load-config.js';
+import { checkConfig, loadConfig } from './load-config.js';
 
 let folder: string;
 beforeAll(() => {
@@ -232,10 +232,7 @@ describe('the environment', () => {
 
 describe('the start gate', () => {
   const mayStart = (yaml: string, env: Record<string, string> = {}) =>
-    void (
-      writeFileSync(join(folder, 'parley.yaml'), yaml),
-      checkedConfig({ env, cwd: folder, start: 'http' })
-    );
+    void (writeFileSync(join(folder, 'parley.yaml'), yaml), checkConfig({ env, cwd: folder, start: 'http' }));
 
   it.each(['127.0.0.1', '::1', 'localhost'])('opens %s without authentication', (host) => {
     expect(() => mayStart(`server: { host: "${host}" }`)).not.toThrow();

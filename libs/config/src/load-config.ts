@@ -21,7 +21,7 @@ import { CONFIG_SCHEMA, type ParleyConfig } from './config.js';
 import { ConfigError, type ConfigIssue } from './config-error.js';
 import { environmentFiles, overlayEnvironment } from './environment.js';
 import { configFile, type Environment } from './read-config-file.js';
-import { defaultsOf } from './schema/class-schema.js';
+import { readDefaults } from './schema/class-schema.js';
 import type { SchemaFinding } from '#schema';
 import { isSection, type Section } from './section.js';
 import { readablePart } from './schema/readable-part.js';
@@ -46,7 +46,7 @@ import {
 } from './sections/server.js';
 import { RedisSection } from './sections/redis.js';
 import {
-  databaseNameOf,
+  readDatabaseName,
   DatabaseSection,
   inClientMode,
   liveQueryConfig,
@@ -90,7 +90,7 @@ export function loadConfig(
   declared: readonly ClassDeclaration[] = [],
   filters: DeclaredFilters = {},
 ): LoadedConfig {
-  return checkedConfig({ env: given, cwd, declared, filters });
+  return checkConfig({ env: given, cwd, declared, filters });
 }
 
 export interface ConfigCheckOptions {
@@ -117,7 +117,7 @@ export interface ConfigCheckOptions {
  * `doctor`. Errors that need the classes of the database are found by `unknownAgentNames` of the policy.
  * @throws ConfigError listing every error at once, one for each mistake
  */
-export function checkedConfig({
+export function checkConfig({
   env: given = process.env,
   cwd = process.cwd(),
   declared = [],
@@ -137,7 +137,7 @@ export function checkedConfig({
   }));
   const overlaid = overlayEnvironment(value, env, errors);
   const source = fromFiles.length > 0 && errors.length === fromFiles.length ? 'environment' : path;
-  return compiled(overlaid, {
+  return compileConfig(overlaid, {
     path: source,
     base: dirname(path),
     cwd,
@@ -174,7 +174,7 @@ export interface ConfigSource {
  * The configuration as code gives it: the same options under the same rules as in a file, and nothing laid over them.
  * @throws ConfigError listing every error at once
  */
-export function configOf(
+export function readConfig(
   options: Readonly<Record<string, unknown>>,
   {
     name = 'options',
@@ -199,7 +199,7 @@ export function configOf(
           },
         ];
   const reading = { path: name, base, cwd: base, env: {}, declared, filters, known: [], tools: null };
-  return compiled(options, {
+  return compileConfig(options, {
     ...reading,
     errors: [...found, ...alone],
     inApplication,
@@ -225,7 +225,7 @@ interface Reading {
   readonly start?: { readonly kind: StartKind; readonly env: Environment };
 }
 
-function compiled(overlaid: unknown, reading: Reading): LoadedConfig {
+function compileConfig(overlaid: unknown, reading: Reading): LoadedConfig {
   const { errors, value, independent } = readablePart(CONFIG_SCHEMA, overlaid, { known: reading.known });
   const { loaded, errors: meaning } = meant(isSection(value) ? value : {}, reading);
   const all = [...reading.errors, ...errors, ...independent(meaning)];
@@ -250,7 +250,7 @@ function meant(
     ...agentLlmErrors(given),
     ...storeAddressErrors(given),
   ];
-  const policy = policyOf(given, declared, env, errors);
+  const policy = readPolicy(given, declared, env, errors);
   const config = withoutMasterKey(
     withOpenDatabase(withDefaults(given as Partial<ParleyConfig>, base, cwd, env), openDatabase),
     errors,
@@ -280,7 +280,7 @@ function meant(
   return { loaded: { config, policy, agents, identities }, errors };
 }
 
-function policyOf(
+function readPolicy(
   config: Section,
   declared: readonly ClassDeclaration[],
   env: Environment,
@@ -316,38 +316,38 @@ function withDefaults(
 ): ParleyConfig {
   const agents =
     given.agents && Object.keys(given.agents).length > 0 ? given.agents : { [DEFAULT_AGENT]: {} };
-  const parse = { ...defaultsOf(ParseSection), ...given.parse };
+  const parse = { ...readDefaults(ParseSection), ...given.parse };
   // The embedded database cannot be that of a Parse Server: beside one there is its own or none.
-  const uri = parse.serverUrl === null ? defaultsOf(DatabaseSection).uri : null;
-  const located = { ...defaultsOf(DatabaseSection), uri, ...given.database };
-  const database = { ...located, name: given.database?.name ?? databaseNameOf(located.uri) };
+  const uri = parse.serverUrl === null ? readDefaults(DatabaseSection).uri : null;
+  const located = { ...readDefaults(DatabaseSection), uri, ...given.database };
+  const database = { ...located, name: given.database?.name ?? readDatabaseName(located.uri) };
   // A path from the environment is the caller's, one from the file is the file's.
   const seedBase = env['PARLEY_SEED'] === undefined ? base : cwd;
   return {
-    server: { ...defaultsOf(ServerSection), ...given.server },
+    server: { ...readDefaults(ServerSection), ...given.server },
     database: { ...database, seed: database.seed === null ? null : resolve(seedBase, database.seed) },
     parse,
-    redis: { ...defaultsOf(RedisSection), ...given.redis },
-    reload: { ...defaultsOf(ReloadSection), ...given.reload },
+    redis: { ...readDefaults(RedisSection), ...given.redis },
+    reload: { ...readDefaults(ReloadSection), ...given.reload },
     liveQuery: liveQueryConfig(given),
-    subscriptions: { ...defaultsOf(SubscriptionsSection), ...given.subscriptions },
-    tasks: { ...defaultsOf(TaskSection), ...given.tasks },
-    exports: { ...defaultsOf(ExportSection), ...given.exports },
+    subscriptions: { ...readDefaults(SubscriptionsSection), ...given.subscriptions },
+    tasks: { ...readDefaults(TaskSection), ...given.tasks },
+    exports: { ...readDefaults(ExportSection), ...given.exports },
     agents,
     auth: given.auth ?? [{ anonymous: true, agent: Object.keys(agents)[0] as string }],
-    approvals: { ...defaultsOf(ApprovalsSection), ...given.approvals },
+    approvals: { ...readDefaults(ApprovalsSection), ...given.approvals },
     console: {
-      ...defaultsOf(ConsoleSection),
+      ...readDefaults(ConsoleSection),
       ...given.console,
-      oidc: given.console?.oidc ? { ...defaultsOf(ConsoleOidcConfig), ...given.console.oidc } : null,
+      oidc: given.console?.oidc ? { ...readDefaults(ConsoleOidcConfig), ...given.console.oidc } : null,
     },
     audit: auditConfig(given.audit, base, env),
     policy: given.policy ?? {},
-    embeddings: given.embeddings ? { ...defaultsOf(EmbeddingsSection), ...given.embeddings } : null,
-    llm: { ...defaultsOf(LlmSection), ...given.llm },
+    embeddings: given.embeddings ? { ...readDefaults(EmbeddingsSection), ...given.embeddings } : null,
+    llm: { ...readDefaults(LlmSection), ...given.llm },
     ungoverned: given.ungoverned ?? [],
-    traces: { ...defaultsOf(TracesSection), ...given.traces },
-    metrics: { ...defaultsOf(MetricsSection), ...given.metrics },
-    logging: { ...defaultsOf(LoggingSection), ...given.logging },
+    traces: { ...readDefaults(TracesSection), ...given.traces },
+    metrics: { ...readDefaults(MetricsSection), ...given.metrics },
+    logging: { ...readDefaults(LoggingSection), ...given.logging },
   };
 }

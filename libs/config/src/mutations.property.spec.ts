@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { VALID } from '../../../test/support/wrong-configurations.js';
 import { ConfigError } from './config-error.js';
 import { CONFIG_SCHEMA } from './config.js';
-import { checkedConfig } from './load-config.js';
+import { checkConfig } from './load-config.js';
 import { assertChoiceOfLimits, AgentOptionsError, assertSubAgentOptions } from './agent-options.js';
 import { acceptsType, schemaErrors, type SchemaNode } from '#schema';
 import { FORBIDDEN_KEYS } from './schema/readable-part.js';
@@ -25,13 +25,13 @@ interface Place {
 }
 
 /** The schema that a value of a place fits, among alternatives that of its kind. */
-function schemaOf(schema: SchemaNode | null, value: unknown): SchemaNode | null {
+function readSchema(schema: SchemaNode | null, value: unknown): SchemaNode | null {
   if (!schema?.anyOf) return schema;
   return schema.anyOf.find((branch) => schemaErrors(branch, value).length === 0) ?? null;
 }
 
 function* placesIn(value: unknown, given: SchemaNode | null, path: readonly string[] = []): Generator<Place> {
-  const schema = schemaOf(given, value);
+  const schema = readSchema(given, value);
   yield { path, value, schema };
   if (value === null || typeof value !== 'object') return;
   for (const [key, member] of Object.entries(value)) {
@@ -128,7 +128,7 @@ function isWrong({ path }: Place, value: unknown, base: unknown): boolean {
   let schema: SchemaNode | undefined = base === VALID ? CONFIG_SCHEMA : undefined;
   let at: unknown = base;
   for (const key of path) {
-    const node: SchemaNode | null | undefined = schema && schemaOf(schema, at);
+    const node: SchemaNode | null | undefined = schema && readSchema(schema, at);
     const own: boolean | SchemaNode | undefined = node?.properties?.[key] ?? node?.additionalProperties;
     schema = Array.isArray(at) ? node?.items : typeof own === 'object' ? own : undefined;
     at = (at as Members)[key];
@@ -143,7 +143,7 @@ function isWrong({ path }: Place, value: unknown, base: unknown): boolean {
 function errorsOf(config: unknown) {
   writeFileSync(join(folder, 'parley.yaml'), JSON.stringify(config));
   try {
-    checkedConfig({ env: {}, cwd: folder, start: 'http', tools: new Set(['aggregate']) });
+    checkConfig({ env: {}, cwd: folder, start: 'http', tools: new Set(['aggregate']) });
     return [];
   } catch (error) {
     if (error instanceof ConfigError) return error.issues;

@@ -73,7 +73,7 @@ export function configFile(
     return unusable(code === 'ENOENT' ? 'no such file' : `cannot be read (${code ?? 'unknown'})`);
   }
   try {
-    return parsedFile(text, { path, env, onReference, unusable });
+    return parseFile(text, { path, env, onReference, unusable });
   } catch (error) {
     // Aliases of aliases, and texts that are nested without end.
     if (error instanceof ReferenceError || error instanceof RangeError)
@@ -89,7 +89,7 @@ interface FileReading {
   readonly unusable: (...messages: string[]) => { value: undefined; errors: ConfigIssue[] };
 }
 
-function parsedFile(text: string, { path, env, onReference, unusable }: FileReading) {
+function parseFile(text: string, { path, env, onReference, unusable }: FileReading) {
   const document = parseDocument(text, { prettyErrors: true });
   if (document.errors.length > 0)
     return unusable(...document.errors.map((error) => error.message.split('\n', 1)[0] ?? 'not YAML'));
@@ -97,14 +97,14 @@ function parsedFile(text: string, { path, env, onReference, unusable }: FileRead
   visit(document, {
     Scalar: (key, node, ancestors) => {
       if (key === 'key' || typeof node.value !== 'string' || !node.value.includes('${')) return;
-      const at = pathOf(ancestors, key);
+      const at = toPath(ancestors, key);
       let secret = false;
       const substituted = node.value.replace(
         REFERENCE,
         (_, file: string | undefined, name = '', fallback?: string) => {
           if (file !== undefined) {
             secret = true;
-            return contentOf(resolve(dirname(path), file), at, onReference, errors);
+            return readContent(resolve(dirname(path), file), at, onReference, errors);
           }
           const own = Object.hasOwn(env, name) ? env[name] : undefined;
           const value = own ?? fallback;
@@ -129,13 +129,13 @@ export function inexactNumbers(document: Document): ConfigIssue[] {
       // `.inf` and `.nan` are what they say.
       if (typeof value !== 'number' || !/\d/.test(source) || isExactNumber(source)) return;
       const message = `is ${source.slice(0, 40)}, which no number holds exactly: write it in quotes, as text`;
-      found.push({ path: pathOf(ancestors, key), message });
+      found.push({ path: toPath(ancestors, key), message });
     },
   });
   return found;
 }
 
-function contentOf(
+function readContent(
   file: string,
   path: string,
   onReference: (reference: ConfigReference) => void,
@@ -152,7 +152,7 @@ function contentOf(
   }
 }
 
-function pathOf(ancestors: readonly unknown[], key: unknown): string {
+function toPath(ancestors: readonly unknown[], key: unknown): string {
   const names: string[] = [];
   for (const [depth, ancestor] of ancestors.entries()) {
     if (isPair(ancestor) && isScalar(ancestor.key)) names.push(String(ancestor.key.value));

@@ -4,7 +4,7 @@ import type { AgentIdentity } from '#auth';
 import type { Agent, AgentDefinition, Identity } from '#core';
 import {
   type SimulatedCall,
-  simulatedAgent,
+  createSimulatedAgent,
   type SurfaceChange,
   type SurfaceDependencies,
   widens,
@@ -136,7 +136,7 @@ export class ConfiguredSimulations<Loaded extends Versioned>
       const definition = agents.get(name);
       if (!known || !definition) return undefined;
       const identity = user === undefined ? undefined : this.options.identityOf(identities.get(name), user);
-      const agent = identity ? simulatedAgent(definition, { identity }) : known;
+      const agent = identity ? createSimulatedAgent(definition, { identity }) : known;
       return simulation.simulator.simulate(agent, tool, args);
     });
   }

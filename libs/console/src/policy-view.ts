@@ -5,7 +5,7 @@ import {
   type RecordsSource,
   type SurfaceChange,
   type SurfaceDependencies,
-  surfaceOf,
+  describeSurface,
   widens,
 } from '#dispatcher';
 import type { GovernedClass } from '#data';
@@ -56,7 +56,7 @@ export async function showSurface(
   agent: Agent,
   classNames: readonly string[],
 ): Promise<ShownSurface> {
-  const surface = await surfaceOf(parts, agent, classNames);
+  const surface = await describeSurface(parts, agent, classNames);
   const known = new Map((await listGovernedClasses(parts.records, agent)).map((one) => [one.className, one]));
   return {
     tools: [...surface.tools].map(([name, how]) => ({ name, approval: how === 'asks approval' })),

@@ -217,7 +217,7 @@ export abstract class CurrentAgents {
   /** Emits after each new version of the configuration: agents are admitted under it from then on. */
   abstract readonly changes: Observable<unknown>;
   /** @returns `undefined` when no such agent is configured now */
-  abstract definitionOf(name: string): AgentDefinition | undefined;
+  abstract findDefinition(name: string): AgentDefinition | undefined;
   /** Whether this version of the configuration, or an earlier one, created the definition. */
   abstract knows(definition: AgentDefinition): boolean;
   /** The agent as it would be admitted now, for work that outlives a call; null when it would not. */

@@ -154,7 +154,7 @@ export function authType(identity: Identity): AuthType {
 }
 
 /** The assumed user id or role name. Null for the master key, and for a session, whose user is the principal. */
-export function assumedName(identity: Identity): string | null {
+export function readAssumedName(identity: Identity): string | null {
   if (identity.kind === 'aclUser') return identity.userId;
   return identity.kind === 'aclRole' ? identity.role : null;
 }
@@ -176,7 +176,7 @@ export interface Principals {
 /** The master key: row and class-level permissions are not checked. */
 export const MASTER_PRINCIPALS: Principals = Object.freeze({ strings: null, userId: null });
 
-export function principalsOf(userId: string | null, roles: Iterable<string>): Principals {
+export function createPrincipals(userId: string | null, roles: Iterable<string>): Principals {
   const own = userId === null ? [] : [userId];
   const held = [...roles].map((role) => ROLE_PREFIX + role);
   return Object.freeze({
@@ -187,7 +187,7 @@ export function principalsOf(userId: string | null, roles: Iterable<string>): Pr
 
 /** Of roles without `*`: a row must have no ACL or name one of these roles. */
 export function strictPrincipals(roles: Iterable<string>): Principals {
-  const strings = (principalsOf(null, roles).strings ?? []).filter((name) => name !== PUBLIC_PRINCIPAL);
+  const strings = (createPrincipals(null, roles).strings ?? []).filter((name) => name !== PUBLIC_PRINCIPAL);
   return Object.freeze({ strings: Object.freeze(strings), userId: null });
 }
 
@@ -197,7 +197,7 @@ export function isUserId(value: unknown): value is string {
 }
 
 /** The name of a role, given with or without the `role:` prefix. */
-export function roleNameOf(text: string): string {
+export function toRoleName(text: string): string {
   return text.startsWith(ROLE_PREFIX) ? text.slice(ROLE_PREFIX.length) : text;
 }
 
@@ -206,7 +206,7 @@ export function isRolePrincipal(principal: string): boolean {
 }
 
 /** The agent of the request, whose policy, budgets and turns its sub-agents share, whatever their names. */
-export function rootAgentOf(agent: Agent): Agent {
+export function findRootAgent(agent: Agent): Agent {
   let root = agent;
   while (root.parent) root = root.parent;
   return root;
@@ -223,7 +223,7 @@ export interface Widening {
 }
 
 /** Null when the rights of the child are a subset of those of the parent; the master key has all. */
-export function widening(parent: Principals, child: Principals): Widening | null {
+export function findWidening(parent: Principals, child: Principals): Widening | null {
   if (parent.strings === null) return null;
   if (child.strings === null)
     return { reason: 'child_master_key', parent: parent.strings, child: [], extra: [] };
@@ -292,10 +292,10 @@ export function readIdentityOptions(options: IdentityOptions): DeclaredIdentity 
   const label = impersonationLabel(options.impersonationLabel ?? options.impersonateLabel);
   const mint = options.impersonateMint ?? options.impersonationMint ?? false;
   if (mint && given[0] !== 'impersonateUser') throw new TypeError('impersonateMint needs impersonateUser');
-  return { identity: identityOf(given[0], options, user, mint), label };
+  return { identity: readIdentity(given[0], options, user, mint), label };
 }
 
-function identityOf(
+function readIdentity(
   given: string | undefined,
   { sessionToken, aclUser, aclRole }: IdentityOptions,
   user: UserReference | null | undefined,
@@ -305,18 +305,18 @@ function identityOf(
     case 'sessionToken':
       return sessionIdentity(sessionToken as string);
     case 'aclUser':
-      return { kind: 'aclUser', userId: userIdOf(aclUser, given) };
+      return { kind: 'aclUser', userId: readUserId(aclUser, given) };
     case 'aclRole':
-      return { kind: 'aclRole', role: roleOf(aclRole, given) };
+      return { kind: 'aclRole', role: readRole(aclRole, given) };
     case 'impersonateUser':
-      return { kind: 'impersonate', userId: userIdOf(user, given), mint };
+      return { kind: 'impersonate', userId: readUserId(user, given), mint };
     default:
       return null;
   }
 }
 
 /** A pointer must be to `_User`: another class may have an object of the same id. @throws TypeError naming the option */
-export function userIdOf(user: unknown, option: string): string {
+export function readUserId(user: unknown, option: string): string {
   if (isUserId(user)) return user;
   const { className, objectId } = (typeof user === 'object' && user !== null ? user : {}) as Record<
     string,
@@ -327,14 +327,14 @@ export function userIdOf(user: unknown, option: string): string {
   throw new TypeError(`${option}: expected the objectId of a user, or a pointer to _User`);
 }
 
-function roleOf(role: unknown, option: string): string {
+function readRole(role: unknown, option: string): string {
   const { className, name } = (typeof role === 'object' && role !== null ? role : {}) as Record<
     string,
     unknown
   >;
   const isRole = typeof className === 'string' && canonicalClassName(className) === '_Role';
   const given = typeof role === 'string' ? role : isRole ? name : undefined;
-  const text = typeof given === 'string' ? roleNameOf(given) : '';
+  const text = typeof given === 'string' ? toRoleName(given) : '';
   if (text === '') throw new TypeError(`${option}: expected the name of a role`);
   return text;
 }

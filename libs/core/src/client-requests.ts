@@ -125,7 +125,7 @@ export class ApprovedCallChanged extends Error {
 export type Suspended = <T>(work: () => Promise<T>) => Promise<T>;
 
 /** The client requests of a handler. Without `asks` every request is refused. */
-export function askingCall(
+export function createAskingCall(
   clientRequests: ClientRequests | undefined,
   suspended: Suspended = (work) => work(),
 ): AskingCall {

@@ -75,7 +75,7 @@ export function compileBudget(options: BudgetOptions | null | undefined): DataBu
 }
 
 /** The verdict on an exhausted quantity. */
-export function exhausted(budget: DataBudget, quantity: Quantity, retryAfter: number): BudgetVerdict {
+export function denyExhausted(budget: DataBudget, quantity: Quantity, retryAfter: number): BudgetVerdict {
   const limit = budget.limits[quantity] ?? 0;
   return { quantity, limit, window: budget.window, retryAfter: Math.max(retryAfter, MIN_RETRY_AFTER) };
 }

@@ -45,8 +45,8 @@ export class NameFilter {
 
   /** The same filter over other spellings of its names. */
   mapNames(spelling: (name: string) => string): NameFilter {
-    const mapped = (names: ReadonlySet<string> | null) => names && new Set([...names].map(spelling));
-    return new NameFilter(mapped(this.only), mapped(this.except));
+    const mapNames = (names: ReadonlySet<string> | null) => names && new Set([...names].map(spelling));
+    return new NameFilter(mapNames(this.only), mapNames(this.except));
   }
 }
 
@@ -77,7 +77,7 @@ export function parseNameFilter(value: unknown, option: string): NameFilter {
 }
 
 /** An entry without a dot names a method of any class. */
-function spelled(entry: string): string {
+function spell(entry: string): string {
   const dot = entry.lastIndexOf('.');
   return dot < 0 ? entry : `${canonicalClassName(entry.slice(0, dot))}${entry.slice(dot)}`;
 }
@@ -89,7 +89,7 @@ function covers(list: ReadonlySet<string>, entry: string): boolean {
 
 /** The methods that both filters permit: of a bare name and `Class.method` the narrower remains. */
 export function narrowMethods(own: NameFilter, outer: NameFilter): NameFilter {
-  const [a, b] = [own.mapNames(spelled), outer.mapNames(spelled)];
+  const [a, b] = [own.mapNames(spell), outer.mapNames(spell)];
   const both = a.within(b);
   if (!a.only || !b.only) return both;
   const [left, right] = [a.only, b.only];

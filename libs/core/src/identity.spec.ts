@@ -7,10 +7,10 @@ import {
   impersonationLabel,
   MASTER,
   MASTER_PRINCIPALS,
-  principalsOf,
+  createPrincipals,
   readIdentityOptions,
   sessionIdentity,
-  widening,
+  findWidening,
 } from './agent.js';
 import { subAgentWidens } from './refusals/index.js';
 import { deriveAgent } from './sub-agent.js';
@@ -110,32 +110,32 @@ describe('who is impersonated', () => {
   });
 });
 
-const ada = principalsOf('ada', ['editors', 'readers']);
+const ada = createPrincipals('ada', ['editors', 'readers']);
 
 describe('the rights of a sub-agent', () => {
   it('may be any under the master key', () => {
-    expect(widening(MASTER_PRINCIPALS, ada)).toBeNull();
-    expect(widening(MASTER_PRINCIPALS, MASTER_PRINCIPALS)).toBeNull();
+    expect(findWidening(MASTER_PRINCIPALS, ada)).toBeNull();
+    expect(findWidening(MASTER_PRINCIPALS, MASTER_PRINCIPALS)).toBeNull();
   });
 
   it('may be a part of its parent’s', () => {
-    expect(widening(ada, ada)).toBeNull();
-    expect(widening(ada, principalsOf(null, ['readers']))).toBeNull();
+    expect(findWidening(ada, ada)).toBeNull();
+    expect(findWidening(ada, createPrincipals(null, ['readers']))).toBeNull();
   });
 
   it('are never the master key under a parent that has not got it', () => {
-    expect(widening(ada, MASTER_PRINCIPALS)).toMatchObject({ reason: 'child_master_key', extra: [] });
+    expect(findWidening(ada, MASTER_PRINCIPALS)).toMatchObject({ reason: 'child_master_key', extra: [] });
   });
 
   it('never hold a principal that the parent does not', () => {
     const principals = fc
       .record({ user: fc.constantFrom(null, 'ada', 'bob'), roles: fc.subarray(['a', 'b', 'c']) })
-      .map(({ user, roles }) => principalsOf(user, roles));
+      .map(({ user, roles }) => createPrincipals(user, roles));
     fc.assert(
       fc.property(principals, principals, (parent, child) => {
         const held = new Set(parent.strings);
         const extra = (child.strings ?? []).filter((name) => !held.has(name));
-        const widened = widening(parent, child);
+        const widened = findWidening(parent, child);
         expect(widened?.extra ?? []).toEqual(extra);
         expect(widened === null).toBe(extra.length === 0);
       }),
@@ -143,7 +143,7 @@ describe('the rights of a sub-agent', () => {
   });
 
   it('are refused with counts, never with the names of users or roles', () => {
-    const widened = widening(ada, principalsOf('bob', ['secretRole']));
+    const widened = findWidening(ada, createPrincipals('bob', ['secretRole']));
     const refusal = widened && subAgentWidens(widened);
     expect(refusal).toMatchObject({ code: 'access_denied', gate: 'identity' });
     expect(refusal?.message).toContain('2 of them new');

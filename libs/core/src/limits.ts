@@ -64,7 +64,7 @@ export abstract class SlidingRateLimiter extends RateLimiter {
   abstract reset(key: string): Promise<void>;
 
   /** The result of `usage`. @param retryAfter seconds; raised to 0.1 when shorter */
-  protected usageOf(used: number, retryAfter: number | null): RateUsage {
+  protected toUsage(used: number, retryAfter: number | null): RateUsage {
     const { limit, window } = this.rate;
     const wait = retryAfter === null ? null : Math.max(retryAfter, MIN_RETRY_AFTER);
     return { limit, window, used, remaining: Math.max(limit - used, 0), retryAfter: wait };
@@ -143,7 +143,7 @@ export class ProcessRateLimiter extends SlidingRateLimiter {
   check(key: string): Promise<RateVerdict | null> {
     const at = this.now();
     const { limit, window } = this.rate;
-    const log = this.logOf(key);
+    const log = this.findLog(key);
     log.forgetUntil(at - window);
     if (log.size < limit || log.oldest === undefined) {
       log.record(at);
@@ -160,7 +160,7 @@ export class ProcessRateLimiter extends SlidingRateLimiter {
     const used = log?.size ?? 0;
     const oldest = log?.oldest;
     const free = used < limit || oldest === undefined;
-    return Promise.resolve(this.usageOf(used, free ? null : oldest + window - at));
+    return Promise.resolve(this.toUsage(used, free ? null : oldest + window - at));
   }
 
   reset(key: string): Promise<void> {
@@ -170,7 +170,7 @@ export class ProcessRateLimiter extends SlidingRateLimiter {
   }
 
   /** Re-inserting keeps the map in order of last use, so the first key is the longest idle. */
-  private logOf(key: string): SlidingLog {
+  private findLog(key: string): SlidingLog {
     if (this.latest?.key === key) return this.latest.log;
     const log = this.logs.get(key) ?? new SlidingLog();
     this.logs.delete(key);
@@ -268,7 +268,7 @@ export class FairQueue {
     signal?.throwIfAborted();
     const now = this.turnNow(key);
     if (now) return now;
-    await this.queued(key, signal);
+    await this.waitInQueue(key, signal);
     return this.release(key);
   }
 
@@ -318,7 +318,7 @@ export class FairQueue {
     return false;
   }
 
-  private queued(key: string, signal: AbortSignal | undefined): Promise<void> {
+  private waitInQueue(key: string, signal: AbortSignal | undefined): Promise<void> {
     const { waitingPerKey, waiting: waitingOfAll = Infinity, timeout } = this.options;
     const queue = this.queues.get(key) ?? [];
     if (queue.length >= waitingPerKey) throw new NoCapacityError(true);
@@ -326,22 +326,22 @@ export class FairQueue {
     return new Promise((resolve, reject) => {
       const giveUp = (reason: unknown) => {
         this.leave(key, entry);
-        done();
+        settleTurn();
         reject(reason as Error);
       };
-      const gone = () => giveUp(signal?.reason);
+      const giveUpTurn = () => giveUp(signal?.reason);
       const timer = setTimeout(() => giveUp(new NoCapacityError(!this.mayRun(key))), timeout);
-      const done = () => {
+      const settleTurn = () => {
         clearTimeout(timer);
-        signal?.removeEventListener('abort', gone);
+        signal?.removeEventListener('abort', giveUpTurn);
       };
       const entry: Waiting = {
         begin: () => {
-          done();
+          settleTurn();
           resolve();
         },
       };
-      signal?.addEventListener('abort', gone, { once: true });
+      signal?.addEventListener('abort', giveUpTurn, { once: true });
       queue.push(entry);
       this.queues.set(key, queue);
       this.waiting += 1;

@@ -42,19 +42,19 @@ export function withoutMark(text: string): string {
 export function readJson(text: string, levels = MOST_LEVELS): JsonReading {
   const json = text.charCodeAt(0) === MARK ? text.slice(1) : text;
   const members = membersIn(json, levels);
-  if (members === null) return refused('depth', `it is nested more than ${levels} levels deep`);
+  if (members === null) return refuse('depth', `it is nested more than ${levels} levels deep`);
   let value: unknown;
   try {
     value = JSON.parse(json);
   } catch {
-    return refused('syntax', 'it is not JSON');
+    return refuse('syntax', 'it is not JSON');
   }
   const measured = new MeasuredValue(value);
-  if (measured.members !== members) return refused('repeated', 'an object has a member twice');
+  if (measured.members !== members) return refuse('repeated', 'an object has a member twice');
   return measured.hasLarge ? readLarge(json, value) : { ok: true, value };
 }
 
-const refused = (fault: RefusedJson['fault'], why: string): RefusedJson => ({
+const refuse = (fault: RefusedJson['fault'], why: string): RefusedJson => ({
   ok: false,
   fault,
   why,
@@ -126,7 +126,7 @@ function readLarge(json: string, value: unknown): JsonReading {
     // No shorter number is large.
     if (token.startsWith('"') || token.length < 4 || isExactNumber(token)) continue;
     if (pieces.length === MOST_NUMBERS)
-      return refused(
+      return refuse(
         'number',
         `it has more than ${MOST_NUMBERS} numbers like ${token}, which no JSON number holds exactly; write them as texts`,
       );
@@ -135,19 +135,23 @@ function readLarge(json: string, value: unknown): JsonReading {
   }
   if (pieces.length === 0) return { ok: true, value };
   const withTexts: unknown = JSON.parse(pieces.join('') + json.slice(from));
-  const numbers = [...replaced(value, withTexts, [])];
+  const numbers = [...listReplaced(value, withTexts, [])];
   const why = inexactNumber(numbers[0] as InexactNumber);
   return { ok: false, fault: 'number', why, numbers, value: withTexts };
 }
 
 /** The numbers of one value that are texts in the other. */
-function* replaced(value: unknown, other: unknown, path: InexactNumber['path']): Generator<InexactNumber> {
+function* listReplaced(
+  value: unknown,
+  other: unknown,
+  path: InexactNumber['path'],
+): Generator<InexactNumber> {
   if (typeof value === 'number' && typeof other === 'string') yield { path, literal: other };
   if (typeof value !== 'object' || value === null) return;
   for (const [name, member] of Object.entries(value)) {
     if (typeof member !== 'number' && (typeof member !== 'object' || member === null)) continue;
     const step = Array.isArray(value) ? Number(name) : name;
-    yield* replaced(member, (other as Record<string, unknown>)[name], [...path, step]);
+    yield* listReplaced(member, (other as Record<string, unknown>)[name], [...path, step]);
   }
 }
 

@@ -3,7 +3,7 @@ import { Agent } from './agent.js';
 import { compileAgentDefinition } from './agent-definition.js';
 import {
   type Abortable,
-  derivedRequest,
+  deriveRequest,
   InternalRequest,
   isAborted,
   LazyAbort,
@@ -23,7 +23,7 @@ describe('a derived request', () => {
       requestId: 7,
       progress: () => undefined,
     };
-    expect(derivedRequest(request, { background: 'offered' })).toMatchObject({
+    expect(deriveRequest(request, { background: 'offered' })).toMatchObject({
       agent,
       correlationId: 'c',
       version: '2025-11-25',
@@ -41,11 +41,11 @@ describe('a derived request', () => {
       progress: (update) => reports.push(update),
       log: (entry) => reports.push(entry),
     };
-    const { progress, log } = derivedRequest(request, {});
+    const { progress, log } = deriveRequest(request, {});
     progress({ progress: 1 });
     log?.({ level: 'info', data: 'text' });
     expect(reports).toEqual([{ progress: 1 }, { level: 'info', data: 'text' }]);
-    const derived = derivedRequest(request, {});
+    const derived = deriveRequest(request, {});
     expect(isAborted(derived)).toBe(false);
     ends.abort('gone');
     expect(isAborted(derived)).toBe(true);
@@ -61,7 +61,7 @@ describe('a derived request', () => {
       },
       progress: () => undefined,
     };
-    expect(isAborted(derivedRequest(request, {}))).toBe(true);
+    expect(isAborted(deriveRequest(request, {}))).toBe(true);
     expect(isAborted(new InternalRequest(agent))).toBe(false);
   });
 });

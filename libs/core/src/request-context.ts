@@ -82,7 +82,7 @@ export class LazyAbort<Reason = unknown> implements Abortable {
 /**
  * One request of a caller, from the edge to the database: who calls, in which revision, until when, and the way back to the client.
  * It is made once per request; a request that acts for another agent, or in the background, is derived from it
- * (`derivedRequest`). Three optional observers come with it, none of which can change a decision: `CallTrace` receives
+ * (`deriveRequest`). Three optional observers come with it, none of which can change a decision: `CallTrace` receives
  * decisions, `DataMeter` database operations, `CallTelemetry` what traces and metrics need.
  */
 export interface RequestContext extends Abortable {
@@ -146,12 +146,12 @@ export type RequestChanges = Partial<
 >;
 
 /** The same request with other members: its signal, and everything it reports, are those of the request itself. */
-export function derivedRequest(request: RequestContext, changes: RequestChanges): RequestContext {
+export function deriveRequest(request: RequestContext, changes: RequestChanges): RequestContext {
   return new DerivedRequest(request, changes);
 }
 
 /** The context of the same request for a sub-agent: only the agent differs. */
-export function actingAs(context: RequestContext, agent: Agent): RequestContext {
+export function actAs(context: RequestContext, agent: Agent): RequestContext {
   return new DerivedRequest(context, { agent });
 }
 
@@ -323,11 +323,11 @@ export type LimitOrigin = 'tenant' | 'agent filter' | 'canonical filter' | 'row 
  */
 export interface CallTrace {
   /** The gate passed the call. @param subject the class that it checked, if any */
-  passed(gate: string, subject?: string): void;
+  notePassed(gate: string, subject?: string): void;
   /** Every row that is read of the class must match this. */
-  limited(className: string, origin: LimitOrigin, where: Readonly<Record<string, unknown>>): void;
+  noteLimit(className: string, origin: LimitOrigin, where: Readonly<Record<string, unknown>>): void;
   /** The masks of these fields of the class: path and description. */
-  masked(className: string, fields: ReadonlyMap<string, string>): void;
+  noteMasks(className: string, fields: ReadonlyMap<string, string>): void;
 }
 
 /** A database operation: its kind and its class, never a value. */

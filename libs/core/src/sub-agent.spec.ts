@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Agent, type Identity, sessionIdentity, tierCovers, TIERS } from './agent.js';
 import { type AgentDefinitionOptions, compileAgentDefinition } from './agent-definition.js';
-import { actingAs } from './request-context.js';
+import { actAs } from './request-context.js';
 import { deriveAgent, SubAgentError, type SubAgentOptions } from './sub-agent.js';
 
 const root = (options: AgentDefinitionOptions = {}, identity?: Identity) =>
@@ -110,7 +110,7 @@ describe('a sub-agent', () => {
       progress: (update: unknown) => updates.push(update),
     };
     const child = deriveAgent(context.agent);
-    const inner = actingAs(context, child);
+    const inner = actAs(context, child);
     inner.progress({ progress: 1 });
     expect(inner).toMatchObject({ agent: child, signal: context.signal, correlationId: 'c-1' });
     expect(updates).toEqual([{ progress: 1 }]);

@@ -1,4 +1,4 @@
-import { Agent, type Identity, isUserId, MASTER, roleNameOf, sessionIdentity, tierCovers } from './agent.js';
+import { Agent, type Identity, isUserId, MASTER, toRoleName, sessionIdentity, tierCovers } from './agent.js';
 import {
   type AgentDefinition,
   type AgentDefinitionOptions,
@@ -60,7 +60,7 @@ export class SubAgentError extends Error {
  */
 export function deriveAgent(parent: Agent, options: SubAgentOptions = {}): Agent {
   if (!(parent instanceof Agent)) throw new SubAgentError('parent', 'parent must be an agent');
-  const definition = narrowedDefinition(parent, options);
+  const definition = narrowDefinition(parent, options);
   const identity = ownIdentity(options.identity) ?? parent.identity;
   if (definition.clientMode && identity.kind !== 'sessionToken') {
     throw new SubAgentError('identity', 'a sub-agent in client mode has no master key: it needs a session');
@@ -85,7 +85,7 @@ function ownIdentity(identity: SubAgentIdentity | undefined): Identity | undefin
   if ('session' in identity && typeof identity.session === 'string' && identity.session !== '')
     return sessionIdentity(identity.session);
   if ('user' in identity && isUserId(identity.user)) return { kind: 'aclUser', userId: identity.user };
-  const role = 'role' in identity && typeof identity.role === 'string' ? roleNameOf(identity.role) : '';
+  const role = 'role' in identity && typeof identity.role === 'string' ? toRoleName(identity.role) : '';
   if (role === '') throw new SubAgentError('identity', 'sub-agent identity: it is nobody');
   return { kind: 'aclRole', role };
 }
@@ -102,13 +102,13 @@ function identityOfKind(identity: Identity): Identity | undefined {
       if (isUserId(identity.userId)) return identity;
       break;
     case 'aclRole':
-      if (typeof identity.role === 'string' && roleNameOf(identity.role) !== '') return identity;
+      if (typeof identity.role === 'string' && toRoleName(identity.role) !== '') return identity;
       break;
   }
   throw new SubAgentError('identity', 'sub-agent identity: it is nobody');
 }
 
-function narrowedDefinition(parent: Agent, options: SubAgentOptions): AgentDefinition {
+function narrowDefinition(parent: Agent, options: SubAgentOptions): AgentDefinition {
   const outer = parent.definition;
   const recursionDepth = outer.recursionDepth - 1;
   if (recursionDepth < 0)
@@ -125,12 +125,12 @@ function narrowedDefinition(parent: Agent, options: SubAgentOptions): AgentDefin
     ...own,
     tools: own.tools.within(outer.tools),
     methods: narrowMethods(own.methods, outer.methods),
-    classes: narrowedClasses(own.classes, outer.classes),
-    tenantId: narrowedTenant(own.tenantId, parent.tenantId),
-    clientMode: narrowedClientMode(options.clientMode, outer.clientMode),
-    allowMutations: narrowedMutations(options, own, outer),
-    masterAtlas: narrowedMasterAtlas(options.masterAtlas ?? null, outer.masterAtlas),
-    rateLimiter: narrowedLimiter(options, own, outer),
+    classes: narrowClasses(own.classes, outer.classes),
+    tenantId: narrowTenant(own.tenantId, parent.tenantId),
+    clientMode: narrowClientMode(options.clientMode, outer.clientMode),
+    allowMutations: narrowMutations(options, own, outer),
+    masterAtlas: narrowMasterAtlas(options.masterAtlas ?? null, outer.masterAtlas),
+    rateLimiter: narrowLimiter(options, own, outer),
     limiters: outer.limiters,
     budget: outer.budget,
     recursionDepth,
@@ -138,26 +138,22 @@ function narrowedDefinition(parent: Agent, options: SubAgentOptions): AgentDefin
   });
 }
 
-function lineageOf(definition: AgentDefinition): string {
-  return definition.outer ? `${lineageOf(definition.outer)} > ${definition.name}` : definition.name;
+function describeLineage(definition: AgentDefinition): string {
+  return definition.outer ? `${describeLineage(definition.outer)} > ${definition.name}` : definition.name;
 }
 
 /** Its own limit counts under the names of both agents: creating the sub-agent again does not reset it. */
-function narrowedLimiter(
-  options: SubAgentOptions,
-  own: AgentDefinition,
-  outer: AgentDefinition,
-): RateLimiter {
+function narrowLimiter(options: SubAgentOptions, own: AgentDefinition, outer: AgentDefinition): RateLimiter {
   const { rateLimiter, rateLimit, rateWindow } = options;
   if (rateLimiter === undefined && rateLimit === undefined && rateWindow === undefined)
     return outer.rateLimiter;
   const limiter = own.rate
-    ? outer.limiters.limiter(`agent ${lineageOf(outer)} > ${own.name}`, own.rate)
+    ? outer.limiters.limiter(`agent ${describeLineage(outer)} > ${own.name}`, own.rate)
     : own.rateLimiter;
   return new NarrowedRateLimiter(outer.rateLimiter, limiter);
 }
 
-function narrowedClasses(own: NameFilter, outer: NameFilter): NameFilter {
+function narrowClasses(own: NameFilter, outer: NameFilter): NameFilter {
   const both = own.within(outer);
   if (!own.only || !outer.only || (both.only?.size ?? 0) > 0) return both;
   const [wanted, had] = [own.only, outer.only].map((names) => [...names].sort().join(', '));
@@ -171,25 +167,25 @@ const isBlank = (tenant: string | number | null) =>
   tenant === null || (typeof tenant === 'string' && tenant.trim() === '');
 
 /** A parent without a tenant does not restrict it here; `tenantBinding` checks the parent again per class. */
-function narrowedTenant(own: string | number | null, outer: string | number | null): string | number | null {
+function narrowTenant(own: string | number | null, outer: string | number | null): string | number | null {
   if (isBlank(own)) return outer;
   if (isBlank(outer) || own === outer) return own;
   throw new SubAgentError('tenant', "sub-agent tenantId differs from its parent's");
 }
 
-function narrowedClientMode(own: boolean | undefined, outer: boolean): boolean {
+function narrowClientMode(own: boolean | undefined, outer: boolean): boolean {
   if (outer && own === false)
     throw new SubAgentError('client_mode', 'a sub-agent of a client-mode agent is in client mode itself');
   return outer || own === true;
 }
 
-function narrowedMasterAtlas(own: boolean | null, outer: boolean): boolean {
+function narrowMasterAtlas(own: boolean | null, outer: boolean): boolean {
   if (own === true && !outer)
     throw new SubAgentError('master_atlas', 'sub-agent masterAtlas: true under a parent that has it not');
   return own ?? outer;
 }
 
-function narrowedMutations(options: SubAgentOptions, own: AgentDefinition, outer: AgentDefinition): boolean {
+function narrowMutations(options: SubAgentOptions, own: AgentDefinition, outer: AgentDefinition): boolean {
   if (options.allowMutations === true && !outer.allowMutations)
     throw new SubAgentError('mutations', 'sub-agent allowMutations: true under a parent that allows none');
   // Default: as the parent; in client mode none.

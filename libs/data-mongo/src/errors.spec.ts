@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { BSON, MongoNetworkError, MongoServerError } from 'mongodb';
 import { describe, expect, it } from 'vitest';
 import { StoreError, type StoreErrorCode } from '#data';
-import { asStoreOperation, storeErrorOf, UnstorableValue } from './errors.js';
+import { asStoreOperation, toStoreError, UnstorableValue } from './errors.js';
 
 const server = (code: number, errmsg = 'secret text of the driver') =>
   new MongoServerError({ ok: 0, code, errmsg, message: errmsg });
@@ -48,7 +48,7 @@ const cases: [string, unknown, StoreErrorCode][] = [
 
 describe('errors of the driver', () => {
   it.each(cases)('%s keeps its text to the cause alone', (_title, fault, code) => {
-    const error = storeErrorOf(fault);
+    const error = toStoreError(fault);
     expect(error).toBeInstanceOf(StoreError);
     expect(error.code).toBe(code);
     expect(error.message).toBe(code);
@@ -56,12 +56,12 @@ describe('errors of the driver', () => {
   });
 
   it('are a cancellation under an aborted signal', () => {
-    expect(storeErrorOf(server(2), { signal: AbortSignal.abort() }).code).toBe('cancelled');
+    expect(toStoreError(server(2), { signal: AbortSignal.abort() }).code).toBe('cancelled');
   });
 
   it('passes its own errors on', () => {
     const own = new StoreError('duplicate');
-    expect(storeErrorOf(own)).toBe(own);
+    expect(toStoreError(own)).toBe(own);
   });
 
   it('never show more than a code, whatever was thrown', async () => {

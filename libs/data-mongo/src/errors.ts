@@ -77,7 +77,7 @@ export function isDriverError(error: unknown, className: string): boolean {
 export const isServerError = (error: unknown): error is MongoServerError =>
   isDriverError(error, 'MongoServerError');
 
-const nameOf = (error: unknown): unknown => (error as { name?: unknown } | null)?.name;
+const readName = (error: unknown): unknown => (error as { name?: unknown } | null)?.name;
 
 /** Driver errors that mean no connection; several have no exported class. */
 const NO_CONNECTION = new Set([
@@ -90,7 +90,7 @@ const NO_CONNECTION = new Set([
 
 function isAbort(error: unknown, operation: Abortable | undefined): boolean {
   if (operation && isAborted(operation)) return true;
-  return nameOf(error) === 'AbortError';
+  return readName(error) === 'AbortError';
 }
 
 /** The name service has no answer for a `mongodb+srv://` address. */
@@ -99,15 +99,15 @@ function isLookupError(error: unknown): boolean {
   return typeof syscall === 'string' && /^query|^getaddrinfo/.test(syscall);
 }
 
-function codeOf(error: unknown, operation: Abortable | undefined): StoreErrorCode {
+function findCode(error: unknown, operation: Abortable | undefined): StoreErrorCode {
   if (error instanceof UnstorableValue) return 'invalid_query';
   if (isAbort(error, operation)) return 'cancelled';
   if (isDriverError(error, 'MongoServerSelectionError') || isDriverError(error, 'MongoNetworkError'))
     return 'unavailable';
-  if (NO_CONNECTION.has(String(nameOf(error))) || isLookupError(error)) return 'unavailable';
-  if (nameOf(error) === 'MongoOperationTimeoutError') return 'timeout';
+  if (NO_CONNECTION.has(String(readName(error))) || isLookupError(error)) return 'unavailable';
+  if (readName(error) === 'MongoOperationTimeoutError') return 'timeout';
   // A name or a pattern of the query: the driver does not send it.
-  if (nameOf(error) === 'BSONError' && /null bytes/.test((error as Error).message)) return 'invalid_query';
+  if (readName(error) === 'BSONError' && /null bytes/.test((error as Error).message)) return 'invalid_query';
   if (!isServerError(error)) return 'failed';
   const duplicate = isDriverError(error, 'MongoBulkWriteError') && DUPLICATE.has(Number(error.code));
   return duplicate ? 'duplicate' : codeOfServerError(error);
@@ -124,7 +124,7 @@ const LOGIN_ADVICE = 'the database refuses the login of the service: its operato
 const UNCONFIRMED_ADVICE =
   'too few members of the replica set confirmed this write, so that a fail-over may undo it';
 
-function adviceOf(error: unknown): { readonly advice?: string } {
+function findAdvice(error: unknown): { readonly advice?: string } {
   if (isDriverError(error, 'MongoWriteConcernError')) return { advice: UNCONFIRMED_ADVICE };
   if (!isServerError(error)) return {};
   if (error.code === INVALID_DOCUMENT) return { advice: ROW_REFUSED };
@@ -133,9 +133,9 @@ function adviceOf(error: unknown): { readonly advice?: string } {
 }
 
 /** Converts any error of an operation to a `StoreError`. The driver's error is its cause, for the log only. */
-export function storeErrorOf(error: unknown, operation?: Abortable): StoreError {
+export function toStoreError(error: unknown, operation?: Abortable): StoreError {
   if (error instanceof StoreError) return error;
-  return new StoreError(codeOf(error, operation), { cause: error, ...adviceOf(error) });
+  return new StoreError(findCode(error, operation), { cause: error, ...findAdvice(error) });
 }
 
 /** Runs one operation and converts every error to a `StoreError`. */
@@ -147,7 +147,7 @@ export async function asStoreOperation<T>(
     if (operation && isAborted(operation)) operation.signal.throwIfAborted();
     return await work();
   } catch (error) {
-    throw storeErrorOf(error, operation);
+    throw toStoreError(error, operation);
   }
 }
 
@@ -167,7 +167,7 @@ const INDEX_WORDS = /index .*(not found|does not exist)|no such index/i;
 const PARAMETER_WORDS =
   /is required|must (be|have|hold)|cannot be|unrecognized field|indexed (with|as)|one operator|no field path/i;
 
-function searchCodeOf(error: MongoServerError): StoreErrorCode | null {
+function findSearchCode(error: MongoServerError): StoreErrorCode | null {
   const code = Number(error.code);
   if (NOT_CONFIGURED.has(code)) return 'search_not_configured';
   if (code === INDEX_NOT_FOUND) return 'search_index_missing';
@@ -182,7 +182,7 @@ export function asSearchOperation<T>(operation: Abortable | undefined, work: () 
     try {
       return await work();
     } catch (error) {
-      const code = isServerError(error) ? searchCodeOf(error) : null;
+      const code = isServerError(error) ? findSearchCode(error) : null;
       throw code === null ? error : new StoreError(code, { cause: error });
     }
   });

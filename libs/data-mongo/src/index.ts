@@ -28,4 +28,4 @@ export {
   type SurveyedCollection,
   type SurveyedColumn,
 } from './survey/database-survey.js';
-export { danglingReferences } from './survey/dangling-references.js';
+export { countDanglingReferences } from './survey/dangling-references.js';

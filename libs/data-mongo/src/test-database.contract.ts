@@ -13,7 +13,7 @@ import { loadSeed } from './seed/load-seed.js';
 import { parseSeed } from './seed/parse-seed.js';
 import type { SeedClass } from './seed/seed.js';
 import { isPlainObject } from './storage/documents.js';
-import { connected } from './testing/wire-front.js';
+import { waitForConnection } from './testing/wire-front.js';
 import { MongoRecordWriter } from './write/mongo-record-writer.js';
 
 /** The database of the tests: the one in `MONGODB_URI`, else an embedded one. */
@@ -43,26 +43,26 @@ export class TestDatabase {
   async open(seed: unknown, uriOptions = '') {
     const connection = this.connect(uriOptions);
     await loadSeed(connection, parseSeed(seed));
-    return storesOf(connection, PARSE_ALONE);
+    return createStores(connection, PARSE_ALONE);
   }
 
   /** The same, whose reads use connections beside the driver from the first one on. */
   async openFast(seed: unknown) {
     const connection = this.connect('', true);
     await loadSeed(connection, parseSeed(seed));
-    if (connection.fastReads) await connected(connection.fastReads);
-    return storesOf(connection, PARSE_ALONE);
+    if (connection.fastReads) await waitForConnection(connection.fastReads);
+    return createStores(connection, PARSE_ALONE);
   }
 
   /** A separate store with the same rows in collections that Parse did not write, under other names. */
   async openPlain(seed: unknown) {
     const connection = this.connect();
-    return storesOf(connection, await loadPlain(connection, parseSeed(seed)));
+    return createStores(connection, await loadPlain(connection, parseSeed(seed)));
   }
 
   /** A separate store with the given declarations. */
   openDeclared(declarations: StorageDeclarations) {
-    return storesOf(this.connect(), declarations);
+    return createStores(this.connect(), declarations);
   }
 
   private connect(uriOptions = '', fastReads = false): MongoConnection {
@@ -71,7 +71,7 @@ export class TestDatabase {
   }
 }
 
-function storesOf(connection: MongoConnection, declarations: StorageDeclarations) {
+function createStores(connection: MongoConnection, declarations: StorageDeclarations) {
   const catalogue = new MongoSchemaCatalogue(connection, { declared: () => declarations });
   return {
     connection,
@@ -90,8 +90,8 @@ function storesOf(connection: MongoConnection, declarations: StorageDeclarations
 
 const TIMESTAMPS = { createdAt: 'created', updatedAt: 'modified' };
 
-const collectionOf = (className: string) => `${className.toLowerCase()}_rows`;
-const columnOf = (field: string) => `${field}_column`;
+const toCollectionName = (className: string) => `${className.toLowerCase()}_rows`;
+const toColumnName = (field: string) => `${field}_column`;
 
 /** References inside lists and documents, which a Parse schema does not name. */
 const REFERENCES: Readonly<Record<string, Omit<PlainColumn, 'field'>>> = {
@@ -106,9 +106,12 @@ async function loadPlain(
 ): Promise<StorageDeclarations> {
   const classes = seed.classes.filter(({ className }) => !className.startsWith('_'));
   for (const schema of classes) {
-    const collection = await connection.db.createCollection<StoredDocument>(collectionOf(schema.className), {
-      validator: { $jsonSchema: { bsonType: 'object', required: requiredColumns(schema) } },
-    });
+    const collection = await connection.db.createCollection<StoredDocument>(
+      toCollectionName(schema.className),
+      {
+        validator: { $jsonSchema: { bsonType: 'object', required: listRequiredColumns(schema) } },
+      },
+    );
     const { indexes } = schema;
     if (indexes.length > 0)
       await collection.createIndexes(indexes.map(({ name, key }) => ({ name, key: plainKey(key) })));
@@ -117,13 +120,13 @@ async function loadPlain(
   }
   const plain = classes.map(({ className, fields }) => ({
     className,
-    collection: collectionOf(className),
+    collection: toCollectionName(className),
     id: null,
     timestamps: TIMESTAMPS,
     properties: new Map(
       ownFields(fields).map(([name, { type, targetClass }]): [string, PlainColumn] => [
         name,
-        { type, ...(targetClass && { targetClass }), field: columnOf(name), ...REFERENCES[name] },
+        { type, ...(targetClass && { targetClass }), field: toColumnName(name), ...REFERENCES[name] },
       ]),
     ),
   }));
@@ -135,27 +138,27 @@ const BUILT_IN = new Set(['objectId', 'createdAt', 'updatedAt', 'ACL']);
 const ownFields = (fields: SeedClass['fields']) =>
   [...fields].filter(([name, { type }]) => !BUILT_IN.has(name) && type !== 'Relation');
 
-const requiredColumns = ({ fields }: SeedClass): string[] => [
+const listRequiredColumns = ({ fields }: SeedClass): string[] => [
   '_id',
-  ...ownFields(fields).flatMap(([name, { required }]) => (required ? [columnOf(name)] : [])),
+  ...ownFields(fields).flatMap(([name, { required }]) => (required ? [toColumnName(name)] : [])),
 ];
 
 const plainKey = (key: Readonly<Record<string, unknown>>) =>
-  Object.fromEntries(Object.entries(key).map(([field, kind]) => [columnOf(field), kind as 1]));
+  Object.fromEntries(Object.entries(key).map(([field, kind]) => [toColumnName(field), kind as 1]));
 
 function plainDocument({ objectId, createdAt, updatedAt, ...values }: Document): Document {
   const row = Object.entries(values).filter(([field]) => field !== 'ACL');
   const created = new Date(String(createdAt ?? '2026-01-01'));
   return {
     _id: objectId,
-    ...Object.fromEntries(row.map(([field, value]) => [columnOf(field), bsonOf(value)])),
+    ...Object.fromEntries(row.map(([field, value]) => [toColumnName(field), toBson(value)])),
     created,
     modified: updatedAt === undefined ? created : new Date(String(updatedAt)),
   };
 }
 
-function bsonOf(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(bsonOf);
+function toBson(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(toBson);
   if (!isPlainObject(value)) return value;
   switch (value['__type']) {
     case 'Pointer':
@@ -169,6 +172,6 @@ function bsonOf(value: unknown): unknown {
     case 'File':
       return value['name'];
     default:
-      return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, bsonOf(member)]));
+      return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, toBson(member)]));
   }
 }

@@ -19,7 +19,7 @@ export abstract class ChangeFeed {
    * Resolves once every further change of the classes that are watched now will be reported.
    * @throws StoreError when the source is lost
    */
-  abstract listening(): Promise<void>;
+  abstract waitForListening(): Promise<void>;
 }
 
 /** What is watched: `count` for the number of rows, `find` for their content. Class permissions distinguish them. */
@@ -56,7 +56,7 @@ export abstract class RowViews {
 }
 
 /**
- * `listening`: every further change is reported. `gap`: changes may have been missed. `change`: a row was created, changed or
+ * `waitForListening`: every further change is reported. `gap`: changes may have been missed. `change`: a row was created, changed or
  * deleted; a `RowView` decides whether the agent is notified.
  */
 export type SourceEvent =
@@ -80,7 +80,7 @@ export abstract class ChangeSource {
   /** Equal for callers that one watch can serve. Null: this source does not support the agent's rights or its limits. */
   abstract channel(agent: Agent, view: RowView): string | null;
   /**
-   * Cold; it survives outages by itself. `listening` is emitted first, once.
+   * Cold; it survives outages by itself. `waitForListening` is emitted first, once.
    * @throws SourceRefused through the observable
    */
   abstract news(agent: Agent, view: RowView): Observable<SourceEvent>;

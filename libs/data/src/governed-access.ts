@@ -211,7 +211,7 @@ export interface SimilaritySearch {
   /** Refuses what `nearest` would refuse of these, reading nothing. */
   check(filters: VectorFilters): void;
   /** The stored vector of a row. @throws Refused `parse_error` when there is no such row for this agent */
-  vectorOf(objectId: string): Promise<readonly number[]>;
+  readVector(objectId: string): Promise<readonly number[]>;
   nearest(request: NearestRequest): Promise<NearestRows>;
 }
 

@@ -81,7 +81,7 @@ export { QueryEmbeddings } from './embeddings/query-embeddings.js';
 export {
   type Embedding,
   EmbeddingProvider,
-  estimatedTokens,
+  estimateTokens,
   isAllowedEndpoint,
   isSafeTransport,
 } from './embeddings/openai-embeddings.js';

@@ -65,7 +65,7 @@ export interface RowForm {
    */
   readonly rules: (row: ParseRow) => ParseRow;
   /** Of a row, what the caller of this call is shown. */
-  readonly shown: (row: ParseRow) => ParseRow;
+  readonly showRow: (row: ParseRow) => ParseRow;
   /** Fields whose value decides about the whole row: such a row is read as an object. */
   readonly decisive: ReadonlySet<string>;
 }

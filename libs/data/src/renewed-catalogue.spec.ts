@@ -17,7 +17,7 @@ class SteeredCatalogue extends RenewedCatalogue {
     super({ maxAge: MAX_AGE, now: () => clock.at });
   }
 
-  indexesOf(): Promise<readonly IndexSchema[]> {
+  listIndexes(): Promise<readonly IndexSchema[]> {
     return Promise.resolve([]);
   }
 

@@ -26,7 +26,7 @@ export abstract class SchemaCatalogue {
    * Every index of a class of a snapshot, and which are unique: read when needed, and cached as long as that snapshot.
    * @throws StoreError when one of them cannot be read
    */
-  abstract indexesOf(schema: ClassSchema): Promise<readonly IndexSchema[]>;
+  abstract listIndexes(schema: ClassSchema): Promise<readonly IndexSchema[]>;
   /** Every snapshot that was read, the first one included. Default: none is known. */
   get renewals(): Observable<SchemaSnapshot> {
     return NEVER;
@@ -243,7 +243,7 @@ export class WrittenClasses {
   constructor(private readonly bus: MessageBus) {}
 
   /** Wraps the catalogue so that its changes are published. */
-  watchingSchemas(catalogue: SchemaCatalogue): SchemaCatalogue {
+  watchSchemas(catalogue: SchemaCatalogue): SchemaCatalogue {
     this.hear((className) => {
       if (className === SCHEMA_ROWS) catalogue.invalidate();
     });
@@ -251,7 +251,7 @@ export class WrittenClasses {
   }
 
   /** Wraps the directory so that its changes are published. */
-  watchingRows(directory: Directory): Directory {
+  watchRows(directory: Directory): Directory {
     this.hear((className) => {
       if (REMEMBERED.has(className)) directory.forgetClass(className);
     });
@@ -263,9 +263,9 @@ export class WrittenClasses {
     };
   }
 
-  private hear(written: (className: string) => void): void {
+  private hear(runWrite: (className: string) => void): void {
     this.bus.messages(WRITTEN_TOPIC).subscribe(({ className }) => {
-      if (typeof className === 'string') written(className);
+      if (typeof className === 'string') runWrite(className);
     });
   }
 
@@ -299,8 +299,8 @@ class AnnouncingCatalogue extends SchemaCatalogue {
     return this.catalogue.renewals;
   }
 
-  indexesOf(schema: ClassSchema) {
-    return this.catalogue.indexesOf(schema);
+  listIndexes(schema: ClassSchema) {
+    return this.catalogue.listIndexes(schema);
   }
 
   invalidate(): void {

@@ -25,7 +25,7 @@ describe.each([
     const begun = await Promise.all(Array.from({ length: 10 }, () => store.begin('a', 'k', 'd1')));
     expect(begun.filter((known) => known === null)).toHaveLength(1);
     expect(await store.begin('a', 'k', 'd2')).toEqual({ digest: 'd1', state: 'begun' });
-    await store.done('a', 'k', { digest: 'd1', objectId: 'x' });
+    await store.markDone('a', 'k', { digest: 'd1', objectId: 'x' });
     expect(await store.begin('a', 'k', 'd1')).toEqual({ digest: 'd1', state: 'done', objectId: 'x' });
   });
 
@@ -43,19 +43,19 @@ describe.each([
     const mark = (attempt: string) => ({ attempt, before: 't0', after: ['t1'] });
     const write = (attempt: string) => ({ digest: 'd', objectId: 'x', mark: mark(attempt) });
     await store.begin('f', 'k', 'd');
-    expect(await store.sending('f', 'k', write('1'), undefined)).toBe(true);
+    expect(await store.markSending('f', 'k', write('1'), undefined)).toBe(true);
     expect(await store.begin('f', 'k', 'd')).toEqual({ ...write('1'), state: 'begun' });
-    const taken = ['2', '3', '4'].map((attempt) => store.sending('f', 'k', write(attempt), mark('1')));
+    const taken = ['2', '3', '4'].map((attempt) => store.markSending('f', 'k', write(attempt), mark('1')));
     expect((await Promise.all(taken)).filter(Boolean)).toHaveLength(1);
-    expect(await store.sending('f', 'k', write('5'), mark('1'))).toBe(false);
+    expect(await store.markSending('f', 'k', write('5'), mark('1'))).toBe(false);
     await store.forget('f', 'k', mark('1'));
     await store.forget('f', 'k', undefined);
     const held = await store.begin('f', 'k', 'd');
     expect(held?.mark).toBeDefined();
     await store.forget('f', 'k', held?.mark);
     expect(await store.begin('f', 'k', 'e')).toBeNull();
-    await store.done('f', 'k', { digest: 'e', objectId: 'x' });
-    expect(await store.sending('f', 'k', write('6'), undefined)).toBe(false);
+    await store.markDone('f', 'k', { digest: 'e', objectId: 'x' });
+    expect(await store.markSending('f', 'k', write('6'), undefined)).toBe(false);
     await store.forget('f', 'k', undefined);
     expect(await store.begin('f', 'k', 'e')).toEqual({ digest: 'e', objectId: 'x', state: 'done' });
   });

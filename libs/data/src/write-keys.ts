@@ -39,14 +39,14 @@ export abstract class WriteKeys {
    * @param previous the mark that this one replaces
    * @returns false when another attempt has recorded its own since then: this one must not be sent
    */
-  abstract sending(
+  abstract markSending(
     owner: string,
     key: string,
     write: Omit<KeyedWrite, 'state'>,
     previous: WriteMark | undefined,
   ): Promise<boolean>;
   /** Records the result of the write. */
-  abstract done(owner: string, key: string, write: Omit<KeyedWrite, 'state'>): Promise<void>;
+  abstract markDone(owner: string, key: string, write: Omit<KeyedWrite, 'state'>): Promise<void>;
   /**
    * Deletes a key whose write is known not to have been applied: it may be tried again.
    * @param mark of the attempt that was not applied. A key that another attempt has taken over is kept
@@ -76,11 +76,11 @@ export class NoWriteKeys extends WriteKeys {
     return Promise.reject(new WriteKeysUnavailable());
   }
 
-  sending(): Promise<false> {
+  markSending(): Promise<false> {
     return Promise.reject(new WriteKeysUnavailable());
   }
 
-  done(): Promise<void> {
+  markDone(): Promise<void> {
     return Promise.resolve();
   }
 
@@ -102,21 +102,21 @@ export class StoredWriteKeys extends WriteKeys {
   }
 
   begin(owner: string, key: string, digest: string): Promise<KeyedWrite | null> {
-    const id = idOf(owner, key);
-    return reached(async () => {
+    const id = toId(owner, key);
+    return reachStore(async () => {
       // Limits the keys of one owner, so that it cannot use the space of all others.
       const spent = await this.limiter.check(owner);
       if (spent) throw new WriteKeysSpent(spent);
       if (await this.records.create(id, { digest, state: 'begun' }, WRITE_KEY_LIFETIME)) return null;
       const held = await this.records.find(id);
       // The record expired or is not valid: a write that may have been applied is never treated as not applied.
-      return (held && keyedWriteOf(held.value)) ?? { digest, state: 'begun' };
+      return (held && readKeyedWrite(held.value)) ?? { digest, state: 'begun' };
     });
   }
 
-  done(owner: string, key: string, write: Omit<KeyedWrite, 'state'>): Promise<void> {
-    const id = idOf(owner, key);
-    return reached(async () => {
+  markDone(owner: string, key: string, write: Omit<KeyedWrite, 'state'>): Promise<void> {
+    const id = toId(owner, key);
+    return reachStore(async () => {
       const held = await this.records.find(id);
       const value = { ...write, state: 'done' };
       if (held) await this.records.replace(id, held.revision, value, WRITE_KEY_LIFETIME);
@@ -124,24 +124,24 @@ export class StoredWriteKeys extends WriteKeys {
     });
   }
 
-  sending(
+  markSending(
     owner: string,
     key: string,
     write: Omit<KeyedWrite, 'state'>,
     previous: WriteMark | undefined,
   ): Promise<boolean> {
-    const id = idOf(owner, key);
-    return reached(async () => {
-      const revision = await this.revisionOf(id, previous);
+    const id = toId(owner, key);
+    return reachStore(async () => {
+      const revision = await this.findRevision(id, previous);
       if (revision === undefined) return false;
       return this.records.replace(id, revision, { ...write, state: 'begun' }, WRITE_KEY_LIFETIME);
     });
   }
 
   forget(owner: string, key: string, mark: WriteMark | undefined): Promise<void> {
-    const id = idOf(owner, key);
-    return reached(async () => {
-      const revision = await this.revisionOf(id, mark);
+    const id = toId(owner, key);
+    return reachStore(async () => {
+      const revision = await this.findRevision(id, mark);
       if (revision === undefined) return;
       // A released key cannot be taken over, so that the record of another attempt is never removed.
       if (await this.records.replace(id, revision, { state: 'released' }, WRITE_KEY_LIFETIME))
@@ -150,35 +150,35 @@ export class StoredWriteKeys extends WriteKeys {
   }
 
   /** @returns undefined when the key is not in the state in which the attempt with this mark left it */
-  private async revisionOf(id: string, mark: WriteMark | undefined): Promise<number | undefined> {
+  private async findRevision(id: string, mark: WriteMark | undefined): Promise<number | undefined> {
     const held = await this.records.find(id);
-    const known = held && keyedWriteOf(held.value);
+    const known = held && readKeyedWrite(held.value);
     return known?.state === 'begun' && known.mark?.attempt === mark?.attempt ? held?.revision : undefined;
   }
 }
 
 /** A digest: neither the owner nor the key can be derived from it. */
-function idOf(owner: string, key: string): string {
+function toId(owner: string, key: string): string {
   return createHash('sha256')
     .update(JSON.stringify([owner, key]))
     .digest('base64url');
 }
 
-function keyedWriteOf(value: Readonly<Record<string, unknown>>): KeyedWrite | undefined {
+function readKeyedWrite(value: Readonly<Record<string, unknown>>): KeyedWrite | undefined {
   const { digest, state, objectId } = value;
   if (typeof digest !== 'string' || (state !== 'begun' && state !== 'done')) return undefined;
-  const mark = markOf(value['mark']);
+  const mark = readMark(value['mark']);
   return { digest, state, ...(typeof objectId === 'string' && { objectId }), ...(mark && { mark }) };
 }
 
-function markOf(value: unknown): WriteMark | undefined {
+function readMark(value: unknown): WriteMark | undefined {
   if (value === null || typeof value !== 'object') return undefined;
   const { attempt, before, after } = value as Partial<Record<keyof WriteMark, unknown>>;
   if (typeof attempt !== 'string' || typeof before !== 'string' || !Array.isArray(after)) return undefined;
   return { attempt, before, after: after.filter((stamp) => typeof stamp === 'string') };
 }
 
-async function reached<T>(work: () => Promise<T>): Promise<T> {
+async function reachStore<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {

@@ -16,7 +16,7 @@ class CountedDirectory extends PrincipalDirectory {
 class CountedCatalogue extends SchemaCatalogue {
   invalidated = 0;
   snapshot = () => Promise.resolve(new ClassSchemas([]));
-  indexesOf = () => Promise.resolve([]);
+  listIndexes = () => Promise.resolve([]);
   invalidate(): void {
     this.invalidated += 1;
   }
@@ -32,8 +32,8 @@ function replica(bus: MessageBus) {
     source,
     cache,
     catalogue,
-    schemas: written.watchingSchemas(catalogue),
-    rows: written.watchingRows(cache),
+    schemas: written.watchSchemas(catalogue),
+    rows: written.watchRows(cache),
   };
 }
 

@@ -30,7 +30,7 @@ export {
   PromptExplorer,
   type PromptOptions,
   PromptRegistry,
-  promptsOf,
+  listPrompts,
 } from './prompts/prompt-registry.js';
 export * from './prompts/built-in-prompts.js';
 export * from './resources/resource-registry.js';
@@ -72,15 +72,20 @@ export {
   RecordingStore,
   type StoreCommand,
 } from './simulation/recording-store.js';
-export { judgeCase, type PolicyCase, readPolicyCases, simulatedFor } from './simulation/policy-case.js';
+export { judgeCase, type PolicyCase, readPolicyCases, createSimulatedFor } from './simulation/policy-case.js';
 export {
   type AgentSurface,
   type ClassSurface,
   EVERY_FIELD,
   type SurfaceDependencies,
-  surfaceOf,
+  describeSurface,
   type SurfaceChange,
   surfaceChanges,
   widens,
 } from './simulation/policy-surface.js';
-export { type SimulatedCall, Simulator, simulatedAgent, SimulatedApprover } from './simulation/simulation.js';
+export {
+  type SimulatedCall,
+  Simulator,
+  createSimulatedAgent,
+  SimulatedApprover,
+} from './simulation/simulation.js';

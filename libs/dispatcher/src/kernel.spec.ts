@@ -6,7 +6,7 @@ import {
   kernelUnderTest,
   MODERN,
   NOVEMBER,
-  resultOf,
+  readResult,
   smallTool,
   SmallToolRunner,
 } from './contracts/kernel-under-test.js';
@@ -19,7 +19,7 @@ describe('the handshake', () => {
   it.each(['2025-06-18', '2025-03-26', '2024-11-05'])(
     'echoes %s with the frozen capability object',
     async (version) => {
-      expect(resultOf(await ask('initialize', { protocolVersion: version }))).toEqual({
+      expect(readResult(await ask('initialize', { protocolVersion: version }))).toEqual({
         protocolVersion: version,
         capabilities: {
           tools: { listChanged: true },
@@ -34,7 +34,7 @@ describe('the handshake', () => {
   it.each([[undefined], [null], [{}], [{ protocolVersion: 5 }], [{ protocolVersion: '1999-01-01' }]])(
     'answers 2025-06-18 to %j',
     async (params) => {
-      expect(resultOf(await ask('initialize', params)).protocolVersion).toBe('2025-06-18');
+      expect(readResult(await ask('initialize', params)).protocolVersion).toBe('2025-06-18');
     },
   );
 
@@ -46,7 +46,7 @@ describe('the handshake', () => {
   );
 
   it('announces to 2025-11-25 only what is served, with instructions', async () => {
-    expect(resultOf(await ask('initialize', { protocolVersion: '2025-11-25' }))).toMatchObject({
+    expect(readResult(await ask('initialize', { protocolVersion: '2025-11-25' }))).toMatchObject({
       protocolVersion: '2025-11-25',
       capabilities: {
         tools: { listChanged: true },
@@ -60,7 +60,7 @@ describe('the handshake', () => {
   });
 
   it('discovers modern versions only, with cache hints and who answers', async () => {
-    expect(resultOf(await ask('server/discover', {}, MODERN))).toEqual({
+    expect(readResult(await ask('server/discover', {}, MODERN))).toEqual({
       resultType: 'complete',
       supportedVersions: ['2026-07-28'],
       capabilities: {
@@ -145,7 +145,7 @@ describe('params', () => {
   });
 
   it('takes absent and null params as none', async () => {
-    expect(resultOf(await ask('tools/list', null))).toEqual(resultOf(await ask('tools/list')));
+    expect(readResult(await ask('tools/list', null))).toEqual(readResult(await ask('tools/list')));
   });
 
   it('refuses an unknown log level in the stateless era', async () => {
@@ -253,7 +253,7 @@ describe('logging/setLevel', () => {
     const levels: string[] = [];
     const setLogLevel = async (level: string) => void levels.push(level);
     expect(
-      resultOf(await ask('logging/setLevel', { level: 'warning' }, { ...NOVEMBER, setLogLevel })),
+      readResult(await ask('logging/setLevel', { level: 'warning' }, { ...NOVEMBER, setLogLevel })),
     ).toEqual({});
     expect(levels).toEqual(['warning']);
     expect(await ask('logging/setLevel', { level: 'warning' })).toEqual(

@@ -15,13 +15,13 @@ import { InputRounds } from './client-requests/input-rounds.js';
 import { CallTool } from './methods/call-tool.js';
 import { Handshake } from './methods/handshake.js';
 import { ListTools, RenderedLists } from './methods/list-tools.js';
-import { KERNEL_OPTIONS, type KernelOptions, type Method, mcpMethodsOf } from './methods/method.js';
+import { KERNEL_OPTIONS, type KernelOptions, type Method, listMcpMethods } from './methods/method.js';
 import { Complete, PromptMethods } from './methods/prompt-methods.js';
 import { ListResources, ProvidedResources, ReadResource } from './methods/resource-methods.js';
 import { SubscriptionMethods } from './methods/subscription-methods.js';
 import {
   type Dialect,
-  dialectOf,
+  findDialect,
   FALLBACK_VERSION,
   faultLine,
   type WarningLog,
@@ -63,7 +63,9 @@ export class MethodTable {
   /** @param rounds sends client requests of running calls; null: client requests are not supported */
   constructor(handlers: readonly object[], rounds: InputRounds | null) {
     this.methods = new Map(
-      handlers.flatMap(mcpMethodsOf).map((method) => [method.name, rounds ? asking(method, rounds) : method]),
+      handlers
+        .flatMap(listMcpMethods)
+        .map((method) => [method.name, rounds ? asking(method, rounds) : method]),
     );
   }
 
@@ -105,7 +107,7 @@ export class Kernel {
   /** Whether a revision has a request of that name: lets a transport refuse before it authenticates. */
   serves(method: string, era: Era, version: string): boolean {
     const known = this.methods.find(method);
-    return known !== undefined && existsIn(known, dialectOf(era, version));
+    return known !== undefined && existsIn(known, findDialect(era, version));
   }
 
   /**
@@ -137,7 +139,7 @@ export class Kernel {
         400,
       );
     }
-    const dialect = dialectOf(era, version);
+    const dialect = findDialect(era, version);
     const known = this.methods.find(method);
     if (!known || !existsIn(known, dialect)) throw methodNotFound(method);
     const request = { params: this.checked(params, era), context, dialect, capabilities: clientCapabilities };
@@ -147,7 +149,7 @@ export class Kernel {
     if (result instanceof RequestFailure) return result;
     if (result instanceof PreparedResult || result instanceof StreamedResult) return result;
     const complete = (members: JsonObject) => this.envelope.complete(era, members, known.cache);
-    return result instanceof WrittenResult ? result.completed(complete) : { result: complete(result) };
+    return result instanceof WrittenResult ? result.complete(complete) : { result: complete(result) };
   }
 
   private checked(params: unknown, era: Era): JsonObject {
@@ -173,7 +175,7 @@ export class Kernel {
     if (error instanceof Unauthorized) {
       return { error: { code: RPC.unauthorized, message: 'Unauthorized' }, status: 401 };
     }
-    if (error instanceof Refused && refusedByCaller(error.refusal)) {
+    if (error instanceof Refused && isCausedByCaller(error.refusal)) {
       const { opaque, code, message } = error.refusal;
       const isReported = !opaque && code !== 'access_denied' && code !== 'security_blocked';
       return {
@@ -198,12 +200,12 @@ export class Kernel {
 }
 
 /** Refusals outside a tool that the caller caused, as opposed to internal or database errors. */
-function refusedByCaller({ code }: Refusal): boolean {
+function isCausedByCaller({ code }: Refusal): boolean {
   return code !== 'internal_error' && code !== 'parse_error' && code !== 'timeout';
 }
 
 /** @param version of the product */
-export function envelopeOf(version: string): ResultEnvelope {
+export function createEnvelope(version: string): ResultEnvelope {
   return new ResultEnvelope(Object.freeze({ name: 'parley', version }));
 }
 
@@ -221,7 +223,7 @@ const methodTable: FactoryProvider<MethodTable> = {
 
 const envelope: FactoryProvider<ResultEnvelope> = {
   provide: ResultEnvelope,
-  useFactory: ({ version }: KernelOptions) => envelopeOf(version),
+  useFactory: ({ version }: KernelOptions) => createEnvelope(version),
   inject: [KERNEL_OPTIONS],
 };
 

@@ -26,7 +26,7 @@ export function canonicalJson(value: unknown): string {
 }
 
 /** Identifies a value without its content. */
-export function digestOf(value: unknown): string {
+export function computeDigest(value: unknown): string {
   return createHash('sha256').update(canonicalJson(value)).digest('base64url');
 }
 
@@ -174,7 +174,7 @@ export class WrittenResult {
   ) {}
 
   /** @param complete adds the members of the era */
-  completed(complete: (result: JsonObject) => JsonObject): KernelResult {
+  complete(complete: (result: JsonObject) => JsonObject): KernelResult {
     const { answer, structured } = this;
     return {
       get result() {
@@ -192,20 +192,20 @@ export class WrittenResult {
         });
         const parts = Object.entries(members).flatMap(([name, value], index) => [
           `${index > 0 ? ',' : ''}${JSON.stringify(name)}:`,
-          ...written(answer, value),
+          ...writeAnswer(answer, value),
         ]);
-        return joined([',"result":{', ...parts, '}}']);
+        return joinParts([',"result":{', ...parts, '}}']);
       },
     };
   }
 }
 
-function written(answer: WrittenAnswer, value: unknown): readonly (string | Buffer)[] {
+function writeAnswer(answer: WrittenAnswer, value: unknown): readonly (string | Buffer)[] {
   if (value === CONTENT) return ['[{"type":"text","text":', ...answer.quoted, '}]'];
   return value === STRUCTURED ? answer.json : [JSON.stringify(value)];
 }
 
-function joined(parts: readonly (string | Buffer)[]): Buffer {
+function joinParts(parts: readonly (string | Buffer)[]): Buffer {
   const most = parts.reduce(
     (sum, part) => sum + (typeof part === 'string' ? part.length * 3 : part.length),
     0,
@@ -323,7 +323,7 @@ const FALLBACK_DIALECT = describe(FALLBACK_VERSION);
  * The dialect of a version. When version and era disagree or the version is unknown, it is that of the era's own
  * version.
  */
-export function dialectOf(era: Era, version: string): Dialect {
+export function findDialect(era: Era, version: string): Dialect {
   const named = DIALECTS.get(version);
   if (named?.era === era) return named;
   return (
@@ -334,7 +334,7 @@ export function dialectOf(era: Era, version: string): Dialect {
 const DECLARED: JsonObject = Object.freeze({});
 
 /** The declared members, each as an empty object: their content is never read. */
-function declared(value: unknown, names: readonly string[]): JsonObject {
+function readDeclared(value: unknown, names: readonly string[]): JsonObject {
   return Object.fromEntries(
     names.filter((name) => isJsonObject(member(value, name))).map((name) => [name, DECLARED]),
   );
@@ -346,7 +346,7 @@ function declared(value: unknown, names: readonly string[]): JsonObject {
  */
 function elicitation(value: unknown): unknown {
   if (!isJsonObject(value)) return true;
-  const modes = declared(value, ['form', 'url']);
+  const modes = readDeclared(value, ['form', 'url']);
   return Object.keys(modes).length > 0 || Object.keys(value).length === 0 ? modes : { form: false };
 }
 
@@ -354,12 +354,12 @@ function elicitation(value: unknown): unknown {
  * The client capabilities that the server uses, without the rest: a few dozen bytes, whatever the client sent. They are
  * stored with sessions and tasks.
  */
-export function knownCapabilities(given: unknown): JsonObject {
+export function readCapabilities(given: unknown): JsonObject {
   if (!isJsonObject(given)) return {};
-  const extensions = declared(given.extensions, [TASKS_EXTENSION, VIEWS_EXTENSION]);
+  const extensions = readDeclared(given.extensions, [TASKS_EXTENSION, VIEWS_EXTENSION]);
   return {
-    ...declared(given, ['roots']),
-    ...(isJsonObject(given.sampling) && { sampling: declared(given.sampling, ['tools']) }),
+    ...readDeclared(given, ['roots']),
+    ...(isJsonObject(given.sampling) && { sampling: readDeclared(given.sampling, ['tools']) }),
     ...(Boolean(given.elicitation) && { elicitation: elicitation(given.elicitation) }),
     ...(Object.keys(extensions).length > 0 && { extensions }),
   };

@@ -1,7 +1,7 @@
 /** Exports for tools, prompts, resources and class rules of an application or a plugin (docs/guide/plugins.md). */
 export {
   type Abortable,
-  actingAs,
+  actAs,
   type Agent,
   type AgentDefinitionOptions,
   type ClientLink,

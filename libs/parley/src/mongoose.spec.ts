@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import mongoose, { Schema, type SchemaDefinition } from 'mongoose';
 import { describe, expect, it } from 'vitest';
-import { configOf } from '#config';
-import { classesOf } from '@parley/server/mongoose';
+import { readConfig } from '#config';
+import { declareClasses } from '@parley/server/mongoose';
 
 const { ObjectId, Decimal128, UUID, Mixed, Int32, Double, Union } = Schema.Types;
 
@@ -15,15 +15,15 @@ function modelOf(definition: SchemaDefinition | Schema, options: object = {}, na
 }
 
 const declared = (...given: Parameters<typeof modelOf>) => {
-  const [declaration] = classesOf([modelOf(...given)]);
+  const [declaration] = declareClasses([modelOf(...given)]);
   if (!declaration) throw new Error('no class');
   return declaration.config;
 };
 
 /** What the configuration says of the declarations: nothing. */
-function assertAccepted(models: Parameters<typeof classesOf>[0]) {
-  const declarations = classesOf(models);
-  const { policy } = configOf(
+function assertAccepted(models: Parameters<typeof declareClasses>[0]) {
+  const declarations = declareClasses(models);
+  const { policy } = readConfig(
     { database: { storage: 'plain', uri: 'mongodb://127.0.0.1/shop' }, auth: [] },
     { declared: declarations },
   );
@@ -88,9 +88,9 @@ describe('a Mongoose model', () => {
 
   it('with an id that agents cannot be given is an error that names it', () => {
     const composite = modelOf({ _id: new Schema({ a: Number }, { _id: false }) }, {}, 'Composite');
-    expect(() => classesOf([composite])).toThrow(/Composite has an _id .*leave this model out/);
+    expect(() => declareClasses([composite])).toThrow(/Composite has an _id .*leave this model out/);
     const hidden = modelOf({ _id: { type: String, select: false } }, {}, 'Hidden');
-    expect(() => classesOf([hidden])).toThrow(TypeError);
+    expect(() => declareClasses([hidden])).toThrow(TypeError);
   });
 
   it.each([
@@ -129,7 +129,7 @@ describe('a Mongoose model', () => {
       }),
     );
     const pointer = { type: 'Pointer', targetClass: 'Customer' };
-    expect(classesOf([customer, order])[1]?.config.properties).toEqual({
+    expect(declareClasses([customer, order])[1]?.config.properties).toEqual({
       customer: pointer,
       byModel: pointer,
       others: { type: 'Array', targetClass: 'Customer' },
@@ -277,7 +277,9 @@ describe('a discriminator', () => {
   base.discriminator('View', new Schema({ page: String }));
 
   it('is a class of its own columns and those of its base, in the collection of its base', () => {
-    const classes = new Map(classesOf(connection.models).map(({ className, config }) => [className, config]));
+    const classes = new Map(
+      declareClasses(connection.models).map(({ className, config }) => [className, config]),
+    );
     expect(classes.get('Event')).toMatchObject({ collection: 'events', fields: ['at', 'type'] });
     expect(classes.get('Event')).not.toHaveProperty('filters');
     const click = { collection: 'events', fields: ['at', 'target', 'type'], filters: { type: 'click' } };
@@ -291,7 +293,7 @@ describe('a discriminator', () => {
   it('has a key of Mongoose that agents know as kind', () => {
     const own = mongoose.createConnection();
     own.model('Vehicle', new Schema({ wheels: Number })).discriminator('Car', new Schema({ doors: Number }));
-    const [, car] = classesOf(own.models);
+    const [, car] = declareClasses(own.models);
     expect(car?.config).toMatchObject({ filters: { kind: 'Car' }, properties: { kind: { field: '__t' } } });
     assertAccepted(own.models);
   });
@@ -304,7 +306,7 @@ describe('a discriminator', () => {
       'Login',
       new Schema({ meta: { token: { type: String, select: false } }, tone: { type: String, select: false } }),
     );
-    const [log] = classesOf([parent]);
+    const [log] = declareClasses([parent]);
     expect(log?.config.fields?.toSorted()).toEqual(['kind', 'meta', 'text']);
     expect(log?.config.masks).toEqual({ 'meta.token': 'drop' });
   });
@@ -324,20 +326,20 @@ describe('a discriminator', () => {
     const own = mongoose.createConnection();
     const parent = own.model('Page', new Schema({ kind: String }));
     const child = parent.discriminator('Post', new Schema({ text: String }));
-    expect(() => classesOf([child])).toThrow(/discriminator Post cannot be told/);
+    expect(() => declareClasses([child])).toThrow(/discriminator Post cannot be told/);
   });
 });
 
 describe('declarations of models', () => {
   it('are narrowed by the policy, and never widened', () => {
     const model = modelOf({ name: String, cost: Number, key: { type: String, select: false } });
-    const { policy } = configOf(
+    const { policy } = readConfig(
       {
         database: { storage: 'plain', uri: 'mongodb://127.0.0.1/shop' },
         policy: { classes: { Thing: { description: 'a thing', fields: ['name', 'key'] } } },
         auth: [],
       },
-      { declared: classesOf([model]) },
+      { declared: declareClasses([model]) },
     );
     expect(policy.classes.get('Thing')).toMatchObject({ description: 'a thing', fields: ['name'] });
   });
@@ -348,11 +350,13 @@ describe('declarations of models', () => {
     ['a document', [{ name: 'x' }]],
     ['a name', ['Order']],
   ])('are of models alone, and not of %s', (_title, given) => {
-    expect(() => classesOf(given as never)).toThrow(/expected connection\.models or a list/);
+    expect(() => declareClasses(given as never)).toThrow(/expected connection\.models or a list/);
   });
 
   it('are never none by mistake: models that are made later are missed', () => {
-    expect(() => classesOf(mongoose.createConnection().models)).toThrow(/no model yet: inject the models/);
+    expect(() => declareClasses(mongoose.createConnection().models)).toThrow(
+      /no model yet: inject the models/,
+    );
   });
 
   /** A schema, and the paths in it that are hidden. */
@@ -403,7 +407,7 @@ describe('declarations of models', () => {
     fc.assert(
       fc.property(drawn(3), ({ definition, hidden }) => {
         const model = modelOf(definition);
-        const { fields = [], masks = {}, properties = {} } = classesOf([model])[0]?.config ?? {};
+        const { fields = [], masks = {}, properties = {} } = declareClasses([model])[0]?.config ?? {};
         const nameOf = new Map(Object.entries(properties).map(([own, { field = own }]) => [field, own]));
         for (const path of hidden) {
           const [first = '', ...rest] = path.split('.');

@@ -87,21 +87,21 @@ const MAX_DEPTH = 8;
  * @param models each of them becomes a class; list those that agents may know
  * @throws TypeError for a model that cannot be a class
  */
-export function classesOf(models: MongooseModels): ClassDeclaration[] {
-  const list = listOf(models);
+export function declareClasses(models: MongooseModels): ClassDeclaration[] {
+  const list = toList(models);
   const names = new Set(list.map(({ modelName }) => modelName));
-  return list.map((model) => ({ className: model.modelName, config: configOf(model, names) }));
+  return list.map((model) => ({ className: model.modelName, config: readConfig(model, names) }));
 }
 
-function listOf(models: unknown): MongooseModel[] {
+function toList(models: unknown): MongooseModel[] {
   const list: unknown[] = typeof models === 'object' && models !== null ? Object.values(models) : [undefined];
   if (list.length === 0)
     throw new TypeError(
-      'classesOf: there is no model yet: inject the models (getModelToken of @nestjs/mongoose), so that they are made before',
+      'declareClasses: there is no model yet: inject the models (getModelToken of @nestjs/mongoose), so that they are made before',
     );
   return list.map((model) => {
     if (isModel(model)) return model;
-    throw new TypeError('classesOf: expected connection.models or a list of Mongoose models');
+    throw new TypeError('declareClasses: expected connection.models or a list of Mongoose models');
   });
 }
 
@@ -115,14 +115,14 @@ function isModel(value: unknown): value is MongooseModel {
   );
 }
 
-function configOf(model: MongooseModel, names: ReadonlySet<string>): ClassConfig {
+function readConfig(model: MongooseModel, names: ReadonlySet<string>): ClassConfig {
   const schema = model.schema as Schema;
-  const timestamps = timestampsOf(schema);
+  const timestamps = readTimestamps(schema);
   const columns = new Columns(names);
   const own = new Set(['_id', ...Object.values(timestamps ?? {})]);
   // A column of exactly a name comes before one that gets this name without its underscore.
-  const paths = [...pathsOf(schema)].sort(([one], [other]) => underscores(one) - underscores(other));
-  const others = Object.values(schema.discriminators ?? {}).map(pathsOf);
+  const paths = [...listPaths(schema)].sort(([one], [other]) => underscores(one) - underscores(other));
+  const others = Object.values(schema.discriminators ?? {}).map(listPaths);
   for (const [name, path] of paths)
     if (!own.has(name))
       columns.add(
@@ -130,12 +130,12 @@ function configOf(model: MongooseModel, names: ReadonlySet<string>): ClassConfig
         path,
         others.flatMap((further) => further.get(name) ?? []),
       );
-  const kind = discriminatorOf(model, columns);
+  const kind = findDiscriminator(model, columns);
   const { fields, masks, properties } = columns;
   return {
     storage: 'plain',
     collection: model.collection.collectionName,
-    id: idKindOf(model),
+    id: findIdKind(model),
     timestamps,
     fields,
     ...(Object.keys(masks).length > 0 && { masks }),
@@ -146,12 +146,12 @@ function configOf(model: MongooseModel, names: ReadonlySet<string>): ClassConfig
 
 const underscores = (name: string): number => name.length - name.replace(/^_+/, '').length;
 
-function idKindOf({ modelName, schema }: MongooseModel): IdKind {
+function findIdKind({ modelName, schema }: MongooseModel): IdKind {
   const id = (schema as Schema).paths['_id'];
   const kind = ID_KINDS.get(id?.instance ?? '');
   if (kind && id && !isHidden(id)) return kind;
   throw new TypeError(
-    `classesOf: ${modelName} has an _id that agents cannot be given (${id?.instance ?? 'none'}${id && isHidden(id) ? ', select: false' : ''}): ` +
+    `declareClasses: ${modelName} has an _id that agents cannot be given (${id?.instance ?? 'none'}${id && isHidden(id) ? ', select: false' : ''}): ` +
       'it must be an ObjectId, a string, a number or a UUID; leave this model out of the list',
   );
 }
@@ -160,7 +160,7 @@ function idKindOf({ modelName, schema }: MongooseModel): IdKind {
  * Both stored names, or null. A class has both or neither, and everybody may read them: one that the schema lacks has its
  * default name, and neither is declared while one of them is hidden or no date.
  */
-function timestampsOf({
+function readTimestamps({
   paths,
   options,
   discriminators = {},
@@ -180,7 +180,7 @@ function timestampsOf({
 }
 
 /** The filter of a discriminator, on the column of its key. Null: the model is none. */
-function discriminatorOf(
+function findDiscriminator(
   { modelName, schema }: MongooseModel,
   columns: Columns,
 ): Readonly<Record<string, unknown>> | null {
@@ -189,7 +189,7 @@ function discriminatorOf(
   const name = columns.nameOf(mapping.key);
   if (name === undefined || (typeof mapping.value !== 'string' && typeof mapping.value !== 'number'))
     throw new TypeError(
-      `classesOf: the discriminator ${modelName} cannot be told from the other documents of its collection: ` +
+      `declareClasses: the discriminator ${modelName} cannot be told from the other documents of its collection: ` +
         `its key '${mapping.key}' must be a top-level column with a text or a number`,
     );
   columns.fix(name, mapping.value);
@@ -197,7 +197,7 @@ function discriminatorOf(
 }
 
 /** The top-level columns of a schema: a dotted path is a member of a nested document without a schema of its own. */
-function pathsOf({ paths }: Schema): Map<string, SchemaType> {
+function listPaths({ paths }: Schema): Map<string, SchemaType> {
   const top = new Map<string, SchemaType>();
   const nested = new Map<string, Record<string, SchemaType>>();
   for (const [path, type] of Object.entries(paths)) {
@@ -219,12 +219,12 @@ function pathsOf({ paths }: Schema): Map<string, SchemaType> {
 const isHidden = ({ options, selected }: SchemaType): boolean =>
   [options?.select, selected].some((said) => said !== undefined && said !== true) || options?.encrypt != null;
 
-const entriesOf = (type: SchemaType): SchemaType | undefined => type.embeddedSchemaType ?? type.caster;
+const findEntries = (type: SchemaType): SchemaType | undefined => type.embeddedSchemaType ?? type.caster;
 
 /** Whether the path, or one at any depth within it, is hidden. @param seen schemas that were looked through: one may hold itself */
 function hidesAnything(type: SchemaType, seen = new Set<Schema>()): boolean {
   const { schema, $__schemaType: values, schemaTypes = [] } = type;
-  const inside = [entriesOf(type), values, ...schemaTypes].flatMap((one) => one ?? []);
+  const inside = [findEntries(type), values, ...schemaTypes].flatMap((one) => one ?? []);
   return (
     isHidden(type) ||
     (schema !== undefined && hidesAnyPath(schema, seen)) ||
@@ -283,14 +283,14 @@ class Columns {
 
   /** @param hidden receives the paths below it that are not readable */
   private property(type: SchemaType, path: string, hidden: string[]): PropertyConfig {
-    const target = this.targetOf(type);
+    const target = this.findTarget(type);
     if (target !== undefined) return { type: 'Pointer', targetClass: target };
     if (type.schema)
       return {
         type: type.instance === 'Array' ? 'Array' : 'Object',
         ...this.members(type.schema, path, hidden),
       };
-    if (type.instance === 'Array') return this.list(entriesOf(type), path, hidden);
+    if (type.instance === 'Array') return this.list(findEntries(type), path, hidden);
     // The values of a map and the alternatives of a union have no names that a mask could give.
     if (hidesAnything(type)) hidden.push(path);
     const stored = TYPES.get(type.instance);
@@ -305,7 +305,7 @@ class Columns {
     if (!entries) return {};
     // Nor have the members of a list in a list.
     if (hidesAnything(entries)) hidden.push(path);
-    const target = this.targetOf(entries);
+    const target = this.findTarget(entries);
     if (target !== undefined) return { type: 'Array', targetClass: target };
     return PLAIN_ENTRIES.has(entries.instance) ? { type: 'Array' } : {};
   }
@@ -317,7 +317,7 @@ class Columns {
       if (hidesAnyPath(schema, new Set())) hidden.push(path);
       return {};
     }
-    for (const [name, type] of pathsOf(schema)) {
+    for (const [name, type] of listPaths(schema)) {
       const below = `${path}.${name}`;
       if (isHidden(type)) {
         hidden.push(below);
@@ -334,7 +334,7 @@ class Columns {
   }
 
   /** The class of a reference. One that is chosen per document, and one to a model that is no class, is an id like any other. */
-  private targetOf({ options }: SchemaType): string | undefined {
+  private findTarget({ options }: SchemaType): string | undefined {
     const ref = options?.ref as string | { readonly modelName?: string } | null | undefined;
     const name = typeof ref === 'string' ? ref : ref?.modelName;
     return name !== undefined && this.classes.has(name) ? name : undefined;

@@ -19,7 +19,7 @@ export function productVersion(): string {
 }
 
 /** The folder with a built browser page, found from the sources and from the build. */
-export function builtPage(name: string): string {
+export function readBuiltPage(name: string): string {
   const folders = ['../pages/', '../../pages/', '../../../pages/', '../../../dist/pages/'].map((path) =>
     fileURLToPath(new URL(`${path}${name}/`, import.meta.url)),
   );
@@ -31,7 +31,7 @@ export function builtPage(name: string): string {
  * longer than the rest of a start. It is found by the content of the seed and the name of the database. Undefined: there is none,
  * which is the case for every seed but the demo's.
  */
-export function builtSeed(content: Buffer, database: string): string | undefined {
+export function readBuiltSeed(content: Buffer, database: string): string | undefined {
   const name = `${createHash('sha256').update(content).digest('hex')}-${database}.data`;
   return ['../seeds/', '../../../seeds/']
     .map((path) => fileURLToPath(new URL(`${path}${encodeURIComponent(name)}`, import.meta.url)))

@@ -72,7 +72,7 @@ export class FeedSource extends ChangeSource {
           subscriber.next({ kind: 'change', objectId, created: kind === 'create' }),
         error: (error: unknown) => subscriber.error(error),
       });
-      this.feed.listening().then(
+      this.feed.waitForListening().then(
         () => {
           const kind = begun ? 'gap' : 'listening';
           begun = true;
@@ -231,7 +231,7 @@ export class WatchService {
 
   /** The changes of a resource that does not consist of rows, as this caller may receive them. */
   private findProvided(uri: string, context: RequestContext): Observable<unknown> | undefined {
-    const provider = this.resources.providerOf(uri);
+    const provider = this.resources.findProvider(uri);
     return provider?.changes?.(uri, { ...context, records: this.records.for(context) });
   }
 

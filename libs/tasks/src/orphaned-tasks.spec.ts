@@ -61,7 +61,7 @@ beforeEach(() => {
   const records = new TaskRecords({ tasks: state.tasks, clock: () => state.clock() + shift }, SETTINGS);
   const key = randomBytes(32);
   const agents = new AgentReferences(
-    { definitionOf: (name) => configured.get(name), knows: (known) => known === definition },
+    { findDefinition: (name) => configured.get(name), knows: (known) => known === definition },
     { secrets: () => Promise.resolve([key]) },
   );
   const journal = new CallJournal(

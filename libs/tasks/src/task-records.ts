@@ -216,7 +216,7 @@ export class AgentReferences {
 
   /** @param configured an agent that no longer exists is not created again */
   constructor(
-    @Inject(CurrentAgents) private readonly configured: Pick<CurrentAgents, 'definitionOf' | 'knows'>,
+    @Inject(CurrentAgents) private readonly configured: Pick<CurrentAgents, 'findDefinition' | 'knows'>,
     keys: StateKeys,
   ) {
     this.sealed = new SealedText(keys, 'parley task agent');
@@ -244,7 +244,7 @@ export class AgentReferences {
     const plain = await this.sealed.open(text, taskId);
     if (plain === undefined) return undefined;
     const { shape: name, identity, impersonatedUserId, ...known } = JSON.parse(plain) as Reference;
-    const definition = this.configured.definitionOf(name);
+    const definition = this.configured.findDefinition(name);
     const made = toIdentity(identity);
     if (!definition || !made) return undefined;
     return new Agent({

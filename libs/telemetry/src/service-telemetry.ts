@@ -86,7 +86,7 @@ class ObservedData implements DataMeter {
 class ObservedGates implements CallTrace {
   constructor(private readonly span: () => Span | null) {}
 
-  passed(gate: string, subject?: string): void {
+  notePassed(gate: string, subject?: string): void {
     this.span()?.addEvent('gate.passed', {
       'parley.gate': gate,
       ...(subject !== undefined && { 'db.collection.name': subject }),
@@ -94,12 +94,12 @@ class ObservedGates implements CallTrace {
   }
 
   /** Reports the origin of a limit, not its content. */
-  limited(className: string, origin: LimitOrigin): void {
+  noteLimit(className: string, origin: LimitOrigin): void {
     this.span()?.addEvent('rows.limited', { 'db.collection.name': className, 'parley.limit': origin });
   }
 
   /** Reports the number of fields, not their names. */
-  masked(className: string, fields: ReadonlyMap<string, string>): void {
+  noteMasks(className: string, fields: ReadonlyMap<string, string>): void {
     this.span()?.addEvent('fields.masked', {
       'db.collection.name': className,
       'parley.masked_fields': fields.size,

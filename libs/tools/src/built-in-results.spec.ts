@@ -16,7 +16,7 @@ import {
 import { ExportStore } from './export/export-files.js';
 import { toolsOf } from './declaration/tool.decorator.js';
 import { CallableMethods, MethodRegistry } from './methods/method-registry.js';
-import { readingHandler } from './registry/tool-registry.js';
+import { createReadingHandler } from './registry/tool-registry.js';
 import { fitToSize } from './shaping/fit-to-size.js';
 import { PermittedTools, type ToolDefinition, ToolEnvironment } from './tool.js';
 
@@ -37,7 +37,7 @@ async function providers(): Promise<object[]> {
   const module = await Test.createTestingModule({
     providers: [
       ...BUILT_IN_TOOLS,
-      { provide: PermittedTools, useValue: { list: () => definitions, listed: () => definitions } },
+      { provide: PermittedTools, useValue: { list: () => definitions, listTools: () => definitions } },
       { provide: CallableMethods, useClass: MethodRegistry },
       { provide: ToolEnvironment, useValue: readEnvironmentGates({}) },
       { provide: ExportStore, useClass: SampleExportStore },
@@ -133,7 +133,7 @@ describe('every built-in tool that reads', () => {
         const [registration] = toolsOf(provider);
         if (!registration) throw new Error('a provider without a tool');
         const { definition } = registration;
-        const handler = readingHandler(registration);
+        const handler = createReadingHandler(registration);
         if (definition.needs) return [];
         definitions.push(definition);
         return [{ provider, definition, handler, validate: ajv.compile(definition.outputSchema as object) }];

@@ -1,7 +1,7 @@
 export { ArgumentSchema } from '#schema';
 export * from './built-in-tools.js';
 export * from './declaration/tool.decorator.js';
-export { namingClasses } from './discovery/named-classes.js';
+export { nameClasses } from './discovery/named-classes.js';
 export * from './declaration/tool-declaration.js';
 export type { ValueSchema } from './declaration/value-schema.js';
 export * from './export/export-files.js';
@@ -19,6 +19,6 @@ export * from './shaping/untrusted-text.js';
 export * from './shaping/text-formats.js';
 export type { WrittenAnswer } from './shaping/fit-to-size.js';
 export * from './tool.js';
-export { fieldsOf } from './write/change-objects.js';
+export { readFields } from './write/change-objects.js';
 export { RESULTS_VIEW } from './tool.js';
 export * from './tools.module.js';

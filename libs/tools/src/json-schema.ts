@@ -7,7 +7,7 @@ export const INTEGER: JsonSchema = { type: 'integer' };
 export const BOOLEAN: JsonSchema = { type: 'boolean' };
 export const OBJECT: JsonSchema = { type: 'object' };
 
-export const described = (schema: JsonSchema, description: string): JsonSchema => ({
+export const describeSchema = (schema: JsonSchema, description: string): JsonSchema => ({
   ...schema,
   description,
 });
@@ -20,7 +20,7 @@ export function objectOf(properties: Properties, required: readonly string[] = [
 }
 
 /** The property names that an object schema declares. */
-export function declaredNames(schema: JsonSchema): readonly string[] {
+export function listDeclaredNames(schema: JsonSchema): readonly string[] {
   return Object.keys((schema['properties'] ?? {}) as object);
 }
 

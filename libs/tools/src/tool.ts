@@ -202,7 +202,7 @@ export abstract class ToolRunner {
    * Those that `tools/list` returns: without tools that cannot work for this agent on this database. Default: all that it
    * may call.
    */
-  listed(
+  listTools(
     context: Pick<RequestContext, 'agent'>,
   ): readonly ToolDefinition[] | Promise<readonly ToolDefinition[]> {
     return this.list(context);
@@ -222,7 +222,7 @@ export abstract class PermittedTools {
   /** In catalogue order. */
   abstract list(context: Pick<RequestContext, 'agent'>): readonly ToolDefinition[];
   /** Those of them that can work for this agent, as `tools/list` returns them. */
-  abstract listed(
+  abstract listTools(
     context: Pick<RequestContext, 'agent'>,
   ): readonly ToolDefinition[] | Promise<readonly ToolDefinition[]>;
 }

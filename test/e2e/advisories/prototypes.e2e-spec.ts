@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { AgentMethod, classDeclarationOf, type MethodCall, ParseClass } from '#tools';
+import { AgentMethod, findClassDeclaration, type MethodCall, ParseClass } from '#tools';
 import { loadConfig } from '#config';
 import { openDatabase } from '#parley/instance';
 import { startHttpService } from '../../../src/http-service.js';
@@ -73,7 +73,7 @@ beforeAll(async () => {
       'true',
     ]),
   );
-  const declared = classDeclarationOf(NoteMethods);
+  const declared = findClassDeclaration(NoteMethods);
   const loaded = loadConfig(env, folder, declared ? [declared] : []);
   const database = await openDatabase(loaded.config.database);
   const running = await startHttpService(loaded, database.connection, env, [NoteMethods]);

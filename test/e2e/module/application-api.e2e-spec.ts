@@ -5,7 +5,7 @@ import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-ex
 import { Test } from '@nestjs/testing';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import {
-  actingAs,
+  actAs,
   AGENT_FACTORY,
   type AgentChooser,
   AgentIntrospection,
@@ -208,11 +208,7 @@ describe('what an application injects', () => {
     const ada = await operator.impersonation.impersonate(master, 'u1');
     await operator.principals.refreshScope(ada);
     const context = { agent: master, signal: new AbortController().signal, progress: () => undefined };
-    const outcome = await operator.runner.run(
-      'count_objects',
-      { class_name: '_User' },
-      actingAs(context, ada),
-    );
+    const outcome = await operator.runner.run('count_objects', { class_name: '_User' }, actAs(context, ada));
     expect(outcome).toMatchObject({ ok: true });
     expect(operator.log.all().at(-1)).toMatchObject({ auth_type: 'session_token' });
   });

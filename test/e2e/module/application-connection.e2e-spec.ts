@@ -6,7 +6,7 @@ import { MongoClient } from 'mongodb';
 import mongoose, { type Connection, Schema } from 'mongoose';
 import { afterAll, describe, expect, it } from 'vitest';
 import { ConfigError, Parley, ParleyModule, type ParleyModuleOptions } from '@parley/server';
-import { classesOf } from '@parley/server/mongoose';
+import { declareClasses } from '@parley/server/mongoose';
 import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { startDatabase } from '../../support/service.js';
 
@@ -125,7 +125,7 @@ describe('classes of Mongoose models', () => {
     await view.create({ at: 2, page: 'home', meta: { token: 'S3CRET-other' } });
     const options: ParleyModuleOptions = {
       database: { connection, storage: 'plain' },
-      classes: classesOf([base, click, view]),
+      classes: declareClasses([base, click, view]),
       agents: { desk: { permissions: 'readonly' } },
     };
     const app = await Test.createTestingModule({ imports: [ParleyModule.forRoot(options)] }).compile();

@@ -11,7 +11,7 @@ import { Test, type TestingModule } from '@nestjs/testing';
 import mongoose, { type Connection, type Model } from 'mongoose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Agent, Parley, ParleyModule, type ParleyModuleOptions } from '@parley/server';
-import { classesOf } from '@parley/server/mongoose';
+import { declareClasses } from '@parley/server/mongoose';
 import { type Database, startDatabase } from '../../support/service.js';
 
 const HELD = 'zekret';
@@ -64,7 +64,7 @@ beforeAll(async () => {
   database = await startDatabase({});
   const options = (people: Model<Person>, connection: Connection): ParleyModuleOptions => ({
     database: { connection, storage: 'plain' },
-    classes: classesOf([people]),
+    classes: declareClasses([people]),
     agents: { desk: { permissions: 'readonly' } },
   });
   app = await Test.createTestingModule({

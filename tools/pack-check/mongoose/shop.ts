@@ -10,7 +10,7 @@ import {
   SchemaFactory,
 } from '@nestjs/mongoose';
 import { EmbeddedDatabase, Parley, ParleyModule, type ParleyModuleOptions } from '@parley/server';
-import { classesOf } from '@parley/server/mongoose';
+import { declareClasses } from '@parley/server/mongoose';
 import type { Connection, Model } from 'mongoose';
 
 @Schema()
@@ -24,7 +24,7 @@ class Order {
 
 const options = (connection: Connection, orders: Model<Order>): ParleyModuleOptions => ({
   database: { connection, storage: 'plain' },
-  classes: classesOf([orders]),
+  classes: declareClasses([orders]),
   agents: { clerk: { permissions: 'readonly' } },
 });
 

@@ -1,6 +1,6 @@
 import { Test } from '@nestjs/testing';
 import { Parley, ParleyModule } from '@parley/server';
-import { classesOf } from '@parley/server/mongoose';
+import { declareClasses } from '@parley/server/mongoose';
 import { createTestingApplication, type TestingApplication } from '@parley/testing';
 import { BillingModule, InvoiceTools } from './invoices.js';
 
@@ -50,6 +50,6 @@ describe('an application with the module', () => {
   });
 
   it('finds the subpath', () => {
-    expect(typeof classesOf).toBe('function');
+    expect(typeof declareClasses).toBe('function');
   });
 });

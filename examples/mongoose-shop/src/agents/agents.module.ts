@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { getConnectionToken, getModelToken } from '@nestjs/mongoose';
 import { AGENT_FACTORY, type AgentChooser, ParleyModule, type ParleyModuleOptions } from '@parley/server';
-import { classesOf } from '@parley/server/mongoose';
+import { declareClasses } from '@parley/server/mongoose';
 import type { Connection, Model } from 'mongoose';
 import { Customer } from '../shop/customer.schema.js';
 import { Order } from '../shop/order.schema.js';
@@ -16,7 +16,7 @@ const options = (
 ): ParleyModuleOptions => ({
   database: { connection, storage: 'plain' },
   // Agents know the models that are listed here, and no other collection.
-  classes: classesOf([customers, orders]),
+  classes: declareClasses([customers, orders]),
   policy: {
     requireApprovalFor: ['write'],
     classes: {

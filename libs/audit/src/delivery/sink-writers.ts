@@ -1,5 +1,5 @@
 import { createHash, createHmac } from 'node:crypto';
-import { pinnedRequest, type ResolveHost } from '#core';
+import { sendPinned, type ResolveHost } from '#core';
 import type { ChainHead } from '../audit-record.js';
 import type { SealedLine } from '../chain/audit-chain.js';
 import {
@@ -277,7 +277,7 @@ export interface SignedPost {
 export async function postSigned({ url, secret, body, timeout, stop, resolve }: SignedPost): Promise<void> {
   const seconds = Math.floor(Date.now() / 1000);
   const signature = createHmac('sha256', secret).update(`${seconds}.${body}`).digest('hex');
-  const response = await pinnedRequest(url, {
+  const response = await sendPinned(url, {
     method: 'POST',
     headers: {
       'Content-Type': 'application/json',

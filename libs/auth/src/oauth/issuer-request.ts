@@ -1,4 +1,4 @@
-import { pinnedRequest, readJson, type ResolveHost } from '#core';
+import { sendPinned, readJson, type ResolveHost } from '#core';
 import { AuthenticationUnavailable } from '../errors.js';
 
 /** Maximum bytes of a response of an authorization server. */
@@ -56,7 +56,7 @@ export async function requestJson(url: string, request: JsonRequest = {}): Promi
   const { host } = new URL(url);
   const limit = AbortSignal.timeout(TIMEOUT);
   try {
-    const response = await pinnedRequest(url, {
+    const response = await sendPinned(url, {
       ...request,
       headers: { Accept: 'application/json', ...request.headers },
       rule: 'elsewhere',

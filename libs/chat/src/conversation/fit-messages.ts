@@ -1,4 +1,4 @@
-import { estimatedTokens } from '#data';
+import { estimateTokens } from '#data';
 import type { ModelMessage, ModelRequest } from '../model/language-model.js';
 
 /** Tokens of a message in addition to its text. */
@@ -6,12 +6,12 @@ const PER_MESSAGE = 4;
 
 /** Estimated tokens of a message. */
 export function messageSize(message: ModelMessage): number {
-  return PER_MESSAGE + estimatedTokens(readMessageText(message));
+  return PER_MESSAGE + estimateTokens(readMessageText(message));
 }
 
 /** Estimated tokens of the system prompt and the tools, which every request contains. */
 export function measureFixedSize({ system, tools }: Omit<ModelRequest, 'messages'>): number {
-  return estimatedTokens(system) + estimatedTokens(tools.length > 0 ? JSON.stringify(tools) : '');
+  return estimateTokens(system) + estimateTokens(tools.length > 0 ? JSON.stringify(tools) : '');
 }
 
 function readMessageText(message: ModelMessage): string {

@@ -1,11 +1,5 @@
 import { isIP } from 'node:net';
-import {
-  ForbiddenAddress,
-  isInsideAddress,
-  type PinnedRequest,
-  pinnedRequest,
-  type ResolveHost,
-} from '#core';
+import { ForbiddenAddress, isInsideAddress, type PinnedRequest, sendPinned, type ResolveHost } from '#core';
 import { isAllowedEndpoint, isSafeTransport } from '#data';
 import { AnthropicModel } from './anthropic.js';
 import { type LanguageModel, LanguageModelError, ModelSettingsError } from './language-model.js';
@@ -147,12 +141,12 @@ export class ModelEndpoint {
 
   /**
    * Sends a request below the endpoint over a connection to a checked address.
-   * @throws LanguageModelError for an address inside a network; otherwise as `pinnedRequest`
+   * @throws LanguageModelError for an address inside a network; otherwise as `sendPinned`
    */
   async request(path: string, request: Omit<PinnedRequest, 'rule' | 'resolve'>): Promise<Response> {
     const url = this.url.replace(/\/+$/, '') + path;
     try {
-      return await pinnedRequest(url, {
+      return await sendPinned(url, {
         ...request,
         rule: this.listed ? 'any' : 'public',
         resolve: this.resolve,

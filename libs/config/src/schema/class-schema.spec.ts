@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { defaultsOf, documentedDefaultsOf, documentedSchemaOf, schemaOf } from './class-schema.js';
+import { readDefaults, readDocumentedDefaults, readDocumentedSchema, readSchema } from './class-schema.js';
 import { Ajv } from 'ajv';
 import { Equals, IsIn, IsInt, IsString, Matches, Max, Min } from 'class-validator';
 import { Nullable, schemaErrors } from '#schema';
@@ -13,7 +13,7 @@ import {
   Nested,
   Option,
   type OptionsClass,
-  optionsOf,
+  readOptions,
   pickOptions,
 } from './option.js';
 
@@ -74,7 +74,7 @@ const WINDOW = {
 
 describe('a class of options', () => {
   it('is read as JSON Schema, options of the class that it extends first', () => {
-    expect(schemaOf(Section)).toEqual({
+    expect(readSchema(Section)).toEqual({
       type: 'object',
       additionalProperties: false,
       required: ['kind'],
@@ -89,17 +89,17 @@ describe('a class of options', () => {
         window: { ...WINDOW, type: ['object', 'null'] },
       },
     });
-    expect(Object.keys(schemaOf(Section).properties ?? {})).toEqual([...optionsOf(Section).keys()]);
+    expect(Object.keys(readSchema(Section).properties ?? {})).toEqual([...readOptions(Section).keys()]);
   });
 
   it('has the initial values of its properties as defaults, and reports those that others fill in', () => {
-    expect(defaultsOf(Section)).toEqual({ port: 3, url: null, names: [] });
-    expect(Object.isFrozen(defaultsOf(Section))).toBe(true);
-    expect(documentedDefaultsOf(Section)).toEqual({ port: 3, url: null, names: [], byName: 'none' });
+    expect(readDefaults(Section)).toEqual({ port: 3, url: null, names: [] });
+    expect(Object.isFrozen(readDefaults(Section))).toBe(true);
+    expect(readDocumentedDefaults(Section)).toEqual({ port: 3, url: null, names: [], byName: 'none' });
   });
 
   it('is published with its words and defaults', () => {
-    const { properties } = documentedSchemaOf(Section);
+    const { properties } = readDocumentedSchema(Section);
     expect(properties?.['port']).toEqual({
       type: 'integer',
       minimum: 0,
@@ -127,13 +127,13 @@ describe('a class of options', () => {
     [{ kind: 'a', byName: { X: { limit: 1 } } }, false],
     [{ kind: 'a', names: [''] }, false],
   ])('accepts the same by its schema as Ajv does: %j', (value, accepted) => {
-    expect(new Ajv({ strict: false }).compile(schemaOf(Section))(value)).toBe(accepted);
-    expect(schemaErrors(schemaOf(Section), value).length === 0).toBe(accepted);
+    expect(new Ajv({ strict: false }).compile(readSchema(Section))(value)).toBe(accepted);
+    expect(schemaErrors(readSchema(Section), value).length === 0).toBe(accepted);
   });
 });
 
 const errorPaths = (type: OptionsClass, value: unknown) =>
-  schemaErrors(schemaOf(type), value).map(({ path }) => path.join('.'));
+  schemaErrors(readSchema(type), value).map(({ path }) => path.join('.'));
 
 describe('options of other classes', () => {
   class Other {
@@ -148,16 +148,16 @@ describe('options of other classes', () => {
 
   it('are picked without their defaults, and need not be given', () => {
     const Picked = pickOptions(Section, ['url', 'port']);
-    expect(defaultsOf(Picked)).toEqual({});
-    expect(Object.keys(schemaOf(Picked).properties ?? {})).toEqual(['url', 'port']);
+    expect(readDefaults(Picked)).toEqual({});
+    expect(Object.keys(readSchema(Picked).properties ?? {})).toEqual(['url', 'port']);
     expect(errorPaths(Picked, {})).toEqual([]);
     expect(errorPaths(Picked, { port: 10 })).toEqual(['port']);
-    expect(optionsOf(Picked).get('url')?.text).toBe('where');
+    expect(readOptions(Picked).get('url')?.text).toBe('where');
   });
 
   it('are joined: an option of several classes is that of the first', () => {
     const Joined = joinOptions([Base, Other], ['kind']);
-    expect(schemaOf(Joined)).toEqual({
+    expect(readSchema(Joined)).toEqual({
       type: 'object',
       additionalProperties: false,
       required: ['kind'],

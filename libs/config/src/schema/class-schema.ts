@@ -1,22 +1,22 @@
 import { compileClass, type SchemaNode } from '#schema';
-import { isOptionsClass, type OptionsClass, optionsOf, type Plain, type ValueType } from './option.js';
+import { isOptionsClass, type OptionsClass, readOptions, type Plain, type ValueType } from './option.js';
 
-const namesOf = (type: OptionsClass) => optionsOf(type).keys();
+const listNames = (type: OptionsClass) => readOptions(type).keys();
 
 /** The schema that a class of options is checked by. */
-export function schemaOf(type: ValueType): SchemaNode {
-  return isOptionsClass(type) ? compileClass(type, { names: namesOf }) : type;
+export function readSchema(type: ValueType): SchemaNode {
+  return isOptionsClass(type) ? compileClass(type, { names: listNames }) : type;
 }
 
 /** The same schema for editors and other tools: with the words of the documentation and the defaults. */
-export function documentedSchemaOf(type: ValueType): SchemaNode {
+export function readDocumentedSchema(type: ValueType): SchemaNode {
   if (!isOptionsClass(type)) return type;
   return compileClass(type, {
-    names: namesOf,
+    names: listNames,
     describe: (within, name) => {
-      const defaults = documentedDefaultsOf(within);
+      const defaults = readDocumentedDefaults(within);
       return {
-        description: withoutLinks(optionsOf(within).get(name)?.text ?? ''),
+        description: withoutLinks(readOptions(within).get(name)?.text ?? ''),
         ...(name in defaults && { default: defaults[name] }),
       };
     },
@@ -28,7 +28,7 @@ const withoutLinks = (text: string): string => text.replace(/\[([^\]]*)\]\([^)]*
 const defaultValues = new WeakMap<object, object>();
 
 /** The defaults of a section: the initial values of its class, as a plain object. */
-export function defaultsOf<T extends object>(type: OptionsClass<T>): Plain<T> {
+export function readDefaults<T extends object>(type: OptionsClass<T>): Plain<T> {
   const known = defaultValues.get(type);
   if (known) return known as Plain<T>;
   const values = Object.entries(new type()).filter(([, value]) => value !== undefined);
@@ -38,10 +38,10 @@ export function defaultsOf<T extends object>(type: OptionsClass<T>): Plain<T> {
 }
 
 /** The defaults of a class, with those that are filled in elsewhere. */
-export function documentedDefaultsOf(type: OptionsClass): Readonly<Record<string, unknown>> {
-  const elsewhere = [...optionsOf(type)].filter(([, option]) => option.default !== undefined);
+export function readDocumentedDefaults(type: OptionsClass): Readonly<Record<string, unknown>> {
+  const elsewhere = [...readOptions(type)].filter(([, option]) => option.default !== undefined);
   return {
-    ...defaultsOf(type),
+    ...readDefaults(type),
     ...Object.fromEntries(elsewhere.map(([name, option]) => [name, option.default])),
   };
 }

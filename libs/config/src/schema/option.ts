@@ -27,10 +27,10 @@ export interface OptionDescription extends OptionMembers {
 const DESCRIPTIONS = new WeakMap<object, Map<string, OptionDescription>>();
 
 /** The options of a class in the order of their declaration, those of the class that it extends first. */
-export function optionsOf(type: OptionsClass): ReadonlyMap<string, OptionDescription> {
+export function readOptions(type: OptionsClass): ReadonlyMap<string, OptionDescription> {
   const own = DESCRIPTIONS.get(type) ?? [];
   const base: unknown = Object.getPrototypeOf(type);
-  return new Map(base === Function.prototype ? own : [...optionsOf(base as OptionsClass), ...own]);
+  return new Map(base === Function.prototype ? own : [...readOptions(base as OptionsClass), ...own]);
 }
 
 const isGiven = (_: unknown, value: unknown): boolean => value !== undefined;
@@ -96,7 +96,7 @@ export function pickOptions<T extends object, const Name extends keyof T & strin
   type: OptionsClass<T>,
   names: readonly Name[],
 ): OptionsClass<Partial<Pick<T, Name>>> {
-  return copiedOptions(
+  return copyOptions(
     names.map((name) => [name, type]),
     [],
   );
@@ -106,11 +106,11 @@ export function pickOptions<T extends object, const Name extends keyof T & strin
 export function joinOptions(types: readonly OptionsClass[], required: readonly string[]): OptionsClass {
   const origins = new Map<string, OptionsClass>();
   for (const type of types)
-    for (const name of optionsOf(type).keys()) if (!origins.has(name)) origins.set(name, type);
-  return copiedOptions([...origins], required);
+    for (const name of readOptions(type).keys()) if (!origins.has(name)) origins.set(name, type);
+  return copyOptions([...origins], required);
 }
 
-function copiedOptions(
+function copyOptions(
   origins: readonly (readonly [name: string, type: OptionsClass])[],
   required: readonly string[],
 ): OptionsClass {
@@ -120,7 +120,7 @@ function copiedOptions(
     for (const rule of storage.getTargetValidationMetadatas(type, '', false, false))
       if (rule.propertyName === name && rule.constraints?.[0] !== isGiven)
         storage.addValidationMetadata(Object.assign({}, rule, { target: Copied }));
-    const text = optionsOf(type).get(name)?.text ?? '';
+    const text = readOptions(type).get(name)?.text ?? '';
     Option(text, required.includes(name) ? { required: true } : {})(Copied.prototype, name);
   }
   return Copied;

@@ -80,11 +80,11 @@ export function readablePart(
     // Where the key that was meant is given as well, its errors are its own.
     return meant === null || isGiven(given, meant) ? [path] : [path, meant];
   });
-  const joined = (path: Path) => [...prefix, ...path].join('.');
-  const covers = covered.map(joined);
+  const joinPath = (path: Path) => [...prefix, ...path].join('.');
+  const covers = covered.map(joinPath);
   return {
     errors: all.map(({ path, message, accepted, suggestion }) => ({
-      path: joined(path),
+      path: joinPath(path),
       message,
       ...(accepted && { accepted }),
       ...(suggestion !== undefined && { suggestion }),
@@ -92,12 +92,12 @@ export function readablePart(
     value: findings.length > 0 ? undefined : value,
     independent: (errors) =>
       errors
-        .map((error) => ({ ...error, path: places.originalOf(error.path, prefix.length) }))
+        .map((error) => ({ ...error, path: places.findOriginal(error.path, prefix.length) }))
         .filter(
           ({ path, related = [] }) =>
             !covers.some((at) => isAt(path, at) || isAt(at, path)) &&
             !related.some((other) =>
-              covers.some((at) => concerns(places.originalOf(other, prefix.length), at)),
+              covers.some((at) => concerns(places.findOriginal(other, prefix.length), at)),
             ),
         ),
   };
@@ -136,7 +136,7 @@ class Places {
   }
 
   /** @param skipped segments in front that are not of the value */
-  originalOf(path: string, skipped: number): string {
+  findOriginal(path: string, skipped: number): string {
     const segments = path === '' ? [] : path.split('.');
     return [...segments.slice(0, skipped), ...this.original(segments.slice(skipped))].join('.');
   }
@@ -144,24 +144,24 @@ class Places {
   /** A copy without what is at these paths; undefined when nothing is left. */
   without(value: unknown, findings: readonly SchemaFinding[]): unknown {
     const paths = findings.map(({ path, missing }) => (missing ? path.slice(0, -1) : path));
-    return paths.length === 0 ? value : this.copied(value, [], paths);
+    return paths.length === 0 ? value : this.copyValue(value, [], paths);
   }
 
-  private copied(value: unknown, here: Path, paths: readonly Path[]): unknown {
+  private copyValue(value: unknown, here: Path, paths: readonly Path[]): unknown {
     if (paths.some((path) => path.length === here.length)) return undefined;
     if (paths.length === 0 || value === null || typeof value !== 'object') return value;
     const below = (key: string) => paths.filter((path) => path[here.length] === key);
     if (!Array.isArray(value))
       return Object.fromEntries(
         Object.entries(value).flatMap(([key, member]) => {
-          const copy = this.copied(member, [...here, key], below(key));
+          const copy = this.copyValue(member, [...here, key], below(key));
           return copy === undefined ? [] : [[key, copy]];
         }),
       );
     const entries = value
       .map((member, index) => ({
         index,
-        copy: this.copied(member, [...here, String(index)], below(String(index))),
+        copy: this.copyValue(member, [...here, String(index)], below(String(index))),
       }))
       .filter(({ copy }) => copy !== undefined);
     const id = JSON.stringify(here);

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { defaultsOf } from '../schema/class-schema.js';
+import { readDefaults } from '../schema/class-schema.js';
 import { approvalErrors, ApprovalsSection } from './operators.js';
 
 const agents = { editor: {}, writer: {} };
 const errorsOf = (approvals: object) =>
-  approvalErrors({ agents, approvals: { ...defaultsOf(ApprovalsSection), ...approvals } }).map(
+  approvalErrors({ agents, approvals: { ...readDefaults(ApprovalsSection), ...approvals } }).map(
     ({ path }) => path,
   );
 const webhook = (url: string) => ({ url, secret: 'a secret of the webhook' });

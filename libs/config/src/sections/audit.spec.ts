@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../config-error.js';
-import { configOf } from '../load-config.js';
-import { placesOf } from './audit.js';
+import { readConfig } from '../load-config.js';
+import { listPlaces } from './audit.js';
 
 const SERVICE = 'mongodb://parley:secret@Db-1.example.net,db-2.example.net:27018/shop?replicaSet=rs0';
 
 function errorsOf(uri: string, ...sinks: readonly object[]): string[] {
   try {
-    configOf({ audit: { sinks } as never, database: { uri, name: 'shop' } });
+    readConfig({ audit: { sinks } as never, database: { uri, name: 'shop' } });
     return [];
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
@@ -15,8 +15,8 @@ function errorsOf(uri: string, ...sinks: readonly object[]): string[] {
   }
 }
 const placesIn = (uri: string, ...sinks: readonly object[]) =>
-  configOf({ audit: { sinks } as never, database: { uri, name: 'shop' } }).config.audit.sinks.map((one) =>
-    placesOf(one, uri),
+  readConfig({ audit: { sinks } as never, database: { uri, name: 'shop' } }).config.audit.sinks.map((one) =>
+    listPlaces(one, uri),
   );
 const sink = (uri: string | null, database: string, collection = 'records') => ({
   kind: 'mongodb',

@@ -4,7 +4,7 @@ import type { FsyncPolicy } from '#audit';
 import type { ConfigIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
 import { type Environment, processNumber } from '../read-config-file.js';
-import { defaultsOf } from '../schema/class-schema.js';
+import { readDefaults } from '../schema/class-schema.js';
 import {
   ArrayMaxSize,
   IsBoolean,
@@ -18,9 +18,9 @@ import {
   MinLength,
 } from 'class-validator';
 import { Nullable } from '#schema';
-import { IsText, joinOptions, ListOf, Option, optionsOf, type Plain } from '../schema/option.js';
+import { IsText, joinOptions, ListOf, Option, readOptions, type Plain } from '../schema/option.js';
 import { isSafeAddress } from './server.js';
-import { DATABASE_NAME, serversOf } from './stores.js';
+import { DATABASE_NAME, readServers } from './stores.js';
 
 /** What sinks of every kind have. */
 class Sink {
@@ -159,10 +159,10 @@ export function auditConfig(
   env: Environment,
 ): AuditConfig {
   const sinks = (given?.sinks ?? []).map((sink) => {
-    const filled = { ...defaultsOf<object>(SINKS[sink.kind]), ...sink } as AuditSinkConfig;
+    const filled = { ...readDefaults<object>(SINKS[sink.kind]), ...sink } as AuditSinkConfig;
     return filled.kind === 'file' ? { ...filled, path: resolve(base, filled.path ?? '') } : filled;
   });
-  const config = { ...defaultsOf(AuditSection), ...given };
+  const config = { ...readDefaults(AuditSection), ...given };
   const bufferFolder = resolve(base, config.bufferFolder);
   const number = processNumber(env);
   if (number === null) return { ...config, sinks, bufferFolder };
@@ -175,10 +175,7 @@ export function auditConfig(
 }
 
 /** The files and folders that one process alone may write, each by its option. */
-export function writtenAuditPaths({
-  sinks,
-  bufferFolder,
-}: AuditConfig): readonly (readonly [string, string])[] {
+export function listAuditPaths({ sinks, bufferFolder }: AuditConfig): readonly (readonly [string, string])[] {
   const files = sinks.flatMap((sink, index) =>
     sink.kind === 'file' ? [[`audit.sinks.${index}.path`, sink.path] as const] : [],
   );
@@ -193,7 +190,7 @@ export function auditErrors({ audit, database }: Pick<ParleyConfig, 'audit' | 'd
   for (const [index, sink] of audit.sinks.entries()) {
     const at = (member: string) => `audit.sinks.${index}.${member}`;
     const given = new Set(Object.keys(sink));
-    const options = optionsOf(SINKS[sink.kind]);
+    const options = readOptions(SINKS[sink.kind]);
     for (const [name, { required }] of options)
       if (required && !given.has(name))
         errors.push({ path: at(name), message: `a ${sink.kind} sink needs one` });
@@ -203,7 +200,7 @@ export function auditErrors({ audit, database }: Pick<ParleyConfig, 'audit' | 'd
     if (sink.kind === 'webhook' && sink.url !== undefined && !isSafeAddress(sink.url))
       errors.push({ path: at('url'), message: 'must be an https address, or one of this machine' });
     if (sink.kind === 'mongodb') errors.push(...mongoSinkErrors(sink, database, at));
-    const places = placesOf(sink, database.uri);
+    const places = listPlaces(sink, database.uri);
     if (places.some((place) => taken.has(place)))
       errors.push({ path: `audit.sinks.${index}`, message: 'the same place as another sink' });
     for (const place of places) taken.add(place);
@@ -224,8 +221,8 @@ function mongoSinkErrors(
         related: ['database.uri'],
       },
     ];
-  const servers = new Set(serversOf(database.uri ?? ''));
-  const isShared = sink.uri === null || serversOf(sink.uri).some((server) => servers.has(server));
+  const servers = new Set(readServers(database.uri ?? ''));
+  const isShared = sink.uri === null || readServers(sink.uri).some((server) => servers.has(server));
   if (isShared && sink.database === database.name)
     return [
       {
@@ -238,12 +235,12 @@ function mongoSinkErrors(
 }
 
 /** Where a sink keeps records: a key for each way to name it. Sinks that have one in common share them. */
-export function placesOf(sink: AuditSinkConfig, databaseUri: string | null): readonly string[] {
+export function listPlaces(sink: AuditSinkConfig, databaseUri: string | null): readonly string[] {
   switch (sink.kind) {
     case 'file':
       return [`file ${sink.path}`];
     case 'mongodb':
-      return serversOf(sink.uri ?? databaseUri ?? '').map(
+      return readServers(sink.uri ?? databaseUri ?? '').map(
         (server) => `mongodb ${server} ${sink.database} ${sink.collection}`,
       );
     case 'webhook':

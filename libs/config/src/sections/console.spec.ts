@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { defaultsOf } from '../schema/class-schema.js';
+import { readDefaults } from '../schema/class-schema.js';
 import { ConsoleOidcConfig, consoleErrors } from './operators.js';
 import { ServerSection } from './server.js';
 
@@ -9,12 +9,12 @@ const base = {
     { apiKey: 'k', agent: 'boss' },
     { anonymous: true as const, agent: 'guest' },
   ],
-  server: defaultsOf(ServerSection),
+  server: readDefaults(ServerSection),
 };
 const errorsOf = (operators: readonly string[] | null, path = '/mcp') =>
   consoleErrors({
     ...base,
-    server: { ...defaultsOf(ServerSection), path },
+    server: { ...readDefaults(ServerSection), path },
     console: { operators, oidc: null },
   }).map((error) => error.path);
 
@@ -39,7 +39,7 @@ describe('the operators of the console', () => {
 
 describe('the console of an application', () => {
   const oidc = (redirectUri: string) => ({
-    ...defaultsOf(ConsoleOidcConfig),
+    ...readDefaults(ConsoleOidcConfig),
     issuer: 'https://id.example',
     clientId: 'console',
     redirectUri,
@@ -48,7 +48,7 @@ describe('the console of an application', () => {
     consoleErrors(
       {
         ...base,
-        server: { ...defaultsOf(ServerSection), path },
+        server: { ...readDefaults(ServerSection), path },
         console: { operators: ['boss'], oidc: oidc(redirectUri) },
       },
       new Map(),
@@ -89,13 +89,13 @@ describe('the sign-in of operators with an issuer', () => {
       ...base,
       agents,
       auth: auth as never,
-      console: { operators, oidc: { ...defaultsOf(ConsoleOidcConfig), ...given, ...changed } },
+      console: { operators, oidc: { ...readDefaults(ConsoleOidcConfig), ...given, ...changed } },
     } as never).map((error) => error.path);
 
   it('takes the only issuer of auth, and makes nobody an operator without a rule', () => {
     expect(pathsOf({})).toEqual([]);
     expect(pathsOf({ operators: [] })).toEqual([]);
-    expect(defaultsOf(ConsoleOidcConfig).operators).toEqual([]);
+    expect(readDefaults(ConsoleOidcConfig).operators).toEqual([]);
   });
 
   it.each([

@@ -6,8 +6,8 @@ import { stringify } from 'yaml';
 import { PROVIDERS } from '#chat';
 import { ConfigError } from '../config-error.js';
 import { loadConfig } from '../load-config.js';
-import { defaultsOf, schemaOf } from '../schema/class-schema.js';
-import { LlmSection, llmOf } from './models.js';
+import { readDefaults, readSchema } from '../schema/class-schema.js';
+import { LlmSection, findLlm } from './models.js';
 
 let folder: string;
 beforeAll(() => {
@@ -32,15 +32,15 @@ function faultPaths(llm: object): string[] {
 
 describe('the language model of the configuration', () => {
   it('is none unless given, and has documented defaults', () => {
-    expect(load({})).toEqual(defaultsOf(LlmSection));
+    expect(load({})).toEqual(readDefaults(LlmSection));
   });
 
   it('knows the providers that there are', () => {
-    expect(schemaOf(LlmSection).properties?.['provider']?.enum).toEqual([...PROVIDERS, null]);
+    expect(readSchema(LlmSection).properties?.['provider']?.enum).toEqual([...PROVIDERS, null]);
   });
 
   it('never stops a service by the environment of the chat', () => {
-    expect(load({}, { LLM_PROVIDER: 'nobody', LLM_BASE_URL: 'ftp://x' })).toEqual(defaultsOf(LlmSection));
+    expect(load({}, { LLM_PROVIDER: 'nobody', LLM_BASE_URL: 'ftp://x' })).toEqual(readDefaults(LlmSection));
   });
 
   it('takes its key from the environment', () => {
@@ -92,15 +92,15 @@ describe('the model of one agent', () => {
       { reader: { llm: { ...own, prices: { small: price } } }, other: {} },
       { model: 'large', maxIterations: 5, maxTokens: 99, autoCompactAt: 700, prices: { large: price } },
     );
-    expect(llmOf(config, 'reader')).toEqual({
+    expect(findLlm(config, 'reader')).toEqual({
       ...config.llm,
       model: 'small',
       systemPrompt: 'Be kind.',
       maxIterations: 2,
       prices: { small: price, large: price },
     });
-    expect(llmOf(config, 'other')).toEqual(config.llm);
-    expect(llmOf(config, '__proto__')).toEqual(config.llm);
+    expect(findLlm(config, 'other')).toEqual(config.llm);
+    expect(findLlm(config, '__proto__')).toEqual(config.llm);
   });
 
   it.each([

@@ -1,5 +1,5 @@
 import type { MaskConfig } from '#policy';
-import { schemaOf } from '../schema/class-schema.js';
+import { readSchema } from '../schema/class-schema.js';
 import { IsBoolean, IsInt, IsString, Matches, Max, Min } from 'class-validator';
 import type { SchemaNode } from '#schema';
 import { AnyOf, Nested, Option } from '../schema/option.js';
@@ -54,7 +54,7 @@ class MaskByTier {
 
 /** What a policy may say of the mask of a field. */
 export const MASK: SchemaNode = {
-  anyOf: [MASK_FORMS[0], schemaOf(PartialMask), schemaOf(PseudonymMask), schemaOf(MaskByTier)],
+  anyOf: [MASK_FORMS[0], readSchema(PartialMask), readSchema(PseudonymMask), readSchema(MaskByTier)],
 };
 
 /** A field, or a path in it, that a mask names. */

@@ -2,7 +2,7 @@ import { isAllowedEndpoint, isSafeTransport } from '#data';
 import type { Prices, Provider } from '#chat';
 import type { ConfigIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
-import { defaultsOf } from '../schema/class-schema.js';
+import { readDefaults } from '../schema/class-schema.js';
 import { IsBoolean, IsIn, IsInt, IsNumber, IsPositive, IsString, Matches, Max, Min } from 'class-validator';
 import { Nullable } from '#schema';
 import { IsText, IsTexts, MapOf, Nested, Option, pickOptions, type Plain } from '../schema/option.js';
@@ -175,7 +175,7 @@ export type AgentLlmConfig = InstanceType<typeof AgentLlmConfig>;
 const LIMITS = ['maxTokens', 'maxIterations', 'maxContextTokens'] as const;
 
 /** The settings of the model for one agent: its own over the installation's, and of every limit the lower one. */
-export function llmOf({ llm, agents }: Pick<ParleyConfig, 'llm' | 'agents'>, agent: string): LlmConfig {
+export function findLlm({ llm, agents }: Pick<ParleyConfig, 'llm' | 'agents'>, agent: string): LlmConfig {
   const own: AgentLlmConfig = (Object.hasOwn(agents, agent) ? agents[agent]?.llm : undefined) ?? {};
   const given = Object.entries(own).filter(([, value]) => value !== null && value !== undefined);
   const limits = LIMITS.map((name) => [name, Math.min(own[name] ?? Infinity, llm[name])] as const);
@@ -204,7 +204,7 @@ function limitErrors(
   whole: Readonly<Record<string, unknown>>,
 ): ConfigIssue[] {
   const wanted = own[limit];
-  const most = typeof whole[limit] === 'number' ? whole[limit] : defaultsOf(LlmSection)[limit];
+  const most = typeof whole[limit] === 'number' ? whole[limit] : readDefaults(LlmSection)[limit];
   if (typeof wanted !== 'number' || wanted <= most) return [];
   return [
     {

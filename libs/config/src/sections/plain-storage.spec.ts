@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../config-error.js';
-import { configOf } from '../load-config.js';
-import { databaseNameOf } from './stores.js';
+import { readConfig } from '../load-config.js';
+import { readDatabaseName } from './stores.js';
 
 function errorsOf(options: Record<string, unknown>): readonly string[] {
   try {
-    configOf(options);
+    readConfig(options);
   } catch (error) {
     if (error instanceof ConfigError) return error.issues.map(({ path, message }) => `${path}: ${message}`);
     throw error;
@@ -29,7 +29,7 @@ const ORDER = {
 
 describe('a plain database', () => {
   it('lists its classes with the names of their collections and columns', () => {
-    const { config, policy } = configOf({ database: PLAIN, policy: { classes: { Order: ORDER } } });
+    const { config, policy } = readConfig({ database: PLAIN, policy: { classes: { Order: ORDER } } });
     expect(config.database).toMatchObject({ name: 'shop', storage: 'plain' });
     expect(policy.switches.unlistedClasses).toBe('refuse');
     const order = policy.classes.get('Order');
@@ -56,7 +56,7 @@ describe('a plain database', () => {
   });
 
   it('takes the names of the class and of Mongoose where none are given', () => {
-    const { policy } = configOf({ database: PLAIN, policy: { classes: { Product: {} } } });
+    const { policy } = readConfig({ database: PLAIN, policy: { classes: { Product: {} } } });
     expect(policy.classes.get('_Product')).toMatchObject({
       hiding: 'no',
       plain: {
@@ -192,7 +192,7 @@ describe('a database of Parse', () => {
 
   it('may hold plain classes beside those of Parse, which exist where they are listed', () => {
     const classes = { Order: { storage: 'plain', collection: 'orders' }, Post: {} };
-    const { policy } = configOf({ database: DATABASE, policy: { classes } });
+    const { policy } = readConfig({ database: DATABASE, policy: { classes } });
     expect(policy.switches.unlistedClasses).toBe('refuse');
     expect([...policy.classes.values()].map(({ plain }) => plain?.collection ?? null)).toEqual([
       'orders',
@@ -238,13 +238,13 @@ describe('the database of a URI', () => {
     ['embedded', 'parley'],
     [null, 'parley'],
   ])('%s is %s', (uri, name) => {
-    expect(databaseNameOf(uri)).toBe(name);
+    expect(readDatabaseName(uri)).toBe(name);
   });
 
   it('gives way to the name that is written', () => {
-    expect(configOf({ database: { uri: 'mongodb://h/shop', name: 'other' } }).config.database.name).toBe(
+    expect(readConfig({ database: { uri: 'mongodb://h/shop', name: 'other' } }).config.database.name).toBe(
       'other',
     );
-    expect(configOf({ database: { uri: 'mongodb://h/shop' } }).config.database.name).toBe('shop');
+    expect(readConfig({ database: { uri: 'mongodb://h/shop' } }).config.database.name).toBe('shop');
   });
 });

@@ -3,18 +3,18 @@ import { describe, expect, expectTypeOf, it } from 'vitest';
 import type { AgentDefinitionOptions, BudgetOptions, IdentityOptions } from '#core';
 import { type ClassConfig, compilePolicy, type PolicyConfig } from '#policy';
 import { schemaErrors } from '#schema';
-import { documentedDefaultsOf, schemaOf } from '../schema/class-schema.js';
+import { readDocumentedDefaults, readSchema } from '../schema/class-schema.js';
 import type { AgentEntry } from './agents.js';
 import { type BudgetConfig, type ClassEntry, PolicySection } from './policy.js';
 
 const KEY = 'a-secret-of-at-least-32-characters!!';
 
 describe('masks of a policy', () => {
-  const validate = new Ajv({ strict: false }).compile(schemaOf(PolicySection));
+  const validate = new Ajv({ strict: false }).compile(readSchema(PolicySection));
   const isValid = (masks: unknown, maskingKey?: string) => {
     const policy = { ...(maskingKey !== undefined && { maskingKey }), classes: { Card: { masks } } };
     const accepted = validate(policy);
-    expect(schemaErrors(schemaOf(PolicySection), policy).length === 0).toBe(accepted);
+    expect(schemaErrors(readSchema(PolicySection), policy).length === 0).toBe(accepted);
     return accepted;
   };
   it.each<[string, unknown]>([
@@ -46,7 +46,7 @@ describe('switches of a policy', () => {
     // Neither has one to document: the first is a variable of the environment, the second needs canaries.
     const { strictPointerShapes, canaryAction, ...switches } = compilePolicy({}).policy.switches;
     expect({ strictPointerShapes, canaryAction }).toEqual({ strictPointerShapes: true, canaryAction: null });
-    expect(documentedDefaultsOf(PolicySection)).toEqual(switches);
+    expect(readDocumentedDefaults(PolicySection)).toEqual(switches);
   });
 });
 

@@ -1,11 +1,11 @@
 import { availableParallelism } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../config-error.js';
-import { configOf } from '../load-config.js';
+import { readConfig } from '../load-config.js';
 import { auditConfig } from './audit.js';
 import { processCount, startErrors } from './server.js';
 
-const { config } = configOf({});
+const { config } = readConfig({});
 const errorsOf = (
   { redis = 'redis://127.0.0.1:1', sinks = [] as object[] }: { redis?: string | null; sinks?: object[] },
   kind: 'http' | 'stdio' = 'http',
@@ -39,11 +39,11 @@ describe('the number of processes', () => {
   });
 
   it('is not an option of an application, which starts its own processes', () => {
-    expect(() => configOf({ server: { processes: 2 }, redis: { url: 'redis://127.0.0.1:1' } })).toThrow(
+    expect(() => readConfig({ server: { processes: 2 }, redis: { url: 'redis://127.0.0.1:1' } })).toThrow(
       ConfigError,
     );
-    expect(() => configOf({ server: { processes: 'cores' } })).toThrow(/an application starts its own/);
-    expect(configOf({ server: { processes: 1 } }).config.server.processes).toBe(1);
+    expect(() => readConfig({ server: { processes: 'cores' } })).toThrow(/an application starts its own/);
+    expect(readConfig({ server: { processes: 1 } }).config.server.processes).toBe(1);
   });
 });
 

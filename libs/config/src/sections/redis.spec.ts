@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../config-error.js';
-import { configOf } from '../load-config.js';
+import { readConfig } from '../load-config.js';
 
 function errorsOf(redis: object): string[] {
   try {
-    configOf({ redis } as never);
+    readConfig({ redis } as never);
     return [];
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../config-error.js';
-import { configOf } from '../load-config.js';
+import { readConfig } from '../load-config.js';
 
 /** The paths of the errors of a configuration, and their words. */
 function errorsOf(configuration: object): readonly string[] {
   try {
-    configOf({ policy: { unlistedClasses: 'refuse' }, ...configuration });
+    readConfig({ policy: { unlistedClasses: 'refuse' }, ...configuration });
     return [];
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;

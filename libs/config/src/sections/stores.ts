@@ -61,7 +61,7 @@ const SERVERS = /^mongodb(\+srv)?:\/\/(?:[^/?#]*@)?([^/?#]+)/;
  * The servers that a connection string names, each as one text, whatever its user and options. Two strings that have one in common lead
  * to the same data. What is no connection string is returned as it is.
  */
-export function serversOf(uri: string): readonly string[] {
+export function readServers(uri: string): readonly string[] {
   const [, srv, written] = SERVERS.exec(uri) ?? [];
   if (written === undefined) return [uri];
   if (srv !== undefined) return [`${written.toLowerCase()}${srv}`];
@@ -75,7 +75,7 @@ export function serversOf(uri: string): readonly string[] {
 const SERVER_DATABASES: ReadonlySet<string> = new Set(['admin', 'local', 'config']);
 
 /** The database of a configuration that names none: that of the URI, else ours. */
-export function databaseNameOf(uri: string | null): string {
+export function readDatabaseName(uri: string | null): string {
   const written = NAMED_DATABASE.exec(uri ?? '')?.[1];
   if (written === undefined) return DEFAULT_NAME;
   let name: string;

@@ -13,7 +13,7 @@ import type { AuthRuleConfig } from '../sections/auth.js';
 import type { ParleyConfig } from '../config.js';
 import { loadConfig } from '../load-config.js';
 import { ConfigVersions, type VersionChange } from './config-versions.js';
-import { mustReturn, needingRestart } from './reloader.js';
+import { mustReturn, listNeedingRestart } from './reloader.js';
 
 const DEFAULTS = loadConfig({}, '/nowhere');
 
@@ -135,14 +135,14 @@ describe('what needs a restart', () => {
 
   it('is nothing of policy, agents and auth rules', () => {
     const read = loaded({ agents: { one: {} }, auth: [{ apiKey: 'x', agent: 'one' }], hidden: true }).config;
-    expect(needingRestart(running, read)).toEqual([]);
+    expect(listNeedingRestart(running, read)).toEqual([]);
   });
 
   it('is every other option, by its path and without its value', () => {
     const { policy: _, agents: __, auth: ___, ...others } = running;
     for (const section of Object.keys(others) as (keyof typeof others)[]) {
       const read = { ...running, [section]: { secret: 'S3CRET' } } as unknown as ParleyConfig;
-      const issues = needingRestart(running, read);
+      const issues = listNeedingRestart(running, read);
       expect(issues.map(({ path }) => path.split('.')[0])).toContain(section);
       expect(JSON.stringify(issues)).not.toContain('S3CRET');
     }
@@ -155,6 +155,6 @@ describe('what needs a restart', () => {
       [open, closed],
       [closed, open],
     ] as const)
-      expect(needingRestart(before, after)).toMatchObject([{ path: 'auth' }]);
+      expect(listNeedingRestart(before, after)).toMatchObject([{ path: 'auth' }]);
   });
 });

@@ -43,7 +43,7 @@ export class ConfigVersions extends CurrentAgents {
     private readonly limiters: RateLimiters,
   ) {
     super();
-    this.latest = this.versionOf(first, 1);
+    this.latest = this.createVersion(first, 1);
     this.policies = new Policies(first.policy, this.latest.agents.values());
   }
 
@@ -59,7 +59,7 @@ export class ConfigVersions extends CurrentAgents {
   /** @param loaded complete and without issues */
   adopt(loaded: LoadedConfig): ConfigVersion {
     const before = this.latest;
-    const now = this.versionOf(loaded, before.number + 1);
+    const now = this.createVersion(loaded, before.number + 1);
     this.policies.adopt(now.policy, now.agents.values());
     this.latest = now;
     this.lastRefused = null;
@@ -77,7 +77,7 @@ export class ConfigVersions extends CurrentAgents {
     this.lastRefused = null;
   }
 
-  definitionOf(name: string): AgentDefinition | undefined {
+  findDefinition(name: string): AgentDefinition | undefined {
     return this.latest.agents.get(name);
   }
 
@@ -91,9 +91,9 @@ export class ConfigVersions extends CurrentAgents {
    */
   asNow(agent: Agent): Agent | null {
     const { name } = agent.definition;
-    if (agent.parent || !this.knows(agent.definition) || this.definitionOf(name) === agent.definition)
+    if (agent.parent || !this.knows(agent.definition) || this.findDefinition(name) === agent.definition)
       return agent;
-    const definition = this.definitionOf(name);
+    const definition = this.findDefinition(name);
     if (!definition) return null;
     const { identity, principal, user, tenantId, claims, correlationId } = agent;
     const { impersonatedUserId, impersonationLabel } = agent;
@@ -110,7 +110,7 @@ export class ConfigVersions extends CurrentAgents {
     });
   }
 
-  private versionOf(loaded: LoadedConfig, number: number): ConfigVersion {
+  private createVersion(loaded: LoadedConfig, number: number): ConfigVersion {
     const agents = new Map(
       [...loaded.agents].map(
         ([name, definition]) => [name, withRateLimiters(definition, this.limiters)] as const,

@@ -43,8 +43,8 @@ export class Reloader {
     try {
       const loaded = this.parts.reread();
       if (!same()) return 'unsettled';
-      const issues = needingRestart(current.config, loaded.config);
-      if (issues.length > 0) return this.refused(issues);
+      const issues = listNeedingRestart(current.config, loaded.config);
+      if (issues.length > 0) return this.reportRefused(issues);
       if (isDeepStrictEqual(loaded.config, current.config)) {
         versions.confirm();
         return 'unchanged';
@@ -57,11 +57,11 @@ export class Reloader {
       if (!same()) return 'unsettled';
       // Whatever failed, the version that is served is whole.
       const cause = error instanceof Error ? error.message : String(error);
-      return this.refused(error instanceof ConfigError ? error.issues : [{ path: '', message: cause }]);
+      return this.reportRefused(error instanceof ConfigError ? error.issues : [{ path: '', message: cause }]);
     }
   }
 
-  private refused(issues: readonly ConfigIssue[]): 'refused' {
+  private reportRefused(issues: readonly ConfigIssue[]): 'refused' {
     const { versions, log } = this.parts;
     versions.refuse(issues);
     log.warn(`[Reload] the configuration is refused, edition ${versions.current.number} stays:`);
@@ -83,8 +83,8 @@ const isSection = (value: unknown): value is Section =>
 const admitsAnonymous = (rules: readonly AuthRuleConfig[]) => rules.some((rule) => 'anonymous' in rule);
 
 /** The options that differ and that a running service cannot take over. Their values are not named: some are secrets. */
-export function needingRestart(running: ParleyConfig, read: ParleyConfig): ConfigIssue[] {
-  const issues = changed({ ...running }, { ...read }, '').filter(({ path }) => !RELOADED.has(root(path)));
+export function listNeedingRestart(running: ParleyConfig, read: ParleyConfig): ConfigIssue[] {
+  const issues = listChanged({ ...running }, { ...read }, '').filter(({ path }) => !RELOADED.has(root(path)));
   // Whether browsers of this machine are let in was decided by it.
   if (admitsAnonymous(running.auth) !== admitsAnonymous(read.auth))
     issues.push({ path: 'auth', message: `whether there is an anonymous rule ${NEEDS_RESTART}` });
@@ -94,14 +94,14 @@ export function needingRestart(running: ParleyConfig, read: ParleyConfig): Confi
 const root = (path: string) => path.split('.', 1)[0] as string;
 
 /** Down to the second level, which is where options are. */
-function changed(before: Section, after: Section, prefix: string): ConfigIssue[] {
+function listChanged(before: Section, after: Section, prefix: string): ConfigIssue[] {
   const names = new Set([...Object.keys(before), ...Object.keys(after)]);
   return [...names].flatMap((name) => {
     const [one, other] = [before[name], after[name]];
     if (isDeepStrictEqual(one, other)) return [];
     const path = `${prefix}${name}`;
     return prefix === '' && isSection(one) && isSection(other)
-      ? changed(one, other, `${path}.`)
+      ? listChanged(one, other, `${path}.`)
       : [{ path, message: NEEDS_RESTART }];
   });
 }
@@ -124,7 +124,7 @@ export function mustReturn({ before, now }: VersionChange): (agent: Agent) => bo
 /** What a file holds that cannot be read. */
 const GONE = 'gone';
 
-function digestOf(file: string): string {
+function computeDigest(file: string): string {
   try {
     return createHash('sha256').update(readFileSync(file)).digest('hex');
   } catch {
@@ -167,18 +167,18 @@ export class ConfigWatch {
   /** Has read what there is, at once: somebody says that it is complete. */
   async loadNow(): Promise<void> {
     await this.looking;
-    await this.load(digestOf(this.file));
+    await this.load(computeDigest(this.file));
   }
 
   private async lookOnce(): Promise<void> {
-    const digest = digestOf(this.file);
+    const digest = computeDigest(this.file);
     const settled = digest === this.candidate;
     this.candidate = digest === this.known ? null : digest;
     if (settled && this.candidate !== null) await this.load(digest);
   }
 
   private async load(digest: string): Promise<void> {
-    const outcome = await this.reloader.reload(() => digestOf(this.file) === digest);
+    const outcome = await this.reloader.reload(() => computeDigest(this.file) === digest);
     this.candidate = null;
     if (outcome !== 'unsettled') this.known = digest;
   }

@@ -2,7 +2,7 @@ import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type AddressRule, ForbiddenAddress, pinnedRequest } from './pinned-request.js';
+import { type AddressRule, ForbiddenAddress, sendPinned } from './pinned-request.js';
 
 const OUTSIDE = '203.0.113.7';
 const HERE = '127.0.0.1';
@@ -42,7 +42,7 @@ function changing(...answers: (readonly string[])[]) {
 
 const signal = AbortSignal.timeout(20_000);
 const ask = (rule: AddressRule, resolve: () => Promise<readonly string[]>, path = '/') =>
-  pinnedRequest(`http://hooks.example:${port}${path}`, {
+  sendPinned(`http://hooks.example:${port}${path}`, {
     signal,
     rule,
     resolve,
@@ -73,7 +73,7 @@ describe('a request to an address that was checked', () => {
       gone.abort(new Error('gone'));
       return answer;
     };
-    const asked = pinnedRequest(`http://hooks.example:${port}/`, {
+    const asked = sendPinned(`http://hooks.example:${port}/`, {
       signal: gone.signal,
       rule: 'public',
       resolve,
@@ -102,19 +102,17 @@ describe('a request to an address that was checked', () => {
   it('is sent to this machine where the address says so, and a name of this machine leads nowhere else', async () => {
     for (const rule of ['public', 'elsewhere'] as const) {
       const here = `http://localhost:${port}/`;
-      expect((await pinnedRequest(here, { signal, rule, resolve: changing([HERE]).resolve })).status).toBe(
-        200,
-      );
-      const elsewhere = pinnedRequest(here, { signal, rule, resolve: changing(['10.0.0.7']).resolve });
+      expect((await sendPinned(here, { signal, rule, resolve: changing([HERE]).resolve })).status).toBe(200);
+      const elsewhere = sendPinned(here, { signal, rule, resolve: changing(['10.0.0.7']).resolve });
       expect(await causeOf(elsewhere)).toBeInstanceOf(ForbiddenAddress);
-      expect((await pinnedRequest(`http://127.0.0.1:${port}/`, { signal, rule })).status).toBe(200);
+      expect((await sendPinned(`http://127.0.0.1:${port}/`, { signal, rule })).status).toBe(200);
     }
   });
 
   it.each(['http://10.0.0.7/', 'http://169.254.169.254/latest', 'http://[fd12::1]/'])(
     'is not sent to %s where only public addresses are permitted',
     async (url) => {
-      expect(await causeOf(pinnedRequest(url, { signal, rule: 'public' }))).toBeInstanceOf(ForbiddenAddress);
+      expect(await causeOf(sendPinned(url, { signal, rule: 'public' }))).toBeInstanceOf(ForbiddenAddress);
     },
   );
 

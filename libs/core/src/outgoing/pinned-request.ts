@@ -47,7 +47,7 @@ const resolveBySystem: ResolveHost = async (host) =>
  * one of them. TLS and `Host` keep the name. Redirects are returned and not followed.
  * @throws TypeError with the network error as its cause, as `fetch` does; the reason of the signal
  */
-export async function pinnedRequest(url: string, options: PinnedRequest): Promise<Response> {
+export async function sendPinned(url: string, options: PinnedRequest): Promise<Response> {
   const { signal, body, method = 'GET', headers = {} } = options;
   signal.throwIfAborted();
   const parsed = new URL(url);
@@ -63,12 +63,12 @@ export async function pinnedRequest(url: string, options: PinnedRequest): Promis
         {
           method,
           headers: { 'Accept-Encoding': 'gzip, deflate, br', ...headers, ...length },
-          lookup: checkedLookup(options),
+          lookup: createCheckedLookup(options),
           // A new connection: a pooled one was checked earlier.
           agent: false,
           signal,
         },
-        (message) => resolve(responseOf(message)),
+        (message) => resolve(toResponse(message)),
       );
       request.on('error', reject);
       request.end(body);
@@ -92,7 +92,7 @@ const isThisMachine = (address: string): boolean =>
  * A lookup for connections that something else opens: it looks a name up once, checks every answer against the rule and
  * connects to one of these answers. An address in place of a name is not looked up, and therefore not checked.
  */
-export function checkedLookup({
+export function createCheckedLookup({
   rule,
   resolve = resolveBySystem,
 }: Pick<PinnedRequest, 'rule' | 'resolve'>): LookupFunction {
@@ -122,7 +122,7 @@ const DECODERS: Readonly<Record<string, () => NodeJS.ReadWriteStream>> = {
   br: createBrotliDecompress,
 };
 
-function responseOf(message: IncomingMessage): Response {
+function toResponse(message: IncomingMessage): Response {
   const { statusCode = 502 } = message;
   const headers = new Headers();
   for (const [name, value] of Object.entries(message.headers))
@@ -131,12 +131,12 @@ function responseOf(message: IncomingMessage): Response {
     message.resume();
     return new Response(null, { status: statusCode, headers });
   }
-  const body = Readable.toWeb(decoded(message)) as ReadableStream<Uint8Array>;
+  const body = Readable.toWeb(decodeBody(message)) as ReadableStream<Uint8Array>;
   // `Response` rejects a status outside of this range.
   return new Response(body, { status: statusCode >= 200 && statusCode <= 599 ? statusCode : 502, headers });
 }
 
-function decoded(message: IncomingMessage): Readable {
+function decodeBody(message: IncomingMessage): Readable {
   const decoder = DECODERS[message.headers['content-encoding'] ?? '']?.();
   if (!decoder) return message;
   message.on('error', (error) => (decoder as unknown as Readable).destroy(error));

@@ -21,7 +21,7 @@ export function withheldColumn(field: string, kind: DenialKind): Refusal {
 
 /** The class does not exist. @param suggestions similar names that the agent may know */
 export function unknownClass(className: string, suggestions: readonly string[]): Refusal {
-  const hint = suggestions.length > 0 ? ` Did you mean: ${listed(suggestions)}?` : '';
+  const hint = suggestions.length > 0 ? ` Did you mean: ${joinNames(suggestions)}?` : '';
   return invalidArgument(
     `Could not fetch schema for '${className}'.${hint} There is no class of that name; get_all_schemas lists those that you may read`,
     'class',
@@ -45,7 +45,7 @@ export function fieldDenied(
   root: string,
   allowed: readonly string[],
 ): Refusal {
-  const { shown, text } = listedAtMost(allowed);
+  const { shown, text } = joinAtMost(allowed);
   const details = { denied_field: root, allowed_fields: shown };
   const outside = `${context} '${reference}' ("${root}") outside agent_fields allowlist. Allowed: ${text}`;
   if (!root.startsWith('_p_')) return accessDenied('fields', outside, 'field_denied', details);
@@ -88,7 +88,7 @@ export function maskedField(
   root: string,
   allowed: readonly string[],
 ): Refusal {
-  const { shown, text } = listedAtMost(allowed);
+  const { shown, text } = joinAtMost(allowed);
   return accessDenied(
     'fields',
     `${context} '${reference}' names a masked field: it cannot be filtered, sorted, grouped, computed with, followed or ` +
@@ -219,7 +219,7 @@ export function unenforceableScope(message: string): Refusal {
 export function facetFilterUnsafe(className: string, filters: readonly string[]): Refusal {
   return accessDenied(
     'facets',
-    `Facets of '${className}' cannot be counted: ${listed(filters)} cannot be carried into the counts`,
+    `Facets of '${className}' cannot be counted: ${joinNames(filters)} cannot be carried into the counts`,
     'atlas_facet_filter_unsafe',
   );
 }
@@ -282,11 +282,11 @@ export function embeddingBudgetSpent(tokens: number, window: number, retryAfter:
   };
 }
 
-const listed = (names: Iterable<string>): string => [...names].join(', ');
+const joinNames = (names: Iterable<string>): string => [...names].join(', ');
 
 /** The first names, and how many more there are. */
-function listedAtMost(names: readonly string[], most = 20): { shown: string[]; text: string } {
+function joinAtMost(names: readonly string[], most = 20): { shown: string[]; text: string } {
   const shown = names.slice(0, most);
   const more = names.length > most ? ` (+${names.length - most} more)` : '';
-  return { shown, text: shown.length > 0 ? listed(shown) + more : 'none' };
+  return { shown, text: shown.length > 0 ? joinNames(shown) + more : 'none' };
 }

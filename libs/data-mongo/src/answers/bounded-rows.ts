@@ -9,7 +9,7 @@ import {
   type OperationContext,
 } from '#data';
 import { CursorBatches, type DocumentBatches } from '../connection/document-reads.js';
-import { afterName, BSON_TYPE, documentOf, int32At, valueSize } from '../storage/documents.js';
+import { afterName, BSON_TYPE, readDocument, int32At, valueSize } from '../storage/documents.js';
 
 /** Bytes that are converted to objects before the event loop runs other work. */
 const SLICE = 512 * 1024;
@@ -29,18 +29,18 @@ interface BoundedRead {
  * @param documents a cursor is opened with `raw: true`: a document that is not converted never becomes an object
  * @throws StoreError `too_large`, `busy`
  */
-export function boundedRows<Row>(
+export function readBoundedRows<Row>(
   documents: DocumentBatches | AbstractCursor<unknown>,
   read: BoundedRead,
   toRow: (document: Document) => Row,
   memory?: AnswerMemory,
 ): Promise<Row[]> {
   const batches = 'readBufferedDocuments' in documents ? new CursorBatches(documents) : documents;
-  return boundedAnswer(batches, read, (found) => rowsOf(found, toRow, read.bson), memory);
+  return readBoundedAnswer(batches, read, (found) => toRows(found, toRow, read.bson), memory);
 }
 
-/** As `boundedRows`, for all documents at once. */
-export async function boundedAnswer<Answer>(
+/** As `readBoundedRows`, for all documents at once. */
+export async function readBoundedAnswer<Answer>(
   batches: DocumentBatches,
   { operation, expected, left }: BoundedRead,
   convert: (documents: Uint8Array[]) => Answer | Promise<Answer>,
@@ -50,10 +50,10 @@ export async function boundedAnswer<Answer>(
   try {
     const answer = await memory.begin({ principal, maxTimeMS, operation, expected });
     try {
-      let documents = await arrived(batches, answer, left);
+      let documents = await noteArrival(batches, answer, left);
       while (batches.open) {
         answer.assertRoom();
-        documents = documents.concat(await arrived(batches, answer, left));
+        documents = documents.concat(await noteArrival(batches, answer, left));
       }
       left.bytes -= answer.bytes;
       return await answer.become(() => convert(documents));
@@ -65,28 +65,28 @@ export async function boundedAnswer<Answer>(
   }
 }
 
-async function arrived(
+async function noteArrival(
   batches: DocumentBatches,
   answer: AnswerInFlight,
   left: AnswerLeft,
 ): Promise<Uint8Array[]> {
   const batch = await batches.next();
   const size = batch.reduce((sum, { byteLength }) => sum + byteLength, 0);
-  answer.arrived(size, () => batch.reduce((sum, document) => sum + bsonWeight(document), 0), left.bytes);
+  answer.noteArrival(size, () => batch.reduce((sum, document) => sum + bsonWeight(document), 0), left.bytes);
   return batch;
 }
 
 /**
  * Small answers are converted without a pause. Of large answers, the bytes are released as soon as they have become a row.
  */
-export function rowsOf<Row>(
+export function toRows<Row>(
   documents: Uint8Array[],
   toRow: (document: Document) => Row,
   bson?: BSONSerializeOptions,
 ): Row[] | Promise<Row[]> {
   const size = documents.reduce((sum, { byteLength }) => sum + byteLength, 0);
   if (size > SLICE) return rowsInSlices(documents, toRow, bson);
-  return documents.map((bytes) => toRow(documentOf(bytes, bson)));
+  return documents.map((bytes) => toRow(readDocument(bytes, bson)));
 }
 
 async function rowsInSlices<Row>(
@@ -97,7 +97,7 @@ async function rowsInSlices<Row>(
   const rows: Row[] = [];
   let since = 0;
   for (const bytes of documents) {
-    rows.push(toRow(documentOf(bytes, bson)));
+    rows.push(toRow(readDocument(bytes, bson)));
     since += bytes.byteLength;
     if (since < SLICE) continue;
     since = 0;

@@ -14,7 +14,7 @@ import {
   type SealedRecord,
 } from '#audit';
 import { answerLeft } from '#data';
-import { boundedRows } from '../answers/bounded-rows.js';
+import { readBoundedRows } from '../answers/bounded-rows.js';
 import { connectionProblem } from '../connection/connection-problem.js';
 import { isDriverError } from '../errors.js';
 import type { MongoConnection, StoredDocument } from '../connection/mongo-connection.js';
@@ -45,10 +45,10 @@ export class MongoAuditCollection extends AuditCollection {
   }
 
   open(): Promise<ChainHead | null> {
-    return this.explaining(() => this.prepared());
+    return this.explainFailure(() => this.prepare());
   }
 
-  private async prepared(): Promise<ChainHead | null> {
+  private async prepare(): Promise<ChainHead | null> {
     const { collection } = this;
     await collection.createIndexes([
       { key: { at: -1, chain: -1, seq: -1 } },
@@ -65,9 +65,9 @@ export class MongoAuditCollection extends AuditCollection {
   }
 
   async insert(records: readonly SealedRecord[]): Promise<void> {
-    const documents = records.map((record) => this.documentOf(record));
+    const documents = records.map((record) => this.toDocument(record));
     const options = { ordered: false, ignoreUndefined: true, writeConcern: { w: 'majority' } } as const;
-    await this.explaining(async () => {
+    await this.explainFailure(async () => {
       try {
         await this.collection.insertMany(documents, options);
       } catch (error) {
@@ -81,13 +81,13 @@ export class MongoAuditCollection extends AuditCollection {
     const late = AbortSignal.timeout(READ_TIME_MS);
     const signal = left ? AbortSignal.any([left, late]) : late;
     const found = this.collection
-      .find(filterOf(query), { raw: true, maxTimeMS: READ_TIME_MS, ...(left && { signal: left }) })
+      .find(toFilter(query), { raw: true, maxTimeMS: READ_TIME_MS, ...(left && { signal: left }) })
       .sort({ at: -1, chain: -1, seq: -1 })
       .limit(limit + 1);
     const operation = { maxTimeMS: READ_TIME_MS, signal };
     const read = { operation, expected: limit * EXPECTED_BYTES, left: answerLeft() };
-    const records = await this.explaining(
-      () => boundedRows(found, read, (record) => recordOf(record as StoredDocument)),
+    const records = await this.explainFailure(
+      () => readBoundedRows(found, read, (record) => toRecord(record as StoredDocument)),
       left,
     );
     return takePage(records as unknown as AuditEntry[], limit);
@@ -97,9 +97,9 @@ export class MongoAuditCollection extends AuditCollection {
     const found = this.collection.find(type === undefined ? {} : { type }, { sort: { _id: 1 } });
     try {
       for (;;) {
-        const document = await this.explaining(() => found.next());
+        const document = await this.explainFailure(() => found.next());
         if (document === null) return;
-        yield recordOf(document);
+        yield toRecord(document);
       }
     } finally {
       await found.close();
@@ -111,7 +111,7 @@ export class MongoAuditCollection extends AuditCollection {
   }
 
   /** @param left of a caller who left: what ended because of it is no problem of the database */
-  private async explaining<T>(work: () => Promise<T>, left?: AbortSignal): Promise<T> {
+  private async explainFailure<T>(work: () => Promise<T>, left?: AbortSignal): Promise<T> {
     try {
       return await work();
     } catch (error) {
@@ -125,7 +125,7 @@ export class MongoAuditCollection extends AuditCollection {
     return connection.collection(collection, database);
   }
 
-  private documentOf(record: SealedRecord): StoredDocument {
+  private toDocument(record: SealedRecord): StoredDocument {
     const { lifetime } = this.options;
     return {
       // Records are inserted in the order of their chain, each once.
@@ -136,7 +136,7 @@ export class MongoAuditCollection extends AuditCollection {
   }
 }
 
-function recordOf({ _id, [EXPIRES]: _expires, ...record }: StoredDocument): Record<string, unknown> {
+function toRecord({ _id, [EXPIRES]: _expires, ...record }: StoredDocument): Record<string, unknown> {
   return record;
 }
 
@@ -146,7 +146,7 @@ function isOnlyDuplicates(error: unknown): boolean {
   return errors.length > 0 && errors.every(({ code }) => code === DUPLICATE);
 }
 
-function filterOf(query: AuditQuery): Filter<StoredDocument> {
+function toFilter(query: AuditQuery): Filter<StoredDocument> {
   const from = parseMoment(query.from, 'from');
   const to = parseMoment(query.to, 'to');
   const equal: [string, unknown][] = [

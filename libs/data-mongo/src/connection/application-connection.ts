@@ -55,21 +55,21 @@ export async function useApplicationConnection(
   { database, connectingTimeout = CONNECTING_MS }: ApplicationConnectionOptions = {},
 ): Promise<MongoConnection> {
   if (isMongooseConnection(given)) {
-    await connected(given, connectingTimeout);
-    return connectionOf(() => given.getClient(), database ?? given.name);
+    await waitForConnection(given, connectingTimeout);
+    return findConnection(() => given.getClient(), database ?? given.name);
   }
   if (!isMongoClient(given))
     throw new ApplicationConnectionError(
       'expected a MongoClient or a Mongoose connection, such as that of getConnectionToken() of @nestjs/mongoose',
     );
-  return connectionOf(() => given, database ?? databaseOf(given));
+  return findConnection(() => given, database ?? openDatabase(given));
 }
 
-async function connectionOf(current: () => object, database: string): Promise<MongoConnection> {
+async function findConnection(current: () => object, database: string): Promise<MongoConnection> {
   const client = current();
   if (!isMongoClient(client))
     throw new ApplicationConnectionError('its getClient() returns no MongoClient: Mongoose 9 is needed');
-  const major = await bsonMajorOf(client);
+  const major = await readBsonMajor(client);
   if (major !== BSON_MAJOR)
     throw new ApplicationConnectionError(
       `its driver writes ${major === null ? 'an unknown version of BSON' : `BSON ${major}`}, and Parley writes BSON ${BSON_MAJOR}: ` +
@@ -78,7 +78,7 @@ async function connectionOf(current: () => object, database: string): Promise<Mo
   return new MongoConnection({ client: () => current() as MongoClient, database });
 }
 
-async function connected(connection: ApplicationMongooseConnection, timeout: number): Promise<void> {
+async function waitForConnection(connection: ApplicationMongooseConnection, timeout: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     const message = `it is still connecting after ${timeout / 1000} seconds: check that its database can be reached`;
@@ -103,7 +103,7 @@ async function connected(connection: ApplicationMongooseConnection, timeout: num
 }
 
 /** The driver shows its BSON only by values that it makes: the id of a session is one, and needs no server. */
-async function bsonMajorOf(client: ApplicationMongoClient): Promise<number | null> {
+async function readBsonMajor(client: ApplicationMongoClient): Promise<number | null> {
   const session = client.startSession();
   try {
     const id = (session.id as { readonly id?: unknown } | undefined)?.id;
@@ -115,7 +115,7 @@ async function bsonMajorOf(client: ApplicationMongoClient): Promise<number | nul
 }
 
 /** The driver's own default is `test`. */
-const databaseOf = ({ options }: ApplicationMongoClient): string =>
+const openDatabase = ({ options }: ApplicationMongoClient): string =>
   (options as { readonly dbName?: string }).dbName ?? 'test';
 
 const has = (given: unknown, ...methods: string[]): boolean =>

@@ -123,12 +123,12 @@ interface Linked {
 }
 
 /** The error and those that led to it. */
-function chainOf(error: unknown, depth = 0): Linked[] {
+function listChain(error: unknown, depth = 0): Linked[] {
   if (typeof error !== 'object' || error === null || depth >= DEEPEST) return [];
   const one = error as Linked;
   const servers = one.reason?.servers instanceof Map ? [...one.reason.servers.values()] : [];
   const causes = servers.map((server: { error?: unknown } | null) => server?.error);
-  return [one, ...[one.cause, one.reason?.error, ...causes].flatMap((each) => chainOf(each, depth + 1))];
+  return [one, ...[one.cause, one.reason?.error, ...causes].flatMap((each) => listChain(each, depth + 1))];
 }
 
 /** Codes of errors of a database that gave no reason. */
@@ -136,7 +136,7 @@ const WITHOUT_ANSWER: ReadonlySet<unknown> = new Set(['unavailable', 'timeout', 
 
 /** What an operator can do about an error of the database; null: it is not about the connection. */
 export function connectionProblem(error: unknown): ConnectionProblem | null {
-  const chain = chainOf(error);
+  const chain = listChain(error);
   const codes = new Set(chain.flatMap(({ code, reason }) => [code, reason?.type]));
   const texts = chain.map(({ message }) => (typeof message === 'string' ? message : ''));
   const known = KNOWN.find(

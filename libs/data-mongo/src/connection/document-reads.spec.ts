@@ -5,10 +5,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vites
 import { type Abortable, isAborted, LazyAbort, whenAborted } from '#core';
 import { answerLeft, type OperationContext, StoreError } from '#data';
 import { PATIENT, storeErrorCode, unhurried } from '#data/contracts';
-import { boundedRows } from '../answers/bounded-rows.js';
+import { readBoundedRows } from '../answers/bounded-rows.js';
 import { asStoreOperation } from '../errors.js';
 import { TestDatabase } from '../test-database.contract.js';
-import { connected, type SentCommand, WireFront } from '../testing/wire-front.js';
+import { waitForConnection, type SentCommand, WireFront } from '../testing/wire-front.js';
 import { type DocumentBatches, openRead, readOne } from './document-reads.js';
 import { MongoConnection } from './mongo-connection.js';
 
@@ -18,12 +18,12 @@ const LIMITS = unhurried({ maxTimeMS: 4321, comment: 'read c-1' });
 const ALL = { collection: COLLECTION, filter: {}, sort: { _id: 1 }, limit: ROWS } as const;
 const IN_PARTS = { collection: COLLECTION, pipeline: [{ $sort: { _id: 1 } }], batchSize: 5 };
 
-const idsOf = (batch: readonly Uint8Array[]): unknown[] =>
+const findIds = (batch: readonly Uint8Array[]): unknown[] =>
   batch.map((bytes) => BSON.deserialize(bytes)['_id']);
 
 async function everyId(batches: DocumentBatches): Promise<unknown[]> {
   const ids: unknown[] = [];
-  do ids.push(...idsOf(await batches.next()));
+  do ids.push(...findIds(await batches.next()));
   while (batches.open);
   await batches.close();
   return ids;
@@ -108,7 +108,7 @@ describe.each(WAYS)('documents are read %s', PATIENT, (_way, way) => {
   const name = `test_${randomBytes(6).toString('hex')}`;
   const expected = Array.from({ length: ROWS }, (_, index) => `row${String(index).padStart(2, '0')}`);
 
-  const opened = async (more = ''): Promise<MongoConnection> => {
+  const openClient = async (more = ''): Promise<MongoConnection> => {
     const uri = [front.uri, way.uri, more].filter((part) => part !== '').join('&');
     const made = new MongoConnection({ uri, database: name, fastReads: way.fastReads });
     await made.ping(3000);
@@ -118,7 +118,7 @@ describe.each(WAYS)('documents are read %s', PATIENT, (_way, way) => {
   };
   /** The first reads are the driver's, until a connection is open; so are those after one was lost. */
   const isFast = async ({ fastReads }: MongoConnection): Promise<void> => {
-    if (fastReads) await connected(fastReads);
+    if (fastReads) await waitForConnection(fastReads);
   };
 
   beforeAll(async () => {
@@ -126,7 +126,7 @@ describe.each(WAYS)('documents are read %s', PATIENT, (_way, way) => {
     front = await WireFront.start(database.uri);
     admin = new MongoClient(database.uri);
     ({ sent } = front);
-    connection = await opened();
+    connection = await openClient();
     await connection.collection(COLLECTION).insertMany(expected.map((_id, n) => ({ _id, n })));
   });
   beforeEach(async () => {
@@ -207,7 +207,7 @@ describe.each(WAYS)('documents are read %s', PATIENT, (_way, way) => {
   });
 
   it('with the read concern of the connection string', async () => {
-    const strict = await opened('readConcernLevel=majority');
+    const strict = await openClient('readConcernLevel=majority');
     expect(await everyId(openRead(strict, ALL, LIMITS))).toEqual(expected);
     expect(reads()[0]?.command['readConcern']).toMatchObject({ level: 'majority' });
     await strict.close();
@@ -216,7 +216,7 @@ describe.each(WAYS)('documents are read %s', PATIENT, (_way, way) => {
   it('and an open cursor is ended when the reader closes early', async () => {
     await endsItsCursor(async () => {
       const batches = openRead(connection, IN_PARTS, LIMITS);
-      expect(idsOf(await batches.next())).toEqual(expected.slice(0, 5));
+      expect(findIds(await batches.next())).toEqual(expected.slice(0, 5));
       await batches.close();
     });
     expect(names()).toEqual(['aggregate', 'killCursors']);
@@ -235,7 +235,7 @@ describe.each(WAYS)('documents are read %s', PATIENT, (_way, way) => {
   it('and an open cursor is ended when the answer is too large', async () => {
     await endsItsCursor(async () => {
       const read = { operation: LIMITS, expected: 1024, left: answerLeft(1) };
-      const rows = boundedRows(openRead(connection, IN_PARTS, LIMITS), read, (row) => row);
+      const rows = readBoundedRows(openRead(connection, IN_PARTS, LIMITS), read, (row) => row);
       expect(await storeErrorCode(rows)).toBe('too_large');
     });
   });
@@ -303,7 +303,7 @@ describe.each(WAYS)('documents are read %s', PATIENT, (_way, way) => {
     });
 
     it('and the connection string forbids it, nothing is repeated', async () => {
-      const once = await opened('retryReads=false');
+      const once = await openClient('retryReads=false');
       sent.length = 0;
       await failNext(1, { failCommands: ['find'], errorCode: 91 });
       const read = asStoreOperation(undefined, () => everyId(openRead(once, ALL, LIMITS)));
@@ -324,7 +324,7 @@ describe.each(WAYS)('documents are read %s', PATIENT, (_way, way) => {
   });
 
   it('until the connection is closed', async () => {
-    const closed = await opened();
+    const closed = await openClient();
     await closed.close();
     expect(() => openRead(closed, ALL, LIMITS)).toThrow(StoreError);
   });

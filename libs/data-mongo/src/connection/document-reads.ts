@@ -3,7 +3,7 @@ import { type Abortable, isAborted, whenAborted } from '#core';
 import type { OperationContext } from '#data';
 import { isDriverError, isServerError } from '../errors.js';
 import type { FastReads } from '../fast-reads/fast-reads.js';
-import { documentOf } from '../storage/documents.js';
+import { readDocument } from '../storage/documents.js';
 import type { MongoConnection } from './mongo-connection.js';
 
 /** Documents of a collection that match a filter. One batch holds the whole limit, if 16 MB suffice. */
@@ -48,7 +48,7 @@ export function openRead(
 ): DocumentBatches {
   const { db, fastReads } = connection;
   if (sendsToOneServer(db)) return new CommandBatches(db, fastReads, read, limits);
-  return new CursorBatches(cursorOf(db, read, limits));
+  return new CursorBatches(openCursor(db, read, limits));
 }
 
 /**
@@ -62,7 +62,7 @@ export async function readOne(
   const batches = openRead(connection, read, limits);
   try {
     const [first] = await batches.next();
-    return first ? documentOf(first) : null;
+    return first ? readDocument(first) : null;
   } finally {
     await batches.close();
   }
@@ -186,7 +186,7 @@ class CommandBatches implements DocumentBatches {
   }
 
   private async first(): Promise<Document> {
-    const command = commandOf(this.db, this.read, this.limits);
+    const command = toCommand(this.db, this.read, this.limits);
     const fast = this.fastReads?.take() ?? null;
     this.sender = fast ?? new DriverSender(this.db);
     try {
@@ -205,7 +205,7 @@ class CommandBatches implements DocumentBatches {
 
   private getMore(): Document {
     const { collection } = this.read;
-    const batchSize = batchSizeOf(this.read);
+    const batchSize = findBatchSize(this.read);
     const { comment } = this.limits;
     const $db = this.db.databaseName;
     return { getMore: this.cursor, collection, ...(batchSize && { batchSize }), comment, $db };
@@ -213,11 +213,11 @@ class CommandBatches implements DocumentBatches {
 }
 
 /** A find whose batch is one larger than its limit leaves no cursor open. */
-const batchSizeOf = (read: FindRead | PipelineRead): number | undefined =>
+const findBatchSize = (read: FindRead | PipelineRead): number | undefined =>
   'filter' in read ? read.limit + 1 : read.batchSize;
 
-function commandOf(db: Db, read: FindRead | PipelineRead, { maxTimeMS, comment }: ReadLimits): Document {
-  const batchSize = batchSizeOf(read);
+function toCommand(db: Db, read: FindRead | PipelineRead, { maxTimeMS, comment }: ReadLimits): Document {
+  const batchSize = findBatchSize(read);
   const { readConcern } = db;
   const limits = { comment, ...(readConcern && { readConcern }), maxTimeMS, $db: db.databaseName };
   if (!('filter' in read)) {
@@ -261,7 +261,7 @@ export class CursorBatches implements DocumentBatches {
   }
 }
 
-function cursorOf(db: Db, read: FindRead | PipelineRead, limits: ReadLimits): AbstractCursor<unknown> {
+function openCursor(db: Db, read: FindRead | PipelineRead, limits: ReadLimits): AbstractCursor<unknown> {
   const { maxTimeMS, comment } = limits;
   const options = { maxTimeMS, comment, signal: driverSignal(limits), raw: true };
   const collection = db.collection(read.collection);

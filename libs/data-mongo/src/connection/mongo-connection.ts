@@ -1,6 +1,6 @@
 import { type Collection, type Db, type DbOptions, type Document, MongoClient, ReadConcern } from 'mongodb';
 import { type OperationContext, StoreError, type StoreErrorCode } from '#data';
-import { asSearchOperation, asStoreOperation, isDriverError, storeErrorOf } from '../errors.js';
+import { asSearchOperation, asStoreOperation, isDriverError, toStoreError } from '../errors.js';
 import { FastReads, fastReadsProblem } from '../fast-reads/fast-reads.js';
 
 /** A client that the application opened, and closes. */
@@ -35,7 +35,7 @@ export interface StoredDocument extends Document {
 
 /**
  * Whatever an application set at its client: values are read as they are stored, from the primary, and written as they are
- * given. No value that another program stored fails a read (`documentOf` says which would).
+ * given. No value that another program stored fails a read (`toDocument` says which would).
  */
 const EXACT: DbOptions = {
   readPreference: 'primary',
@@ -92,11 +92,11 @@ export class MongoConnection {
     this.timeout = options.timeout ?? 3000;
     if ('client' in options) {
       this.client = options.client();
-      this.database = this.joined(this.client, options.database);
+      this.database = this.joinClient(this.client, options.database);
     } else {
-      this.client = this.opened(options);
+      this.client = this.openClient(options);
       this.database = this.client.db(options.database);
-      this.reads = this.fastReadsOf(options);
+      this.reads = this.openFastReads(options);
     }
   }
 
@@ -117,7 +117,7 @@ export class MongoConnection {
     return this.reads;
   }
 
-  private fastReadsOf({ fastReads = false }: MongoConnectionOptions): FastReads | null {
+  private openFastReads({ fastReads = false }: MongoConnectionOptions): FastReads | null {
     return fastReads && fastReadsProblem(this.client) === null ? new FastReads(this.client) : null;
   }
 
@@ -140,7 +140,7 @@ export class MongoConnection {
   collection(name: string, database?: string): Collection<StoredDocument> {
     if (database === undefined) return this.db.collection<StoredDocument>(name);
     this.assertOpen();
-    const other = 'client' in this.options ? databaseOf(this.client, database) : this.client.db(database);
+    const other = 'client' in this.options ? openDatabase(this.client, database) : this.client.db(database);
     return other.collection<StoredDocument>(name);
   }
 
@@ -150,20 +150,20 @@ export class MongoConnection {
     if (!('client' in this.options)) return;
     const client = this.options.client();
     if (client !== this.client) {
-      this.left(this.client);
+      this.leave(this.client);
       this.client = client;
-      this.database = this.joined(client, this.options.database);
+      this.database = this.joinClient(client, this.options.database);
     }
     if (this.closedOutside) throw new StoreError('unavailable');
   }
 
-  private joined(client: MongoClient, database: string): Db {
+  private joinClient(client: MongoClient, database: string): Db {
     this.closedOutside = false;
     client.on('topologyClosed', this.noteClosed).on('topologyOpening', this.noteOpened);
-    return databaseOf(client, database);
+    return openDatabase(client, database);
   }
 
-  private left(client: MongoClient): void {
+  private leave(client: MongoClient): void {
     client.off('topologyClosed', this.noteClosed).off('topologyOpening', this.noteOpened);
   }
 
@@ -194,9 +194,9 @@ export class MongoConnection {
       this.suspected = false;
     }
     try {
-      return await this.settled(command, maxTimeMS);
+      return await this.settleCommand(command, maxTimeMS);
     } catch (error) {
-      const storeError = storeErrorOf(error);
+      const storeError = toStoreError(error);
       if (storeError.code === 'unavailable') this.suspected = true;
       const unconfirmed = isDriverError(error, 'MongoWriteConcernError');
       if (!unconfirmed && !AMBIGUOUS.has(storeError.code)) throw storeError;
@@ -208,7 +208,7 @@ export class MongoConnection {
   /**
    * The driver may wait forever on a connection that closed during a write, and a write has no signal that could abort it.
    */
-  private async settled<T>(command: () => Promise<T>, maxTimeMS: number): Promise<T> {
+  private async settleCommand<T>(command: () => Promise<T>, maxTimeMS: number): Promise<T> {
     // The driver tries twice, and each time waits for a server and for a connection.
     const limit = 2 * (maxTimeMS + 2 * this.timeout) + 1000;
     let timer: NodeJS.Timeout | undefined;
@@ -226,7 +226,7 @@ export class MongoConnection {
   async close(): Promise<void> {
     this.ended = true;
     if ('client' in this.options) {
-      this.left(this.client);
+      this.leave(this.client);
       return;
     }
     this.forgetChecks();
@@ -237,7 +237,7 @@ export class MongoConnection {
     await Promise.all([this.client, ...retired].map((client) => client.close()));
   }
 
-  private opened(options: MongoConnectionOptions): MongoClient {
+  private openClient(options: MongoConnectionOptions): MongoClient {
     const { timeout } = this;
     const client = clientFor(options.uri, {
       appName: 'parley',
@@ -247,7 +247,7 @@ export class MongoConnection {
       waitQueueTimeoutMS: timeout,
       heartbeatFrequencyMS: HEARTBEAT_MS,
     });
-    const ended = (address: string) => {
+    const handleEnd = (address: string) => {
       if (client === this.client) this.checkEnded(address);
     };
     client.on('serverHeartbeatStarted', ({ connectionId, awaited }) => {
@@ -255,9 +255,9 @@ export class MongoConnection {
       // Connecting and the answer may each take the server timeout; an awaited check is answered within the check interval.
       this.checkStarted(connectionId, options, 2 * timeout + (awaited ? HEARTBEAT_MS : 0) + 1000);
     });
-    client.on('serverHeartbeatSucceeded', ({ connectionId }) => ended(connectionId));
-    client.on('serverHeartbeatFailed', ({ connectionId }) => ended(connectionId));
-    client.on('serverClosed', ({ address }) => ended(address));
+    client.on('serverHeartbeatSucceeded', ({ connectionId }) => handleEnd(connectionId));
+    client.on('serverHeartbeatFailed', ({ connectionId }) => handleEnd(connectionId));
+    client.on('serverClosed', ({ address }) => handleEnd(address));
     client.on('topologyClosed', () => {
       if (client === this.client && !this.ended) this.replaceClient(options);
     });
@@ -282,10 +282,10 @@ export class MongoConnection {
   private replaceClient(options: MongoConnectionOptions): void {
     const { client } = this;
     this.forgetChecks();
-    this.client = this.opened(options);
+    this.client = this.openClient(options);
     this.database = this.client.db(options.database);
     this.reads?.close();
-    this.reads = this.fastReadsOf(options);
+    this.reads = this.openFastReads(options);
     const retire = () => {
       this.retired.delete(client);
       void client.close().catch(() => undefined);
@@ -295,7 +295,7 @@ export class MongoConnection {
 }
 
 /** A database of an application's client, whose options do not change what is read and written here. */
-function databaseOf(client: MongoClient, name: string): Db {
+function openDatabase(client: MongoClient, name: string): Db {
   return client.db(name, { ...EXACT, ...(client.options.writeConcern?.w === 0 && ACKNOWLEDGED) });
 }
 

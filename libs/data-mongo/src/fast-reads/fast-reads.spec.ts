@@ -8,7 +8,7 @@ import { TestCertificates } from '../../../embedded-mongo/src/testing/certificat
 import { openRead } from '../connection/document-reads.js';
 import { MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
-import { connected, type SentCommand, WireFront } from '../testing/wire-front.js';
+import { waitForConnection, type SentCommand, WireFront } from '../testing/wire-front.js';
 import { fastReadsProblem } from './fast-reads.js';
 
 const LIMITS = unhurried();
@@ -34,7 +34,7 @@ const fill = async (connection: MongoConnection): Promise<void> => {
 const opens = async ({ fastReads }: MongoConnection): Promise<boolean> => {
   if (!fastReads) return false;
   const late = new Promise<boolean>((resolve) => setTimeout(() => resolve(false), 1_000));
-  return Promise.race([connected(fastReads).then(() => true), late]);
+  return Promise.race([waitForConnection(fastReads).then(() => true), late]);
 };
 
 describe('reads on connections beside the driver', PATIENT, () => {
@@ -50,7 +50,7 @@ describe('reads on connections beside the driver', PATIENT, () => {
   });
   beforeEach(async () => {
     front.change = null;
-    if (connection.fastReads) await connected(connection.fastReads);
+    if (connection.fastReads) await waitForConnection(connection.fastReads);
     front.sent.length = 0;
   });
   afterAll(async () => {
@@ -75,7 +75,7 @@ describe('reads on connections beside the driver', PATIENT, () => {
     await fresh.ping(3_000);
     expect(await numberRead(fresh, 1)).toEqual([1]);
     expect(finds()).toEqual([false]);
-    if (fresh.fastReads) await connected(fresh.fastReads);
+    if (fresh.fastReads) await waitForConnection(fresh.fastReads);
     expect(await numberRead(fresh, 2)).toEqual([2]);
     expect(finds()).toEqual([false, true]);
     const taken = fresh.fastReads?.take();
@@ -106,10 +106,10 @@ describe('reads on connections beside the driver', PATIENT, () => {
     const own = await WireFront.start(server.uri);
     const idle = new MongoConnection({ uri: `${own.uri}&maxIdleTimeMS=200`, fastReads: true });
     await idle.ping(3_000);
-    if (idle.fastReads) await connected(idle.fastReads);
+    if (idle.fastReads) await waitForConnection(idle.fastReads);
     expect(own.fastConnections).toBe(1);
     await vi.waitFor(() => expect(own.fastConnections).toBe(0), { timeout: 3_000 });
-    if (idle.fastReads) await connected(idle.fastReads);
+    if (idle.fastReads) await waitForConnection(idle.fastReads);
     expect(own.fastConnections).toBe(1);
     await idle.close();
     await vi.waitFor(() => expect(own.fastConnections).toBe(0));
@@ -203,7 +203,7 @@ describe('reads on connections beside the driver', PATIENT, () => {
       );
       await fc.assert(
         fc.asyncProperty(plan, async (planned) => {
-          if (connection.fastReads) await connected(connection.fastReads);
+          if (connection.fastReads) await waitForConnection(connection.fastReads);
           const left = [...planned];
           front.change = (answer, { fast, name }: SentCommand) => {
             if (!fast || name !== 'find') return [answer];
@@ -224,7 +224,7 @@ describe('reads on connections beside the driver', PATIENT, () => {
               for (const { n } of four.filter((one) => one.lane === lane)) {
                 expect(await numberRead(connection, n)).toEqual([n]);
                 // Until another connection is open, the driver reads.
-                if (connection.fastReads) await connected(connection.fastReads);
+                if (connection.fastReads) await waitForConnection(connection.fastReads);
               }
             }),
           );
@@ -458,7 +458,7 @@ describe('connections beside the driver', PATIENT, () => {
     );
     const after = await EmbeddedMongo.start({ port });
     await vi.waitFor(async () => expect(await numberRead(connection, 1)).toEqual([]), { timeout: 20_000 });
-    if (connection.fastReads) await connected(connection.fastReads);
+    if (connection.fastReads) await waitForConnection(connection.fastReads);
     expect(await numberRead(connection, 1)).toEqual([]);
     await connection.close();
     await after.close();

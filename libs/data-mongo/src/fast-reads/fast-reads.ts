@@ -99,12 +99,12 @@ export class FastReads implements ConnectionOwner {
     return null;
   }
 
-  released(connection: ReadConnection): void {
+  release(connection: ReadConnection): void {
     if (this.closed || connection.server !== this.server || !connection.free) connection.destroy();
     else this.idle.push({ connection, since: performance.now() });
   }
 
-  ended(connection: ReadConnection): void {
+  handleEnd(connection: ReadConnection): void {
     this.open.delete(connection);
     const at = this.idle.findIndex((kept) => kept.connection === connection);
     if (at !== -1) this.idle.splice(at, 1);
@@ -126,7 +126,7 @@ export class FastReads implements ConnectionOwner {
       // It may have ended in the meantime.
       if (!connection.free) return;
       this.open.add(connection);
-      this.released(connection);
+      this.release(connection);
     } catch {
       this.notBefore = performance.now() + RETRY_MS;
     } finally {
@@ -137,12 +137,12 @@ export class FastReads implements ConnectionOwner {
   /** What the driver knows of its servers has changed. Connections to a server that no longer takes the reads end. */
   private follow(description: TopologyDescription | undefined): void {
     this.description = description;
-    const found = description ? readServerOf(description) : null;
+    const found = description ? findReadServer(description) : null;
     const { host, port } = found?.hostAddress ?? {};
     if (found && this.server && this.server.host === host && this.server.port === port) return;
     this.server =
       found && host !== undefined && port !== undefined
-        ? serverOf(this.client.options, { host, port, setName: found.setName, login: this.login })
+        ? toServer(this.client.options, { host, port, setName: found.setName, login: this.login })
         : null;
     this.endIdle();
   }
@@ -166,21 +166,21 @@ export class FastReads implements ConnectionOwner {
 }
 
 /** The one server that answers all reads, where there is one and it is reached by a host and a port. */
-function readServerOf({ type, servers }: TopologyDescription): ServerDescription | null {
+function findReadServer({ type, servers }: TopologyDescription): ServerDescription | null {
   if (type === 'Sharded' && servers.size > 1) return null;
   for (const server of servers.values())
     if (TAKES_READS.has(server.type) && server.hostAddress.socketPath === undefined) return server;
   return null;
 }
 
-function serverOf(
+function toServer(
   options: MongoOptions,
   found: Pick<ReadServer, 'host' | 'port' | 'setName' | 'login'>,
 ): ReadServer {
   return {
     ...found,
-    tcp: given(options, TCP_OPTIONS),
-    tls: options.tls ? given(options, TLS_OPTIONS) : null,
+    tcp: readOption(options, TCP_OPTIONS),
+    tls: options.tls ? readOption(options, TLS_OPTIONS) : null,
     connectTimeout: options.connectTimeoutMS || 30_000,
     socketTimeout: options.socketTimeoutMS ?? 0,
     appName: options.appName ?? 'parley',
@@ -188,7 +188,7 @@ function serverOf(
 }
 
 /** Those of the options that are set. */
-function given<Name extends keyof MongoOptions>(
+function readOption<Name extends keyof MongoOptions>(
   options: MongoOptions,
   names: readonly Name[],
 ): Partial<Pick<MongoOptions, Name>> {

@@ -76,20 +76,20 @@ export class IncomingMessage {
     this.received += chunk.byteLength;
     if (this.length === 0) {
       if (this.received < HEADER_BYTES) return null;
-      this.length = this.joined().readInt32LE(0);
+      this.length = this.joinChunks().readInt32LE(0);
       if (this.length < HEADER_BYTES || this.length > MOST_BYTES)
         throw new UnexpectedReply('impossible length');
     }
     if (this.received < this.length) return null;
     if (this.received > this.length) throw new UnexpectedReply('more than one answer');
-    const message = this.joined();
+    const message = this.joinChunks();
     this.chunks = [];
     this.received = 0;
     this.length = 0;
     return message;
   }
 
-  private joined(): Buffer {
+  private joinChunks(): Buffer {
     if (this.chunks.length > 1) this.chunks = [Buffer.concat(this.chunks)];
     return this.chunks[0] as Buffer;
   }

@@ -29,9 +29,9 @@ export interface ReadServer {
 /** Whose connection it is. */
 export interface ConnectionOwner {
   /** The connection takes the next command. */
-  released(connection: ReadConnection): void;
+  release(connection: ReadConnection): void;
   /** An open connection has ended. */
-  ended(connection: ReadConnection): void;
+  handleEnd(connection: ReadConnection): void;
 }
 
 interface Waiting {
@@ -62,7 +62,7 @@ export class ReadConnection {
     private readonly socket: Socket,
     private readonly owner: ConnectionOwner,
   ) {
-    socket.on('data', (chunk: Buffer) => this.arrived(chunk));
+    socket.on('data', (chunk: Buffer) => this.noteArrival(chunk));
     socket.on('error', (error) => this.end(error));
     socket.on('close', () => this.end(new Error('the server closed the connection')));
     socket.on('timeout', () => {
@@ -79,7 +79,7 @@ export class ReadConnection {
     const late = new LazyAbort<Error>();
     const { host, port, tcp, tls } = server;
     const socket = tls
-      ? connectTls({ ...tcp, ...named(server), ...tls, host, port })
+      ? connectTls({ ...tcp, ...nameServer(server), ...tls, host, port })
       : connectTcp({ ...tcp, host, port });
     const connection = new ReadConnection(server, socket, owner);
     const timer = setTimeout(
@@ -87,7 +87,7 @@ export class ReadConnection {
       server.connectTimeout,
     );
     try {
-      await connected(socket, server.tls ? 'secureConnect' : 'connect', late);
+      await waitForConnection(socket, server.tls ? 'secureConnect' : 'connect', late);
       await connection.greet(late);
       socket.setTimeout(server.socketTimeout);
       return connection;
@@ -122,7 +122,7 @@ export class ReadConnection {
 
   /** After the last command of a read. */
   release(): void {
-    this.owner.released(this);
+    this.owner.release(this);
   }
 
   /** Ends the connection. May be called more than once. */
@@ -130,7 +130,7 @@ export class ReadConnection {
     this.end(new Error('the connection was closed'));
   }
 
-  private arrived(chunk: Buffer): void {
+  private noteArrival(chunk: Buffer): void {
     const { waiting } = this;
     if (!waiting) return this.end(new UnexpectedReply('an answer that nothing waits for'));
     let answer: Document;
@@ -162,7 +162,7 @@ export class ReadConnection {
           : new MongoNetworkError('the connection was lost', { cause: error as Error }),
       );
     }
-    this.owner.ended(this);
+    this.owner.handleEnd(this);
   }
 
   private async greet(late: Abortable): Promise<void> {
@@ -193,11 +193,15 @@ export class ReadConnection {
 }
 
 /** A certificate is checked against the name; an address is no name that a client may announce. */
-function named({ host }: ReadServer): ConnectionOptions {
+function nameServer({ host }: ReadServer): ConnectionOptions {
   return isIP(host) === 0 ? { servername: host } : {};
 }
 
-function connected(socket: Socket, event: 'connect' | 'secureConnect', late: Abortable): Promise<void> {
+function waitForConnection(
+  socket: Socket,
+  event: 'connect' | 'secureConnect',
+  late: Abortable,
+): Promise<void> {
   return new Promise((resolve, reject) => {
     const stopListening = whenAborted(late, () => reject(late.signal.reason));
     socket.once(event, () => {

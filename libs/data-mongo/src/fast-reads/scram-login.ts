@@ -58,11 +58,11 @@ export class ScramLogin {
       },
       source,
     );
-    const serverFirst = textOf(start['payload']);
-    const { r: together = '', s: salt = '', i: iterations = '' } = membersOf(serverFirst);
+    const serverFirst = readText(start['payload']);
+    const { r: together = '', s: salt = '', i: iterations = '' } = readMembers(serverFirst);
     if (!together.startsWith(nonce) || together === nonce)
       throw new Error('the nonce of the server is not ours');
-    const salted = await this.saltedPassword(salt, Number(iterations));
+    const salted = await this.saltPassword(salt, Number(iterations));
     const clientKey = hmac(salted, 'Client Key');
     const storedKey = createHash('sha256').update(clientKey).digest();
     const withoutProof = `c=biws,r=${together}`;
@@ -77,14 +77,14 @@ export class ScramLogin {
       source,
     );
     const expected = hmac(hmac(salted, 'Server Key'), signed);
-    const proven = Buffer.from(membersOf(textOf(answer['payload']))['v'] ?? '', 'base64');
+    const proven = Buffer.from(readMembers(readText(answer['payload']))['v'] ?? '', 'base64');
     if (proven.byteLength !== expected.byteLength || !timingSafeEqual(proven, expected))
       throw new Error('the server does not know the password');
     if (answer['done'] === true) return;
     await send({ saslContinue: 1, conversationId, payload: payload('') }, source);
   }
 
-  private saltedPassword(salt: string, iterations: number): Promise<Buffer> {
+  private saltPassword(salt: string, iterations: number): Promise<Buffer> {
     if (!(iterations >= LEAST_ITERATIONS && iterations <= MOST_ITERATIONS))
       return Promise.reject(new Error('the server asks for an unusual number of iterations'));
     const of = `${iterations},${salt}`;
@@ -99,12 +99,12 @@ export class ScramLogin {
 
 const payload = (text: string): Binary => new Binary(Buffer.from(text));
 
-function textOf(value: unknown): string {
+function readText(value: unknown): string {
   return value instanceof Binary ? Buffer.from(value.buffer).toString('utf8') : '';
 }
 
 /** `r=…,s=…,i=…` */
-function membersOf(text: string): Readonly<Record<string, string>> {
+function readMembers(text: string): Readonly<Record<string, string>> {
   return Object.fromEntries(
     text.split(',').flatMap((part) => {
       const at = part.indexOf('=');

@@ -76,13 +76,13 @@ describe('the change feed of MongoDB', PATIENT, () => {
     await db.createCollection('open_orders', { viewOn: 'orders', pipeline: [] });
     const refused: unknown[] = [];
     plain.feed.changes('Open').subscribe({ error: (error: unknown) => refused.push(error) });
-    await expect(plain.feed.listening()).rejects.toMatchObject({ code: 'unsupported' });
+    await expect(plain.feed.waitForListening()).rejects.toMatchObject({ code: 'unsupported' });
     expect(refused).toMatchObject([{ code: 'unsupported' }]);
     const seen: RowChange[] = [];
     const watching = ['Order', 'Offer', 'Absent', 'orders'].map((className) =>
       plain.feed.changes(className).subscribe((change) => seen.push(change)),
     );
-    await plain.feed.listening();
+    await plain.feed.waitForListening();
     const { objectId } = await plain.writer.create('Order', { title: 'x' }, unhurried());
     await vi.waitFor(() => expect(seen).toHaveLength(2), SOON);
     const change = { kind: 'create', objectId, row: { objectId, title: 'x' } };
@@ -129,12 +129,12 @@ describe('the change feed of MongoDB', PATIENT, () => {
       feed
         .changes(className)
         .subscribe({ error: ({ code }: { code?: unknown }) => errors.push([className, code]) });
-    await feed.listening();
+    await feed.waitForListening();
     await failCommand({ times: 1 }, { failCommands: ['getMore'], errorCode: 286 });
     await vi.waitFor(() => expect(errors).toHaveLength(2), SOON);
     const seen: unknown[] = [];
     const subscription = feed.changes('Label').subscribe(({ objectId }) => seen.push(objectId));
-    await feed.listening();
+    await feed.waitForListening();
     const writer = new MongoRecordWriter(connection, catalogue);
     const { objectId } = await writer.create('Label', { name: 'afterwards' }, unhurried());
     await vi.waitFor(() => expect(seen).toEqual([objectId]), SOON);
@@ -165,7 +165,7 @@ describe('the change feed of MongoDB', PATIENT, () => {
     const connection = new MongoConnection({ uri: alone.uri, database: 'x' });
     const feed = new MongoChangeFeed(connection, new MongoSchemaCatalogue(connection));
     feed.changes('Album').subscribe({ error: () => undefined });
-    await expect(feed.listening()).rejects.toMatchObject({ name: 'StoreError', code: 'unsupported' });
+    await expect(feed.waitForListening()).rejects.toMatchObject({ name: 'StoreError', code: 'unsupported' });
     await connection.close();
     await alone.close();
   });

@@ -3,7 +3,7 @@ import { ChangeStream, type ChangeStreamDocument, type ResumeToken } from 'mongo
 import { BehaviorSubject, filter, firstValueFrom, Observable, Subject } from 'rxjs';
 import { ChangeFeed, type RowChange, type SchemaCatalogue, StoreError } from '#data';
 import type { MongoConnection } from '../connection/mongo-connection.js';
-import { storeErrorOf } from '../errors.js';
+import { toStoreError } from '../errors.js';
 import type { ClassStorage } from '../storage/class-storage.js';
 import { StoredClasses } from '../storage/stored-classes.js';
 
@@ -56,7 +56,7 @@ const KINDS: Readonly<Record<string, RowChange['kind']>> = {
 const WATCHED_OPERATIONS = Object.keys(KINDS);
 
 /** A change event in Parse form, for one of the classes that its collection stores; null when it does not concern one row. */
-function rowChangeOf(event: ChangeStreamDocument, storage: ClassStorage): RowChange | null {
+function toRowChange(event: ChangeStreamDocument, storage: ClassStorage): RowChange | null {
   const kind = KINDS[event.operationType];
   if (!kind || !('documentKey' in event)) return null;
   const document = 'fullDocument' in event ? event.fullDocument : undefined;
@@ -64,7 +64,7 @@ function rowChangeOf(event: ChangeStreamDocument, storage: ClassStorage): RowCha
     className: storage.className,
     objectId: storage.idFromStorage(event.documentKey?._id),
     kind,
-    row: document ? storage.rowOf(document) : null,
+    row: document ? storage.toRow(document) : null,
   };
 }
 
@@ -113,7 +113,7 @@ export class MongoChangeFeed extends ChangeFeed {
     return this.support.probe();
   }
 
-  async listening(): Promise<void> {
+  async waitForListening(): Promise<void> {
     const outcome = await firstValueFrom(this.opened.pipe(filter((state) => state !== false)));
     if (outcome instanceof StoreError) throw outcome;
   }
@@ -171,7 +171,7 @@ export class MongoChangeFeed extends ChangeFeed {
         this.refuseUnwatchable(classes);
         if (this.watched.size === 0) return;
         stream = this.open(classes);
-        for (let event = await this.nextOf(stream); event; event = await this.nextOf(stream)) {
+        for (let event = await this.readNext(stream); event; event = await this.readNext(stream)) {
           await this.publish(event);
           failures = 0;
         }
@@ -225,7 +225,7 @@ export class MongoChangeFeed extends ChangeFeed {
   }
 
   /** The next event, or null when the stream was closed in order to be reopened. */
-  private async nextOf(stream: ChangeStream) {
+  private async readNext(stream: ChangeStream) {
     try {
       return await stream.next();
     } catch (error) {
@@ -241,14 +241,14 @@ export class MongoChangeFeed extends ChangeFeed {
     const collection = 'ns' in event && 'coll' in event.ns ? event.ns.coll : undefined;
     for (const [className, subject] of this.watched) {
       const storage = classes.find(className);
-      const change = storage && storage.collection === collection ? rowChangeOf(event, storage) : null;
+      const change = storage && storage.collection === collection ? toRowChange(event, storage) : null;
       if (change) subject.next(change);
     }
     this.token = event._id;
   }
 
   private isLost(error: unknown, failures: number): boolean {
-    const { code } = storeErrorOf(error);
+    const { code } = toStoreError(error);
     const number = (error as { code?: unknown }).code;
     return (
       this.connection.closed ||
@@ -260,7 +260,7 @@ export class MongoChangeFeed extends ChangeFeed {
   }
 
   private fail(error: unknown): void {
-    const { code } = storeErrorOf(error);
+    const { code } = toStoreError(error);
     // A server without change streams rejects the stage; no caller's query is involved.
     const storeError = new StoreError(code === 'invalid_query' ? 'unsupported' : code, { cause: error });
     const subjects = [...this.watched.values()];

@@ -35,7 +35,7 @@ const ORDERS = ['$eq', '$ne', '$gt', '$gte', '$lt', '$lte'];
 const order = fc.constantFrom(...ORDERS);
 
 /** A date of each document. */
-function dateOf({ dates }: Known): fc.Arbitrary<unknown> {
+function toDate({ dates }: Known): fc.Arbitrary<unknown> {
   const path = from(dates);
   return fc.oneof(
     { weight: 4, arbitrary: path },
@@ -60,8 +60,8 @@ function dateOf({ dates }: Known): fc.Arbitrary<unknown> {
 }
 
 /** An expression that compares, and cannot fail. */
-function compared(known: Known): fc.Arbitrary<unknown> {
-  const date = dateOf(known);
+function toComparable(known: Known): fc.Arbitrary<unknown> {
+  const date = toDate(known);
   const lists = known.lists.length > 0 ? from(known.lists) : from(known.dates).map((path) => [path, path]);
   return fc.oneof(
     fc.tuple(order, date, day).map(([operator, left, right]) => ({ [operator]: [left, right] })),
@@ -119,9 +119,9 @@ const dates = (...paths: readonly string[]): Known => ({ dates: paths, lists: []
 
 /** Stages, and what is known behind them. */
 function steps(known: Known): fc.Arbitrary<Step> {
-  const date = dateOf(known);
+  const date = toDate(known);
   const inner = condition(known);
-  const kept = (stages: fc.Arbitrary<Json>, behind: Known = known) =>
+  const findKept = (stages: fc.Arbitrary<Json>, behind: Known = known) =>
     stages.map((stage) => ({ stages: [stage], known: behind }));
   const within = (path: string) => ({ ...known, within: [...known.within, path] });
   const source = dates('at', 'until');
@@ -129,17 +129,17 @@ function steps(known: Known): fc.Arbitrary<Step> {
   // A search of a graph takes no expressions.
   const plainAtSource = atSource.filter((where) => !('$expr' in where));
   return fc.oneof(
-    kept(inner.map(($match) => ({ $match }))),
-    kept(compared(known).map((yes) => ({ $addFields: { yes } }))),
-    kept(
+    findKept(inner.map(($match) => ({ $match }))),
+    findKept(toComparable(known).map((yes) => ({ $addFields: { yes } }))),
+    findKept(
       date.map((made) => ({ $set: { made } })),
       { ...known, dates: [...known.dates, 'made'] },
     ),
-    kept(
+    findKept(
       date.map((made) => ({ $project: { made, key: { of: '$n' } } })),
       dates('made'),
     ),
-    kept(
+    findKept(
       fc.tuple(date, date).map(([_id, other]) => ({
         $group: { _id, last: { $max: other }, all: { $push: { $ifNull: [other, { day: DAYS[0] }] } } },
       })),
@@ -149,29 +149,29 @@ function steps(known: Known): fc.Arbitrary<Step> {
       stages: [{ $group: { _id: null, all: { $addToSet: all } } }, { $unwind: '$all' }],
       known: dates('all'),
     })),
-    kept(
+    findKept(
       fc.tuple(date, ascending).map(([groupBy, boundaries]) => ({
         $bucket: { groupBy, boundaries, default: 'other', output: { first: { $min: groupBy } } },
       })),
       dates('first'),
     ),
-    kept(
+    findKept(
       date.map((groupBy) => ({ $bucketAuto: { groupBy, buckets: 2 } })),
       dates('_id.min', '_id.max'),
     ),
-    kept(
+    findKept(
       date.map(($sortByCount) => ({ $sortByCount })),
       dates('_id'),
     ),
-    kept(
+    findKept(
       date.map((made) => ({ $replaceWith: { made } })),
       dates('made'),
     ),
-    kept(
+    findKept(
       date.map((made) => ({ $replaceRoot: { newRoot: { inside: { made } } } })),
       dates('inside.made'),
     ),
-    kept(compared(known).map((keep) => ({ $redact: { $cond: [keep, '$$KEEP', '$$PRUNE'] } }))),
+    findKept(toComparable(known).map((keep) => ({ $redact: { $cond: [keep, '$$KEEP', '$$PRUNE'] } }))),
     inner.map(($match) => ({
       stages: [
         { $facet: { a: [{ $match }, { $project: { at: `$${known.dates[0]}` } }, { $sort: { at: 1 } }] } },
@@ -179,7 +179,7 @@ function steps(known: Known): fc.Arbitrary<Step> {
       ],
       known: dates('a.at'),
     })),
-    kept(
+    findKept(
       fc.tuple(atSource, date).map(([$match, at]) => ({
         $lookup: {
           from: 'Event',
@@ -194,11 +194,11 @@ function steps(known: Known): fc.Arbitrary<Step> {
       })),
       within('others.at'),
     ),
-    kept(
+    findKept(
       atSource.map(($match) => ({ $unionWith: { coll: 'Event', pipeline: [{ $match }] } })),
       source,
     ),
-    kept(
+    findKept(
       plainAtSource.map((restrictSearchWithMatch) => ({
         $graphLookup: {
           from: 'Event',

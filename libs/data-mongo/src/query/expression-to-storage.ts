@@ -30,35 +30,35 @@ function typeOfExpression(
   scope: RowScope,
   rowsOfVariable: (name: string) => RowScope | undefined,
 ): Content {
-  const typeOf = (inner: unknown): Content => typeOfExpression(inner, scope, rowsOfVariable);
+  const findType = (inner: unknown): Content => typeOfExpression(inner, scope, rowsOfVariable);
   if (typeof expression === 'string') return typeOfReference(expression, scope, rowsOfVariable);
   if (!isPlainObject(expression)) return UNKNOWN;
   const entries = Object.entries(expression);
   const [operator, operand] = entries[0] ?? [];
   if (operator !== undefined && !operator.startsWith('$')) {
-    const members = entries.map(([name, member]) => [name, columnWith(name, typeOf(member))] as const);
+    const members = entries.map(([name, member]) => [name, columnWith(name, findType(member))] as const);
     return { rows: scope.ofNames(new Map(members)) };
   }
   if (entries.length !== 1 || operator === undefined) return UNKNOWN;
-  if (operator === '$mergeObjects') return typeOfMerged(operand, typeOf);
+  if (operator === '$mergeObjects') return typeOfMerged(operand, findType);
   if (operator === '$map') return typeOfMapped(operand, scope, rowsOfVariable);
-  if (PASSES_THROUGH.has(operator)) return typeOf(Array.isArray(operand) ? operand[0] : operand);
-  if (COLLECTS.has(operator)) return { ...typeOf(operand), list: true };
+  if (PASSES_THROUGH.has(operator)) return findType(Array.isArray(operand) ? operand[0] : operand);
+  if (COLLECTS.has(operator)) return { ...findType(operand), list: true };
   const form: Record<string, unknown> = isPlainObject(operand) ? operand : {};
-  if (PASSES_INPUT.has(operator)) return typeOf(form['input']);
-  if (PASSES_OUTPUT.has(operator)) return typeOf(form['output']);
+  if (PASSES_INPUT.has(operator)) return findType(form['input']);
+  if (PASSES_OUTPUT.has(operator)) return findType(form['output']);
   return UNKNOWN;
 }
 
 /** The rows of the first operand; field names in the following operands refer to these rows. */
-function typeOfMerged(operand: unknown, typeOf: (inner: unknown) => Content): Content {
+function typeOfMerged(operand: unknown, findType: (inner: unknown) => Content): Content {
   const [first, ...others] = Array.isArray(operand) ? (operand as unknown[]) : [operand];
-  const type = typeOf(first);
+  const type = findType(first);
   const written = others.filter(isPlainObject).flatMap((other) => Object.entries(other));
   const named = written.filter(([name]) => !name.startsWith('$'));
   if (!type.rows || named.length === 0) return type;
   const rows = type.rows.fork();
-  for (const [name, member] of named) rows.introduce(name, typeOf(member));
+  for (const [name, member] of named) rows.introduce(name, findType(member));
   return { ...type, rows };
 }
 
@@ -71,8 +71,8 @@ function typeOfMapped(
   if (!isPlainObject(operand)) return UNKNOWN;
   const { input, as = 'this', in: body } = operand;
   const element = typeOfExpression(input, scope, rowsOfVariable).rows;
-  const bound = (name: string) => (name === as ? element : rowsOfVariable(name));
-  const { rows } = typeOfExpression(body, scope, bound);
+  const findBound = (name: string) => (name === as ? element : rowsOfVariable(name));
+  const { rows } = typeOfExpression(body, scope, findBound);
   return rows ? { rows } : UNKNOWN;
 }
 
@@ -132,20 +132,20 @@ export class ExpressionMapper {
 
   /** A constant takes the form of the column that it is compared with. */
   private mapCompared(left: unknown, right: unknown): unknown[] {
-    return [this.compared(left, right), this.compared(right, left)];
+    return [this.toComparable(left, right), this.toComparable(right, left)];
   }
 
-  private compared(value: unknown, other: unknown): unknown {
-    const ref = this.refOf(other);
-    return ref && isConstant(value) ? ref.form.comparedToStorage(value, ref) : this.map(value);
+  private toComparable(value: unknown, other: unknown): unknown {
+    const ref = this.findRef(other);
+    return ref && isConstant(value) ? ref.form.convertCompared(value, ref) : this.map(value);
   }
 
-  private refOf(expression: unknown): ScopedRef | undefined {
+  private findRef(expression: unknown): ScopedRef | undefined {
     if (typeof expression !== 'string' || !expression.startsWith('$') || expression.length < 2)
       return undefined;
     if (!expression.startsWith('$$')) return this.scope.resolve(expression.slice(1));
     const dot = expression.indexOf('.');
-    const rows = dot < 0 ? undefined : this.rowsOf(expression.slice(2, dot));
+    const rows = dot < 0 ? undefined : this.toRows(expression.slice(2, dot));
     return rows?.resolve(expression.slice(dot + 1));
   }
 
@@ -163,16 +163,16 @@ export class ExpressionMapper {
   private variableReference(text: string): string {
     const dot = text.indexOf('.');
     if (dot < 0) return text;
-    const rows = this.rowsOf(text.slice(2, dot));
+    const rows = this.toRows(text.slice(2, dot));
     return rows ? `${text.slice(0, dot)}.${rows.resolve(text.slice(dot + 1)).column}` : text;
   }
 
   /** What kind of rows an expression yields, when that is known. */
-  typeOf(expression: unknown) {
-    return typeOfExpression(expression, this.scope, (name) => this.rowsOf(name));
+  findType(expression: unknown) {
+    return typeOfExpression(expression, this.scope, (name) => this.toRows(name));
   }
 
-  private rowsOf(variable: string): RowScope | undefined {
+  private toRows(variable: string): RowScope | undefined {
     return variable === 'ROOT' || variable === 'CURRENT' ? this.scope : this.variables.get(variable);
   }
 
@@ -194,7 +194,7 @@ function isConstant(value: unknown): boolean {
 
 type SpecialForm = (operand: unknown, mapper: ExpressionMapper) => unknown;
 
-function objectOf(operand: unknown, operator: string): Record<string, unknown> {
+function readObject(operand: unknown, operator: string): Record<string, unknown> {
   if (!isPlainObject(operand)) throw untranslatable(`${operator} needs an object`);
   return operand;
 }
@@ -202,8 +202,8 @@ function objectOf(operand: unknown, operator: string): Record<string, unknown> {
 const overArray =
   (operator: string, body: string, variable: (operand: Document) => string): SpecialForm =>
   (operand, mapper) => {
-    const form = objectOf(operand, operator);
-    const element = mapper.typeOf(form['input']).rows;
+    const form = readObject(operand, operator);
+    const element = mapper.findType(form['input']).rows;
     const mapped = mapper.map(form) as Document;
     mapped[body] = mapper.with({ [variable(form)]: element }).map(form[body]);
     return mapped;
@@ -215,10 +215,10 @@ const nameOr =
     typeof as === 'string' ? as : fallback;
 
 function letForm(operand: unknown, mapper: ExpressionMapper): unknown {
-  const { vars, in: body } = objectOf(operand, '$let');
-  const bound = objectOf(vars ?? {}, '$let.vars');
+  const { vars, in: body } = readObject(operand, '$let');
+  const bound = readObject(vars ?? {}, '$let.vars');
   const types = Object.fromEntries(
-    Object.entries(bound).map(([name, value]) => [name, mapper.typeOf(value).rows]),
+    Object.entries(bound).map(([name, value]) => [name, mapper.findType(value).rows]),
   );
   return { vars: mapper.map(bound), in: mapper.with(types).map(body) };
 }
@@ -229,31 +229,31 @@ const fieldForm =
   (operand, mapper) => {
     if (typeof operand === 'string')
       return operand.startsWith('$') ? mapper.map(operand) : mapper.column(operand);
-    const form = objectOf(operand, operator);
+    const form = readObject(operand, operator);
     const mapped = mapper.map(form) as Document;
-    const rows = mapper.typeOf(form['input'] ?? '$$CURRENT').rows;
+    const rows = mapper.findType(form['input'] ?? '$$CURRENT').rows;
     const { field } = form;
     if (typeof field === 'string' && !field.startsWith('$') && rows)
       mapped['field'] = rows.resolve(field).column;
     return mapped;
   };
 
-export function sortKeysToStorage(keys: unknown, columnOf: (path: string) => string): unknown {
+export function sortKeysToStorage(keys: unknown, toColumn: (path: string) => string): unknown {
   if (!isPlainObject(keys)) return keys;
   const mapped: Document = {};
-  for (const [path, direction] of Object.entries(keys)) setOwn(mapped, columnOf(path), direction);
+  for (const [path, direction] of Object.entries(keys)) setOwn(mapped, toColumn(path), direction);
   return mapped;
 }
 
-const sortedForm =
+const createSortedForm =
   (operator: string): SpecialForm =>
   (operand, mapper) => {
-    const form = objectOf(operand, operator);
+    const form = readObject(operand, operator);
     const mapped = mapper.map(form) as Document;
-    const rows = operator === '$sortArray' ? mapper.typeOf(form['input']).rows : undefined;
-    const columnOf = (path: string) =>
+    const rows = operator === '$sortArray' ? mapper.findType(form['input']).rows : undefined;
+    const toColumn = (path: string) =>
       operator === '$sortArray' && !rows ? path : mapper.column(path, rows);
-    mapped['sortBy'] = sortKeysToStorage(form['sortBy'], columnOf);
+    mapped['sortBy'] = sortKeysToStorage(form['sortBy'], toColumn);
     return mapped;
   };
 
@@ -266,11 +266,11 @@ const SPECIAL_FORMS: Readonly<Record<string, SpecialForm>> = {
   $getField: fieldForm('$getField'),
   $setField: fieldForm('$setField'),
   $unsetField: fieldForm('$unsetField'),
-  $sortArray: sortedForm('$sortArray'),
-  $top: sortedForm('$top'),
-  $topN: sortedForm('$topN'),
-  $bottom: sortedForm('$bottom'),
-  $bottomN: sortedForm('$bottomN'),
+  $sortArray: createSortedForm('$sortArray'),
+  $top: createSortedForm('$top'),
+  $topN: createSortedForm('$topN'),
+  $bottom: createSortedForm('$bottom'),
+  $bottomN: createSortedForm('$bottomN'),
 };
 
 export interface MappedPipeline {
@@ -283,9 +283,9 @@ export interface MappedPipeline {
 export interface StageContext {
   readonly rewriteLookups: boolean;
   readonly variables: Variables;
-  storageOf(className: string): ClassStorage;
+  findStorage(className: string): ClassStorage;
   /** A pipeline over another class; its internal columns are removed at the source. */
-  joinedPipeline(
+  convertJoinedPipeline(
     stages: readonly Readonly<Record<string, unknown>>[],
     storage: ClassStorage,
     variables: Variables,

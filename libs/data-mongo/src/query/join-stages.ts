@@ -34,10 +34,10 @@ export function lookupToStorage(value: unknown, scope: RowScope, context: StageC
   const from = className(lookup['from'], '$lookup');
   const as = text(lookup['as']);
   if (as === undefined) throw untranslatable('$lookup needs as');
-  const foreign = context.storageOf(from);
+  const foreign = context.findStorage(from);
   const { let: variables, types } = letToStorage(lookup['let'], scope, context.variables);
-  const joined = context.joinedPipeline(subPipeline(lookup['pipeline']), foreign, types);
-  const join = joinOf(lookup, scope, foreign, context);
+  const joined = context.convertJoinedPipeline(subPipeline(lookup['pipeline']), foreign, types);
+  const join = createJoin(lookup, scope, foreign, context);
   const bound = { ...variables, ...join.let };
   scope.introduce(as, { rows: joined.scope });
   return [
@@ -59,7 +59,7 @@ interface Join {
   readonly match: readonly Document[];
 }
 
-function joinOf(lookup: Stage, scope: RowScope, foreign: ClassStorage, context: StageContext): Join {
+function createJoin(lookup: Stage, scope: RowScope, foreign: ClassStorage, context: StageContext): Join {
   const localField = text(lookup['localField']);
   const foreignField = text(lookup['foreignField']);
   if (localField === undefined || foreignField === undefined) return { fields: {}, let: {}, match: [] };
@@ -86,7 +86,7 @@ function letToStorage(
   const variables = stageObject(value, '$lookup.let');
   const mapper = new ExpressionMapper(scope, outer);
   const types = Object.entries(variables).map(
-    ([name, expression]) => [name, mapper.typeOf(expression).rows] as const,
+    ([name, expression]) => [name, mapper.findType(expression).rows] as const,
   );
   return { let: mapper.map(variables) as Document, types: new Map([...outer, ...types]) };
 }
@@ -99,7 +99,7 @@ export function graphLookupToStorage(value: unknown, scope: RowScope, context: S
   );
   if (as === undefined || connectFrom === undefined || connectTo === undefined)
     throw untranslatable('$graphLookup needs as, connectFromField and connectToField');
-  const foreign = context.storageOf(from);
+  const foreign = context.findStorage(from);
   const rows = RowScope.ofClass(foreign);
   const back = rows.resolve(connectFrom);
   let to = rows.resolve(connectTo);
@@ -134,15 +134,15 @@ export function graphLookupToStorage(value: unknown, scope: RowScope, context: S
   const found = RowScope.ofClass(foreign.source([]).storage);
   if (depth !== undefined) found.introduce(depth);
   scope.introduce(as, { rows: found });
-  return [{ $graphLookup: mapped }, ...foreign.reducedInside(as, depth)];
+  return [{ $graphLookup: mapped }, ...foreign.buildReducedInside(as, depth)];
 }
 
 export function unionToStorage(value: unknown, _scope: RowScope, context: StageContext): Document[] {
   const union = typeof value === 'string' ? { coll: value } : stageObject(value, '$unionWith');
   const coll = className(union['coll'] ?? (union as Stage)['from'], '$unionWith');
-  const foreign = context.storageOf(coll);
+  const foreign = context.findStorage(coll);
   const inner = subPipeline((union as Stage)['pipeline']);
-  const { stages } = context.joinedPipeline(inner, foreign, context.variables);
+  const { stages } = context.convertJoinedPipeline(inner, foreign, context.variables);
   return [{ $unionWith: { coll: foreign.collection, pipeline: [...stages] } }];
 }
 

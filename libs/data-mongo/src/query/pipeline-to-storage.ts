@@ -49,7 +49,7 @@ class PipelineTranslator {
   source(stages: GovernedPipeline, storage: ClassStorage, variables: Variables): MappedPipeline {
     const scope = RowScope.ofClass(storage);
     const source = storage.source(stages);
-    const context = this.contextOf(variables);
+    const context = this.createContext(variables);
     const mapped = this.stages(stages.slice(0, source.at), scope, context);
     mapped.push(...source.stages);
     if (source.storage !== storage) scope.become(RowScope.ofClass(source.storage));
@@ -70,12 +70,12 @@ class PipelineTranslator {
     return mapped;
   }
 
-  private contextOf(variables: Variables): StageContext {
+  private createContext(variables: Variables): StageContext {
     const context: StageContext = {
       rewriteLookups: this.rewriteLookups,
       variables,
-      storageOf: (className) => this.classes.storage(className),
-      joinedPipeline: (stages, storage, bound) => this.source(stages, storage, bound),
+      findStorage: (className) => this.classes.storage(className),
+      convertJoinedPipeline: (stages, storage, bound) => this.source(stages, storage, bound),
       branch: (stages, scope) => ({ stages: this.stages(stages, scope, context), scope }),
     };
     return context;
@@ -92,12 +92,16 @@ export function aggregateRow(document: Document, scope: RowScope): ParseRow {
   const row: ParseRow = {};
   for (const column of Object.keys(document)) {
     if (keepKey(column))
-      setOwn(row, column, contentValue(document[column], scope.contentOf(column), scope.form));
+      setOwn(row, column, contentValue(document[column], scope.findContent(column), scope.form));
   }
   return row;
 }
 
-function contentValue(value: unknown, content: ReturnType<RowScope['contentOf']>, form: ValueForm): unknown {
+function contentValue(
+  value: unknown,
+  content: ReturnType<RowScope['findContent']>,
+  form: ValueForm,
+): unknown {
   const { rows, field, list } = content;
   if (rows && Array.isArray(value)) return value.map((member) => contentValue(member, content, form));
   if (rows && isPlainObject(value)) return aggregateRow(value, rows);

@@ -58,12 +58,12 @@ export class RowScope {
   }
 
   /** The columns that a projection names; an ACL is several while the rows still come from a class. */
-  columnsOf(path: string): readonly string[] {
+  listColumns(path: string): readonly string[] {
     return path === 'ACL' && this.source ? this.source.rightsColumns : [this.resolve(path).column];
   }
 
   /** The columns that `$unset` removes for a name. */
-  removedColumnsOf(path: string): readonly string[] {
+  listRemovedColumns(path: string): readonly string[] {
     return path === 'ACL' ? this.origin.rightsColumns : [this.resolve(path).column];
   }
 
@@ -122,9 +122,9 @@ export class RowScope {
   }
 
   /** What a column of the resulting documents holds, for converting results to rows. */
-  contentOf(column: string): Content {
+  findContent(column: string): Content {
     for (const content of this.introduced.values()) if (content.column === column) return content;
-    const name = this.source?.fieldOf(column);
+    const name = this.source?.toField(column);
     return { field: name === undefined ? undefined : this.source?.field(name) };
   }
 }

@@ -68,13 +68,13 @@ describe('the source of a pipeline', PATIENT, () => {
       expect(strip).toBeGreaterThanOrEqual(0);
       for (const entry of stages.slice(0, strip))
         expect(['$match', '$sort', '$limit']).toContain(Object.keys(entry)[0]);
-      joined(stages);
+      joinChunks(stages);
     };
-    const joined = (stages: readonly Document[]): void => {
+    const joinChunks = (stages: readonly Document[]): void => {
       for (const entry of stages) {
         if (entry['$lookup']) check(entry['$lookup'].pipeline);
         if (entry['$unionWith']) check(entry['$unionWith'].pipeline);
-        for (const branch of Object.values(entry['$facet'] ?? {})) joined(branch as Document[]);
+        for (const branch of Object.values(entry['$facet'] ?? {})) joinChunks(branch as Document[]);
       }
     };
     fc.assert(

@@ -16,14 +16,14 @@ import { whereToQuery } from './where-to-query.js';
 /** Maps the value of one stage and updates the scope to the state after it. Returns the stages that replace it. */
 type StageTranslator = (value: unknown, scope: RowScope, context: StageContext) => Document[];
 
-const objectOf = (value: unknown, stage: string): Record<string, unknown> => {
+const readObject = (value: unknown, stage: string): Record<string, unknown> => {
   if (!isPlainObject(value)) throw untranslatable(`${stage} needs an object`);
   return value;
 };
 
 function match(value: unknown, scope: RowScope, context: StageContext): Document[] {
   const mapper = new ExpressionMapper(scope, context.variables);
-  const query = whereToQuery(objectOf(value, '$match'), {
+  const query = whereToQuery(readObject(value, '$match'), {
     resolve: (path) => scope.resolve(path),
     rights: (right, principals) => scope.rightsToQuery(right, principals),
     filterOnly: true,
@@ -34,13 +34,13 @@ function match(value: unknown, scope: RowScope, context: StageContext): Document
 
 function addFields(value: unknown, scope: RowScope, context: StageContext): Document[] {
   const mapper = new ExpressionMapper(scope, context.variables);
-  const fields = objectOf(value, '$addFields');
+  const fields = readObject(value, '$addFields');
   const mapped: Document = {};
   const outputs: [string, Content][] = [];
   for (const [key, expression] of Object.entries(fields)) {
     const inside = key.includes('.');
     setOwn(mapped, inside ? scope.resolve(key).column : key, mapper.map(expression));
-    if (!inside) outputs.push([key, mapper.typeOf(expression)]);
+    if (!inside) outputs.push([key, mapper.findType(expression)]);
   }
   for (const [name, type] of outputs) scope.introduce(name, type);
   return [{ $addFields: mapped }];
@@ -49,22 +49,22 @@ function addFields(value: unknown, scope: RowScope, context: StageContext): Docu
 function unset(value: unknown, scope: RowScope): Document[] {
   const paths = (Array.isArray(value) ? value : [value]).filter((path) => typeof path === 'string');
   // Two names may map to one column, which the database accepts only once.
-  const columns = new Set(paths.flatMap((path) => scope.removedColumnsOf(path)));
+  const columns = new Set(paths.flatMap((path) => scope.listRemovedColumns(path)));
   return columns.size > 0 ? [{ $unset: [...columns] }] : [];
 }
 
 /** The form that `$group`, `$bucket` and `$bucketAuto` share: `_id` and named accumulators replace the rows. */
-function grouped(
+function convertGrouped(
   key: unknown,
   outputs: Readonly<Record<string, unknown>>,
   mapper: ExpressionMapper,
   scope: RowScope,
 ): Document {
-  const names = new Map([['_id', columnWith('_id', mapper.typeOf(key))]]);
+  const names = new Map([['_id', columnWith('_id', mapper.findType(key))]]);
   const mapped: Document = {};
   for (const [name, accumulator] of Object.entries(outputs)) {
     setOwn(mapped, name, mapper.map(accumulator));
-    names.set(name, columnWith(name, mapper.typeOf(accumulator)));
+    names.set(name, columnWith(name, mapper.findType(accumulator)));
   }
   scope.replaceBy(names);
   return mapped;
@@ -72,28 +72,28 @@ function grouped(
 
 function group(value: unknown, scope: RowScope, context: StageContext): Document[] {
   const mapper = new ExpressionMapper(scope, context.variables);
-  const { _id, ...accumulators } = objectOf(value, '$group');
+  const { _id, ...accumulators } = readObject(value, '$group');
   if (_id === undefined) throw untranslatable('$group needs _id');
   const key = mapper.map(_id);
-  return [{ $group: { _id: key, ...grouped(_id, accumulators, mapper, scope) } }];
+  return [{ $group: { _id: key, ...convertGrouped(_id, accumulators, mapper, scope) } }];
 }
 
 const bucket =
   (stage: '$bucket' | '$bucketAuto'): StageTranslator =>
   (value, scope, context) => {
     const mapper = new ExpressionMapper(scope, context.variables);
-    const form = objectOf(value, stage);
+    const form = readObject(value, stage);
     const { groupBy, output, ...others } = form;
-    const outputs = output === undefined ? { count: { $sum: 1 } } : objectOf(output, `${stage}.output`);
+    const outputs = output === undefined ? { count: { $sum: 1 } } : readObject(output, `${stage}.output`);
     const mapped = { ...(mapper.map(others) as Document), groupBy: mapper.map(groupBy) };
-    const accumulators = grouped(undefined, outputs, mapper, scope);
+    const accumulators = convertGrouped(undefined, outputs, mapper, scope);
     return [{ [stage]: { ...mapped, ...(output !== undefined && { output: accumulators }) } }];
   };
 
 function sortByCount(value: unknown, scope: RowScope, context: StageContext): Document[] {
   const mapper = new ExpressionMapper(scope, context.variables);
   const key = mapper.map(value);
-  grouped(value, { count: { $sum: 1 } }, mapper, scope);
+  convertGrouped(value, { count: { $sum: 1 } }, mapper, scope);
   return [{ $sortByCount: key }];
 }
 
@@ -104,11 +104,11 @@ function count(value: unknown, scope: RowScope): Document[] {
 }
 
 function sort(value: unknown, scope: RowScope): Document[] {
-  return [{ $sort: sortKeysToStorage(objectOf(value, '$sort'), (path) => scope.resolve(path).column) }];
+  return [{ $sort: sortKeysToStorage(readObject(value, '$sort'), (path) => scope.resolve(path).column) }];
 }
 
 function unwind(value: unknown, scope: RowScope): Document[] {
-  const form = typeof value === 'string' ? { path: value } : objectOf(value, '$unwind');
+  const form = typeof value === 'string' ? { path: value } : readObject(value, '$unwind');
   const { path } = form;
   if (typeof path !== 'string' || !path.startsWith('$')) throw untranslatable('$unwind needs a path');
   const name = path.slice(1);
@@ -124,14 +124,14 @@ const replaceRoot =
   (stage: '$replaceRoot' | '$replaceWith'): StageTranslator =>
   (value, scope, context) => {
     const mapper = new ExpressionMapper(scope, context.variables);
-    const root = stage === '$replaceRoot' ? objectOf(value, stage)['newRoot'] : value;
+    const root = stage === '$replaceRoot' ? readObject(value, stage)['newRoot'] : value;
     const mapped = mapper.map(root);
-    scope.become(mapper.typeOf(root).rows);
+    scope.become(mapper.findType(root).rows);
     return [{ [stage]: stage === '$replaceRoot' ? { newRoot: mapped } : mapped }];
   };
 
 function facet(value: unknown, scope: RowScope, context: StageContext): Document[] {
-  const branches = objectOf(value, '$facet');
+  const branches = readObject(value, '$facet');
   const mapped: Document = {};
   const names = new Map<string, ScopedColumn>();
   for (const [name, stages] of Object.entries(branches)) {
@@ -208,30 +208,30 @@ function isExclusion(specification: Readonly<Record<string, unknown>>): boolean 
 /** `$project` in storage names; after it, only the projected names exist. */
 function projectToStorage(specification: unknown, scope: RowScope, variables: Variables): Document {
   if (!isPlainObject(specification)) throw untranslatable('$project needs an object');
-  if (isExclusion(specification)) return excluded(specification, scope);
+  if (isExclusion(specification)) return convertExcluded(specification, scope);
   const mapper = new ExpressionMapper(scope, variables);
   const outputs = new Map<string, ScopedColumn>();
   const projection: Document = {};
   if (!isOff(specification['_id']) && !isOff(specification['objectId'])) keepId(scope, outputs);
   for (const [key, value] of Object.entries(specification)) {
     if (isOff(value)) {
-      for (const column of scope.columnsOf(key)) setOwn(projection, column, value);
+      for (const column of scope.listColumns(key)) setOwn(projection, column, value);
     } else if (isFlag(value)) include(key, value, scope, projection, outputs);
     else if (isNestedSpec(value) && hasFlags(value)) nest(key, value, mapper, scope, projection, outputs);
     else {
       setOwn(projection, key, mapper.map(value));
       const root = takeRoot(key);
-      outputs.set(root, columnWith(root, root === key ? mapper.typeOf(value) : {}));
+      outputs.set(root, columnWith(root, root === key ? mapper.findType(value) : {}));
     }
   }
   scope.narrowTo(outputs);
   return projection;
 }
 
-function excluded(specification: Readonly<Record<string, unknown>>, scope: RowScope): Document {
+function convertExcluded(specification: Readonly<Record<string, unknown>>, scope: RowScope): Document {
   const projection: Document = {};
   for (const [key, value] of Object.entries(specification)) {
-    for (const column of scope.columnsOf(key)) setOwn(projection, column, value);
+    for (const column of scope.listColumns(key)) setOwn(projection, column, value);
   }
   return projection;
 }
@@ -246,7 +246,7 @@ function include(
   projection: Document,
   outputs: Map<string, ScopedColumn>,
 ): void {
-  for (const column of scope.columnsOf(path)) setOwn(projection, column, flag);
+  for (const column of scope.listColumns(path)) setOwn(projection, column, flag);
   const root = takeRoot(path);
   outputs.set(root, columnNow(root, scope));
 }

@@ -3,7 +3,7 @@ import type { Document } from 'mongodb';
 import { untranslatable } from '../errors.js';
 import { type ClassStorage, type ColumnRef, isPointer } from '../storage/class-storage.js';
 import { isPlainObject } from '../storage/documents.js';
-import { coordinatesOf, inQuery, isTyped } from '../storage/parse-values.js';
+import { toCoordinates, inQuery, isTyped } from '../storage/parse-values.js';
 
 type ColumnResolver = (path: string) => ColumnRef;
 
@@ -55,14 +55,14 @@ export function whereToQuery(where: Readonly<Record<string, unknown>>, form: Que
   const keys = Object.keys(where);
   const [only] = keys;
   if (only !== undefined && keys.length === 1) return conditionToQuery(only, where[only], form);
-  return allOf(keys.map((key) => conditionToQuery(key, where[key], form)));
+  return joinConditions(keys.map((key) => conditionToQuery(key, where[key], form)));
 }
 
 /**
  * Conditions on different columns share one object; a column that occurs twice needs `$and`, because the last entry would
  * replace the first.
  */
-function allOf(conditions: readonly Document[]): Document {
+function joinConditions(conditions: readonly Document[]): Document {
   const query: Document = {};
   const rest: Document[] = [];
   for (const condition of conditions) {
@@ -80,7 +80,7 @@ function conditionToQuery(key: string, value: unknown, form: QueryForm): Documen
   if (key === '$expr' && form.expression) return { $expr: form.expression(value) };
   if (key === '$comment') return {};
   const right = RIGHTS.get(key);
-  if (right !== undefined) return form.rights(right, principalsOf(key, value));
+  if (right !== undefined) return form.rights(right, readPrincipals(key, value));
   if (key.startsWith('$')) throw untranslatable(`'${key}' cannot stand at the top of a query`);
   if (isConstraint(value) && '$text' in value) return textToQuery(value['$text']);
   const named = form.resolve(key);
@@ -96,7 +96,7 @@ const RIGHTS: ReadonlyMap<string, 'read' | 'write'> = new Map([
   ['$writableBy', 'write'],
 ]);
 
-function principalsOf(key: string, operand: unknown): readonly string[] {
+function readPrincipals(key: string, operand: unknown): readonly string[] {
   const principals = isPlainObject(operand) ? operand['principals'] : undefined;
   if (!Array.isArray(principals) || !principals.every((name) => typeof name === 'string'))
     throw untranslatable(`${key} needs principals`);
@@ -182,7 +182,7 @@ function constraintToQuery(constraint: Record<string, unknown>, ref: ColumnRef, 
     const scalar = () => ({ [ref.column]: { $in: operandsToStorage($containedIn, ref, '$containedIn') } });
     conditions.push(ref.field?.type === 'Array' ? subsetToQuery($containedIn, ref) : scalar());
   }
-  return allOf(conditions);
+  return joinConditions(conditions);
 }
 
 /** Every element is one of the listed values; a row without the array matches. */
@@ -216,7 +216,7 @@ function elementToQuery(operand: unknown, ref: ColumnRef, form: QueryForm): Docu
   if (keys.some((key) => key.startsWith('$')) && !logical) return operatorsToQuery(operand, element, form);
   return whereToQuery(operand, {
     ...form,
-    resolve: (path) => ref.form.memberOf(ref, path),
+    resolve: (path) => ref.form.toMember(ref, path),
   });
 }
 
@@ -242,14 +242,14 @@ function nonNegative(value: unknown, what: string): number {
 }
 
 /** `[longitude, latitude]` of a GeoPoint, a GeoJSON point or such a pair. */
-function pointOf(value: unknown): [number, number] {
+function toPoint(value: unknown): [number, number] {
   const geoJson = isPlainObject(value) && Array.isArray(value['coordinates']) ? value['coordinates'] : value;
   const point = Array.isArray(geoJson) ? { longitude: geoJson[0], latitude: geoJson[1] } : geoJson;
-  return inQuery(() => coordinatesOf(point));
+  return inQuery(() => toCoordinates(point));
 }
 
 /** The distance bound beside a near operator, in radians. */
-function maxDistanceOf(constraint: Readonly<Record<string, unknown>>): number | undefined {
+function readMaxDistance(constraint: Readonly<Record<string, unknown>>): number | undefined {
   for (const [key, units] of Object.entries(UNITS_PER_RADIAN)) {
     if (constraint[key] !== undefined) return nonNegative(constraint[key], key) / units;
   }
@@ -260,13 +260,13 @@ function maxDistanceOf(constraint: Readonly<Record<string, unknown>>): number | 
 function nearToQuery(constraint: Readonly<Record<string, unknown>>, filterOnly: boolean): Document {
   const operand = constraint['$nearSphere'] ?? constraint['$near'];
   const geometry = isPlainObject(operand) ? operand['$geometry'] : undefined;
-  const center = pointOf(geometry ?? operand);
-  const radius = maxDistanceOf(constraint);
+  const center = toPoint(geometry ?? operand);
+  const radius = readMaxDistance(constraint);
   if (filterOnly) return { $geoWithin: { $centerSphere: [center, radius ?? ANYWHERE] } };
   return { $nearSphere: center, ...(radius !== undefined && { $maxDistance: radius }) };
 }
 
-function listOf(value: unknown, least: number, what: string): unknown[] {
+function readList(value: unknown, least: number, what: string): unknown[] {
   if (!Array.isArray(value) || value.length < least)
     throw untranslatable(`${what} needs ${least} or more entries`);
   return value;
@@ -281,13 +281,13 @@ const GEOMETRY_TYPES = new Set([
   'MultiPolygon',
 ]);
 
-function geometryOf(value: unknown): Document {
+function toGeometry(value: unknown): Document {
   if (!isPlainObject(value)) throw untranslatable('$geometry must be an object');
-  if (value['__type'] === 'GeoPoint') return { type: 'Point', coordinates: pointOf(value) };
+  if (value['__type'] === 'GeoPoint') return { type: 'Point', coordinates: toPoint(value) };
   if (value['__type'] === 'Polygon') {
-    const ring = listOf(value['coordinates'], 3, 'Polygon').map((pair) => {
-      const [latitude, longitude] = listOf(pair, 2, 'a vertex');
-      return pointOf({ latitude, longitude });
+    const ring = readList(value['coordinates'], 3, 'Polygon').map((pair) => {
+      const [latitude, longitude] = readList(pair, 2, 'a vertex');
+      return toPoint({ latitude, longitude });
     });
     const [first] = ring;
     const closed = first && String(first) !== String(ring.at(-1)) ? [...ring, first] : ring;
@@ -300,21 +300,21 @@ function geometryOf(value: unknown): Document {
 }
 
 /** Parse Server reads the pairs of a polygon in this operator as longitude, latitude. */
-function polygonOf(value: unknown): Document {
+function toPolygon(value: unknown): Document {
   const vertices = isPlainObject(value) && value['__type'] === 'Polygon' ? value['coordinates'] : value;
-  return { $polygon: listOf(vertices, 3, '$polygon').map(pointOf) };
+  return { $polygon: readList(vertices, 3, '$polygon').map(toPoint) };
 }
 
-function centerSphereOf(value: unknown): Document {
-  const [center, radius] = listOf(value, 2, '$centerSphere');
-  return { $centerSphere: [pointOf(center), nonNegative(radius, 'the radius')] };
+function toCenterSphere(value: unknown): Document {
+  const [center, radius] = readList(value, 2, '$centerSphere');
+  return { $centerSphere: [toPoint(center), nonNegative(radius, 'the radius')] };
 }
 
 const AREAS: Readonly<Record<string, (value: unknown) => Document>> = {
-  $box: (value) => ({ $box: listOf(value, 2, '$box').slice(0, 2).map(pointOf) }),
-  $polygon: polygonOf,
-  $centerSphere: centerSphereOf,
-  $geometry: (value) => ({ $geometry: geometryOf(value) }),
+  $box: (value) => ({ $box: readList(value, 2, '$box').slice(0, 2).map(toPoint) }),
+  $polygon: toPolygon,
+  $centerSphere: toCenterSphere,
+  $geometry: (value) => ({ $geometry: toGeometry(value) }),
 };
 
 function withinToQuery(operand: unknown): Document {
@@ -326,5 +326,5 @@ function withinToQuery(operand: unknown): Document {
 
 function intersectsToQuery(operand: unknown): Document {
   const geometry = isPlainObject(operand) ? (operand['$point'] ?? operand['$geometry']) : undefined;
-  return { $geoIntersects: { $geometry: geometryOf(geometry) } };
+  return { $geoIntersects: { $geometry: toGeometry(geometry) } };
 }

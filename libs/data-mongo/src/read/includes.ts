@@ -7,7 +7,7 @@ import { isPlainObject } from '../storage/documents.js';
 import type { StoredClasses } from '../storage/stored-classes.js';
 
 /** The fields of an answer, by their roots; undefined: all. */
-export function wantedFields(keys: readonly string[] | undefined): ReadonlySet<string> | undefined {
+export function listWantedFields(keys: readonly string[] | undefined): ReadonlySet<string> | undefined {
   return keys && new Set(keys.map((key) => key.split('.', 1)[0] as string));
 }
 
@@ -25,12 +25,12 @@ export function isJoinable(plan: IncludePlan, storage: ClassStorage): boolean {
 }
 
 /** Keys of a request with the pointers it includes. */
-function keysOf({ keys, include }: RowRequest): readonly string[] | undefined {
+function listKeys({ keys, include }: RowRequest): readonly string[] | undefined {
   return keys && [...keys, ...(include ?? []).map((plan) => plan.field)];
 }
 
 export function requestProjection(request: RowRequest, storage: ClassStorage): Document | undefined {
-  return storage.projection(keysOf(request));
+  return storage.projection(listKeys(request));
 }
 
 /** The stages after the selection of rows: their columns, then one join per included pointer, nested as deep as the plan. */
@@ -38,11 +38,11 @@ export function rowStages(request: RowRequest, storage: ClassStorage, classes: S
   const projection = requestProjection(request, storage);
   const joins = (request.include ?? [])
     .filter((plan) => isJoinable(plan, storage))
-    .map((plan) => joinOf(plan, storage, classes));
+    .map((plan) => buildJoin(plan, storage, classes));
   return [...(projection ? [{ $project: projection }] : []), ...joins];
 }
 
-function joinOf(plan: IncludePlan, storage: ClassStorage, classes: StoredClasses): Document {
+function buildJoin(plan: IncludePlan, storage: ClassStorage, classes: StoredClasses): Document {
   const target = classes.storage(plan.targetClass);
   const pointer = `$${storage.column(plan.field)}`;
   const admitted = classWhereToQuery(plan.where, target, true);
@@ -66,25 +66,25 @@ export function rowReader(
   storage: ClassStorage,
   classes: StoredClasses,
 ): (document: Document) => ParseRow {
-  const wanted = wantedFields(keysOf(request));
+  const wanted = listWantedFields(listKeys(request));
   const joins = (request.include ?? []).map((plan) => ({
     plan,
     read: rowReader(plan, classes.storage(plan.targetClass), classes),
   }));
   return (document) => {
-    const row = storage.rowOf(document, wanted);
+    const row = storage.toRow(document, wanted);
     for (const { plan, read } of joins) {
       const joined: unknown = document[JOINED + plan.field];
       const found: unknown = Array.isArray(joined) ? joined[0] : undefined;
       const pointer = row[plan.field];
       if (!isPlainObject(found) || !isPointer(pointer) || pointer.className !== plan.targetClass) continue;
-      setOwn(row, plan.field, includedRow(read(found), plan));
+      setOwn(row, plan.field, toIncludedRow(read(found), plan));
     }
     return row;
   };
 }
 
-function includedRow(row: ParseRow, plan: IncludePlan): ParseRow {
+function toIncludedRow(row: ParseRow, plan: IncludePlan): ParseRow {
   return { __type: 'Object', className: plan.targetClass, ...row };
 }
 
@@ -110,12 +110,20 @@ export async function resolveBatched(
 ): Promise<void> {
   for (const plan of plans) {
     if (needsBatch(plan, className)) await replacePointers(rows, plan, find, left);
-    else await resolveBatched(joinedRows(rows, plan), plan.targetClass, plan.include, needsBatch, find, left);
+    else
+      await resolveBatched(
+        listJoinedRows(rows, plan),
+        plan.targetClass,
+        plan.include,
+        needsBatch,
+        find,
+        left,
+      );
   }
 }
 
 /** Rows that a join already resolved, whose own includes may still need a batch. */
-function joinedRows(rows: readonly ParseRow[], plan: IncludePlan): ParseRow[] {
+function listJoinedRows(rows: readonly ParseRow[], plan: IncludePlan): ParseRow[] {
   return rows
     .map((row) => row[plan.field])
     .filter((value): value is ParseRow => isPlainObject(value) && value['__type'] === 'Object');
@@ -134,7 +142,7 @@ async function replacePointers(
     const where = { $and: [plan.where, { objectId: { $in: batch } }] };
     const { targetClass: className, keys, include } = plan;
     for (const row of await find({ className, where, ...(keys && { keys }), include, limit: batch.length }))
-      found.add(String(row['objectId']), includedRow(row, plan));
+      found.add(String(row['objectId']), toIncludedRow(row, plan));
   }
   const resolve = (value: unknown): unknown =>
     isPointer(value) && value.className === plan.targetClass ? (found.place(value.objectId) ?? value) : value;

@@ -70,7 +70,7 @@ export class JsonText {
   }
 
   /** A piece that is the same in many rows. */
-  fixed(piece: Uint8Array): void {
+  writeFixed(piece: Uint8Array): void {
     this.plain(piece, 0, piece.length);
   }
 
@@ -173,12 +173,12 @@ export class JsonText {
       return true;
     }
     this.reserve(end - from + 8);
-    this.quoted(bytes, from, end);
+    this.writeQuoted(bytes, from, end);
     return true;
   }
 
   /** Bytes that need no escape, as a string. */
-  private quoted(source: Uint8Array, from: number, end: number): void {
+  private writeQuoted(source: Uint8Array, from: number, end: number): void {
     this.bytes[this.at++] = QUOTE;
     this.plain(source, from, end);
     this.bytes[this.at++] = QUOTE;
@@ -199,7 +199,7 @@ export class JsonText {
       dayWritten = day;
     }
     writeTime(time - day * DAY);
-    this.quoted(ISO, 0, ISO.length);
+    this.writeQuoted(ISO, 0, ISO.length);
     return true;
   }
 }

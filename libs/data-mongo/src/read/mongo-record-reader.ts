@@ -18,7 +18,7 @@ import {
   type ShownQuery,
   SchemaCatalogue,
 } from '#data';
-import { boundedAnswer, boundedRows, rowsOf } from '../answers/bounded-rows.js';
+import { readBoundedAnswer, readBoundedRows, toRows } from '../answers/bounded-rows.js';
 import { type DocumentBatches, driverSignal, openRead, readOne } from '../connection/document-reads.js';
 import { MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
@@ -69,15 +69,15 @@ export class MongoRecordReader extends RecordReader {
       const classes = await this.classes();
       const storage = classes.storage(query.className);
       const { bson } = classes;
-      const read = { operation, expected: expectedBytes(query), left: answerLeft(query.maxBytes), bson };
+      const read = { operation, expected: estimateBytes(query), left: answerLeft(query.maxBytes), bson };
       const found = this.findAlone(query, storage, operation);
-      return boundedAnswer<RowsText | FirstRows>(found, read, async (documents) => {
+      return readBoundedAnswer<RowsText | FirstRows>(found, read, async (documents) => {
         const count = documents.length;
         const first = count > atMost ? documents.slice(0, atMost) : documents;
         const json = form && rowsText(first, storage, form, query.keys);
         return json
           ? { count, json }
-          : { count, rows: await rowsOf(first, rowReader(query, storage, classes), bson) };
+          : { count, rows: await toRows(first, rowReader(query, storage, classes), bson) };
       });
     });
   }
@@ -96,8 +96,8 @@ export class MongoRecordReader extends RecordReader {
     const found = joined
       ? this.findJoined(query, storage, classes, operation)
       : this.findAlone(query, storage, operation);
-    const read = { operation, expected: expectedBytes(query), left, bson: classes.bson };
-    const rows = await boundedRows(found, read, rowReader(query, storage, classes));
+    const read = { operation, expected: estimateBytes(query), left, bson: classes.bson };
+    const rows = await readBoundedRows(found, read, rowReader(query, storage, classes));
     const needsBatch: NeedsBatch = (plan, className) =>
       !joined || !isJoinable(plan, classes.storage(className));
     const find = (further: FindQuery) => this.findWithin(further, operation, left);
@@ -112,8 +112,8 @@ export class MongoRecordReader extends RecordReader {
       projection:
         (query.include ?? []).length > 0
           ? requestProjection(query, storage)
-          : storage.keptProjection(query.keys),
-      sort: query.order && sortOf(query.order, storage),
+          : storage.buildProjection(query.keys),
+      sort: query.order && toSort(query.order, storage),
       skip: query.skip,
       limit: query.limit,
     };
@@ -127,7 +127,7 @@ export class MongoRecordReader extends RecordReader {
     operation: OperationContext,
   ): DocumentBatches {
     const pipeline: Document[] = [{ $match: classWhereToQuery(query.where, storage) }];
-    if (query.order && query.order.length > 0) pipeline.push({ $sort: sortOf(query.order, storage) });
+    if (query.order && query.order.length > 0) pipeline.push({ $sort: toSort(query.order, storage) });
     if (query.skip) pipeline.push({ $skip: query.skip });
     pipeline.push({ $limit: query.limit }, ...rowStages(query, storage, classes));
     return this.openPipeline(storage, pipeline, query.limit + 1, operation);
@@ -152,7 +152,7 @@ export class MongoRecordReader extends RecordReader {
       const classes = StoredClasses.of(schemas);
       const found = this.openPipeline(classes.storage(query.className), stages, AGGREGATE_BATCH, operation);
       const read = { operation, expected: EXPECTED.pipeline, left: answerLeft(), bson: classes.bson };
-      const rows = await boundedRows(found, read, (document) => aggregateRow(document, scope));
+      const rows = await readBoundedRows(found, read, (document) => aggregateRow(document, scope));
       return { rows, route: 'mongo_direct' };
     });
   }
@@ -181,7 +181,7 @@ export class MongoRecordReader extends RecordReader {
         expected: Math.min(limit * EXPECTED.link, EXPECTED.pipeline),
         left: answerLeft(),
       };
-      return boundedRows(links, read, (link) => String(link[wanted]));
+      return readBoundedRows(links, read, (link) => String(link[wanted]));
     });
   }
 
@@ -194,7 +194,7 @@ export class MongoRecordReader extends RecordReader {
         { explain: find, verbosity: 'queryPlanner', maxTimeMS, comment },
         { signal: driverSignal(operation) },
       );
-      return winningPlan(answer);
+      return findWinningPlan(answer);
     });
   }
 
@@ -212,9 +212,9 @@ export class MongoRecordReader extends RecordReader {
   }
 }
 
-const expectedBytes = ({ limit }: FindQuery): number => Math.min(limit * EXPECTED.row, EXPECTED.pipeline);
+const estimateBytes = ({ limit }: FindQuery): number => Math.min(limit * EXPECTED.row, EXPECTED.pipeline);
 
-function sortOf(order: NonNullable<FindQuery['order']>, storage: ClassStorage): Document {
+function toSort(order: NonNullable<FindQuery['order']>, storage: ClassStorage): Document {
   const sort: Document = {};
   for (const { field, descending } of order) setOwn(sort, storage.path(field), descending ? -1 : 1);
   return sort;
@@ -228,7 +228,7 @@ function searchesByDistance(where: Readonly<Record<string, unknown>>): boolean {
   });
 }
 
-function winningPlan(answer: Document): QueryPlan {
+function findWinningPlan(answer: Document): QueryPlan {
   const plan: unknown = answer['queryPlanner']?.winningPlan;
   if (!isPlainObject(plan)) return {};
   return isPlainObject(plan['queryPlan']) ? plan['queryPlan'] : plan;

@@ -414,7 +414,7 @@ describe('rows of collections that Parse did not write', PATIENT, () => {
   });
 
   it('join rows of both storage forms, both ways', async () => {
-    const joined = (className: string, from: string, localField: string, foreignField: string) =>
+    const joinChunks = (className: string, from: string, localField: string, foreignField: string) =>
       aggregate(
         className,
         { $lookup: { from, localField, foreignField, as: 'joined' } },
@@ -422,20 +422,28 @@ describe('rows of collections that Parse did not write', PATIENT, () => {
         { $project: { found: { $map: { input: '$joined', in: { $toString: '$$this._id' } } } } },
         { $sort: { _id: 1 } },
       );
-    expect(await joined('Order', 'Customer', 'customer', 'objectId')).toMatchObject([
+    expect(await joinChunks('Order', 'Customer', 'customer', 'objectId')).toMatchObject([
       { found: [ADA] },
       { found: [BOB] },
     ]);
-    expect(await joined('Customer', 'Order', '_id', 'customer')).toMatchObject([
+    expect(await joinChunks('Customer', 'Order', '_id', 'customer')).toMatchObject([
       { found: [FIRST] },
       { found: [SECOND] },
     ]);
-    expect(await joined('Order', 'Writer', 'author', 'objectId')).toEqual([{ _id: FIRST, found: ['w1'] }]);
-    expect(await joined('Writer', 'Order', 'objectId', 'author')).toEqual([{ _id: 'w1', found: [FIRST] }]);
-    expect(await joined('Writer', 'Order', 'order', 'objectId')).toEqual([{ _id: 'w1', found: [FIRST] }]);
-    expect(await joined('Order', 'Writer', 'objectId', 'order')).toEqual([{ _id: FIRST, found: ['w1'] }]);
-    expect(await joined('Order', 'Article', 'product', 'objectId')).toEqual([{ _id: FIRST, found: ['7'] }]);
-    expect(await joined('Order', 'Customer', 'helpers', 'objectId')).toMatchObject([{ found: [ADA, BOB] }]);
+    expect(await joinChunks('Order', 'Writer', 'author', 'objectId')).toEqual([
+      { _id: FIRST, found: ['w1'] },
+    ]);
+    expect(await joinChunks('Writer', 'Order', 'objectId', 'author')).toEqual([
+      { _id: 'w1', found: [FIRST] },
+    ]);
+    expect(await joinChunks('Writer', 'Order', 'order', 'objectId')).toEqual([{ _id: 'w1', found: [FIRST] }]);
+    expect(await joinChunks('Order', 'Writer', 'objectId', 'order')).toEqual([{ _id: FIRST, found: ['w1'] }]);
+    expect(await joinChunks('Order', 'Article', 'product', 'objectId')).toEqual([
+      { _id: FIRST, found: ['7'] },
+    ]);
+    expect(await joinChunks('Order', 'Customer', 'helpers', 'objectId')).toMatchObject([
+      { found: [ADA, BOB] },
+    ]);
     const above = await aggregate(
       'Customer',
       {
@@ -460,7 +468,7 @@ describe('rows of collections that Parse did not write', PATIENT, () => {
       { objectId: FIRST, customer: pointer('Customer', ADA) },
     ]);
     const schema = (await store.catalogue.snapshot()).get('Paid');
-    expect(schema && (await store.catalogue.indexesOf(schema))).toEqual([]);
+    expect(schema && (await store.catalogue.listIndexes(schema))).toEqual([]);
   });
 
   it('are never those of another collection', async () => {
@@ -495,7 +503,7 @@ describe('rows of collections that Parse did not write', PATIENT, () => {
   it('are the same as text and as objects', async () => {
     const form = {
       rules: (row: ParseRow) => row,
-      shown: (row: ParseRow) => row,
+      showRow: (row: ParseRow) => row,
       decisive: new Set<string>(),
     };
     for (const className of ['Order', 'Customer', 'Article', 'Visit', 'Paid']) {

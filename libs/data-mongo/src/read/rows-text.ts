@@ -1,10 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 import { type BSONSerializeOptions, Long, ObjectId } from 'mongodb';
 import type { ParseRow, RowForm } from '#data';
-import { BSON_TYPE, documentOf, int32At, valueSize } from '../storage/documents.js';
+import { BSON_TYPE, readDocument, int32At, valueSize } from '../storage/documents.js';
 import type { ClassStorage } from '../storage/class-storage.js';
 import { isPointerColumn } from '../storage/parse-values.js';
-import { wantedFields } from './includes.js';
+import { listWantedFields } from './includes.js';
 import { JsonText, ROOM } from './json-text.js';
 
 /** Bytes of documents that are written without a pause; larger answers become objects, with pauses. */
@@ -31,7 +31,7 @@ export function rowsText(
 ): Buffer | null {
   if (documents.reduce((sum, { byteLength }) => sum + byteLength, 0) > MAX_BYTES) return null;
   try {
-    return planOf(form, storage)?.written(documents, form, keys) ?? null;
+    return createPlan(form, storage)?.writeRows(documents, form, keys) ?? null;
   } catch {
     return null;
   }
@@ -40,7 +40,7 @@ export function rowsText(
 const plans = new WeakMap<RowForm['rules'], RowTextPlan | 'met once'>();
 
 /** Null for rules that were not met before: those of a sub-agent serve one call, and learning them takes longer than it. */
-function planOf({ rules, decisive }: RowForm, storage: ClassStorage): RowTextPlan | null {
+function createPlan({ rules, decisive }: RowForm, storage: ClassStorage): RowTextPlan | null {
   const known = plans.get(rules);
   if (known instanceof RowTextPlan && known.storage === storage) return known;
   const plan = known === undefined ? null : new RowTextPlan(storage, rules, decisive);
@@ -140,7 +140,7 @@ class RowTextPlan {
   ) {}
 
   /** @throws UnfitRow and whatever reading a document throws */
-  written(documents: readonly Uint8Array[], form: RowForm, keys: readonly string[] | undefined): Buffer {
+  writeRows(documents: readonly Uint8Array[], form: RowForm, keys: readonly string[] | undefined): Buffer {
     const relations = this.relations(form, keys);
     json.begin();
     for (const [index, document] of documents.entries()) {
@@ -148,7 +148,7 @@ class RowTextPlan {
         ? document
         : Buffer.from(document.buffer, document.byteOffset, document.byteLength);
       json.reserve(ROOM);
-      if (index > 0) json.fixed(PIECES.comma);
+      if (index > 0) json.writeFixed(PIECES.comma);
       this.writeRow(bytes, form, relations);
     }
     return json.end();
@@ -159,7 +159,7 @@ class RowTextPlan {
     const { relations } = this.storage;
     if (relations.size === 0) return [];
     // Read as the end of a row that has nothing else.
-    const ends = Object.entries(form.shown(this.storage.rowOf({}, wantedFields(keys))));
+    const ends = Object.entries(form.showRow(this.storage.toRow({}, listWantedFields(keys))));
     if (ends.some(([field]) => isOddName(field) || this.decisive.has(field))) throw UNFIT;
     return ends;
   }
@@ -168,7 +168,7 @@ class RowTextPlan {
     const end = int32At(bytes, 0) - 1;
     const { sequence } = this;
     const row = (this.row += 1);
-    json.fixed(PIECES.open);
+    json.writeFixed(PIECES.open);
     let at = 4;
     let place = 0;
     let members = 0;
@@ -189,7 +189,7 @@ class RowTextPlan {
         shown.lastRow.row = row;
         json.beginMember();
         json.reserve(shown.next.length + ROOM);
-        json.fixed(members === 0 ? shown.first : shown.next);
+        json.writeFixed(members === 0 ? shown.first : shown.next);
         const isWritten =
           this.writeValue(bytes, type, at, size, shown) ||
           this.writeAsObject(bytes, type, at, size, shown, form);
@@ -202,12 +202,12 @@ class RowTextPlan {
       if (this.rowsOfFields.get(field)?.row === row) throw UNFIT;
       const piece = keyPiece(field, members > 0);
       json.reserve(piece.length);
-      json.fixed(piece);
+      json.writeFixed(piece);
       writeJson(value);
       members += 1;
     }
     json.reserve(ROOM);
-    json.fixed(PIECES.close);
+    json.writeFixed(PIECES.close);
   }
 
   private columnAt(bytes: Buffer, at: number, place: number): Column {
@@ -217,25 +217,25 @@ class RowTextPlan {
     let column = this.columns.get(name);
     if (!column) {
       if (this.columns.size >= MAX_COLUMNS) throw UNFIT;
-      column = { column: name, name: Buffer.from(`${name}\0`), shown: this.described(name) };
+      column = { column: name, name: Buffer.from(`${name}\0`), shown: this.describeColumn(name) };
       this.columns.set(name, column);
     }
     this.sequence[place] = column;
     return column;
   }
 
-  private described(column: string): ShownColumn | null {
+  private describeColumn(column: string): ShownColumn | null {
     if (isOddName(column)) throw UNFIT;
-    const [field, another] = Object.keys(this.storage.rowOf({ [column]: POINTER_EXAMPLE }, NO_RELATIONS));
+    const [field, another] = Object.keys(this.storage.toRow({ [column]: POINTER_EXAMPLE }, NO_RELATIONS));
     if (field === undefined) return null;
     if (another !== undefined || isOddName(field) || this.decisive.has(field)) throw UNFIT;
     if (Object.keys(this.rules({ [field]: null })).length === 0) return null;
     // A field that is made of several columns.
-    if (field !== this.storage.fieldOf(column)) throw UNFIT;
+    if (field !== this.storage.toField(column)) throw UNFIT;
     let kinds = 0;
     let others = 0;
     for (const [kind, stored, shown] of EXAMPLES) {
-      const made = this.rules(this.storage.rowOf({ [column]: stored }, NO_RELATIONS));
+      const made = this.rules(this.storage.toRow({ [column]: stored }, NO_RELATIONS));
       if (JSON.stringify(made) === JSON.stringify({ [field]: shown })) kinds |= kind;
       else others |= kind;
     }
@@ -249,8 +249,8 @@ class RowTextPlan {
       first: keyPiece(field, false),
       next: keyPiece(field, true),
       pointers: isPointerColumn(column) ? new Map() : null,
-      objectId: this.surrounding(column, field, EXAMPLE_IDS, (id) => ObjectId.createFromHexString(id)),
-      textId: isReference ? this.surrounding(column, field, EXAMPLE_TEXTS, (id) => id) : null,
+      objectId: this.writeSurrounding(column, field, EXAMPLE_IDS, (id) => ObjectId.createFromHexString(id)),
+      textId: isReference ? this.writeSurrounding(column, field, EXAMPLE_TEXTS, (id) => id) : null,
       lastRow,
     };
   }
@@ -264,7 +264,7 @@ class RowTextPlan {
       return this.writeTextId(bytes, at + 4, at + size - 1, shown.textId);
     if (type === BSON_TYPE.objectId && shown.objectId) return this.writeObjectId(bytes, at, shown.objectId);
     if (type === BSON_TYPE.list) return (kinds & LIST) !== 0 && json.list(bytes, at, (kinds & LONG) !== 0);
-    return (kinds & kindOf(type)) !== 0 && json.scalar(bytes, type, at, size);
+    return (kinds & findKind(type)) !== 0 && json.scalar(bytes, type, at, size);
   }
 
   private writePointer(bytes: Buffer, from: number, end: number, shown: ShownColumn): boolean {
@@ -280,19 +280,19 @@ class RowTextPlan {
   /** What surrounds the id: the parts that two pointers with different ids have in common. */
   private pointerText(className: string, { column, field, pointers }: ShownColumn): PointerText | null {
     if (!pointers || pointers.size >= MAX_CLASSES) return null;
-    const text = this.surrounding(column, field, EXAMPLE_TEXTS, (id) => `${className}$${id}`);
+    const text = this.writeSurrounding(column, field, EXAMPLE_TEXTS, (id) => `${className}$${id}`);
     pointers.set(className, text);
     return text;
   }
 
-  private surrounding(
+  private writeSurrounding(
     column: string,
     field: string,
     ids: readonly [string, string],
     stored: (id: string) => unknown,
   ): PointerText | null {
     const [one, other] = ids.map((id) => {
-      const row = this.rules(this.storage.rowOf({ [column]: stored(id) }, NO_RELATIONS));
+      const row = this.rules(this.storage.toRow({ [column]: stored(id) }, NO_RELATIONS));
       const value = Object.keys(row).length === 1 ? row[field] : undefined;
       return JSON.stringify(value) as string | undefined;
     });
@@ -308,20 +308,20 @@ class RowTextPlan {
   private writeTextId(bytes: Buffer, from: number, end: number, { before, after }: PointerText): boolean {
     if (!isPlainText(bytes, from, end)) return false;
     json.reserve(before.length + (after?.length ?? 0) + (end - from));
-    json.fixed(before);
+    json.writeFixed(before);
     if (after !== null) {
       json.plain(bytes, from, end);
-      json.fixed(after);
+      json.writeFixed(after);
     }
     return true;
   }
 
   private writeObjectId(bytes: Buffer, at: number, { before, after }: PointerText): true {
     json.reserve(before.length + (after?.length ?? 0) + ROOM);
-    json.fixed(before);
+    json.writeFixed(before);
     if (after !== null) {
       json.hex(bytes, at, at + 12);
-      json.fixed(after);
+      json.writeFixed(after);
     }
     return true;
   }
@@ -335,8 +335,8 @@ class RowTextPlan {
     { column, field }: ShownColumn,
     form: RowForm,
   ): boolean {
-    const row = form.shown(
-      this.storage.rowOf(oneColumn(bytes, type, at, size, column, this.storage.bson), NO_RELATIONS),
+    const row = form.showRow(
+      this.storage.toRow(oneColumn(bytes, type, at, size, column, this.storage.bson), NO_RELATIONS),
     );
     const [name, another] = Object.keys(row);
     if (name === undefined) return false;
@@ -382,7 +382,7 @@ function oneColumn(
   name.copy(document, 5);
   bytes.copy(document, 5 + name.length, at, at + size);
   document[document.length - 1] = 0;
-  return documentOf(document, bson);
+  return readDocument(document, bson);
 }
 
 /** Letters, digits, `_` and `-`: what ids and class names consist of. */
@@ -394,7 +394,7 @@ function isPlainText(bytes: Uint8Array, from: number, end: number): boolean {
   return true;
 }
 
-function kindOf(type: number): number {
+function findKind(type: number): number {
   switch (type) {
     case BSON_TYPE.text:
       return TEXT;

@@ -1,6 +1,6 @@
 import type { Document } from 'mongodb';
 import type { ColumnOrigin, FieldSchema, FieldType } from '#policy';
-import { documentOf, isPlainObject } from '../storage/documents.js';
+import { readDocument, isPlainObject } from '../storage/documents.js';
 import { fromGeoJson } from '../storage/parse-values.js';
 import { isUuid, type StoredKind, withKind } from '../storage/plain-scalars.js';
 
@@ -100,7 +100,7 @@ export class ColumnSample {
 
 function readable(bytes: Uint8Array): Document | null {
   try {
-    return documentOf(bytes, { promoteLongs: false });
+    return readDocument(bytes, { promoteLongs: false });
   } catch {
     return null;
   }

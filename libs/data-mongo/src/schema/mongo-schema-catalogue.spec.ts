@@ -85,9 +85,9 @@ describe('the schema catalogue of MongoDB', PATIENT, () => {
       );
     });
 
-    const indexesOf = async (className: string) => {
+    const listIndexes = async (className: string) => {
       const schema = (await catalogue.snapshot()).get(className);
-      return schema ? catalogue.indexesOf(schema) : [];
+      return schema ? catalogue.listIndexes(schema) : [];
     };
 
     it('reads all classes with one command, and asks for the indexes of those that somebody asks about', async () => {
@@ -97,19 +97,19 @@ describe('the schema catalogue of MongoDB', PATIENT, () => {
       commands.length = 0;
       await catalogue.snapshot();
       expect(commands).toEqual(['find _SCHEMA']);
-      await Promise.all(['Album', 'Album', '_User'].map(indexesOf));
-      await indexesOf('Album');
+      await Promise.all(['Album', 'Album', '_User'].map(listIndexes));
+      await listIndexes('Album');
       expect(commands).toEqual(['find _SCHEMA', 'listIndexes Album', 'listIndexes _User']);
     });
 
     it('asks again once classes are read again, so that a new index is not overlooked', async () => {
-      expect(await indexesOf('Album')).not.toContainEqual(expect.objectContaining({ name: 'late' }));
+      expect(await listIndexes('Album')).not.toContainEqual(expect.objectContaining({ name: 'late' }));
       await store.connection
         .collection('Album')
         .createIndex({ title: 1 }, { name: 'late', unique: true, sparse: true });
       catalogue.invalidate();
       const late = { name: 'late', fields: ['title'], unique: true, sparse: true };
-      expect(await indexesOf('Album')).toContainEqual(late);
+      expect(await listIndexes('Album')).toContainEqual(late);
     });
 
     it('lists those that the schema row does not, and which are unique', async () => {
@@ -120,14 +120,14 @@ describe('the schema catalogue of MongoDB', PATIENT, () => {
         { title: 1 },
         { name: 'some', unique: true, partialFilterExpression: { title: { $gt: 'm' } } },
       );
-      const indexes = await indexesOf('Bare');
+      const indexes = await listIndexes('Bare');
       expect(indexes).toContainEqual({ name: 'some', fields: ['title'], unique: true, partial: true });
       expect(indexes).toContainEqual({ name: 'when', fields: ['createdAt', 'title'], unique: true });
     });
 
     it('finds none of a class without rows', async () => {
       await addClass('Empty');
-      expect(await indexesOf('Empty')).toEqual([]);
+      expect(await listIndexes('Empty')).toEqual([]);
     });
 
     it('fails rather than leave one out, and asks again the next time', async () => {
@@ -136,8 +136,8 @@ describe('the schema catalogue of MongoDB', PATIENT, () => {
         mode: { times: 1 },
         data: { failCommands: ['listIndexes'], errorCode: 13 },
       });
-      await expect(indexesOf('Album')).rejects.toMatchObject({ code: 'failed' });
-      expect(await indexesOf('Album')).not.toEqual([]);
+      await expect(listIndexes('Album')).rejects.toMatchObject({ code: 'failed' });
+      expect(await listIndexes('Album')).not.toEqual([]);
     });
   });
 

@@ -2,12 +2,12 @@ import type { Document } from 'mongodb';
 import { ageClock } from '#core';
 import { answerLeft, type CatalogueOptions, RenewedCatalogue } from '#data';
 import type { ClassSchema, IndexSchema, SchemaSnapshot } from '#policy';
-import { boundedRows } from '../answers/bounded-rows.js';
+import { readBoundedRows } from '../answers/bounded-rows.js';
 import type { MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation, isServerError } from '../errors.js';
-import { storageOf, StoredSchemas } from '../storage/stored-classes.js';
+import { createStorage, StoredSchemas } from '../storage/stored-classes.js';
 import { type CatalogueProblem, PlainClassReader } from './plain-classes.js';
-import { classSchemaOf, indexSchemasOf, listedIndexes, type StoredIndex } from './schema-row.js';
+import { toClassSchema, toIndexSchemas, readIndexes, type StoredIndex } from './schema-row.js';
 import { PARSE_ALONE, type StorageDeclarations } from './storage-declarations.js';
 
 const READ_LIMITS = { maxTimeMS: 10_000, comment: 'parley schema catalogue' };
@@ -59,11 +59,11 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
   }
 
   /** Schema rows may list fewer indexes and do not mark unique ones; the collection does. */
-  indexesOf(schema: ClassSchema): Promise<readonly IndexSchema[]> {
+  listIndexes(schema: ClassSchema): Promise<readonly IndexSchema[]> {
     const known = this.indexes.get(schema);
     if (known) return known;
-    const storage = storageOf(schema);
-    const indexes = this.readIndexes(storage.collection).then((listed) => indexSchemasOf(storage, listed));
+    const storage = createStorage(schema);
+    const indexes = this.readIndexes(storage.collection).then((listed) => toIndexSchemas(storage, listed));
     this.indexes.set(schema, indexes);
     // A failed read is repeated at the next call.
     indexes.catch(() => this.indexes.delete(schema));
@@ -100,7 +100,7 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
     const signal = AbortSignal.timeout(READ_LIMITS.maxTimeMS);
     const operation = { maxTimeMS: READ_LIMITS.maxTimeMS, signal };
     const read = { operation, expected: EXPECTED_BYTES, left: answerLeft() };
-    return boundedRows(rows, read, (row) => classSchemaOf(row, listedIndexes(row)));
+    return readBoundedRows(rows, read, (row) => toClassSchema(row, readIndexes(row)));
   }
 
   private readIndexes(collection: string): Promise<readonly StoredIndex[]> {

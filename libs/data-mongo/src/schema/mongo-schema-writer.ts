@@ -14,7 +14,7 @@ import { MongoConnection, type StoredDocument } from '../connection/mongo-connec
 import { asStoreOperation } from '../errors.js';
 import { pointerColumn } from '../storage/parse-values.js';
 import { StoredClasses } from '../storage/stored-classes.js';
-import { schemaRow, storedType } from './schema-row.js';
+import { schemaRow, toStoredType } from './schema-row.js';
 
 /** `$near` and `$nearSphere` need an index on their column. Parse Server creates it at the first such query. */
 export function geoIndexes(fields: Iterable<readonly [string, FieldSchema]>): IndexDescription[] {
@@ -74,7 +74,7 @@ export async function addColumns(
     for (const [name, field] of columns) {
       const { modifiedCount } = await schemas.updateOne(
         { _id: className, [name]: { $exists: false } },
-        { $set: { [name]: storedType(field) } },
+        { $set: { [name]: toStoredType(field) } },
         limits,
       );
       if (modifiedCount === 1) added.set(name, field);

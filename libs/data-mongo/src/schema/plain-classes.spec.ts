@@ -32,7 +32,7 @@ describe('classes that Parse does not store', PATIENT, () => {
     (store = database.openDeclared({ parse: new Set(), plain }));
   const insert = (collection: string, ...documents: object[]) =>
     store.connection.db.collection(collection).insertMany(documents);
-  const fieldsOf = async (className: string) =>
+  const readFields = async (className: string) =>
     Object.fromEntries((await store.catalogue.snapshot()).get(className)?.fields ?? []);
   const kinds = async () =>
     (await store.catalogue.problems()).map(({ className, property, kind }) => [className, property, kind]);
@@ -64,7 +64,7 @@ describe('classes that Parse does not store', PATIENT, () => {
       { ...valid, seen: 'text', when: null, tags: ['a'], deep: { more: [{ end: true }] } },
       { ...valid, seen: 2, file: new UUID() },
     );
-    const fields = await fieldsOf('Order');
+    const fields = await readFields('Order');
     expect(fields).toEqual({
       objectId: { type: 'String' },
       total: { type: 'Number', origin: 'declared', required: true },
@@ -158,7 +158,7 @@ describe('classes that Parse does not store', PATIENT, () => {
       ['Referring', 'owner', 'unknown_target'],
       ['Referring', 'name', 'type_conflict'],
     ]);
-    expect(await fieldsOf('Referring')).toMatchObject({ owner: { type: 'String' } });
+    expect(await readFields('Referring')).toMatchObject({ owner: { type: 'String' } });
     for (const { text } of await store.catalogue.problems()) expect(text).toMatch(/: /);
   });
 

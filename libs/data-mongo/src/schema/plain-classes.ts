@@ -1,18 +1,18 @@
 import type { CollectionInfo, Document } from 'mongodb';
 import type { ClassSchema, FieldSchema, IdKind, PlainColumn } from '#policy';
 import type { MongoConnection } from '../connection/mongo-connection.js';
-import { storeErrorOf } from '../errors.js';
+import { toStoreError } from '../errors.js';
 import { isPlainObject } from '../storage/documents.js';
 import type { StorageChange } from '../storage/class-storage.js';
 import { layOut } from '../storage/plain-storage.js';
 import { ColumnSample } from './column-sample.js';
 import {
-  columnOf,
+  toPlainColumn,
   idKindOfNode,
   type IdsOf,
   permitsType,
   type ValidatorNode,
-  validatorOf,
+  readValidator,
 } from './plain-columns.js';
 import type { PlainClassDeclaration } from './storage-declarations.js';
 
@@ -107,16 +107,16 @@ export class PlainClassReader {
         if (problem) problems.push(problem);
         continue;
       }
-      const sample = await this.sampleOf(info);
+      const sample = await this.findSample(info);
       if (!sample) problems.push(notSampled(declaration));
-      found.push({ declaration, info, validator: validatorOf(info.options), sample });
+      found.push({ declaration, info, validator: readValidator(info.options), sample });
     }
     const ids = idKinds(found, problems);
-    const idsOf: IdsOf = (className) =>
+    const findIds: IdsOf = (className) =>
       ids.get(className) ?? (parseClasses.has(className) ? 'string' : undefined);
     const schemas = found.flatMap((collection) => {
       const id = ids.get(collection.declaration.className);
-      return id ? [schemaOf(collection, id, idsOf, problems)] : [];
+      return id ? [createSchema(collection, id, findIds, problems)] : [];
     });
     return { schemas, problems };
   }
@@ -142,12 +142,13 @@ export class PlainClassReader {
   private async sampleAll(infos: readonly (StoredCollection | undefined)[]): Promise<void> {
     const waiting = infos.filter((info) => info !== undefined && !isSystemCollection(info.name));
     const work = async () => {
-      for (let info = waiting.shift(); info !== undefined; info = waiting.shift()) await this.sampleOf(info);
+      for (let info = waiting.shift(); info !== undefined; info = waiting.shift())
+        await this.findSample(info);
     };
     await Promise.all(Array.from({ length: SAMPLED_AT_ONCE }, work));
   }
 
-  private sampleOf(info: StoredCollection): Promise<ColumnSample | null> {
+  private findSample(info: StoredCollection): Promise<ColumnSample | null> {
     const known = this.samples.get(info.name);
     if (known && this.now() - known.readAt < SAMPLE_AGE_MS) return known.sample;
     const sample = this.readSample(info);
@@ -178,7 +179,7 @@ export class PlainClassReader {
         if (bytes > SAMPLE.bytes) break;
       }
     } catch (error) {
-      const problem = storeErrorOf(error);
+      const problem = toStoreError(error);
       if (problem.code === 'unavailable' || problem.code === 'cancelled') throw problem;
       return null;
     } finally {
@@ -213,7 +214,7 @@ function problemOfCollection(
       kind: 'missing_collection',
       text: `there is no collection '${collection}': write its name under policy.classes.${className}.collection`,
     };
-  const undeclared = sourcesOf(info).find((name) => !sources.has(name));
+  const undeclared = listSources(info).find((name) => !sources.has(name));
   if (undeclared === undefined) return null;
   return {
     className,
@@ -228,7 +229,7 @@ function isSystemCollection(name: string): boolean {
 }
 
 /** The collections that a view reads. */
-function sourcesOf({ type, options }: StoredCollection): readonly string[] {
+function listSources({ type, options }: StoredCollection): readonly string[] {
   if (type !== 'view') return [];
   const sources = [String(options['viewOn'])];
   collectSources(options['pipeline'], sources);
@@ -262,7 +263,9 @@ function idKinds(
     const { className, collection } = declaration;
     const node = validator?.members.get('_id');
     const kind =
-      declaration.id ?? (node && idKindOfNode(node)) ?? (sample && sampledIdKind(sample.members.get('_id')));
+      declaration.id ??
+      (node && idKindOfNode(node)) ??
+      (sample && findSampledIdKind(sample.members.get('_id')));
     if (kind) kinds.set(className, kind);
     else
       problems.push({
@@ -277,7 +280,7 @@ function idKinds(
 const NUMBERS = new Set(['other', 'long', 'decimal']);
 
 /** Null: of several kinds, or of one that cannot be written as text. An empty collection gets the ids of MongoDB. */
-function sampledIdKind(sample: ColumnSample | undefined): IdKind | null {
+function findSampledIdKind(sample: ColumnSample | undefined): IdKind | null {
   if (!sample) return 'objectId';
   const { kind } = sample;
   if (kind === 'objectId' || kind === 'string' || kind === 'uuid') return kind;
@@ -288,7 +291,7 @@ function sampledIdKind(sample: ColumnSample | undefined): IdKind | null {
 const EVERY_CHANGE: ReadonlySet<StorageChange> = new Set(['create', 'update', 'delete']);
 
 /** The changes that the server permits for documents of a collection. */
-function changesOf({ type, options }: StoredCollection): ReadonlySet<StorageChange> {
+function listChanges({ type, options }: StoredCollection): ReadonlySet<StorageChange> {
   if (type === 'view') return new Set();
   if (type === 'timeseries') return new Set(['create'] as const);
   return options['capped'] === true ? new Set(['create', 'update'] as const) : EVERY_CHANGE;
@@ -297,7 +300,7 @@ function changesOf({ type, options }: StoredCollection): ReadonlySet<StorageChan
 /** Names that a property cannot have: the store sets what they stand for. */
 const BUILT_IN = new Set(['objectId', 'createdAt', 'updatedAt', 'ACL', '_id']);
 
-function schemaOf(
+function createSchema(
   { declaration, info, validator, sample }: DeclaredCollection,
   id: IdKind,
   idsOf: IdsOf,
@@ -312,7 +315,7 @@ function schemaOf(
     columns.set(name, column);
     const node = validator?.members.get(column);
     const required = validator?.required.has(column) === true;
-    const field = columnOf({ property, node, sample: sample?.members.get(column), required }, idsOf);
+    const field = toPlainColumn({ property, node, sample: sample?.members.get(column), required }, idsOf);
     if (!field) continue;
     fields.set(name, field);
     problems.push(...problemsOfProperty(className, name, property, field, node, idsOf));
@@ -327,7 +330,7 @@ function schemaOf(
     }
     const required = validator?.required.has(column) === true;
     const node = validator?.members.get(column);
-    const field = columnOf({ node, sample: sample?.members.get(column), required }, idsOf);
+    const field = toPlainColumn({ node, sample: sample?.members.get(column), required }, idsOf);
     if (field) fields.set(column, field);
   }
   for (const name of ['createdAt', 'updatedAt'] as const) if (timestamps) fields.set(name, { type: 'Date' });
@@ -344,7 +347,7 @@ function schemaOf(
     columns,
     timestamps,
     hidden,
-    changes: changesOf(info),
+    changes: listChanges(info),
     watchable: info.type !== 'view' && info.type !== 'timeseries',
   });
 }

@@ -1,6 +1,6 @@
 import type { FieldSchema, FieldType, IdKind, PlainColumn } from '#policy';
 import { isPlainObject } from '../storage/documents.js';
-import { kindOf, type StoredKind, withKind } from '../storage/plain-scalars.js';
+import { findKind, type StoredKind, withKind } from '../storage/plain-scalars.js';
 import type { ColumnSample } from './column-sample.js';
 
 /** The types of a `$jsonSchema`, by their names in `bsonType` and `type`. */
@@ -33,44 +33,44 @@ export interface ValidatorNode {
 }
 
 /** The `$jsonSchema` of the options of a collection; null: it has none. */
-export function validatorOf(options: Readonly<Record<string, unknown>>): ValidatorNode | null {
+export function readValidator(options: Readonly<Record<string, unknown>>): ValidatorNode | null {
   const { validator } = options;
   const schema = isPlainObject(validator) ? validator['$jsonSchema'] : undefined;
-  return isPlainObject(schema) ? nodeOf(schema, 0) : null;
+  return isPlainObject(schema) ? readNode(schema, 0) : null;
 }
 
 const MAX_DEPTH = 8;
 
-const listOf = (value: unknown): unknown[] =>
+const readList = (value: unknown): unknown[] =>
   Array.isArray(value) ? value : value === undefined ? [] : [value];
 
-function nodeOf(schema: Readonly<Record<string, unknown>>, depth: number): ValidatorNode {
-  const names = listOf(schema['bsonType'] ?? schema['type']).map(String);
+function readNode(schema: Readonly<Record<string, unknown>>, depth: number): ValidatorNode {
+  const names = readList(schema['bsonType'] ?? schema['type']).map(String);
   const types = names.filter((name) => name !== 'null').map((name) => VALIDATOR_TYPES[name]);
   const kinds = new Set(types.map((type) => type?.[1] ?? null));
   const fieldTypes = new Set(types.map((type) => type?.[0] ?? null));
   const [type = null] = fieldTypes.size === 1 ? fieldTypes : [];
   const [kind = null] = kinds.size === 1 ? kinds : [];
   const items =
-    isPlainObject(schema['items']) && depth < MAX_DEPTH ? nodeOf(schema['items'], depth + 1) : null;
+    isPlainObject(schema['items']) && depth < MAX_DEPTH ? readNode(schema['items'], depth + 1) : null;
   const inside = type === 'Array' && items ? items : null;
   return {
     type,
     kind: inside ? inside.kind : kind,
     nullable: names.includes('null'),
-    members: inside ? inside.members : membersOf(schema, depth),
+    members: inside ? inside.members : readMembers(schema, depth),
     ...(inside && inside.members.size === 0 && { entries: inside }),
-    required: new Set(listOf(schema['required']).filter((name) => typeof name === 'string')),
+    required: new Set(readList(schema['required']).filter((name) => typeof name === 'string')),
   };
 }
 
-function membersOf(schema: Readonly<Record<string, unknown>>, depth: number): Map<string, ValidatorNode> {
+function readMembers(schema: Readonly<Record<string, unknown>>, depth: number): Map<string, ValidatorNode> {
   const { properties } = schema;
   if (!isPlainObject(properties) || depth >= MAX_DEPTH) return new Map();
   return new Map(
     Object.entries(properties).map(([name, member]) => [
       name,
-      nodeOf(isPlainObject(member) ? member : {}, depth + 1),
+      readNode(isPlainObject(member) ? member : {}, depth + 1),
     ]),
   );
 }
@@ -106,19 +106,19 @@ export interface KnownColumn {
 export type IdsOf = (className: string) => IdKind | undefined;
 
 /** A column as the first source describes it that knows it: declaration, validator, sample. Null: none does. */
-export function columnOf(
+export function toPlainColumn(
   { property, node, sample, required }: KnownColumn,
   idsOf: IdsOf,
 ): FieldSchema | null {
-  const known = knownField(node, sample);
-  const declared = declaredField(property, known, idsOf);
+  const known = toKnownField(node, sample);
+  const declared = toDeclaredField(property, known, idsOf);
   const field = declared ?? known;
   if (!field) return null;
-  return withKind({ ...field, ...(required && !node?.nullable && { required: true }) }, kindOf(field));
+  return withKind({ ...field, ...(required && !node?.nullable && { required: true }) }, findKind(field));
 }
 
 /** A validator that leaves the kind open is completed by the sample. */
-function knownField(node: ValidatorNode | undefined, sample: ColumnSample | undefined): FieldSchema | null {
+function toKnownField(node: ValidatorNode | undefined, sample: ColumnSample | undefined): FieldSchema | null {
   const validated = fieldOfNode(node);
   const sampled = sample?.field('sample') ?? null;
   if (!validated || !sampled) return validated ?? sampled;
@@ -129,11 +129,11 @@ function knownField(node: ValidatorNode | undefined, sample: ColumnSample | unde
   const entries = validated.entries ?? (isOpen && !members ? sampled.entries : undefined);
   return withKind(
     { ...validated, ...(members && { members }), ...(entries && { entries }) },
-    isOpen ? kindOf(sampled) : kindOf(validated),
+    isOpen ? findKind(sampled) : findKind(validated),
   );
 }
 
-function declaredField(
+function toDeclaredField(
   property: PlainColumn | undefined,
   known: FieldSchema | null,
   idsOf: IdsOf,
@@ -147,7 +147,7 @@ function declaredField(
   // A reference to a class that does not exist here is shown as the id that it is.
   if (targetClass !== undefined && target === undefined)
     return known ?? { type: type === 'Array' ? type : 'String' };
-  const members = of && declaredMembers(of, known?.members, idsOf);
+  const members = of && listDeclaredMembers(of, known?.members, idsOf);
   return withKind(
     {
       type,
@@ -159,18 +159,18 @@ function declaredField(
         known?.entries && { entries: known.entries }),
       origin: 'declared',
     },
-    target ?? kindOf(known ?? undefined),
+    target ?? findKind(known ?? undefined),
   );
 }
 
-function declaredMembers(
+function listDeclaredMembers(
   of: ReadonlyMap<string, PlainColumn>,
   known: ReadonlyMap<string, FieldSchema> | undefined,
   idsOf: IdsOf,
 ): ReadonlyMap<string, FieldSchema> {
   const members = new Map(known);
   for (const [name, property] of of) {
-    const field = declaredField(property, known?.get(name) ?? null, idsOf) ?? known?.get(name);
+    const field = toDeclaredField(property, known?.get(name) ?? null, idsOf) ?? known?.get(name);
     if (field) members.set(name, field);
   }
   return members;

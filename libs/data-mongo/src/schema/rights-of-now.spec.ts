@@ -64,7 +64,7 @@ describe('governed access on classes that change', PATIENT, () => {
   });
 
   const definition = compileAgentDefinition('reader', { permissions: 'admin' });
-  const contextOf = (identity: Identity) => ({
+  const createContext = (identity: Identity) => ({
     agent: new Agent({ definition, identity, principal: 'somebody' }),
     signal: new AbortController().signal,
     progress: () => undefined,
@@ -76,22 +76,22 @@ describe('governed access on classes that change', PATIENT, () => {
     store.connection.collection('_SCHEMA').updateOne({ _id: 'Card' }, update);
   const addClass = () =>
     store.connection.collection('_SCHEMA').insertOne({ _id: 'Later', objectId: 'string', title: 'string' });
-  const codeOf = (work: Promise<unknown>) =>
+  const findCode = (work: Promise<unknown>) =>
     work.then(
       () => 'answered',
       (error: unknown) => (error instanceof Refused ? error.refusal.code : error),
     );
 
   it('reads with the permissions of now in a call that goes on', async () => {
-    const records = source.for(contextOf(ADA), BUDGET);
+    const records = source.for(createContext(ADA), BUDGET);
     expect(await records.count('Card')).toBe(2);
     await change({ $set: { '_metadata.class_permissions.count': {} } });
     pass(31_000);
-    expect(await codeOf(records.count('Card'))).toBe('access_denied');
+    expect(await findCode(records.count('Card'))).toBe('access_denied');
   });
 
   it('reads with the roles of now in a call that goes on', async () => {
-    const records = source.for(contextOf(ADA), BUDGET);
+    const records = source.for(createContext(ADA), BUDGET);
     expect(await records.count('Card')).toBe(2);
     await store.connection.collection('_Join:users:_Role').deleteMany({});
     pass(31_000);
@@ -99,32 +99,32 @@ describe('governed access on classes that change', PATIENT, () => {
   });
 
   it('writes with the permissions of now after a long wait, as for an approval', async () => {
-    const access = writes.rows(contextOf(ADA), BUDGET);
+    const access = writes.rows(createContext(ADA), BUDGET);
     await access.judge({ operation: 'create', className: 'Card', fields: { title: 'new' } });
     await change({ $set: { '_metadata.class_permissions.create': {} } });
     pass(600_000);
-    expect(await codeOf(access.create('Card', { title: 'new' }))).toBe('access_denied');
-    expect(await source.for(contextOf(MASTER), BUDGET).count('Card')).toBe(2);
+    expect(await findCode(access.create('Card', { title: 'new' }))).toBe('access_denied');
+    expect(await source.for(createContext(MASTER), BUDGET).count('Card')).toBe(2);
   });
 
   it('watches with the permissions of now', async () => {
     const views = new GovernedViews(source);
-    await views.open(contextOf(ADA), 'Card', 'find');
+    await views.open(createContext(ADA), 'Card', 'find');
     await change({ $set: { '_metadata.class_permissions.find': {} } });
     pass(31_000);
-    expect(await codeOf(views.open(contextOf(ADA), 'Card', 'find'))).toBe('access_denied');
+    expect(await findCode(views.open(createContext(ADA), 'Card', 'find'))).toBe('access_denied');
   });
 
   it('finds a class for a read, a write and a subscription that is younger than its snapshot', async () => {
     const asks = [
-      () => source.for(contextOf(MASTER), BUDGET).count('Later'),
-      () => writes.rows(contextOf(MASTER), BUDGET).create('Later', { title: 'first' }),
-      () => new GovernedViews(source).open(contextOf(MASTER), 'Later', 'count'),
+      () => source.for(createContext(MASTER), BUDGET).count('Later'),
+      () => writes.rows(createContext(MASTER), BUDGET).create('Later', { title: 'first' }),
+      () => new GovernedViews(source).open(createContext(MASTER), 'Later', 'count'),
     ];
     for (const ask of asks) {
-      await source.for(contextOf(MASTER), BUDGET).count('Card');
+      await source.for(createContext(MASTER), BUDGET).count('Card');
       await addClass();
-      expect(await codeOf(ask())).toBe('answered');
+      expect(await findCode(ask())).toBe('answered');
       expect(await store.connection.collection('Later').countDocuments()).toBeLessThanOrEqual(1);
       await store.connection.collection('Later').deleteMany({});
       await store.connection.collection('_SCHEMA').deleteMany({ _id: 'Later' });
@@ -133,24 +133,24 @@ describe('governed access on classes that change', PATIENT, () => {
   });
 
   it('reads the classes at most once a second for names that callers invent', async () => {
-    const records = () => source.for(contextOf(MASTER), BUDGET);
+    const records = () => source.for(createContext(MASTER), BUDGET);
     await records().count('Card');
     commands.length = 0;
     const began = performance.now();
     await Promise.all(
       Array.from({ length: 50 }, async (_, at) => {
-        expect(await codeOf(records().count(`Invented${at}`))).toBe('invalid_argument');
+        expect(await findCode(records().count(`Invented${at}`))).toBe('invalid_argument');
         expect(await records().count('Card', { where: { [`invented${at}`]: 1 } })).toBe(0);
       }),
     );
-    for (let at = 50; at < 100; at += 1) await codeOf(records().count(`Invented${at}`));
+    for (let at = 50; at < 100; at += 1) await findCode(records().count(`Invented${at}`));
     const seconds = (performance.now() - began) / 1000;
     expect(readsOfClasses()).toBeGreaterThan(0);
     expect(readsOfClasses()).toBeLessThanOrEqual(1 + seconds);
   });
 
   it('reads the classes no more for names that are known', async () => {
-    const records = () => source.for(contextOf(MASTER), BUDGET);
+    const records = () => source.for(createContext(MASTER), BUDGET);
     for (let at = 0; at < 20; at += 1)
       await records().find('Card', { where: { title: 'open' }, keys: ['title'], order: '-createdAt' });
     expect(readsOfClasses()).toBe(1);

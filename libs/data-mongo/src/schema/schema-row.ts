@@ -73,7 +73,7 @@ const STORED_TYPES: Readonly<Record<string, FieldType>> = {
 };
 
 /** A column's type as `_SCHEMA` writes it: `string`, `*Author`, `relation<_User>`. */
-export function storedType({ type, targetClass }: FieldSchema): string {
+export function toStoredType({ type, targetClass }: FieldSchema): string {
   if (type === 'Pointer') return `*${targetClass}`;
   if (type === 'Relation') return `relation<${targetClass}>`;
   return type.toLowerCase();
@@ -88,7 +88,7 @@ function typeFromStorage(stored: unknown): FieldSchema | null {
   return type ? { type } : null;
 }
 
-function fieldsOf(row: Document): Map<string, FieldSchema> {
+function readFields(row: Document): Map<string, FieldSchema> {
   const options: unknown = row['_metadata']?.fields_options;
   const fields = new Map<string, FieldSchema>([['objectId', BUILT_IN_COLUMNS['objectId'] as FieldSchema]]);
   for (const [name, field] of Object.entries(SYSTEM_COLUMNS[String(row['_id'])] ?? {}))
@@ -110,7 +110,7 @@ function fieldsOf(row: Document): Map<string, FieldSchema> {
 const OPERATIONS = ['find', 'count', 'get', 'create', 'update', 'delete', 'addField'] as const;
 
 /** Parse treats an operation that stored permissions omit as denied. Without any permissions, all operations are open. */
-function permissionsOf(row: Document): ClassLevelPermissions | null {
+function readPermissions(row: Document): ClassLevelPermissions | null {
   const stored: unknown = row['_metadata']?.class_permissions;
   if (!isPlainObject(stored)) return null;
   const closed = Object.fromEntries(OPERATIONS.map((operation) => [operation, {}]));
@@ -126,7 +126,7 @@ export interface StoredIndex {
 }
 
 /** The indexes a schema row lists. */
-export function listedIndexes(row: Document): readonly StoredIndex[] {
+export function readIndexes(row: Document): readonly StoredIndex[] {
   const stored: unknown = row['_metadata']?.indexes;
   if (!isPlainObject(stored)) return [];
   return Object.entries(stored)
@@ -141,14 +141,19 @@ function isParseUnique(className: string, index: string): boolean {
   return className === '_Role' && index === 'name_1';
 }
 
-export function classSchemaOf(row: Document, indexes: readonly StoredIndex[]): ClassSchema {
+export function toClassSchema(row: Document, indexes: readonly StoredIndex[]): ClassSchema {
   const className = String(row['_id']);
-  const schema = { className, fields: fieldsOf(row), indexes: [], classLevelPermissions: permissionsOf(row) };
-  return { ...schema, indexes: indexSchemasOf(new ParseStorage(className, schema), indexes) };
+  const schema = {
+    className,
+    fields: readFields(row),
+    indexes: [],
+    classLevelPermissions: readPermissions(row),
+  };
+  return { ...schema, indexes: toIndexSchemas(new ParseStorage(className, schema), indexes) };
 }
 
 /** Keyed by the names of a class's fields. */
-export function indexSchemasOf(
+export function toIndexSchemas(
   storage: ClassStorage,
   indexes: readonly StoredIndex[],
 ): readonly IndexSchema[] {
@@ -182,7 +187,7 @@ export function schemaRow({ className, fields, classLevelPermissions, indexes }:
   const options: Document = {};
   for (const [name, field] of fields) {
     if (name in BUILT_IN_COLUMNS) continue;
-    setOwn(row, name, storedType(field));
+    setOwn(row, name, toStoredType(field));
     const { type: _type, targetClass: _target, ...more } = field;
     if (Object.keys(more).length > 0) setOwn(options, name, more);
   }

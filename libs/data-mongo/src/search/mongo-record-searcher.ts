@@ -16,12 +16,12 @@ import {
   type VectorSearchQuery,
 } from '#data';
 import type { Where } from '#policy';
-import { boundedRows } from '../answers/bounded-rows.js';
+import { readBoundedRows } from '../answers/bounded-rows.js';
 import { openRead } from '../connection/document-reads.js';
 import { hasSearch, MongoConnection } from '../connection/mongo-connection.js';
 import { asSearchOperation } from '../errors.js';
 import { classWhereToQuery } from '../query/where-to-query.js';
-import { wantedFields } from '../read/includes.js';
+import { listWantedFields } from '../read/includes.js';
 import type { ClassStorage } from '../storage/class-storage.js';
 import { valueFromStorage } from '../storage/parse-values.js';
 import { isPlainObject } from '../storage/documents.js';
@@ -121,7 +121,7 @@ export class MongoRecordSearcher extends RecordSearcher {
         ...searchOperator(match, storage, ranksByIndex),
         ...(highlight !== undefined && { highlight: { path: storage.path(highlight) } }),
       };
-      return this.found(query, { $search: search }, request, storage, operation);
+      return this.search(query, { $search: search }, request, storage, operation);
     });
   }
 
@@ -139,7 +139,7 @@ export class MongoRecordSearcher extends RecordSearcher {
         ...(Object.keys(inside).length > 0 && { filter: inside }),
       };
       const request: FoundRequest = { score: 'vectorSearchScore', ...(keys && { keys }) };
-      return this.found(query, { $vectorSearch: search }, request, storage, operation);
+      return this.search(query, { $vectorSearch: search }, request, storage, operation);
     });
   }
 
@@ -149,21 +149,21 @@ export class MongoRecordSearcher extends RecordSearcher {
       const { index, match, facets, where } = query;
       const operator = match.kind === 'everything' ? undefined : searchOperator(match, storage);
       if (Object.keys(where).length === 0) {
-        const facet = { ...(operator && { operator }), facets: searchedFacets(facets, storage) };
+        const facet = { ...(operator && { operator }), facets: buildSearchedFacets(facets, storage) };
         const stage = { $searchMeta: { index, facet, count: { type: 'total' } } };
-        return searchedCounts((await this.readSearch(storage, [stage], operation, asItIs))[0], facets);
+        return readSearchedCounts((await this.readSearch(storage, [stage], operation, asItIs))[0], facets);
       }
       const pipeline = [
         { $search: { index, ...searchOperator(match, storage) } },
         { $match: classWhereToQuery(where, storage, true) },
-        { $facet: filteredFacets(facets, storage) },
+        { $facet: buildFilteredFacets(facets, storage) },
       ];
-      return filteredCounts((await this.readSearch(storage, pipeline, operation, asItIs))[0], facets);
+      return readFilteredCounts((await this.readSearch(storage, pipeline, operation, asItIs))[0], facets);
     });
   }
 
   /** The search stage must be first; then every stage that limits its rows; then the limit. */
-  private async found(
+  private async search(
     { where, limit }: { where: Where; limit: number },
     search: Document,
     request: FoundRequest,
@@ -176,9 +176,11 @@ export class MongoRecordSearcher extends RecordSearcher {
       search,
       ...(Object.keys(admitted).length > 0 ? [{ $match: admitted }] : []),
       { $limit: limit },
-      ...foundStages(request, storage),
+      ...buildFoundStages(request, storage),
     ];
-    return this.readSearch(storage, pipeline, operation, (document) => foundRow(document, request, storage));
+    return this.readSearch(storage, pipeline, operation, (document) =>
+      toFoundRow(document, request, storage),
+    );
   }
 
   private readSearch<Row>(
@@ -188,7 +190,7 @@ export class MongoRecordSearcher extends RecordSearcher {
     toRow: (document: Document) => Row,
   ): Promise<Row[]> {
     const found = openRead(this.connection, { collection, pipeline }, operation);
-    return boundedRows(found, { operation, expected: EXPECTED_BYTES, left: answerLeft(), bson }, toRow);
+    return readBoundedRows(found, { operation, expected: EXPECTED_BYTES, left: answerLeft(), bson }, toRow);
   }
 
   private async storage(className: string): Promise<ClassStorage> {
@@ -208,7 +210,7 @@ interface FoundRequest {
 }
 
 /** The stages after the selection of rows: score and passages of the search, then the columns. */
-function foundStages({ keys, score, highlight }: FoundRequest, storage: ClassStorage): Document[] {
+function buildFoundStages({ keys, score, highlight }: FoundRequest, storage: ClassStorage): Document[] {
   const metadata = {
     [SCORE]: { $meta: score },
     ...(highlight !== undefined && { [HIGHLIGHTS]: { $meta: 'searchHighlights' } }),
@@ -223,17 +225,17 @@ function foundStages({ keys, score, highlight }: FoundRequest, storage: ClassSto
   ];
 }
 
-function foundRow(document: Document, request: FoundRequest, storage: ClassStorage): SearchHit {
+function toFoundRow(document: Document, request: FoundRequest, storage: ClassStorage): SearchHit {
   const { [SCORE]: score, [HIGHLIGHTS]: passages, ...columns } = document;
   return {
-    row: storage.rowOf(columns, wantedFields(request.keys)),
+    row: storage.toRow(columns, listWantedFields(request.keys)),
     score: Number(score ?? 0),
-    highlights: request.highlight === undefined ? [] : passagesOf(passages, request.highlight, storage),
+    highlights: request.highlight === undefined ? [] : readPassages(passages, request.highlight, storage),
   };
 }
 
 /** Only passages of the requested path, whatever the search process returns. */
-function passagesOf(value: unknown, path: string, storage: ClassStorage): Passage[] {
+function readPassages(value: unknown, path: string, storage: ClassStorage): Passage[] {
   if (!Array.isArray(value)) return [];
   return value.filter(isPlainObject).flatMap((passage) => {
     const { texts } = passage;
@@ -257,25 +259,25 @@ const DEFAULT_BUCKETS = 10;
 const alias = (index: number) => `f${index}`;
 const OUTSIDE = 'outside';
 
-const boundariesOf = ({ type, boundaries = [] }: Facet): (number | Date)[] =>
+const listBoundaries = ({ type, boundaries = [] }: Facet): (number | Date)[] =>
   boundaries.map((value) => (type === 'date' ? new Date(value) : Number(value)));
 
 /** Facets for the search process to count. */
-function searchedFacets(facets: Facets, storage: ClassStorage): Document {
+function buildSearchedFacets(facets: Facets, storage: ClassStorage): Document {
   return Object.fromEntries(
     [...facets.values()].map((facet, index) => {
       const path = storage.path(facet.path);
       const shape =
         facet.type === 'string'
           ? { numBuckets: facet.buckets ?? DEFAULT_BUCKETS }
-          : { boundaries: boundariesOf(facet) };
+          : { boundaries: listBoundaries(facet) };
       return [alias(index), { type: facet.type, path, ...shape }];
     }),
   );
 }
 
 /** The result of `$searchMeta`. */
-function searchedCounts(answer: Document | undefined, facets: Facets): FacetCounts {
+function readSearchedCounts(answer: Document | undefined, facets: Facets): FacetCounts {
   const counted: unknown = answer?.['facet'];
   const branches = isPlainObject(counted) ? counted : {};
   return {
@@ -283,14 +285,14 @@ function searchedCounts(answer: Document | undefined, facets: Facets): FacetCoun
     facets: new Map(
       [...facets.keys()].map((name, index) => {
         const branch = branches[alias(index)];
-        return [name, bucketsOf(isPlainObject(branch) ? branch['buckets'] : [])];
+        return [name, readBuckets(isPlainObject(branch) ? branch['buckets'] : [])];
       }),
     ),
   };
 }
 
 /** The same facets over rows that a filter selected: one branch for each, and one for the total. */
-function filteredFacets(facets: Facets, storage: ClassStorage): Document {
+function buildFilteredFacets(facets: Facets, storage: ClassStorage): Document {
   const branches = [...facets.values()].map((facet, index) => [
     alias(index),
     facet.type === 'string' ? valueBranch(facet, storage) : rangeBranch(facet, storage),
@@ -317,7 +319,7 @@ function rangeBranch(facet: Facet, storage: ClassStorage): Document[] {
     {
       $bucket: {
         groupBy: `$${path}`,
-        boundaries: boundariesOf(facet),
+        boundaries: listBoundaries(facet),
         default: OUTSIDE,
         output: { count: { $sum: 1 } },
       },
@@ -327,13 +329,13 @@ function rangeBranch(facet: Facet, storage: ClassStorage): Document[] {
 }
 
 /** The result of `$facet`; ranges without rows are returned as the search process returns them. */
-function filteredCounts(answer: Document | undefined, facets: Facets): FacetCounts {
+function readFilteredCounts(answer: Document | undefined, facets: Facets): FacetCounts {
   const total: unknown = answer?.['total']?.[0]?.count;
   return {
     total: Number(total ?? 0),
     facets: new Map(
       [...facets].map(([name, facet], index) => {
-        const found = bucketsOf(answer?.[alias(index)]);
+        const found = readBuckets(answer?.[alias(index)]);
         return [name, facet.type === 'string' ? found : everyRange(facet, found)];
       }),
     ),
@@ -345,7 +347,7 @@ function everyRange({ boundaries = [] }: Facet, found: readonly FacetBucket[]): 
   return boundaries.slice(0, -1).map((_id) => ({ _id, count: counts.get(_id) ?? 0 }));
 }
 
-function bucketsOf(value: unknown): FacetBucket[] {
+function readBuckets(value: unknown): FacetBucket[] {
   if (!Array.isArray(value)) return [];
   return value
     .filter(isPlainObject)

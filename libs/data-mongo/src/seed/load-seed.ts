@@ -97,7 +97,7 @@ export async function seedCollections(
   now: Date,
 ): Promise<{ readonly collections: readonly CollectionContent[]; readonly schema: CollectionContent }> {
   const classes = new Map(seed.classes.map((schema) => [schema.className, schema]));
-  const storage = (className: string) => storageOf(classes.get(className) as SeedClass);
+  const storage = (className: string) => createStorage(classes.get(className) as SeedClass);
   const rows = new Map<string, Document[]>([
     ['_User', await Promise.all(seed.users.map((user) => userDocument(user, storage('_User'), now)))],
     ['_Role', seed.roles.map((role) => roleDocument(role, storage('_Role'), now))],
@@ -106,34 +106,34 @@ export async function seedCollections(
   for (const [className, objects] of seed.objects)
     rows.set(
       className,
-      objects.map((row) => timedDocument(row, storage(className), now)),
+      objects.map((row) => toTimedDocument(row, storage(className), now)),
     );
   const contents = seed.classes.map((schema) => ({
     name: schema.className,
     documents: rows.get(schema.className) ?? [],
-    indexes: indexesOf(schema),
+    indexes: toIndexes(schema),
   }));
-  const schemas = seed.classes.map((schema) => schemaRow({ ...schema, indexes: storedIndexes(schema) }));
+  const schemas = seed.classes.map((schema) => schemaRow({ ...schema, indexes: toStoredIndexes(schema) }));
   return {
     collections: [...contents, ...joinCollections(seed)],
     schema: { name: '_SCHEMA', documents: schemas, indexes: [] },
   };
 }
 
-function storageOf({ className, fields }: SeedClass): ParseStorage {
+function createStorage({ className, fields }: SeedClass): ParseStorage {
   return new ParseStorage(className, { className, fields, indexes: [], classLevelPermissions: null });
 }
 
-function timedDocument(row: ParseRow, storage: ParseStorage, now: Date): Document {
+function toTimedDocument(row: ParseRow, storage: ParseStorage, now: Date): Document {
   const createdAt = row['createdAt'] ?? row['updatedAt'] ?? now.toISOString();
-  return storage.documentOf({ ...row, createdAt, updatedAt: row['updatedAt'] ?? createdAt });
+  return storage.toDocument({ ...row, createdAt, updatedAt: row['updatedAt'] ?? createdAt });
 }
 
 /**
  * Hashes a password as Parse stores it. Most seeds have no password and most starts load no seed, so the hash library is
  * loaded on demand.
  */
-async function hashOf(password: string): Promise<string> {
+async function computeHash(password: string): Promise<string> {
   const { hash } = await import('bcryptjs');
   return hash(password, BCRYPT_ROUNDS);
 }
@@ -141,14 +141,14 @@ async function hashOf(password: string): Promise<string> {
 /** Parse gives a new user an ACL under which only that user reads its row. */
 async function userDocument(user: SeedUser, storage: ParseStorage, now: Date): Promise<Document> {
   const ACL = user.row['ACL'] ?? { [user.objectId]: { read: true, write: true } };
-  const document = timedDocument({ ...user.row, ACL }, storage, now);
-  const hashed = user.passwordHash ?? (user.password && (await hashOf(user.password)));
+  const document = toTimedDocument({ ...user.row, ACL }, storage, now);
+  const hashed = user.passwordHash ?? (user.password && (await computeHash(user.password)));
   return hashed ? { ...document, _hashed_password: hashed } : document;
 }
 
 /** A role without an ACL would be open to everyone; Parse refuses such roles. */
 function roleDocument(role: SeedRole, storage: ParseStorage, now: Date): Document {
-  return timedDocument({ ...role.row, ACL: role.row['ACL'] ?? {} }, storage, now);
+  return toTimedDocument({ ...role.row, ACL: role.row['ACL'] ?? {} }, storage, now);
 }
 
 function sessionDocument(session: SeedSession, storage: ParseStorage, now: Date): Document {
@@ -159,7 +159,7 @@ function sessionDocument(session: SeedSession, storage: ParseStorage, now: Date)
     user: pointerTo('_User', session.userId),
     expiresAt: { __type: 'Date', iso: expiresAt.toISOString() },
   };
-  return { ...timedDocument(row, storage, now), _session_token: session.sessionToken };
+  return { ...toTimedDocument(row, storage, now), _session_token: session.sessionToken };
 }
 
 function joinCollections(seed: Seed): CollectionContent[] {
@@ -185,38 +185,38 @@ const PARSE_INDEXES: Readonly<Record<string, readonly string[]>> = {
   _Role: ['name'],
 };
 
-function storedKey(key: Readonly<Record<string, unknown>>, storage: ParseStorage): Record<string, unknown> {
+function toStoredKey(key: Readonly<Record<string, unknown>>, storage: ParseStorage): Record<string, unknown> {
   const stored: Record<string, unknown> = {};
   for (const [field, kind] of Object.entries(key)) setOwn(stored, storage.path(field), kind);
   return stored;
 }
 
-function storedIndexes(schema: SeedClass) {
-  const storage = storageOf(schema);
+function toStoredIndexes(schema: SeedClass) {
+  const storage = createStorage(schema);
   const own = (PARSE_INDEXES[schema.className] ?? []).map((field) => ({
     name: `${field}_1`,
     key: { [field]: 1 },
   }));
-  const declared = schema.indexes.map(({ name, key }) => ({ name, key: storedKey(key, storage) }));
+  const declared = schema.indexes.map(({ name, key }) => ({ name, key: toStoredKey(key, storage) }));
   return [...own, ...declared];
 }
 
 /** One index for each GeoPoint column for which the seed declares none. */
-function missingGeoIndexes({ fields, indexes }: SeedClass): IndexDescription[] {
+function listMissingGeoIndexes({ fields, indexes }: SeedClass): IndexDescription[] {
   const own = new Set(
     indexes.flatMap(({ key }) => Object.keys(key).filter((name) => key[name] !== 1 && key[name] !== -1)),
   );
   return geoIndexes([...fields].filter(([name]) => !own.has(name)));
 }
 
-function indexesOf(schema: SeedClass): IndexDescription[] {
+function toIndexes(schema: SeedClass): IndexDescription[] {
   const unique = new Set((PARSE_INDEXES[schema.className] ?? []).map((field) => `${field}_1`));
-  const declared = storedIndexes(schema).map(({ name, key }) => ({
+  const declared = toStoredIndexes(schema).map(({ name, key }) => ({
     name,
     key: key as IndexDescription['key'],
     ...(unique.has(name) && { unique: true, sparse: true, background: true }),
   }));
-  return [...declared, ...missingGeoIndexes(schema)];
+  return [...declared, ...listMissingGeoIndexes(schema)];
 }
 
 const SNAPSHOT_COMMENT = 'parley snapshot';
@@ -242,7 +242,10 @@ export class DatabaseSnapshot {
   static take(connection: MongoConnection): Promise<DatabaseSnapshot> {
     return asStoreOperation(undefined, async () => {
       const names = await namesIn(connection);
-      return new DatabaseSnapshot(connection, await Promise.all(names.map((name) => kept(connection, name))));
+      return new DatabaseSnapshot(
+        connection,
+        await Promise.all(names.map((name) => findKept(connection, name))),
+      );
     });
   }
 
@@ -278,7 +281,7 @@ async function namesIn(connection: MongoConnection): Promise<string[]> {
   return listed.map(({ name }) => name).filter((name) => !name.startsWith('system.'));
 }
 
-async function kept(connection: MongoConnection, name: string): Promise<KeptCollection> {
+async function findKept(connection: MongoConnection, name: string): Promise<KeptCollection> {
   const collection = connection.collection(name);
   const documents = await collection.find({}, { comment: SNAPSHOT_COMMENT }).toArray();
   const listed = await collection.listIndexes({ comment: SNAPSHOT_COMMENT }).toArray();

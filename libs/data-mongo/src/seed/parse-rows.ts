@@ -27,7 +27,7 @@ export class SeedIds {
     private readonly issues: SeedIssues,
   ) {}
 
-  idOf(given: unknown, index: number, path: string): string {
+  readId(given: unknown, index: number, path: string): string {
     const id = given === undefined ? seedId(this.className, index) : given;
     if (!isObjectId(id)) {
       this.issues.add(`${path}.objectId`, 'must be up to 32 letters, digits, _ or -');
@@ -76,7 +76,7 @@ function parseClassRows(
   const rows = issues.list(value, path).map((entry, index) => {
     const at = `${path}[${index}]`;
     const given = issues.object(entry, at);
-    const objectId = ids.idOf(given['objectId'], index, at);
+    const objectId = ids.readId(given['objectId'], index, at);
     return readRow({ ...given, objectId }, at, draft, parsed.relations, issues);
   });
   parsed.objects.set(draft.className, [...(parsed.objects.get(draft.className) ?? []), ...rows]);

@@ -61,7 +61,7 @@ function parseUsers(value: unknown, classes: DraftClasses, issues: SeedIssues): 
     .map((entry, index) => {
       const path = `users[${index}]`;
       const { objectId: given, password, passwordHash, ...others } = issues.object(entry, path);
-      const objectId = ids.idOf(given, index, path);
+      const objectId = ids.readId(given, index, path);
       const username = issues.text(others['username'], `${path}.username`);
       if (username === undefined) return null;
       issues.unique(names, username, `${path}.username`);
@@ -117,7 +117,7 @@ function parseRoles(
   const entries = issues.list(value, 'roles').map((entry, index) => {
     const path = `roles[${index}]`;
     const { objectId: given, users: members, roles: children, ...others } = issues.object(entry, path);
-    const objectId = ids.idOf(given, index, path);
+    const objectId = ids.readId(given, index, path);
     const name = issues.text(others['name'], `${path}.name`) ?? '';
     issues.unique(names, name, `${path}.name`);
     const row = ownRow('_Role', { ...others, objectId }, path, classes, issues);
@@ -152,7 +152,7 @@ function parseSessions(
         expiresAt: expiry,
         ...others
       } = issues.object(entry, path);
-      const objectId = ids.idOf(given, index, path);
+      const objectId = ids.readId(given, index, path);
       const token = issues.text(sessionToken, `${path}.sessionToken`);
       const name = issues.text(user, `${path}.user`);
       if (token === undefined || name === undefined) return null;

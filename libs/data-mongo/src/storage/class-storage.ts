@@ -33,9 +33,9 @@ export interface ValueForm {
   /** A typed value in an expression. @throws UnstorableValue */
   literalToStorage(value: unknown): unknown;
   /** A constant that an expression compares with a column. @throws StoreError `invalid_query` */
-  comparedToStorage(value: unknown, ref?: ColumnRef): unknown;
+  convertCompared(value: unknown, ref?: ColumnRef): unknown;
   /** What a path inside an element of a list refers to. */
-  memberOf(list: ColumnRef, path: string): ColumnRef;
+  toMember(list: ColumnRef, path: string): ColumnRef;
   /** The same reference for a comparison with pointers. */
   asPointerColumn(ref: ColumnRef): ColumnRef;
   /**
@@ -99,21 +99,21 @@ export abstract class ClassStorage {
     return true;
   }
 
-  /** @throws StoreError `unsupported` for a change that its collection does not permit */
+  /** @throws StoreError `createUnsupported` for a change that its collection does not permit */
   assertPermits(_change: StorageChange): void {}
 
   abstract field(name: string): FieldSchema | undefined;
   /** The column of a top-level field; names that the schema does not contain are stored unchanged. */
   abstract column(field: string): string;
   /** The field that a column stores; undefined: none. */
-  abstract fieldOf(column: string): string | undefined;
+  abstract toField(column: string): string | undefined;
   /** What a path refers to in stored documents. */
   abstract resolve(path: string): ColumnRef;
 
   /** The path of fields that leads to a stored path. */
   fieldPath(path: string): string {
     const [root = '', ...inside] = path.split('.');
-    return [this.fieldOf(root) ?? root, ...inside].join('.');
+    return [this.toField(root) ?? root, ...inside].join('.');
   }
 
   /** Only the root of a dotted path has a column. */
@@ -123,29 +123,29 @@ export abstract class ClassStorage {
   }
 
   abstract idToStorage(objectId: string): unknown;
-  /** The id of a new row that a text determines. @throws StoreError `unsupported` where rows cannot get ids here */
+  /** The id of a new row that a text determines. @throws StoreError `createUnsupported` where rows cannot get ids here */
   idFor(text: string): string {
     return text;
   }
 
   abstract idFromStorage(id: unknown): string;
-  /** An expression: the id of a row of this class, of the id as text. @throws StoreError `unsupported` */
+  /** An expression: the id of a row of this class, of the id as text. @throws StoreError `createUnsupported` */
   abstract idOfText(text: Document): unknown;
-  /** An expression: the id of a row of this class, of a reference `Class$id`. @throws StoreError `unsupported` */
+  /** An expression: the id of a row of this class, of a reference `Class$id`. @throws StoreError `createUnsupported` */
   idOfReference(reference: string): unknown {
     return this.idOfText(
       whereText(reference, { $arrayElemAt: [{ $split: [reference, { $literal: '$' }] }, 1] }),
     );
   }
 
-  /** An expression: the id as text, of the id of a row of this class. @throws StoreError `unsupported` */
+  /** An expression: the id as text, of the id of a row of this class. @throws StoreError `createUnsupported` */
   abstract textOfId(reference: string): unknown;
 
   /** The columns that a read requests, ids and time stamps included; undefined: all. */
   abstract projection(keys: readonly string[] | undefined): Document | undefined;
 
   /** The same, kept for a list of keys that governed access keeps. */
-  keptProjection(keys: readonly string[] | undefined): Document | undefined {
+  buildProjection(keys: readonly string[] | undefined): Document | undefined {
     const known = keys && this.projections.get(keys);
     if (known) return known;
     const projection = this.projection(keys);
@@ -157,12 +157,12 @@ export abstract class ClassStorage {
    * Converts a document to a row.
    * @param wanted the requested fields; absent: all. Only relations depend on it, because they have no column
    */
-  abstract rowOf(document: Document, wanted?: ReadonlySet<string>): ParseRow;
+  abstract toRow(document: Document, wanted?: ReadonlySet<string>): ParseRow;
   /** A filter for rows that give one of the principals a right. @throws StoreError `invalid_query` */
   abstract rightsToQuery(right: 'read' | 'write', principals: readonly string[]): Document;
   abstract source(pipeline: GovernedPipeline): PipelineSource;
   /** The same reduction for rows of this class inside a field, where no stage of their own can run. */
-  abstract reducedInside(field: string, depth?: string): Document[];
+  abstract buildReducedInside(field: string, depth?: string): Document[];
   /** The column in which a graph search writes its depth, before the rows are reduced. */
   depthColumn(depth: string): string {
     return depth;
@@ -177,7 +177,7 @@ export abstract class ClassStorage {
   /** The document of a new row. @param values of each field. @throws UnstorableValue */
   abstract newDocument(values: ParseRow, objectId: string | undefined, at: Date): Document;
   /** The columns that an update sets to the time of the update. */
-  abstract stampOf(at: Date): Document;
+  abstract createStamp(at: Date): Document;
   /** The column and stored value of one field. @throws UnstorableValue */
   abstract fieldToStorage(field: string, value: unknown): [column: string, stored: unknown];
   /** A number that is added to a column. @throws UnstorableValue */
@@ -189,7 +189,7 @@ export abstract class ClassStorage {
 }
 
 /** An inclusion of paths, in their order. */
-export function inclusionOf(paths: ReadonlySet<string>): Document {
+export function toInclusion(paths: ReadonlySet<string>): Document {
   const projection: Document = {};
   for (const path of paths) if (!isInside(path, paths)) setOwn(projection, path, 1);
   return projection;
@@ -216,7 +216,7 @@ const KEEPS_ITS_PLACE = new Set([
 ]);
 
 /** How many leading stages only select rows. */
-export function selectingStages(pipeline: GovernedPipeline): number {
+export function countSelectingStages(pipeline: GovernedPipeline): number {
   const first = pipeline.findIndex((stage) => !KEEPS_ITS_PLACE.has(Object.keys(stage)[0] ?? ''));
   return first < 0 ? pipeline.length : first;
 }

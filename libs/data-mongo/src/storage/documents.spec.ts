@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { BSON, BSONRegExp } from 'mongodb';
 import { describe, expect, it } from 'vitest';
 import { ColumnSample } from '../schema/column-sample.js';
-import { documentOf } from './documents.js';
+import { readDocument } from './documents.js';
 import { PlainStorage } from './plain-storage.js';
 
 const TEXT = 'abcdefgh';
@@ -37,7 +37,7 @@ describe('a document that another program wrote', () => {
         ),
         (pattern) => {
           const bytes = BSON.serialize({ _id: 1, deep: [{ pattern: new BSONRegExp(pattern, 'imsux') }] });
-          expect(things.rowOf(documentOf(bytes))).toEqual({ objectId: '1', deep: [{ pattern }] });
+          expect(things.toRow(readDocument(bytes))).toEqual({ objectId: '1', deep: [{ pattern }] });
           expect([...ColumnSample.of([bytes]).members.keys()]).toEqual(['_id', 'deep']);
         },
       ),
@@ -49,12 +49,12 @@ describe('a document that another program wrote', () => {
       fc.property(
         fc.uint8Array({ minLength: TEXT.length, maxLength: TEXT.length }).map(withText),
         (bytes) => {
-          expect(typeof documentOf(bytes)['text']).toBe('string');
+          expect(typeof readDocument(bytes)['text']).toBe('string');
           expect(ColumnSample.of([bytes]).members.get('text')?.type).toBe('String');
         },
       ),
     );
-    expect(documentOf(withText(Buffer.from([0xff, 0xfe, ...Buffer.from('cdefgh')])))['text']).toMatch(
+    expect(readDocument(withText(Buffer.from([0xff, 0xfe, ...Buffer.from('cdefgh')])))['text']).toMatch(
       /^\uFFFD+cdefgh$/,
     );
   });
@@ -62,7 +62,7 @@ describe('a document that another program wrote', () => {
   it('leaves the sample of its collection to the others where it cannot be read at all', () => {
     const broken = BSON.serialize({ _id: 1, flag: true });
     broken[broken.length - 2] = 7;
-    expect(() => documentOf(broken)).toThrow(BSON.BSONError);
+    expect(() => readDocument(broken)).toThrow(BSON.BSONError);
     const sample = ColumnSample.of([broken, BSON.serialize({ _id: 2, name: 'x' })]);
     expect([...sample.members.keys()]).toEqual(['_id', 'name']);
   });

@@ -7,7 +7,7 @@ const ANY_VALUE = { bsonRegExp: true, validation: { utf8: false } } as const;
  * not UTF-8 become U+FFFD. Otherwise one document would make all others of an answer unreadable.
  * @throws BSONError for bytes that are not BSON
  */
-export function documentOf(bytes: Uint8Array, bson?: BSONSerializeOptions): Document {
+export function readDocument(bytes: Uint8Array, bson?: BSONSerializeOptions): Document {
   return BSON.deserialize(bytes, { ...bson, ...ANY_VALUE });
 }
 

@@ -16,12 +16,12 @@ import {
   ClassStorage,
   type ColumnRef,
   idAsText,
-  inclusionOf,
+  toInclusion,
   isInclusion,
   parsePointerString,
   type PipelineSource,
   refuseUntyped,
-  selectingStages,
+  countSelectingStages,
 } from './class-storage.js';
 import {
   aclToColumns,
@@ -29,10 +29,10 @@ import {
   columnFromStorage,
   columnsToAcl,
   columnToStorage,
-  dateOf,
+  toDate,
   isPointerColumn,
   isTyped,
-  nestedToStorage,
+  convertNested,
   newObjectId,
   PARSE_VALUES,
   POINTER_PREFIX,
@@ -146,7 +146,7 @@ export class ParseStorage extends ClassStorage {
   }
 
   /** A pointer column outside the schema is recognised by its prefix. */
-  fieldOf(column: string): string {
+  toField(column: string): string {
     const declared = this.fieldsByColumn.get(column);
     if (declared !== undefined) return declared;
     return isPointerColumn(column) ? column.slice(POINTER_PREFIX.length) : column;
@@ -183,7 +183,7 @@ export class ParseStorage extends ClassStorage {
   projection(keys: readonly string[] | undefined): Document | undefined {
     if (!keys) return this.className.startsWith('_') ? WITHOUT_SECRETS : undefined;
     const paths = keys.flatMap((key) => (key === 'ACL' ? RIGHTS_COLUMNS : [this.readPath(key)]));
-    return inclusionOf(new Set<string>([...ALWAYS_READ, ...paths]));
+    return toInclusion(new Set<string>([...ALWAYS_READ, ...paths]));
   }
 
   /** Paths through a pointer name fields of another row; this projection reads only the pointer. */
@@ -193,7 +193,7 @@ export class ParseStorage extends ClassStorage {
   }
 
   /** The row that Parse Server would return. Parse's internal columns are removed. */
-  rowOf(document: Document, wanted?: ReadonlySet<string>): ParseRow {
+  toRow(document: Document, wanted?: ReadonlySet<string>): ParseRow {
     const row: ParseRow = {};
     if ('_id' in document) row['objectId'] = idText(document['_id']);
     for (const [column, value] of Object.entries(document)) {
@@ -201,8 +201,8 @@ export class ParseStorage extends ClassStorage {
       else if (column === '_updated_at') row['updatedAt'] = isoText(value);
       else if (isPointerColumn(column)) {
         const pointer = parsePointerString(value);
-        if (pointer) setOwn(row, this.fieldOf(column), pointer);
-      } else if (!column.startsWith('_') || this.field(this.fieldOf(column))) {
+        if (pointer) setOwn(row, this.toField(column), pointer);
+      } else if (!column.startsWith('_') || this.field(this.toField(column))) {
         this.setReadable(row, column, value);
       }
     }
@@ -215,7 +215,7 @@ export class ParseStorage extends ClassStorage {
   }
 
   private setReadable(row: ParseRow, column: string, value: unknown): void {
-    const field = this.fieldOf(column);
+    const field = this.toField(column);
     if (column === '_id' || column === '_session_token') return;
     setOwn(row, field, columnFromStorage(value, this.field(field), 'typed'));
   }
@@ -228,13 +228,13 @@ export class ParseStorage extends ClassStorage {
 
   /** Internal columns are removed. After that no expression can reach a secret, even if it renames what it reads. */
   source(pipeline: GovernedPipeline): PipelineSource {
-    const place = selectingStages(pipeline);
+    const place = countSelectingStages(pipeline);
     const prefixed = this.className === HAS_AUTH_DATA && !isInclusion(pipeline[place]);
     const byPrefix = { $replaceWith: withoutAuthData('$$ROOT') };
     return { at: place, stages: prefixed ? [UNSET_INTERNAL, byPrefix] : [UNSET_INTERNAL], storage: this };
   }
 
-  reducedInside(field: string): Document[] {
+  buildReducedInside(field: string): Document[] {
     const unset = { $unset: INTERNAL_COLUMNS.map((column) => `${field}.${column}`) };
     if (this.className !== HAS_AUTH_DATA) return [unset];
     return [
@@ -266,7 +266,7 @@ export class ParseStorage extends ClassStorage {
 
   newDocument(values: ParseRow, objectId = newObjectId(), time: Date): Document {
     const stamp = time.toISOString();
-    return this.documentOf(this.withOwnAcl({ objectId, ...values, createdAt: stamp, updatedAt: stamp }));
+    return this.toDocument(this.withOwnAcl({ objectId, ...values, createdAt: stamp, updatedAt: stamp }));
   }
 
   /** A user row without an ACL would be public; Parse restricts it to the user. */
@@ -276,7 +276,7 @@ export class ParseStorage extends ClassStorage {
   }
 
   /** Converts a row in Parse JSON to its document. Relations are stored in join collections and have no column. */
-  documentOf(row: Readonly<Record<string, unknown>>): Document {
+  toDocument(row: Readonly<Record<string, unknown>>): Document {
     const document: Document = {};
     for (const [field, value] of Object.entries(row)) {
       if (value === undefined || (isTyped(value) && value.__type === 'Relation')) continue;
@@ -290,14 +290,14 @@ export class ParseStorage extends ClassStorage {
     return document;
   }
 
-  stampOf(time: Date): Document {
+  createStamp(time: Date): Document {
     return { _updated_at: time };
   }
 
   fieldToStorage(field: string, value: unknown): [string, unknown] {
     return at(field, () => {
       if (field === 'createdAt' || field === 'updatedAt')
-        return [this.column(field), dateOf(isTyped(value) ? value['iso'] : value)];
+        return [this.column(field), toDate(isTyped(value) ? value['iso'] : value)];
       const undeclaredPointer = isTyped(value) && value.__type === 'Pointer' && !this.field(field);
       return [undeclaredPointer ? pointerColumn(field) : this.column(field), columnToStorage(value)];
     });
@@ -310,7 +310,7 @@ export class ParseStorage extends ClassStorage {
   }
 
   memberToStorage(_field: string, member: unknown): unknown {
-    return nestedToStorage(member);
+    return convertNested(member);
   }
 
   rightsToStorage(acl: unknown): Document {

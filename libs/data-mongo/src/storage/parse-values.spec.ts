@@ -83,7 +83,7 @@ describe('BSON values', () => {
 
   it('copies a key named __proto__ without touching prototypes', () => {
     const stored = BSON.deserialize(BSON.serialize({ extra: JSON.parse('{"__proto__": {"admin": true}}') }));
-    const extra = ALBUM.rowOf(stored)['extra'] as object;
+    const extra = ALBUM.toRow(stored)['extra'] as object;
     expect(Object.keys(extra)).toEqual(['__proto__']);
     expect('admin' in extra).toBe(false);
   });
@@ -119,7 +119,7 @@ describe('values that cannot be stored', () => {
   it.each(cases)('refuses %s and names its place', (_title, row, place) => {
     let thrown: unknown;
     try {
-      ALBUM.documentOf(row);
+      ALBUM.toDocument(row);
     } catch (error) {
       thrown = error;
     }

@@ -25,14 +25,14 @@ export function isTyped(value: unknown): value is Typed {
 }
 
 /** @throws UnstorableValue when the text is not a date */
-export function dateOf(iso: unknown): Date {
+export function toDate(iso: unknown): Date {
   const date = iso instanceof Date ? iso : new Date(typeof iso === 'string' ? iso : Number.NaN);
   if (Number.isNaN(date.getTime())) throw new UnstorableValue('', 'not an ISO 8601 date');
   return date;
 }
 
 /** `[longitude, latitude]`, the order that MongoDB requires. */
-export function coordinatesOf(point: unknown): [number, number] {
+export function toCoordinates(point: unknown): [number, number] {
   const { latitude, longitude } = (point ?? {}) as { latitude?: unknown; longitude?: unknown };
   if (typeof latitude !== 'number' || typeof longitude !== 'number')
     throw new UnstorableValue('', 'a GeoPoint needs numeric latitude and longitude');
@@ -41,10 +41,10 @@ export function coordinatesOf(point: unknown): [number, number] {
   return [longitude, latitude];
 }
 
-export function ringOf(coordinates: unknown): [number, number][] {
+export function toRing(coordinates: unknown): [number, number][] {
   if (!Array.isArray(coordinates)) throw new UnstorableValue('', 'a Polygon needs coordinates');
   const ring = coordinates.map((pair) =>
-    coordinatesOf(Array.isArray(pair) ? { latitude: pair[0], longitude: pair[1] } : pair),
+    toCoordinates(Array.isArray(pair) ? { latitude: pair[0], longitude: pair[1] } : pair),
   );
   const first = ring[0];
   const last = ring.at(-1);
@@ -54,31 +54,31 @@ export function ringOf(coordinates: unknown): [number, number][] {
   return ring;
 }
 
-export function bytesOf(base64: unknown): Binary {
+export function toBinary(base64: unknown): Binary {
   if (typeof base64 !== 'string' || !BASE64.test(base64))
     throw new UnstorableValue('', 'Bytes must be base64 text');
   return new Binary(Buffer.from(base64, 'base64'));
 }
 
-export function identifiersOf({ className, objectId }: Typed): [string, string] {
+export function toIdentifiers({ className, objectId }: Typed): [string, string] {
   if (typeof className !== 'string' || typeof objectId !== 'string' || className === '' || objectId === '')
     throw new UnstorableValue('', 'a Pointer needs className and objectId');
   return [className, objectId];
 }
 
 /** The value that a column stores for a typed value. */
-function typedColumnValue(value: Typed): unknown {
+function convertTypedColumn(value: Typed): unknown {
   switch (value.__type) {
     case 'Pointer':
-      return pointerString(...identifiersOf(value));
+      return pointerString(...toIdentifiers(value));
     case 'Date':
-      return dateOf(value['iso']);
+      return toDate(value['iso']);
     case 'Bytes':
-      return bytesOf(value['base64']);
+      return toBinary(value['base64']);
     case 'GeoPoint':
-      return coordinatesOf(value);
+      return toCoordinates(value);
     case 'Polygon':
-      return { type: 'Polygon', coordinates: [ringOf(value['coordinates'])] };
+      return { type: 'Polygon', coordinates: [toRing(value['coordinates'])] };
     case 'File':
       if (typeof value['name'] !== 'string') throw new UnstorableValue('', 'a File needs a name');
       return value['name'];
@@ -88,18 +88,18 @@ function typedColumnValue(value: Typed): unknown {
 }
 
 /** Inside arrays and objects, pointers, GeoPoints and files keep their JSON form; dates and bytes do not. */
-function typedNestedValue(value: Typed): unknown {
-  if (value.__type === 'Pointer') return pointerTo(...identifiersOf(value));
-  if (value.__type === 'Date') return dateOf(value['iso']);
-  if (value.__type === 'Bytes') return bytesOf(value['base64']);
-  return nestedObject(value, nestedToStorage);
+function convertTypedNested(value: Typed): unknown {
+  if (value.__type === 'Pointer') return pointerTo(...toIdentifiers(value));
+  if (value.__type === 'Date') return toDate(value['iso']);
+  if (value.__type === 'Bytes') return toBinary(value['base64']);
+  return convertNestedObject(value, convertNested);
 }
 
 /**
  * An object whose keys MongoDB takes as names, not as operators or paths; `convert` gives the stored value of each key.
  * @throws UnstorableValue
  */
-export function nestedObject(
+export function convertNestedObject(
   value: Readonly<Record<string, unknown>>,
   convert: (member: unknown, key: string) => unknown,
 ): Document {
@@ -125,17 +125,16 @@ export function at<T>(place: string, work: () => T): T {
 }
 
 /** A value inside an array or object column. @throws UnstorableValue */
-export function nestedToStorage(value: unknown): unknown {
-  if (Array.isArray(value))
-    return value.map((entry, index) => at(String(index), () => nestedToStorage(entry)));
-  if (isTyped(value)) return typedNestedValue(value);
-  if (isPlainObject(value)) return nestedObject(value, nestedToStorage);
+export function convertNested(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map((entry, index) => at(String(index), () => convertNested(entry)));
+  if (isTyped(value)) return convertTypedNested(value);
+  if (isPlainObject(value)) return convertNestedObject(value, convertNested);
   return scalarToStorage(value);
 }
 
 /** The value of a column. @throws UnstorableValue */
 export function columnToStorage(value: unknown): unknown {
-  return isTyped(value) ? typedColumnValue(value) : nestedToStorage(value);
+  return isTyped(value) ? convertTypedColumn(value) : convertNested(value);
 }
 
 function scalarToStorage(value: unknown): unknown {
@@ -258,7 +257,7 @@ export interface AccessColumns {
   readonly _acl: Readonly<Record<string, { readonly r?: true; readonly w?: true }>>;
 }
 
-function grantOf(acl: Record<string, unknown>, principal: string): { read: boolean; write: boolean } {
+function readGrant(acl: Record<string, unknown>, principal: string): { read: boolean; write: boolean } {
   const grant = acl[principal];
   if (!isPlainObject(grant))
     throw new UnstorableValue('ACL', `'${principal}' must hold read and write flags`);
@@ -275,7 +274,7 @@ export function aclToColumns(acl: unknown): AccessColumns {
   const readers: string[] = [];
   const writers: string[] = [];
   for (const principal of Object.keys(acl)) {
-    const { read, write } = grantOf(acl, principal);
+    const { read, write } = readGrant(acl, principal);
     if (read) readers.push(principal);
     if (write) writers.push(principal);
   }
@@ -285,7 +284,7 @@ export function aclToColumns(acl: unknown): AccessColumns {
   return { _rperm: readers, _wperm: writers, _acl: legacy };
 }
 
-const stringsOf = (value: unknown): string[] =>
+const toStrings = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((entry) => typeof entry === 'string') : [];
 
 /** The ACL of a stored row, or undefined when it has none and so is public. */
@@ -297,8 +296,8 @@ export function columnsToAcl(
   const grant = (principal: string, right: 'read' | 'write') =>
     setOwn(acl, principal, { ...(Object.hasOwn(acl, principal) ? acl[principal] : {}), [right]: true });
   if (_rperm !== undefined || _wperm !== undefined) {
-    for (const principal of stringsOf(_rperm)) grant(principal, 'read');
-    for (const principal of stringsOf(_wperm)) grant(principal, 'write');
+    for (const principal of toStrings(_rperm)) grant(principal, 'read');
+    for (const principal of toStrings(_wperm)) grant(principal, 'write');
     return acl;
   }
   if (!isPlainObject(_acl)) return undefined;
@@ -320,14 +319,14 @@ export function inQuery<T>(convert: () => T): T {
 }
 
 /** A whole number that JSON cannot say and that is therefore written as text: a double as answers spell it, or all digits. */
-function largeNumberOf(text: string): number | Long | undefined {
+function parseLargeNumber(text: string): number | Long | undefined {
   if (!WHOLE.test(text) || Number.isSafeInteger(Number(text))) return undefined;
   if (isSpelledDouble(text)) return Number(text);
   return isLong(text) ? Long.fromString(text) : undefined;
 }
 
 function textToStorage(text: string, { field }: ColumnRef): unknown {
-  if (field?.type === 'Number') return largeNumberOf(text) ?? text;
+  if (field?.type === 'Number') return parseLargeNumber(text) ?? text;
   const prefixed = field?.type === 'Pointer' && field.targetClass !== undefined && !isPointerString(text);
   return prefixed ? pointerString(field.targetClass, text) : text;
 }
@@ -339,7 +338,7 @@ export const PARSE_VALUES: ValueForm = {
   operandToStorage(value, ref) {
     const inside = ref.nested || ref.field?.type === 'Array' || ref.field?.type === 'Object';
     if (typeof value === 'string') return inside ? value : textToStorage(value, ref);
-    return inQuery(() => (inside ? nestedToStorage(value) : columnToStorage(value)));
+    return inQuery(() => (inside ? convertNested(value) : columnToStorage(value)));
   },
 
   /** Bare ids in a list take the class of a typed member when the column itself names none. */
@@ -352,13 +351,13 @@ export const PARSE_VALUES: ValueForm = {
 
   literalToStorage: columnToStorage,
 
-  comparedToStorage(value) {
-    if (Array.isArray(value)) return value.map((entry) => this.comparedToStorage(entry));
+  convertCompared(value) {
+    if (Array.isArray(value)) return value.map((entry) => this.convertCompared(entry));
     return isTyped(value) ? inQuery(() => columnToStorage(value)) : value;
   },
 
   /** Elements have names of their own, which are stored as written. */
-  memberOf({ form }, path) {
+  toMember({ form }, path) {
     return { column: path, nested: true, undeclared: false, form };
   },
 

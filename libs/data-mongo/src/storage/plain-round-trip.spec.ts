@@ -46,7 +46,7 @@ const point = fc
 
 const hasMark = (mark: string) => (value: unknown) =>
   (value as { _bsontype?: unknown } | null)?._bsontype === mark;
-const listOf = (is: (value: unknown) => boolean) => (value: unknown) =>
+const readList = (is: (value: unknown) => boolean) => (value: unknown) =>
   Array.isArray(value) && value.length > 0 && value.every(is);
 
 const to = (targetClass: string): FieldSchema => ({ type: 'Pointer', targetClass });
@@ -83,25 +83,25 @@ const COLUMNS: Readonly<Record<string, Column>> = {
     { type: 'Array', members },
     'document',
     fc.array(nested, { maxLength: 3 }),
-    listOf(isDocument),
+    readList(isDocument),
   ),
   references: column(
     { type: 'Array', targetClass: 'Order' },
     'objectId',
     fc.array(objectId, { maxLength: 3 }),
-    listOf(hasMark('ObjectId')),
+    readList(hasMark('ObjectId')),
   ),
   decimals: column(
     { type: 'Array' },
     'decimal',
     fc.array(decimal, { maxLength: 3 }),
-    listOf(hasMark('Decimal128')),
+    readList(hasMark('Decimal128')),
   ),
   words: column(
     { type: 'Array' },
     'string',
     fc.array(fc.string(), { maxLength: 3 }),
-    listOf((value) => typeof value === 'string'),
+    readList((value) => typeof value === 'string'),
   ),
 };
 
@@ -113,7 +113,7 @@ const schema: ClassSchema = {
   storage: 'plain',
 };
 
-const storageOf = (id: 'objectId' | 'string' | 'number' | 'uuid') => {
+const findStorage = (id: 'objectId' | 'string' | 'number' | 'uuid') => {
   const layout = {
     collection: 'things',
     id,
@@ -127,7 +127,7 @@ const storageOf = (id: 'objectId' | 'string' | 'number' | 'uuid') => {
   return new PlainStorage(schema, layout);
 };
 
-const things = storageOf('objectId');
+const things = findStorage('objectId');
 
 const throughBson = (document: Document): Document => BSON.deserialize(BSON.serialize(document), things.bson);
 /** As an agent sends it back: where a number is refused, as the text that the refusal asks for. */
@@ -150,7 +150,7 @@ describe('the plain storage form', PATIENT, () => {
           if (value !== undefined && is(value)) made.set(name, (made.get(name) ?? 0) + 1);
         }
         const stored = { _id, ...columns };
-        const { objectId: id, ...fields } = throughJson(things.rowOf(throughBson(stored)));
+        const { objectId: id, ...fields } = throughJson(things.toRow(throughBson(stored)));
         things.newColumns(fields);
         const written = things.newDocument(fields, String(id), new Date(0));
         expect(BSON.serialize(written)).toEqual(BSON.serialize(stored));
@@ -168,7 +168,7 @@ describe('the plain storage form', PATIENT, () => {
     ['number', fc.oneof(int, long, double)],
   ];
   it.each(ids)('gives every id of the kind %s as one text, and back', (kind, values) => {
-    const storage = storageOf(kind);
+    const storage = findStorage(kind);
     fc.assert(
       fc.property(values, (value) => {
         const read = throughBson({ _id: value })['_id'] as unknown;
@@ -193,12 +193,12 @@ describe('the plain storage form', PATIENT, () => {
     ]);
 
   it('gives equal numbers of all types one text, and finds them by it alone', () => {
-    const storage = storageOf('number');
-    const idOf = (value: unknown) => storage.idFromStorage(throughBson({ _id: value })['_id'] as unknown);
+    const storage = findStorage('number');
+    const readId = (value: unknown) => storage.idFromStorage(throughBson({ _id: value })['_id'] as unknown);
     fc.assert(
       fc.property(equals, decimal, (same, other) => {
-        expect(new Set(same.map(idOf))).toEqual(new Set([String(same[0])]));
-        expect(idOf(storage.idToStorage(idOf(other)))).toBe(idOf(other));
+        expect(new Set(same.map(readId))).toEqual(new Set([String(same[0])]));
+        expect(readId(storage.idToStorage(readId(other)))).toBe(readId(other));
       }),
     );
     const respelled = fc
@@ -223,7 +223,7 @@ describe('the plain storage form', PATIENT, () => {
     fc.assert(
       fc.property(fc.oneof(respelled, odd, fc.string()), (text) => {
         const stored = storage.idToStorage(text);
-        if (typeof stored !== 'string') expect(idOf(stored)).toBe(text);
+        if (typeof stored !== 'string') expect(readId(stored)).toBe(text);
       }),
     );
     for (const text of ['-0', '1.0', '1e0', '10e-1', '2.50', '1E1', ' 1'])
@@ -234,8 +234,8 @@ describe('the plain storage form', PATIENT, () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         for (const kind of ['objectId', 'uuid'] as const) {
-          const stored = storageOf(kind).idToStorage(text);
-          if (typeof stored !== 'string') expect(storageOf(kind).idFromStorage(stored)).toBe(text);
+          const stored = findStorage(kind).idToStorage(text);
+          if (typeof stored !== 'string') expect(findStorage(kind).idFromStorage(stored)).toBe(text);
         }
       }),
     );
@@ -244,14 +244,14 @@ describe('the plain storage form', PATIENT, () => {
   it('compares a value as it is stored', () => {
     fc.assert(
       fc.property(document, (columns) => {
-        const row = throughJson(things.rowOf(throughBson({ ...columns })));
+        const row = throughJson(things.toRow(throughBson({ ...columns })));
         for (const name of Object.keys(SCALARS)) {
           const value = row[name];
           if (value === undefined || value === null || name === 'place') continue;
           const ref = things.resolve(name);
           const operand = ref.form.operandToStorage(value, ref);
           const stored = columns[`stored_${name}`];
-          const text = (one: unknown) => String(things.rowOf(throughBson({ x: one }))['x']);
+          const text = (one: unknown) => String(things.toRow(throughBson({ x: one }))['x']);
           expect(text(operand)).toBe(text(stored));
         }
       }),

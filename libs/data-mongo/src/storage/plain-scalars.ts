@@ -28,7 +28,7 @@ export function withKind<Field extends FieldSchema>(field: Field, kind: StoredKi
   return field;
 }
 
-export function kindOf(field: FieldSchema | undefined): StoredKind | null {
+export function findKind(field: FieldSchema | undefined): StoredKind | null {
   return (field && KINDS.get(field)) ?? null;
 }
 
@@ -40,7 +40,7 @@ export const DIGITS = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:E[+-]?\d+)?$/i;
 const LONG_RANGE = { least: -(2n ** 63n), most: 2n ** 63n - 1n };
 
 /** The stored id, in the one spelling that `idText` gives; undefined for text that is no id of the kind. */
-export function idOf(kind: IdKind, text: string): unknown {
+export function parseId(kind: IdKind, text: string): unknown {
   switch (kind) {
     case 'objectId':
       return HEX_ID.test(text) ? ObjectId.createFromHexString(text) : undefined;
@@ -54,14 +54,14 @@ export function idOf(kind: IdKind, text: string): unknown {
 }
 
 function numberId(text: string): unknown {
-  const id = numberOf(text);
+  const id = parseNumber(text);
   return id !== undefined && idText(id) === text ? id : undefined;
 }
 
-function numberOf(text: string): unknown {
+function parseNumber(text: string): unknown {
   const number = Number(text);
   if (Number.isFinite(number) && exactText(number) === text) return number;
-  return WHOLE.test(text) && isLong(text) ? Long.fromString(text) : decimalOf(text);
+  return WHOLE.test(text) && isLong(text) ? Long.fromString(text) : parseDecimal(text);
 }
 
 /** Every digit of a whole number, which JavaScript rounds beyond 2^53. */
@@ -79,7 +79,7 @@ export const isSpelledDouble = (text: string): boolean => {
   return Number.isInteger(number) && !Number.isSafeInteger(number) && String(number) === text;
 };
 
-export function decimalOf(text: string): Decimal128 | undefined {
+export function parseDecimal(text: string): Decimal128 | undefined {
   if (!DIGITS.test(text)) return undefined;
   try {
     return Decimal128.fromString(text);

@@ -16,18 +16,18 @@ import {
   ClassStorage,
   type ColumnRef,
   idAsText,
-  inclusionOf,
+  toInclusion,
   isInclusion,
   type PipelineSource,
   refuseUntyped,
-  selectingStages,
+  countSelectingStages,
   type StorageChange,
   whereText,
 } from './class-storage.js';
-import { at, dateOf, isTyped, newObjectId } from './parse-values.js';
+import { at, toDate, isTyped, newObjectId } from './parse-values.js';
 import { isPlainObject } from './documents.js';
-import { idOf, idText, kindOf, withKind } from './plain-scalars.js';
-import { memberOf, numberToStorage, PLAIN_VALUES, plainToStorage, plainValue } from './plain-values.js';
+import { parseId, idText, findKind, withKind } from './plain-scalars.js';
+import { toMember, numberToStorage, PLAIN_VALUES, plainToStorage, plainValue } from './plain-values.js';
 
 /** Where and how a plain class is stored: what its schema, which callers see, does not say. */
 export interface PlainLayout {
@@ -53,7 +53,7 @@ export function layOut(schema: ClassSchema, layout: PlainLayout): ClassSchema {
 }
 
 /** Undefined: Parse stores the class. */
-export function layoutOf(schema: ClassSchema): PlainLayout | undefined {
+export function readLayout(schema: ClassSchema): PlainLayout | undefined {
   return LAYOUTS.get(schema);
 }
 
@@ -100,7 +100,7 @@ export class PlainStorage extends ClassStorage {
 
   override assertPermits(change: StorageChange): void {
     if (this.layout.changes.has(change)) return;
-    throw unsupported(
+    throw createUnsupported(
       change === 'alter'
         ? `the columns of ${this.className} are those of its collection: an operator declares them in the configuration`
         : `rows of ${this.className} cannot be ${change}d here: their collection does not permit it`,
@@ -122,7 +122,7 @@ export class PlainStorage extends ClassStorage {
     return field;
   }
 
-  fieldOf(column: string): string | undefined {
+  toField(column: string): string | undefined {
     if (column === '_id') return 'objectId';
     const field = this.fieldsByColumn.get(column);
     if (field !== undefined) return field;
@@ -144,7 +144,7 @@ export class PlainStorage extends ClassStorage {
 
   /** Text that is no id of this class matches no row. */
   idToStorage(objectId: string): unknown {
-    return idOf(this.layout.id, objectId) ?? objectId;
+    return parseId(this.layout.id, objectId) ?? objectId;
   }
 
   idFromStorage(id: unknown): string {
@@ -160,7 +160,7 @@ export class PlainStorage extends ClassStorage {
       case 'number':
         return { $convert: { input: text, to: 'decimal', onError: null, onNull: null } };
       case 'uuid':
-        throw unsupported('a join from a text to a UUID');
+        throw createUnsupported('a join from a text to a UUID');
     }
   }
 
@@ -174,7 +174,7 @@ export class PlainStorage extends ClassStorage {
 
   textOfId(reference: string): unknown {
     if (this.layout.id === 'string') return reference;
-    if (this.layout.id === 'uuid') throw unsupported('a join from a UUID to a text');
+    if (this.layout.id === 'uuid') throw createUnsupported('a join from a UUID to a text');
     return idAsText(reference);
   }
 
@@ -186,7 +186,7 @@ export class PlainStorage extends ClassStorage {
       case 'objectId':
         return digest.toString('hex').slice(0, 24);
       case 'uuid':
-        return uuidOf(digest);
+        return toUuid(digest);
       case 'number':
         throw this.noNewId();
     }
@@ -206,7 +206,7 @@ export class PlainStorage extends ClassStorage {
   }
 
   private noNewId(): StoreError {
-    return unsupported(
+    return createUnsupported(
       `rows of ${this.className} have numbers as ids, which only the application assigns: create them there`,
     );
   }
@@ -216,7 +216,7 @@ export class PlainStorage extends ClassStorage {
     const { createdAt, updatedAt } = this.layout.timestamps ?? {};
     const always = ['_id', createdAt, updatedAt].filter((column) => column !== undefined);
     const asked = keys.filter((key) => key !== 'ACL' && !this.isAbsent(key)).map((key) => this.readPath(key));
-    return inclusionOf(new Set([...always, ...asked]));
+    return toInclusion(new Set([...always, ...asked]));
   }
 
   /** Callers always ask for time stamps, which this class may not have. */
@@ -235,11 +235,11 @@ export class PlainStorage extends ClassStorage {
     return this.field(root)?.type === 'Pointer' ? this.column(root) : this.path(key);
   }
 
-  rowOf(document: Document): ParseRow {
+  toRow(document: Document): ParseRow {
     const row: ParseRow = {};
     if ('_id' in document) row['objectId'] = idText(document['_id']);
     for (const [column, value] of Object.entries(document)) {
-      const field = column === '_id' ? undefined : this.fieldOf(column);
+      const field = column === '_id' ? undefined : this.toField(column);
       if (field === undefined) continue;
       setOwn(row, field, this.isStamp(field) ? isoText(value) : plainValue(value, this.field(field)));
     }
@@ -251,13 +251,13 @@ export class PlainStorage extends ClassStorage {
   }
 
   rightsToQuery(): Document {
-    throw unsupported(`rows of ${this.className} have no rights of their own`);
+    throw createUnsupported(`rows of ${this.className} have no rights of their own`);
   }
 
   /** Fields get their own names before any further stage, so that a stored name is never another way to a field. */
   source(pipeline: GovernedPipeline): PipelineSource {
     const { renamed, removed } = this.changesOfNames();
-    const place = selectingStages(pipeline);
+    const place = countSelectingStages(pipeline);
     return {
       at: place,
       stages: [
@@ -265,7 +265,9 @@ export class PlainStorage extends ClassStorage {
           ? [{ $set: Object.fromEntries(renamed.map(([field, column]) => [field, `$${column}`])) }]
           : []),
         ...(removed.length > 0 ? [{ $unset: [...removed] }] : []),
-        ...(namesItsColumns(pipeline.slice(place)) ? [] : [{ $replaceWith: this.shownColumns('$$ROOT') }]),
+        ...(namesItsColumns(pipeline.slice(place))
+          ? []
+          : [{ $replaceWith: this.listShownColumns('$$ROOT') }]),
       ],
       storage: this.named,
     };
@@ -276,11 +278,11 @@ export class PlainStorage extends ClassStorage {
     return DEPTH;
   }
 
-  reducedInside(field: string, depth?: string): Document[] {
+  buildReducedInside(field: string, depth?: string): Document[] {
     const { renamed, removed } = this.changesOfNames();
     const others = renamed.filter(([name]) => name !== depth);
     if (depth !== undefined) others.push([depth, DEPTH]);
-    const kept = this.shownColumns('$$row', [...removed, ...others.map(([name]) => name)]);
+    const kept = this.listShownColumns('$$row', [...removed, ...others.map(([name]) => name)]);
     const named = Object.fromEntries(others.map(([name, column]) => [name, `$$row.${column}`]));
     const row = others.length > 0 ? { $mergeObjects: [kept, named] } : kept;
     return [{ $addFields: { [field]: { $map: { input: `$${field}`, as: 'row', in: row } } } }];
@@ -290,7 +292,7 @@ export class PlainStorage extends ClassStorage {
    * A row without the columns that no field shows: those given, and those known by name. A list of what is known of the
    * collection would miss the columns of documents that were not in its sample.
    */
-  private shownColumns(row: string, dropped: readonly string[] = []): Document {
+  private listShownColumns(row: string, dropped: readonly string[] = []): Document {
     const shown = ['_id', ...[...this.schema.fields.keys()].filter((name) => name.startsWith('_'))];
     const isInternal = {
       $and: [
@@ -344,7 +346,7 @@ export class PlainStorage extends ClassStorage {
   }
 
   newDocument(values: ParseRow, objectId: string | undefined, time: Date): Document {
-    const id = objectId === undefined ? this.newId() : idOf(this.layout.id, objectId);
+    const id = objectId === undefined ? this.newId() : parseId(this.layout.id, objectId);
     if (id === undefined) throw new UnstorableValue('objectId', `is no id of ${this.className}`);
     const document: Document = { _id: id };
     for (const [field, value] of Object.entries(values)) {
@@ -357,7 +359,7 @@ export class PlainStorage extends ClassStorage {
     return document;
   }
 
-  stampOf(time: Date): Document {
+  createStamp(time: Date): Document {
     const column = this.layout.timestamps?.updatedAt;
     return column === undefined ? {} : { [column]: time };
   }
@@ -366,17 +368,17 @@ export class PlainStorage extends ClassStorage {
     return at(field, () => [
       this.column(field),
       this.isStamp(field)
-        ? dateOf(isTyped(value) ? value['iso'] : value)
+        ? toDate(isTyped(value) ? value['iso'] : value)
         : plainToStorage(value, this.field(field)),
     ]);
   }
 
   amountToStorage(field: string, amount: unknown): unknown {
-    return at('amount', () => numberToStorage(amount, kindOf(this.field(field))));
+    return at('amount', () => numberToStorage(amount, findKind(this.field(field))));
   }
 
   memberToStorage(field: string, member: unknown): unknown {
-    return memberOf(member, this.field(field));
+    return toMember(member, this.field(field));
   }
 
   rightsToStorage(): Document {
@@ -432,12 +434,12 @@ class NamedStorage extends PlainStorage {
   }
 }
 
-function unsupported(advice: string): StoreError {
+function createUnsupported(advice: string): StoreError {
   return new StoreError('unsupported', { cause: new Error(advice), advice });
 }
 
 /** A UUID of version 4 from a digest. */
-function uuidOf(digest: Buffer): string {
+function toUuid(digest: Buffer): string {
   const bytes = Buffer.from(digest.subarray(0, 16));
   bytes[6] = ((bytes[6] as number) & 0x0f) | 0x40;
   bytes[8] = ((bytes[8] as number) & 0x3f) | 0x80;

@@ -14,29 +14,29 @@ import {
 import { isPlainObject } from './documents.js';
 import {
   at,
-  bytesOf,
-  coordinatesOf,
-  dateOf,
+  toBinary,
+  toCoordinates,
+  toDate,
   exactNumber,
   fromGeoJson,
-  identifiersOf,
+  toIdentifiers,
   inQuery,
   isPair,
   isTyped,
-  nestedObject,
-  ringOf,
+  convertNestedObject,
+  toRing,
   type Typed,
 } from './parse-values.js';
 import {
-  decimalOf,
+  parseDecimal,
   DIGITS,
   HEX_ID,
-  idOf,
+  parseId,
   idText,
   isIdValue,
   isLong,
   isSpelledDouble,
-  kindOf,
+  findKind,
   scalarFromStorage,
   type StoredKind,
   WHOLE,
@@ -56,10 +56,10 @@ interface Reading {
 function fromStorage(value: unknown, field: FieldSchema | undefined, reading: Reading): unknown {
   if (field?.type === 'GeoPoint' && isPair(value))
     return { __type: 'GeoPoint', latitude: value[1], longitude: value[0] };
-  if (Array.isArray(value)) return value.map((entry) => fromStorage(entry, entryOf(field), reading));
+  if (Array.isArray(value)) return value.map((entry) => fromStorage(entry, findEntry(field), reading));
   if (field?.targetClass !== undefined && isIdValue(value))
     return reading.pointer(field.targetClass, idText(value));
-  if (kindOf(field) === 'number' && isIdValue(value)) return idText(value);
+  if (findKind(field) === 'number' && isIdValue(value)) return idText(value);
   if (field?.type === 'File' && typeof value === 'string') return { __type: 'File', name: value };
   if (isPlainObject(value)) return documentFromStorage(value, field, reading);
   if (reading.computed && isLongValue(value)) return exactNumber(String(value));
@@ -70,7 +70,7 @@ const isLongValue = (value: unknown): boolean =>
   typeof value === 'bigint' || (value as { _bsontype?: unknown } | null)?._bsontype === 'Long';
 
 /** Entries of a list have the target and the members of the list. */
-function entryOf(list: FieldSchema | undefined): FieldSchema | undefined {
+function findEntry(list: FieldSchema | undefined): FieldSchema | undefined {
   return list?.type === 'Array' || list?.type === 'Pointer' ? list : undefined;
 }
 
@@ -97,25 +97,25 @@ export function plainValue(value: unknown, field: FieldSchema | undefined): unkn
 /** The value of a column. @throws UnstorableValue for one that does not fit its type */
 export function plainToStorage(value: unknown, field: FieldSchema | undefined): unknown {
   if (value === null) return null;
-  const kind = kindOf(field);
+  const kind = findKind(field);
   if (Array.isArray(value))
-    return value.map((entry, index) => at(String(index), () => memberOf(entry, field)));
+    return value.map((entry, index) => at(String(index), () => toMember(entry, field)));
   switch (field?.type) {
     case 'Pointer':
       return reference(value, field);
     case 'Number':
       return numberToStorage(value, kind);
     case 'Date':
-      return dateOf(isTyped(value) ? value['iso'] : value);
+      return toDate(isTyped(value) ? value['iso'] : value);
     case 'GeoPoint':
-      if (kind === 'pair') return coordinatesOf(value);
+      if (kind === 'pair') return toCoordinates(value);
       break;
     case 'String':
       return textToStorage(value, kind);
     default:
       break;
   }
-  if (isTyped(value)) return typedValue(value);
+  if (isTyped(value)) return convertTyped(value);
   if (isPlainObject(value)) return documentToStorage(value, field);
   if (typeof value === 'string' && field === undefined) return value;
   if (value instanceof Date || ['string', 'number', 'boolean'].includes(typeof value)) return value;
@@ -123,10 +123,10 @@ export function plainToStorage(value: unknown, field: FieldSchema | undefined): 
 }
 
 /** An entry of a list column. @throws UnstorableValue */
-export function memberOf(entry: unknown, list: FieldSchema | undefined): unknown {
+export function toMember(entry: unknown, list: FieldSchema | undefined): unknown {
   if (list?.targetClass !== undefined) return entry === null ? null : reference(entry, list);
   if (isPlainObject(entry) && !isTyped(entry)) return documentToStorage(entry, list);
-  const kind = kindOf(list);
+  const kind = findKind(list);
   if (typeof entry === 'string' && (kind === 'objectId' || kind === 'uuid'))
     return textToStorage(entry, kind);
   const exact = kind === 'decimal' || kind === 'long' || kind === 'double' || kind === 'int';
@@ -138,36 +138,36 @@ function documentToStorage(
   value: Readonly<Record<string, unknown>>,
   field: FieldSchema | undefined,
 ): Record<string, unknown> {
-  return nestedObject(value, (member, key) => plainToStorage(member, field?.members?.get(key)));
+  return convertNestedObject(value, (member, key) => plainToStorage(member, field?.members?.get(key)));
 }
 
 function reference(value: unknown, field: FieldSchema): unknown {
   if (!isTyped(value) || value.__type !== 'Pointer')
     throw new UnstorableValue('', `a Pointer to ${String(field.targetClass)} is expected`);
-  const [className, objectId] = identifiersOf(value);
+  const [className, objectId] = toIdentifiers(value);
   if (className !== field.targetClass)
     throw new UnstorableValue('', `a Pointer to ${className} does not fit ${String(field.targetClass)}`);
-  const id = idOf(idKindOf(field), objectId);
+  const id = parseId(findIdKind(field), objectId);
   if (id === undefined) throw new UnstorableValue('', `no id of ${className}`);
   return id;
 }
 
 /** The ids of the target of a reference. */
-function idKindOf(field: FieldSchema | undefined): IdKind {
-  const kind = kindOf(field);
+function findIdKind(field: FieldSchema | undefined): IdKind {
+  const kind = findKind(field);
   return kind === 'objectId' || kind === 'uuid' || kind === 'number' ? kind : 'string';
 }
 
-function typedValue(value: Typed): unknown {
+function convertTyped(value: Typed): unknown {
   switch (value.__type) {
     case 'Date':
-      return dateOf(value['iso']);
+      return toDate(value['iso']);
     case 'Bytes':
-      return bytesOf(value['base64']);
+      return toBinary(value['base64']);
     case 'GeoPoint':
-      return { type: 'Point', coordinates: coordinatesOf(value) };
+      return { type: 'Point', coordinates: toCoordinates(value) };
     case 'Polygon':
-      return { type: 'Polygon', coordinates: [ringOf(value['coordinates'])] };
+      return { type: 'Polygon', coordinates: [toRing(value['coordinates'])] };
     case 'File':
       if (typeof value['name'] !== 'string') throw new UnstorableValue('', 'a File needs a name');
       return value['name'];
@@ -181,7 +181,7 @@ function typedValue(value: Typed): unknown {
 function textToStorage(value: unknown, kind: StoredKind | null): unknown {
   if (typeof value !== 'string') throw new UnstorableValue('', 'a text is expected');
   if (kind !== 'objectId' && kind !== 'uuid') return value;
-  const id = idOf(kind, value);
+  const id = parseId(kind, value);
   const form = kind === 'objectId' ? '24 hexadecimal digits' : 'a UUID';
   if (id === undefined) throw new UnstorableValue('', `${form} in lower case are expected`);
   return id;
@@ -195,7 +195,7 @@ export function numberToStorage(value: unknown, kind: StoredKind | null): unknow
   const number = Number(text);
   switch (kind) {
     case 'decimal':
-      return decimalOf(text) ?? unfit('a decimal of 34 digits');
+      return parseDecimal(text) ?? unfit('a decimal of 34 digits');
     case 'long':
       return WHOLE.test(text) && isLong(text) ? Long.fromString(text) : unfit('a 64-bit whole number');
     case 'int':
@@ -208,7 +208,7 @@ export function numberToStorage(value: unknown, kind: StoredKind | null): unknow
       if (!isText || isExact(text)) return number;
       return WHOLE.test(text) && isLong(text)
         ? Long.fromString(text)
-        : (decimalOf(text) ?? unfit('a decimal of 34 digits'));
+        : (parseDecimal(text) ?? unfit('a decimal of 34 digits'));
   }
 }
 
@@ -234,9 +234,9 @@ export const PLAIN_VALUES: ValueForm = {
 
   literalToStorage: (value) => (isPointer(value) ? value.objectId : plainToStorage(value, undefined)),
 
-  comparedToStorage: (value, ref) => inQuery(() => operand(value, ref?.field)),
+  convertCompared: (value, ref) => inQuery(() => operand(value, ref?.field)),
 
-  memberOf({ field, form }: ColumnRef, path) {
+  toMember({ field, form }: ColumnRef, path) {
     const member = memberField(field, path.split('.'));
     return { column: path, nested: true, undeclared: false, form, ...(member && { field: member }) };
   },
@@ -256,23 +256,23 @@ export const PLAIN_VALUES: ValueForm = {
 function operand(value: unknown, field: FieldSchema | undefined): unknown {
   if (typeof value === 'string') return operandOfText(value, field);
   if (typeof value === 'number')
-    return field?.type === 'Number' && kindOf(field) === 'decimal'
+    return field?.type === 'Number' && findKind(field) === 'decimal'
       ? numberToStorage(value, 'decimal')
       : value;
   if (isPointer(value)) return operandOfPointer(pointerString(value.className, value.objectId), field);
   if (Array.isArray(value)) return value.map((entry) => operand(entry, field));
-  if (isTyped(value)) return typedValue(value);
+  if (isTyped(value)) return convertTyped(value);
   if (!isPlainObject(value)) return plainToStorage(value, undefined);
   return documentToStorage(value, field);
 }
 
 function operandOfText(text: string, field: FieldSchema | undefined): unknown {
   if (field?.targetClass !== undefined) return operandOfPointer(text, field);
-  const kind = kindOf(field);
+  const kind = findKind(field);
   if (kind === 'double' && isSpelledDouble(text)) return Number(text);
   if (field?.type === 'Number' && field.seen?.String === undefined && DIGITS.test(text))
     return numberToStorage(text, kind === 'decimal' ? kind : null);
-  return kind === 'objectId' || kind === 'uuid' || kind === 'number' ? (idOf(kind, text) ?? text) : text;
+  return kind === 'objectId' || kind === 'uuid' || kind === 'number' ? (parseId(kind, text) ?? text) : text;
 }
 
 /** A pointer, `Class$id` or a bare id. */
@@ -281,5 +281,5 @@ function operandOfPointer(text: string, field: FieldSchema | undefined): unknown
   const isOther = pointer && field?.targetClass !== undefined && pointer.className !== field.targetClass;
   if (isOther) return text;
   const id = pointer?.objectId ?? text;
-  return idOf(field ? idKindOf(field) : HEX_ID.test(id) ? 'objectId' : 'string', id) ?? text;
+  return parseId(field ? findIdKind(field) : HEX_ID.test(id) ? 'objectId' : 'string', id) ?? text;
 }

@@ -12,7 +12,7 @@ const ARTIST = new ParseStorage('Artist', MUSIC.get('Artist'));
 const FANS = { __type: 'Relation', className: '_User' };
 
 const throughBson = (document: Document): Document => BSON.deserialize(BSON.serialize(document));
-const readBack = (row: ParseRow, names = ALBUM) => names.rowOf(throughBson(names.documentOf(row)));
+const readBack = (row: ParseRow, names = ALBUM) => names.toRow(throughBson(names.toDocument(row)));
 
 const iso = fc
   .date({ min: new Date('1900-01-01'), max: new Date('2100-01-01'), noInvalidDate: true })
@@ -88,7 +88,7 @@ describe('storage form', PATIENT, () => {
     fc.assert(
       fc.property(album, (row) => {
         const allowed = /^(_id|_created_at|_updated_at|_acl|_rperm|_wperm|_p_(artist|undeclared)|[a-z]+)$/;
-        for (const column of Object.keys(ALBUM.documentOf(row))) expect(column).toMatch(allowed);
+        for (const column of Object.keys(ALBUM.toDocument(row))) expect(column).toMatch(allowed);
       }),
     );
   });
@@ -99,9 +99,9 @@ describe('storage form', PATIENT, () => {
       artist: { __type: 'Pointer', className: 'Artist', objectId: 'b1' },
       cover: { __type: 'File', name: 'front.png', url: 'http://elsewhere' },
     };
-    expect(ALBUM.documentOf(row)).toEqual({ _id: 'a1', _p_artist: 'Artist$b1', cover: 'front.png' });
+    expect(ALBUM.toDocument(row)).toEqual({ _id: 'a1', _p_artist: 'Artist$b1', cover: 'front.png' });
     const home = { __type: 'GeoPoint', latitude: 48.2, longitude: 16.37 };
-    expect(ARTIST.documentOf({ home })).toEqual({ home: [16.37, 48.2] });
+    expect(ARTIST.toDocument({ home })).toEqual({ home: [16.37, 48.2] });
     expect(readBack({ home }, ARTIST)).toEqual({ home });
   });
 
@@ -114,7 +114,7 @@ describe('storage form', PATIENT, () => {
         [5, 0],
       ],
     };
-    const stored = ALBUM.documentOf({ region });
+    const stored = ALBUM.toDocument({ region });
     expect(stored).toEqual({
       region: {
         type: 'Polygon',
@@ -128,7 +128,7 @@ describe('storage form', PATIENT, () => {
         ],
       },
     });
-    expect(ALBUM.rowOf(stored)['region']).toEqual({
+    expect(ALBUM.toRow(stored)['region']).toEqual({
       __type: 'Polygon',
       coordinates: [
         [1, 2],
@@ -141,13 +141,13 @@ describe('storage form', PATIENT, () => {
 
   it('keeps an ACL in the three columns Parse reads', () => {
     const ACL = { '*': { read: true }, u1: { read: true, write: true }, 'role:crew': { write: true } };
-    const stored = ALBUM.documentOf({ ACL });
+    const stored = ALBUM.toDocument({ ACL });
     expect(stored).toEqual({
       _rperm: ['*', 'u1'],
       _wperm: ['u1', 'role:crew'],
       _acl: { '*': { r: true }, u1: { r: true, w: true }, 'role:crew': { w: true } },
     });
-    expect(ALBUM.rowOf(stored)['ACL']).toEqual(ACL);
+    expect(ALBUM.toRow(stored)['ACL']).toEqual(ACL);
   });
 
   it('reads an ACL from the old column alone', () => {
@@ -155,15 +155,15 @@ describe('storage form', PATIENT, () => {
   });
 
   it('tells an empty ACL from none', () => {
-    expect(ALBUM.documentOf({ ACL: {} })).toEqual({ _rperm: [], _wperm: [], _acl: {} });
-    expect(ARTIST.rowOf({ _id: 'x', _rperm: [], _wperm: [] })).toEqual({ objectId: 'x', ACL: {} });
-    expect(ARTIST.rowOf({ _id: 'x' })).toEqual({ objectId: 'x' });
+    expect(ALBUM.toDocument({ ACL: {} })).toEqual({ _rperm: [], _wperm: [], _acl: {} });
+    expect(ARTIST.toRow({ _id: 'x', _rperm: [], _wperm: [] })).toEqual({ objectId: 'x', ACL: {} });
+    expect(ARTIST.toRow({ _id: 'x' })).toEqual({ objectId: 'x' });
   });
 
   it('answers a relation by its class and stores no column for it', () => {
-    expect(ALBUM.documentOf({ fans: FANS })).toEqual({});
-    expect(ALBUM.rowOf({ _id: 'x' })['fans']).toEqual(FANS);
-    expect(ALBUM.rowOf({ _id: 'x' }, new Set(['title']))).toEqual({ objectId: 'x' });
+    expect(ALBUM.toDocument({ fans: FANS })).toEqual({});
+    expect(ALBUM.toRow({ _id: 'x' })['fans']).toEqual(FANS);
+    expect(ALBUM.toRow({ _id: 'x' }, new Set(['title']))).toEqual({ objectId: 'x' });
   });
 });
 
@@ -181,7 +181,7 @@ describe('columns Parse keeps for itself', () => {
 
   it.each(secrets)('never answers %s', (column) => {
     const user = new ParseStorage('_User', MUSIC.get('_User'));
-    expect(user.rowOf({ _id: 'u', username: 'ada', [column]: 'secret' })).toEqual({
+    expect(user.toRow({ _id: 'u', username: 'ada', [column]: 'secret' })).toEqual({
       objectId: 'u',
       username: 'ada',
     });

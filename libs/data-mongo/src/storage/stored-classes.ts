@@ -3,7 +3,7 @@ import type { BSONSerializeOptions } from 'mongodb';
 import type { ClassSchema, SchemaSnapshot } from '#policy';
 import type { ClassStorage } from './class-storage.js';
 import { ParseStorage } from './parse-storage.js';
-import { layoutOf, PlainStorage } from './plain-storage.js';
+import { readLayout, PlainStorage } from './plain-storage.js';
 
 /** The classes of a database, and which further names may be used for classes that do not exist yet. */
 export class StoredSchemas extends ClassSchemas {
@@ -15,8 +15,8 @@ export class StoredSchemas extends ClassSchemas {
   }
 }
 
-export function storageOf(schema: ClassSchema): ClassStorage {
-  const layout = layoutOf(schema);
+export function createStorage(schema: ClassSchema): ClassStorage {
+  const layout = readLayout(schema);
   return layout ? new PlainStorage(schema, layout) : new ParseStorage(schema.className, schema);
 }
 
@@ -52,7 +52,7 @@ export class StoredClasses {
     const schema = this.schemas.get(className);
     // Only declared classes are cached: a caller may name any number of others.
     if (!schema) return this.mayBecomeClass(className) ? new ParseStorage(className) : undefined;
-    const storage = storageOf(schema);
+    const storage = createStorage(schema);
     this.classes.set(className, storage);
     return storage;
   }

@@ -3,7 +3,7 @@ import { StoreError } from '#data';
 import type { SchemaSnapshot } from '#policy';
 import type { MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
-import { storageOf } from '../storage/stored-classes.js';
+import { createStorage } from '../storage/stored-classes.js';
 
 /** Values of a column that are looked up. */
 const SAMPLE = 20;
@@ -25,7 +25,7 @@ export interface DanglingReference {
  * Looks up a few values of each reference of plain classes. One that takes too long is left out.
  * @throws StoreError `unavailable`
  */
-export async function danglingReferences(
+export async function countDanglingReferences(
   connection: MongoConnection,
   classes: SchemaSnapshot,
 ): Promise<readonly DanglingReference[]> {
@@ -33,10 +33,10 @@ export async function danglingReferences(
   for (const { schema, field, target } of referencesIn(classes)) {
     const { className } = schema;
     try {
-      const counts = await lookedUp(connection, {
-        from: storageOf(schema).collection,
-        column: storageOf(schema).column(field),
-        to: storageOf(target).collection,
+      const counts = await lookUp(connection, {
+        from: createStorage(schema).collection,
+        column: createStorage(schema).column(field),
+        to: createStorage(target).collection,
       });
       if (counts.missing > 0) dangling.push({ className, field, targetClass: target.className, ...counts });
     } catch (error) {
@@ -59,7 +59,7 @@ function referencesIn(classes: SchemaSnapshot) {
   return references.slice(0, MOST_REFERENCES);
 }
 
-async function lookedUp(
+async function lookUp(
   connection: MongoConnection,
   { from, column, to }: { readonly from: string; readonly column: string; readonly to: string },
 ): Promise<{ readonly asked: number; readonly missing: number }> {

@@ -86,7 +86,7 @@ export class DatabaseSurvey {
       connection.db.listCollections({}, { nameOnly: false, ...LIMITS }).toArray(),
     );
     const names = new Set(listed.map(({ name }) => name));
-    const parse = names.has('_SCHEMA') ? await parseClassesOf(connection) : null;
+    const parse = names.has('_SCHEMA') ? await readParseClasses(connection) : null;
     const ofParse = new Set(parse?.map(({ name }) => name));
     const values = new Map<string, Map<string, Values>>();
     const collections: SurveyedCollection[] = [];
@@ -106,7 +106,7 @@ export class DatabaseSurvey {
 
   /** Whether a column holds values that documents of a collection could have as `_id`. */
   mayReference(from: SurveyedCollection, column: string, to: SurveyedCollection): boolean {
-    const kinds = new Set([...(this.values.get(from.name)?.get(column)?.values() ?? [])].map(idKindOf));
+    const kinds = new Set([...(this.values.get(from.name)?.get(column)?.values() ?? [])].map(findIdKind));
     return kinds.size > 0 && [...kinds].every((kind) => kind !== null && to.ids.has(kind));
   }
 
@@ -127,7 +127,7 @@ export class DatabaseSurvey {
   }
 }
 
-async function parseClassesOf(connection: MongoConnection): Promise<SurveyedClass[]> {
+async function readParseClasses(connection: MongoConnection): Promise<SurveyedClass[]> {
   const classes = await new MongoSchemaCatalogue(connection).snapshot();
   return classes.classNames().map((name) => {
     const fields = classes.get(name)?.fields ?? new Map<string, { type: FieldType }>();
@@ -175,7 +175,7 @@ class Sample {
 
   private add(document: Document): void {
     this.count += 1;
-    count(this.ids, idKindOf(document['_id']) ?? 'other');
+    count(this.ids, findIdKind(document['_id']) ?? 'other');
     this.columns.add(document, 0);
     for (const [name, value] of Object.entries(document)) {
       if (name === '_id') continue;
@@ -184,23 +184,23 @@ class Sample {
   }
 
   private keep(column: string, value: unknown): void {
-    if (idKindOf(value) === null || (typeof value === 'string' && value.length > LONGEST_TEXT)) return;
+    if (findIdKind(value) === null || (typeof value === 'string' && value.length > LONGEST_TEXT)) return;
     const kept = this.idValues.get(column) ?? new Map<string, unknown>();
     if (kept.size < KEPT_VALUES && this.idValues.size <= MOST_COLUMNS) {
-      kept.set(`${idKindOf(value)} ${String(value)}`, value);
+      kept.set(`${findIdKind(value)} ${String(value)}`, value);
       this.idValues.set(column, kept);
     }
   }
 
   collection(name: string, type: string, options: Document | undefined): SurveyedCollection {
-    const { listed, hasMore } = this.columns;
+    const { listColumns: listed, hasMore } = this.columns;
     const pipeline: unknown = options?.['pipeline'];
     const viewOn: unknown = options?.['viewOn'];
     return {
       name,
       kind: type === 'view' || type === 'timeseries' ? type : 'collection',
-      reads: typeof viewOn === 'string' ? [viewOn, ...joinedBy(pipeline)] : [],
-      mentions: new Set(mentionedIn(pipeline)),
+      reads: typeof viewOn === 'string' ? [viewOn, ...listJoinedBy(pipeline)] : [],
+      mentions: new Set(listMentionedIn(pipeline)),
       sampled: this.count,
       ids: this.ids,
       columns: listed(),
@@ -229,14 +229,14 @@ class Columns {
       if (name === '_id' && depth === 0) continue;
       const column = this.column(name);
       if (!column) continue;
-      const type = typeOf(value);
+      const type = findType(value);
       count(column.seen, type);
       if (typeof value === 'string') keepText(column, value);
       if (type === 'Object' && depth < DEEPEST) column.members.add(value as Document, depth + 1);
       if (!Array.isArray(value)) continue;
       column.longest = Math.max(column.longest, value.length);
       for (const entry of value.slice(0, KEPT_VALUES)) {
-        const kind = typeOf(entry);
+        const kind = findType(entry);
         count(column.entries, kind);
         if (typeof entry === 'string') keepText(column, entry);
         if (kind === 'Object' && depth < DEEPEST) column.members.add(entry as Document, depth + 1);
@@ -252,17 +252,17 @@ class Columns {
       if ((name === '_id' && depth === 0) || !isDocument(property)) continue;
       const column = this.column(name);
       if (!column) continue;
-      column.validated = validatedType(property);
+      column.validated = readValidatedType(property);
       const inner: unknown = column.validated === 'Array' ? property['items'] : property;
       if (isDocument(inner) && depth < DEEPEST) column.members.validate(inner, depth + 1);
     }
   }
 
-  readonly listed = (): SurveyedColumn[] =>
+  readonly listColumns = (): SurveyedColumn[] =>
     [...this.byName].map(([name, { members, texts, ...column }]) => ({
       name,
       ...column,
-      members: members.listed(),
+      members: members.listColumns(),
       texts: [...texts],
     }));
 
@@ -302,19 +302,19 @@ const isDocument = (value: unknown): value is Document =>
 const UUID_SUBTYPE = 4;
 
 /** The kind of an id; null for what cannot be one. */
-function idKindOf(value: unknown): IdKind | null {
+function findIdKind(value: unknown): IdKind | null {
   if (value instanceof ObjectId) return 'objectId';
   if (typeof value === 'string') return 'string';
   if (typeof value === 'number' || value instanceof Long || value instanceof Decimal128) return 'number';
   return value instanceof Binary && value.sub_type === UUID_SUBTYPE ? 'uuid' : null;
 }
 
-function typeOf(value: unknown): SeenType {
+function findType(value: unknown): SeenType {
   if (value === null || value === undefined) return 'Null';
   if (typeof value === 'boolean') return 'Boolean';
   if (value instanceof Date) return 'Date';
   if (Array.isArray(value)) return 'Array';
-  const id = idKindOf(value);
+  const id = findIdKind(value);
   if (id !== null) return id === 'string' ? 'String' : id === 'number' ? 'Number' : 'Id';
   if (value instanceof Binary) return 'Bytes';
   return isDocument(value) && !isGeoJson(value) ? 'Object' : 'Other';
@@ -341,12 +341,12 @@ const BSON_TYPES: Readonly<Record<string, SeenType>> = {
 };
 
 /** The one type that a schema allows beside null. */
-function validatedType({ bsonType, type, enum: values }: Document): SeenType | null {
+function readValidatedType({ bsonType, type, enum: values }: Document): SeenType | null {
   const named: unknown = bsonType ?? type;
   const names = (Array.isArray(named) ? named : [named]).filter((name) => name !== 'null');
   const types = new Set(
     named === undefined && Array.isArray(values)
-      ? values.filter((value) => value !== null).map(typeOf)
+      ? values.filter((value) => value !== null).map(findType)
       : names.map((name) => BSON_TYPES[String(name)] ?? 'Other'),
   );
   const [only] = types;
@@ -354,20 +354,20 @@ function validatedType({ bsonType, type, enum: values }: Document): SeenType | n
 }
 
 /** The collections that a pipeline joins. */
-function joinedBy(pipeline: unknown): string[] {
-  if (Array.isArray(pipeline)) return pipeline.flatMap(joinedBy);
+function listJoinedBy(pipeline: unknown): string[] {
+  if (Array.isArray(pipeline)) return pipeline.flatMap(listJoinedBy);
   if (!isDocument(pipeline)) return [];
   return Object.entries(pipeline).flatMap(([stage, argument]: [string, unknown]) => {
     const source = isDocument(argument) ? (argument['from'] ?? argument['coll']) : argument;
     const joins = stage === '$lookup' || stage === '$graphLookup' || stage === '$unionWith';
-    return [...(joins && typeof source === 'string' ? [source] : []), ...joinedBy(argument)];
+    return [...(joins && typeof source === 'string' ? [source] : []), ...listJoinedBy(argument)];
   });
 }
 
 /** Every part of every path and key in a pipeline. */
-function mentionedIn(value: unknown): string[] {
+function listMentionedIn(value: unknown): string[] {
   if (typeof value === 'string') return value.split(/[$.]+/);
-  if (Array.isArray(value)) return value.flatMap(mentionedIn);
+  if (Array.isArray(value)) return value.flatMap(listMentionedIn);
   if (!isDocument(value)) return [];
-  return Object.entries(value).flatMap(([key, inner]) => [...key.split('.'), ...mentionedIn(inner)]);
+  return Object.entries(value).flatMap(([key, inner]) => [...key.split('.'), ...listMentionedIn(inner)]);
 }

@@ -30,7 +30,7 @@ export class WireFront {
     private readonly server: Server,
     private readonly target: URL,
   ) {
-    server.on('connection', (client: Socket) => this.connected(client));
+    server.on('connection', (client: Socket) => this.waitForConnection(client));
   }
 
   /** @param uri of a server with one address */
@@ -66,7 +66,7 @@ export class WireFront {
     await once(this.server, 'close');
   }
 
-  private connected(client: Socket): void {
+  private waitForConnection(client: Socket): void {
     const { hostname, port } = this.target;
     const behind = connect(Number(port || 27_017), hostname);
     const awaited = new Map<number, SentCommand>();
@@ -81,7 +81,7 @@ export class WireFront {
       });
     }
     eachMessage(client, (message) => {
-      const command = documentOf(message);
+      const command = toDocument(message);
       const [name = ''] = Object.keys(command ?? {});
       if (command?.['client']?.driver?.name === 'parley-reads') this.fast.add(client);
       const one: SentCommand = { name, command: command ?? {}, fast: this.fast.has(client) };
@@ -93,7 +93,7 @@ export class WireFront {
       const one = awaited.get(message.readInt32LE(8));
       awaited.delete(message.readInt32LE(8));
       if (one?.name === 'killCursors')
-        this.cursorsKilled += ((documentOf(message)?.['cursorsKilled'] as unknown[]) ?? []).length;
+        this.cursorsKilled += ((toDocument(message)?.['cursorsKilled'] as unknown[]) ?? []).length;
       const chunks = one && this.change ? this.change(message, one) : [message];
       void writeApart(client, chunks);
     });
@@ -101,7 +101,7 @@ export class WireFront {
 }
 
 /** Resolves when a read would be sent over a connection beside the driver. Rejects after five seconds. */
-export async function connected(reads: FastReads): Promise<void> {
+export async function waitForConnection(reads: FastReads): Promise<void> {
   const until = performance.now() + 5_000;
   for (let taken = reads.take(); ; taken = reads.take()) {
     if (taken) return taken.release();
@@ -131,7 +131,7 @@ function eachMessage(socket: Socket, take: (message: Buffer) => void): void {
 }
 
 /** The document of the first section; undefined for the messages that the driver greets older servers with. */
-function documentOf(message: Buffer): Document | undefined {
+function toDocument(message: Buffer): Document | undefined {
   if (message.readInt32LE(12) !== OP_MSG) return undefined;
   const document = message.subarray(BEFORE_DOCUMENT);
   return BSON.deserialize(document.subarray(0, document.readInt32LE(0)));

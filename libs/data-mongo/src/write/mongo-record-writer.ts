@@ -8,7 +8,7 @@ import { classWhereToQuery } from '../query/where-to-query.js';
 import { addColumns, withdrawColumns } from '../schema/mongo-schema-writer.js';
 import type { ClassStorage } from '../storage/class-storage.js';
 import { StoredClasses } from '../storage/stored-classes.js';
-import { updateOf, valuesOnCreate, withDefaults } from './written-fields.js';
+import { toUpdate, valuesOnCreate, withDefaults } from './written-fields.js';
 
 /**
  * Writes Parse rows to MongoDB by Parse's rules: ids, time stamps, column types, defaults and required fields. Values that
@@ -38,7 +38,7 @@ export class MongoRecordWriter extends RecordWriter {
     objectId?: string,
   ): Promise<ParseRow> {
     return this.write(operation, () =>
-      this.widened('create', className, fields, operation, async (storage) => {
+      this.widenErrors('create', className, fields, operation, async (storage) => {
         const values = withDefaults(valuesOnCreate(fields, storage), storage.schema);
         const document = storage.newDocument(values, objectId, this.now());
         await this.connection.sendWrite(operation, () =>
@@ -46,7 +46,7 @@ export class MongoRecordWriter extends RecordWriter {
             .collection(storage.collection)
             .insertOne(document as OptionalUnlessRequiredId<StoredDocument>, limits(operation)),
         );
-        return storage.rowOf(document);
+        return storage.toRow(document);
       }),
     );
   }
@@ -60,9 +60,9 @@ export class MongoRecordWriter extends RecordWriter {
     updatedAt?: string,
   ): Promise<ParseRow | null> {
     return this.write(operation, () =>
-      this.widened('update', className, fields, operation, async (storage) => {
+      this.widenErrors('update', className, fields, operation, async (storage) => {
         const at = updatedAt === undefined ? this.now() : new Date(updatedAt);
-        const changes = updateOf(fields, storage, at);
+        const changes = toUpdate(fields, storage, at);
         const filter = rowFilter(objectId, where, storage);
         const document: Document | null = await this.connection.sendWrite(operation, () =>
           this.connection.collection(storage.collection).findOneAndUpdate(filter, changes, {
@@ -71,7 +71,7 @@ export class MongoRecordWriter extends RecordWriter {
             returnDocument: 'after',
           }),
         );
-        return document && storage.rowOf(document);
+        return document && storage.toRow(document);
       }),
     );
   }
@@ -92,7 +92,7 @@ export class MongoRecordWriter extends RecordWriter {
    * Runs a write whose fields match the class. Columns that the class lacks are added first, and removed again when the write
    * fails or finds no row.
    */
-  private async widened<Row extends ParseRow | null>(
+  private async widenErrors<Row extends ParseRow | null>(
     change: 'create' | 'update',
     className: string,
     fields: ParseRow,

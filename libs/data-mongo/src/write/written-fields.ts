@@ -22,7 +22,7 @@ function isOperation(value: unknown): value is Operation {
   return isPlainObject(value) && '__op' in value;
 }
 
-function objectsOf(operation: Operation): unknown[] {
+function readObjects(operation: Operation): unknown[] {
   const { objects } = operation as { objects?: unknown };
   if (!Array.isArray(objects)) throw new UnstorableValue('objects', 'must be a list');
   return objects;
@@ -41,31 +41,31 @@ interface WriteOperator {
   readonly onUpdate: (operation: Operation, target: Target) => readonly [string, unknown];
 }
 
-const storedAmount = ({ amount }: Operation, { field, storage }: Target): unknown =>
+const toStoredAmount = ({ amount }: Operation, { field, storage }: Target): unknown =>
   storage.amountToStorage(field, amount);
 
-const storedObjects = (operation: Operation, { field, storage }: Target): unknown[] =>
-  objectsOf(operation).map((member) => storage.memberToStorage(field, member));
+const toStoredObjects = (operation: Operation, { field, storage }: Target): unknown[] =>
+  readObjects(operation).map((member) => storage.memberToStorage(field, member));
 
 const OPERATORS: Readonly<Record<string, WriteOperator>> = {
   Increment: {
     onCreate: (operation, target) => {
-      storedAmount(operation, target);
+      toStoredAmount(operation, target);
       return operation['amount'];
     },
-    onUpdate: (operation, target) => ['$inc', storedAmount(operation, target)],
+    onUpdate: (operation, target) => ['$inc', toStoredAmount(operation, target)],
   },
   Add: {
-    onCreate: objectsOf,
-    onUpdate: (operation, target) => ['$push', { $each: storedObjects(operation, target) }],
+    onCreate: readObjects,
+    onUpdate: (operation, target) => ['$push', { $each: toStoredObjects(operation, target) }],
   },
   AddUnique: {
-    onCreate: (operation) => distinct(objectsOf(operation)),
-    onUpdate: (operation, target) => ['$addToSet', { $each: storedObjects(operation, target) }],
+    onCreate: (operation) => distinct(readObjects(operation)),
+    onUpdate: (operation, target) => ['$addToSet', { $each: toStoredObjects(operation, target) }],
   },
   Remove: {
-    onCreate: (operation) => objectsOf(operation).slice(0, 0),
-    onUpdate: (operation, target) => ['$pullAll', storedObjects(operation, target)],
+    onCreate: (operation) => readObjects(operation).slice(0, 0),
+    onUpdate: (operation, target) => ['$pullAll', toStoredObjects(operation, target)],
   },
   Delete: { onCreate: () => undefined, onUpdate: () => ['$unset', ''] },
 };
@@ -75,7 +75,7 @@ function distinct(values: readonly unknown[]): unknown[] {
   return [...new Map(values.map((value) => [JSON.stringify(value), value])).values()];
 }
 
-function operatorOf(field: string, { __op }: Operation): WriteOperator {
+function toOperator(field: string, { __op }: Operation): WriteOperator {
   const operator = typeof __op === 'string' && Object.hasOwn(OPERATORS, __op) ? OPERATORS[__op] : undefined;
   if (!operator)
     throw new UnstorableValue(field, `no such write operation; known: ${Object.keys(OPERATORS).join(', ')}`);
@@ -86,15 +86,15 @@ function operatorOf(field: string, { __op }: Operation): WriteOperator {
 export function valuesOnCreate(fields: ParseRow, storage: ClassStorage): ParseRow {
   const values: ParseRow = {};
   for (const [field, value] of Object.entries(fields)) {
-    const left = isOperation(value) ? operatorOf(field, value).onCreate(value, { field, storage }) : value;
+    const left = isOperation(value) ? toOperator(field, value).onCreate(value, { field, storage }) : value;
     if (left !== undefined) values[field] = left;
   }
   return values;
 }
 
 /** A MongoDB update that applies the fields and sets the time stamp of the row. */
-export function updateOf(fields: ParseRow, storage: ClassStorage, now: Date): Document {
-  const update: Record<string, Document> = { $set: storage.stampOf(now) };
+export function toUpdate(fields: ParseRow, storage: ClassStorage, now: Date): Document {
+  const update: Record<string, Document> = { $set: storage.createStamp(now) };
   const put = (operator: string, column: string, operand: unknown) => {
     update[operator] ??= {};
     setOwn(update[operator], column, operand);
@@ -102,7 +102,7 @@ export function updateOf(fields: ParseRow, storage: ClassStorage, now: Date): Do
   for (const [field, value] of Object.entries(fields)) {
     if (field === 'ACL') putAcl(value, storage, put);
     else if (isOperation(value)) {
-      const [operator, operand] = operatorOf(field, value).onUpdate(value, { field, storage });
+      const [operator, operand] = toOperator(field, value).onUpdate(value, { field, storage });
       put(operator, storage.column(field), operand);
     } else {
       const [column, stored] = storage.fieldToStorage(field, value);

@@ -14,7 +14,7 @@ const MAX_DEPTH = 300;
 
 /**
  * Bytes that JSON counts for while it arrives: its own, and `MIN_VALUE_BYTES` for every value. Creates no objects.
- * @throws StoreError `failed` for JSON that is nested deeper than any row
+ * @throws StoreError `noteFailure` for JSON that is nested deeper than any row
  */
 export class JsonWeight {
   private inText = false;
@@ -43,17 +43,17 @@ export class JsonWeight {
 
 /**
  * Reads the body of an answer as JSON, up to the limit.
- * @throws StoreError `failed` for an answer that is larger or is not JSON, `unavailable` for the error page of a gateway
+ * @throws StoreError `noteFailure` for an answer that is larger or is not JSON, `unavailable` for the error page of a gateway
  */
-export async function boundedJson(response: Response, maxBytes: number): Promise<unknown> {
-  return parsed(await boundedText(response, maxBytes), response);
+export async function readBoundedJson(response: Response, maxBytes: number): Promise<unknown> {
+  return parseAnswer(await readBoundedText(response, maxBytes), response);
 }
 
 /**
- * As `boundedJson`, within the limits of answers.
- * @throws StoreError `too_large`; else as `boundedJson`
+ * As `readBoundedJson`, within the limits of answers.
+ * @throws StoreError `too_large`; else as `readBoundedJson`
  */
-export async function boundedAnswer(
+export async function readBoundedAnswer(
   response: Response,
   answer: AnswerInFlight,
   { bytes: limit }: AnswerLeft,
@@ -63,13 +63,13 @@ export async function boundedAnswer(
   for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
     const weighed = weight.add(chunk);
     // Leaving the loop cancels the stream.
-    answer.arrived(chunk.byteLength, () => weighed, limit);
+    answer.noteArrival(chunk.byteLength, () => weighed, limit);
     chunks.push(chunk);
   }
-  return answer.become(() => parsed(Buffer.concat(chunks).toString('utf8'), response));
+  return answer.become(() => parseAnswer(Buffer.concat(chunks).toString('utf8'), response));
 }
 
-function parsed(text: string, { status }: Response): unknown {
+function parseAnswer(text: string, { status }: Response): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {
@@ -79,7 +79,7 @@ function parsed(text: string, { status }: Response): unknown {
   }
 }
 
-async function boundedText(response: Response, maxBytes: number): Promise<string> {
+async function readBoundedText(response: Response, maxBytes: number): Promise<string> {
   if (!response.body) return '';
   const chunks: Uint8Array[] = [];
   let size = 0;

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { StoreError } from '#data';
 import {
-  credentialsOf,
+  toCredentials,
   MASTER_KEY,
   ParseConnection,
   type ParseCredentials,
@@ -161,8 +161,8 @@ describe('a connection to Parse Server', () => {
   );
 
   it('honors no assumed user or role', () => {
-    expect(() => credentialsOf({ kind: 'aclUser', userId: 'ada' })).toThrow('REST surface cannot honor');
-    expect(() => credentialsOf({ kind: 'aclRole', role: 'staff' })).toThrow('REST surface cannot honor');
+    expect(() => toCredentials({ kind: 'aclUser', userId: 'ada' })).toThrow('REST surface cannot honor');
+    expect(() => toCredentials({ kind: 'aclRole', role: 'staff' })).toThrow('REST surface cannot honor');
   });
 
   it('keeps tokens out of whatever prints credentials', () => {

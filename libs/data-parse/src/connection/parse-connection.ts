@@ -8,7 +8,7 @@ import {
   type OperationContext,
   StoreError,
 } from '#data';
-import { boundedAnswer, boundedJson } from './bounded-answer.js';
+import { readBoundedAnswer, readBoundedJson } from './bounded-answer.js';
 import { ParseServerError, parseServerError } from './parse-errors.js';
 
 /**
@@ -33,7 +33,7 @@ export function sessionCredentials(token: string): ParseCredentials {
  * @throws Error for an assumed user or role: it has no session, so no request can carry its rights. A caller that reaches
  * this with one is defective.
  */
-export function credentialsOf(identity: Identity): ParseCredentials {
+export function toCredentials(identity: Identity): ParseCredentials {
   switch (identity.kind) {
     case 'master':
       return MASTER_KEY;
@@ -105,7 +105,7 @@ export class ParseConnection {
     operation: Omit<OperationContext, 'comment'>,
     left: AnswerLeft = answerLeft(),
   ): Promise<ParseAnswer> {
-    if (operation.signal.aborted) throw cancelled(operation.signal);
+    if (operation.signal.aborted) throw createCancelled(operation.signal);
     const expected = request.expected ?? (request.method === 'GET' ? EXPECTED_BYTES : undefined);
     // A write that was sent is not aborted for lack of memory: its answer is one row.
     if (expected === undefined) return this.write(request, operation);
@@ -146,12 +146,12 @@ export class ParseConnection {
   ): Promise<ParseAnswer> {
     const deadline = AbortSignal.timeout(operation.maxTimeMS);
     const signal = AbortSignal.any([operation.signal, deadline]);
-    const { url, init } = this.prepared(request);
+    const { url, init } = this.prepareRequest(request);
     try {
       const response = await fetch(url, { ...init, signal, redirect: 'manual' });
       return readAnswer(response, await body(response));
     } catch (error) {
-      if (operation.signal.aborted) throw cancelled(operation.signal);
+      if (operation.signal.aborted) throw createCancelled(operation.signal);
       if (deadline.aborted) throw parseServerError('timeout', 'no complete answer in time');
       if (error instanceof StoreError) throw error;
       throw parseServerError('unavailable', networkReason(error));
@@ -163,7 +163,7 @@ export class ParseConnection {
     const signal = AbortSignal.timeout(timeoutMs);
     try {
       const response = await fetch(`${this.base}/health`, { signal, redirect: 'manual' });
-      const answer = await boundedJson(response, 4096);
+      const answer = await readBoundedJson(response, 4096);
       if (response.status === 200 && (answer as ParseAnswer | null)?.['status'] === 'ok') return;
       throw parseServerError('unavailable', `health answered ${response.status}`);
     } catch (error) {
@@ -174,15 +174,15 @@ export class ParseConnection {
 
   private async body(response: Response): Promise<unknown> {
     await refuseRedirect(response);
-    return boundedJson(response, this.maxAnswer);
+    return readBoundedJson(response, this.maxAnswer);
   }
 
   private async largeBody(response: Response, answer: AnswerInFlight, left: AnswerLeft): Promise<unknown> {
     await refuseRedirect(response);
-    return boundedAnswer(response, answer, left);
+    return readBoundedAnswer(response, answer, left);
   }
 
-  private prepared({ credentials, method, path, query, body }: ParseRequest): PreparedRequest {
+  private prepareRequest({ credentials, method, path, query, body }: ParseRequest): PreparedRequest {
     const headers = this.headers(credentials);
     const url = this.base + path;
     if (method !== 'GET') return withBody(url, method, headers, body);
@@ -250,7 +250,7 @@ function readAnswer(response: Response, body: unknown): ParseAnswer {
   throw parseServerError('failed', `status ${response.status}: ${text}`);
 }
 
-function cancelled(signal: AbortSignal): StoreError {
+function createCancelled(signal: AbortSignal): StoreError {
   return new StoreError('cancelled', { store: 'Parse Server', cause: signal.reason });
 }
 
@@ -341,7 +341,7 @@ async function requestFacts(
       redirect: 'manual',
       signal: AbortSignal.timeout(timeoutMs),
     });
-    const body = await boundedJson(response, LONGEST).catch(() => null);
+    const body = await readBoundedJson(response, LONGEST).catch(() => null);
     const isObject = body !== null && typeof body === 'object' && !Array.isArray(body);
     return { status: response.status, body: isObject ? (body as Record<string, unknown>) : {} };
   } catch {

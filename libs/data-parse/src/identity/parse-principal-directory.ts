@@ -36,22 +36,22 @@ export class ParsePrincipalDirectory extends PrincipalDirectory {
 
   async ownerOfSession(token: string): Promise<SessionOwner | null> {
     const { now = () => new Date() } = this.options;
-    const session = await answeredOrNull(() => this.ofSession('/sessions/me', token));
+    const session = await askOrNull(() => this.ofSession('/sessions/me', token));
     if (!session) return null;
-    const userId = (await this.ownRow(token)) ?? (await this.existingUser(session['user']));
+    const userId = (await this.ownRow(token)) ?? (await this.findExistingUser(session['user']));
     if (!isUserId(userId)) return null;
-    const expiresAt = endOf(session);
+    const expiresAt = readEnd(session);
     return expiresAt === null || expiresAt > now() ? { userId, expiresAt } : null;
   }
 
   /** The id in the user's own row, as far as its session may read it; for a deleted user only the pointer remains. */
   private async ownRow(token: string): Promise<unknown> {
-    const user = await answeredOrNull(() => this.ofSession('/users/me', token));
+    const user = await askOrNull(() => this.ofSession('/users/me', token));
     return typeof user?.['createdAt'] === 'string' ? user['objectId'] : null;
   }
 
   /** Permissions may hide a user's own row from the user: then the master key reads whether the row exists. */
-  private async existingUser(user: unknown): Promise<unknown> {
+  private async findExistingUser(user: unknown): Promise<unknown> {
     if (!this.connection.hasMasterKey || !isPlainObject(user) || !isUserId(user['objectId'])) return null;
     const { objectId } = user;
     const where = { objectId };
@@ -90,7 +90,7 @@ export class ParsePrincipalDirectory extends PrincipalDirectory {
     const query = { where, keys: 'name', limit: ROLES_AT_ONCE };
     const { results } = await this.get('/classes/_Role', MASTER_KEY, query);
     if (!Array.isArray(results)) throw parseServerError('failed', 'no list of roles in the answer');
-    return results.flatMap(roleOf);
+    return results.flatMap(readRole);
   }
 
   private async ofSession(path: string, token: string): Promise<ParseAnswer> {
@@ -111,7 +111,7 @@ export class ParsePrincipalDirectory extends PrincipalDirectory {
 }
 
 /** Null when Parse Server answered, also with a refusal. */
-async function answeredOrNull(ask: () => Promise<ParseAnswer>): Promise<ParseAnswer | null> {
+async function askOrNull(ask: () => Promise<ParseAnswer>): Promise<ParseAnswer | null> {
   try {
     return await ask();
   } catch (error) {
@@ -126,14 +126,14 @@ interface Role {
   readonly name: string;
 }
 
-function roleOf(row: unknown): Role[] {
+function readRole(row: unknown): Role[] {
   if (!isPlainObject(row)) return [];
   const { objectId, name } = row;
   return typeof objectId === 'string' && typeof name === 'string' && name !== '' ? [{ objectId, name }] : [];
 }
 
 /** An expiry that cannot be parsed counts as passed. */
-function endOf({ expiresAt, user }: ParseAnswer): Date | null {
+function readEnd({ expiresAt, user }: ParseAnswer): Date | null {
   if (!isPlainObject(user)) return new Date(0);
   if (expiresAt === undefined || expiresAt === null) return null;
   const iso = isPlainObject(expiresAt) ? expiresAt['iso'] : expiresAt;

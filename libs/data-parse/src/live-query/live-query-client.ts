@@ -253,7 +253,7 @@ export class LiveQueryClient {
     }
     this.current = 'connecting';
     const socket: LiveQuerySocket = new LiveQuerySocket(this.settings, {
-      opened: () => {
+      onOpen: () => {
         socket.send(connectFrame(this.settings));
         const { answerTimeout } = this.settings;
         this.greetingDue = setTimeout(() => socket.kill('no answer'), answerTimeout * 1000).unref();
@@ -261,8 +261,8 @@ export class LiveQueryClient {
       message: (text) => {
         if (this.socket === socket) this.hear(readFrame(text));
       },
-      ended: (reason) => {
-        if (this.socket === socket) this.ended(reason);
+      handleEnd: (reason) => {
+        if (this.socket === socket) this.handleEnd(reason);
       },
     });
     this.socket = socket;
@@ -270,15 +270,15 @@ export class LiveQueryClient {
 
   private hear(frame: ServerFrame | null): void {
     if (!frame) return;
-    if (frame.op === 'connected') this.connected();
-    else if (frame.op === 'error') this.refused(frame);
-    else if (frame.op === 'subscribed') this.taken(frame.requestId);
-    else if (frame.op === 'unsubscribed') this.endedByServer(frame.requestId);
+    if (frame.op === 'connected') this.handleConnected();
+    else if (frame.op === 'error') this.handleRefusal(frame);
+    else if (frame.op === 'subscribed') this.handleTaken(frame.requestId);
+    else if (frame.op === 'unsubscribed') this.handleServerEnd(frame.requestId);
     else if ('objectId' in frame) this.queue.add(frame);
     else this.registered.get(frame.requestId)?.subscriber.next({ op: 'lost' });
   }
 
-  private taken(requestId: number): void {
+  private handleTaken(requestId: number): void {
     const registered = this.registered.get(requestId);
     if (!registered) return;
     if (registered.timer) clearTimeout(registered.timer);
@@ -288,7 +288,7 @@ export class LiveQueryClient {
   }
 
   /** The server ended a subscription by itself: it is renewed after a while, which reports the time in between as a gap. */
-  private endedByServer(requestId: number): void {
+  private handleServerEnd(requestId: number): void {
     const registered = this.registered.get(requestId);
     if (!registered) return;
     this.log.warn('[LiveQuery] the server ended a subscription; trying again');
@@ -298,17 +298,17 @@ export class LiveQueryClient {
     }, this.settings.initialReconnectInterval * 1000).unref();
   }
 
-  private connected(): void {
+  private handleConnected(): void {
     if (this.greetingDue) clearTimeout(this.greetingDue);
     this.current = 'connected';
-    this.breaker.succeeded();
+    this.breaker.noteSuccess();
     this.delay.reset();
     if (this.lossLogged) this.log.warn('[LiveQuery] connected again');
     this.lossLogged = false;
     for (const [requestId, registered] of this.registered) this.subscribe(requestId, registered);
   }
 
-  private refused({ requestId, code, error, reconnect }: Extract<ServerFrame, { op: 'error' }>): void {
+  private handleRefusal({ requestId, code, error, reconnect }: Extract<ServerFrame, { op: 'error' }>): void {
     const registered = requestId === null ? undefined : this.remove(requestId);
     if (registered) {
       const context = `request_id=${requestId} class=${registered.query.className} ${error} (code: ${code})`;
@@ -325,13 +325,13 @@ export class LiveQueryClient {
     this.failAll(new Error(`refused for good (code: ${code})`));
   }
 
-  private ended(reason: string): void {
+  private handleEnd(reason: string): void {
     this.socket = null;
     if (this.greetingDue) clearTimeout(this.greetingDue);
     for (const { timer } of this.registered.values()) if (timer) clearTimeout(timer);
     if (this.current === 'closed') return;
     this.current = 'disconnected';
-    this.breaker.failed();
+    this.breaker.noteFailure();
     if (!this.lossLogged) this.log.warn(`[LiveQuery] connection lost (${reason}); trying again`);
     this.lossLogged = true;
     // Subscriptions that are not served yet do not wait: another source may be available.

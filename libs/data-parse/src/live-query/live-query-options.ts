@@ -113,7 +113,7 @@ export function liveQuerySettings(options: LiveQueryOptions): LiveQuerySettings 
   if (!TLS_VERSIONS.has(settings.sslMinVersion)) invalid('sslMinVersion', 'unknown');
   if (settings.sslMaxVersion !== null && !TLS_VERSIONS.has(settings.sslMaxVersion))
     invalid('sslMaxVersion', 'unknown');
-  return Object.freeze({ ...settings, url: socketUrl(url ?? derived(serverUrl), settings.allowInsecure) });
+  return Object.freeze({ ...settings, url: socketUrl(url ?? deriveUrl(serverUrl), settings.allowInsecure) });
 }
 
 /** The reason why a URL cannot be used for LiveQuery; null when it can. */
@@ -126,7 +126,7 @@ export function socketUrlIssue(url: string): string | null {
   }
 }
 
-function derived(serverUrl: string | null | undefined): string {
+function deriveUrl(serverUrl: string | null | undefined): string {
   if (!serverUrl || !URL.canParse(serverUrl)) return invalid('url', 'expected a ws:// or wss:// URL');
   const { protocol, host } = new URL(serverUrl);
   return `${protocol === 'https:' ? 'wss' : 'ws'}://${host}/`;

@@ -79,26 +79,26 @@ describe('the circuit breaker', () => {
 
   it('opens after failures in a row, which a success interrupts', () => {
     const { one } = breaker();
-    one.failed();
-    one.failed();
-    one.succeeded();
-    one.failed();
-    one.failed();
+    one.noteFailure();
+    one.noteFailure();
+    one.noteSuccess();
+    one.noteFailure();
+    one.noteFailure();
     expect(one.admits()).toBe(true);
-    one.failed();
+    one.noteFailure();
     expect([one.state, one.admits(), one.waiting]).toEqual(['open', false, 60_000]);
   });
 
   it('lets one try through after its time, and decides by that', () => {
     const { clock, one } = breaker();
-    for (let failure = 0; failure < 3; failure += 1) one.failed();
+    for (let failure = 0; failure < 3; failure += 1) one.noteFailure();
     clock.at = 60_000;
     expect([one.admits(), one.admits()]).toEqual([true, false]);
-    one.failed();
+    one.noteFailure();
     expect([one.state, one.waiting]).toEqual(['open', 60_000]);
     clock.at = 120_000;
     expect(one.admits()).toBe(true);
-    one.succeeded();
+    one.noteSuccess();
     expect([one.state, one.admits()]).toEqual(['closed', true]);
   });
 });

@@ -4,10 +4,10 @@ import type { ClientOptions, RawData, WebSocket } from 'ws';
 import type { LiveQuerySettings } from './live-query-options.js';
 
 export interface SocketEvents {
-  readonly opened: () => void;
+  readonly onOpen: () => void;
   readonly message: (text: string) => void;
   /** Called once, whatever ended the socket, also when it never opened. @param reason for the log only */
-  readonly ended: (reason: string) => void;
+  readonly handleEnd: (reason: string) => void;
 }
 
 /** Loaded at the first connection: most installations open none. */
@@ -32,7 +32,7 @@ export class LiveQuerySocket {
     const library = load('ws') as typeof import('ws');
     this.socket = new library.WebSocket(settings.url, socketOptions(settings));
     this.socket.on('upgrade', ({ socket }) => socket.on('data', () => this.awaitFrame()));
-    this.socket.on('open', () => events.opened());
+    this.socket.on('open', () => events.onOpen());
     this.socket.on('message', (data: RawData, isBinary) => {
       this.frameArrived();
       if (!isBinary) events.message((data as Buffer).toString('utf8'));
@@ -103,7 +103,7 @@ export class LiveQuerySocket {
     clearInterval(this.pinging);
     this.clear('pongDue');
     this.clear('frameDue');
-    this.events.ended(this.reason ?? how);
+    this.events.handleEnd(this.reason ?? how);
   }
 }
 

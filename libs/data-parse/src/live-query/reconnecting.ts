@@ -34,12 +34,12 @@ export class CircuitBreaker {
     return true;
   }
 
-  succeeded(): void {
+  noteSuccess(): void {
     this.failures = 0;
     this.current = 'closed';
   }
 
-  failed(): void {
+  noteFailure(): void {
     this.failures += 1;
     this.lastFailure = this.now();
     if (this.current === 'half_open' || this.failures >= this.threshold) this.current = 'open';

@@ -35,15 +35,15 @@ type Conjunct = readonly [key: string, value: unknown];
  * @throws StoreError `unsupported`
  */
 export function whereToRest(where: Where, form: RestForm): Record<string, unknown> {
-  const flat = merged(where, form);
-  return form.rightsAppliedBy === 'server' ? keptByPermissions(flat) : flat;
+  const flat = mergeWhere(where, form);
+  return form.rightsAppliedBy === 'server' ? keepPermissions(flat) : flat;
 }
 
 /**
  * Parse Server adds its pointer permissions to a query of a session. Where the query has the column of one beside `$and` or
  * `$or`, it may drop these. Inside `$and`, with no such column beside it, everything is kept. By distance it sorts outside.
  */
-function keptByPermissions(flat: Record<string, unknown>): Record<string, unknown> {
+function keepPermissions(flat: Record<string, unknown>): Record<string, unknown> {
   if (!Object.keys(flat).some((key) => key.startsWith('$'))) return flat;
   const beside: Record<string, unknown> = {};
   const inside: unknown[] = [];
@@ -57,7 +57,7 @@ function keptByPermissions(flat: Record<string, unknown>): Record<string, unknow
 
 const sortsByDistance = (value: unknown): boolean => isPlainObject(value) && '$nearSphere' in value;
 
-function merged(where: Where, form: RestForm): Record<string, unknown> {
+function mergeWhere(where: Where, form: RestForm): Record<string, unknown> {
   const flat: Record<string, unknown> = {};
   const clashing: Record<string, unknown>[] = [];
   for (const [key, value] of conjuncts(where, form)) {
@@ -85,7 +85,7 @@ function conjuncts(where: Where, form: RestForm): Conjunct[] {
   return Object.entries(where).flatMap(([key, value]): Conjunct[] => {
     if (key === '$and') return branches(key, value).flatMap((branch) => conjuncts(branch, form));
     if (key === '$or' || key === '$nor')
-      return [[key, branches(key, value).map((branch) => merged(branch, form))]];
+      return [[key, branches(key, value).map((branch) => mergeWhere(branch, form))]];
     if (RIGHTS.has(key)) return rights(key, value, form);
     if (key === '$text') return [[WORDS, { $text: words(value) }]];
     if (!FIELD.test(key)) throw inexpressible(`'${key}' has no REST form`);

@@ -24,7 +24,7 @@ import {
 } from '../connection/parse-errors.js';
 import { isPlainObject, isPointer } from '../query/plain-value.js';
 import { type RestForm, whereToRest } from '../query/where-to-rest.js';
-import { rootsOf, rowFromRest } from './rest-row.js';
+import { listRoots, rowFromRest } from './rest-row.js';
 
 interface ReaderDependencies {
   readonly connection: ParseConnection;
@@ -84,7 +84,7 @@ export class ParseRecordReader extends RecordReader {
       operation,
       { expected: Math.min(query.limit * EXPECTED.row, EXPECTED.pipeline), left },
     );
-    const rows = resultsOf(answer).map((row) => rowFromRest(identified(row), wanted));
+    const rows = readResults(answer).map((row) => rowFromRest(requireIdentified(row), wanted));
     await includeRows(rows, include, (further) => this.findWithin(further, operation, left), left);
     return rows;
   }
@@ -99,11 +99,11 @@ export class ParseRecordReader extends RecordReader {
     const query = { where: whereToRest(where, this.restForm(true)), ...(sent && { keys: sent.join(',') }) };
     const size = { expected: EXPECTED.pipeline, left };
     const rows = await this.inPages(className, query, { limit, operation, size });
-    return rows.map((row) => rowFromRest(identified(row), keys));
+    return rows.map((row) => rowFromRest(requireIdentified(row), keys));
   }
 
   async count(query: CountQuery, operation: OperationContext): Promise<number> {
-    return countOf(await this.get(query, { count: 1, limit: 0 }, operation));
+    return readCount(await this.get(query, { count: 1, limit: 0 }, operation));
   }
 
   async aggregate(query: AggregateQuery, operation: OperationContext): Promise<AggregatedRows> {
@@ -121,7 +121,7 @@ export class ParseRecordReader extends RecordReader {
         const isOfTimeZone = error instanceof ParseServerError && error.isOfTimeZone;
         throw isOfTimeZone ? parseServerError('unknown_time_zone', 'an unknown time zone') : error;
       });
-    return { rows: rows(resultsOf(answer)), route: 'parse_server' };
+    return { rows: rows(readResults(answer)), route: 'parse_server' };
   }
 
   async related(query: RelatedQuery, operation: OperationContext): Promise<string[]> {
@@ -136,7 +136,7 @@ export class ParseRecordReader extends RecordReader {
         : [target, { $relatedTo: { object: pointer(className, query.objectId), key } }];
     const size = { expected: EXPECTED.row, left: answerLeft() };
     const rows = await this.inPages(asked, { where, keys: 'objectId' }, { limit, operation, size });
-    return rows.map((row) => String(identified(row)['objectId']));
+    return rows.map((row) => String(requireIdentified(row)['objectId']));
   }
 
   /**
@@ -162,9 +162,9 @@ export class ParseRecordReader extends RecordReader {
         skip === 0
           ? await this.send(className, { ...asked, count: 1 }, operation, size).catch(orNullIfDenied)
           : null;
-      const found = resultsOf(counted ?? (await this.send(className, asked, operation, size)));
+      const found = readResults(counted ?? (await this.send(className, asked, operation, size)));
       for (const row of found) rows.set(row['objectId'], row);
-      if (counted) total = countOf(counted);
+      if (counted) total = readCount(counted);
       else if (total === limit && found.length === 0) break;
       skip += Math.min(PAGE, Math.max(found.length, LEAST_PAGE));
     }
@@ -172,7 +172,7 @@ export class ParseRecordReader extends RecordReader {
   }
 
   async explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan> {
-    const { results } = await this.explained(query, operation);
+    const { results } = await this.requestPlan(query, operation);
     const answer: unknown = Array.isArray(results) ? results[0] : results;
     const planner = isPlainObject(answer) ? answer['queryPlanner'] : undefined;
     const plan = isPlainObject(planner) ? planner['winningPlan'] : undefined;
@@ -181,7 +181,7 @@ export class ParseRecordReader extends RecordReader {
   }
 
   /** A setting of Parse Server decides who may request plans: by default only the master key. */
-  private async explained(query: CountQuery, operation: OperationContext): Promise<ParseAnswer> {
+  private async requestPlan(query: CountQuery, operation: OperationContext): Promise<ParseAnswer> {
     try {
       return await this.get(query, { explain: true, limit: 1 }, operation);
     } catch (error) {
@@ -241,12 +241,12 @@ export class ParseRecordReader extends RecordReader {
     className: string,
     keys: readonly string[] | undefined,
   ): Promise<readonly string[] | undefined> {
-    if (!keys || this.parts.credentials.kind === 'master') return keys && rootsOf(keys);
+    if (!keys || this.parts.credentials.kind === 'master') return keys && listRoots(keys);
     const permissions = (await this.parts.catalogue.snapshot()).get(className)?.classLevelPermissions;
     const lists = permissions?.['protectedFields'];
     const perRow =
       isPlainObject(lists) && Object.keys(lists).some((entity) => entity.startsWith('userField:'));
-    return perRow ? undefined : rootsOf(keys);
+    return perRow ? undefined : listRoots(keys);
   }
 }
 
@@ -268,13 +268,13 @@ function orNullIfDenied(error: unknown): null {
   throw error;
 }
 
-function countOf({ count }: ParseAnswer): number {
+function readCount({ count }: ParseAnswer): number {
   if (!Number.isSafeInteger(count) || (count as number) < 0)
     throw parseServerError('failed', 'no count in the answer');
   return count as number;
 }
 
-function resultsOf(answer: ParseAnswer): ParseRow[] {
+function readResults(answer: ParseAnswer): ParseRow[] {
   const { results } = answer;
   if (!Array.isArray(results) || !results.every(isPlainObject))
     throw parseServerError('failed', 'no list of results in the answer');
@@ -282,7 +282,7 @@ function resultsOf(answer: ParseAnswer): ParseRow[] {
 }
 
 /** Every row that Parse Server returns has its id, whatever `keys` names. */
-function identified(row: ParseRow): ParseRow {
+function requireIdentified(row: ParseRow): ParseRow {
   if (typeof row['objectId'] !== 'string')
     throw parseServerError('failed', 'a row without an id in the answer');
   return row;
@@ -305,7 +305,7 @@ async function includeRows(
     const ids = [...new Set(rows.flatMap((row) => idsIn(row[plan.field], plan)))];
     const found = new PlacedRows(left, 'Parse Server');
     for (let from = 0; from < ids.length; from += BATCH) {
-      for (const row of await find(batchOf(plan, ids.slice(from, from + BATCH))))
+      for (const row of await find(createBatch(plan, ids.slice(from, from + BATCH))))
         found.add(String(row['objectId']), { __type: 'Object', className: plan.targetClass, ...row });
     }
     const resolve = (value: unknown): unknown =>
@@ -319,7 +319,10 @@ async function includeRows(
   }
 }
 
-function batchOf({ targetClass: className, where, keys, include }: IncludePlan, ids: string[]): FindQuery {
+function createBatch(
+  { targetClass: className, where, keys, include }: IncludePlan,
+  ids: string[],
+): FindQuery {
   const wanted = { objectId: ids.length === 1 ? ids[0] : { $in: ids } };
   return {
     className,

@@ -16,14 +16,14 @@ export function rowFromRest(answered: ParseRow, keys: readonly string[] | undefi
     if (!paths || ALWAYS.includes(name)) row[name] = plainValue(value);
     else {
       const within = paths.get(name);
-      if (within) row[name] = picked(plainValue(value), within);
+      if (within) row[name] = pickPaths(plainValue(value), within);
     }
   }
   return row;
 }
 
 /** Names of top columns that a request with these keys needs. */
-export function rootsOf(keys: readonly string[]): string[] {
+export function listRoots(keys: readonly string[]): string[] {
   return [...new Set(keys.map((key) => key.split('.', 1)[0] as string))];
 }
 
@@ -38,7 +38,7 @@ function plainValue(value: unknown): unknown {
 /** Root → paths below it; an empty list means the whole value. */
 function pathsByRoot(keys: readonly string[]): Map<string, readonly string[]> {
   const paths = new Map<string, readonly string[]>();
-  for (const root of rootsOf(keys)) {
+  for (const root of listRoots(keys)) {
     const below = keys.filter((key) => key.startsWith(`${root}.`)).map((key) => key.slice(root.length + 1));
     paths.set(root, keys.includes(root) ? [] : below);
   }
@@ -46,15 +46,15 @@ function pathsByRoot(keys: readonly string[]): Map<string, readonly string[]> {
 }
 
 /** Projects paths as a database does: through the members of lists; a value that is no object stays unchanged. */
-function picked(value: unknown, paths: readonly string[]): unknown {
+function pickPaths(value: unknown, paths: readonly string[]): unknown {
   if (paths.length === 0 || !(isPlainObject(value) || Array.isArray(value))) return value;
-  if (Array.isArray(value)) return value.filter(isPlainObject).map((member) => picked(member, paths));
+  if (Array.isArray(value)) return value.filter(isPlainObject).map((member) => pickPaths(member, paths));
   if (typeof value['__type'] === 'string') return value;
   const below = pathsByRoot(paths);
   return Object.fromEntries(
     Object.entries(value).flatMap(([key, member]): [string, unknown][] => {
       const within = below.get(key);
-      return within ? [[key, picked(member, within)]] : [];
+      return within ? [[key, pickPaths(member, within)]] : [];
     }),
   );
 }

@@ -9,7 +9,7 @@ export interface SessionWatch {
   /** @throws StoreError `session_ended`; queries Parse Server when the last check is too old */
   assertAlive(token: string): Promise<void>;
   /** Parse Server rejected the session. */
-  ended(token: string): void;
+  handleEnd(token: string): void;
 }
 
 /** The data routes of a deployment. */
@@ -25,7 +25,7 @@ export interface DataRoutes {
 }
 
 /** The classes of which Cloud Code may decide what a user reads. */
-export function hookedAmong(
+export function listHooked(
   classNames: Iterable<string>,
   { scope }: Pick<StoreCall, 'scope'>,
   readHooks: ReadHooks,
@@ -35,7 +35,7 @@ export function hookedAmong(
   );
 }
 
-export function pipelineRouteOf(call: StoreCall): RoutedOperation {
+export function findPipelineRoute(call: StoreCall): RoutedOperation {
   return pipelineOperation(call.tool);
 }
 
@@ -57,7 +57,7 @@ export async function withSession<T>(
   } catch (error) {
     const { identity } = agent;
     if (identity.kind === 'sessionToken' && error instanceof StoreError && error.code === 'session_ended')
-      sessions.ended(identity.token);
+      sessions.handleEnd(identity.token);
     throw error;
   }
 }
@@ -73,7 +73,7 @@ export class CachedSessionWatch implements SessionWatch {
       throw new StoreError('session_ended', { store: 'Parse Server' });
   }
 
-  ended(token: string): void {
+  handleEnd(token: string): void {
     this.directory.forgetSession(token);
   }
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { Agent, compileAgentDefinition, deriveAgent, type Identity, MASTER, sessionIdentity } from '#core';
-import { authModeOf, chooseRoute, pipelineOperation, ROUTE_TABLE, routesFor } from './route-table.js';
+import { findAuthMode, chooseRoute, pipelineOperation, ROUTE_TABLE, routesFor } from './route-table.js';
 
 const MODES = ['master', 'session', 'assumed', 'client'] as const;
 const OPERATIONS = Object.keys(ROUTE_TABLE) as (keyof typeof ROUTE_TABLE)[];
@@ -20,7 +20,7 @@ const routeOf = (operation: (typeof OPERATIONS)[number], caller: Agent, hooked?:
     operation,
     agent: caller,
     isOpen: () => true,
-    hookedClasses: () => (hooked === undefined ? [] : [hooked]),
+    listHookedClasses: () => (hooked === undefined ? [] : [hooked]),
   });
 
 describe('the route table', () => {
@@ -31,7 +31,7 @@ describe('the route table', () => {
     ['an assumed role', agent({ kind: 'aclRole', role: 'r' }), 'assumed'],
     ['a session without a master key', agent(sessionIdentity('r:x'), true), 'client'],
   ] as const)('knows the mode of %s', (_title, caller, mode) => {
-    expect(authModeOf(caller)).toBe(mode);
+    expect(findAuthMode(caller)).toBe(mode);
   });
 
   it('never sends an assumed user or role to Parse Server on its own behalf', () => {

@@ -109,7 +109,7 @@ export function pipelineOperation(tool: string): RoutedOperation {
   return PIPELINE_OPERATIONS.get(tool) ?? 'pipelines';
 }
 
-export function authModeOf({ identity, definition }: Pick<Agent, 'identity' | 'definition'>): AuthMode {
+export function findAuthMode({ identity, definition }: Pick<Agent, 'identity' | 'definition'>): AuthMode {
   switch (identity.kind) {
     case 'master':
       return 'master';
@@ -123,7 +123,7 @@ export function authModeOf({ identity, definition }: Pick<Agent, 'identity' | 'd
 
 /** The row of the table for one caller. A sub-agent of a session that acts as a user stays bound by what binds the session. */
 export function routesFor(operation: RoutedOperation, agent: Agent): readonly RouteRule[] {
-  const rules = ROUTE_TABLE[operation].routes[authModeOf(agent)];
+  const rules = ROUTE_TABLE[operation].routes[findAuthMode(agent)];
   if (!READS_ROWS.has(operation) || !descendsFromSession(agent)) return rules;
   return rules.map((rule) => (rule === 'direct' ? UNHOOKED : rule));
 }
@@ -147,11 +147,11 @@ interface Asked {
   /** Whether the route is configured and supports the request. */
   readonly isOpen: (route: Route) => boolean;
   /** The classes of the request of which Cloud Code may decide what a user reads. */
-  readonly hookedClasses: () => readonly string[];
+  readonly listHookedClasses: () => readonly string[];
 }
 
 /** The route of a request. @throws Refused when it has none */
-export function chooseRoute({ operation, agent, isOpen, hookedClasses }: Asked): Route {
+export function chooseRoute({ operation, agent, isOpen, listHookedClasses: hookedClasses }: Asked): Route {
   const rules = routesFor(operation, agent);
   let hooked: readonly string[] = [];
   for (const rule of rules) {

@@ -18,19 +18,19 @@ import {
   type ReadHooks,
   type Where,
 } from '#policy';
-import { credentialsOf, type ParseCredentials } from '../connection/parse-connection.js';
+import { toCredentials, type ParseCredentials } from '../connection/parse-connection.js';
 import { isPlainObject } from '../query/plain-value.js';
 import { isExpressible } from '../query/where-to-rest.js';
 import {
   type DataRoutes,
-  hookedAmong,
+  listHooked,
   operatorStore,
-  pipelineRouteOf,
+  findPipelineRoute,
   type SessionWatch,
   withSession,
 } from './data-routes.js';
 import {
-  authModeOf,
+  findAuthMode,
   chooseRoute,
   NEEDS_DIRECT,
   type Route,
@@ -52,7 +52,7 @@ function canBeAsked({ where, include = [] }: Pick<FindQuery, 'where' | 'include'
  */
 function serverAgrees(query: FindQuery, scope: AgentScope): boolean {
   const { className, where, include = [] } = query;
-  if (namesIds(where) && !searchedAsRead(className, scope)) return false;
+  if (namesIds(where) && !isSearchedAsRead(className, scope)) return false;
   return (
     countAgrees(query, scope) &&
     !hidesDeciders(className, scope) &&
@@ -66,10 +66,10 @@ function countAgrees({ className, where }: CountQuery, scope: AgentScope): boole
 }
 
 function includeAgrees({ targetClass: className, where, include }: IncludePlan, scope: AgentScope): boolean {
-  return searchedAsRead(className, scope) && serverAgrees({ className, where, include, limit: 1 }, scope);
+  return isSearchedAsRead(className, scope) && serverAgrees({ className, where, include, limit: 1 }, scope);
 }
 
-function searchedAsRead(className: string, { rights }: AgentScope): boolean {
+function isSearchedAsRead(className: string, { rights }: AgentScope): boolean {
   const [find, get] = [rights.verdict(className, 'find'), rights.verdict(className, 'get')];
   return JSON.stringify(find) === JSON.stringify(get);
 }
@@ -97,13 +97,13 @@ interface Routing {
 /** A caller in client mode has no other route and receives what Parse Server returns. Null: the operator's route. */
 function routingOf(operation: StoreOperation<Reads>, call: StoreCall): Routing | null {
   const { scope, agent } = call;
-  const serverJudges = authModeOf(agent) === 'session';
+  const serverJudges = findAuthMode(agent) === 'session';
   switch (operation.kind) {
     case 'find':
     case 'findShown':
       return {
         kind: 'rows',
-        classNames: () => classesOf(operation),
+        classNames: () => listClasses(operation),
         suitsServer: () => canBeAsked(operation) && (!serverJudges || serverAgrees(operation, scope)),
       };
     case 'count':
@@ -114,7 +114,7 @@ function routingOf(operation: StoreOperation<Reads>, call: StoreCall): Routing |
       };
     case 'aggregate':
       return {
-        kind: pipelineRouteOf(call),
+        kind: findPipelineRoute(call),
         classNames: () => [operation.className, ...joinTargets(operation.pipeline as Pipeline)],
         suitsServer: () => true,
       };
@@ -137,7 +137,7 @@ function routingOf(operation: StoreOperation<Reads>, call: StoreCall): Routing |
 export function routedReads(routes: DataRoutes): ReadStore {
   const { direct, restMaster, sessions, readHooks } = routes;
   const storeOn = async (route: Route, { identity }: Agent): Promise<ReadStore> => {
-    if (route === 'rest') return routes.rest(credentialsOf(identity));
+    if (route === 'rest') return routes.rest(toCredentials(identity));
     // MongoDB does not check whether the session still exists.
     if (identity.kind === 'sessionToken') await sessions.assertAlive(identity.token);
     return operatorStore(routes);
@@ -151,8 +151,8 @@ export function routedReads(routes: DataRoutes): ReadStore {
         route === 'direct'
           ? direct !== null
           : (agent.identity.kind === 'sessionToken' || restMaster !== null) && routing.suitsServer();
-      const hookedClasses = () => hookedAmong(routing.classNames(), caller, readHooks);
-      const route = chooseRoute({ operation: routing.kind, agent, isOpen, hookedClasses });
+      const listHookedClasses = () => listHooked(routing.classNames(), caller, readHooks);
+      const route = chooseRoute({ operation: routing.kind, agent, isOpen, listHookedClasses });
       return withSession(caller, sessions, async () =>
         (await storeOn(route, agent)).run(operation, context, caller),
       );
@@ -161,11 +161,11 @@ export function routedReads(routes: DataRoutes): ReadStore {
 }
 
 /** Of the rows and of what they include. */
-function classesOf({ className, include = [] }: Pick<FindQuery, 'className' | 'include'>): string[] {
+function listClasses({ className, include = [] }: Pick<FindQuery, 'className' | 'include'>): string[] {
   return [
     className,
     ...include.flatMap(({ targetClass, include: further }) =>
-      classesOf({ className: targetClass, include: further }),
+      listClasses({ className: targetClass, include: further }),
     ),
   ];
 }
@@ -191,7 +191,7 @@ export function routedSearches({ direct, sessions, readHooks }: SearchRoutes): S
           operation: 'searches',
           agent: caller.agent,
           isOpen: () => direct !== null,
-          hookedClasses: () => hookedAmong([operation.className], caller, readHooks),
+          listHookedClasses: () => listHooked([operation.className], caller, readHooks),
         });
       if (!direct) throw new Refused(refusals.noRoute(NEEDS_DIRECT));
       // MongoDB does not check whether the session still exists.
@@ -221,7 +221,7 @@ export function routedWrites({ rest, sessions }: WriteRoutes): WriteStore {
     run: async (operation, context, caller) => {
       if (caller === 'operator' || !routesFor('row_writes', caller.agent).includes('rest'))
         throw new Refused(refusals.noRoute(NOBODY_SIGNED_IN));
-      const store = rest(credentialsOf(caller.agent.identity));
+      const store = rest(toCredentials(caller.agent.identity));
       return withSession(caller, sessions, () => store.run(operation, context, caller));
     },
   };

@@ -111,7 +111,7 @@ export class ParseSchemaCatalogue extends RenewedCatalogue {
   }
 
   /** Parse Server returns the indexes with the class. */
-  indexesOf({ indexes }: ClassSchema): Promise<readonly IndexSchema[]> {
+  listIndexes({ indexes }: ClassSchema): Promise<readonly IndexSchema[]> {
     return Promise.resolve(indexes);
   }
 

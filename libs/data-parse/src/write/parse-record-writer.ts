@@ -45,7 +45,7 @@ export class ParseRecordWriter extends RecordWriter {
     const { objectId, createdAt } = answer;
     if (typeof objectId !== 'string' || objectId === '')
       throw unknownOutcome('no id in the answer to a creation');
-    return this.stored(className, objectId, { objectId, createdAt, updatedAt: createdAt }, operation);
+    return this.findStored(className, objectId, { objectId, createdAt, updatedAt: createdAt }, operation);
   }
 
   async update(
@@ -64,7 +64,7 @@ export class ParseRecordWriter extends RecordWriter {
       );
       const { updatedAt } = answer;
       if (typeof updatedAt !== 'string') throw unknownOutcome('no time in the answer to an update');
-      return await this.stored(className, objectId, { objectId, updatedAt }, operation);
+      return await this.findStored(className, objectId, { objectId, updatedAt }, operation);
     } catch (error) {
       if (isMissing(error)) return null;
       throw error;
@@ -129,7 +129,7 @@ export class ParseRecordWriter extends RecordWriter {
     return connection.send({ ...request, credentials }, { maxTimeMS, signal: new AbortController().signal });
   }
 
-  private async stored(
+  private async findStored(
     className: string,
     objectId: string,
     known: ParseRow,

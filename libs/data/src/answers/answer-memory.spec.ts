@@ -60,11 +60,11 @@ describe('the memory for answers', () => {
   it('refuses an answer over the limit, and counts what came beyond what was expected', async () => {
     const shared = memory();
     const answer = await shared.begin(ask('a', 1 * MB));
-    answer.arrived(3 * MB, () => 6 * MB, Infinity);
+    answer.noteArrival(3 * MB, () => 6 * MB, Infinity);
     expect(shared.bytesInFlight).toBe(6 * MB);
-    expect(() => answer.arrived(1 * MB, () => 3 * MB, Infinity)).toThrow('too_large');
+    expect(() => answer.noteArrival(1 * MB, () => 3 * MB, Infinity)).toThrow('too_large');
     const small = await shared.begin(ask('b', 0));
-    expect(() => small.arrived(2000, () => 0, 1000)).toThrow('too_large');
+    expect(() => small.noteArrival(2000, () => 0, 1000)).toThrow('too_large');
   });
 
   it('makes objects of large answers one at a time, principals in turn', async () => {
@@ -72,7 +72,7 @@ describe('the memory for answers', () => {
     const order: string[] = [];
     const large = async (name: string) => {
       const answer = await shared.begin(ask(name, 0));
-      answer.arrived(1 * MB, () => 1 * MB, Infinity);
+      answer.noteArrival(1 * MB, () => 1 * MB, Infinity);
       await answer.become(async () => {
         order.push(`${name} begins`);
         await new Promise((resolve) => setImmediate(resolve));

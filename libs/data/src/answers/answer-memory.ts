@@ -164,20 +164,20 @@ export class AnswerMemory {
     store,
   }: Required<AnswerRequest> & { readonly principal: string }): Promise<void> {
     return new Promise((resolve, reject) => {
-      const ended = (finish: () => void): void => {
+      const finishWait = (finish: () => void): void => {
         clearTimeout(timer);
         removeListener();
         this.waiting.delete(waiter);
         finish();
       };
-      const waiter: Waiter = { principal, bytes: expected, admit: () => ended(resolve) };
-      const aborted = (): void =>
-        ended(() => reject(new StoreError('cancelled', { store, cause: operation.signal.reason })));
+      const waiter: Waiter = { principal, bytes: expected, admit: () => finishWait(resolve) };
+      const rejectAborted = (): void =>
+        finishWait(() => reject(new StoreError('cancelled', { store, cause: operation.signal.reason })));
       const timer = setTimeout(
-        () => ended(() => reject(new StoreError('busy', { store }))),
+        () => finishWait(() => reject(new StoreError('busy', { store }))),
         Math.min(maxTimeMS, LONGEST_WAIT),
       );
-      const removeListener = whenAborted(operation, aborted);
+      const removeListener = whenAborted(operation, rejectAborted);
       this.waiting.add(waiter);
     });
   }
@@ -209,7 +209,7 @@ export class AnswerInFlight {
    * @param limit maximum bytes of the answer
    * @throws StoreError `too_large` when the answer is larger than the limit
    */
-  arrived(size: number, weigh: () => number, limit: number): void {
+  noteArrival(size: number, weigh: () => number, limit: number): void {
     const small = this.size + size <= SMALL_ANSWER_BYTES;
     this.size += size;
     this.weight += small ? size : Math.max(size, weigh());

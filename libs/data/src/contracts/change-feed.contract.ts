@@ -36,7 +36,7 @@ export function changeFeedContract(name: string, open: (seed: unknown) => Promis
       vi.waitFor(() => expect(condition()).toBe(true), { timeout: 30_000, interval: 20 });
 
     /** A feed reports changes from the moment it first emits. */
-    const listening = async (className: string, fields: ParseRow): Promise<RowChange[]> => {
+    const waitForListening = async (className: string, fields: ParseRow): Promise<RowChange[]> => {
       const seen = collect(store.feed.changes(className));
       await vi.waitFor(
         async () => {
@@ -50,10 +50,10 @@ export function changeFeedContract(name: string, open: (seed: unknown) => Promis
 
     it('misses nothing from the moment it says that it listens', async () => {
       const seen = collect(store.feed.changes('Label'));
-      await store.feed.listening();
+      await store.feed.waitForListening();
       const first = await store.writer.create('Label', { name: 'first' }, unhurried());
       const others = collect(store.feed.changes('Artist'));
-      await store.feed.listening();
+      await store.feed.waitForListening();
       const second = await store.writer.create('Artist', { name: 'second' }, unhurried());
       const third = await store.writer.create('Label', { name: 'third' }, unhurried());
       await until(() => seen.length === 2 && others.length === 1);
@@ -62,7 +62,7 @@ export function changeFeedContract(name: string, open: (seed: unknown) => Promis
     });
 
     it('carries creations, updates and deletions with the row in Parse form', async () => {
-      const seen = await listening('Label', { name: 'warm-up' });
+      const seen = await waitForListening('Label', { name: 'warm-up' });
       const { objectId } = await store.writer.create('Label', { name: 'East' }, unhurried());
       await store.writer.update('Label', String(objectId), { name: 'West' }, {}, unhurried());
       await store.writer.delete('Label', String(objectId), {}, unhurried());
@@ -78,9 +78,9 @@ export function changeFeedContract(name: string, open: (seed: unknown) => Promis
     });
 
     it('reports the changes of a class to all who watch it, and to no others', async () => {
-      const labels = await listening('Label', { name: 'warm-up' });
+      const labels = await waitForListening('Label', { name: 'warm-up' });
       const second = collect(store.feed.changes('Label'));
-      const artists = await listening('Artist', { name: 'warm-up' });
+      const artists = await waitForListening('Artist', { name: 'warm-up' });
       const before = labels.length;
       const { objectId } = await store.writer.create('Label', { name: 'East' }, unhurried());
       await until(() => labels.length > before && second.some((change) => change.objectId === objectId));
@@ -89,7 +89,7 @@ export function changeFeedContract(name: string, open: (seed: unknown) => Promis
     });
 
     it('loses nothing while other classes come and go', async () => {
-      const seen = await listening('Label', { name: 'warm-up' });
+      const seen = await waitForListening('Label', { name: 'warm-up' });
       const made: unknown[] = [];
       for (let round = 0; round < 5; round += 1) {
         const passing = store.feed.changes(`Passing${round}`).subscribe();
@@ -102,7 +102,7 @@ export function changeFeedContract(name: string, open: (seed: unknown) => Promis
     });
 
     it('rebuilds the class when its changes are replayed', async () => {
-      const seen = await listening('Label', { name: 'warm-up' });
+      const seen = await waitForListening('Label', { name: 'warm-up' });
       const step = fc.record({
         kind: fc.constantFrom('create', 'update', 'delete'),
         which: fc.nat(20),

@@ -69,7 +69,7 @@ export function recordReaderContract(
 
     const withoutRights = (row: ParseRow): ParseRow =>
       Object.fromEntries(Object.entries(row).filter(([field]) => field !== 'ACL'));
-    const form = { rules: withoutRights, shown: withoutRights, decisive: new Set<string>() };
+    const form = { rules: withoutRights, showRow: withoutRights, decisive: new Set<string>() };
     it.each([
       ['objects', null],
       ['text', form],
@@ -81,9 +81,10 @@ export function recordReaderContract(
         limit: 5,
       };
       const rows = await store.reader.find(query, unhurried());
-      const found = async () => store.reader.findShown({ ...query, atMost: 2, form: shownAs }, unhurried());
+      const listFound = async () =>
+        store.reader.findShown({ ...query, atMost: 2, form: shownAs }, unhurried());
       // A store may write text only after it has met the form.
-      for (const first of [await found(), await found()]) {
+      for (const first of [await listFound(), await listFound()]) {
         expect(first.count).toBe(5);
         const shown =
           'rows' in first

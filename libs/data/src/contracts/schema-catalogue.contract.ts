@@ -78,14 +78,14 @@ export function schemaCatalogueContract(
     });
 
     it('lists every index of a class by the names of fields, and which are unique', async () => {
-      const indexesOf = (className: string) => {
+      const listIndexes = (className: string) => {
         const schema = snapshot.get(className);
-        return schema ? store.catalogue.indexesOf(schema) : [];
+        return schema ? store.catalogue.listIndexes(schema) : [];
       };
-      const indexes = (await indexesOf('Album')).map((index) => index.fields);
+      const indexes = (await listIndexes('Album')).map((index) => index.fields);
       expect(indexes).toContainEqual(['artist', 'released']);
       if (!ofParse) return;
-      expect(await indexesOf('_User')).toContainEqual({
+      expect(await listIndexes('_User')).toContainEqual({
         name: 'username_1',
         fields: ['username'],
         unique: true,

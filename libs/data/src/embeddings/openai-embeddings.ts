@@ -1,4 +1,4 @@
-import { ForbiddenAddress, pinnedRequest, type ResolveHost } from '#core';
+import { ForbiddenAddress, sendPinned, type ResolveHost } from '#core';
 
 /**
  * Whether an operator allows an endpoint: the scheme, host and port are equal, and the allowed path is a prefix of the
@@ -7,13 +7,13 @@ import { ForbiddenAddress, pinnedRequest, type ResolveHost } from '#core';
  */
 export function isAllowedEndpoint(endpoint: string, allowed: readonly string[] | null): boolean {
   if (allowed === null) return true;
-  const url = parsed(endpoint);
-  return url !== null && allowed.some((entry) => covers(parsed(entry), url));
+  const url = parseUrl(endpoint);
+  return url !== null && allowed.some((entry) => covers(parseUrl(entry), url));
 }
 
 /** Unencrypted text may only be sent within the machine. */
 export function isSafeTransport(endpoint: string): boolean {
-  const url = parsed(endpoint);
+  const url = parseUrl(endpoint);
   if (!url || url.username !== '' || url.password !== '') return false;
   return url.protocol === 'https:' || (url.protocol === 'http:' && LOOPBACK.has(url.hostname));
 }
@@ -26,7 +26,7 @@ function covers(allowed: URL | null, url: URL): boolean {
   return url.pathname === prefix || url.pathname.startsWith(`${prefix}/`);
 }
 
-function parsed(text: string): URL | null {
+function parseUrl(text: string): URL | null {
   return URL.canParse(text) ? new URL(text) : null;
 }
 
@@ -52,7 +52,7 @@ export abstract class EmbeddingProvider {
 }
 
 /** Estimated tokens of a text before the provider is called: a quarter of its characters. */
-export function estimatedTokens(text: string): number {
+export function estimateTokens(text: string): number {
   return Math.ceil(text.length / 4);
 }
 
@@ -105,7 +105,7 @@ export class OpenAiEmbeddings extends EmbeddingProvider {
     signal.throwIfAborted();
     const limit = AbortSignal.timeout(this.timeout * 1000);
     try {
-      const response = await pinnedRequest(this.url, {
+      const response = await sendPinned(this.url, {
         method: 'POST',
         rule: this.options.listed ? 'any' : 'public',
         resolve: this.options.resolve,
@@ -126,7 +126,7 @@ export class OpenAiEmbeddings extends EmbeddingProvider {
         throw new EmbeddingError(`the endpoint answered ${response.status}`);
       }
       return this.read(
-        await boundedText(response, this.dimensions * BYTES_PER_NUMBER + ENVELOPE_BYTES),
+        await readBoundedText(response, this.dimensions * BYTES_PER_NUMBER + ENVELOPE_BYTES),
         text,
       );
     } catch (error) {
@@ -143,7 +143,7 @@ export class OpenAiEmbeddings extends EmbeddingProvider {
   }
 
   private read(body: string, text: string): Embedding {
-    const answer = parsedJson(body);
+    const answer = parseJson(body);
     const data = member(answer, 'data');
     const vector = Array.isArray(data) && data.length === 1 ? member(data[0], 'embedding') : undefined;
     if (!Array.isArray(vector)) throw new EmbeddingError('the answer holds no vector');
@@ -153,11 +153,11 @@ export class OpenAiEmbeddings extends EmbeddingProvider {
       );
     if (!vector.every((entry): entry is number => typeof entry === 'number' && Number.isFinite(entry)))
       throw new EmbeddingError('the answer holds a vector that is not of finite numbers');
-    return { vector, tokens: billedTokens(member(answer, 'usage')) ?? estimatedTokens(text) };
+    return { vector, tokens: readBilledTokens(member(answer, 'usage')) ?? estimateTokens(text) };
   }
 }
 
-async function boundedText(response: Response, most: number): Promise<string> {
+async function readBoundedText(response: Response, most: number): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of response.body ?? []) {
@@ -170,7 +170,7 @@ async function boundedText(response: Response, most: number): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-function parsedJson(body: string): unknown {
+function parseJson(body: string): unknown {
   try {
     return JSON.parse(body);
   } catch {
@@ -182,7 +182,7 @@ function member(value: unknown, name: string): unknown {
   return value !== null && typeof value === 'object' ? (value as Record<string, unknown>)[name] : undefined;
 }
 
-function billedTokens(usage: unknown): number | undefined {
+function readBilledTokens(usage: unknown): number | undefined {
   const total = member(usage, 'total_tokens') ?? member(usage, 'prompt_tokens');
   return typeof total === 'number' && Number.isSafeInteger(total) && total >= 0 ? total : undefined;
 }

@@ -5,7 +5,7 @@ import {
   type Embedding,
   EmbeddingError,
   EmbeddingProvider,
-  estimatedTokens,
+  estimateTokens,
   isAllowedEndpoint,
   isSafeTransport,
 } from './openai-embeddings.js';
@@ -130,7 +130,7 @@ describe('the budget', () => {
   });
 
   it('counts a quarter of the characters', () => {
-    expect([estimatedTokens(''), estimatedTokens('abcd'), estimatedTokens('abcde')]).toEqual([0, 1, 2]);
+    expect([estimateTokens(''), estimateTokens('abcd'), estimateTokens('abcde')]).toEqual([0, 1, 2]);
   });
 });
 

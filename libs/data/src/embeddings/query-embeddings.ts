@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { type Agent, Refused, type RequestContext, refusals } from '#core';
 import { ExpiringMap, processClock } from '#state';
-import { EmbeddingError, type EmbeddingProvider, estimatedTokens } from './openai-embeddings.js';
+import { EmbeddingError, type EmbeddingProvider, estimateTokens } from './openai-embeddings.js';
 
 export interface EmbeddingBudgetOptions {
   /** Estimated tokens per window. */
@@ -63,18 +63,18 @@ export class EmbeddingCache {
 
   /** @param owner separates cache entries: the time of an answer must not reveal what other owners searched for */
   get(owner: string, model: string, text: string): readonly number[] | undefined {
-    const key = keyOf(owner, model, text);
+    const key = toKey(owner, model, text);
     const vector = this.vectors?.get(key);
     if (vector) this.vectors?.set(key, vector, Infinity, { owner });
     return vector;
   }
 
   set(owner: string, model: string, text: string, vector: readonly number[]): void {
-    this.vectors?.set(keyOf(owner, model, text), vector, Infinity, { owner });
+    this.vectors?.set(toKey(owner, model, text), vector, Infinity, { owner });
   }
 }
 
-function keyOf(...parts: readonly string[]): string {
+function toKey(...parts: readonly string[]): string {
   return createHash('sha256').update(JSON.stringify(parts)).digest('base64');
 }
 
@@ -120,7 +120,7 @@ export class QueryEmbeddings {
       throw new Refused(
         refusals.invalidArgument(`the text to look for is longer than ${MAX_CHARACTERS} characters`),
       );
-    const owner = ownerOf(agent);
+    const owner = toOwner(agent);
     const { provider, cache } = this;
     this.assertAffordable(agent, text);
     const known = cache.get(owner, provider.model, text);
@@ -139,7 +139,7 @@ export class QueryEmbeddings {
 
   private assertAffordable({ permissions }: Agent, text: string): void {
     const { budget } = this;
-    if (!budget || permissions === 'admin' || budget.covers(estimatedTokens(text))) return;
+    if (!budget || permissions === 'admin' || budget.covers(estimateTokens(text))) return;
     throw new Refused(
       refusals.invalidArgument(
         'the text to look for costs more than the embedding budget',
@@ -151,7 +151,7 @@ export class QueryEmbeddings {
   private pay({ permissions }: Agent, owner: string, text: string): void {
     const { budget } = this;
     if (!budget || permissions === 'admin') return;
-    const wait = budget.spend(owner, estimatedTokens(text));
+    const wait = budget.spend(owner, estimateTokens(text));
     if (wait === null) return;
     const { tokens, window } = budget.options;
     throw new Refused(refusals.embeddingBudgetSpent(tokens, window, wait));
@@ -159,6 +159,6 @@ export class QueryEmbeddings {
 }
 
 /** The tenant's budget is charged; without a tenant, that of the calling principal. */
-function ownerOf({ tenantId, principal }: Agent): string {
+function toOwner({ tenantId, principal }: Agent): string {
   return tenantId === null ? `principal:${principal}` : `tenant:${typeof tenantId}:${tenantId}`;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { carriedFilter } from './carried-filter.js';
+import { splitFilter } from './carried-filter.js';
 
 const FIELDS = ['orgId', 'status', 'rating', 'album'];
 const pointer = { __type: 'Pointer', className: 'Album', objectId: 'a1' };
@@ -13,7 +13,7 @@ describe('the filter that a vector index carries', () => {
         { $and: [{ rating: { $gte: 2, $lt: 5 } }, { album: { $in: [pointer] } }] },
       ],
     };
-    expect(carriedFilter(where, FIELDS)).toEqual({
+    expect(splitFilter(where, FIELDS)).toEqual({
       early: [
         { orgId: 'north' },
         { status: 'published' },
@@ -22,8 +22,8 @@ describe('the filter that a vector index carries', () => {
       ],
       isPartial: false,
     });
-    expect(carriedFilter({}, FIELDS)).toEqual({ early: [], isPartial: false });
-    expect(carriedFilter({ rating: date }, FIELDS).isPartial).toBe(false);
+    expect(splitFilter({}, FIELDS)).toEqual({ early: [], isPartial: false });
+    expect(splitFilter({ rating: date }, FIELDS).isPartial).toBe(false);
   });
 
   it.each([
@@ -37,7 +37,7 @@ describe('the filter that a vector index carries', () => {
     ['rights of rows', { $readableBy: { principals: ['*'] } }],
     ['one of several conditions', { $or: [{ status: 'x' }, { rating: 1 }] }],
   ])('leaves %s to the database, and says that it does', (_, where) => {
-    expect(carriedFilter({ $and: [{ orgId: 'north' }, where] }, FIELDS)).toEqual({
+    expect(splitFilter({ $and: [{ orgId: 'north' }, where] }, FIELDS)).toEqual({
       early: [{ orgId: 'north' }],
       isPartial: true,
     });

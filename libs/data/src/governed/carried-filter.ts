@@ -12,8 +12,8 @@ interface CarriedFilter {
 }
 
 /** @param filterFields the columns that the index was built to filter on */
-export function carriedFilter(where: Where, filterFields: readonly string[]): CarriedFilter {
-  const conditions = conditionsOf(where);
+export function splitFilter(where: Where, filterFields: readonly string[]): CarriedFilter {
+  const conditions = listConditions(where);
   const early = conditions.filter((condition) =>
     Object.entries(condition).every(([name, operand]) => filterFields.includes(name) && isCarried(operand)),
   );
@@ -21,10 +21,10 @@ export function carriedFilter(where: Where, filterFields: readonly string[]): Ca
 }
 
 /** Each condition that a row must meet, one column in each. */
-function conditionsOf(where: Where): Where[] {
+function listConditions(where: Where): Where[] {
   return Object.entries(where).flatMap(([key, operand]) =>
     key === '$and' && Array.isArray(operand)
-      ? (operand as Where[]).flatMap(conditionsOf)
+      ? (operand as Where[]).flatMap(listConditions)
       : [{ [key]: operand } as Where],
   );
 }

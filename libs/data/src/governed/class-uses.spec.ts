@@ -7,7 +7,7 @@ import type { GovernedRecordsSource } from './governed-sources.js';
 it('asks the database for nothing where the classes of an agent are refused', () => {
   const refused = new Refused(refusals.invalidQuery('no'));
   const records = {
-    scopeOf: () => {
+    findScope: () => {
       throw refused;
     },
   };

@@ -16,7 +16,7 @@ import { facetsRefusal, filtersOfFacets } from './parley-search.js';
 import { admitWrite } from './parley-writes.js';
 import { planRefusal } from './query-plan.js';
 import { type ClassGate, enterClass } from './row-rules.js';
-import { shownClass } from './shown-rows.js';
+import { showClass } from './shown-rows.js';
 import { admitVectorSearch } from './vector-search.js';
 
 /** A way to use a class. Each has the gates of the calls that do so. */
@@ -51,13 +51,13 @@ export class ClassUses {
     return (this.shown ??= scope.schemas
       .classNames()
       .filter((name) => scope.isListed(name))
-      .flatMap((name) => shownClass(scope.access(name), this.call) ?? []));
+      .flatMap((name) => showClass(scope.access(name), this.call) ?? []));
   }
 
   /** Names of the listed classes that no gate refuses for this use, sorted. For `createClass`: some name, or none. */
   for(use: ClassUse): readonly string[] {
     let names = this.known.get(use);
-    if (!names) this.known.set(use, (names = this.found(use)));
+    if (!names) this.known.set(use, (names = this.listFound(use)));
     return names;
   }
 
@@ -71,7 +71,7 @@ export class ClassUses {
     });
   }
 
-  private found(use: ClassUse): readonly string[] {
+  private listFound(use: ClassUse): readonly string[] {
     if (!this.canSearch && (use === 'words' || use === 'facets' || use === 'vectors')) return [];
     if (use === 'createClass') {
       const { policy, schemas } = this.call.scope;
@@ -160,7 +160,7 @@ export class ClassUsesSource {
 
   /** At once where nothing has to be read first. @throws Refused when the database does not answer */
   of(agent: Agent): ClassUses | Promise<ClassUses> {
-    const scope = this.records.scopeOf(agent);
+    const scope = this.records.findScope(agent);
     const canSearch = this.searcher.canSearch();
     if (scope instanceof Promise || canSearch instanceof Promise)
       return Promise.all([scope, canSearch]).then(([known, can]) => this.uses(agent, known, can));
@@ -174,7 +174,7 @@ export class ClassUsesSource {
       const scoped = scope.schemas.classNames().filter((name) => scope.classPolicy(name).tenantScope);
       this.kept.set(scope, (kept = { scoped, uses: new Map() }));
     }
-    const tenants = kept.scoped.map((name) => boundTo(tenantBinding(agent, scope.classPolicy(name))));
+    const tenants = kept.scoped.map((name) => describeBinding(tenantBinding(agent, scope.classPolicy(name))));
     const key = `${canSearch ?? true} ${tenants.join('')}`;
     let uses = kept.uses.get(key);
     if (!uses) {
@@ -187,7 +187,7 @@ export class ClassUsesSource {
 }
 
 /** Whether a class is refused, open, or limited to one tenant; which tenant makes no difference. */
-function boundTo(binding: ReturnType<typeof tenantBinding>): string {
+function describeBinding(binding: ReturnType<typeof tenantBinding>): string {
   if (binding === null) return 'o';
   return isTenantRefusal(binding) ? 'r' : 't';
 }

@@ -39,16 +39,16 @@ export class CrossClassAnswers {
   answer(query: CrossClassQuery, asker: Asker): Promise<Where> {
     switch (query.operator) {
       case '$relatedTo':
-        return this.membersOf(query, asker);
+        return this.findMembers(query, asker);
       case '$inRelation':
       case '$notInRelation':
-        return this.holdersOf(query, asker);
+        return this.findHolders(query, asker);
       default:
-        return this.valuesOf(query, asker);
+        return this.findValues(query, asker);
     }
   }
 
-  private async valuesOf(query: RowsOf, asker: Asker): Promise<Where> {
+  private async findValues(query: RowsOf, asker: Asker): Promise<Where> {
     const { className, operator, field } = query;
     const key = 'key' in query ? query.key : 'objectId';
     const rows = await this.rows(query, { key, operator }, asker);
@@ -100,13 +100,16 @@ export class CrossClassAnswers {
   }
 
   /** A relation of a row that does not exist for the caller has no members. */
-  private async membersOf({ object: { className, objectId }, key }: MembersOf, asker: Asker): Promise<Where> {
-    if (asker === 'caller' && (await this.seen(className, [objectId])).length === 0) return NOTHING;
+  private async findMembers(
+    { object: { className, objectId }, key }: MembersOf,
+    asker: Asker,
+  ): Promise<Where> {
+    if (asker === 'caller' && (await this.keepSeen(className, [objectId])).length === 0) return NOTHING;
     return { objectId: { $in: await this.related({ className, objectId, key }, '$relatedTo') } };
   }
 
   /** A member that does not exist for the caller is held by no row. */
-  private async holdersOf(query: RelationQuery, asker: Asker): Promise<Where> {
+  private async findHolders(query: RelationQuery, asker: Asker): Promise<Where> {
     const { className, field: key, members, operator } = query;
     const ids = await this.memberIds(query, asker);
     const holders =
@@ -124,11 +127,11 @@ export class CrossClassAnswers {
       const rows = await this.rows(members, { key: 'objectId', operator: `A query on '${field}'` }, asker);
       return rows.map((row) => String(row['objectId']));
     }
-    return asker === 'operator' ? members.ids : this.seen(members.className, members.ids);
+    return asker === 'operator' ? members.ids : this.keepSeen(members.className, members.ids);
   }
 
   /** Those of the ids that name rows which exist for the caller. */
-  private async seen(className: string, ids: readonly string[]): Promise<string[]> {
+  private async keepSeen(className: string, ids: readonly string[]): Promise<string[]> {
     const { where } = await this.predicate(className, { canonical: false, operation: 'get' });
     const named = { objectId: ids.length === 1 ? ids[0] : { $in: ids } };
     const rows = await this.find(

@@ -38,9 +38,11 @@ abstract class DeferredAccess<Access> {
   through<Result>(use: (access: Access) => Promise<Result>): Promise<Result> {
     const opened = this.current();
     const result =
-      opened instanceof Promise ? opened.then((now) => this.used(now, use)) : this.used(opened, use);
+      opened instanceof Promise
+        ? opened.then((now) => this.useAccess(now, use))
+        : this.useAccess(opened, use);
     // Node ends the process at an unhandled rejection, so any agent that may call such a tool could end it.
-    result.catch(nothing);
+    result.catch(doNothing);
     return result;
   }
 
@@ -48,7 +50,7 @@ abstract class DeferredAccess<Access> {
     if (this.opened && ageClock() - this.openedAt < LONGEST_USE) return this.opened;
     // While it is being opened, it is not old.
     this.openedAt = Infinity;
-    const opening = opened(this.open);
+    const opening = openAccess(this.open);
     this.opened = opening;
     if (opening instanceof Promise)
       void opening.then(
@@ -68,7 +70,7 @@ abstract class DeferredAccess<Access> {
     if (this.opened === opening) this.opened = null;
   }
 
-  private async used<Result>(
+  private async useAccess<Result>(
     { access, call }: OpenedAccess<Access>,
     use: (access: Access) => Promise<Result>,
   ): Promise<Result> {
@@ -92,7 +94,7 @@ abstract class DeferredAccess<Access> {
 }
 
 /** An access that cannot be opened rejects where it is used. */
-function opened<Access>(open: () => Opening<Access>): Opening<Access> {
+function openAccess<Access>(open: () => Opening<Access>): Opening<Access> {
   try {
     return open();
   } catch (error) {
@@ -100,7 +102,7 @@ function opened<Access>(open: () => Opening<Access>): Opening<Access> {
   }
 }
 
-const nothing = (): void => undefined;
+const doNothing = (): void => undefined;
 
 /** Refusals of what was asked, before anything was written. */
 const OF_REQUESTS: ReadonlySet<string> = new Set(['invalid_argument', 'invalid_query', 'access_denied']);

@@ -20,7 +20,7 @@ import {
   type CallerConstraints,
   type GovernedCall,
   pointerGate,
-  reachOf,
+  createReach,
   type RowRules,
   tracePassed,
 } from './row-rules.js';
@@ -46,7 +46,7 @@ export class GovernedAggregation {
     const canonical = !readOptOut(options.applyCanonicalFilter);
     const valid = validatePipeline(pipeline);
     const { asked, stages } = beganWith(valid, options.where);
-    const { where } = await this.constraints.composed(access, asked, {
+    const { where } = await this.constraints.composePredicate(access, asked, {
       canonical,
       operation: 'find',
     });
@@ -58,7 +58,7 @@ export class GovernedAggregation {
       (className) => joins.get(className) ?? this.call.scope.unreachable(className),
       { ...this.walkOptions, results: (documents) => (results = documents) },
     );
-    this.call.trace?.passed('pipeline', access.className);
+    this.call.trace?.notePassed('pipeline', access.className);
     const constrained = '$match' in (valid[0] ?? {}) || hasMembers(options.where);
     const leading = constrained ? governed[0]?.['$match'] : undefined;
     const last = valid.at(-1) ?? {};
@@ -79,9 +79,9 @@ export class GovernedAggregation {
   /** Reads nothing from the store. @throws Refused as `govern` does */
   check(access: ClassAccess, pipeline: unknown, options: Pick<AggregateOptions, 'where'>): void {
     const { asked, stages } = beganWith(validatePipeline(pipeline), options.where);
-    this.constraints.judged(access, asked);
-    walkPipeline(stages, access, reachOf(this.call), this.walkOptions);
-    this.call.trace?.passed('pipeline', access.className);
+    this.constraints.judgeWhere(access, asked);
+    walkPipeline(stages, access, createReach(this.call), this.walkOptions);
+    this.call.trace?.notePassed('pipeline', access.className);
   }
 
   private get walkOptions(): WalkOptions {
@@ -103,7 +103,7 @@ export class GovernedAggregation {
   }
 
   private async joinScope(className: string): Promise<JoinScope | Refusal> {
-    const access = reachOf(this.call).reach(className, 'pipeline');
+    const access = createReach(this.call).reach(className, 'pipeline');
     if (isRefusal(access)) return access;
     tracePassed(this.call.trace, 'joined class', access);
     try {

@@ -6,7 +6,7 @@ import {
   type Principals,
   Refused,
   type RequestContext,
-  rootAgentOf,
+  findRootAgent,
   whenAborted,
 } from '#core';
 import {
@@ -29,7 +29,7 @@ import type {
 import { PrincipalResolver } from '../identity/principal-resolver.js';
 import {
   DatabaseTurns,
-  metered,
+  runMetered,
   type MeteredCall,
   READ_MEASURES,
   SEARCH_MEASURES,
@@ -74,7 +74,7 @@ function maxTimeMs(timeoutSeconds: number): number {
  * `parley:TOOL:CORRELATION`, and `:TRACE` where there is one; none of the three contains a colon
  * (docs/operations/observability.md).
  */
-function commentOf({ correlationId, agent, telemetry }: RequestContext, { tool }: CallBudget): string {
+function createComment({ correlationId, agent, telemetry }: RequestContext, { tool }: CallBudget): string {
   const comment = `parley:${tool}:${correlationId ?? agent.agentId}`;
   return telemetry?.traceId === undefined ? comment : `${comment}:${telemetry.traceId}`;
 }
@@ -94,7 +94,7 @@ class CallOperation implements OperationContext {
     budget: CallBudget,
   ) {
     this.maxTimeMS = maxTimeMs(budget.timeout);
-    this.comment = commentOf(call, budget);
+    this.comment = createComment(call, budget);
     this.principal = call.agent.principal;
   }
 
@@ -136,17 +136,17 @@ export class GovernedRecordsSource {
   for(context: RequestContext, budget: CallBudget = PROTOCOL_BUDGET): GovernedRecords {
     return new DeferredRecords(() => {
       const call = this.open(context, budget);
-      return call instanceof Promise ? call.then(recordsOf) : recordsOf(call);
+      return call instanceof Promise ? call.then(createRecords) : createRecords(call);
     });
   }
 
   /** The classes and fields that an agent may use, without a way to read any of them: for introspection. */
-  scopeOf(agent: Agent): AgentScope | Promise<AgentScope> {
-    const principals = this.identities.resolvedNow(agent);
+  findScope(agent: Agent): AgentScope | Promise<AgentScope> {
+    const principals = this.identities.resolveNow(agent);
     const schemas = principals && this.catalogue.snapshotNow();
     if (principals && schemas) return this.scopes.of(schemas, agent, principals);
     const context = { agent, signal: new AbortController().signal, progress: () => undefined };
-    return this.opening(context, PROTOCOL_BUDGET, operationContext(context, PROTOCOL_BUDGET)).then(
+    return this.openCall(context, PROTOCOL_BUDGET, operationContext(context, PROTOCOL_BUDGET)).then(
       ({ scope }) => scope,
     );
   }
@@ -157,13 +157,13 @@ export class GovernedRecordsSource {
    */
   open(context: RequestContext, budget: CallBudget): GovernedCall | Promise<GovernedCall> {
     const operation = operationContext(context, budget);
-    const principals = this.identities.resolvedNow(context.agent);
+    const principals = this.identities.resolveNow(context.agent);
     const schemas = principals && this.catalogue.snapshotNow();
-    if (principals && schemas) return this.opened(context, budget, { operation, principals, schemas });
-    return this.opening(context, budget, operation);
+    if (principals && schemas) return this.openRequest(context, budget, { operation, principals, schemas });
+    return this.openCall(context, budget, operation);
   }
 
-  private async opening(
+  private async openCall(
     context: RequestContext,
     budget: CallBudget,
     operation: OperationContext,
@@ -171,26 +171,26 @@ export class GovernedRecordsSource {
     // The caller's principals are resolved before anything is read on its behalf.
     const principals = await atStore(operation, () => this.identities.resolveAgent(context.agent));
     const schemas = await atStore(operation, () => this.catalogue.snapshot());
-    return this.opened(context, budget, { operation, principals, schemas });
+    return this.openRequest(context, budget, { operation, principals, schemas });
   }
 
-  private opened(
+  private openRequest(
     { agent, trace, meter, note }: RequestContext,
     budget: CallBudget,
     { operation, principals, schemas }: OpenedParts,
   ): GovernedCall {
     const scope = this.scopes.of(schemas, agent, principals);
-    const turn: Turn = (work, ending) => this.turns.run(rootAgentOf(agent).principal, work, ending);
+    const turn: Turn = (work, ending) => this.turns.run(findRootAgent(agent).principal, work, ending);
     const metering = { meter, turn };
     const call = { agent, scope, tool: budget.tool };
     const readAs = (caller: Caller) =>
-      refusing(operation, metered(this.store, READ_MEASURES, { caller, context: operation, ...metering }));
+      refusing(operation, runMetered(this.store, READ_MEASURES, { caller, context: operation, ...metering }));
     return {
       ...call,
       operation,
       read: readAs(call),
       readAsOperator: readAs('operator'),
-      indexesOf: (schema) => this.catalogue.indexesOf(schema),
+      listIndexes: (schema) => this.catalogue.listIndexes(schema),
       lookAgain: () =>
         atStore(operation, async () => {
           const now = await this.catalogue.lookAgain(schemas);
@@ -203,7 +203,7 @@ export class GovernedRecordsSource {
   }
 }
 
-const recordsOf = (call: GovernedCall) => ({ access: new ParleyRecords(call), call });
+const createRecords = (call: GovernedCall) => ({ access: new ParleyRecords(call), call });
 
 /** How another port runs operations of the call. A store sees these members of it, without its ways to rows. */
 function meteredCall({ agent, scope, tool, operation, metering }: GovernedCall): MeteredCall {
@@ -222,7 +222,7 @@ export class GovernedSearchSource {
   for(context: RequestContext, budget: CallBudget): GovernedSearch {
     return new DeferredSearch(async () => {
       const call = await this.records.open(context, budget);
-      const run = metered(this.store, SEARCH_MEASURES, meteredCall(call));
+      const run = runMetered(this.store, SEARCH_MEASURES, meteredCall(call));
       return { access: new ParleySearch(call, refusing(call.operation, run)), call };
     });
   }
@@ -241,7 +241,7 @@ export class GovernedWritesSource {
   rows(context: RequestContext, budget: CallBudget): GovernedWrites {
     return new DeferredWrites(async () => {
       const call = await this.records.open(context, budget);
-      const write = metered(this.store, WRITE_MEASURES, meteredCall(call));
+      const write = runMetered(this.store, WRITE_MEASURES, meteredCall(call));
       return { access: new ParleyWrites({ ...call, write, ids: this.store, keys: this.keys }), call };
     });
   }

@@ -27,7 +27,7 @@ export interface KeyedAttempt {
    * @param stamps time stamps by which a later attempt determines whether the write was applied. Absent: it cannot
    * @throws Refused when another attempt has begun meanwhile, or the mark cannot be stored
    */
-  sending(objectId: string, stamps?: { readonly before: string; readonly after?: string }): Promise<void>;
+  markSending(objectId: string, stamps?: { readonly before: string; readonly after?: string }): Promise<void>;
 }
 
 /** One keyed write, and its answer when it was done before. */
@@ -65,8 +65,8 @@ export class KeyedWrites {
    * unavailable
    */
   async run<T>(key: unknown, action: KeyedAction<T>): Promise<T> {
-    const checked = checkedKey(key);
-    const digest = digestOf(action.named);
+    const checked = checkKey(key);
+    const digest = computeDigest(action.named);
     const known = await this.atKeys(() => this.keys.begin(this.owner, checked, digest));
     if (known && known.digest !== digest) throw otherArguments();
     if (known?.state === 'done') return action.again(known.objectId ?? '');
@@ -85,10 +85,10 @@ export class KeyedWrites {
     const attempt: KeyedAttempt = {
       objectId: objectIdFor(owner, key, digest),
       previous: mark,
-      sending: async (objectId, stamps) => {
+      markSending: async (objectId, stamps) => {
         const next = stamps && nextMark(stamps, known?.mark);
         const write = { digest, objectId, ...(next && { mark: next }) };
-        if (!(await this.atKeys(() => keys.sending(owner, key, write, mark))))
+        if (!(await this.atKeys(() => keys.markSending(owner, key, write, mark))))
           throw new Refused(refusals.keyedOutcomeUnknown());
         mark = next;
       },
@@ -96,7 +96,7 @@ export class KeyedWrites {
     try {
       const { result, objectId } = await action.write(attempt);
       // The write is done, whether or not the key can be stored: if not, a repetition is refused.
-      await keys.done(owner, key, { digest, objectId }).catch(() => undefined);
+      await keys.markDone(owner, key, { digest, objectId }).catch(() => undefined);
       return result;
     } catch (error) {
       // The outcome of an earlier attempt stays unknown.
@@ -130,7 +130,7 @@ function nextMark(
   return { attempt: randomUUID(), before, after: stamps };
 }
 
-function checkedKey(key: unknown): string {
+function checkKey(key: unknown): string {
   if (typeof key === 'string' && KEY.test(key)) return key;
   throw new Refused(
     refusals.invalidArgument('idempotency_key must be 1 to 128 letters, digits and the characters . _ : -'),
@@ -146,7 +146,7 @@ function otherArguments(): Refused {
 }
 
 /** Equal arguments have equal digests, in whatever order their members are. */
-function digestOf(named: readonly unknown[]): string {
+function computeDigest(named: readonly unknown[]): string {
   const text = JSON.stringify(named, (_, value: unknown) =>
     value !== null && typeof value === 'object' && !Array.isArray(value)
       ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))

@@ -30,7 +30,7 @@ const CLASSES = new ClassSchemas(
 
 class MusicCatalogue extends SchemaCatalogue {
   snapshot = () => Promise.resolve(CLASSES);
-  indexesOf = () => Promise.resolve([]);
+  listIndexes = () => Promise.resolve([]);
   invalidate = () => undefined;
 }
 

@@ -54,7 +54,7 @@ export class ParleyClassWrites implements GovernedClassWrites {
 export function admitChangedClass({ scope, agent }: ClassGate, given: unknown): string {
   const admitted = scope.admit(agent, given);
   if (typeof admitted !== 'string') throw new Refused(admitted);
-  const gate = schemaChangeGate(agent, admitted) ?? listedGate(scope, admitted);
+  const gate = schemaChangeGate(agent, admitted) ?? findListedGate(scope, admitted);
   if (gate) throw new Refused(gate);
   return admitted;
 }
@@ -66,7 +66,7 @@ export function admitDeletedClass(call: ClassGate, given: unknown): string {
   const entered = scope.enter(agent, className, null);
   if (isRefusal(entered)) throw new Refused(entered);
   // Whether the class is empty would reveal rows of other tenants.
-  if (tenantBinding(agent, scope.classPolicy(className)) !== null) throw sharedByTenants(className);
+  if (tenantBinding(agent, scope.classPolicy(className)) !== null) throw createSharedByTenants(className);
   return className;
 }
 
@@ -74,7 +74,7 @@ export function admitDeletedClass(call: ClassGate, given: unknown): string {
  * The policy lists the classes that exist where it refuses others, and those that Parse does not store: an agent can neither
  * make one nor remove one.
  */
-function listedGate({ policy }: AgentScope, className: string): Refusal | null {
+function findListedGate({ policy }: AgentScope, className: string): Refusal | null {
   const declared = policy.classes.get(className);
   const isListedOnly = declared === undefined && policy.switches.unlistedClasses === 'refuse';
   if (!isListedOnly && !declared?.plain) return null;
@@ -100,7 +100,7 @@ function holdsOthersRows(className: string): Refused {
   );
 }
 
-function sharedByTenants(className: string): Refused {
+function createSharedByTenants(className: string): Refused {
   return new Refused(
     refusals.accessDenied(
       'tenant',

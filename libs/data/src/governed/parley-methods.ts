@@ -56,13 +56,13 @@ function plain(value: unknown, scope: AgentScope, depth: number): unknown {
   if (typeof value === 'number') return Number.isFinite(value) ? value : String(value);
   if (typeof value === 'string' || typeof value === 'boolean') return value;
   if (value instanceof Date) return Number.isNaN(value.getTime()) ? null : value.toISOString();
-  if (typeof value !== 'object') return printed(value);
+  if (typeof value !== 'object') return printValue(value);
   if (depth >= MAX_DEPTH) return null;
   if (Array.isArray(value) || value instanceof Set)
     return [...value].map((entry) => plain(entry, scope, depth + 1));
   if (value instanceof Map) return members(value as Map<unknown, unknown>, scope, depth);
   const prototype: unknown = Object.getPrototypeOf(value);
-  if (prototype !== Object.prototype && prototype !== null) return printed(value);
+  if (prototype !== Object.prototype && prototype !== null) return printValue(value);
   return members(new Map<unknown, unknown>(Object.entries(value)), scope, depth);
 }
 
@@ -79,7 +79,7 @@ function members(entries: ReadonlyMap<unknown, unknown>, scope: AgentScope, dept
 }
 
 /** Instances of a class may hold anything; only their own JSON form is shown. */
-function printed(value: unknown): string {
+function printValue(value: unknown): string {
   try {
     return String(value);
   } catch {

@@ -25,7 +25,7 @@ import { GovernedAggregation } from './governed-aggregation.js';
 import { explain, refuseCollectionScan, readableIndexes } from './query-plan.js';
 import {
   IncludeResolver,
-  narrowing,
+  createNarrowing,
   plainColumns,
   readColumns,
   type ReadColumns,
@@ -34,7 +34,7 @@ import {
   readPage,
 } from './read-plan.js';
 import { CallerConstraints, enterClass, type GovernedCall, RowRules } from './row-rules.js';
-import { rowForm, shownClass, shownRows } from './shown-rows.js';
+import { rowForm, showClass, showRows } from './shown-rows.js';
 
 /** Governed records of one call. The order of the checks is that of docs/contributing/life-of-a-call.md. */
 export class ParleyRecords implements GovernedRecords {
@@ -53,7 +53,7 @@ export class ParleyRecords implements GovernedRecords {
   async page(className: unknown, options: FindOptions = {}, text?: TextRequest): Promise<RowPage> {
     const access = this.enter(className, 'find');
     const canonical = !readOptOut(options.applyCanonicalFilter);
-    const { where: admitted, asked } = await this.constraints.composed(access, options.where, {
+    const { where: admitted, asked } = await this.constraints.composePredicate(access, options.where, {
       canonical,
       operation: 'find',
     });
@@ -66,21 +66,21 @@ export class ParleyRecords implements GovernedRecords {
     const read = options.tellsMore ? limit + 1 : limit;
     const query = { className: access.className, where, limit: read, skip, order, ...columns.asked };
     const truncated = columns.truncated && { truncatedIncludeFields: columns.truncated };
-    const shown = (rows: readonly ParseRow[]) =>
-      shownRows(rows, this.call, columns.guard).map(narrowing(columns.request));
+    const showAll = (rows: readonly ParseRow[]) =>
+      showRows(rows, this.call, columns.guard).map(createNarrowing(columns.request));
     if (text) {
       const form = rowForm(this.call, columns.guard, text);
       const { atMost } = text;
       const found = await this.call.read({ kind: 'findShown', ...query, atMost, form }, options.where);
       const { count } = found;
       return 'rows' in found
-        ? { count, rows: shown(found.rows), ...truncated }
+        ? { count, rows: showAll(found.rows), ...truncated }
         : { count, rows: [], text: found, ...truncated };
     }
     const found = await this.call.read({ kind: 'find', ...query }, options.where);
     return {
       ...(options.tellsMore && { more: found.length > limit }),
-      rows: shown(found.slice(0, limit)),
+      rows: showAll(found.slice(0, limit)),
       ...truncated,
     };
   }
@@ -91,7 +91,7 @@ export class ParleyRecords implements GovernedRecords {
   ): Promise<number> {
     const access = this.enter(className, 'count');
     const canonical = !readOptOut(options.applyCanonicalFilter);
-    const { where } = await this.constraints.composed(access, options.where, {
+    const { where } = await this.constraints.composePredicate(access, options.where, {
       canonical,
       operation: 'count',
     });
@@ -146,7 +146,7 @@ export class ParleyRecords implements GovernedRecords {
       ...(options.rewriteLookups !== undefined && { rewriteLookups: options.rewriteLookups }),
     });
     return {
-      rows: shownRows(rows, this.call, undefined, results),
+      rows: showRows(rows, this.call, undefined, results),
       route,
       autoLimited,
     };
@@ -168,7 +168,7 @@ export class ParleyRecords implements GovernedRecords {
   async admit(className: unknown, operation: ReadOperation = 'find'): Promise<GovernedClass> {
     const access = this.enter(className, operation);
     this.rules.tenant(access.className);
-    return this.described(access);
+    return this.describeClass(access);
   }
 
   async classes(): Promise<readonly GovernedClass[]> {
@@ -176,19 +176,19 @@ export class ParleyRecords implements GovernedRecords {
     return scope.schemas
       .classNames()
       .filter((name) => scope.isListed(name))
-      .flatMap((name) => shownClass(scope.access(name), this.call) ?? []);
+      .flatMap((name) => showClass(scope.access(name), this.call) ?? []);
   }
 
   async describe(className: unknown): Promise<GovernedClass> {
-    return this.described(this.enter(className, 'describe'));
+    return this.describeClass(this.enter(className, 'describe'));
   }
 
   async indexes(className: unknown): Promise<readonly IndexSchema[]> {
     return readableIndexes(this.enter(className, 'describe'), this.call);
   }
 
-  private described(access: ClassAccess): GovernedClass {
-    const known = shownClass(access, this.call);
+  private describeClass(access: ClassAccess): GovernedClass {
+    const known = showClass(access, this.call);
     if (!known) throw new Refused(refusals.unknownClass(access.className, []));
     return known;
   }
@@ -249,7 +249,7 @@ export class ParleyRecords implements GovernedRecords {
       if (addedTenant) for (const row of rows) delete row[tenant.field];
     }
     return {
-      rows: shownRows(rows, this.call, columns.guard).map(narrowing(columns.request)),
+      rows: showRows(rows, this.call, columns.guard).map(createNarrowing(columns.request)),
       ...(columns.truncated && { truncatedIncludeFields: columns.truncated }),
     };
   }

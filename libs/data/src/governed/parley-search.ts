@@ -27,7 +27,7 @@ import type { Run } from '../metering/metered-stores.js';
 import type { Facet, FacetBucket, Searches, SearchHit, TextMatch } from '../record-search.js';
 import type { ParseRow } from '../record-store.js';
 import { CallerConstraints, enterClass, type GovernedCall, RowRules } from './row-rules.js';
-import { hitColumns, shownHits, textsOf } from './shown-rows.js';
+import { hitColumns, showHits, findTexts } from './shown-rows.js';
 import { openVectorSearch } from './vector-search.js';
 
 /** The governed search of one call. See `GovernedSearch` for its guarantees. */
@@ -80,12 +80,12 @@ export class ParleySearch implements GovernedSearch {
         ? { kind: 'everything' }
         : { kind: 'text', query, paths: listCountedTextFields(access) };
     const rights = scope.rights.rows(access.className, 'find');
-    if (rights) this.call.trace?.limited(access.className, 'row rights', rights);
+    if (rights) this.call.trace?.noteLimit(access.className, 'row rights', rights);
     const where = mergeFilters(rights);
     const counted = await this.search({
       kind: 'facets',
       className: access.className,
-      index: this.indexOf(access),
+      index: this.findIndex(access),
       match,
       facets: planned,
       where,
@@ -95,7 +95,11 @@ export class ParleySearch implements GovernedSearch {
       ([name, buckets]) =>
         [
           name,
-          redact(buckets, scope, textsOf(access, planned.get(name)?.path ?? '', this.call)) as FacetBucket[],
+          redact(
+            buckets,
+            scope,
+            findTexts(access, planned.get(name)?.path ?? '', this.call),
+          ) as FacetBucket[],
         ] as const,
     );
     return { total: counted.total, facets: new Map(shown), hits };
@@ -112,7 +116,7 @@ export class ParleySearch implements GovernedSearch {
   private async rows(access: ClassAccess, paths: readonly string[], filter?: unknown): Promise<SearchedRows> {
     if (filter !== undefined) assertNothingDenied(filter, 'filter');
     const options = { canonical: true, operation: 'find' } as const;
-    const { where, limits } = await this.constraints.composed(access, filter, options);
+    const { where, limits } = await this.constraints.composePredicate(access, filter, options);
     const ofPaths = mergeFilters(...paths.map((path) => withoutWithheldObjects(path, access)));
     return { where: mergeFilters(where, ofPaths), isLimited: isActive(limits) || isActive(ofPaths) };
   }
@@ -131,21 +135,21 @@ export class ParleySearch implements GovernedSearch {
   ): Promise<SearchHit[]> {
     const columns = hitColumns(access);
     const { keys } = columns;
-    this.call.trace?.passed('search', access.className);
+    this.call.trace?.notePassed('search', access.className);
     const found = await this.search({
       kind: 'text',
       className: access.className,
-      index: this.indexOf(access),
+      index: this.findIndex(access),
       ...search,
       ranksByIndex: !isLimited,
       ...(keys && { keys }),
     });
     // The score of a word counts the rows that contain it, in the whole index.
     const scored = isLimited ? found.map((hit) => ({ ...hit, score: null })) : found;
-    return shownHits(scored, this.call, columns, search.highlight);
+    return showHits(scored, this.call, columns, search.highlight);
   }
 
-  private indexOf({ className }: ClassAccess): string {
+  private findIndex({ className }: ClassAccess): string {
     return this.call.scope.classPolicy(className).searchIndex;
   }
 }
@@ -235,7 +239,7 @@ function boundaries(name: string, type: 'number' | 'date', given: unknown): read
   const list: readonly unknown[] = Array.isArray(given) ? given : [];
   if (list.length < 2 || list.length > MAX_BOUNDARIES)
     return refuse(`facets.${name}.boundaries must hold between 2 and ${MAX_BOUNDARIES} values`);
-  const read = list.map((value) => (type === 'number' ? numberOf(value) : instantOf(value)));
+  const read = list.map((value) => (type === 'number' ? readNumber(value) : readInstant(value)));
   const ascending = read.every(
     (value, i) => !Number.isNaN(value) && (i === 0 || (read[i - 1] as number) < value),
   );
@@ -243,11 +247,11 @@ function boundaries(name: string, type: 'number' | 'date', given: unknown): read
   return type === 'number' ? read : read.map((value) => new Date(value).toISOString());
 }
 
-const numberOf = (value: unknown): number =>
+const readNumber = (value: unknown): number =>
   typeof value === 'number' && Number.isFinite(value) ? value : NaN;
 
 /** ISO text or a Parse date. */
-function instantOf(value: unknown): number {
+function readInstant(value: unknown): number {
   const text = isObject(value) && value['__type'] === 'Date' ? value['iso'] : value;
   return typeof text === 'string' ? (parseIsoDate(text)?.getTime() ?? NaN) : NaN;
 }

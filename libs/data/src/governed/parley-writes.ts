@@ -52,7 +52,7 @@ export function admitWrite(call: ClassGate, className: unknown, permission: Clas
   if (system) throw new Refused(system);
   tracePassed(trace, 'class', access);
   assertClassPermits(call, access.className, permission);
-  trace?.passed('class_permissions', access.className);
+  trace?.notePassed('class_permissions', access.className);
   return access;
 }
 
@@ -72,7 +72,7 @@ export class ParleyWrites implements GovernedWrites {
     const { write, ids, operation } = this.call;
     const { className: name } = access;
     const create = (objectId?: string) =>
-      this.written(access, () => write({ kind: 'create', className: name, fields: plan.fields, objectId }));
+      this.runWrite(access, () => write({ kind: 'create', className: name, fields: plan.fields, objectId }));
     const { idempotencyKey } = options;
     if (idempotencyKey === undefined) return this.present(await create(), access);
     return this.keyed.run(idempotencyKey, {
@@ -80,10 +80,10 @@ export class ParleyWrites implements GovernedWrites {
       repeatable: ids.takesObjectIds,
       write: async ({ objectId }) => {
         const id = await atWriter(operation, () => ids.idFor(name, objectId));
-        const row = await this.createdOnce(access, id, create);
+        const row = await this.createOnce(access, id, create);
         return { result: row, objectId: String(row['objectId']) };
       },
-      again: (id) => this.madeBefore(access, id),
+      again: (id) => this.findMadeBefore(access, id),
     });
   }
 
@@ -97,21 +97,21 @@ export class ParleyWrites implements GovernedWrites {
     const id = readId(objectId, access);
     const plan = await this.plan(access, fields, 'update');
     const { idempotencyKey } = options;
-    if (idempotencyKey === undefined) return this.updated(access, id, plan);
+    if (idempotencyKey === undefined) return this.updateObject(access, id, plan);
     return this.keyed.run(idempotencyKey, {
       named: ['update', access.className, id, fields],
       repeatable: false,
-      write: async (attempt) => ({ result: await this.updatedOnce(access, id, plan, attempt), objectId: id }),
+      write: async (attempt) => ({ result: await this.updateOnce(access, id, plan, attempt), objectId: id }),
       again: async () => {
         await this.ownRow(access, id, 'update');
-        return this.shown(access, id);
+        return this.readShown(access, id);
       },
     });
   }
 
-  private async updated(access: ClassAccess, id: string, plan: WritePlan): Promise<ParseRow> {
+  private async updateObject(access: ClassAccess, id: string, plan: WritePlan): Promise<ParseRow> {
     const { where } = await this.ownRow(access, id, 'update');
-    const row = await this.written(access, () =>
+    const row = await this.runWrite(access, () =>
       this.call.write({
         kind: 'update',
         className: access.className,
@@ -129,7 +129,7 @@ export class ParleyWrites implements GovernedWrites {
    * before: at most one of all attempts is applied, and the row shows which. After a change by another writer the row does
    * not show it any more.
    */
-  private async updatedOnce(
+  private async updateOnce(
     access: ClassAccess,
     id: string,
     plan: WritePlan,
@@ -141,13 +141,13 @@ export class ParleyWrites implements GovernedWrites {
     for (let tries = 0; ids.takesObjectIds && tries < CONTENDED_TRIES; tries += 1) {
       const { where, row: found } = await this.ownRow(access, id, 'update');
       const before = found['updatedAt'];
-      if (previous?.after.includes(String(before))) return this.shown(access, id);
+      if (previous?.after.includes(String(before))) return this.readShown(access, id);
       if (previous && previous.before !== before) throw new Refused(refusals.keyedOutcomeUnknown());
       if (typeof before !== 'string') break;
       const after = stampAfter(before);
-      await attempt.sending(id, { before, after });
+      await attempt.markSending(id, { before, after });
       const unchanged = mergeFilters(where, { updatedAt: dateValue(before) });
-      const row = await this.written(access, () =>
+      const row = await this.runWrite(access, () =>
         write({
           kind: 'update',
           className,
@@ -160,8 +160,8 @@ export class ParleyWrites implements GovernedWrites {
       if (row) return this.present(row, access);
     }
     if (previous) throw new Refused(refusals.keyedOutcomeUnknown());
-    await attempt.sending(id);
-    return this.updated(access, id, plan);
+    await attempt.markSending(id);
+    return this.updateObject(access, id, plan);
   }
 
   async delete(className: unknown, objectId: unknown, options: WriteOptions = {}): Promise<void> {
@@ -169,21 +169,21 @@ export class ParleyWrites implements GovernedWrites {
     this.rules.tenant(access.className);
     const id = readId(objectId, access);
     const { idempotencyKey } = options;
-    if (idempotencyKey === undefined) return this.deleted(access, id);
+    if (idempotencyKey === undefined) return this.deleteObject(access, id);
     return this.keyed.run(idempotencyKey, {
       named: ['delete', access.className, id],
       repeatable: false,
       write: async (attempt) => {
-        await this.deletedOnce(access, id, attempt);
+        await this.deleteOnce(access, id, attempt);
         return { result: undefined, objectId: id };
       },
       again: () => Promise.resolve(),
     });
   }
 
-  private async deleted(access: ClassAccess, id: string): Promise<void> {
+  private async deleteObject(access: ClassAccess, id: string): Promise<void> {
     const { where } = await this.ownRow(access, id, 'delete');
-    if (await this.deletedWhere(access, id, where)) return;
+    if (await this.deleteWhere(access, id, where)) return;
     throw new Refused(await this.rules.noSuchRow(access.className, [id]));
   }
 
@@ -191,7 +191,7 @@ export class ParleyWrites implements GovernedWrites {
    * A row that an attempt was to delete and that no longer exists is deleted: no attempt affects a row created later under
    * its id.
    */
-  private async deletedOnce(access: ClassAccess, id: string, attempt: KeyedAttempt): Promise<void> {
+  private async deleteOnce(access: ClassAccess, id: string, attempt: KeyedAttempt): Promise<void> {
     const { takesObjectIds } = this.call.ids;
     const { previous } = attempt;
     if (previous && !(await this.isStored(access, id, previous))) return;
@@ -200,18 +200,18 @@ export class ParleyWrites implements GovernedWrites {
     const { where, row } = await this.ownRow(access, id, 'delete');
     const before = row['createdAt'];
     if (typeof before !== 'string') {
-      await attempt.sending(id);
-      return this.deleted(access, id);
+      await attempt.markSending(id);
+      return this.deleteObject(access, id);
     }
-    await attempt.sending(id, { before });
+    await attempt.markSending(id, { before });
     const same = takesObjectIds ? mergeFilters(where, { createdAt: dateValue(before) }) : where;
-    if (await this.deletedWhere(access, id, same)) return;
+    if (await this.deleteWhere(access, id, same)) return;
     if (previous && !(await this.isStored(access, id, previous))) return;
     throw new Refused(await this.rules.noSuchRow(access.className, [id]));
   }
 
   /** A new or changed row. Where another row has its unique value, only a caller that reads every row is told so. */
-  private written<T>({ className, schema }: ClassAccess, write: () => Promise<T>): Promise<T> {
+  private runWrite<T>({ className, schema }: ClassAccess, write: () => Promise<T>): Promise<T> {
     const { operation } = this.call;
     return atWriter(operation, async () => {
       try {
@@ -225,7 +225,7 @@ export class ParleyWrites implements GovernedWrites {
     });
   }
 
-  private deletedWhere(access: ClassAccess, id: string, where: Where): Promise<boolean> {
+  private deleteWhere(access: ClassAccess, id: string, where: Where): Promise<boolean> {
     const { write, operation } = this.call;
     const { className } = access;
     return atWriter(operation, () => write({ kind: 'delete', className, objectId: id, where }));
@@ -241,7 +241,7 @@ export class ParleyWrites implements GovernedWrites {
   }
 
   /** The key determines the id: where a row has it, an earlier attempt created it. */
-  private async createdOnce(
+  private async createOnce(
     access: ClassAccess,
     id: string,
     create: (id?: string) => Promise<ParseRow>,
@@ -256,7 +256,7 @@ export class ParleyWrites implements GovernedWrites {
         () => 0,
       );
       if (stored === 0) throw error;
-      return this.madeBefore(access, id);
+      return this.findMadeBefore(access, id);
     }
   }
 
@@ -264,17 +264,17 @@ export class ParleyWrites implements GovernedWrites {
    * A row that an earlier call created. Whoever creates rows may have no right to read them, but the operator's limits still
    * have to admit the row. @throws Refused
    */
-  private async madeBefore(access: ClassAccess, objectId: string): Promise<ParseRow> {
+  private async findMadeBefore(access: ClassAccess, objectId: string): Promise<ParseRow> {
     const { className } = access;
     const { declared } = await this.rules.predicate(className, { canonical: false, operation: 'find' });
     const where = mergeFilters({ objectId }, declared);
     if ((await this.call.readAsOperator({ kind: 'count', className, where })) === 0)
       throw new Refused(await this.rules.noSuchRow(className, [objectId]));
-    return this.shown(access, objectId);
+    return this.readShown(access, objectId);
   }
 
   /** The row as the caller can read it now, or only its id. */
-  private async shown(access: ClassAccess, id: string): Promise<ParseRow> {
+  private async readShown(access: ClassAccess, id: string): Promise<ParseRow> {
     const [row] = await readAsCaller(this.call, access.className, id);
     return row ?? { objectId: id };
   }

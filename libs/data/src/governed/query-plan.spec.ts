@@ -28,7 +28,7 @@ function access(readable: readonly string[] | null): ClassAccess {
 
 /** The indexes of the class that the caller may see. */
 const indexesFor = (readable: readonly string[] | null) =>
-  readableIndexes(access(readable), { indexesOf: ({ indexes }) => Promise.resolve(indexes) });
+  readableIndexes(access(readable), { listIndexes: ({ indexes }) => Promise.resolve(indexes) });
 
 const scan = (indexName: string) => ({
   stage: 'FETCH',

@@ -12,12 +12,12 @@ import { type QueryPlan, StoreError } from '../record-store.js';
 import type { CallerConstraints, GovernedCall } from './row-rules.js';
 import { atStore } from './store-refusals.js';
 
-type IndexAccess = Pick<GovernedCall, 'indexesOf' | 'operation'>;
+type IndexAccess = Pick<GovernedCall, 'listIndexes' | 'operation'>;
 
 /** All indexes, for checks that need every one. @throws Refused when the store does not report them */
 export async function everyIndex(
   { schema }: ClassAccess,
-  { indexesOf, operation }: IndexAccess,
+  { listIndexes: indexesOf, operation }: IndexAccess,
 ): Promise<readonly IndexSchema[]> {
   return schema ? atStore(operation, () => indexesOf(schema)) : [];
 }
@@ -25,7 +25,7 @@ export async function everyIndex(
 /** Indexes over readable fields, for the caller. If the store does not report them, those of the schema. */
 export async function readableIndexes(
   access: ClassAccess,
-  { indexesOf }: Pick<IndexAccess, 'indexesOf'>,
+  { listIndexes: indexesOf }: Pick<IndexAccess, 'listIndexes'>,
 ): Promise<readonly IndexSchema[]> {
   const { schema, readable } = access;
   if (!schema) return [];
@@ -46,15 +46,18 @@ export async function explain(
   const { agent, scope, read } = call;
   const refusal = planRefusal(agent);
   if (refusal) throw new Refused(refusal);
-  const asked = constraints.judged(access, callerWhere);
-  const { where } = await constraints.composed(access, callerWhere, { canonical: true, operation: 'find' });
+  const asked = constraints.judgeWhere(access, callerWhere);
+  const { where } = await constraints.composePredicate(access, callerWhere, {
+    canonical: true,
+    operation: 'find',
+  });
   const plan = await read({ kind: 'explain', className: access.className, where });
-  if (scope.policy.switches.exposeExplain) return exposedPlan(plan, scope);
+  if (scope.policy.switches.exposeExplain) return toExposedPlan(plan, scope);
   return explanation(plan, await readableIndexes(access, call), asked);
 }
 
 /** The whole plan, for deployments that enable `exposeExplain`; internal columns and withheld classes are removed. */
-function exposedPlan(plan: QueryPlan, scope: AgentScope): QueryPlan {
+function toExposedPlan(plan: QueryPlan, scope: AgentScope): QueryPlan {
   return redact(plan, scope) as QueryPlan;
 }
 
@@ -90,7 +93,7 @@ function outline(stage: Readonly<Record<string, unknown>>, indexes: ReadonlySet<
 
 /** The stages that a stage merges: those of its branches, and the plans of shards. */
 function branches(stage: QueryPlan): readonly QueryPlan[] {
-  return [...listOf(stage['inputStages']), ...listOf(stage['shards']).map(winningPlan)];
+  return [...toList(stage['inputStages']), ...toList(stage['shards']).map(findWinningPlan)];
 }
 
 /** The stages whose rows a stage reads. */
@@ -100,7 +103,7 @@ function behind(stage: QueryPlan): readonly QueryPlan[] {
 }
 
 /** The plan of one shard of a sharded cluster. */
-function winningPlan(shard: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+function findWinningPlan(shard: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const plan = shard['winningPlan'];
   if (!isObject(plan)) return {};
   return isObject(plan['queryPlan']) ? plan['queryPlan'] : plan;
@@ -110,7 +113,7 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return value !== null && typeof value === 'object' && !Array.isArray(value);
 }
 
-function listOf(value: unknown): readonly Readonly<Record<string, unknown>>[] {
+function toList(value: unknown): readonly Readonly<Record<string, unknown>>[] {
   return Array.isArray(value) ? value.filter(isObject) : [];
 }
 
@@ -149,7 +152,7 @@ export async function refuseCollectionScan(
       reason,
       suggestion:
         'Filter on an indexed field (get_schema lists the indexes; explain_query shows the plan), or narrow the query.',
-      ...(switches.exposeExplain && { winning_plan: exposedPlan(plan, scope) }),
+      ...(switches.exposeExplain && { winning_plan: toExposedPlan(plan, scope) }),
     },
   });
 }

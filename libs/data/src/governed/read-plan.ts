@@ -20,7 +20,7 @@ import {
 } from '#policy';
 import type { FindOptions } from '../governed-access.js';
 import type { IncludePlan, ParseRow } from '../record-store.js';
-import { type GovernedCall, reachOf, type RowRules, tracePassed } from './row-rules.js';
+import { type GovernedCall, createReach, type RowRules, tracePassed } from './row-rules.js';
 import { fetchKeys, type RowGuard } from './shown-rows.js';
 
 const ENTRY = /^[A-Za-z][A-Za-z0-9_.]{0,127}$/;
@@ -41,7 +41,7 @@ interface Included {
   readonly guard: RowGuard;
 }
 
-function guardsOf(included: readonly Included[]): ReadonlyMap<string, RowGuard> {
+function listGuards(included: readonly Included[]): ReadonlyMap<string, RowGuard> {
   return new Map(included.map(({ plan, guard }) => [plan.field, guard]));
 }
 
@@ -92,9 +92,9 @@ export class IncludeResolver {
     const roots = new Map<string, Hop>();
     for (const entry of readEntries(include)) this.addPath(entry.split('.'), access, roots);
     const truncated: Record<string, readonly string[]> = {};
-    const included = await this.included(roots, keys, truncated);
+    const included = await this.planIncludes(roots, keys, truncated);
     const shown = keys && [...new Set(keys.map((key) => (roots.has(takeRoot(key)) ? takeRoot(key) : key)))];
-    const guard = { access, keys: shown, includes: guardsOf(included) };
+    const guard = { access, keys: shown, includes: listGuards(included) };
     return {
       plans: included.map(({ plan }) => plan),
       keys: fetchKeys(guard),
@@ -109,11 +109,11 @@ export class IncludeResolver {
     const field = parent.names.wireName(spelling);
     if (isMasked(parent, field) || !(fetchableColumns(parent)?.has(field) ?? true))
       orThrow(columnRefusal('include', spelling, field, parent));
-    const targetClass = this.targetOf(parent, field);
+    const targetClass = this.findTarget(parent, field);
     if (targetClass === undefined) return;
     const withheld = withheldTarget(field, parent);
     if (withheld) throw new Refused(withheld.refusal);
-    const target = reachOf(this.call).reach(targetClass, 'include');
+    const target = createReach(this.call).reach(targetClass, 'include');
     if (isRefusal(target)) throw new Refused(target);
     tracePassed(this.rules.trace, 'included class', target);
     const hop = hops.get(field) ?? { spelling, target, children: new Map<string, Hop>() };
@@ -122,14 +122,14 @@ export class IncludeResolver {
   }
 
   /** The class of a pointer by its column; of an array of pointers only where the policy names the class of its members. */
-  private targetOf(parent: ClassAccess, field: string): string | undefined {
+  private findTarget(parent: ClassAccess, field: string): string | undefined {
     const column = parent.schema?.fields.get(field);
     if (column?.type === 'Pointer') return column.targetClass;
     if (column?.type !== 'Array') return undefined;
     return this.call.scope.classPolicy(parent.className).properties.get(field)?.targetClass;
   }
 
-  private included(
+  private planIncludes(
     hops: ReadonlyMap<string, Hop>,
     keys: readonly string[] | undefined,
     truncated: Record<string, readonly string[]>,
@@ -145,7 +145,7 @@ export class IncludeResolver {
   ): Promise<Included> {
     const { target } = hop;
     const projected =
-      this.namedKeys(field, target, keys) ??
+      this.listNamedKeys(field, target, keys) ??
       this.autoProjected(field, hop, keys, truncated)?.filter((key) => mayShow(target, takeRoot(key))) ??
       listShownColumns(target);
     const nested = projected ?? undefined;
@@ -155,8 +155,8 @@ export class IncludeResolver {
         ...ALWAYS_KEEP,
       ]),
     ];
-    const children = await this.included(hop.children, nested, {});
-    const guard = { access: target, keys: shown, includes: guardsOf(children) };
+    const children = await this.planIncludes(hop.children, nested, {});
+    const guard = { access: target, keys: shown, includes: listGuards(children) };
     const fetched = fetchKeys(guard);
     const { where } = await this.rules.predicate(target.className, { canonical: false, operation: 'get' });
     return {
@@ -172,7 +172,7 @@ export class IncludeResolver {
   }
 
   /** `pointer.field` entries among the keys, as far as the target's allowlist goes. */
-  private namedKeys(
+  private listNamedKeys(
     field: string,
     target: ClassAccess,
     keys: readonly string[] | undefined,
@@ -209,10 +209,10 @@ interface Request {
  * The same request with whole columns: redaction recognises a withheld object by its class name, which a path to one of its
  * members would omit.
  */
-function widened({ keys, include }: Request): Request {
+function widenRequest({ keys, include }: Request): Request {
   return {
     ...(keys && { keys: [...new Set(keys.map(takeRoot))] }),
-    include: include.map((plan) => ({ ...plan, ...widened(plan) })),
+    include: include.map((plan) => ({ ...plan, ...widenRequest(plan) })),
   };
 }
 
@@ -226,7 +226,7 @@ export interface ReadColumns extends ResolvedIncludes {
 
 export function readColumns(includes: ResolvedIncludes): ReadColumns {
   const request = { keys: includes.keys, include: includes.plans };
-  return { ...includes, request, asked: widened(request) };
+  return { ...includes, request, asked: widenRequest(request) };
 }
 
 /** Lists of keys that are remembered for a class, and characters of each. Callers choose them: a full map is emptied. */
@@ -272,24 +272,24 @@ function remember(access: ClassAccess, name: string, columns: ReadColumns): void
 }
 
 /** Reduces redacted rows to the requested paths, their included rows too. */
-export function narrowing({ keys, include }: Request): (row: ParseRow) => ParseRow {
-  const plans = new Map(include.map((plan) => [plan.field, narrowing(plan)]));
+export function createNarrowing({ keys, include }: Request): (row: ParseRow) => ParseRow {
+  const plans = new Map(include.map((plan) => [plan.field, createNarrowing(plan)]));
   const paths = pathsByRoot(keys ?? []);
   if (plans.size === 0 && paths.size === 0) return (row) => row;
   return (row) =>
     Object.fromEntries(
       Object.entries(row).flatMap(([field, value]) => {
         const narrow = plans.get(field);
-        if (narrow) return [[field, narrowedIncluded(value, narrow)]];
+        if (narrow) return [[field, narrowIncluded(value, narrow)]];
         const within = paths.get(field);
         if (!within || isTyped(value)) return [[field, value]];
-        return isObject(value) ? [[field, picked(value, within)]] : [];
+        return isObject(value) ? [[field, pickPaths(value, within)]] : [];
       }),
     );
 }
 
-function narrowedIncluded(value: unknown, narrow: (row: ParseRow) => ParseRow): unknown {
-  if (Array.isArray(value)) return value.map((element) => narrowedIncluded(element, narrow));
+function narrowIncluded(value: unknown, narrow: (row: ParseRow) => ParseRow): unknown {
+  if (Array.isArray(value)) return value.map((element) => narrowIncluded(element, narrow));
   return isTyped(value) && value['__type'] === 'Object' ? narrow(value) : value;
 }
 
@@ -306,8 +306,8 @@ function pathsByRoot(keys: readonly string[]): Map<string, string[]> {
 }
 
 /** Projects as the database does: members that are not objects have nothing below them; a placeholder stays whole. */
-function picked(value: object, paths: readonly string[]): unknown {
-  if (Array.isArray(value)) return value.filter(isObject).map((element) => picked(element, paths));
+function pickPaths(value: object, paths: readonly string[]): unknown {
+  if (Array.isArray(value)) return value.filter(isObject).map((element) => pickPaths(element, paths));
   if ('__redacted' in value) return value;
   const below = pathsByRoot(paths);
   const whole = new Set(paths.filter((path) => !path.includes('.')));
@@ -315,7 +315,7 @@ function picked(value: object, paths: readonly string[]): unknown {
     Object.entries(value).flatMap(([key, member]): [string, unknown][] => {
       if (whole.has(key)) return [[key, member]];
       const within = below.get(key);
-      return within && isObject(member) ? [[key, picked(member, within)]] : [];
+      return within && isObject(member) ? [[key, pickPaths(member, within)]] : [];
     }),
   );
 }

@@ -47,7 +47,7 @@ export interface GovernedCall extends StoreCall {
   /** Reads with the operator's authority, limited only by the constraint: for the operator's own predicates. */
   readonly readAsOperator: Run<Reads>;
   /** Every index of a class of the scope's snapshot. @throws StoreError */
-  readonly indexesOf: (schema: ClassSchema) => Promise<readonly IndexSchema[]>;
+  readonly listIndexes: (schema: ClassSchema) => Promise<readonly IndexSchema[]>;
   /** Whether the database has other classes or columns than the scope's snapshot. @throws Refused when it cannot be read */
   readonly lookAgain: () => Promise<boolean>;
   readonly trace?: CallTrace | undefined;
@@ -65,7 +65,7 @@ interface ReachingCall extends ClassGate {
 }
 
 /** The gate of classes that a call reaches from another one. Those that it passes are reported to the meter of the call. */
-export function reachOf({ agent, scope, metering }: ReachingCall): ClassReach {
+export function createReach({ agent, scope, metering }: ReachingCall): ClassReach {
   const gate = scope.reachFor(agent);
   const meter = metering?.meter;
   if (!meter?.reaches) return gate;
@@ -80,7 +80,7 @@ export function reachOf({ agent, scope, metering }: ReachingCall): ClassReach {
 
 /** The refusal of a class that a pointer names, by the same gate; null for one that the call reaches. */
 export function pointerGate(call: ReachingCall): (className: string) => Refusal | null {
-  const gate = reachOf(call);
+  const gate = createReach(call);
   return (className) => {
     const judged = gate.reach(className, 'pointer');
     return isRefusal(judged) ? judged : null;
@@ -131,10 +131,10 @@ export class RowRules {
     const { scope, agent } = this.call;
     const tenant = this.tenant(className);
     const fixed = scope.findFixedAgentFilter(className);
-    const agentFilter = fixed === undefined ? await this.computedFilter(className) : fixed;
+    const agentFilter = fixed === undefined ? await this.findComputedFilter(className) : fixed;
     const canonicalFilter = options.canonical ? scope.canonicalFilter(agent, className) : null;
     const filters = mergeFilters(agentFilter, canonicalFilter);
-    const answered = this.answered(filters, 'operator');
+    const answered = this.answerCrossClass(filters, 'operator');
     const ofTenant = tenantWhere(tenant);
     const declared = mergeFilters(ofTenant, answered instanceof Promise ? await answered : answered);
     const rights = scope.rights.rows(className, options.operation);
@@ -162,7 +162,7 @@ export class RowRules {
    */
   async readsEveryRowOfIndexes(className: string, schema: ClassSchema | null | undefined): Promise<boolean> {
     if (await this.readsEveryRow(className)) return true;
-    const { indexesOf, operation, scope } = this.call;
+    const { listIndexes: indexesOf, operation, scope } = this.call;
     if (!schema || scope.rights.gate(className, 'find') !== null) return false;
     const { tenant, where } = await this.predicate(className, EVERY_ROW);
     if (!tenant || !isDeepStrictEqual(where, tenantWhere(tenant))) return false;
@@ -172,7 +172,7 @@ export class RowRules {
     );
   }
 
-  private computedFilter(className: string): Promise<Where | null> {
+  private findComputedFilter(className: string): Promise<Where | null> {
     const { agent, scope } = this.call;
     const known = this.agentFilters?.get(className);
     if (known) return known;
@@ -187,7 +187,7 @@ export class RowRules {
     const { agent, scope } = this.call;
     const tenant = tenantBinding(agent, scope.classPolicy(className));
     if (isTenantRefusal(tenant)) throw new Refused(tenant);
-    this.call.trace?.passed('tenant', className);
+    this.call.trace?.notePassed('tenant', className);
     return tenant;
   }
 
@@ -222,7 +222,7 @@ export class RowRules {
    * The constraint with the result of a bounded query in place of every subquery on another class; at once where it contains
    * none.
    */
-  answered(where: Where, asker: Asker): Where | Promise<Where> {
+  answerCrossClass(where: Where, asker: Asker): Where | Promise<Where> {
     return hasCrossClassQuery(where)
       ? mapCrossClass(where, (query) => this.answers.answer(query, asker))
       : where;
@@ -234,7 +234,7 @@ function report(
   className: string,
   limits: readonly (readonly [LimitOrigin, Where | null])[],
 ): void {
-  for (const [origin, where] of limits) if (where) trace.limited(className, origin, where);
+  for (const [origin, where] of limits) if (where) trace.noteLimit(className, origin, where);
 }
 
 /** The class gate of a call. @throws Refused */
@@ -251,8 +251,8 @@ export function enterClass(
 
 /** A class that the call may use, and the masks of its fields. */
 export function tracePassed(trace: CallTrace | undefined, gate: string, access: ClassAccess): void {
-  trace?.passed(gate, access.className);
-  if (trace && access.masks) trace.masked(access.className, describeMasks(access.masks));
+  trace?.notePassed(gate, access.className);
+  if (trace && access.masks) trace.noteMasks(access.className, describeMasks(access.masks));
 }
 
 /** The class permission that a call of a declared method needs. */
@@ -280,24 +280,28 @@ export class CallerConstraints {
   ) {}
 
   /** Only the caller's own part; nothing is read. @throws Refused */
-  judged(access: ClassAccess, where: unknown): Where {
+  judgeWhere(access: ClassAccess, where: unknown): Where {
     const { scope, trace } = this.call;
     const tenant = this.rules.tenant(access.className);
     const conflict = tenant && tenantConflict(tenant, where, access.names, access.className);
     if (conflict) throw new Refused(conflict);
-    const judged = translateWhere(where, access, reachOf(this.call), {
+    const judged = translateWhere(where, access, createReach(this.call), {
       strictPointerShapes: scope.policy.switches.strictPointerShapes,
       note: this.call.note,
     });
-    trace?.passed('where', access.className);
+    trace?.notePassed('where', access.className);
     return judged;
   }
 
   /** Combined with every predicate of the class for this agent, subqueries replaced by their results. */
-  async composed(access: ClassAccess, where: unknown, options: PredicateOptions): Promise<ComposedWhere> {
-    const judged = this.judged(access, where);
+  async composePredicate(
+    access: ClassAccess,
+    where: unknown,
+    options: PredicateOptions,
+  ): Promise<ComposedWhere> {
+    const judged = this.judgeWhere(access, where);
     const limits = await this.rules.predicate(access.className, options);
-    const subqueries = this.rules.answered(judged, 'caller');
+    const subqueries = this.rules.answerCrossClass(judged, 'caller');
     const answered = subqueries instanceof Promise ? await subqueries : subqueries;
     return {
       limits: limits.where,

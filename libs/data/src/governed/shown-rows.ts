@@ -68,10 +68,10 @@ function guardRow(row: ParseRow, guard: RowGuard, viewer: Viewer): void {
   const type = viewer.scope.rowType(access.className);
   for (const name of access.masks.shown)
     if (name in row) row[name] = redact(row[name], viewer.scope, type?.member?.(name));
-  maskRow(row, access.masks, isShown, pseudonymsOf(access.className, viewer));
+  maskRow(row, access.masks, isShown, createPseudonyms(access.className, viewer));
 }
 
-function pseudonymsOf(className: string, { scope, agent }: Viewer): NamePseudonym {
+function createPseudonyms(className: string, { scope, agent }: Viewer): NamePseudonym {
   return (value, { path, rule }) => {
     const { pseudonyms } = scope.policy;
     if (pseudonyms === null || rule.kind !== 'hash') return MASKED;
@@ -97,18 +97,18 @@ function reportMalformed(type: string): void {
 }
 
 /** The last passes over fetched rows: protected and masked columns, rows inside rows, withheld classes and internal columns. */
-export function shownRows(
+export function showRows(
   rows: readonly ParseRow[],
   viewer: Viewer,
   guard?: RowGuard,
   type = guard && viewer.scope.rowType(guard.access.className),
 ): ParseRow[] {
   const { strings } = viewer.scope.rights.principals;
-  return rows.map((row) => shownRow(row, viewer, strings, guard, type));
+  return rows.map((row) => showRow(row, viewer, strings, guard, type));
 }
 
 /** @param principals those that rows inside the row are read for; null: those of the master key */
-function shownRow(
+function showRow(
   row: ParseRow,
   viewer: Viewer,
   principals: readonly string[] | null,
@@ -157,15 +157,15 @@ export function rowForm(
   const guard = { access, keys: undefined, includes: NO_ROWS_INSIDE };
   const type = caller.scope.rowType(access.className);
   const formFor = (principals: readonly string[] | null) => (row: ParseRow) =>
-    present(shownRow(row, caller, principals, guard, type));
-  const known = keptRules(access, present);
+    present(showRow(row, caller, principals, guard, type));
+  const known = findKeptRules(access, present);
   const kind = strings === null ? 'master' : 'others';
   // What somebody without any rights is shown, everybody with the same access is shown.
   const rules = (known[kind] ??= formFor(strings && []));
-  return { rules, shown: strings === null ? rules : formFor(strings), decisive: DECISIVE };
+  return { rules, showRow: strings === null ? rules : formFor(strings), decisive: DECISIVE };
 }
 
-function keptRules(access: ClassAccess, present: Present): KeptRules {
+function findKeptRules(access: ClassAccess, present: Present): KeptRules {
   let byAccess = kept.get(present);
   if (!byAccess) kept.set(present, (byAccess = new WeakMap()));
   let known = byAccess.get(access);
@@ -177,7 +177,7 @@ const NO_MASKS: ReadonlyMap<string, string> = new Map();
 const READS: readonly ReadOperation[] = ['find', 'count', 'get'];
 
 /** The parts of a class that the caller may see; null for a class whose schema is not known. */
-export function shownClass(
+export function showClass(
   { className, schema, readable, masks }: ClassAccess,
   { scope, agent }: Pick<GovernedCall, 'scope' | 'agent'>,
 ): GovernedClass | null {
@@ -221,21 +221,25 @@ export function hitColumns(access: ClassAccess): HitColumns {
 }
 
 /** Of texts that a search took out of a column; undefined where they may be pointers. */
-export function textsOf({ className }: ClassAccess, path: string, { scope }: Viewer): ValueType | undefined {
+export function findTexts(
+  { className }: ClassAccess,
+  path: string,
+  { scope }: Viewer,
+): ValueType | undefined {
   const type = scope.rowType(className)?.member?.(path);
   return type?.type === 'String' && !type.uncertain ? ALL_TEXT : undefined;
 }
 
 /** Found rows as any read would return them; passages are redacted as the rows are. */
-export function shownHits(
+export function showHits(
   hits: readonly SearchHit[],
   viewer: Viewer,
   { guard }: HitColumns,
   highlight?: string,
 ): SearchHit[] {
   const { scope } = viewer;
-  const passageType = highlight === undefined ? undefined : textsOf(guard.access, highlight, viewer);
-  const rows = shownRows(
+  const passageType = highlight === undefined ? undefined : findTexts(guard.access, highlight, viewer);
+  const rows = showRows(
     hits.map(({ row }) => row),
     viewer,
     guard,

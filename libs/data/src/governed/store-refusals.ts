@@ -27,7 +27,7 @@ function geoIndexMissing(where: unknown): Refusal {
   );
 }
 
-function refusalOf(error: StoreError, operation: OperationContext, where: unknown): Refusal {
+function toRefusal(error: StoreError, operation: OperationContext, where: unknown): Refusal {
   const cause = error.cause instanceof Error ? describeError(error.cause) : undefined;
   switch (error.code) {
     case 'timeout':
@@ -37,7 +37,7 @@ function refusalOf(error: StoreError, operation: OperationContext, where: unknow
     case 'invalid_query':
       return {
         ...refusals.invalidQuery(
-          `${capitalised(error.store)} refused the query: an operator or value does not fit its field`,
+          `${capitalise(error.store)} refused the query: an operator or value does not fit its field`,
         ),
         ...(cause && { cause }),
       };
@@ -82,7 +82,7 @@ function refusalOf(error: StoreError, operation: OperationContext, where: unknow
   }
 }
 
-function capitalised(text: string): string {
+function capitalise(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
@@ -101,7 +101,7 @@ export async function atStore<T>(
     if (error instanceof StoreError && error.code === 'session_ended')
       throw new Unauthorized('the session ended during the call');
     if (error instanceof StoreError)
-      throw new Refused(withOutcome(error, refusalOf(error, operation, where)));
+      throw new Refused(withOutcome(error, toRefusal(error, operation, where)));
     throw error;
   }
 }

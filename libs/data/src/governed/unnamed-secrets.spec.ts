@@ -41,7 +41,7 @@ class Catalogue extends SchemaCatalogue {
         }),
       ),
     );
-  indexesOf = () => Promise.resolve([]);
+  listIndexes = () => Promise.resolve([]);
   invalidate = () => undefined;
 }
 

@@ -15,7 +15,7 @@ import {
 import type { NearestRequest, NearestRows, SimilaritySearch, VectorFilters } from '../governed-access.js';
 import type { Run } from '../metering/metered-stores.js';
 import type { Searches } from '../record-search.js';
-import { carriedFilter } from './carried-filter.js';
+import { splitFilter } from './carried-filter.js';
 import {
   type CallerConstraints,
   type ClassGate,
@@ -23,7 +23,7 @@ import {
   type GovernedCall,
   type RowRules,
 } from './row-rules.js';
-import { hitColumns, shownHits } from './shown-rows.js';
+import { hitColumns, showHits } from './shown-rows.js';
 
 /** Rows requested from the search per wanted row, and the minimum: other limits remove some of them. */
 const CANDIDATES = { perRow: 10, least: 100 };
@@ -42,7 +42,7 @@ export async function openVectorSearch(
   const { call } = inner;
   const { access, searchable } = admitVectorSearch(call, className);
   inner.rules.tenant(access.className);
-  call.trace?.passed('searchable', access.className);
+  call.trace?.notePassed('searchable', access.className);
   return new ParleyVectorSearch(inner, access, searchable);
 }
 
@@ -97,11 +97,11 @@ class ParleyVectorSearch implements SimilaritySearch {
   }
 
   check({ filter, vectorFilter }: VectorFilters): void {
-    this.judged(filter, 'filter');
-    this.judgedInside(vectorFilter);
+    this.judgeFilter(filter, 'filter');
+    this.judgeInside(vectorFilter);
   }
 
-  async vectorOf(objectId: string): Promise<readonly number[]> {
+  async readVector(objectId: string): Promise<readonly number[]> {
     const { access, className, field, inner } = this;
     if (!isIdFor(access.schema, objectId)) throw new Refused(refusals.invalidArgument(idForm(access.schema)));
     const limits = await inner.rules.predicate(className, { canonical: false, operation: 'find' });
@@ -115,9 +115,9 @@ class ParleyVectorSearch implements SimilaritySearch {
 
   async nearest({ vector, limit, except, filter, vectorFilter }: NearestRequest): Promise<NearestRows> {
     const { access, className, field, inner, searchable } = this;
-    const inside = this.judgedInside(vectorFilter);
+    const inside = this.judgeInside(vectorFilter);
     this.assertListed(filter, 'filter');
-    const { where, limits } = await inner.constraints.composed(access, filter, {
+    const { where, limits } = await inner.constraints.composePredicate(access, filter, {
       canonical: true,
       operation: 'find',
     });
@@ -126,7 +126,7 @@ class ParleyVectorSearch implements SimilaritySearch {
     const keys = columns.keys && tenant ? [...new Set([...columns.keys, tenant.field])] : columns.keys;
     const others = except === undefined ? null : { objectId: { $ne: except } };
     // The index can only filter on the fields that it was built for; everything is applied to the found rows in any case.
-    const { early, isPartial } = carriedFilter(where, searchable.filterFields);
+    const { early, isPartial } = splitFilter(where, searchable.filterFields);
     const found = await inner.search({
       kind: 'nearest',
       className,
@@ -147,21 +147,21 @@ class ParleyVectorSearch implements SimilaritySearch {
       }
     }
     const isExact = inner.call.agent.permissions === 'admin' && Object.keys(limits).length === 0;
-    const scored = isExact ? found : found.map((hit) => ({ ...hit, score: rounded(hit.score) }));
-    const hits = shownHits(scored, inner.call, columns);
+    const scored = isExact ? found : found.map((hit) => ({ ...hit, score: roundScore(hit.score) }));
+    const hits = showHits(scored, inner.call, columns);
     return { hits, mayLackRows: isPartial && hits.length < limit };
   }
 
-  private judgedInside(vectorFilter: unknown): Where {
-    const judged = this.judged(vectorFilter, 'vector_filter');
+  private judgeInside(vectorFilter: unknown): Where {
+    const judged = this.judgeFilter(vectorFilter, 'vector_filter');
     if (hasCrossClassQuery(judged))
       throw new Refused(refusals.invalidQuery('vector_filter cannot ask other classes; use filter'));
     return judged;
   }
 
-  private judged(filter: unknown, argument: string): Where {
+  private judgeFilter(filter: unknown, argument: string): Where {
     this.assertListed(filter, argument);
-    return this.inner.constraints.judged(this.access, filter);
+    return this.inner.constraints.judgeWhere(this.access, filter);
   }
 
   /** Similarity narrowed by a field that the caller chose reveals the values of that field. */
@@ -198,7 +198,7 @@ function holdsUnderscoredKey(value: unknown): boolean {
  * Precise enough to order by. All of its digits could reveal whether a particular row exists; where the index quantizes its
  * vectors, they also depend on the other ones.
  */
-const rounded = (score: number | null): number | null =>
+const roundScore = (score: number | null): number | null =>
   score === null ? null : Math.round(score * 10) / 10;
 
 function isVector(value: unknown): value is readonly number[] {

@@ -12,12 +12,12 @@ interface Entry<T> {
 export class ExpiringCache<T> {
   private entries: ExpiringMap<Entry<T>>;
 
-  /** @param ownerOf the owner of a value, where one caller could have many keys. Default: none */
+  /** @param toOwner the owner of a value, where one caller could have many keys. Default: none */
   constructor(
     private readonly lifetime: number,
     private readonly maxEntries: number,
     private readonly now: () => number,
-    private readonly ownerOf?: (value: NonNullable<T>) => string,
+    private readonly toOwner?: (value: NonNullable<T>) => string,
   ) {
     this.entries = new ExpiringMap(maxEntries, now);
   }
@@ -45,7 +45,7 @@ export class ExpiringCache<T> {
   private settle(key: string, entry: Entry<T>, value: T | null): void {
     if (this.entries.get(key) !== entry) return;
     if (value === null || value === undefined) this.forget(key);
-    else if (this.ownerOf)
-      this.entries.put(key, entry, entry.until - this.now(), { owner: this.ownerOf(value) });
+    else if (this.toOwner)
+      this.entries.put(key, entry, entry.until - this.now(), { owner: this.toOwner(value) });
   }
 }

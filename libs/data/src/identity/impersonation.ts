@@ -5,7 +5,7 @@ import {
   type ImpersonationOrder,
   MASTER,
   sessionIdentity,
-  userIdOf,
+  readUserId,
   type UserReference,
 } from '#core';
 import { ExpiringCache } from './expiring-cache.js';
@@ -87,7 +87,7 @@ export class Impersonation {
    * @throws TypeError when `user` is not a user
    */
   async impersonate(agent: Agent, user: UserReference, options: ImpersonateOptions = {}): Promise<Agent> {
-    const userId = userIdOf(user, 'impersonate');
+    const userId = readUserId(user, 'impersonate');
     if (!agent.usesMasterKey && agent.impersonatedUserId === null)
       throw new ImpersonationError('only an agent with the master key can act as a user');
     const token = await this.tokenFor({ kind: 'impersonate', userId, mint: options.mint ?? false });

@@ -3,13 +3,13 @@ import {
   isUserId,
   MASTER_PRINCIPALS,
   type Principals,
-  principalsOf,
+  createPrincipals,
   refusals,
   Refused,
-  roleNameOf,
+  toRoleName,
   strictPrincipals,
   Unauthorized,
-  widening,
+  findWidening,
 } from '#core';
 import { StoreError } from '../record-store.js';
 import type { PrincipalDirectory } from './principal-directory.js';
@@ -26,7 +26,7 @@ export class PrincipalResolver {
   ) {}
 
   /** As `resolveAgent` where nothing has to be looked up or compared; null: `resolveAgent` does. */
-  resolvedNow(agent: Agent): Principals | null {
+  resolveNow(agent: Agent): Principals | null {
     return agent.parent === null ? masterRights(agent) : null;
   }
 
@@ -45,12 +45,12 @@ export class PrincipalResolver {
         return rights;
       }
       case 'sessionToken':
-        return this.user(await this.signedIn(identity.token));
+        return this.user(await this.findSignedIn(identity.token));
       case 'aclUser':
         if (!isUserId(identity.userId)) throw new Refused(refusals.identityUnresolved('not a user id'));
         return this.user(identity.userId);
       case 'aclRole':
-        return this.role(roleNameOf(identity.role), this.strictRole(agent));
+        return this.role(toRoleName(identity.role), this.strictRole(agent));
     }
   }
 
@@ -63,7 +63,7 @@ export class PrincipalResolver {
     const own = await this.resolve(agent);
     for (let above = agent.parent; above; above = above.parent) {
       if (above.identity === agent.identity) continue;
-      const widened = widening(await this.resolve(above), own);
+      const widened = findWidening(await this.resolve(above), own);
       if (widened) throw new Refused(refusals.subAgentWidens(widened));
     }
     return own;
@@ -77,26 +77,26 @@ export class PrincipalResolver {
   async refreshScope(agent: Agent): Promise<void> {
     const { identity } = agent;
     if (identity.kind === 'aclUser') this.directory.forgetRoles({ userId: identity.userId });
-    else if (identity.kind === 'aclRole') this.directory.forgetRoles({ role: roleNameOf(identity.role) });
+    else if (identity.kind === 'aclRole') this.directory.forgetRoles({ role: toRoleName(identity.role) });
     else return;
     await this.resolve(agent);
   }
 
-  private async signedIn(token: string): Promise<string> {
+  private async findSignedIn(token: string): Promise<string> {
     const owner = token === '' ? null : await this.directory.ownerOfSession(token);
     if (!owner || !isUserId(owner.userId)) throw new Unauthorized('invalid session token');
     return owner.userId;
   }
 
   private async user(userId: string): Promise<Principals> {
-    return principalsOf(userId, await fewerOnFault(() => this.directory.rolesOfUser(userId), []));
+    return createPrincipals(userId, await fewerOnFault(() => this.directory.rolesOfUser(userId), []));
   }
 
   private async role(name: string, strict: boolean): Promise<Principals> {
     if (name === '') throw new Refused(refusals.identityUnresolved('an empty role name'));
     const roles = await fewerOnFault(() => this.directory.rolesOfRole(name), [name]);
     if (roles === null) throw new Refused(refusals.identityUnresolved(`no role '${name}'`));
-    return strict ? strictPrincipals(roles) : principalsOf(null, roles);
+    return strict ? strictPrincipals(roles) : createPrincipals(null, roles);
   }
 }
 

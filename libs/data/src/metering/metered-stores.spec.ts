@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { unhurried } from '../contracts/operation.js';
 import { RecordSearcher } from '../record-search.js';
 import { RecordReader, RecordWriter, StoreError } from '../record-store.js';
-import { metered, READ_MEASURES, SEARCH_MEASURES, WRITE_MEASURES } from './metered-stores.js';
+import { runMetered, READ_MEASURES, SEARCH_MEASURES, WRITE_MEASURES } from './metered-stores.js';
 
 const call = { caller: 'operator', context: unhurried() } as const;
 
@@ -36,7 +36,7 @@ class OneRow extends RecordWriter {
 describe('a metered store', () => {
   it('answers as the store it wraps and counts the rows handed out', async () => {
     const counted = meter();
-    const run = metered(new TwoRows(), READ_MEASURES, { ...call, meter: counted });
+    const run = runMetered(new TwoRows(), READ_MEASURES, { ...call, meter: counted });
     const query = { className: 'Post', where: {} };
     expect(await run({ kind: 'find', ...query, limit: 9 })).toHaveLength(2);
     const first = { kind: 'findShown', ...query, limit: 9, atMost: 1, form: null } as const;
@@ -53,7 +53,7 @@ describe('a metered store', () => {
 
   it('counts the row that a write answers with', async () => {
     const counted = meter();
-    const run = metered(new OneRow(), WRITE_MEASURES, { ...call, meter: counted });
+    const run = runMetered(new OneRow(), WRITE_MEASURES, { ...call, meter: counted });
     const row = { className: 'Post', objectId: 'a', where: {} };
     await run({ kind: 'create', className: 'Post', fields: {} });
     expect(await run({ kind: 'update', ...row, fields: {} })).toBeNull();
@@ -69,7 +69,7 @@ describe('a metered store', () => {
       nearest = () => Promise.resolve([hit, hit]);
       facets = () => Promise.resolve({ total: 9, facets: new Map() });
     }
-    const run = metered(new OneHit(), SEARCH_MEASURES, { ...call, meter: counted });
+    const run = runMetered(new OneHit(), SEARCH_MEASURES, { ...call, meter: counted });
     const query = { className: 'Post', index: 'i', where: {}, limit: 9 };
     const match = { kind: 'everything' } as const;
     expect(await run({ kind: 'text', ...query, match })).toEqual([hit]);
@@ -84,7 +84,7 @@ describe('a metered store', () => {
     class Failing extends TwoRows {
       override find = () => Promise.reject(new StoreError('timeout'));
     }
-    const run = metered(new Failing(), READ_MEASURES, { ...call, meter: counted });
+    const run = runMetered(new Failing(), READ_MEASURES, { ...call, meter: counted });
     const find = { kind: 'find', className: 'Post', where: {}, limit: 1 } as const;
     await expect(run(find)).rejects.toBeInstanceOf(StoreError);
     expect([counted.begun(), counted.ended]).toEqual([1, [0]]);

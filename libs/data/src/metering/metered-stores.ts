@@ -52,7 +52,7 @@ export class DatabaseTurns {
    */
   async run<T>(principal: string, work: () => Promise<T>, operation: Abortable): Promise<T> {
     const now = isAborted(operation) ? null : this.turns.turnNow(principal);
-    const end = now ?? (await this.waited(principal, operation));
+    const end = now ?? (await this.waitForTurn(principal, operation));
     try {
       return await work();
     } finally {
@@ -60,7 +60,7 @@ export class DatabaseTurns {
     }
   }
 
-  private async waited(principal: string, { signal }: Abortable): Promise<() => void> {
+  private async waitForTurn(principal: string, { signal }: Abortable): Promise<() => void> {
     try {
       return await this.turns.turn(principal, signal);
     } catch (error) {
@@ -105,7 +105,7 @@ export type Measures<P extends Operations<P>> = {
 };
 
 /** Runs operations of a port in the turns of its principal, and reports each to the meter of the call. */
-export function metered<P extends Operations<P>>(
+export function runMetered<P extends Operations<P>>(
   store: Store<P>,
   measures: Measures<P>,
   { caller, context, meter, turn }: MeteredCall,

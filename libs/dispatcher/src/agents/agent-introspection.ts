@@ -84,23 +84,23 @@ export class AgentIntrospection {
     const { agent } = context;
     const { policies, tools, records } = this;
     const { definition } = agent;
-    const scope = await records.scopeOf(agent);
+    const scope = await records.findScope(agent);
     const filters = listFilteredFields(definition);
     const strict = policies.of(agent).switches;
     return {
       agent_id: agent.agentId,
       agent_depth: agent.depth,
       permissions: agent.permissions,
-      auth: describedAuth(agent),
+      auth: describeAuth(agent),
       tenant_id: agent.tenantId,
-      classes: listedFilter(definition.classes),
+      classes: describeFilter(definition.classes),
       tools: {
-        ...(listedFilter(definition.tools) ?? { only: null, except: null }),
-        effective: (await tools.listed({ agent })).map(({ name }) => name),
+        ...(describeFilter(definition.tools) ?? { only: null, except: null }),
+        effective: (await tools.listTools({ agent })).map(({ name }) => name),
       },
-      methods: listedFilter(definition.methods),
+      methods: describeFilter(definition.methods),
       filters,
-      hidden_classes: this.hidden(agent, scope),
+      hidden_classes: this.listHidden(agent, scope),
       per_class: this.perClass(agent, scope, Object.keys(filters ?? {})),
       strict_modes: {
         tool_filter: definition.strictToolFilter ?? strict.strictToolFilter,
@@ -123,8 +123,8 @@ export class AgentIntrospection {
    */
   async describeFor(agent: Agent, className: string): Promise<DescribedClass> {
     if (!isClassName(className)) throw new TypeError('describeFor: expected the name of a class');
-    const scope = await this.records.scopeOf(agent);
-    return describedClass({ ...this.parts, agent, scope }, canonicalClassName(className));
+    const scope = await this.records.findScope(agent);
+    return describeClass({ ...this.parts, agent, scope }, canonicalClassName(className));
   }
 
   /**
@@ -135,7 +135,7 @@ export class AgentIntrospection {
    */
   async filterFor(agent: Agent, className: string): Promise<Readonly<Record<string, unknown>> | null> {
     if (!isClassName(className)) throw new TypeError('filterFor: expected the name of a class');
-    const scope = await this.records.scopeOf(agent);
+    const scope = await this.records.findScope(agent);
     return scope.agentFilter(agent, canonicalClassName(className));
   }
 
@@ -147,7 +147,7 @@ export class AgentIntrospection {
     return wouldPermit(this.parts, agent, tool, question);
   }
 
-  private hidden(agent: Agent, scope: AgentScope): string[] {
+  private listHidden(agent: Agent, scope: AgentScope): string[] {
     const names = new Set([...scope.schemas.classNames(), ...scope.policy.classes.keys()]);
     return [...names].filter((name) => scope.hides(agent, name)).sort();
   }
@@ -165,7 +165,7 @@ export class AgentIntrospection {
     ]);
     return Object.fromEntries(
       [...named].sort().map((name) => {
-        const { class_name, ...described } = describedClass({ ...this.parts, agent, scope }, name);
+        const { class_name, ...described } = describeClass({ ...this.parts, agent, scope }, name);
         return [class_name, described];
       }),
     );
@@ -199,13 +199,13 @@ export interface DescribedClass {
   readonly agent_methods: readonly string[] | null;
 }
 
-function listedFilter({ only, except }: NameFilter): ListedFilter | null {
+function describeFilter({ only, except }: NameFilter): ListedFilter | null {
   if (!only && !except) return null;
   return { only: only && [...only].sort(), except: except && [...except].sort() };
 }
 
 /** How an agent authenticates, without the credential itself. */
-function describedAuth({ identity }: Agent): Readonly<Record<string, string>> {
+function describeAuth({ identity }: Agent): Readonly<Record<string, string>> {
   const mode = authType(identity);
   switch (identity.kind) {
     case 'sessionToken':
@@ -229,7 +229,7 @@ interface ClassDescriptionParts {
 }
 
 /** @param className canonical */
-function describedClass(
+function describeClass(
   { agent, scope, methods, gates }: ClassDescriptionParts,
   className: string,
 ): DescribedClass {
@@ -327,7 +327,7 @@ async function wouldPermit(
   if (tool === 'atlas_faceted_search' && !agent.definition.masterAtlas)
     return denied('master_atlas_required', 'master_atlas_gate');
   if (question.class_name !== undefined && question.class_name !== '') {
-    const scope = await records.scopeOf(agent);
+    const scope = await records.findScope(agent);
     const entered = scope.enter(agent, question.class_name, question.op ?? null);
     if (isRefusal(entered)) return denied(entered.details?.kind ?? entered.code, 'assert_class_accessible!');
   }

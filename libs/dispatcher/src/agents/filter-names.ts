@@ -23,7 +23,7 @@ export class FilterNames {
   async unknownIn(definitions: Iterable<AgentDefinition>, policy: Policy): Promise<UnknownName[]> {
     const all = [...definitions];
     const isLimited = all.some(({ classes, filters }) => classes.only || filters.size > 0);
-    const classes = isLimited ? await this.knownClasses() : null;
+    const classes = isLimited ? await this.listKnownClasses() : null;
     return all.flatMap((definition) =>
       unknownAgentNames(definition, policy, { tools: this.tools(), classes }),
     );
@@ -57,7 +57,7 @@ export class FilterNames {
   unknownNow(definition: AgentDefinition, policy: Policy): UnknownName[] {
     const found = unknownAgentNames(definition, policy, { tools: this.tools(), classes: this.classes });
     // Refreshes the classes for the next check.
-    void this.knownClasses();
+    void this.listKnownClasses();
     return found;
   }
 
@@ -65,7 +65,7 @@ export class FilterNames {
     return new Set(this.registry.all().map(({ definition }) => definition.name));
   }
 
-  private async knownClasses(): Promise<ReadonlySet<string> | null> {
+  private async listKnownClasses(): Promise<ReadonlySet<string> | null> {
     try {
       this.classes = new Set((await this.catalogue.snapshot()).classNames());
       return this.classes;

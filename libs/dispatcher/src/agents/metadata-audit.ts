@@ -41,12 +41,12 @@ export class MetadataAudit {
    */
   async run(): Promise<AuditedMetadata> {
     const policy = this.policies.current;
-    const classes = await this.audited(policy);
+    const classes = await this.listAudited(policy);
     return {
       classes_audited: classes.length,
       visible_classes_declared: policy.hasVisibleClasses,
       missing_class_descriptions: classes.filter(({ policy }) => !policy.description).map(({ name }) => name),
-      missing_field_descriptions: byClass(classes, undescribedFields),
+      missing_field_descriptions: byClass(classes, listUndescribedFields),
       unresolvable_allowlist_entries: byClass(classes, unresolvableEntries),
       canonical_filter_summary: byClass(classes, ({ policy }) => Object.keys(policy.canonicalFilter ?? {})),
     };
@@ -67,7 +67,7 @@ export class MetadataAudit {
     return found;
   }
 
-  private async audited(policy: Policy): Promise<AuditedClass[]> {
+  private async listAudited(policy: Policy): Promise<AuditedClass[]> {
     const { classes, hasVisibleClasses } = policy;
     const schemas = await this.catalogue.snapshot();
     const bound = new BoundPolicy(policy, schemas);
@@ -85,13 +85,13 @@ export class MetadataAudit {
 
 function byClass(
   classes: readonly AuditedClass[],
-  fieldsOf: (one: AuditedClass) => readonly string[],
+  listFields: (one: AuditedClass) => readonly string[],
 ): Record<string, readonly string[]> {
-  const found = classes.map((one) => [one.name, [...fieldsOf(one)].sort()] as const);
+  const found = classes.map((one) => [one.name, [...listFields(one)].sort()] as const);
   return Object.fromEntries(found.filter(([, fields]) => fields.length > 0));
 }
 
-function undescribedFields({ policy, schema }: AuditedClass): string[] {
+function listUndescribedFields({ policy, schema }: AuditedClass): string[] {
   const columns = policy.fields ?? [...(schema?.fields.keys() ?? [])];
   return columns.filter((name) => !OWN_COLUMNS.has(name) && !policy.properties.get(name)?.description);
 }

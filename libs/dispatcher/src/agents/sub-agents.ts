@@ -1,7 +1,7 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import {
-  actingAs,
+  actAs,
   type Agent,
   type RequestContext,
   deriveAgent,
@@ -9,7 +9,7 @@ import {
   SubAgentError,
   type SubAgentOptions,
   type Widening,
-  widening,
+  findWidening,
 } from '#core';
 import { PrincipalResolver } from '#data';
 import { Policies } from '#policy';
@@ -45,7 +45,7 @@ export class SubAgents {
    * @throws Refused or Unauthorized when an identity cannot be resolved
    */
   async delegate(context: RequestContext, options: SubAgentOptions = {}): Promise<RequestContext> {
-    return actingAs(context, await this.create(context.agent, options));
+    return actAs(context, await this.create(context.agent, options));
   }
 
   /** As `delegate`, but returns the agent alone. */
@@ -80,15 +80,15 @@ export class SubAgents {
   private async assertIdentity(parent: Agent, child: Agent): Promise<void> {
     if (child.identity === parent.identity) return;
     const held = await this.identities.resolveAgent(parent);
-    const widened = widening(held, await this.identities.resolve(child));
+    const widened = findWidening(held, await this.identities.resolve(child));
     if (!widened) return;
-    this.events.emit('parse.agent.subagent_widen_refused', eventOf(widened));
+    this.events.emit('parse.agent.subagent_widen_refused', toEvent(widened));
     throw new SubAgentError('identity', refusals.subAgentWidens(widened).message);
   }
 }
 
 /** The event for operators. Unlike the error, it contains the agent's name. */
-function eventOf({ reason, parent, child, extra }: Widening) {
+function toEvent({ reason, parent, child, extra }: Widening) {
   return {
     reason,
     parent_perm_count: parent.length,

@@ -64,15 +64,15 @@ class ObservingInterceptor implements NestInterceptor {
   constructor(private readonly inner: NestInterceptor) {}
 
   async intercept(call: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
-    let ended = (): unknown => {
+    let end = (): unknown => {
       throw new Error(`${this.inner.constructor.name} did not call next.handle()`);
     };
     const behind = () =>
       next.handle().pipe(
         tap({
-          next: (outcome: unknown) => (ended = () => outcome),
+          next: (outcome: unknown) => (end = () => outcome),
           error: (error: unknown) => {
-            ended = () => {
+            end = () => {
               throw error;
             };
           },
@@ -83,7 +83,7 @@ class ObservingInterceptor implements NestInterceptor {
     return observed.pipe(
       endWith(null),
       last(),
-      map(() => ended()),
+      map(() => end()),
     );
   }
 }

@@ -1,9 +1,9 @@
 import { type RequestContext, Refused, type Tier } from '#core';
 import { listArgumentNames } from '#audit';
 import type { GovernedWrites, JudgedWrite, ParseRow, ProposedWrite } from '#data';
-import { fieldsOf, type ToolCall, type ToolDefinition, type ToolHandler } from '#tools';
+import { readFields, type ToolCall, type ToolDefinition, type ToolHandler } from '#tools';
 import type { ParleyToolCall } from './tool-call.js';
-import { canonicalJson, digestOf, isJsonObject, type JsonObject, member } from '../protocol.js';
+import { canonicalJson, computeDigest, isJsonObject, type JsonObject, member } from '../protocol.js';
 
 /** What an approver decides on. */
 export interface ApprovalPreview {
@@ -28,7 +28,7 @@ interface Seen extends Omit<ApprovalPreview, 'holdsFor'> {
 }
 
 const asObject = (value: unknown): JsonObject => (isJsonObject(value) ? value : {});
-const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
+const readText = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 
 /**
  * Computes the effect of a call, and closes the data access, so that a later decision checks permissions again. A
@@ -36,28 +36,32 @@ const textOf = (value: unknown): string | undefined => (typeof value === 'string
  * proposed.
  * @throws Refused for a raw write that would be refused, because it needs no approval
  */
-export async function previewOf(call: ParleyToolCall, ground: DecisionGround): Promise<ApprovalPreview> {
+export async function createPreview(call: ParleyToolCall, ground: DecisionGround): Promise<ApprovalPreview> {
   const { name, args, handler } = call;
   const given = asObject(args);
   try {
     const { row, ...seen } = await (name === 'call_method'
       ? dryRun(handler, given, call)
       : proposal(given, call));
-    return { ...seen, shown: shownToApprover(seen.shown), holdsFor: digestOf({ name, args, ground, row }) };
+    return {
+      ...seen,
+      shown: showToApprover(seen.shown),
+      holdsFor: computeDigest({ name, args, ground, row }),
+    };
   } finally {
     call.closeAccess();
   }
 }
 
 async function proposal(args: JsonObject, call: ParleyToolCall): Promise<Seen> {
-  const preview = { tool: call.tool.name, args: shownArguments(args) };
-  const write = proposedWrite(call.tool, args);
+  const preview = { tool: call.tool.name, args: showArguments(args) };
+  const write = findProposedWrite(call.tool, args);
   const writes: GovernedWrites | undefined = call.writes;
   if (!write || !writes) return { shown: preview, row: null };
   const judged = await writes.judge(write);
   const { className, objectId, before } = judged;
   return {
-    shown: { ...preview, change: shownChange(write.operation, judged) },
+    shown: { ...preview, change: showChange(write.operation, judged) },
     className,
     ...(objectId !== null && { objectId }),
     row: before,
@@ -65,8 +69,8 @@ async function proposal(args: JsonObject, call: ParleyToolCall): Promise<Seen> {
 }
 
 async function dryRun(handler: ToolHandler, args: JsonObject, call: ToolCall): Promise<Seen> {
-  const className = textOf(args['class_name']);
-  const objectId = textOf(args['object_id']);
+  const className = readText(args['class_name']);
+  const objectId = readText(args['object_id']);
   const about = { ...(className && { className }), ...(objectId && { objectId }) };
   const dryRunArguments = { ...args, arguments: { ...asObject(args['arguments']), dry_run: true } };
   try {
@@ -79,7 +83,7 @@ async function dryRun(handler: ToolHandler, args: JsonObject, call: ToolCall): P
   } catch (error) {
     const preview = error instanceof Refused ? error.refusal.message : 'no preview could be made';
     return {
-      shown: { tool: call.tool.name, preview_error: preview, args: shownArguments(args) },
+      shown: { tool: call.tool.name, preview_error: preview, args: showArguments(args) },
       ...about,
       row: 'unknown',
     };
@@ -99,7 +103,7 @@ async function withinSeconds<T>(seconds: number, work: () => Promise<T>): Promis
   }
 }
 
-function shownArguments(args: JsonObject): JsonObject {
+function showArguments(args: JsonObject): JsonObject {
   const names = new Set(listArgumentNames(args));
   return Object.fromEntries(Object.entries(args).filter(([name]) => names.has(name)));
 }
@@ -146,7 +150,7 @@ const CREDENTIALS =
  * Returns a preview in the form an approver receives. Values under credential names are removed and the names stay;
  * long texts and lists are cut. A preview that is still too large is not shown.
  */
-export function shownToApprover(preview: JsonObject): JsonObject {
+export function showToApprover(preview: JsonObject): JsonObject {
   const withheld = new Set<string>();
   const shown = shorten(preview, withheld) as JsonObject;
   const shownText = withheld.size > 0 ? { ...shown, withheld: [...withheld].sort() } : shown;
@@ -179,14 +183,14 @@ const OPERATIONS = new Map<string, ProposedWrite['operation']>([
 ]);
 
 /** The write that a call of a raw write tool represents; `undefined` for every other call. */
-export function proposedWrite({ name }: ToolDefinition, args: Arguments): ProposedWrite | undefined {
+export function findProposedWrite({ name }: ToolDefinition, args: Arguments): ProposedWrite | undefined {
   const operation = OPERATIONS.get(name);
   const { class_name: className, object_id: objectId } = args;
   switch (operation) {
     case 'create':
-      return { operation, className, fields: fieldsOf(args) };
+      return { operation, className, fields: readFields(args) };
     case 'update':
-      return { operation, className, objectId, fields: fieldsOf(args) };
+      return { operation, className, objectId, fields: readFields(args) };
     case 'delete':
       return { operation, className, objectId };
     default:
@@ -205,7 +209,7 @@ export interface ShownChange {
   readonly after?: ParseRow;
 }
 
-export function shownChange(operation: ProposedWrite['operation'], judged: JudgedWrite): ShownChange {
+export function showChange(operation: ProposedWrite['operation'], judged: JudgedWrite): ShownChange {
   const { className, objectId, before, fields } = judged;
   const shown = {
     operation,
@@ -215,12 +219,12 @@ export function shownChange(operation: ProposedWrite['operation'], judged: Judge
   if (!fields) return { ...shown, ...(before && { before }) };
   const names = Object.keys(fields);
   const held = before && Object.fromEntries(names.map((name) => [name, member(before, name) ?? null]));
-  const after = Object.fromEntries(names.map((name) => [name, applied(held?.[name], fields[name])]));
+  const after = Object.fromEntries(names.map((name) => [name, applyChange(held?.[name], fields[name])]));
   return { ...shown, ...(held && { before: held }), after };
 }
 
 /** Computes the new value of a stored field. An operation on an unknown value is shown as it is. */
-function applied(held: unknown, written: unknown): unknown {
+function applyChange(held: unknown, written: unknown): unknown {
   if (!isJsonObject(written) || typeof written['__op'] !== 'string') return written;
   const objects: unknown[] = Array.isArray(written['objects']) ? written['objects'] : [];
   const list: unknown[] | null = held === null ? [] : Array.isArray(held) ? held : null;

@@ -121,7 +121,7 @@ export class BeforeCallInterceptor implements NestInterceptor<ToolOutcome, ToolO
   intercept(call: ParleyToolCall, next: CallHandler<ToolOutcome>): Observable<ToolOutcome> {
     // The callback runs when the task runs.
     if (!call.beginsTask) this.callbacks.announceBefore(toAnnounced(call));
-    call.trace?.passed(this.gate);
+    call.trace?.notePassed(this.gate);
     return next.handle();
   }
 }
@@ -226,7 +226,7 @@ export class CallJournal {
       phrase: notes.phrase,
       milliseconds,
       refusal: outcome.ok ? undefined : outcome.refusal,
-      errorClass: classOf(notes.error),
+      errorClass: findClass(notes.error),
     });
   }
 
@@ -240,7 +240,7 @@ export class CallJournal {
 }
 
 /** A returned refusal counts like a thrown one. */
-function classOf(error: unknown): string {
+function findClass(error: unknown): string {
   if (error === undefined) return Refused.name;
   // Its name is part of records, whatever the class is called.
   if (error instanceof ProtocolError) return error.name;
@@ -256,20 +256,20 @@ const isInterruption = (error: unknown): boolean =>
   error instanceof InputRequired || error instanceof ContinuesAsTask || error instanceof ProtocolError;
 
 /** Converts an error of a run into the refusal that the caller receives. @throws errors that the run must not answer */
-export function failedRun(error: unknown, tool: string): FailedRun {
+export function toFailedRun(error: unknown, tool: string): FailedRun {
   if (error instanceof Refused) return { refusal: error.refusal, error };
   // The transport answers Unauthorized; it is not a tool failure.
   if (error instanceof Unauthorized) throw error;
   // The run has no outcome yet: the client must act first, and the kernel answers it.
   if (isInterruption(error)) throw error;
-  if (error instanceof ClientUnreachable) return { refusal: unanswered(error), error };
+  if (error instanceof ClientUnreachable) return { refusal: toUnanswered(error), error };
   const refusal = refusalByApplication(error);
   if (refusal) return { refusal, error };
   const cause = error instanceof Error ? `${error.name}: ${describeError(error)}` : String(error);
   return { refusal: refusals.internalError(tool, cause), error };
 }
 
-function unanswered({ reason }: ClientUnreachable): Refusal {
+function toUnanswered({ reason }: ClientUnreachable): Refusal {
   return reason === 'aborted' ? refusals.cancelled() : refusals.clientUnreachable(reason);
 }
 
@@ -281,13 +281,13 @@ function refusalByApplication(error: unknown): Refusal | null {
   if (!(error instanceof HttpException)) return null;
   const status = error.getStatus();
   if (status >= 500) return null;
-  const message = messageOf(error);
+  const message = readMessage(error);
   if (status === 400 || status === 422) return refusals.invalidArgument(message, 'application');
   return refusals.accessDenied('application', message);
 }
 
 /** A ValidationPipe lists its findings in the body. */
-function messageOf(error: HttpException): string {
+function readMessage(error: HttpException): string {
   const body = error.getResponse();
   const message = typeof body === 'object' ? (body as { message?: unknown }).message : body;
   const text = Array.isArray(message) ? message.join('; ') : message;

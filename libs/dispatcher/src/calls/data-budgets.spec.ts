@@ -17,7 +17,7 @@ const root = (principal = 'ada', tenantId: string | null = null) =>
   new Agent({ definition, principal, tenantId });
 const used = (rows: number) => ({ rows, bytes: 1, databaseTime: 1 });
 
-async function refusalOf(budgets: DataBudgets, agent: Agent): Promise<Refusal | null> {
+async function toRefusal(budgets: DataBudgets, agent: Agent): Promise<Refusal | null> {
   const call = budgets.open(agent);
   if (!call) throw new TypeError('nothing limits this agent');
   const error = await budgets.admit(call).then(
@@ -47,9 +47,9 @@ describe('the data budgets of a call', () => {
   });
 
   it('refuse the next call once something is used up, and say what and for how long', async () => {
-    expect(await refusalOf(budgets, root())).toBeNull();
+    expect(await toRefusal(budgets, root())).toBeNull();
     await spend(budgets, root(), 10);
-    const refusal = await refusalOf(budgets, root());
+    const refusal = await toRefusal(budgets, root());
     expect(refusal).toMatchObject({
       code: 'rate_limited',
       gate: 'budget',
@@ -59,14 +59,14 @@ describe('the data budgets of a call', () => {
       ) as string,
     });
     expect(refusal?.retryAfter).toBeGreaterThanOrEqual(0.1);
-    expect(await refusalOf(budgets, root('bob'))).toBeNull();
+    expect(await toRefusal(budgets, root('bob'))).toBeNull();
   });
 
   it('of a sub-agent are those of the agent at its root, whatever it is called', async () => {
     const child = deriveAgent(deriveAgent(root(), { name: 'fresh' }), { name: 'fresher', rateLimit: 1 });
     await spend(budgets, child, 10);
-    expect(await refusalOf(budgets, root())).toMatchObject({ gate: 'budget' });
-    expect(await refusalOf(budgets, deriveAgent(root(), { name: 'freshest' }))).toMatchObject({
+    expect(await toRefusal(budgets, root())).toMatchObject({ gate: 'budget' });
+    expect(await toRefusal(budgets, deriveAgent(root(), { name: 'freshest' }))).toMatchObject({
       gate: 'budget',
     });
   });
@@ -75,17 +75,17 @@ describe('the data budgets of a call', () => {
     const other = compileAgentDefinition('other', { tenantId: 'acme' });
     await spend(budgets, new Agent({ definition: other, principal: 'x' }), 60);
     await spend(budgets, new Agent({ definition: other, principal: 'y' }), 60);
-    expect(await refusalOf(budgets, root('ada', 'acme'))).toMatchObject({
+    expect(await toRefusal(budgets, root('ada', 'acme'))).toMatchObject({
       message: expect.stringContaining('100 rows') as string,
     });
-    expect(await refusalOf(budgets, root('ada', 'zeta'))).toBeNull();
+    expect(await toRefusal(budgets, root('ada', 'zeta'))).toBeNull();
   });
 
   it('identify a tenant by its exact value: no name of an agent and no number is another tenant', async () => {
     const bound = (tenantId: string | number) => new Agent({ definition, principal: 'p', tenantId });
     await spend(budgets, bound(7), 100);
     const asText = new Agent({ definition: compileAgentDefinition('x', { tenantId: '7' }), principal: 'q' });
-    expect(await refusalOf(budgets, asText)).toBeNull();
+    expect(await toRefusal(budgets, asText)).toBeNull();
   });
 
   describe('while the store is away', () => {
@@ -108,7 +108,7 @@ describe('the data budgets of a call', () => {
       away = true;
       const waits = new Set<number | undefined>();
       for (let attempt = 0; attempt < 20; attempt += 1) {
-        const refusal = await refusalOf(budgets, root());
+        const refusal = await toRefusal(budgets, root());
         expect(refusal).toMatchObject({ code: 'rate_limited', details: { kind: 'budget' } });
         expect(JSON.stringify(refusal)).not.toMatch(/redis|state/i);
         expect(refusal?.retryAfter).toBeGreaterThanOrEqual(1);
@@ -122,10 +122,10 @@ describe('the data budgets of a call', () => {
       away = true;
       await spend(budgets, root(), 6);
       await spend(budgets, root(), 6);
-      expect(await refusalOf(budgets, root())).not.toBeNull();
+      expect(await toRefusal(budgets, root())).not.toBeNull();
       away = false;
-      expect(await refusalOf(budgets, root())).toMatchObject({ gate: 'budget' });
-      expect(await refusalOf(budgets, root('bob'))).toBeNull();
+      expect(await toRefusal(budgets, root())).toMatchObject({ gate: 'budget' });
+      expect(await toRefusal(budgets, root('bob'))).toBeNull();
     });
   });
 });

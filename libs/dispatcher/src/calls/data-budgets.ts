@@ -8,7 +8,7 @@ import {
   type DataUse,
   refusals,
   Refused,
-  rootAgentOf,
+  findRootAgent,
 } from '#core';
 import { SharedState } from '#state';
 
@@ -104,7 +104,7 @@ export class DataBudgets {
 
   /** @returns null when no budget limits this agent */
   open(agent: Agent): BudgetedCall | null {
-    const accounts = this.accountsOf(agent);
+    const accounts = this.listAccounts(agent);
     return accounts.length === 0 ? null : new BudgetedCall(accounts);
   }
 
@@ -139,8 +139,8 @@ export class DataBudgets {
     }
   }
 
-  private accountsOf(agent: Agent): BudgetAccount[] {
-    const { definition, principal } = rootAgentOf(agent);
+  private listAccounts(agent: Agent): BudgetAccount[] {
+    const { definition, principal } = findRootAgent(agent);
     const { tenantId } = agent;
     const tenantBudget = tenantId === null ? null : this.policies.of(agent).tenantBudget;
     const accounts: BudgetAccount[] = [];

@@ -13,7 +13,7 @@ class Records extends AuditSink {
   }
 }
 
-function recorded(config: PolicyConfig, notes: CallNotes, ok = true): AuditRecord | undefined {
+function record(config: PolicyConfig, notes: CallNotes, ok = true): AuditRecord | undefined {
   const audit = new Records();
   const { policy } = compilePolicy(config);
   const journal = new CallJournal(
@@ -41,25 +41,25 @@ function recorded(config: PolicyConfig, notes: CallNotes, ok = true): AuditRecor
 describe('the record of a call that embedded', () => {
   it('has requests, tokens and, when a price is set, their cost', () => {
     const embedding = { calls: 2, tokens: 150 };
-    expect(recorded({ embedCostPerMillionTokens: 0.02 }, { embedding })).toMatchObject({
+    expect(record({ embedCostPerMillionTokens: 0.02 }, { embedding })).toMatchObject({
       embed_calls: 2,
       embed_tokens: 150,
       embed_cost_usd: 0.000003,
     });
-    const free = recorded({}, { embedding });
+    const free = record({}, { embedding });
     expect(free).toMatchObject({ embed_calls: 2, embed_tokens: 150 });
     expect(free).not.toHaveProperty('embed_cost_usd');
-    expect(recorded({}, { embedding }, false)).toMatchObject({ success: false, embed_calls: 2 });
+    expect(record({}, { embedding }, false)).toMatchObject({ success: false, embed_calls: 2 });
   });
 
   it('says nothing of embeddings that were not made', () => {
     for (const notes of [{}, { embedding: { calls: 0, tokens: 0 } }])
-      expect(Object.keys(recorded({ embedCostPerMillionTokens: 1 }, notes) ?? {}).join()).not.toContain(
+      expect(Object.keys(record({ embedCostPerMillionTokens: 1 }, notes) ?? {}).join()).not.toContain(
         'embed',
       );
   });
 
   it('names no filter', () => {
-    expect(recorded({}, {})?.args_keys).toEqual(['query']);
+    expect(record({}, {})?.args_keys).toEqual(['query']);
   });
 });

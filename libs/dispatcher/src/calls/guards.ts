@@ -5,12 +5,12 @@ import { envGate, type EnvironmentGates, methodGate, suggestNames, toolGate } fr
 import {
   asksForPreview,
   CallableMethods,
-  calledMethod,
+  findCalledMethod,
   effectiveTier,
   type ToolDefinition,
   ToolEnvironment,
 } from '#tools';
-import { Approver, type DecisionGround, previewOf } from './approval.js';
+import { Approver, type DecisionGround, createPreview } from './approval.js';
 import { DataBudgets } from './data-budgets.js';
 import { ToolListings } from './tool-listings.js';
 import type { Awaitable, ParleyToolCall } from './tool-call.js';
@@ -145,7 +145,7 @@ export class ApprovalGuard implements CanActivate {
     if (switches.requireApprovalFor.length === 0) return true;
     const permission = effectiveTier(definition, args, this.methods);
     if (!switches.requireApprovalFor.includes(permission)) return true;
-    const method = definition.name === 'call_method' ? calledMethod(args, this.methods) : undefined;
+    const method = definition.name === 'call_method' ? findCalledMethod(args, this.methods) : undefined;
     // No approval is requested for a call that would be refused anyway or that changes nothing.
     if (method) {
       orThrow(methodGate(agent, method, this.gates));
@@ -161,7 +161,7 @@ export class ApprovalGuard implements CanActivate {
       args,
       context: request,
       effectivePermission: ground.permission,
-      preview: () => previewOf(call, ground),
+      preview: () => createPreview(call, ground),
     });
     if (decision.by) call.approvedBy = decision.by.principal;
     return admitUnless(decision.outcome === 'approve' ? null : refusals.approvalDenied(decision.reason));

@@ -15,7 +15,7 @@ import {
   compileCanaries,
   fitToSize,
   isBuiltInName,
-  outcomeOf,
+  toOutcome,
   resultText,
   textBytes,
   ToolContent,
@@ -24,7 +24,7 @@ import {
   type ToolSwitches,
   withNotes,
 } from '#tools';
-import { CallJournal, failedRun, refusalByProtocol } from './call-journal.js';
+import { CallJournal, toFailedRun, refusalByProtocol } from './call-journal.js';
 import { DataBudgets } from './data-budgets.js';
 import { cancelReason } from './guards.js';
 import { tasksNotDeclared } from '../protocol.js';
@@ -118,7 +118,7 @@ export class OutcomeInterceptor implements NestInterceptor<ToolOutcome, ToolOutc
   intercept(call: ParleyToolCall, next: CallHandler<ToolOutcome>): Observable<ToolOutcome> {
     return next.handle().pipe(
       catchError((thrown: unknown) => {
-        const { refusal, error } = failedRun(thrown, call.name);
+        const { refusal, error } = toFailedRun(thrown, call.name);
         call.error = error;
         return of<ToolOutcome>({ ok: false, refusal });
       }),
@@ -145,7 +145,7 @@ export class TaskInterceptor implements NestInterceptor<ToolOutcome, ToolOutcome
       if (definition?.task === 'required' && request.background === undefined) throw tasksNotDeclared();
       if (call.beginsTask) throw new ContinuesAsTask();
     }
-    call.trace?.passed(this.gate);
+    call.trace?.notePassed(this.gate);
     return next.handle();
   }
 }
@@ -246,16 +246,16 @@ export class DeadlineInterceptor implements NestInterceptor<ToolOutcome, ToolOut
         answer.error(refused);
         call.abort(refused.refusal.code);
       };
-      const gone = () => refuse(new Refused(refusals.cancelled(cancelReason(request.signal))));
-      if (call.isCancelled) return gone();
+      const refuseGone = () => refuse(new Refused(refusals.cancelled(cancelReason(request.signal))));
+      if (call.isCancelled) return refuseGone();
       const running = next.handle().subscribe(answer);
       if (answer.closed) return undefined;
-      const removeListener = whenAborted(request, gone);
+      const removeListener = whenAborted(request, refuseGone);
       answer.add(() => {
         clock.stop();
         removeListener();
       });
-      if (call.isCancelled) return gone();
+      if (call.isCancelled) return refuseGone();
       clock.start(call.seconds * 1000, () => {
         const refusal = refusals.toolTimedOut(call.name, call.seconds);
         // A write that was sent continues.
@@ -314,7 +314,7 @@ export class ResultInterceptor implements NestInterceptor<unknown, ToolOutcome> 
         blocks: content.blocks,
       };
     }
-    return outcomeOf(fitted, declared);
+    return toOutcome(fitted, declared);
   }
 
   private announceCanary(phrase: string, call: ParleyToolCall): void {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { JudgedWrite } from '#data';
-import { proposedWrite, shownChange, shownToApprover } from './approval.js';
+import { findProposedWrite, showChange, showToApprover } from './approval.js';
 import { smallTool } from '../contracts/kernel-under-test.js';
 
 const judged = (before: object | null, fields: object | null): JudgedWrite => ({
@@ -13,15 +13,15 @@ const judged = (before: object | null, fields: object | null): JudgedWrite => ({
 describe('a proposed write', () => {
   it('is that of a raw write tool, with either name of its fields', () => {
     const args = { class_name: 'Post', object_id: 'p1', data: { title: 'x' } };
-    expect(proposedWrite(smallTool('update_object'), args)).toEqual({
+    expect(findProposedWrite(smallTool('update_object'), args)).toEqual({
       operation: 'update',
       className: 'Post',
       objectId: 'p1',
       fields: { title: 'x' },
     });
-    expect(proposedWrite(smallTool('delete_object'), args)?.operation).toBe('delete');
-    expect(proposedWrite(smallTool('create_object'), args)?.operation).toBe('create');
-    expect(proposedWrite(smallTool('call_method'), args)).toBeUndefined();
+    expect(findProposedWrite(smallTool('delete_object'), args)?.operation).toBe('delete');
+    expect(findProposedWrite(smallTool('create_object'), args)?.operation).toBe('create');
+    expect(findProposedWrite(smallTool('call_method'), args)).toBeUndefined();
   });
 
   it.each<[unknown, unknown, unknown]>([
@@ -37,7 +37,7 @@ describe('a proposed write', () => {
     [{ a: 1 }, { a: 2 }, { a: 2 }],
   ])('turns %j with %j into %j', (held, written, after) => {
     const before = held === undefined ? {} : { field: held };
-    expect(shownChange('update', judged({ ...before, other: 1 }, { field: written }))).toEqual({
+    expect(showChange('update', judged({ ...before, other: 1 }, { field: written }))).toEqual({
       operation: 'update',
       class_name: 'Post',
       object_id: 'p1',
@@ -47,8 +47,8 @@ describe('a proposed write', () => {
   });
 
   it('shows no value of a row that the caller may not read', () => {
-    expect(shownChange('update', judged(null, { title: 'x' }))).not.toHaveProperty('before');
-    expect(shownChange('delete', judged(null, null))).toEqual({
+    expect(showChange('update', judged(null, { title: 'x' }))).not.toHaveProperty('before');
+    expect(showChange('delete', judged(null, null))).toEqual({
       operation: 'delete',
       class_name: 'Post',
       object_id: 'p1',
@@ -58,7 +58,7 @@ describe('a proposed write', () => {
 
 describe('what leaves for an approver', () => {
   it('names credentials and never shows them, however deep they lie', () => {
-    const shown = shownToApprover({
+    const shown = showToApprover({
       args: { fields: { title: 'x', password: 'p', deep: [{ apiKey: 'k', session_token: 's' }] } },
       token: 't',
     });
@@ -70,11 +70,11 @@ describe('what leaves for an approver', () => {
 
   it('is bounded, whatever was proposed', () => {
     const long = { tool: 'x', text: 'y'.repeat(10_000), list: Array.from({ length: 100 }, (_, n) => n) };
-    const shown = shownToApprover(long);
+    const shown = showToApprover(long);
     expect(String(shown['text']).length).toBe(501);
     expect(shown['list']).toHaveLength(21);
     const wide = Object.fromEntries(Array.from({ length: 200 }, (_, n) => [`f${n}`, 'y'.repeat(400)]));
-    expect(shownToApprover({ tool: 'x', wide })).toEqual({
+    expect(showToApprover({ tool: 'x', wide })).toEqual({
       tool: 'x',
       preview_error: 'too large to be shown',
     });

@@ -10,7 +10,7 @@ const contextOf = (principal: string, more: Partial<RequestContext> = {}) =>
     progress: () => undefined,
     ...more,
   }) as RequestContext;
-const refusalOf = (work: Promise<unknown>) =>
+const toRefusal = (work: Promise<unknown>) =>
   work.then(
     () => null,
     (error: unknown) => (error instanceof Refused ? error.refusal : error),
@@ -20,19 +20,19 @@ describe('the calls that a principal runs at once', () => {
   it('are bounded for each principal, on whichever transport they came', async () => {
     const running = new RunningCalls({ perPrincipal: 2, timeout: 5 });
     const ends = [await running.begin(contextOf('a')), await running.begin(contextOf('a'))];
-    const refusal = await refusalOf(running.begin(contextOf('a')));
+    const refusal = await toRefusal(running.begin(contextOf('a')));
     expect(refusal).toMatchObject({ code: 'rate_limited', gate: 'running_calls' });
     expect((refusal as { retryAfter: number }).retryAfter).toBeGreaterThanOrEqual(1);
-    expect(await refusalOf(running.begin(contextOf('b')))).toBeNull();
+    expect(await toRefusal(running.begin(contextOf('b')))).toBeNull();
     ends[0]?.();
-    expect(await refusalOf(running.begin(contextOf('a')))).toBeNull();
+    expect(await toRefusal(running.begin(contextOf('a')))).toBeNull();
   });
 
   it('wait for an earlier one to end, two for each that may run', async () => {
     const running = new RunningCalls({ perPrincipal: 1, timeout: 60_000 });
     const end = await running.begin(contextOf('a'));
     const waiting = Array.from({ length: 2 }, () => running.begin(contextOf('a')));
-    expect(await refusalOf(running.begin(contextOf('a')))).toMatchObject({ code: 'rate_limited' });
+    expect(await toRefusal(running.begin(contextOf('a')))).toMatchObject({ code: 'rate_limited' });
     end();
     for (const turn of waiting) (await turn)();
   });
@@ -40,15 +40,15 @@ describe('the calls that a principal runs at once', () => {
   it('do not count the run of a task, and one that is cancelled while it waits is', async () => {
     const running = new RunningCalls({ perPrincipal: 1, timeout: 60_000 });
     await running.begin(contextOf('a'));
-    expect(await refusalOf(running.begin(contextOf('a', { background: 'running' })))).toBeNull();
+    expect(await toRefusal(running.begin(contextOf('a', { background: 'running' })))).toBeNull();
     const gone = new AbortController();
     const waiting = running.begin(contextOf('a', { signal: gone.signal }));
     gone.abort('client_disconnected');
-    expect(await refusalOf(waiting)).toMatchObject({ code: 'cancelled' });
+    expect(await toRefusal(waiting)).toMatchObject({ code: 'cancelled' });
   });
 
   it('are unbounded where the operator says so', async () => {
     const running = new RunningCalls({ perPrincipal: null });
-    for (let at = 0; at < 200; at += 1) expect(await refusalOf(running.begin(contextOf('a')))).toBeNull();
+    for (let at = 0; at < 200; at += 1) expect(await toRefusal(running.begin(contextOf('a')))).toBeNull();
   });
 });

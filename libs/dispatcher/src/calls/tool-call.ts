@@ -1,6 +1,6 @@
 import type { ExecutionContext, Type } from '@nestjs/common';
 import {
-  askingCall,
+  createAskingCall,
   type AskingCall,
   type CallTrace,
   type DataUse,
@@ -135,7 +135,7 @@ export class ParleyToolCall implements ToolCall, ExecutionContext, CallNotes {
     this.name = name;
     this.args = args;
     this.definition = tool?.definition;
-    this.handler = tool?.handler ?? missingHandler;
+    this.handler = tool?.handler ?? throwMissingHandler;
     this.registered = tool;
     this.#sources = sources;
     this.agent = request.agent;
@@ -340,7 +340,7 @@ export class ParleyToolCall implements ToolCall, ExecutionContext, CallNotes {
   }
 
   private get asking(): AskingCall {
-    return askingCall(this.request.clientRequests, (work) => this.clock.suspended(work));
+    return createAskingCall(this.request.clientRequests, (work) => this.clock.suspended(work));
   }
 
   private needs(need: ToolNeed): boolean {
@@ -349,7 +349,7 @@ export class ParleyToolCall implements ToolCall, ExecutionContext, CallNotes {
 }
 
 /** Reached only if the tool guard admitted an unknown name, which is an internal error. */
-function missingHandler(): never {
+function throwMissingHandler(): never {
   throw new Error('a tool without a handler passed the tool guard');
 }
 

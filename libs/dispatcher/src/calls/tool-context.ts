@@ -12,7 +12,7 @@ import { DiscoveryService, ExternalContextCreator } from '@nestjs/core';
 import { isObservable, type Observable } from 'rxjs';
 import type { Agent, ProgressUpdate } from '#core';
 import {
-  agentMethodsOf,
+  listAgentMethods,
   BUILT_IN_TOOLS,
   impliesWriting,
   MethodRegistry,
@@ -96,17 +96,17 @@ export class ToolContext {
     @Optional() private readonly options?: ToolContextOptions,
   ) {}
 
-  handlerOf(instance: object, methodName: string): ToolHandler {
+  createHandler(instance: object, methodName: string): ToolHandler {
     const method = Reflect.get(instance, methodName) as Method;
     const piped = [method, instance.constructor].some((host) => Reflect.hasMetadata(PIPES_METADATA, host));
     return piped || this.options?.globalPipes === true
-      ? this.piped(instance, methodName, method)
+      ? this.createPipedHandler(instance, methodName, method)
       : this.plain(instance, methodName, method);
   }
 
   private plain(instance: object, methodName: string, method: Method): ToolHandler {
-    const entry = standingFor(method, function (this: unknown, args, call) {
-      return resultOf(method.call(this, args, call), call);
+    const entry = standInFor(method, function (this: unknown, args, call) {
+      return readResult(method.call(this, args, call), call);
     });
     return this.contexts.create(
       instance,
@@ -122,14 +122,14 @@ export class ToolContext {
   }
 
   /** Nest passes only the output of the pipes to such a method. The call is stored around it. */
-  private piped(instance: object, methodName: string, method: Method): ToolHandler {
+  private createPipedHandler(instance: object, methodName: string, method: Method): ToolHandler {
     // Used for these tools alone, because async tracking slows every promise of the process.
     const calls = new AsyncLocalStorage<ToolCall>();
-    const entry = standingFor(method, function (this: unknown, args) {
+    const entry = standInFor(method, function (this: unknown, args) {
       const call = calls.getStore();
       // Nest runs the method inside the call or not at all.
       if (!call) throw new Error('a tool ran outside of a call');
-      return resultOf(method.call(this, args, call), call);
+      return readResult(method.call(this, args, call), call);
     });
     Reflect.defineMetadata(ARGUMENTS, THE_ARGUMENTS, instance.constructor, methodName);
     const inContext = this.contexts.create(
@@ -148,7 +148,7 @@ export class ToolContext {
 }
 
 /** A stand-in for the method where Nest reads its metadata. */
-function standingFor(method: Method, entry: Method): (...args: unknown[]) => unknown {
+function standInFor(method: Method, entry: Method): (...args: unknown[]) => unknown {
   for (const key of Reflect.getMetadataKeys(method) as unknown[])
     Reflect.defineMetadata(key, Reflect.getMetadata(key, method), entry);
   Object.defineProperty(entry, 'name', { value: method.name });
@@ -160,17 +160,17 @@ function standingFor(method: Method, entry: Method): (...args: unknown[]) => unk
  * is the result: a text is a progress message, a progress update is sent as it is, any other value counts as one step.
  * The source is unsubscribed when the call ends.
  */
-function resultOf(returned: unknown, call: ToolCall): unknown {
-  return isObservable(returned) ? lastOf(returned, call) : returned;
+function readResult(returned: unknown, call: ToolCall): unknown {
+  return isObservable(returned) ? readLast(returned, call) : returned;
 }
 
-function lastOf(source: Observable<unknown>, { progress, signal }: ToolCall): Promise<unknown> {
+function readLast(source: Observable<unknown>, { progress, signal }: ToolCall): Promise<unknown> {
   return new Promise((resolve, reject) => {
     let steps = 0;
     let held: { readonly value: unknown } | null = null;
     const running = source.subscribe({
       next: (value) => {
-        if (held) progress(stepOf(held.value, (steps += 1)));
+        if (held) progress(toProgress(held.value, (steps += 1)));
         held = { value };
       },
       error: (error: unknown) => reject(error instanceof Error ? error : new Error(String(error))),
@@ -186,7 +186,7 @@ function lastOf(source: Observable<unknown>, { progress, signal }: ToolCall): Pr
   });
 }
 
-function stepOf(value: unknown, step: number): ProgressUpdate {
+function toProgress(value: unknown, step: number): ProgressUpdate {
   if (typeof value === 'string') return { progress: step, message: value };
   const { progress } = (value ?? {}) as { progress?: unknown };
   return typeof progress === 'number' ? (value as ProgressUpdate) : { progress: step };
@@ -220,7 +220,7 @@ export function toolsOf(instance: unknown, context: ToolContext): ToolRegistrati
   if (prototype === null) return [];
   return toolDeclarations(prototype).map(({ methodName, ...declaration }) => ({
     ...declaration,
-    handler: context.handlerOf(instance, methodName),
+    handler: context.createHandler(instance, methodName),
     declared: { type: instance.constructor as Type, method: Reflect.get(instance, methodName) as Method },
   }));
 }
@@ -245,7 +245,7 @@ export class MethodExplorer implements OnModuleInit {
   onModuleInit(): void {
     for (const { instance } of this.discovery.getProviders()) {
       if (instance === null || typeof instance !== 'object') continue;
-      for (const { className, method } of agentMethodsOf(instance as object)) {
+      for (const { className, method } of listAgentMethods(instance as object)) {
         this.registry.register(className, method);
         if (impliesWriting(method))
           this.logger.warn(

@@ -7,7 +7,7 @@ import { ToolListings } from './tool-listings.js';
 const agent = new Agent({ definition: compileAgentDefinition('reader', {}), principal: 'ada' });
 
 /** Lists for a database whose classes are read with this outcome. */
-function listed(read: () => ClassUses | Promise<ClassUses>) {
+function listTools(read: () => ClassUses | Promise<ClassUses>) {
   const listings = new ToolListings(
     { version: 1, all: () => [] } as unknown as ToolRegistry,
     {} as never,
@@ -15,7 +15,7 @@ function listed(read: () => ClassUses | Promise<ClassUses>) {
     {} as CallableMethods,
     { of: () => ({ switches: { listAllTools: false } }) } as never,
   );
-  return Promise.resolve().then(() => listings.listed(agent));
+  return Promise.resolve().then(() => listings.listTools(agent));
 }
 
 describe('a list of tools', () => {
@@ -24,9 +24,9 @@ describe('a list of tools', () => {
     ['a caller who is not recognised', new Unauthorized()],
     ['a database that does not answer', new StoreError('unavailable')],
   ])('is that of all permitted tools at %s, which calls say', async (_title, error) => {
-    expect(await listed(() => Promise.reject(error))).toEqual([]);
+    expect(await listTools(() => Promise.reject(error))).toEqual([]);
     expect(
-      await listed(() => {
+      await listTools(() => {
         throw error;
       }),
     ).toEqual([]);
@@ -34,9 +34,9 @@ describe('a list of tools', () => {
 
   it('hides no other error', async () => {
     const error = new TypeError('a mistake of ours');
-    await expect(listed(() => Promise.reject(error))).rejects.toBe(error);
+    await expect(listTools(() => Promise.reject(error))).rejects.toBe(error);
     await expect(
-      listed(() => {
+      listTools(() => {
         throw error;
       }),
     ).rejects.toBe(error);

@@ -5,7 +5,7 @@ import { type EnvironmentGates, mayUse, Policies } from '#policy';
 import {
   callableMethods,
   CallableMethods,
-  namingClasses,
+  nameClasses,
   type ToolDefinition,
   ToolEnvironment,
   ToolRegistry,
@@ -56,16 +56,18 @@ export class ToolListings {
    * these classes. A tool that is left out can still be called, and is refused with its reason. All of them where the
    * database does not answer.
    */
-  listed(agent: Agent): Awaitable<readonly ToolDefinition[]> {
+  listTools(agent: Agent): Awaitable<readonly ToolDefinition[]> {
     const permitted = this.of(agent);
     if (this.policies.of(agent).switches.listAllTools) return permitted;
-    const uses = this.usesOf(agent);
+    const uses = this.findUses(agent);
     if (uses === null) return permitted;
-    if (!(uses instanceof Promise)) return this.fitting(agent, permitted, uses);
-    return answered(uses).then((known) => (known ? this.fitting(agent, permitted, known) : permitted));
+    if (!(uses instanceof Promise)) return this.keepFitting(agent, permitted, uses);
+    return waitForAnswer(uses).then((known) =>
+      known ? this.keepFitting(agent, permitted, known) : permitted,
+    );
   }
 
-  private usesOf(agent: Agent): Awaitable<ClassUses> | null {
+  private findUses(agent: Agent): Awaitable<ClassUses> | null {
     try {
       return this.classes.of(agent);
     } catch (error) {
@@ -73,7 +75,7 @@ export class ToolListings {
     }
   }
 
-  private fitting(agent: Agent, permitted: readonly ToolDefinition[], uses: ClassUses) {
+  private keepFitting(agent: Agent, permitted: readonly ToolDefinition[], uses: ClassUses) {
     const { version } = this.registry;
     const known = this.working.get(uses);
     // Answers about classes are kept for a definition, and so is the list of its tools.
@@ -82,7 +84,7 @@ export class ToolListings {
     const tools = permitted.flatMap((tool) => {
       if (tool.use === undefined) return [tool];
       const names = this.namesFor(tool, agent, uses);
-      return names.length === 0 ? [] : [namingClasses(tool, { names, isComplete: !uses.hasOthers, pointer })];
+      return names.length === 0 ? [] : [nameClasses(tool, { names, isComplete: !uses.hasOthers, pointer })];
     });
     this.working.set(uses, { version, tools });
     return tools;
@@ -106,7 +108,7 @@ function nullOrThrow(error: unknown): null {
 }
 
 /** Null where the database does not answer in time, or refuses: then the calls say so. */
-async function answered(uses: Promise<ClassUses>): Promise<ClassUses | null> {
+async function waitForAnswer(uses: Promise<ClassUses>): Promise<ClassUses | null> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<null>((resolve) => (timer = setTimeout(() => resolve(null), CLASSES_TIMEOUT)));
   try {

@@ -112,7 +112,7 @@ export class ToolPipeline {
       .map(toPlaced);
   }
 
-  /** @throws errors that the call must not answer (`failedRun`) */
+  /** @throws errors that the call must not answer (`toFailedRun`) */
   run(call: ParleyToolCall): Promise<ToolOutcome> {
     return lastValueFrom(this.from(0, call)) as Promise<ToolOutcome>;
   }
@@ -158,7 +158,7 @@ export class ToolPipeline {
 /** @throws Refused for a guard that does not admit the call */
 function pass({ name }: Placed & { interceptor: null }, admitted: boolean, call: ParleyToolCall): void {
   if (!admitted) throw new Refused(refusals.accessDenied('application', FORBIDDEN));
-  call.trace?.passed(name);
+  call.trace?.notePassed(name);
 }
 
 /** Of an interceptor the last value counts. One that emits none has the result null. */
@@ -199,8 +199,8 @@ function emitResult(returned: unknown, subscriber: Subscriber<unknown>): void {
 
 function handle(call: ParleyToolCall): unknown {
   const { observed, handler } = call;
-  const handled = () => handler(call.args as Record<string, unknown>, call);
-  return observed ? observed.within(handled) : handled();
+  const runHandler = () => handler(call.args as Record<string, unknown>, call);
+  return observed ? observed.within(runHandler) : runHandler();
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {
@@ -245,8 +245,8 @@ export class ParleyToolRunner extends ToolRunner {
     return this.listings.of(agent);
   }
 
-  override listed({ agent }: Pick<RequestContext, 'agent'>): Awaitable<readonly ToolDefinition[]> {
-    return this.listings.listed(agent);
+  override listTools({ agent }: Pick<RequestContext, 'agent'>): Awaitable<readonly ToolDefinition[]> {
+    return this.listings.listTools(agent);
   }
 
   has(name: string): boolean {

@@ -15,14 +15,14 @@ import {
 import {
   isDeclared,
   readAnswer,
-  requiredCapabilities,
+  listRequiredCapabilities,
   wireRequest,
   type WireRequest,
 } from './question-wire.js';
 import type { RequestStateContent, OpenedState } from './request-state.js';
 import {
   type Dialect,
-  digestOf,
+  computeDigest,
   type JsonObject,
   member,
   invalidParams,
@@ -137,7 +137,7 @@ export class InputRound implements EarlierApprovals {
     { once }: AskOptions,
   ): Promise<ClientAnswerTo<Question>> {
     const request = wireRequest(question, this.dependencies.dialect);
-    const digest = digestOf(once ? { holdsFor: once.holdsFor } : request);
+    const digest = computeDigest(once ? { holdsFor: once.holdsFor } : request);
     const known = this.answerTo(key, question, digest, once !== undefined);
     if (known === undefined) return this.raise(key, question, request, digest);
     if (once && !(await this.dependencies.useOnce(`${this.dependencies.state?.jti}:${key}`)))
@@ -148,14 +148,14 @@ export class InputRound implements EarlierApprovals {
   }
 
   keep(key: string, holdsFor: string, by: string): void {
-    this.answered.set(key, { to: digestOf({ holdsFor }), answer: by });
+    this.answered.set(key, { to: computeDigest({ holdsFor }), answer: by });
   }
 
   /** @throws ProtocolError when the state was used before */
   async recall(key: string, holdsFor: string): Promise<string | undefined> {
     const { state, useOnce } = this.dependencies;
     const kept = state && Object.hasOwn(state.answers, key) ? state.answers[key] : undefined;
-    if (kept?.to !== digestOf({ holdsFor }) || typeof kept.answer !== 'string') return undefined;
+    if (kept?.to !== computeDigest({ holdsFor }) || typeof kept.answer !== 'string') return undefined;
     if (!(await useOnce(`${state?.jti}:${key}`))) throw invalidParams(REPLAYED);
     this.answered.set(key, kept);
     return kept.answer;
@@ -201,7 +201,7 @@ export class InputRound implements EarlierApprovals {
 
   private raise(key: string, question: ClientQuestion, request: WireRequest, digest: string): never {
     if (!this.canAnswer(question)) {
-      const data = { requiredCapabilities: requiredCapabilities(question) };
+      const data = { requiredCapabilities: listRequiredCapabilities(question) };
       this.missing ??= new ProtocolError(
         RPC.missingCapability,
         'Missing required client capability',
@@ -249,7 +249,7 @@ export class ModernClientRequests implements ClientRequests {
     options: AskOptions = {},
   ): Promise<ClientAnswerTo<Question>> {
     if (!options.once || !this.options.nested) return this.round.ask(key, question, options);
-    const own = `${key}.${digestOf(options.once.holdsFor).slice(0, 12)}`;
+    const own = `${key}.${computeDigest(options.once.holdsFor).slice(0, 12)}`;
     return this.round.ask(`${own}.${this.round.ordinal(own)}`, question, options);
   }
 

@@ -6,7 +6,7 @@ import { processSecret, RequestStateSeal } from './request-state.js';
 import {
   kernelUnderTest,
   MODERN,
-  resultOf,
+  readResult,
   smallAgent,
   type SmallHandler,
   smallTool,
@@ -50,10 +50,10 @@ const greeter: SmallHandler = async (_, context) => {
 /** Makes a call and repeats it with the client's answers. */
 function caller({ ask }: ReturnType<typeof served>, args: object = {}) {
   const call = async (more: object = {}, context: object = FORMS) =>
-    resultOf(await ask('tools/call', { name: 'asking', arguments: args, ...more }, context)) as Round;
+    readResult(await ask('tools/call', { name: 'asking', arguments: args, ...more }, context)) as Round;
   return {
     call,
-    refused: async (more: object, context: object = FORMS, given: object = args) =>
+    refuse: async (more: object, context: object = FORMS, given: object = args) =>
       ask('tools/call', { name: 'asking', arguments: given, ...more }, context),
   };
 }
@@ -106,7 +106,7 @@ describe('a question in the stateless era', () => {
       return succeeded({ action: answer.action });
     };
     for (const sent of [{ action: 'accept' }, accept({}), accept({ name: 7 })]) {
-      const { call, refused } = caller(served(decider));
+      const { call, refuse: refused } = caller(served(decider));
       const { requestState } = await call();
       const given = { requestState, inputResponses: { user_name: sent } };
       expect(await call(given)).toMatchObject({ structuredContent: { action: 'cancel' } });
@@ -122,7 +122,7 @@ describe('a question in the stateless era', () => {
     [null],
     [[]],
   ])('refuses what is no answer at all: %j', async (inputResponses) => {
-    const { call, refused } = caller(served(greeter));
+    const { call, refuse: refused } = caller(served(greeter));
     const { requestState } = await call();
     expect(codeOf(await refused({ requestState, inputResponses }))).toBe(-32602);
   });
@@ -189,7 +189,7 @@ describe('a question in the stateless era', () => {
     [{ elicitation: { url: {} } }, { elicitation: { form: {} } }],
     [{ elicitation: true }, { elicitation: { form: {} } }],
   ])('is refused with -32021 when the request declares only %j', async (clientCapabilities, required) => {
-    const { refused } = caller(served(greeter));
+    const { refuse: refused } = caller(served(greeter));
     expect(await refused({}, { ...MODERN, clientCapabilities })).toEqual({
       error: {
         code: -32021,
@@ -201,7 +201,7 @@ describe('a question in the stateless era', () => {
   });
 
   it('that can never be answered refuses the round, whatever else was asked', async () => {
-    const { refused } = caller(
+    const { refuse: refused } = caller(
       served(async (_, context) =>
         succeeded(
           await Promise.all([asks(context).ask('a', form('A?')), asks(context).ask('b', { kind: 'roots' })]),
@@ -233,13 +233,13 @@ describe('a question in the stateless era', () => {
         render: async ({ ask }) => JSON.stringify(await ask('context', form('Which context?', 'context'))),
       });
     }
-    const first = resultOf(await served_.ask('prompts/get', { name: 'ask_one' }, FORMS)) as Round;
+    const first = readResult(await served_.ask('prompts/get', { name: 'ask_one' }, FORMS)) as Round;
     expect(first.inputRequests).toHaveProperty('context');
     const more = {
       requestState: first.requestState,
       inputResponses: { context: accept({ context: 'sales' }) },
     };
-    const done = resultOf(await served_.ask('prompts/get', { name: 'ask_one', ...more }, FORMS));
+    const done = readResult(await served_.ask('prompts/get', { name: 'ask_one', ...more }, FORMS));
     expect(JSON.stringify(done)).toContain('sales');
     expect(await served_.ask('prompts/get', { name: 'ask_two', ...more }, FORMS)).toMatchObject(REPLAY);
   });
@@ -249,7 +249,7 @@ describe('a question in the stateless era', () => {
     const seal = new RequestStateSeal(processSecret(), { timeout: 60_000 });
     const rounds = new InputRounds(seal, new ProcessOneTimeStore(), { timeout: 1_000 });
     const { ask } = kernelUnderTest(tools, undefined, { rounds });
-    const requested = resultOf(await ask('resources/read', { uri: 'parse://Post/count' }, FORMS));
+    const requested = readResult(await ask('resources/read', { uri: 'parse://Post/count' }, FORMS));
     expect(requested).toMatchObject({ resultType: 'input_required' });
     expect(requested).not.toHaveProperty('ttlMs');
     const { requestState } = requested as Round;
@@ -259,7 +259,7 @@ describe('a question in the stateless era', () => {
       { uri: 'parse://Post/count', requestState, inputResponses },
       FORMS,
     );
-    expect(resultOf(read)).toMatchObject({ resultType: 'complete', cacheScope: 'private' });
+    expect(readResult(read)).toMatchObject({ resultType: 'complete', cacheScope: 'private' });
   });
 });
 
@@ -271,7 +271,7 @@ describe('a request state at the kernel', () => {
     ['another tenant', { agent: smallAgent({ tenantId: 'other' }) }, {}],
     ['other arguments', {}, { a: 2 }],
   ])('is refused for %s', async (_, context, args) => {
-    const { call, refused } = caller(served(greeter), { a: 1 });
+    const { call, refuse: refused } = caller(served(greeter), { a: 1 });
     const { requestState } = await call();
     const given = 'a' in args ? args : { a: 1 };
     const reply = await refused({ requestState, inputResponses: answers }, { ...FORMS, ...context }, given);
@@ -286,12 +286,12 @@ describe('a request state at the kernel', () => {
   });
 
   it.each([['nonsense'], [''], [7], [null], [{}]])('is refused when it is %j', async (requestState) => {
-    const { refused } = caller(served(greeter));
+    const { refuse: refused } = caller(served(greeter));
     expect(await refused({ requestState, inputResponses: answers })).toMatchObject(REPLAY);
   });
 
   it('is refused after its time, also for a call that asks nothing', async () => {
-    const { call, refused } = caller(served(greeter, 1));
+    const { call, refuse: refused } = caller(served(greeter, 1));
     const { requestState } = await call();
     await new Promise((resolve) => setTimeout(resolve, 5));
     expect(await refused({ requestState })).toMatchObject(REPLAY);
@@ -315,7 +315,7 @@ describe('a decision', () => {
   const yes = { approve: accept({ name: 'yes' }) };
 
   it('is used up by the first call that gets it, at whichever replica', async () => {
-    const { call, refused } = caller(served(decide(() => 'this')));
+    const { call, refuse: refused } = caller(served(decide(() => 'this')));
     const { requestState } = await call();
     const both = await Promise.all([
       refused({ requestState, inputResponses: yes }),
@@ -326,7 +326,7 @@ describe('a decision', () => {
   });
 
   it('cannot be turned around once it was given', async () => {
-    const { call, refused } = caller(served(decide(() => 'this')));
+    const { call, refuse: refused } = caller(served(decide(() => 'this')));
     const { requestState } = await call();
     await call({ requestState, inputResponses: { approve: { action: 'decline' } } });
     expect(await refused({ requestState, inputResponses: yes })).toMatchObject(REPLAY);
@@ -352,7 +352,7 @@ describe('a decision', () => {
 
   it('can be kept while the call goes on asking, for one run at a time and never for what it runs in turn', async () => {
     const seen: unknown[] = [];
-    const { call, refused } = caller(
+    const { call, refuse: refused } = caller(
       served(async (_, context) => {
         const { granted } = asks(context);
         seen.push([

@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { derivedRequest, toOwner } from '#core';
+import { deriveRequest, toOwner } from '#core';
 import { OneTimeStore } from '#state';
 import { InputRound, LegacyClientRequests, ModernClientRequests, REPLAYED } from './client-requests.js';
 import {
@@ -10,7 +10,7 @@ import {
   type StateSubject,
 } from './request-state.js';
 import type { Handled, MethodHandler, MethodRequest } from '../methods/method.js';
-import { digestOf, isJsonObject, type JsonObject, invalidParams } from '../protocol.js';
+import { computeDigest, isJsonObject, type JsonObject, invalidParams } from '../protocol.js';
 
 /** Maximum number of rounds of one call: it ends a tool that never stops sending client requests. */
 const MAX_ROUNDS = 32;
@@ -30,7 +30,7 @@ export class InputRounds {
     return (request) => {
       if (request.dialect.era === 'modern') return this.inRounds(method, nameOf, request, handle);
       const clientRequests = new LegacyClientRequests(request.context, request.dialect, this.options.timeout);
-      return handle({ ...request, context: derivedRequest(request.context, { clientRequests }) });
+      return handle({ ...request, context: deriveRequest(request.context, { clientRequests }) });
     };
   }
 
@@ -41,9 +41,9 @@ export class InputRounds {
     handle: MethodHandler,
   ): Promise<Handled> {
     const { params, context, dialect, capabilities } = request;
-    const subject = () => subjectOf(method, nameOf(params), request);
-    const responses = responsesOf(params);
-    const state = await this.stateOf(params, subject);
+    const subject = () => createSubject(method, nameOf(params), request);
+    const responses = readResponses(params);
+    const state = await this.readState(params, subject);
     const round = new InputRound({
       state,
       responses,
@@ -56,7 +56,7 @@ export class InputRounds {
       const result = await handle({
         ...request,
         round,
-        context: derivedRequest(context, { clientRequests }),
+        context: deriveRequest(context, { clientRequests }),
       });
       // A handler that continued without its answers has no result yet.
       return round.isOpen ? await this.required(round, subject) : result;
@@ -76,7 +76,7 @@ export class InputRounds {
     return { resultType: 'input_required', ...open, requestState };
   }
 
-  private async stateOf(params: JsonObject, subject: () => StateSubject): Promise<OpenedState | undefined> {
+  private async readState(params: JsonObject, subject: () => StateSubject): Promise<OpenedState | undefined> {
     const { requestState } = params;
     if (requestState === undefined) return undefined;
     const state =
@@ -87,19 +87,19 @@ export class InputRounds {
 }
 
 /** @throws ProtocolError when they are not keyed answers */
-function responsesOf({ inputResponses }: JsonObject): JsonObject {
+function readResponses({ inputResponses }: JsonObject): JsonObject {
   if (inputResponses === undefined) return {};
   if (!isJsonObject(inputResponses)) throw invalidParams('inputResponses must be an object');
   return inputResponses;
 }
 
 /** Digests the arguments: only a call that has rounds pays for that. A handler works on a copy, so it may come after the call. */
-function subjectOf(method: string, name: unknown, { params, context }: MethodRequest): StateSubject {
+function createSubject(method: string, name: unknown, { params, context }: MethodRequest): StateSubject {
   const { agent } = context;
   return {
     ...toOwner(agent),
     method,
     name: typeof name === 'string' ? name : '',
-    args: digestOf(params['arguments'] ?? {}),
+    args: computeDigest(params['arguments'] ?? {}),
   };
 }

@@ -10,7 +10,7 @@ import {
 } from '#core';
 import { LegacyClientRequests } from './client-requests.js';
 import { smallAgent } from '../contracts/kernel-under-test.js';
-import { dialectOf, isJsonObject, type JsonObject } from '../protocol.js';
+import { findDialect, isJsonObject, type JsonObject } from '../protocol.js';
 
 /** A client link in the same process that answers with the values of a test. */
 class LinkInProcess implements ClientLink {
@@ -44,7 +44,10 @@ function asksOf(more: Partial<RequestContext>, reply: ClientReply | ClientUnreac
     link,
     ...more,
   };
-  return { link, asks: new LegacyClientRequests(context, dialectOf('legacy', context.version ?? ''), 5_000) };
+  return {
+    link,
+    asks: new LegacyClientRequests(context, findDialect('legacy', context.version ?? ''), 5_000),
+  };
 }
 
 describe('a question to the client of a session', () => {

@@ -28,7 +28,7 @@ export function wireRequest(question: ClientQuestion, dialect: Dialect): WireReq
 }
 
 /** The capabilities that a client must declare to receive this request, as a `ClientCapabilities` object. */
-export function requiredCapabilities(question: ClientQuestion): JsonObject {
+export function listRequiredCapabilities(question: ClientQuestion): JsonObject {
   switch (question.kind) {
     case 'form':
       return { elicitation: { form: {} } };
@@ -68,7 +68,7 @@ function declaresForm(declared: unknown, { version }: Dialect): boolean {
 }
 
 /** The client request in a JSON-RPC request of the server; `undefined` for any other request. */
-export function questionOf({ method, params }: WireRequest): ClientQuestion | undefined {
+export function toQuestion({ method, params }: WireRequest): ClientQuestion | undefined {
   const { message, mode, url, requestedSchema: schema } = params;
   if (method === 'sampling/createMessage') return { kind: 'sampling', params };
   if (method === 'roots/list') return { kind: 'roots' };

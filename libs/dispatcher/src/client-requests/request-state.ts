@@ -161,7 +161,7 @@ export class SealedText {
 
   /** @returns `undefined` for any text that was not sealed for exactly this subject; the reason is not reported */
   async open(text: string, bound: string): Promise<string | undefined> {
-    const bytes = decoded(text);
+    const bytes = decodeText(text);
     if (!bytes) return undefined;
     const id = bytes.subarray(0, KEY_ID);
     const found = (await this.keys.secrets()).map((s) => this.derive(s)).find((k) => k.id.equals(id));
@@ -191,7 +191,7 @@ export class SealedText {
 }
 
 /** Accepts only the canonical encoding: another text that decodes to the same bytes is refused. */
-function decoded(text: string): Buffer | undefined {
+function decodeText(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, 'base64url');
   return bytes.length > KEY_ID + NONCE + TAG && bytes.toString('base64url') === text ? bytes : undefined;
 }

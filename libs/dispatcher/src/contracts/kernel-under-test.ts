@@ -15,7 +15,7 @@ import { FieldNames, type FieldSchema, type ReadOperation } from '#policy';
 import { type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
 import { type ReadAccounts, RecordsSource } from '../reads/read-accounts.js';
 import type { InputRounds } from '../client-requests/input-rounds.js';
-import { envelopeOf, Kernel, MethodTable } from '../kernel.js';
+import { createEnvelope, Kernel, MethodTable } from '../kernel.js';
 import { CallTool } from '../methods/call-tool.js';
 import { Handshake } from '../methods/handshake.js';
 import { ListTools, RenderedLists } from '../methods/list-tools.js';
@@ -352,7 +352,7 @@ export function kernelOf(
   }: KernelDependencies,
 ): Kernel {
   const { rounds = null, listChanges = null, subscriptions = null } = features;
-  const envelope = envelopeOf(options.version);
+  const envelope = createEnvelope(options.version);
   const catalogue = new RenderedLists(tools);
   const reads: Pick<ReadAccounts, 'run'> = { run: ({ context }, work) => work(records.for(context)) };
   const provided = new ProvidedResources(resources, reads);
@@ -409,7 +409,7 @@ export function kernelUnderTest(
 export const MODERN = { era: 'modern', version: '2026-07-28' } as const;
 export const NOVEMBER = { era: 'legacy', version: '2025-11-25' } as const;
 
-export function resultOf(reply: KernelReply): Readonly<Record<string, unknown>> {
+export function readResult(reply: KernelReply): Readonly<Record<string, unknown>> {
   if (!('result' in reply)) throw new Error(`no result: ${JSON.stringify(reply)}`);
   return reply.result;
 }

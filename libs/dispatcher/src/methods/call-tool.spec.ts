@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { RequestContext } from '#core';
-import { kernelUnderTest, MODERN, NOVEMBER, resultOf } from '../contracts/kernel-under-test.js';
+import { kernelUnderTest, MODERN, NOVEMBER, readResult } from '../contracts/kernel-under-test.js';
 
 const { ask } = kernelUnderTest();
 const error = (code: number, message: string, status = 200) => ({ error: { code, message }, status });
@@ -24,14 +24,14 @@ describe('tools/call', () => {
 
   it('sends structured content only where the revision knows it, and an array only in the stateless era', async () => {
     const call = async (name: string, context: Partial<RequestContext>) =>
-      resultOf(await ask('tools/call', { name, arguments: {} }, context));
+      readResult(await ask('tools/call', { name, arguments: {} }, context));
     expect(await call('count_objects', { version: '2025-03-26' })).not.toHaveProperty('structuredContent');
     expect(await call('list_values', NOVEMBER)).not.toHaveProperty('structuredContent');
     expect(await call('list_values', MODERN)).toHaveProperty('structuredContent', [1, 2]);
   });
 
   it('answers an unknown tool as a denied one up to 2025-06-18, then as unknown', async () => {
-    expect(resultOf(await ask('tools/call', { name: 'nope' }))).toEqual({
+    expect(readResult(await ask('tools/call', { name: 'nope' }))).toEqual({
       content: [
         {
           type: 'text',
@@ -52,7 +52,7 @@ describe('tools/call', () => {
   it('refuses arguments that are no object', async () => {
     const params = { name: 'scan', arguments: [1] };
     expect(await ask('tools/call', params)).toEqual(error(-32602, 'Invalid params'));
-    expect(resultOf(await ask('tools/call', params, MODERN))).toMatchObject({
+    expect(readResult(await ask('tools/call', params, MODERN))).toMatchObject({
       isError: true,
       _meta: { 'parse.error_code': 'invalid_argument' },
     });
@@ -70,18 +70,18 @@ describe('tools/call', () => {
   });
 
   it('answers a refusal with its code, wait and details', async () => {
-    expect(resultOf(await ask('tools/call', { name: 'limited' }))._meta).toEqual({
+    expect(readResult(await ask('tools/call', { name: 'limited' }))._meta).toEqual({
       'parse.error_code': 'rate_limited',
       'parse.retry_after': 12.35,
     });
-    expect(resultOf(await ask('tools/call', { name: 'field_denied' }))._meta).toEqual({
+    expect(readResult(await ask('tools/call', { name: 'field_denied' }))._meta).toEqual({
       'parse.error_code': 'access_denied',
       'parse.details': { kind: 'field_denied', denied_field: 'secret', allowed_fields: ['title'] },
     });
   });
 
   it('words a refused scan as a failed result body, without structured content', async () => {
-    const result = resultOf(await ask('tools/call', { name: 'scan' }));
+    const result = readResult(await ask('tools/call', { name: 'scan' }));
     const [content] = result.content as { text: string }[];
     expect(JSON.parse(content?.text ?? '')).toEqual({
       success: false,
@@ -102,7 +102,7 @@ describe('tools/call', () => {
   });
 
   it('says who answered in the stateless era', async () => {
-    expect(resultOf(await ask('tools/call', { name: 'limited' }, MODERN))).toMatchObject({
+    expect(readResult(await ask('tools/call', { name: 'limited' }, MODERN))).toMatchObject({
       resultType: 'complete',
       _meta: {
         'parse.error_code': 'rate_limited',

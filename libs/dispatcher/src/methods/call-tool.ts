@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import {
-  derivedRequest,
+  deriveRequest,
   type ErrorCode,
   isAborted,
   isExactNumber,
@@ -56,7 +56,7 @@ export class CallTool {
     const args = params.arguments ?? {};
     if (!isJsonObject(args)) {
       if (!modern) throw invalidParams();
-      return failedResult(refusals.invalidArgument('arguments must be an object'));
+      return createFailedResult(refusals.invalidArgument('arguments must be an object'));
     }
     if (modern && context.parameterHeader) {
       const tool = this.catalogue.for(context).find(name);
@@ -67,12 +67,14 @@ export class CallTool {
       const outcome = await this.runner.run(
         name,
         args,
-        offered ? derivedRequest(context, { background: 'offered' }) : context,
+        offered ? deriveRequest(context, { background: 'offered' }) : context,
       );
-      return writtenResult(outcome, dialect, context) ?? toolResult(outcome, dialect, isAborted(context));
+      return writeResult(outcome, dialect, context) ?? toolResult(outcome, dialect, isAborted(context));
     } catch (signal) {
       if (!(signal instanceof ContinuesAsTask) || !this.taskStore) throw signal;
-      return await this.begin(this.taskStore, name, args, request, signal.approvedBy).catch(refusedResult);
+      return await this.begin(this.taskStore, name, args, request, signal.approvedBy).catch(
+        createRefusedResult,
+      );
     }
   }
 
@@ -126,9 +128,9 @@ export class CallTool {
 }
 
 /** A task store that refuses a call refuses it like a gate. */
-function refusedResult(error: unknown): JsonObject {
+function createRefusedResult(error: unknown): JsonObject {
   if (!(error instanceof Refused)) throw error;
-  return failedResult(error.refusal);
+  return createFailedResult(error.refusal);
 }
 
 const text = (value: string) => [{ type: 'text', text: value }];
@@ -142,11 +144,11 @@ function errorMeta(refusal: Refusal): JsonObject {
 }
 
 /** A failed call. `cause` and `gate` of the refusal stay internal. */
-function failedResult(refusal: Refusal, shown = refusal.message): JsonObject {
+function createFailedResult(refusal: Refusal, shown = refusal.message): JsonObject {
   return { content: text(shown), isError: true, ...(!refusal.wordsOnly && { _meta: errorMeta(refusal) }) };
 }
 
-function cancelledResult(message: string): JsonObject {
+function createCancelledResult(message: string): JsonObject {
   return { content: text(message), isError: true, cancelled: true };
 }
 
@@ -155,11 +157,12 @@ function cancelledResult(message: string): JsonObject {
  * @throws ProtocolError for a refusal that must reveal nothing to the caller
  */
 export function toolResult(outcome: ToolOutcome, dialect: Dialect, cancelled: boolean): JsonObject {
-  if (!outcome.ok && outcome.refusal.code === 'cancelled') return cancelledResult(outcome.refusal.message);
-  if (cancelled) return cancelledResult('Cancelled by client');
+  if (!outcome.ok && outcome.refusal.code === 'cancelled')
+    return createCancelledResult(outcome.refusal.message);
+  if (cancelled) return createCancelledResult('Cancelled by client');
   if (!outcome.ok) {
     if (outcome.refusal.opaque) throw invalidParams();
-    return failedResult(outcome.refusal, outcome.text);
+    return createFailedResult(outcome.refusal, outcome.text);
   }
   const structured =
     outcome.structured && dialect.structured && (dialect.anyStructuredRoot || isJsonObject(outcome.data));
@@ -171,11 +174,7 @@ export function toolResult(outcome: ToolOutcome, dialect: Dialect, cancelled: bo
 }
 
 /** The same for a result whose rows are text already; null for any other. */
-function writtenResult(
-  outcome: ToolOutcome,
-  dialect: Dialect,
-  context: RequestContext,
-): WrittenResult | null {
+function writeResult(outcome: ToolOutcome, dialect: Dialect, context: RequestContext): WrittenResult | null {
   if (!outcome.ok || !outcome.written || isAborted(context)) return null;
   return new WrittenResult(outcome.written, outcome.structured && dialect.structured);
 }
@@ -209,7 +208,7 @@ function collect(schema: unknown, path: readonly string[], found: MirroredParame
   }
 }
 
-function mirroredParameters(tool: ToolDefinition): readonly MirroredParameter[] {
+function listMirroredParameters(tool: ToolDefinition): readonly MirroredParameter[] {
   let known = mirrored.get(tool);
   if (!known) {
     const found: MirroredParameter[] = [];
@@ -234,7 +233,7 @@ function sameValue(header: string, value: unknown): boolean {
 function checkParameterHeaders(tool: ToolDefinition, args: JsonObject, context: RequestContext): void {
   const read = context.parameterHeader;
   if (!read) return;
-  for (const { path, header } of mirroredParameters(tool)) {
+  for (const { path, header } of listMirroredParameters(tool)) {
     const value = path.reduce<unknown>((at, name) => member(at, name), args);
     if (typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'boolean') continue;
     const sent = read(header);

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { kernelUnderTest, NOVEMBER, resultOf, smallAgent } from '../contracts/kernel-under-test.js';
+import { kernelUnderTest, NOVEMBER, readResult, smallAgent } from '../contracts/kernel-under-test.js';
 
 const { ask } = kernelUnderTest();
-const refused = (message: string) => ({ error: { code: -32602, message }, status: 200 });
+const refuse = (message: string) => ({ error: { code: -32602, message }, status: 200 });
 
 describe('completion/complete', () => {
   const complete = async (
@@ -17,7 +17,7 @@ describe('completion/complete', () => {
   };
   const prompt = (name: string) => ({ type: 'ref/prompt', name });
   const values = async (...given: Parameters<typeof complete>) =>
-    (resultOf(await complete(...given)).completion as { values: string[] }).values;
+    (readResult(await complete(...given)).completion as { values: string[] }).values;
 
   it('completes class names the agent may know', async () => {
     expect(await values(prompt('class_overview'), 'class_name', 'p')).toEqual(['Post']);
@@ -51,7 +51,7 @@ describe('completion/complete', () => {
   });
 
   it('suggests nothing for an argument that takes any text', async () => {
-    expect(resultOf(await complete(prompt('recent_activity'), 'limit', '1')).completion).toEqual({
+    expect(readResult(await complete(prompt('recent_activity'), 'limit', '1')).completion).toEqual({
       values: [],
       total: 0,
       hasMore: false,
@@ -65,6 +65,6 @@ describe('completion/complete', () => {
     [{ type: 'ref/other' }, 'x', 'Invalid params'],
     [null, 'x', 'Invalid params'],
   ])('refuses %j %s', async (ref, argument, message) => {
-    expect(await complete(ref, argument, '')).toEqual(refused(message));
+    expect(await complete(ref, argument, '')).toEqual(refuse(message));
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ContentBlock } from '#tools';
 import { blockIn } from './call-tool.js';
-import { dialectOf } from '../protocol.js';
+import { findDialect } from '../protocol.js';
 
 const audio: ContentBlock = { type: 'audio', data: 'AA==', mimeType: 'audio/wav' };
 const link: ContentBlock = { type: 'resource_link', uri: 'note://a', name: 'a' };
@@ -15,12 +15,12 @@ describe('content blocks by revision', () => {
     ['2025-06-18', link, link],
     ['2024-11-05', image, image],
   ])('in %s a %j is sent as %j', (version, block, sent) => {
-    expect(blockIn(dialectOf('legacy', version), block)).toEqual(sent);
+    expect(blockIn(findDialect('legacy', version), block)).toEqual(sent);
   });
 
   it('are sent as they are in the stateless era', () => {
     for (const block of [audio, link, image]) {
-      expect(blockIn(dialectOf('modern', '2026-07-28'), block)).toBe(block);
+      expect(blockIn(findDialect('modern', '2026-07-28'), block)).toBe(block);
     }
   });
 });

@@ -3,7 +3,7 @@ import { isLogLevel } from '#core';
 import { KERNEL_OPTIONS, type KernelOptions, McpMethod, type MethodRequest, OF_SERVER } from './method.js';
 import { ListChanges, ResourceSubscriptions } from './subscription-methods.js';
 import {
-  dialectOf,
+  findDialect,
   FALLBACK_VERSION,
   isLegacyVersion,
   MODERN_VERSIONS,
@@ -42,12 +42,12 @@ export class Handshake {
   initialize({ params }: Pick<MethodRequest, 'params'>): JsonObject {
     const requested = params.protocolVersion;
     const protocolVersion = isLegacyVersion(requested) ? requested : FALLBACK_VERSION;
-    const { additions } = dialectOf('legacy', protocolVersion);
+    const { additions } = findDialect('legacy', protocolVersion);
     return {
       protocolVersion,
       capabilities: additions
         ? { ...this.capabilities(), ...extensions({ [VIEWS_EXTENSION]: this.hasViews }) }
-        : this.frozenCapabilities(),
+        : this.freezeCapabilities(),
       serverInfo: this.envelope.serverInfo,
       ...(additions && this.instructions()),
     };
@@ -75,7 +75,7 @@ export class Handshake {
   }
 
   private get hasViews(): boolean {
-    return this.registry.providerOf(VIEW_ADDRESS) !== undefined;
+    return this.registry.findProvider(VIEW_ADDRESS) !== undefined;
   }
 
   private instructions(): JsonObject {
@@ -84,7 +84,7 @@ export class Handshake {
   }
 
   /** The capability object of the frozen revisions, member for member. */
-  private frozenCapabilities(): JsonObject {
+  private freezeCapabilities(): JsonObject {
     return {
       tools: { listChanged: true },
       resources: { subscribe: this.subscriptions?.supported ?? false, listChanged: false },

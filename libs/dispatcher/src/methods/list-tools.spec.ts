@@ -5,7 +5,7 @@ import type { ToolDefinition } from '#tools';
 import {
   kernelUnderTest,
   MODERN,
-  resultOf,
+  readResult,
   smallAgent,
   smallTool,
   SmallToolRunner,
@@ -18,7 +18,7 @@ const error = (code: number, message: string, status = 200) => ({ error: { code,
 describe('tools/list', () => {
   it('lists what the agent may call, and nothing else', async () => {
     const names = async (context: Partial<RequestContext>) =>
-      (resultOf(await ask('tools/list', {}, context)).tools as { name: string }[]).map(({ name }) => name);
+      (readResult(await ask('tools/list', {}, context)).tools as { name: string }[]).map(({ name }) => name);
     expect(await names({})).not.toContain('delete_object');
     expect(await names({ agent: smallAgent({ permissions: 'admin' }) })).toContain('delete_object');
     expect(await names({ agent: smallAgent({ tools: ['scan'] }) })).toEqual(['scan']);
@@ -31,7 +31,10 @@ describe('tools/list', () => {
     ['2025-06-18', 'legacy', ['name', 'description', 'inputSchema', 'outputSchema', 'annotations', '_meta']],
     ['2026-07-28', 'modern', ['name', 'description', 'inputSchema', 'outputSchema', 'annotations', '_meta']],
   ] as const)('describes a tool to %s with the members it knows', async (version, era, members) => {
-    const tools = resultOf(await ask('tools/list', {}, { version, era })).tools as Record<string, unknown>[];
+    const tools = readResult(await ask('tools/list', {}, { version, era })).tools as Record<
+      string,
+      unknown
+    >[];
     const count = tools.find(({ name }) => name === 'count_objects');
     expect(Object.keys(count ?? {})).toEqual(members);
     expect(count?._meta).toEqual({ category: 'query' });
@@ -39,17 +42,17 @@ describe('tools/list', () => {
 
   it('contains titles from 2025-06-18 on', async () => {
     const first = async (version: string) =>
-      (resultOf(await ask('tools/list', {}, { version })).tools as Record<string, unknown>[])[0];
+      (readResult(await ask('tools/list', {}, { version })).tools as Record<string, unknown>[])[0];
     expect(await first('2025-06-18')).toHaveProperty('title', 'List classes');
     expect(await first('2025-03-26')).not.toHaveProperty('title');
   });
 
   it('filters by category whatever its case; an unknown one matches nothing', async () => {
-    const { tools } = resultOf(await ask('tools/list', { category: 'SCHEMA' })) as {
+    const { tools } = readResult(await ask('tools/list', { category: 'SCHEMA' })) as {
       tools: { name: string }[];
     };
     expect(tools.map(({ name }) => name)).toEqual(['get_all_schemas', 'get_schema']);
-    expect(resultOf(await ask('tools/list', { category: 'nope' })).tools).toEqual([]);
+    expect(readResult(await ask('tools/list', { category: 'nope' })).tools).toEqual([]);
     expect(await ask('tools/list', { category: 5 })).toEqual(error(-32602, 'category must be a string'));
   });
 
@@ -61,7 +64,7 @@ describe('tools/list', () => {
     const before = await askOne('tools/list', {}, { agent });
     expect(await askOne('tools/list', {}, { agent })).toBe(before);
     tools.add(smallTool('b'), () => succeeded({}));
-    expect(resultOf(await askOne('tools/list', {}, { agent })).tools).toHaveLength(2);
+    expect(readResult(await askOne('tools/list', {}, { agent })).tools).toHaveLength(2);
   });
 
   describe('for callers of one agent definition', () => {
@@ -93,7 +96,7 @@ describe('tools/list', () => {
         fc.asyncProperty(fc.array(principals, { maxLength: 60 }), async (callers) => {
           const list = served();
           for (const caller of callers) {
-            const tools = resultOf(await list(caller)).tools as { name: string }[];
+            const tools = readResult(await list(caller)).tools as { name: string }[];
             expect(tools.map(({ name }) => name).join('')).toBe(caller);
           }
         }),
@@ -119,7 +122,7 @@ describe('tools/list', () => {
       const seen: string[] = [];
       let cursor: unknown;
       do {
-        const page = resultOf(await many('tools/list', { cursor }, MODERN));
+        const page = readResult(await many('tools/list', { cursor }, MODERN));
         seen.push(...(page.tools as { name: string }[]).map(({ name }) => name));
         cursor = page.nextCursor;
       } while (cursor !== undefined);
@@ -127,7 +130,7 @@ describe('tools/list', () => {
     });
 
     it('refuses a cursor it never issued', async () => {
-      const { nextCursor } = resultOf(await many('tools/list', {}, MODERN));
+      const { nextCursor } = readResult(await many('tools/list', {}, MODERN));
       for (const cursor of [
         '',
         'x',
@@ -144,7 +147,7 @@ describe('tools/list', () => {
     });
 
     it('gives the frozen revisions everything at once and ignores their cursor', async () => {
-      const all = resultOf(await many('tools/list', { cursor: 'x' }));
+      const all = readResult(await many('tools/list', { cursor: 'x' }));
       expect(all.tools).toHaveLength(450);
       expect(all).not.toHaveProperty('nextCursor');
     });

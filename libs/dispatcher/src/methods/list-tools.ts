@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { AgentDefinition, RequestContext } from '#core';
 import { type ToolDefinition, ToolRunner } from '#tools';
-import { McpMethod, type MethodRequest, OF_AGENT, pageOf } from './method.js';
+import { McpMethod, type MethodRequest, OF_AGENT, takePage } from './method.js';
 import {
   type Dialect,
   showsViews,
@@ -64,8 +64,8 @@ export class RenderedLists {
   }
 
   /** Those that can work for it. */
-  listed(context: RequestContext): CatalogueEntry | Promise<CatalogueEntry> {
-    const tools = this.runner.listed(context);
+  listTools(context: RequestContext): CatalogueEntry | Promise<CatalogueEntry> {
+    const tools = this.runner.listTools(context);
     return tools instanceof Promise
       ? tools.then((list) => entryOf(this.shown, context, list))
       : entryOf(this.shown, context, tools);
@@ -106,7 +106,7 @@ export class ListTools {
 
   @McpMethod('tools/list', { cache: OF_AGENT })
   handle(request: MethodRequest): MethodAnswer | Promise<MethodAnswer> {
-    const entry = this.catalogue.listed(request.context);
+    const entry = this.catalogue.listTools(request.context);
     return entry instanceof Promise
       ? entry.then((list) => this.answer(request, list))
       : this.answer(request, entry);
@@ -133,7 +133,7 @@ export class ListTools {
     const views = showsViews(capabilities, dialect);
     const describe = (tool: ToolDefinition) => describeTool(tool, dialect, views);
     if (!dialect.additions) return { tools: tools.map(describe) };
-    const { entries, nextCursor } = pageOf(list, tools, params.cursor);
+    const { entries, nextCursor } = takePage(list, tools, params.cursor);
     return { tools: entries.map(describe), ...(nextCursor !== undefined && { nextCursor }) };
   }
 }

@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import type { RequestContext } from '#core';
-import { methodsOf } from '#tools';
+import { listMethods } from '#tools';
 import type { InputRound } from '../client-requests/client-requests.js';
 import {
   type Dialect,
@@ -77,8 +77,8 @@ export function McpMethod(
 }
 
 /** The MCP methods that a handler answers. */
-export function mcpMethodsOf(handler: object): Method[] {
-  return [...methodsOf(Object.getPrototypeOf(handler) as object)].flatMap(([, method]) => {
+export function listMcpMethods(handler: object): Method[] {
+  return [...listMethods(Object.getPrototypeOf(handler) as object)].flatMap(([, method]) => {
     const declared = Reflect.getOwnMetadata(METHOD, method) as Omit<Method, 'handle'> | undefined;
     const handle = (method as MethodHandler).bind(handler);
     return declared ? [{ ...declared, handle }] : [];
@@ -110,7 +110,7 @@ function encode(list: string, offset: number): string {
 }
 
 /** Accepts only a cursor that this list could have issued, so that every replica reads every cursor. */
-function offsetOf(list: string, cursor: unknown, total: number): number {
+function readOffset(list: string, cursor: unknown, total: number): number {
   if (cursor === undefined || cursor === null) return 0;
   for (let offset = PAGE_SIZE; offset < total; offset += PAGE_SIZE) {
     if (encode(list, offset) === cursor) return offset;
@@ -119,8 +119,8 @@ function offsetOf(list: string, cursor: unknown, total: number): number {
 }
 
 /** @throws ProtocolError -32602 for a cursor this list never issued */
-export function pageOf<T>(list: string, all: readonly T[], cursor: unknown): Page<T> {
-  const offset = offsetOf(list, cursor, all.length);
+export function takePage<T>(list: string, all: readonly T[], cursor: unknown): Page<T> {
+  const offset = readOffset(list, cursor, all.length);
   const end = offset + PAGE_SIZE;
   if (offset === 0 && end >= all.length) return { entries: all };
   return {

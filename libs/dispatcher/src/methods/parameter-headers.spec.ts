@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { kernelUnderTest, MODERN, resultOf, smallAgent } from '../contracts/kernel-under-test.js';
+import { kernelUnderTest, MODERN, readResult, smallAgent } from '../contracts/kernel-under-test.js';
 
 const { ask } = kernelUnderTest();
 const error = (code: number, message: string, status = 200) => ({ error: { code, message }, status });
@@ -49,6 +49,6 @@ describe('parameters mirrored in headers', () => {
       { name: 'regional', arguments: { region: 'eu' } },
       { ...MODERN, agent: smallAgent({ tools: ['scan'] }), parameterHeader: () => undefined },
     );
-    expect(resultOf(reply)._meta).toMatchObject({ 'parse.error_code': 'tool_filtered' });
+    expect(readResult(reply)._meta).toMatchObject({ 'parse.error_code': 'tool_filtered' });
   });
 });

@@ -1,9 +1,9 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { askingCall, Refused } from '#core';
+import { createAskingCall, Refused } from '#core';
 import type { GovernedRecords } from '#data';
 import type { ContentBlock } from '#tools';
 import { blockIn } from './call-tool.js';
-import { McpMethod, type MethodRequest, OF_AGENT, pageOf } from './method.js';
+import { McpMethod, type MethodRequest, OF_AGENT, takePage } from './method.js';
 import { PromptRegistry } from '../prompts/prompt-registry.js';
 import {
   type ArgumentCompletion,
@@ -46,7 +46,7 @@ export class PromptMethods {
   list({ params, dialect }: MethodRequest): JsonObject {
     const prompts = this.registry.all().map(describe);
     if (!dialect.additions) return { prompts };
-    const { entries, nextCursor } = pageOf('prompts', prompts, params.cursor);
+    const { entries, nextCursor } = takePage('prompts', prompts, params.cursor);
     return { prompts: entries, ...(nextCursor !== undefined && { nextCursor }) };
   }
 
@@ -66,10 +66,10 @@ export class PromptMethods {
       }
     }
     const rendered = await this.reads.run({ name: `prompt:${name}`, args: given, context }, async (records) =>
-      prompt.render({ args, records, ...askingCall(context.clientRequests) }),
+      prompt.render({ args, records, ...createAskingCall(context.clientRequests) }),
     );
-    const { description, messages } = messagesOf(name, rendered);
-    if (messages.some(({ content }) => exceedsResponseLimit(printed(content)))) {
+    const { description, messages } = toMessages(name, rendered);
+    if (messages.some(({ content }) => exceedsResponseLimit(printBlock(content)))) {
       throw invalidParams(
         `Prompt output exceeded ${MAX_RESPONSE_BYTES} bytes. A prompt should name the tools that fetch large data, not carry it.`,
       );
@@ -81,9 +81,9 @@ export class PromptMethods {
   }
 }
 
-const printed = (block: ContentBlock) => (block.type === 'text' ? block.text : JSON.stringify(block));
+const printBlock = (block: ContentBlock) => (block.type === 'text' ? block.text : JSON.stringify(block));
 
-function messagesOf(
+function toMessages(
   name: string,
   rendered: RenderedPrompt,
 ): { readonly description: string; readonly messages: readonly PromptMessage[] } {
@@ -99,7 +99,7 @@ function messagesOf(
 const MAX_VALUES = 100;
 const TEMPLATE = /^parse:\/\/\{className\}\/(?:schema|count|samples)$/;
 
-function starting(names: readonly string[], typed: string): string[] {
+function listStarting(names: readonly string[], typed: string): string[] {
   const prefix = typed.toLowerCase();
   return names.filter((name) => name.toLowerCase().startsWith(prefix));
 }
@@ -137,7 +137,7 @@ export class Complete {
     const name = member(params.argument, 'name');
     const typed = member(params.argument, 'value');
     if (typeof name !== 'string' || typeof typed !== 'string') throw invalidParams();
-    const completion = this.completionOf(params.ref, name);
+    const completion = this.findCompletion(params.ref, name);
     const found = completion
       ? await this.suggest(completion, typed, params.context, this.records.for(context))
       : [];
@@ -145,7 +145,7 @@ export class Complete {
     return { completion: { values, total: found.length, hasMore: found.length > values.length } };
   }
 
-  private completionOf(ref: unknown, argument: string): ArgumentCompletion | undefined {
+  private findCompletion(ref: unknown, argument: string): ArgumentCompletion | undefined {
     const type = member(ref, 'type');
     if (type === 'ref/resource') {
       const uri = member(ref, 'uri');
@@ -168,14 +168,14 @@ export class Complete {
     context: unknown,
     records: GovernedRecords,
   ): Promise<string[]> {
-    if (completion.kind === 'class') return starting(await classNames(records), typed);
+    if (completion.kind === 'class') return listStarting(await classNames(records), typed);
     if (completion.kind === 'classes') {
       const listed = typed.slice(0, typed.lastIndexOf(',') + 1);
       const last = typed.slice(listed.length).trim();
-      return starting(await classNames(records), last).map((found) => listed + found);
+      return listStarting(await classNames(records), last).map((found) => listed + found);
     }
     const others = member(context, 'arguments');
     const className = isJsonObject(others) ? member(others, completion.of) : undefined;
-    return starting(await fieldNames(records, className, completion.pointersOnly ?? false), typed);
+    return listStarting(await fieldNames(records, className, completion.pointersOnly ?? false), typed);
   }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { refusals, Refused } from '#core';
-import { kernelUnderTest, MODERN, NOVEMBER, resultOf, smallAgent } from '../contracts/kernel-under-test.js';
+import { kernelUnderTest, MODERN, NOVEMBER, readResult, smallAgent } from '../contracts/kernel-under-test.js';
 import { type ResourceProvider, ResourceRegistry } from '../resources/resource-registry.js';
 
 /** Notes with separate content per principal. */
@@ -24,7 +24,7 @@ function withNotes() {
 describe('resources of a provider', () => {
   it('are listed behind those of the classes, as the caller may see them', async () => {
     const { ask } = withNotes();
-    const { resources } = resultOf(await ask('resources/list', {}, { agent: smallAgent({}, 'bob') })) as {
+    const { resources } = readResult(await ask('resources/list', {}, { agent: smallAgent({}, 'bob') })) as {
       resources: { uri: string }[];
     };
     expect(resources.at(0)?.uri).toBe('parse://Post/schema');
@@ -33,7 +33,7 @@ describe('resources of a provider', () => {
 
   it('have their templates listed', async () => {
     const { ask } = withNotes();
-    const { resourceTemplates } = resultOf(await ask('resources/templates/list')) as {
+    const { resourceTemplates } = readResult(await ask('resources/templates/list')) as {
       resourceTemplates: { uriTemplate: string }[];
     };
     expect(resourceTemplates.at(-1)?.uriTemplate).toBe('note://{owner}/{name}');
@@ -41,7 +41,7 @@ describe('resources of a provider', () => {
 
   it('are read with blocks and addresses as given, whatever the case of the scheme', async () => {
     const { ask } = withNotes();
-    expect(resultOf(await ask('resources/read', { uri: 'note://ada/one' }))).toEqual({
+    expect(readResult(await ask('resources/read', { uri: 'note://ada/one' }))).toEqual({
       contents: [{ uri: 'note://ada/one', text: 'mine' }],
     });
     expect(await ask('resources/read', { uri: 'NOTE://ada/one' })).toMatchObject({ error: { code: -32002 } });

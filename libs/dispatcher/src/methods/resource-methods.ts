@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import {
-  derivedRequest,
+  deriveRequest,
   type RequestContext,
   type ErrorCode,
   isClassName,
@@ -11,7 +11,7 @@ import type { GovernedClass, GovernedRecords } from '#data';
 import type { ReadOperation } from '#policy';
 import { type EmbeddedResource, ToolRunner } from '#tools';
 import { type CatalogueEntry, RenderedLists } from './list-tools.js';
-import { McpMethod, type MethodRequest, OF_AGENT, OF_SERVER, pageOf } from './method.js';
+import { McpMethod, type MethodRequest, OF_AGENT, OF_SERVER, takePage } from './method.js';
 import {
   type Dialect,
   type JsonObject,
@@ -96,7 +96,7 @@ export class ProvidedResources {
       this.registry.all().map(async (provider) => {
         try {
           const run = { name: `resource:${provider.scheme}`, args: {}, context };
-          return await this.reads.run(run, async (records) => provider.list(callOf(context, records)));
+          return await this.reads.run(run, async (records) => provider.list(createCall(context, records)));
         } catch (error) {
           if (error instanceof Refused) return [];
           throw error;
@@ -107,14 +107,16 @@ export class ProvidedResources {
   }
 
   has(uri: string): boolean {
-    return this.registry.providerOf(uri) !== undefined;
+    return this.registry.findProvider(uri) !== undefined;
   }
 
   /** @returns `undefined` when this caller has no such resource. @throws Refused */
   async read(uri: string, context: RequestContext): Promise<readonly EmbeddedResource[] | undefined> {
-    const provider = this.registry.providerOf(uri);
+    const provider = this.registry.findProvider(uri);
     const run = { name: `resource:${provider?.scheme}`, args: { uri }, context };
-    return provider && this.reads.run(run, async (records) => provider.read(uri, callOf(context, records)));
+    return (
+      provider && this.reads.run(run, async (records) => provider.read(uri, createCall(context, records)))
+    );
   }
 }
 
@@ -150,7 +152,7 @@ export class ListResources {
       ? [...classesIn(outcome.data, 'custom'), ...classesIn(outcome.data, 'built_in')]
       : [];
     const kinds = this.kindsOpenTo(this.catalogue.for(context));
-    const reads = await this.readsOf(context);
+    const reads = await this.findReads(context);
     const ofClasses = classes.flatMap((listed) =>
       kinds
         .filter((kind) => {
@@ -161,7 +163,7 @@ export class ListResources {
     );
     const resources = [...ofClasses, ...(await this.provided.list(context))];
     if (!dialect.additions) return { resources };
-    const { entries, nextCursor } = pageOf('resources', resources, params.cursor);
+    const { entries, nextCursor } = takePage('resources', resources, params.cursor);
     return { resources: entries, ...(nextCursor !== undefined && { nextCursor }) };
   }
 
@@ -170,11 +172,11 @@ export class ListResources {
   templates({ params, dialect }: Pick<MethodRequest, 'params' | 'dialect'>): JsonObject {
     const resourceTemplates = [...TEMPLATES, ...this.provided.templates];
     if (!dialect.additions) return { resourceTemplates };
-    const { entries, nextCursor } = pageOf('templates', resourceTemplates, params.cursor);
+    const { entries, nextCursor } = takePage('templates', resourceTemplates, params.cursor);
     return { resourceTemplates: entries, ...(nextCursor !== undefined && { nextCursor }) };
   }
 
-  private async readsOf(context: RequestContext): Promise<ReadonlyMap<string, GovernedClass['reads']>> {
+  private async findReads(context: RequestContext): Promise<ReadonlyMap<string, GovernedClass['reads']>> {
     const classes = await this.records.for(context).classes();
     return new Map(classes.map(({ className, reads }) => [className, reads] as const));
   }
@@ -208,7 +210,7 @@ function invalidUri(uri: string, dialect: Dialect): ProtocolError {
  * The error of an address that is not served, in the code of the revision: -32002, and -32602 from 2026-07-28 on, for a
  * missing or withheld resource. Reading and subscribing return the same error.
  */
-export function refusedResource(uri: string, dialect: Dialect, refusal: Refusal): ProtocolError {
+export function toRefusedResource(uri: string, dialect: Dialect, refusal: Refusal): ProtocolError {
   if (refusal.opaque) return invalidParams();
   // The resource can be read, but it has no change notifications.
   if (refusal.gate === 'subscription' && refusal.code === 'access_denied')
@@ -242,7 +244,7 @@ export class ReadResource {
       ...(address.kind === 'samples' && { limit: SAMPLES }),
     };
     const outcome = await this.runner.run(TOOL_OF_KIND[address.kind], args, context);
-    if (!outcome.ok) throw refusedResource(uri, dialect, outcome.refusal);
+    if (!outcome.ok) throw toRefusedResource(uri, dialect, outcome.refusal);
     if (exceedsResponseLimit(outcome.text)) {
       throw tooLarge(
         ` Call ${TOOL_OF_KIND[address.kind]} or query_class with a lower limit or fewer keys instead.`,
@@ -256,7 +258,7 @@ export class ReadResource {
     try {
       contents = await this.provided.read(uri, context);
     } catch (error) {
-      if (error instanceof Refused) throw refusedResource(uri, dialect, error.refusal);
+      if (error instanceof Refused) throw toRefusedResource(uri, dialect, error.refusal);
       throw error;
     }
     if (!contents) throw notFound(uri, dialect);
@@ -287,6 +289,6 @@ function resourceUri(className: string, kind: ResourceKind): string {
   return `parse://${className}/${kind}`;
 }
 
-function callOf(context: RequestContext, records: GovernedRecords): ResourceCall {
-  return Object.assign(derivedRequest(context, {}), { records });
+function createCall(context: RequestContext, records: GovernedRecords): ResourceCall {
+  return Object.assign(deriveRequest(context, {}), { records });
 }

@@ -4,7 +4,7 @@ import {
   kernelUnderTest,
   MODERN,
   NOVEMBER,
-  resultOf,
+  readResult,
   smallAgent,
   SmallRecords,
   smallTool,
@@ -16,7 +16,7 @@ import { parseResourceUri } from './resource-methods.js';
 const { ask } = kernelUnderTest();
 const read = (uri: unknown, context?: Partial<RequestContext>) => ask('resources/read', { uri }, context);
 const uris = async (context?: Partial<RequestContext>) =>
-  (resultOf(await ask('resources/list', {}, context)).resources as { uri: string }[]).map(({ uri }) => uri);
+  (readResult(await ask('resources/list', {}, context)).resources as { uri: string }[]).map(({ uri }) => uri);
 
 describe('resources/list', () => {
   it('offers three kinds of each class, custom classes first', async () => {
@@ -31,7 +31,7 @@ describe('resources/list', () => {
   });
 
   it('describes a class by its own description, or by its type', async () => {
-    const { resources } = resultOf(await ask('resources/list')) as { resources: Record<string, string>[] };
+    const { resources } = readResult(await ask('resources/list')) as { resources: Record<string, string>[] };
     expect(resources[0]).toEqual({
       uri: 'parse://Post/schema',
       name: 'Post schema',
@@ -58,7 +58,7 @@ describe('resources/list', () => {
     'offers of a class that is open to %s alone only what reading it answers',
     async (reads, kinds) => {
       const records = new SmallRecords({ Post: { fields: {}, reads: [reads] } });
-      const { resources } = resultOf(
+      const { resources } = readResult(
         await kernelUnderTest(undefined, undefined, { records }).ask('resources/list'),
       );
       expect(
@@ -73,7 +73,7 @@ describe('resources/list', () => {
         succeeded({ custom: [{ name: 'a/b' }, { name: 5 }, null], built_in: 'x' }),
       )
       .add(smallTool('get_schema'), () => succeeded({}));
-    expect(resultOf(await kernelUnderTest(tools).ask('resources/list')).resources).toEqual([]);
+    expect(readResult(await kernelUnderTest(tools).ask('resources/list')).resources).toEqual([]);
   });
 
   it('pages through a large database from 2025-11-25 on', async () => {
@@ -84,19 +84,19 @@ describe('resources/list', () => {
       .add(smallTool('count_objects'), () => succeeded({}));
     const records = new SmallRecords(Object.fromEntries(custom.map(({ name }) => [name, { fields: {} }])));
     const { ask: askMany } = kernelUnderTest(tools, undefined, { records });
-    const first = resultOf(await askMany('resources/list', {}, NOVEMBER));
+    const first = readResult(await askMany('resources/list', {}, NOVEMBER));
     expect(first.resources).toHaveLength(200);
-    const second = resultOf(await askMany('resources/list', { cursor: first.nextCursor }, NOVEMBER));
+    const second = readResult(await askMany('resources/list', { cursor: first.nextCursor }, NOVEMBER));
     expect(second.resources).toHaveLength(100);
     expect(second).not.toHaveProperty('nextCursor');
-    expect(resultOf(await askMany('resources/list')).resources).toHaveLength(300);
+    expect(readResult(await askMany('resources/list')).resources).toHaveLength(300);
   });
 });
 
 describe('resources/templates/list', () => {
   it('lists the three templates without asking the agent', async () => {
     const { tools, ask: askOne } = kernelUnderTest();
-    const { resourceTemplates } = resultOf(await askOne('resources/templates/list')) as {
+    const { resourceTemplates } = readResult(await askOne('resources/templates/list')) as {
       resourceTemplates: { uriTemplate: string; name: string; mimeType: string }[];
     };
     expect(resourceTemplates.map(({ uriTemplate, name }) => [uriTemplate, name])).toEqual([
@@ -116,7 +116,7 @@ describe('resources/read', () => {
     ['parse://Post/samples', 'get_sample_objects', { class_name: 'Post', limit: 5 }],
   ])('reads %s with %s', async (uri, name, args) => {
     const { tools, ask: askOne } = kernelUnderTest();
-    const { contents } = resultOf(await askOne('resources/read', { uri })) as {
+    const { contents } = readResult(await askOne('resources/read', { uri })) as {
       contents: { text: string }[];
     };
     expect(tools.calls).toEqual([{ name, args }]);
@@ -172,7 +172,7 @@ describe('resources/read', () => {
   });
 
   it('says in the stateless era that nobody else may keep it', async () => {
-    expect(resultOf(await read('parse://Post', MODERN))).toMatchObject({ ttlMs: 0, cacheScope: 'private' });
+    expect(readResult(await read('parse://Post', MODERN))).toMatchObject({ ttlMs: 0, cacheScope: 'private' });
   });
 });
 

@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { concat, EMPTY, filter, map, mergeMap, NEVER, type Observable, of } from 'rxjs';
 import { Refused, type RequestContext } from '#core';
 import { McpMethod, type MethodRequest } from './method.js';
-import { refusedResource } from './resource-methods.js';
+import { toRefusedResource } from './resource-methods.js';
 import {
   isJsonObject,
   type JsonObject,
@@ -24,7 +24,7 @@ const WANTED: Readonly<Record<ListKind, string>> = {
 /** Stays open until the client ends it. */
 const NOTHING_WATCHED: Observable<ListenEvent> = concat(of({ watched: [] }), NEVER);
 
-function addressesOf(requested: JsonObject): readonly string[] {
+function readAddresses(requested: JsonObject): readonly string[] {
   const listed = member(requested, 'resourceSubscriptions');
   if (listed === undefined) return [];
   if (!Array.isArray(listed) || !listed.every((uri): uri is string => typeof uri === 'string')) {
@@ -33,7 +33,7 @@ function addressesOf(requested: JsonObject): readonly string[] {
   return [...new Set(listed)];
 }
 
-function honoured(kinds: readonly ListKind[], watched: readonly string[]): JsonObject {
+function listHonoured(kinds: readonly ListKind[], watched: readonly string[]): JsonObject {
   return {
     ...Object.fromEntries(kinds.map((kind) => [WANTED[kind], true])),
     ...(watched.length > 0 && { resourceSubscriptions: watched }),
@@ -43,7 +43,7 @@ function honoured(kinds: readonly ListKind[], watched: readonly string[]): JsonO
 const STREAM_GONE =
   'resources/subscribe: the session no longer has an open listening stream; reopen the GET stream and retry';
 
-function addressOf({ params }: MethodRequest): string {
+function readAddress({ params }: MethodRequest): string {
   const { uri } = params;
   return typeof uri === 'string' ? uri : (JSON.stringify(uri) ?? '');
 }
@@ -93,13 +93,13 @@ export class SubscriptionMethods {
   /** Of the revisions with sessions. */
   @McpMethod('resources/subscribe', { modern: false })
   async subscribe(request: MethodRequest): Promise<JsonObject> {
-    const uri = addressOf(request);
+    const uri = readAddress(request);
     let subscribed: boolean;
     try {
       subscribed = await this.served().subscribe(uri, request.context);
     } catch (error) {
       // The same error as a read of the address.
-      if (error instanceof Refused) throw refusedResource(uri, request.dialect, error.refusal);
+      if (error instanceof Refused) throw toRefusedResource(uri, request.dialect, error.refusal);
       throw error;
     }
     if (subscribed) return {};
@@ -109,7 +109,7 @@ export class SubscriptionMethods {
   /** Of the revisions with sessions. */
   @McpMethod('resources/unsubscribe', { modern: false })
   async unsubscribe(request: MethodRequest): Promise<JsonObject> {
-    await this.served().unsubscribe(addressOf(request), request.context);
+    await this.served().unsubscribe(readAddress(request), request.context);
     return {};
   }
 
@@ -125,21 +125,21 @@ export class SubscriptionMethods {
     const kinds = LIST_KINDS.filter(
       (kind) => listChanges?.kinds.has(kind) === true && member(requested, WANTED[kind]) === true,
     );
-    const addresses = addressesOf(requested);
+    const addresses = readAddresses(requested);
     const _meta = Object.freeze({ [SUBSCRIPTION_ID_KEY]: context.requestId });
-    const tagged = (method: string, sent: JsonObject = {}): Notification => ({
+    const toNotification = (method: string, sent: JsonObject = {}): Notification => ({
       method: `notifications/${method}`,
       params: { ...sent, _meta },
     });
-    const toNotification = (event: ListenEvent): Notification =>
+    const toListenNotification = (event: ListenEvent): Notification =>
       'updated' in event
-        ? tagged('resources/updated', { uri: event.updated })
-        : tagged('subscriptions/acknowledged', { notifications: honoured(kinds, event.watched) });
+        ? toNotification('resources/updated', { uri: event.updated })
+        : toNotification('subscriptions/acknowledged', { notifications: listHonoured(kinds, event.watched) });
 
     const lists = (): Observable<Notification> =>
       (kinds.length > 0 && listChanges ? listChanges.changes : EMPTY).pipe(
         filter((kind) => kinds.includes(kind)),
-        map((kind) => tagged(`${kind}/list_changed`)),
+        map((kind) => toNotification(`${kind}/list_changed`)),
       );
     const resources =
       addresses.length > 0 && subscriptions?.supported
@@ -147,7 +147,7 @@ export class SubscriptionMethods {
         : NOTHING_WATCHED;
     // List changes are sent only after the acknowledgement, which must be first.
     const messages = resources.pipe(
-      map(toNotification),
+      map(toListenNotification),
       mergeMap((change, index) => (index === 0 ? concat(of(change), lists()) : of(change))),
     );
     return new StreamedResult(messages, () => ({ resultType: 'complete', _meta }));

@@ -5,7 +5,7 @@ import {
   type KernelUnderTest,
   MODERN,
   NOVEMBER,
-  resultOf,
+  readResult,
   SmallSubscriptions,
 } from '../contracts/kernel-under-test.js';
 import { ListChanges, type ListKind } from './subscription-methods.js';
@@ -29,7 +29,7 @@ beforeEach(() => {
 });
 
 const capabilitiesOf = async (version: object) =>
-  resultOf(await under.ask('initialize', version)).capabilities;
+  readResult(await under.ask('initialize', version)).capabilities;
 
 describe('capabilities', () => {
   it('promise subscriptions exactly while they are supported', async () => {
@@ -46,7 +46,7 @@ describe('capabilities', () => {
   });
 
   it('promise changes of the list of resources only where they are sent', async () => {
-    const discovered = resultOf(await under.ask('server/discover', {}, MODERN));
+    const discovered = readResult(await under.ask('server/discover', {}, MODERN));
     expect(discovered.capabilities).toEqual({
       tools: { listChanged: true },
       resources: { subscribe: true },
@@ -55,7 +55,7 @@ describe('capabilities', () => {
       logging: {},
     });
     lists.kinds.add('resources');
-    expect(resultOf(await under.ask('server/discover', {}, MODERN)).capabilities).toMatchObject({
+    expect(readResult(await under.ask('server/discover', {}, MODERN)).capabilities).toMatchObject({
       resources: { listChanged: true },
     });
   });

@@ -101,7 +101,7 @@ async function schemaOf(className: string, records: PromptCall['records']): Prom
   }
 }
 
-function createdInRange(args: PromptArguments): string {
+function buildCreatedInRange(args: PromptArguments): string {
   const name = identifierArgument(args, 'class_name');
   const date = (argument: string) => ({ __type: 'Date', iso: timestampArgument(args, argument) });
   const where = { createdAt: { $gte: date('since'), ...(args.has('until') && { $lt: date('until') }) } };
@@ -195,7 +195,7 @@ export const BUILT_IN_PROMPTS: readonly Prompt[] = [
       { name: 'since', description: 'Start, ISO 8601 date-time, inclusive', required: true },
       { name: 'until', description: 'End, ISO 8601 date-time, exclusive' },
     ],
-    render: ({ args }) => createdInRange(args),
+    render: ({ args }) => buildCreatedInRange(args),
   },
 ];
 

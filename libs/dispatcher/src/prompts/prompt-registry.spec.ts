@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { kernelUnderTest, resultOf } from '../contracts/kernel-under-test.js';
+import { kernelUnderTest, readResult } from '../contracts/kernel-under-test.js';
 import { BUILT_IN_PROMPTS } from './built-in-prompts.js';
 import { PromptRegistry } from './prompt-registry.js';
 import type { Prompt } from './prompt.js';
@@ -51,7 +51,7 @@ describe('PromptRegistry', () => {
   it('serves what was registered, under its own description, within the size limit', async () => {
     const { ask: askOne, prompts } = kernelUnderTest();
     prompts.register(custom('extra'));
-    expect(resultOf(await askOne('prompts/get', { name: 'extra' }))).toEqual({
+    expect(readResult(await askOne('prompts/get', { name: 'extra' }))).toEqual({
       description: 'Made here',
       messages: [{ role: 'user', content: { type: 'text', text: 'mine' } }],
     });

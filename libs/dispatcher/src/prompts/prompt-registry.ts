@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
 import type { Observable } from 'rxjs';
-import { methodsOf, RegistryChanges } from '#tools';
+import { listMethods, RegistryChanges } from '#tools';
 import { BUILT_IN_PROMPTS } from './built-in-prompts.js';
 import type { Prompt, PromptArgument } from './prompt.js';
 
@@ -84,7 +84,7 @@ export function Prompt(options: PromptOptions): MethodDecorator {
 
 /** The prompts declared on a provider's prototype, in order of declaration. */
 function promptDeclarations(prototype: object): readonly PromptDeclaration[] {
-  return [...methodsOf(prototype)].flatMap(([methodName, method]) => {
+  return [...listMethods(prototype)].flatMap(([methodName, method]) => {
     const declared = Reflect.getOwnMetadata(PROMPT, method) as Required<PromptOptions> | undefined;
     return declared ? [{ ...declared, methodName }] : [];
   });
@@ -100,12 +100,12 @@ export class PromptExplorer implements OnModuleInit {
 
   onModuleInit(): void {
     for (const { instance } of this.discovery.getProviders())
-      for (const prompt of promptsOf(instance)) this.registry.register(prompt);
+      for (const prompt of listPrompts(instance)) this.registry.register(prompt);
   }
 }
 
 /** The `@Prompt` methods of a provider. */
-export function promptsOf(instance: unknown): Prompt[] {
+export function listPrompts(instance: unknown): Prompt[] {
   if (instance === null || typeof instance !== 'object') return [];
   const prototype = Object.getPrototypeOf(instance) as object | null;
   if (prototype === null) return [];

@@ -84,7 +84,7 @@ export function readPromptArguments(given: object): PromptArguments {
 }
 
 /** @throws ProtocolError -32602 */
-function requiredArgument(args: PromptArguments, name: string): string {
+function requireArgument(args: PromptArguments, name: string): string {
   const value = args.get(name);
   if (value === undefined) throw invalidParams(`missing required argument: ${name}`);
   return value;
@@ -92,7 +92,7 @@ function requiredArgument(args: PromptArguments, name: string): string {
 
 /** A class or field name. @throws ProtocolError -32602 */
 export function identifierArgument(args: PromptArguments, name: string): string {
-  const value = requiredArgument(args, name);
+  const value = requireArgument(args, name);
   if (!IDENTIFIER.test(value)) throw invalidParams(`${name} must match ${IDENTIFIER.source} ${got(value)}`);
   return value;
 }
@@ -106,7 +106,7 @@ export async function objectIdArgument(
   name: string,
   schemaOf: () => Promise<ClassSchema | undefined>,
 ): Promise<string> {
-  const value = requiredArgument(args, name);
+  const value = requireArgument(args, name);
   if (OBJECT_ID.test(value)) return value;
   const schema = await schemaOf();
   if (schema?.storage === 'plain' && isIdFor(schema, value)) return value;
@@ -121,7 +121,7 @@ function isCalendarDay(value: string): boolean {
 
 /** A full date-time, as UTC with milliseconds; a bare date is refused. @throws ProtocolError -32602 */
 export function timestampArgument(args: PromptArguments, name: string): string {
-  const value = requiredArgument(args, name);
+  const value = requireArgument(args, name);
   const time = DATE_TIME.test(value) && isCalendarDay(value) ? Date.parse(value) : Number.NaN;
   if (Number.isNaN(time)) throw invalidParams(`${name} must be a valid ISO8601 timestamp ${got(value)}`);
   return new Date(time).toISOString();

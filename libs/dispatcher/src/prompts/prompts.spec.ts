@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { RequestContext } from '#core';
-import { kernelUnderTest, resultOf, smallAgent } from '../contracts/kernel-under-test.js';
+import { kernelUnderTest, readResult, smallAgent } from '../contracts/kernel-under-test.js';
 
 const CATALOGUE = [
   'parse_conventions',
@@ -18,19 +18,19 @@ const { ask } = kernelUnderTest();
 const get = (name: unknown, args?: unknown, context?: Partial<RequestContext>) =>
   ask('prompts/get', { name, arguments: args }, context);
 
-async function textOf(name: string, args?: unknown, context?: Partial<RequestContext>): Promise<string> {
-  const { messages } = resultOf(await get(name, args, context)) as {
+async function readText(name: string, args?: unknown, context?: Partial<RequestContext>): Promise<string> {
+  const { messages } = readResult(await get(name, args, context)) as {
     messages: { role: string; content: { type: string; text: string } }[];
   };
   expect(messages).toHaveLength(1);
   return messages[0]?.content.text ?? '';
 }
 
-const refused = (message: string) => ({ error: { code: -32602, message }, status: 200 });
+const refuse = (message: string) => ({ error: { code: -32602, message }, status: 200 });
 
 describe('prompts/list', () => {
   it('lists the built-in prompts in their order', async () => {
-    const { prompts } = resultOf(await ask('prompts/list')) as {
+    const { prompts } = readResult(await ask('prompts/list')) as {
       prompts: { name: string; arguments: unknown[] }[];
     };
     expect(prompts.map(({ name }) => name)).toEqual(CATALOGUE);
@@ -47,17 +47,17 @@ describe('prompts/list', () => {
 
 describe('prompts/get', () => {
   it('describes a rendered prompt by its name', async () => {
-    expect(resultOf(await get('explore_database'))).toMatchObject({
+    expect(readResult(await get('explore_database'))).toMatchObject({
       description: 'Parse analytics prompt: explore_database',
       messages: [{ role: 'user', content: { type: 'text' } }],
     });
   });
 
   it('refuses what it does not know', async () => {
-    expect(await get('nope')).toEqual(refused('Unknown prompt: nope'));
-    expect(await get(undefined)).toEqual(refused('Missing prompt name'));
-    expect(await get('constructor')).toEqual(refused('Unknown prompt: constructor'));
-    expect(await get('count_by', [])).toEqual(refused('Invalid params'));
+    expect(await get('nope')).toEqual(refuse('Unknown prompt: nope'));
+    expect(await get(undefined)).toEqual(refuse('Missing prompt name'));
+    expect(await get('constructor')).toEqual(refuse('Unknown prompt: constructor'));
+    expect(await get('count_by', [])).toEqual(refuse('Invalid params'));
   });
 
   it.each([
@@ -91,11 +91,11 @@ describe('prompts/get', () => {
       'until must be a valid ISO8601 timestamp (got: "soon")',
     ],
   ])('%s refuses %j', async (name, args, message) => {
-    expect(await get(name, args)).toEqual(refused(message));
+    expect(await get(name, args)).toEqual(refuse(message));
   });
 
   it('counts by a field, nulls and pointer keys explained', async () => {
-    const text = await textOf('count_by', { class_name: 'Post', group_by: 'author' });
+    const text = await readText('count_by', { class_name: 'Post', group_by: 'author' });
     expect(text).toContain(
       '[{"$group":{"_id":"$author","count":{"$sum":1}}},{"$sort":{"count":-1}},{"$limit":25}]',
     );
@@ -111,11 +111,11 @@ describe('prompts/get', () => {
     ['many', 10],
     ['1000', 100],
   ])('reads the limit %j as %i', async (limit, meant) => {
-    expect(await textOf('recent_activity', { class_name: 'Post', limit })).toContain(`limit ${meant}.`);
+    expect(await readText('recent_activity', { class_name: 'Post', limit })).toContain(`limit ${meant}.`);
   });
 
   it('writes the pointer filter of a relationship', async () => {
-    const text = await textOf('find_relationship', {
+    const text = await readText('find_relationship', {
       parent_class: 'Post',
       parent_id: 'p1',
       child_class: 'Comment',
@@ -127,9 +127,9 @@ describe('prompts/get', () => {
 
   it('normalises a range to UTC milliseconds, and leaves out an end nobody gave', async () => {
     const since = '2025-01-01T02:00:00+02:00';
-    const open = await textOf('created_in_range', { class_name: 'Post', since });
+    const open = await readText('created_in_range', { class_name: 'Post', since });
     expect(open).toContain('{"createdAt":{"$gte":{"__type":"Date","iso":"2025-01-01T00:00:00.000Z"}}}');
-    const closed = await textOf('created_in_range', {
+    const closed = await readText('created_in_range', {
       class_name: 'Post',
       since,
       until: '2025-02-01T00:00:00Z',
@@ -138,7 +138,7 @@ describe('prompts/get', () => {
   });
 
   it('names the rules that no tool result may change', async () => {
-    const text = await textOf('parse_conventions');
+    const text = await readText('parse_conventions');
     for (const secret of [
       '_hashed_password',
       'sessionToken',
@@ -157,7 +157,7 @@ describe('prompts/get', () => {
     const name = fc.stringMatching(/^[A-Za-z_][A-Za-z0-9_]{0,20}$/);
     await fc.assert(
       fc.asyncProperty(name, name, async (class_name, group_by) => {
-        const text = await textOf('count_by', { class_name, group_by });
+        const text = await readText('count_by', { class_name, group_by });
         const pipeline = JSON.parse(text.slice(text.indexOf('[{'), text.indexOf('}]') + 2)) as unknown[];
         expect(pipeline[0]).toEqual({ $group: { _id: `$${group_by}`, count: { $sum: 1 } } });
       }),
@@ -168,14 +168,14 @@ describe('prompts/get', () => {
 
 describe('parse_relations', () => {
   it('draws readable relations among classes the agent may know', async () => {
-    const text = await textOf('parse_relations');
+    const text = await readText('parse_relations');
     expect(text).toContain('_User ─1:N→ Post   (Post.author)');
     expect(text).toContain('Post  ─N:M→ Tag    (Post.tags)');
     expect(text).toContain('_Role ─N:M→ _User  (_Role.users)');
   });
 
   it('never shows a hidden target, an unreadable field or an internal class', async () => {
-    const text = await textOf('parse_relations');
+    const text = await readText('parse_relations');
     expect(text).not.toContain('Hidden');
     expect(text).not.toContain('reviewer');
     expect(text).not.toContain('_Session');
@@ -183,18 +183,18 @@ describe('parse_relations', () => {
 
   it('never shows a class outside the agent’s filter', async () => {
     const agent = smallAgent({ classes: { except: ['Tag'] } });
-    expect(await textOf('parse_relations', {}, { agent })).not.toContain('Tag');
+    expect(await readText('parse_relations', {}, { agent })).not.toContain('Tag');
   });
 
   it('keeps of a subset only relations with both ends in it', async () => {
-    const text = await textOf('parse_relations', { classes: 'Post, User' });
+    const text = await readText('parse_relations', { classes: 'Post, User' });
     expect(text).toContain('limited to');
     expect(text).toContain('(Post.author)');
     expect(text).not.toContain('Post.tags');
   });
 
   it('hints at spelling when a subset matched nothing', async () => {
-    const text = await textOf('parse_relations', { classes: '_user' });
+    const text = await readText('parse_relations', { classes: '_user' });
     expect(text).toContain('(no class relations defined)');
     expect(text).toContain('_User, not _user');
   });

@@ -1,5 +1,5 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
-import { derivedRequest, describeError, type RequestContext, refusals, Refused } from '#core';
+import { deriveRequest, describeError, type RequestContext, refusals, Refused } from '#core';
 import { AuditSink } from '#audit';
 import type { AggregateOptions, FindOptions, GovernedRecords } from '#data';
 import type { ToolOutcome } from '#tools';
@@ -43,13 +43,13 @@ export class ReadAccounts {
   async run<T>(run: AccountedRun, work: (records: GovernedRecords) => Promise<T>): Promise<T> {
     const end = await this.running.begin(run.context);
     try {
-      return await this.accounted(run, work);
+      return await this.runAccounted(run, work);
     } finally {
       end();
     }
   }
 
-  private async accounted<T>(
+  private async runAccounted<T>(
     { context, name, args }: AccountedRun,
     work: (records: GovernedRecords) => Promise<T>,
   ): Promise<T> {
@@ -59,7 +59,7 @@ export class ReadAccounts {
     const meter = budgeted ?? new CallMeter();
     let admission: Promise<void> | undefined;
     const admitted = () => (admission ??= this.admit(context, budgeted));
-    const access = records.for(metered(context, meter));
+    const access = records.for(meterContext(context, meter));
     const settled = async (outcome: ToolOutcome, error?: unknown): Promise<void> => {
       if (!admission) return;
       const use = meter.settle(outcome.ok ? Buffer.byteLength(outcome.text) : 0);
@@ -72,7 +72,7 @@ export class ReadAccounts {
     try {
       result = await work(new AdmittedRecords(access, admitted));
     } catch (error) {
-      await settled({ ok: false, refusal: refusalOf(error, name) }, error).catch(() => undefined);
+      await settled({ ok: false, refusal: toRefusal(error, name) }, error).catch(() => undefined);
       throw error;
     }
     const text = admission ? JSON.stringify(result) : '';
@@ -91,12 +91,12 @@ export class ReadAccounts {
   }
 }
 
-function metered(context: RequestContext, own: CallMeter): RequestContext {
+function meterContext(context: RequestContext, own: CallMeter): RequestContext {
   const meter = meters(own, context.meter);
-  return derivedRequest(context, meter ? { meter } : {});
+  return deriveRequest(context, meter ? { meter } : {});
 }
 
-function refusalOf(error: unknown, name: string) {
+function toRefusal(error: unknown, name: string) {
   if (error instanceof Refused) return error.refusal;
   const cause = error instanceof Error ? `${error.name}: ${describeError(error)}` : String(error);
   return refusalByProtocol(error) ?? refusals.internalError(name, cause);
@@ -111,19 +111,19 @@ class AdmittedRecords implements GovernedRecords {
   ) {}
 
   async find(className: unknown, options?: FindOptions) {
-    return (await this.opened()).find(className, options);
+    return (await this.openRecords()).find(className, options);
   }
 
   async page(className: unknown, options?: FindOptions) {
-    return (await this.opened()).page(className, options);
+    return (await this.openRecords()).page(className, options);
   }
 
   async count(className: unknown, options?: Pick<FindOptions, 'where' | 'applyCanonicalFilter'>) {
-    return (await this.opened()).count(className, options);
+    return (await this.openRecords()).count(className, options);
   }
 
   async get(className: unknown, objectId: unknown, options?: Pick<FindOptions, 'keys' | 'include'>) {
-    return (await this.opened()).get(className, objectId, options);
+    return (await this.openRecords()).get(className, objectId, options);
   }
 
   async getMany(
@@ -131,19 +131,19 @@ class AdmittedRecords implements GovernedRecords {
     objectIds: readonly string[],
     options?: Pick<FindOptions, 'keys' | 'include'>,
   ) {
-    return (await this.opened()).getMany(className, objectIds, options);
+    return (await this.openRecords()).getMany(className, objectIds, options);
   }
 
   async samples(className: unknown, limit: number) {
-    return (await this.opened()).samples(className, limit);
+    return (await this.openRecords()).samples(className, limit);
   }
 
   async aggregate(className: unknown, pipeline: unknown, options?: AggregateOptions) {
-    return (await this.opened()).aggregate(className, pipeline, options);
+    return (await this.openRecords()).aggregate(className, pipeline, options);
   }
 
   async explain(className: unknown, options?: Pick<FindOptions, 'where'>) {
-    return (await this.opened()).explain(className, options);
+    return (await this.openRecords()).explain(className, options);
   }
 
   checkAggregate(className: unknown, pipeline: unknown, options?: Pick<AggregateOptions, 'where'>) {
@@ -166,7 +166,7 @@ class AdmittedRecords implements GovernedRecords {
     return this.access.describe(className);
   }
 
-  private async opened(): Promise<GovernedRecords> {
+  private async openRecords(): Promise<GovernedRecords> {
     await this.admitted();
     return this.access;
   }

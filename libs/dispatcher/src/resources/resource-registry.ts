@@ -99,7 +99,7 @@ export class ResourceRegistry {
   }
 
   /** The provider of an address; schemes compare without case (RFC 3986 §3.1). */
-  providerOf(uri: string): ResourceProvider | undefined {
+  findProvider(uri: string): ResourceProvider | undefined {
     const scheme = ADDRESS.exec(uri)?.[1];
     return scheme === undefined ? undefined : this.providers.get(scheme.toLowerCase());
   }

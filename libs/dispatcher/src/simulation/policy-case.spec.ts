@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { compileAgentDefinition, refusals } from '#core';
-import { judgeCase, type PolicyCase, readPolicyCases, simulatedFor } from './policy-case.js';
-import { type SimulatedCall, simulatedAgent } from './simulation.js';
+import { judgeCase, type PolicyCase, readPolicyCases, createSimulatedFor } from './policy-case.js';
+import { type SimulatedCall, createSimulatedAgent } from './simulation.js';
 
 const ENTRY = {
   agent: 'a',
@@ -37,16 +37,20 @@ const REFUSED: SimulatedCall = {
 };
 
 describe('the caller of a case', () => {
-  const agent = simulatedAgent(compileAgentDefinition('a', { tenantId: 'acme' }));
+  const agent = createSimulatedAgent(compileAgentDefinition('a', { tenantId: 'acme' }));
 
   it('has the user, the tenant and the claims of the case, and else those of the agent', () => {
     const caller = { user: 'ada', tenant: 'globex', claims: { region: 'eu' } };
-    expect(simulatedFor(agent, read({ caller }).caller)).toMatchObject({
+    expect(createSimulatedFor(agent, read({ caller }).caller)).toMatchObject({
       user: 'ada',
       tenantId: 'globex',
       claims: { region: 'eu' },
     });
-    expect(simulatedFor(agent, read({}).caller)).toMatchObject({ user: null, tenantId: 'acme', claims: {} });
+    expect(createSimulatedFor(agent, read({}).caller)).toMatchObject({
+      user: null,
+      tenantId: 'acme',
+      claims: {},
+    });
   });
 
   it.each([[{ user: 7 }], [{ tenant: {} }], [{ claims: 'x' }], [{ role: 'x' }], ['ada']])(

@@ -142,7 +142,7 @@ function expectationError(expect: unknown): string | null {
 }
 
 /** The same simulated agent, called by somebody else. */
-export function simulatedFor(agent: Agent, { user, tenant, claims }: CaseCaller): Agent {
+export function createSimulatedFor(agent: Agent, { user, tenant, claims }: CaseCaller): Agent {
   const { definition, identity, principal, tenantId } = agent;
   return new Agent({
     definition,
@@ -158,7 +158,7 @@ export function simulatedFor(agent: Agent, { user, tenant, claims }: CaseCaller)
 export function judgeCase(policyCase: PolicyCase, outcome: SimulatedCall): string[] {
   const { expect, injected, masked } = policyCase;
   const className = canonicalClassName(String(policyCase.arguments['class_name']));
-  const verdict = 'allowed' in expect ? allowedError(outcome) : refusalErrors(expect, outcome.refusal);
+  const verdict = 'allowed' in expect ? findAllowedError(outcome) : refusalErrors(expect, outcome.refusal);
   return [
     ...verdict,
     ...Object.entries(injected).flatMap(([name, where]) => limitErrors(name, where, outcome)),
@@ -166,7 +166,7 @@ export function judgeCase(policyCase: PolicyCase, outcome: SimulatedCall): strin
   ];
 }
 
-function allowedError({ refusal }: SimulatedCall): string[] {
+function findAllowedError({ refusal }: SimulatedCall): string[] {
   return refusal ? [`expected to be allowed, but ${result(refusal)}`] : [];
 }
 

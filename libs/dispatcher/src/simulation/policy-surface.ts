@@ -39,7 +39,7 @@ export interface SurfaceDependencies {
 }
 
 /** Checks every tool that the agent may call on every given class. */
-export async function surfaceOf(
+export async function describeSurface(
   parts: SurfaceDependencies,
   agent: Agent,
   classNames: readonly string[],
@@ -58,14 +58,14 @@ export async function surfaceOf(
     for (const [className, allowed] of perClass) {
       const call = await simulator.simulate(agent, name, sampleArguments(inputSchema, className));
       tools.set(name, call.asksApproval ? 'asks approval' : 'runs');
-      if (permitted(call, className)) allowed.set(name, limitsOf(className, call.injected));
+      if (isPermitted(call, className)) allowed.set(name, listLimits(className, call.injected));
     }
   }
   const classes = new Map<string, ClassSurface>();
   for (const [className, allowed] of perClass) {
     const surface = {
       tools: allowed,
-      ...(await fieldsOf(records, className)),
+      ...(await listFields(records, className)),
       listed: listed.has(className),
     };
     if (allowed.size > 0 || surface.listed) classes.set(className, surface);
@@ -74,18 +74,18 @@ export async function surfaceOf(
 }
 
 /** An empty write is refused for its arguments, but only after the class and tenant gates admit it. */
-function permitted({ allowed, refusal, passed }: SimulatedCall, className: string): boolean {
+function isPermitted({ allowed, refusal, passed }: SimulatedCall, className: string): boolean {
   if (allowed) return true;
   const passes = (gate: string) => passed.some((entry) => entry.gate === gate && entry.subject === className);
   return refusal?.code === 'invalid_argument' && passes('class') && passes('tenant');
 }
 
-function limitsOf(className: string, injected: SimulatedCall['injected']): Limits {
+function listLimits(className: string, injected: SimulatedCall['injected']): Limits {
   const own = injected.filter((limit) => limit.className === className);
   return new Map(own.map(({ origin, where }) => [origin, JSON.stringify(where)]));
 }
 
-async function fieldsOf(
+async function listFields(
   records: GovernedRecords,
   className: string,
 ): Promise<Pick<ClassSurface, 'fields' | 'masks'>> {
@@ -187,19 +187,19 @@ type LimitChange = Pick<SurfaceChange, 'what' | 'name' | 'effect' | 'before' | '
 const STRICTNESS = ['absent', 'deny', 'mask', 'hash', 'clear'];
 
 function maskChanges(old: ClassSurface, now: ClassSurface): LimitChange[] {
-  const maskOf = ({ masks, fields }: ClassSurface, name: string) =>
+  const findMask = ({ masks, fields }: ClassSurface, name: string) =>
     masks.get(name) ?? (fields.has(name.split('.')[0] as string) ? 'clear' : 'absent');
   return allOf(old.masks.keys(), now.masks.keys()).flatMap((name): LimitChange[] => {
-    const [before, after] = [maskOf(old, name), maskOf(now, name)];
+    const [before, after] = [findMask(old, name), findMask(now, name)];
     if (before === after) return [];
-    const weaker = STRICTNESS.indexOf(formOf(after)) - STRICTNESS.indexOf(formOf(before));
+    const weaker = STRICTNESS.indexOf(readForm(after)) - STRICTNESS.indexOf(readForm(before));
     const effect = weaker === 0 ? 'changed' : weaker > 0 ? 'gained' : 'lost';
     return [{ what: 'mask', name, effect, before, after }];
   });
 }
 
 /** A kept suffix counts like a pseudonym. */
-function formOf(mask: string): string {
+function readForm(mask: string): string {
   const [form = mask, more] = mask.split(',');
   return form === 'mask' && more !== undefined ? 'hash' : form;
 }

@@ -183,17 +183,17 @@ export class GateTrace implements CallTrace {
     return this.limits;
   }
 
-  passed(gate: string, subject?: string): void {
+  notePassed(gate: string, subject?: string): void {
     if (this.gates.some((known) => known.gate === gate && known.subject === subject)) return;
     this.gates.push({ gate, ...(subject !== undefined && { subject }) });
   }
 
-  limited(className: string, origin: LimitOrigin, where: Readonly<Record<string, unknown>>): void {
+  noteLimit(className: string, origin: LimitOrigin, where: Readonly<Record<string, unknown>>): void {
     const limit = { className, origin, where };
     if (!this.limits.some((known) => isDeepStrictEqual(known, limit))) this.limits.push(limit);
   }
 
-  masked(className: string, fields: ReadonlyMap<string, string>): void {
+  noteMasks(className: string, fields: ReadonlyMap<string, string>): void {
     for (const [field, mask] of fields) {
       if (this.masks.some((known) => known.className === className && known.field === field)) continue;
       this.masks.push({ className, field, mask });

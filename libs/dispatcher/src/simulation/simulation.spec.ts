@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { compileAgentDefinition, refusals } from '#core';
 import { smallTool, SmallToolRunner, succeeded } from '../contracts/kernel-under-test.js';
 import { GateTrace, recordedSearches, RecordingStore } from './recording-store.js';
-import { Simulator, simulatedAgent, SimulatedApprover } from './simulation.js';
+import { Simulator, createSimulatedAgent, SimulatedApprover } from './simulation.js';
 
-const agent = simulatedAgent(compileAgentDefinition('a', { rateLimit: 1 }));
+const agent = createSimulatedAgent(compileAgentDefinition('a', { rateLimit: 1 }));
 
 function simulatorOver(refuse: () => ReturnType<typeof refusals.parseError> | null, asks: boolean) {
   const store = new RecordingStore();
@@ -55,10 +55,10 @@ describe('a simulated search', () => {
 describe('a trace', () => {
   it('keeps the order of gates and lists a repeated one once', () => {
     const trace = new GateTrace();
-    trace.passed('class', 'Post');
-    trace.passed('tenant', 'Post');
-    trace.passed('class', 'Post');
-    trace.passed('class', 'Author');
+    trace.notePassed('class', 'Post');
+    trace.notePassed('tenant', 'Post');
+    trace.notePassed('class', 'Post');
+    trace.notePassed('class', 'Author');
     expect(trace.passedGates.map(({ gate, subject }) => `${gate} ${subject}`)).toEqual([
       'class Post',
       'tenant Post',

@@ -90,7 +90,7 @@ type SimulatedCaller = Pick<AgentOptions, 'identity' | 'tenantId' | 'claims' | '
  * An agent with the given definition for simulations. Create it once per definition, because decisions are cached per
  * definition.
  */
-export function simulatedAgent(definition: AgentDefinition, as: SimulatedCaller = {}): Agent {
+export function createSimulatedAgent(definition: AgentDefinition, as: SimulatedCaller = {}): Agent {
   return new Agent({
     ...as,
     definition: Object.freeze({ ...definition, rateLimiter: new NoLimit(), budget: null }),

@@ -15,7 +15,7 @@ import type { WireRequest } from '../client-requests/question-wire.js';
 import type { RequestStateContent } from '../client-requests/request-state.js';
 import { toolResult } from '../methods/call-tool.js';
 import {
-  dialectOf,
+  findDialect,
   faultLine,
   type WarningLog,
   type JsonObject,
@@ -110,7 +110,7 @@ export class BackgroundCalls {
 
   /** Never rejects. */
   async run(run: BackgroundRun): Promise<BackgroundOutcome> {
-    const dialect = dialectOf('modern', run.version);
+    const dialect = findDialect('modern', run.version);
     const { taskId, soFar, responses, capabilities, useOnce } = run;
     const observed = this.telemetry?.background(run);
     const state = soFar && { ...soFar, jti: taskId, exp: Number.MAX_SAFE_INTEGER };
@@ -132,23 +132,23 @@ export class BackgroundCalls {
       if (round.isOpen) return { kind: 'input', requests: round.requests(), soFar: round.soFar };
       return { kind: 'result', result: toolResult(outcome, dialect, run.signal.aborted) };
     } catch (error) {
-      return this.ended(error, round);
+      return this.end(error, round);
     } finally {
       // The run waits for its client, or ended with a protocol error.
       observed?.ends(round.isOpen ? { outcome: 'ok' } : { outcome: 'error', code: RPC.internalError });
     }
   }
 
-  private ended(error: unknown, round: InputRound): BackgroundOutcome {
+  private end(error: unknown, round: InputRound): BackgroundOutcome {
     try {
       if (round.isOpen) return { kind: 'input', requests: round.requests(), soFar: round.soFar };
     } catch (missing) {
-      return this.failed(missing);
+      return this.fail(missing);
     }
-    return this.failed(error);
+    return this.fail(error);
   }
 
-  private failed(error: unknown): BackgroundOutcome {
+  private fail(error: unknown): BackgroundOutcome {
     if (error instanceof ProtocolError) {
       const { code, message, data } = error;
       return { kind: 'error', error: { code, message, ...(data !== undefined && { data }) } };

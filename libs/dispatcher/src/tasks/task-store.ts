@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { type Agent, type Owner, toOwner } from '#core';
-import { questionOf, readAnswer, type WireRequest } from '../client-requests/question-wire.js';
+import { toQuestion, readAnswer, type WireRequest } from '../client-requests/question-wire.js';
 import type { RequestStateContent } from '../client-requests/request-state.js';
 import { McpMethod, type MethodRequest } from '../methods/method.js';
 import {
@@ -84,7 +84,7 @@ export function fittingResponses(
   const fitting: Record<string, unknown> = {};
   for (const [key, request] of Object.entries(open)) {
     const sent = member(responses, key);
-    const question = questionOf(request);
+    const question = toQuestion(request);
     if (sent === undefined || !question) continue;
     const reading = readAnswer(question, sent);
     if (reading.ok) fitting[key] = sent;

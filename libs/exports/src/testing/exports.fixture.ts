@@ -68,7 +68,7 @@ class Songs extends SchemaCatalogue {
     },
   ]);
   snapshot = () => Promise.resolve(this.known);
-  indexesOf = () => Promise.resolve([]);
+  listIndexes = () => Promise.resolve([]);
   invalidate = () => undefined;
 }
 

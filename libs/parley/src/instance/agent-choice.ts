@@ -8,7 +8,7 @@ import {
   isCorrelationId,
   isUserId,
   MASTER,
-  roleNameOf,
+  toRoleName,
   sessionIdentity,
   Unauthorized,
 } from '#core';
@@ -57,12 +57,12 @@ export type CodeChoice = Omit<AgentChoice, 'agent'> & { readonly agent: string |
  * @throws TypeError for an invalid choice
  */
 export function chosenAgent(
-  versions: Pick<ConfigVersions, 'current' | 'definitionOf'>,
+  versions: Pick<ConfigVersions, 'current' | 'findDefinition'>,
   choice: AgentChoice,
   source: string,
 ): Agent {
   assertChoice(source, choice);
-  const definition = versions.definitionOf(choice.agent);
+  const definition = versions.findDefinition(choice.agent);
   if (!definition) throw new TypeError(`no agent is named '${choice.agent}'`);
   return made(definition, choice, () => ownIdentity(versions, choice.agent));
 }
@@ -122,7 +122,7 @@ function chosenIdentity(agent: string, identity: NonNullable<AgentChoice['identi
     return sessionIdentity(identity.session);
   if ('user' in identity && typeof identity.user === 'string' && isUserId(identity.user))
     return { kind: 'aclUser', userId: identity.user };
-  const role = 'role' in identity && typeof identity.role === 'string' ? roleNameOf(identity.role) : '';
+  const role = 'role' in identity && typeof identity.role === 'string' ? toRoleName(identity.role) : '';
   if (role === '') throw new TypeError(`'${agent}' was chosen with an identity that is nobody`);
   return { kind: 'aclRole', role };
 }
@@ -206,7 +206,7 @@ async function unlessRefused<T>(authenticate: () => Promise<T>): Promise<T | nul
 }
 
 /** Records every refused caller, whichever code refused it. */
-function recorded(source: string, of: (agentOf: AgentOf) => Authenticator): Provider {
+function runRecorded(source: string, of: (agentOf: AgentOf) => Authenticator): Provider {
   return {
     provide: Authenticator,
     useFactory: (versions: ConfigVersions, audit: AuditSink) =>
@@ -220,8 +220,8 @@ function recorded(source: string, of: (agentOf: AgentOf) => Authenticator): Prov
 
 /** Replaces the rules of `auth`. */
 export const chosenBy = (choose: AgentChooser): Provider =>
-  recorded('AGENT_FACTORY', (agentOf) => new ChosenAgents(agentOf, choose));
+  runRecorded('AGENT_FACTORY', (agentOf) => new ChosenAgents(agentOf, choose));
 
 /** Replaces the rules of `auth`. */
-export const admittedBy = (bound: Authenticator): Provider =>
-  recorded('admit', (agentOf) => new AdmittedAgents(agentOf, bound));
+export const listAdmitted = (bound: Authenticator): Provider =>
+  runRecorded('admit', (agentOf) => new AdmittedAgents(agentOf, bound));

@@ -1,6 +1,6 @@
 export {
   type AdmissionRequest,
-  admittedBy,
+  listAdmitted,
   type AgentChoice,
   type AgentChooser,
   agentWithin,
@@ -27,12 +27,12 @@ export {
   type OpenDatabase,
   readSeedFile,
 } from './data/open-database.js';
-export { catalogueOf, directoryOf, parseConnectionOf } from './data/adapters.module.js';
+export { catalogueOf, createDirectory, createParseConnection } from './data/adapters.module.js';
 export { UngovernedData, type UngovernedQuery, type UngovernedRecords } from './data/ungoverned-data.js';
 export { InstanceModule, OFFERED_PROVIDERS } from './instance.module.js';
 export { productVersion } from '../package-files.js';
 export { ParleyInstance } from './parley-instance.js';
-export { comparedSurfaces } from './policy-changes.js';
+export { compareSurfaces } from './policy-changes.js';
 export {
   beforePlugins,
   type LoadedService,
@@ -47,7 +47,7 @@ export {
   authenticateCaller,
   type CallerChecks,
   CurrentAgent,
-  refusalOf,
+  toRefusal,
   scopesLacking,
   setCaller,
 } from './routes/caller.guard.js';

@@ -28,7 +28,7 @@ import { SUBSCRIPTION_OPTIONS } from '#subscriptions';
 import { TASK_OPTIONS, type TaskQueue } from '#tasks';
 import { NOTHING_OBSERVED, OBSERVABILITY, type Observability } from '#telemetry';
 import { VIEW_PAGES } from '#views';
-import { builtPage, productVersion } from '../package-files.js';
+import { readBuiltPage, productVersion } from '../package-files.js';
 import { LOADED_CONFIG } from './configuration.module.js';
 import { CLASSES_READ_HOOKS } from './data/adapters.module.js';
 import { UNGOVERNED_NAMES } from './data/ungoverned-data.js';
@@ -64,9 +64,9 @@ export function optionProviders(options: InstanceOptions): Exclude<Provider, Typ
   const { server, llm, tasks, exports, approvals, embeddings, redis } = config;
   const values: (readonly [token: symbol, value: unknown])[] = [
     [LOADED_CONFIG, loaded],
-    [OPERATOR_KEYS, stateKeysOf(config)],
+    [OPERATOR_KEYS, listStateKeys(config)],
     [CLASSES_READ_HOOKS, config.parse.readHooks],
-    [AUDIT_OPTIONS, auditOptionsOf(config.audit, options)],
+    [AUDIT_OPTIONS, createAuditOptions(config.audit, options)],
     [UNGOVERNED_NAMES, config.ungoverned],
     [APPROVAL_OPTIONS, { ...approvals, clientTimeout: server.approvalTimeout }],
     [EMBEDDING_OPTIONS, embeddings && { ...embeddings, listed: llm.allowedEndpoints !== null }],
@@ -88,33 +88,33 @@ export function optionProviders(options: InstanceOptions): Exclude<Provider, Typ
       },
     ],
     [KERNEL_OPTIONS, { version: productVersion(), instructions: INSTRUCTIONS }],
-    [VIEW_PAGES, () => builtPage('views')],
-    [STREAMING_OPTIONS, streamingOptionsOf(config)],
+    [VIEW_PAGES, () => readBuiltPage('views')],
+    [STREAMING_OPTIONS, createStreamingOptions(config)],
   ];
   return values.map(([provide, useValue]) => ({ provide, useValue }));
 }
 
 /** The operator's keys, the current one first; null: one that all replicas share. */
-function stateKeysOf({
+function listStateKeys({
   server: { stateKey, previousStateKeys },
 }: Pick<ParleyConfig, 'server'>): readonly [string, ...string[]] | null {
   return stateKey === null ? null : [stateKey, ...previousStateKeys];
 }
 
-function auditOptionsOf(
+function createAuditOptions(
   config: AuditConfig,
   { connection, auditListeners = [] }: Pick<InstanceOptions, 'connection' | 'auditListeners'>,
 ): AuditModuleOptions {
   return {
     ...config,
     sinks: config.sinks.map((sink) =>
-      sink.kind === 'mongodb' ? { ...sink, store: auditCollectionOf(sink, connection) } : sink,
+      sink.kind === 'mongodb' ? { ...sink, store: createAuditCollection(sink, connection) } : sink,
     ),
     listeners: auditListeners,
   };
 }
 
-function auditCollectionOf(
+function createAuditCollection(
   { uri, database, collection, days }: MongoSinkConfig,
   connection: MongoConnection | null,
 ): MongoAuditCollection {
@@ -127,7 +127,7 @@ function auditCollectionOf(
   return new MongoAuditCollection({ connection, database, collection, lifetime, ownsConnection: false });
 }
 
-function streamingOptionsOf({ server, auth }: ParleyConfig): StreamingModuleOptions {
+function createStreamingOptions({ server, auth }: ParleyConfig): StreamingModuleOptions {
   // Without rules, application code authenticates the caller, perhaps by a cookie, which browsers send automatically.
   const asksNothing =
     (auth.length === 0 || auth.some((rule) => 'anonymous' in rule)) && server.requireCustomHeader === null;

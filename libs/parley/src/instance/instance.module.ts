@@ -55,9 +55,9 @@ import { ViewsModule } from '#views';
 import { ConfigurationModule } from './configuration.module.js';
 import {
   chooseAdapters,
-  databaseTurnsOf,
+  createDatabaseTurns,
   openChangeSources,
-  parseConnectionOf,
+  createParseConnection,
   userSessionsOf,
 } from './data/adapters.module.js';
 import { UngovernedData } from './data/ungoverned-data.js';
@@ -142,7 +142,7 @@ class OptionsModule {
   static register(options: InstanceOptions): DynamicModule {
     const { connection: mongo, shared, gates, queue = new ProcessTaskQueue(), overrides = [] } = options;
     const { config } = options.loaded;
-    const parse = parseConnectionOf(config.parse);
+    const parse = createParseConnection(config.parse);
     const adapters = chooseAdapters({ parse });
     const ports: Provider[] = [
       { provide: SharedState, useValue: shared },
@@ -150,7 +150,7 @@ class OptionsModule {
       { provide: ParseConnection, useValue: parse },
       { provide: TaskQueue, useValue: queue },
       { provide: ToolEnvironment, useValue: gates },
-      { provide: DatabaseTurns, useValue: databaseTurnsOf(config.database) },
+      { provide: DatabaseTurns, useValue: createDatabaseTurns(config.database) },
       { provide: UserSessions, useValue: userSessionsOf(mongo) },
       {
         provide: ChangeSources,

@@ -13,7 +13,7 @@ class Lists extends PermittedTools {
     return [];
   }
 
-  listed() {
+  listTools() {
     const inputSchema = { properties: { class_name: { enum: names } } };
     return [{ name: 'query_class', inputSchema } as unknown as ToolDefinition];
   }
@@ -82,9 +82,9 @@ describe('classes that are read again', () => {
     let turns = 0;
     const compares: number[] = [];
     class Counted extends Lists {
-      override listed() {
+      override listTools() {
         compares.push(turns);
-        return super.listed();
+        return super.listTools();
       }
     }
     const agents = ['one', 'two', 'three'].map((name) => compileAgentDefinition(name, {}));

@@ -38,7 +38,7 @@ export function followLists(app: INestApplicationContext): void {
 async function changesTools({ before, now }: VersionChange, tools: PermittedTools): Promise<boolean> {
   for (const name of new Set([...before.agents.keys(), ...now.agents.keys()])) {
     const [then, since] = [before.agents.get(name), now.agents.get(name)];
-    if ((await shownTo(then, tools)) !== (await shownTo(since, tools))) return true;
+    if ((await listShownTo(then, tools)) !== (await listShownTo(since, tools))) return true;
   }
   return false;
 }
@@ -58,10 +58,10 @@ export function changesOfClasses(
 ): Observable<unknown> {
   let known: { readonly columns: string; readonly access: string; readonly lists: string } | null = null;
   const compare = async (snapshot: SchemaSnapshot): Promise<boolean> => {
-    const columns = columnsOf(snapshot);
+    const columns = describeColumns(snapshot);
     if (known?.columns === columns) return false;
-    const access = accessOf(snapshot);
-    const lists = await shownToAll(agents(), tools);
+    const access = describeAccess(snapshot);
+    const lists = await listShownToAll(agents(), tools);
     const before = known;
     known = { columns, access, lists };
     return before !== null && (before.access !== access || before.lists !== lists);
@@ -74,19 +74,19 @@ export function changesOfClasses(
   );
 }
 
-const classesOf = (snapshot: SchemaSnapshot) =>
+const listClasses = (snapshot: SchemaSnapshot) =>
   snapshot.classNames().flatMap((name) => snapshot.get(name) ?? []);
 
-function accessOf(snapshot: SchemaSnapshot): string {
+function describeAccess(snapshot: SchemaSnapshot): string {
   return JSON.stringify(
-    classesOf(snapshot).map(({ className, classLevelPermissions }) => [className, classLevelPermissions]),
+    listClasses(snapshot).map(({ className, classLevelPermissions }) => [className, classLevelPermissions]),
   );
 }
 
 /** Everything of the classes that a list of tools may depend on. */
-function columnsOf(snapshot: SchemaSnapshot): string {
+function describeColumns(snapshot: SchemaSnapshot): string {
   return JSON.stringify(
-    classesOf(snapshot).map(({ className, classLevelPermissions, fields }) => [
+    listClasses(snapshot).map(({ className, classLevelPermissions, fields }) => [
       className,
       classLevelPermissions,
       [...fields].map(([name, { type, targetClass }]) => [name, type, targetClass]),
@@ -95,19 +95,19 @@ function columnsOf(snapshot: SchemaSnapshot): string {
 }
 
 /** One agent after another, with calls between them: a thousand classes take some 0.1 s of CPU for each. */
-async function shownToAll(agents: readonly AgentDefinition[], tools: PermittedTools): Promise<string> {
+async function listShownToAll(agents: readonly AgentDefinition[], tools: PermittedTools): Promise<string> {
   const lists: string[] = [];
   for (const definition of agents) {
-    lists.push(await shownTo(definition, tools));
+    lists.push(await listShownTo(definition, tools));
     await setImmediate();
   }
   return lists.join();
 }
 
 /** The tools of an agent of that definition with the classes that they name; empty without a definition. */
-async function shownTo(definition: AgentDefinition | undefined, tools: PermittedTools): Promise<string> {
+async function listShownTo(definition: AgentDefinition | undefined, tools: PermittedTools): Promise<string> {
   if (!definition) return '';
-  const listed = await tools.listed({ agent: new Agent({ definition, principal: 'nobody' }) });
+  const listed = await tools.listTools({ agent: new Agent({ definition, principal: 'nobody' }) });
   return JSON.stringify(
     listed.map(({ name, inputSchema }) => [
       name,

@@ -8,7 +8,7 @@ import {
   type LoadedConfig,
   logSecurityWarnings,
   type ParleyConfig,
-  writtenAuditPaths,
+  listAuditPaths,
 } from '#config';
 import type { MongoConnection } from '#data-mongo';
 import { FilterNames } from '#dispatcher';
@@ -263,7 +263,7 @@ async function openOwnState({ redis }: ParleyConfig, installation: readonly stri
 async function holdAuditFiles({ audit }: ParleyConfig): Promise<() => Promise<void>> {
   const releases: (() => Promise<void>)[] = [];
   const releaseAll = async () => void (await Promise.all(releases.map((release) => release())));
-  for (const [option, path] of writtenAuditPaths(audit))
+  for (const [option, path] of listAuditPaths(audit))
     try {
       releases.push(await holdFile(path));
     } catch (error) {

@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
 import { oneLine } from '#audit';
 import {
-  checkedConfig,
+  checkConfig,
   ConfigError,
   type ConfigIssue,
   configFile,
@@ -21,7 +21,7 @@ import {
 import type { ClassDeclaration } from '#policy';
 import {
   BUILT_IN_TOOLS,
-  classDeclarationOf,
+  findClassDeclaration,
   type ToolDeclaration,
   ToolDeclarationError,
   toolDeclarations,
@@ -40,7 +40,7 @@ function isPluginModule(value: unknown): value is PluginModule {
 }
 
 /** The provider classes of a module and of the modules it imports. */
-function* providersOf(module: unknown, seen: Set<unknown>): Generator<Type<unknown>> {
+function* listProviders(module: unknown, seen: Set<unknown>): Generator<Type<unknown>> {
   if (seen.has(module)) return;
   seen.add(module);
   const dynamic = isObject(module) && isClass(module['module']) ? module : null;
@@ -54,17 +54,17 @@ function* providersOf(module: unknown, seen: Set<unknown>): Generator<Type<unkno
     const known = isObject(provider) ? provider['useClass'] : provider;
     if (isClass(known)) yield known;
   }
-  for (const imported of listed(MODULE_METADATA.IMPORTS)) yield* providersOf(imported, seen);
+  for (const imported of listed(MODULE_METADATA.IMPORTS)) yield* listProviders(imported, seen);
 }
 
 function providerClasses(modules: readonly PluginModule[]): Type<unknown>[] {
   const seen = new Set<unknown>();
-  return modules.flatMap((module) => [...providersOf(module, seen)]);
+  return modules.flatMap((module) => [...listProviders(module, seen)]);
 }
 
 /** The Parse class declarations of plugin providers, before any of them is created. */
-function declarationsOf(modules: readonly PluginModule[]): ClassDeclaration[] {
-  return providerClasses(modules).flatMap((provider) => classDeclarationOf(provider) ?? []);
+function listDeclarations(modules: readonly PluginModule[]): ClassDeclaration[] {
+  return providerClasses(modules).flatMap((provider) => findClassDeclaration(provider) ?? []);
 }
 
 /** The tools of plugins, before any provider is created. @throws ToolDeclarationError */
@@ -109,14 +109,14 @@ export async function loadWithPlugins(
   const path = configPath(env, cwd);
   const errors: ConfigIssue[] = [];
   const file = existsSync(path) ? path : null;
-  const paths = pathsOf(path, env);
+  const paths = listPaths(path, env);
   const plugins = await importPlugins(paths, dirname(path), errors);
   const brought = toolErrors(plugins);
   errors.push(...brought.issues);
   const known = plugins.length === 0 || declaredTools;
   const tools = known && errors.length === 0 ? brought.tools : null;
-  const options = { env, cwd, declared: declarationsOf(plugins), ...(start && { start }) };
-  const loaded = checkedConfig({ ...options, tools, found: errors });
+  const options = { env, cwd, declared: listDeclarations(plugins), ...(start && { start }) };
+  const loaded = checkConfig({ ...options, tools, found: errors });
   return {
     ...loaded,
     plugins,
@@ -157,20 +157,20 @@ function toolErrors(plugins: readonly PluginModule[]): {
 function reread(
   path: string,
   paths: readonly string[],
-  options: Parameters<typeof checkedConfig>[0],
+  options: Parameters<typeof checkConfig>[0],
 ): LoadedConfig {
   const { env = {} } = options ?? {};
   const { value } = configFile(path, env);
   if (isSection(value) && Object.keys(value).length === 0)
     throw new ConfigError(path, [{ path: '', message: 'is empty' }]);
-  const moved = isDeepStrictEqual(pathsOf(path, env), paths)
+  const moved = isDeepStrictEqual(listPaths(path, env), paths)
     ? []
     : [{ path: 'plugins', message: NEEDS_RESTART }];
-  return checkedConfig({ ...options, env: { ...env, PARLEY_CONFIG: path }, found: moved });
+  return checkConfig({ ...options, env: { ...env, PARLEY_CONFIG: path }, found: moved });
 }
 
 /** Only path-like values: the check of the file reports any other list. */
-function pathsOf(path: string, env: Environment): readonly string[] {
+function listPaths(path: string, env: Environment): readonly string[] {
   if (!existsSync(path)) return [];
   const { value } = configFile(path, environmentFiles(env).env);
   const listed = isSection(value) ? value['plugins'] : null;

@@ -1,7 +1,7 @@
 import { type AgentDefinition, DEFAULT_FILTER, type FilterConstraint } from '#core';
 import type { LoadedConfig } from '#config';
 import { ClassSchemas, SchemaCatalogue } from '#data';
-import { type AgentSurface, type SurfaceChange, surfaceChanges, surfaceOf } from '#dispatcher';
+import { type AgentSurface, type SurfaceChange, surfaceChanges, describeSurface } from '#dispatcher';
 import {
   ALWAYS_KEEP,
   type ClassSchema,
@@ -29,7 +29,7 @@ export interface ComparedSurfaces {
  * @param open opens a simulation of one of them over these classes
  * @param most agents times classes; declared classes come first. Default: all
  */
-export async function comparedSurfaces<Loaded extends Compared>(
+export async function compareSurfaces<Loaded extends Compared>(
   pair: readonly [Loaded, Loaded],
   open: (loaded: Loaded, schemas: (read: SchemaCatalogue) => SchemaCatalogue) => Promise<SimulatedInstance>,
   most = Infinity,
@@ -42,11 +42,11 @@ export async function comparedSurfaces<Loaded extends Compared>(
     const simulation = await open(loaded, (read) => (schemas = new DeclaredSchemas(read, pair)));
     try {
       const all = (await schemas?.snapshot())?.classNames() ?? [];
-      const classNames = declaredFirst(all, pair).slice(0, Math.max(1, Math.floor(most / agents.size)));
+      const classNames = sortDeclaredFirst(all, pair).slice(0, Math.max(1, Math.floor(most / agents.size)));
       classesLeftOut = all.length - classNames.length;
       const own = new Map<string, AgentSurface>();
       for (const [name, agent] of simulation.agents)
-        own.set(name, await surfaceOf(simulation, agent, classNames));
+        own.set(name, await describeSurface(simulation, agent, classNames));
       surfaces.push(own);
     } finally {
       await simulation.close();
@@ -56,7 +56,7 @@ export async function comparedSurfaces<Loaded extends Compared>(
   return { changes: surfaceChanges(old, now), classesLeftOut };
 }
 
-function declaredFirst(classNames: readonly string[], pair: readonly Compared[]): string[] {
+function sortDeclaredFirst(classNames: readonly string[], pair: readonly Compared[]): string[] {
   const declared = new Set(pair.flatMap(({ policy }) => [...policy.classes.keys()]));
   return [...classNames].sort((a, b) => Number(declared.has(b)) - Number(declared.has(a)));
 }
@@ -76,9 +76,9 @@ class DeclaredSchemas extends SchemaCatalogue {
     return (this.merged ??= this.merge());
   }
 
-  async indexesOf({ className, indexes }: ClassSchema): Promise<readonly IndexSchema[]> {
+  async listIndexes({ className, indexes }: ClassSchema): Promise<readonly IndexSchema[]> {
     const known = (await this.read.snapshot()).get(className);
-    return known ? this.read.indexesOf(known) : indexes;
+    return known ? this.read.listIndexes(known) : indexes;
   }
 
   invalidate(): void {
@@ -89,22 +89,22 @@ class DeclaredSchemas extends SchemaCatalogue {
   private async merge(): Promise<SchemaSnapshot> {
     const known = await this.read.snapshot();
     const declared = this.compared.flatMap(({ policy }) => [...policy.classes.values()]);
-    const filtered = this.compared.flatMap(({ agents }) => [...agents.values()].flatMap(filtersOf));
+    const filtered = this.compared.flatMap(({ agents }) => [...agents.values()].flatMap(listFilters));
     const plain = new Set(declared.flatMap((one) => (one.plain ? [one.className] : [])));
     const names = new Set([...known.classNames(), ...declared.map(({ className }) => className)]);
     const fields = new Map(
       [...names].map((className) => {
         const columns = new Map<string, FieldSchema>(known.get(className)?.fields);
-        for (const name of ALWAYS_KEEP) added(name, columns);
+        for (const name of ALWAYS_KEEP) findAdded(name, columns);
         for (const policy of declared)
           if (policy.className === className)
-            for (const name of namesOf(policy)) added(name, columns, policy.aliases);
+            for (const name of listNames(policy)) findAdded(name, columns, policy.aliases);
         return [className, columns] as const;
       }),
     );
     for (const { policy } of this.compared) {
       const { classes } = policy;
-      const schemas = schemasOf(fields, known, plain);
+      const schemas = createSchemas(fields, known, plain);
       const own = [...classes.values()].flatMap(({ className, canonicalFilter, filters }) =>
         [canonicalFilter, filters].flatMap((constraint) =>
           constraint ? [[className, constraint] as const] : [],
@@ -114,34 +114,42 @@ class DeclaredSchemas extends SchemaCatalogue {
         const targets = className === DEFAULT_FILTER ? [...names] : [className];
         for (const target of targets)
           for (const missing of listMissingColumns(constraint, target, { classes, schemas }).missing)
-            added(missing.written, fields.get(missing.className), classes.get(missing.className)?.aliases);
+            findAdded(
+              missing.written,
+              fields.get(missing.className),
+              classes.get(missing.className)?.aliases,
+            );
       }
     }
-    return schemasOf(fields, known, plain);
+    return createSchemas(fields, known, plain);
   }
 }
 
 type Columns = Map<string, FieldSchema>;
 
 /** Adds a class under its likely name, unless it exists under another. */
-function added(written: string, columns: Columns | undefined, aliases?: ReadonlyMap<string, string>): void {
+function findAdded(
+  written: string,
+  columns: Columns | undefined,
+  aliases?: ReadonlyMap<string, string>,
+): void {
   const root = takeRoot(written);
   if (columns && new FieldNames(aliases, columns).column(root) === null)
     columns.set(new FieldNames(aliases).wireName(root), { type: 'String' });
 }
 
 /** @param plain the classes that are declared as plain, for those that the database does not have */
-function schemasOf(
+function createSchemas(
   fields: ReadonlyMap<string, Columns>,
   known: SchemaSnapshot,
   plain: ReadonlySet<string>,
 ): SchemaSnapshot {
-  const storageOf = (className: string) =>
+  const findStorage = (className: string) =>
     known.get(className) ? known.get(className)?.storage : plain.has(className) ? 'plain' : undefined;
   return new ClassSchemas(
     [...fields].map(([className, columns]) => ({
       className,
-      ...(storageOf(className) === 'plain' && { storage: 'plain' as const }),
+      ...(findStorage(className) === 'plain' && { storage: 'plain' as const }),
       indexes: known.get(className)?.indexes ?? [],
       classLevelPermissions: known.get(className)?.classLevelPermissions ?? null,
       fields: columns,
@@ -149,7 +157,7 @@ function schemasOf(
   );
 }
 
-function namesOf({
+function listNames({
   fields,
   joinFields,
   largeFields,
@@ -169,7 +177,7 @@ function namesOf({
   ];
 }
 
-function filtersOf({ filters }: AgentDefinition): (readonly [string, FilterConstraint])[] {
+function listFilters({ filters }: AgentDefinition): (readonly [string, FilterConstraint])[] {
   return [...filters].flatMap(([className, entry]) =>
     typeof entry === 'function' ? [] : [[className, entry] as const],
   );

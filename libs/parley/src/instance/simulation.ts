@@ -9,7 +9,7 @@ import {
   CachedPrincipalDirectory,
   type Embedding,
   EmbeddingProvider,
-  estimatedTokens,
+  estimateTokens,
   PrincipalDirectory,
   ReadStore,
   SchemaCatalogue,
@@ -31,9 +31,9 @@ import {
   RecordsSource,
   type SimulatedCall,
   Simulator,
-  simulatedAgent,
+  createSimulatedAgent,
   SimulatedApprover,
-  surfaceOf,
+  describeSurface,
   TENANT_BUDGETS,
 } from '#dispatcher';
 import type { EnvironmentGates } from '#policy';
@@ -51,12 +51,12 @@ class SimulatedEmbeddings extends EmbeddingProvider {
 
   embed(text: string): Promise<Embedding> {
     const vector = Array.from({ length: this.dimensions }, (_, at) => (at === 0 ? 1 : 0));
-    return Promise.resolve({ vector, tokens: estimatedTokens(text) });
+    return Promise.resolve({ vector, tokens: estimateTokens(text) });
   }
 }
 
 /** None where none are configured, so that a simulation refuses the same calls. */
-function simulatedEmbeddings({ config: { embeddings } }: LoadedConfig): Provider[] {
+function createSimulatedEmbeddings({ config: { embeddings } }: LoadedConfig): Provider[] {
   if (!embeddings) return [];
   return [{ provide: EmbeddingProvider, useValue: new SimulatedEmbeddings(embeddings.dimensions) }];
 }
@@ -84,7 +84,7 @@ export class SimulatedDirectory extends PrincipalDirectory {
 }
 
 /** @param user whose session is simulated, for an agent that reads with its caller's session */
-export function simulatedIdentity(
+export function createSimulatedIdentity(
   identity: AgentIdentity | undefined,
   user = SIMULATED_USER,
 ): Identity | undefined {
@@ -172,7 +172,7 @@ export async function openSimulation(
       { provide: SchemaCatalogue, useValue: schemas },
       { provide: ReadStore, useValue: recordedReads(store) },
       { provide: SearchStore, useValue: recordedSearches(store, searcher) },
-      ...simulatedEmbeddings(loaded),
+      ...createSimulatedEmbeddings(loaded),
       { provide: WriteStore, useValue: recordedWrites(store) },
       { provide: SchemaWriter, useValue: new RecordingSchemaWriter(store) },
       { provide: CachedPrincipalDirectory, useValue: new CachedPrincipalDirectory(directory) },
@@ -206,19 +206,22 @@ export async function openSimulation(
   };
   const agents = new Map(
     [...loaded.agents].map(([name, definition]): [string, Agent] => {
-      const identity = simulatedIdentity(loaded.identities.get(name), user);
+      const identity = createSimulatedIdentity(loaded.identities.get(name), user);
       return [
         name,
-        simulatedAgent(definition, { ...(identity && { identity }), ...(user !== undefined && { user }) }),
+        createSimulatedAgent(definition, {
+          ...(identity && { identity }),
+          ...(user !== undefined && { user }),
+        }),
       ];
     }),
   );
   const own = new Set(agents.values());
   // A simulation consumes no budget.
-  const simulatedAs = (agent: Agent) =>
+  const simulateAs = (agent: Agent) =>
     own.has(agent)
       ? agent
-      : simulatedAgent(agent.definition, {
+      : createSimulatedAgent(agent.definition, {
           identity: agent.identity,
           tenantId: agent.tenantId,
           claims: agent.claims,
@@ -227,8 +230,8 @@ export async function openSimulation(
   return {
     ...parts,
     agents,
-    simulate: (agent, tool, args) => parts.simulator.simulate(simulatedAs(agent), tool, args),
-    surfaceOf: (agent, classNames) => surfaceOf(parts, simulatedAs(agent), classNames),
+    simulate: (agent, tool, args) => parts.simulator.simulate(simulateAs(agent), tool, args),
+    surfaceOf: (agent, classNames) => describeSurface(parts, simulateAs(agent), classNames),
     close: () => instance.close(),
   };
 }
@@ -265,7 +268,7 @@ export function simulateInstance(
   const tools = context.get<ToolRegistry>(ToolRegistry).all();
   const { current } = context.get(ConfigVersions);
   const version = loaded ?? current;
-  const stand = [...version.identities.values()].map((own) => simulatedIdentity(own));
+  const stand = [...version.identities.values()].map((own) => createSimulatedIdentity(own));
   const tokens = stand.flatMap((identity) => (identity?.kind === 'sessionToken' ? [identity.token] : []));
   const roles = context.get<PrincipalDirectory>(PrincipalDirectory);
   const read = catalogueOfVersion(context, version, current);

@@ -74,10 +74,10 @@ export async function answerMessage(
     ...(correlationId !== undefined && { correlationId }),
     ...(options.link && { link: options.link }),
   });
-  return enveloped(id, reply);
+  return wrapReply(id, reply);
 }
 
-function enveloped(id: string | number | undefined, reply: KernelReply): AnsweredMessage {
+function wrapReply(id: string | number | undefined, reply: KernelReply): AnsweredMessage {
   if ('accepted' in reply || id === undefined) return { status: 202, body: null };
   if (reply instanceof StreamedResult)
     return failure(id, METHOD_NOT_FOUND, 'Method not found: it needs a stream', 404);

@@ -22,10 +22,10 @@ const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
 const isColumn = (name: string) => /^[A-Za-z][A-Za-z0-9_]*$/.test(name);
 
 /** Every condition that a row must meet, including those of `$and`. */
-function* conditionsOf(where: Where): Generator<readonly [name: string, condition: unknown]> {
+function* listConditions(where: Where): Generator<readonly [name: string, condition: unknown]> {
   for (const [name, condition] of Object.entries(where)) {
     if (name === '$and' && Array.isArray(condition))
-      for (const part of condition as unknown[]) yield* isObject(part) ? conditionsOf(part) : [];
+      for (const part of condition as unknown[]) yield* isObject(part) ? listConditions(part) : [];
     else if (isColumn(name)) yield [name, condition];
   }
 }
@@ -38,7 +38,7 @@ function plain(value: unknown): string | undefined {
 }
 
 /** The values of which a column must have one; null: the condition is no equality. */
-function admittedBy(condition: unknown): ReadonlySet<string> | null {
+function listAdmitted(condition: unknown): ReadonlySet<string> | null {
   const isOperator = isObject(condition) && Object.keys(condition).some((name) => name.startsWith('$'));
   const listed: unknown = isOperator
     ? (condition['$in'] ?? ('$eq' in condition ? [condition['$eq']] : null))
@@ -49,8 +49,8 @@ function admittedBy(condition: unknown): ReadonlySet<string> | null {
 }
 
 /** Columns of `where` that a row can be checked against. */
-function comparedColumns(where: Where): string[] {
-  return [...conditionsOf(where)].flatMap(([name, condition]) => (admittedBy(condition) ? [name] : []));
+function listComparedColumns(where: Where): string[] {
+  return [...listConditions(where)].flatMap(([name, condition]) => (listAdmitted(condition) ? [name] : []));
 }
 
 /**
@@ -58,8 +58,8 @@ function comparedColumns(where: Where): string[] {
  * conditions the reader is trusted.
  */
 export function contradicts(row: Readonly<Record<string, unknown>>, where: Where): boolean {
-  for (const [name, condition] of conditionsOf(where)) {
-    const admitted = admittedBy(condition);
+  for (const [name, condition] of listConditions(where)) {
+    const admitted = listAdmitted(condition);
     if (admitted && !hasOne(row[name], admitted)) return true;
   }
   return false;
@@ -79,7 +79,7 @@ const ALWAYS = ['objectId', 'createdAt', 'updatedAt'];
 /** The identifying members of a nested row. */
 const OF_OBJECTS = ['__type', 'className'];
 
-const rootOf = (path: string) => path.split('.', 1)[0] ?? path;
+const takeRoot = (path: string) => path.split('.', 1)[0] ?? path;
 
 /** The query of a class. */
 type Wanted = Pick<FindQuery, 'where' | 'keys' | 'include'>;
@@ -87,7 +87,7 @@ type Wanted = Pick<FindQuery, 'where' | 'keys' | 'include'>;
 /** The query, with the columns that its rows are checked against added to its keys. */
 function comparable({ where, keys, include }: Wanted): Pick<FindQuery, 'keys' | 'include'> {
   return {
-    ...(keys && { keys: [...new Set([...keys, ...comparedColumns(where)])] }),
+    ...(keys && { keys: [...new Set([...keys, ...listComparedColumns(where)])] }),
     ...(include && { include: include.map((plan) => ({ ...plan, ...comparable(plan) })) }),
   };
 }
@@ -96,7 +96,7 @@ const isAdmitted = (row: ParseRow, { where }: Wanted): boolean => isRow(row) && 
 
 /** The row limited to the queried columns, and nested rows likewise. */
 function cut(row: ParseRow, { keys, include = [] }: Wanted): ParseRow {
-  const kept = keys && new Set([...keys.map(rootOf), ...ALWAYS, ...OF_OBJECTS]);
+  const kept = keys && new Set([...keys.map(takeRoot), ...ALWAYS, ...OF_OBJECTS]);
   const shown = kept ? Object.entries(row).filter(([name]) => kept.has(name)) : Object.entries(row);
   const included = new Map(include.map((plan) => [plan.field, plan]));
   return Object.fromEntries(shown.map(([name, value]) => [name, cutInside(value, included.get(name))]));

@@ -1,8 +1,8 @@
 import type { Type } from '@nestjs/common';
 import type { DiscoveryService } from '@nestjs/core';
-import { promptsOf } from '#dispatcher';
+import { listPrompts } from '#dispatcher';
 import type { ClassDeclaration } from '#policy';
-import { classDeclarationOf, toolDeclarations } from '#tools';
+import { findClassDeclaration, toolDeclarations } from '#tools';
 
 /** Assigns providers of a module to instances. */
 export class FeatureList {
@@ -12,7 +12,7 @@ export class FeatureList {
   ) {}
 }
 
-function* listedFor(name: string, discovery: DiscoveryService) {
+function* listFor(name: string, discovery: DiscoveryService) {
   const wrappers = discovery.getProviders();
   for (const { instance: list, host } of wrappers) {
     if (!(list instanceof FeatureList) || list.instance !== name) continue;
@@ -24,16 +24,16 @@ function* listedFor(name: string, discovery: DiscoveryService) {
 }
 
 /** The Parse class declarations of the listed classes, before any of them is created. */
-export function declaredClasses(name: string, discovery: DiscoveryService): ClassDeclaration[] {
-  return [...listedFor(name, discovery)].flatMap(({ type }) => classDeclarationOf(type) ?? []);
+export function listDeclaredClasses(name: string, discovery: DiscoveryService): ClassDeclaration[] {
+  return [...listFor(name, discovery)].flatMap(({ type }) => findClassDeclaration(type) ?? []);
 }
 
 /**
  * The listed providers as the application created them.
  * @throws TypeError for a request-scoped or transient provider or dependency: a call has no Nest request
  */
-export function listedInstances(name: string, discovery: DiscoveryService): object[] {
-  return [...listedFor(name, discovery)].flatMap(({ type, own }) => {
+export function listInstances(name: string, discovery: DiscoveryService): object[] {
+  return [...listFor(name, discovery)].flatMap(({ type, own }) => {
     // Nest would otherwise run an enhancer that was never constructed.
     for (const enhancer of own.host?.injectables.values() ?? [])
       if (!enhancer.isDependencyTreeStatic())
@@ -46,24 +46,24 @@ export function listedInstances(name: string, discovery: DiscoveryService): obje
 }
 
 /** The error of a listed class that Nest and Parley would ignore silently, or null. */
-export function oversightOf(type: Type): string | null {
+export function findOversight(type: Type): string | null {
   const prototype = type.prototype as object;
-  const offers = toolDeclarations(prototype).length + promptsOf(Object.create(prototype)).length;
+  const offers = toolDeclarations(prototype).length + listPrompts(Object.create(prototype)).length;
   // Methods of an agent need a class declaration.
-  if (offers === 0 && !classDeclarationOf(type))
+  if (offers === 0 && !findClassDeclaration(type))
     return 'has no @Tool, @Prompt, @AgentMethod or @ParseClass: nothing of it is served';
-  if (type.length > 0 && !recorded(type, 'design:paramtypes') && !recorded(type, 'self:paramtypes'))
+  if (type.length > 0 && !runRecorded(type, 'design:paramtypes') && !runRecorded(type, 'self:paramtypes'))
     return `gets undefined for what its constructor takes, because no types are recorded: ${RECORD}`;
   return null;
 }
 
-const recorded = (type: Type, key: string) => (Reflect.getMetadata(key, type) as unknown) !== undefined;
+const runRecorded = (type: Type, key: string) => (Reflect.getMetadata(key, type) as unknown) !== undefined;
 const RECORD =
   'it lacks @Injectable(), or the compiler (esbuild and tsx always, tsc and SWC without emitDecoratorMetadata) ' +
   'leaves them out; @Inject(Token) on each parameter works everywhere';
 
 /** Names of classes with tools that no `forFeature` lists: these tools cannot be called. */
-export function unlistedTools(discovery: DiscoveryService): string[] {
+export function listUnlistedTools(discovery: DiscoveryService): string[] {
   const wrappers = discovery.getProviders();
   const listed = new Set<unknown>(
     wrappers.flatMap(({ instance }) => (instance instanceof FeatureList ? [...instance.classes] : [])),

@@ -94,7 +94,7 @@ const segments = (path: string) =>
     .map((part) => `/${part}`)
     .join('');
 
-function versionsOf(config: ApplicationConfig, own: string | undefined): string[] {
+function listVersions(config: ApplicationConfig, own: string | undefined): string[] {
   const versioning = config.getVersioning();
   if (versioning?.type !== VersioningType.URI) return [''];
   const prefix = versioning.prefix === false ? '' : (versioning.prefix ?? 'v');
@@ -135,12 +135,12 @@ export interface MountedModule {
  * The prefixes of a module's paths in the application, as for its controllers; one per version.
  * @throws TypeError
  */
-export function basesOf({ config, modules, module, version }: MountedModule, path: string): string[] {
+export function listBases({ config, modules, module, version }: MountedModule, path: string): string[] {
   const modulePath = Reflect.getMetadata(MODULE_PATH + modules.applicationId, module) as string | undefined;
   const own = segments(modulePath ?? '');
   // As in Nest, an exclusion is a path without prefix and version.
   const prefix = isExcluded(config, `${own}${path}`) ? '' : segments(config.getGlobalPrefix());
-  return versionsOf(config, version).map((one) => `${prefix}${one}${own}`);
+  return listVersions(config, version).map((one) => `${prefix}${one}${own}`);
 }
 
 /** The required members of Fastify; its types may not be installed. */
@@ -160,7 +160,7 @@ export function followFurtherServers({ adapter, mountings, log }: Listening): vo
   if (adapter.getType() !== 'fastify') return;
   const fastify = adapter.getInstance<Fastify>();
   fastify.addHook('onListen', (done) => {
-    const further = furtherServersOf(fastify);
+    const further = listFurtherServers(fastify);
     for (const server of further) mountings.attachTo(server);
     if (fastify.addresses().length > further.length + 1)
       log.error(
@@ -171,7 +171,7 @@ export function followFurtherServers({ adapter, mountings, log }: Listening): vo
 }
 
 /** Fastify stores them under a symbol, which only its description identifies. */
-function furtherServersOf(fastify: object): readonly Server[] {
+function listFurtherServers(fastify: object): readonly Server[] {
   const key = Object.getOwnPropertySymbols(fastify).find(
     ({ description }) => description === 'fastify.serverBindings',
   );

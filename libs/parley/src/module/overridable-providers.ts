@@ -4,7 +4,7 @@ import { AuditSink } from '#audit';
 import { Authenticator } from '#auth';
 import { SharedState } from '#state';
 import { provideApprover } from '#approvals';
-import { type AgentChooser, admittedBy, chosenBy } from '../instance/index.js';
+import { type AgentChooser, listAdmitted, chosenBy } from '../instance/index.js';
 import { ConfigError, type ConfigIssue } from '#config';
 import {
   PrincipalDirectory,
@@ -62,7 +62,7 @@ export const UNBOUND: readonly Provider[] = OVERRIDABLE_TOKENS.map((provide) => 
 }));
 
 /** Null means only that nothing is bound: a factory that returns nothing must not select the default. */
-function bindingError({ name, methods }: Overridable, value: unknown): ConfigIssue[] {
+function findBindingError({ name, methods }: Overridable, value: unknown): ConfigIssue[] {
   const error = (message: string) => [{ path: name, message: `is bound to ${message}` }];
   if (methods.length === 0) return typeof value === 'function' ? [] : error('something that is no function');
   if (typeof value !== 'object' || value === null) return error('something that is no object');
@@ -102,7 +102,7 @@ export class BoundProviders {
     const given = OVERRIDABLE.map((one, index) => ({ one, value: values[index] })).filter(
       ({ value }) => value !== null,
     );
-    const errors = given.flatMap(({ one, value }) => bindingError(one, value));
+    const errors = given.flatMap(({ one, value }) => findBindingError(one, value));
     this.bound = new Map(given.map(({ one, value }) => [one.token, value as object]));
     if (this.bound.has(Authenticator) && this.bound.has(AGENT_FACTORY))
       errors.push({ path: 'AGENT_FACTORY', message: 'is bound beside Authenticator: one of them must go' });
@@ -147,7 +147,7 @@ export class BoundProviders {
         case AGENT_FACTORY:
           return [chosenBy(value as AgentChooser)];
         case Authenticator:
-          return [admittedBy(value as Authenticator)];
+          return [listAdmitted(value as Authenticator)];
         case Approver:
           return [provideApprover(value as Approver)];
         case RecordReader:

@@ -1,6 +1,6 @@
 import { Inject, Logger, Module, type OnModuleInit } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
-import { FeatureList, oversightOf } from './features.js';
+import { FeatureList, findOversight } from './features.js';
 import { ParleyHost } from './parley-host.js';
 
 /** Contains the providers of one `forFeature`, and reports its errors. */
@@ -24,7 +24,7 @@ export class ParleyFeatureModule implements OnModuleInit {
       );
     }
     for (const type of classes) {
-      const oversight = oversightOf(type);
+      const oversight = findOversight(type);
       if (oversight !== null) log.warn(`forFeature: ${type.name} ${oversight}`);
     }
   }

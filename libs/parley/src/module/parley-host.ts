@@ -15,8 +15,8 @@ import {
 } from '@nestjs/core';
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import type { Server } from 'node:http';
-import { type ConfigIssue, configOf, ConfigVersions, consoleBase } from '#config';
-import { type ApplicationSteps, promptsOf, ToolPipeline, toolsOf } from '#dispatcher';
+import { type ConfigIssue, readConfig, ConfigVersions, consoleBase } from '#config';
+import { type ApplicationSteps, listPrompts, ToolPipeline, toolsOf } from '#dispatcher';
 import {
   ApplicationConnectionError,
   type ApplicationDatabase,
@@ -26,14 +26,14 @@ import {
   ParleyInstance,
 } from '../instance/index.js';
 import type { ClassDeclaration } from '#policy';
-import { agentMethodsOf, MethodRegistry } from '#tools';
+import { listAgentMethods, MethodRegistry } from '#tools';
 import { startInside } from './inner-start.js';
-import { basesOf, followFurtherServers } from './mountings.js';
-import { listedInstances, unlistedTools } from './features.js';
+import { listBases, followFurtherServers } from './mountings.js';
+import { listInstances, listUnlistedTools } from './features.js';
 import { type GlobalEnhancers, ToolEnhancers } from './global-enhancers.js';
 import {
   type CodeConfiguration,
-  configurationOf,
+  readConfiguration,
   type ParleyEndpoints,
   type ParleyModuleOptions,
 } from './parley-options.js';
@@ -50,7 +50,7 @@ const isEmitter = (value: unknown): value is Emitter =>
   typeof (value as { emit?: unknown } | null | undefined)?.emit === 'function';
 
 /** Found by name: the application may have its own copy of the package. */
-function emitterOf(discovery: DiscoveryService): Emitter | null {
+function findEmitter(discovery: DiscoveryService): Emitter | null {
   for (const { name, instance } of discovery.getProviders()) {
     const made = instance as unknown;
     if (name === EventEmitter2.name && isEmitter(made)) return made;
@@ -63,7 +63,7 @@ function emitterOf(discovery: DiscoveryService): Emitter | null {
  * one: `@OnEvent` receives them. A listener that throws is logged and fails no call.
  */
 function publishEvents(context: INestApplicationContext, discovery: DiscoveryService): void {
-  const application = emitterOf(discovery);
+  const application = findEmitter(discovery);
   if (application === null) return;
   const logger = new Logger('Parley');
   context.get(EventEmitter2).onAny((event: string | string[], ...values: unknown[]) => {
@@ -90,12 +90,12 @@ export async function openParley(
   options: ParleyModuleOptions,
   { name, declared, bound }: Opening,
 ): Promise<ParleyInstance> {
-  const given = configurationOf(options, { name, admits: bound.admits });
+  const given = readConfiguration(options, { name, admits: bound.admits });
   const { environment = process.env, gates } = options;
   const found = [...given.issues];
-  const application = await openedByApplication(given.application, found);
+  const application = await openForApplication(given.application, found);
   try {
-    const loaded = configOf(given.configuration, {
+    const loaded = readConfig(given.configuration, {
       declared: [...declared, ...given.declared],
       filters: given.filters,
       environment,
@@ -128,7 +128,7 @@ export async function openParley(
 }
 
 /** @param found receives why the connection cannot be used */
-async function openedByApplication(
+async function openForApplication(
   given: CodeConfiguration['application'],
   found: ConfigIssue[],
 ): Promise<ApplicationDatabase | null> {
@@ -141,7 +141,7 @@ async function openedByApplication(
   }
 }
 
-const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
+const formatCount = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
 export interface HostDependencies {
   readonly name: string;
@@ -183,12 +183,12 @@ export class ParleyHost
     const context = this.enhancers.contextOver(modules);
     const methods = opened.app.get(MethodRegistry);
     let registered = 0;
-    for (const instance of listedInstances(name, discovery)) {
+    for (const instance of listInstances(name, discovery)) {
       const tools = toolsOf(instance, context);
       registered += tools.length;
       this.parley.tools.registerDeclared(tools);
-      for (const prompt of promptsOf(instance)) this.parley.prompts.register(prompt);
-      for (const { className, method } of agentMethodsOf(instance)) methods.register(className, method);
+      for (const prompt of listPrompts(instance)) this.parley.prompts.register(prompt);
+      for (const { className, method } of listAgentMethods(instance)) methods.register(className, method);
     }
     this.enhancers.warn(registered);
   }
@@ -203,7 +203,7 @@ export class ParleyHost
       );
     if (hosts[0] !== this) return;
     guardedRoutes(discovery, config, new Set(hosts.map(({ parley }) => parley.name)));
-    const names = unlistedTools(discovery);
+    const names = listUnlistedTools(discovery);
     if (names.length > 0)
       new Logger('Parley').warn(
         `tools that no ParleyModule.forFeature lists are not served: ${names.join(', ')}`,
@@ -230,7 +230,7 @@ export class ParleyHost
       ...(consoles.length > 0 ? [`, console at ${consoles.join(', ')}`] : []),
     ].join('');
     new Logger('Parley').log(
-      `Parley (${name})${place}: ${counted(this.parley.tools.all().length, 'tool')}, ${counted(agents.size, 'agent')}${String(this.enhancers ?? '')}`,
+      `Parley (${name})${place}: ${formatCount(this.parley.tools.all().length, 'tool')}, ${formatCount(agents.size, 'agent')}${String(this.enhancers ?? '')}`,
     );
   }
 
@@ -246,7 +246,7 @@ export class ParleyHost
       new Logger('Parley').warn(
         `nobody is admitted to instance '${name}': give \`auth\`, AGENT_FACTORY or an Authenticator`,
       );
-    const bases = basesOf(mounted, config.server.path);
+    const bases = listBases(mounted, config.server.path);
     const mountings = await serveInstance(server, { name, instance: opened, config, bases, endpoints });
     followFurtherServers({ adapter, mountings, log: new Logger('Parley') });
     return bases.map((base) => `${base}${config.server.path}`);

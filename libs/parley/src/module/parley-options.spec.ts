@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { configurationOf } from './parley-options.js';
+import { readConfiguration } from './parley-options.js';
 
 describe('a named instance', () => {
   const redisOf = (name: string, redis: object | undefined) =>
-    configurationOf({ ...(redis && { redis }) }, { name, admits: false }).configuration['redis'];
+    readConfiguration({ ...(redis && { redis }) }, { name, admits: false }).configuration['redis'];
   const url = 'redis://127.0.0.1';
 
   it('never keeps its state where the default one does, because a prefix was given as nothing', () => {

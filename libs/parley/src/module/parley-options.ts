@@ -93,7 +93,7 @@ export type ParleyModuleOptions = {
   /** Default: the embedded database, or none beside a Parse Server. */
   readonly database?: CodeDatabaseConfig;
   /**
-   * Class declarations of code, such as those of `classesOf` of `@parley/server/mongoose`. `policy.classes` narrows them, and
+   * Class declarations of code, such as those of `declareClasses` of `@parley/server/mongoose`. `policy.classes` narrows them, and
    * never removes one of their rules. Default none.
    */
   readonly classes?: readonly ClassDeclaration[];
@@ -147,7 +147,7 @@ const OF_THE_SERVICE = ['reload', 'logging', 'plugins', 'llm'];
  * @param admits whether the application itself authenticates callers
  * @throws ConfigError where nothing was given
  */
-export function configurationOf(
+export function readConfiguration(
   options: ParleyModuleOptions,
   { name, admits }: { readonly name: string; readonly admits: boolean },
 ): CodeConfiguration {
@@ -246,7 +246,7 @@ function declarationErrors(given: unknown): ConfigIssue[] {
     {
       path: 'classes',
       message:
-        'expected a list of class declarations, such as classesOf(connection.models); rules are policy.classes',
+        'expected a list of class declarations, such as declareClasses(connection.models); rules are policy.classes',
     },
   ];
 }

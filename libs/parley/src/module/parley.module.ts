@@ -16,7 +16,7 @@ import {
 } from '@nestjs/core';
 import { OFFERED_PROVIDERS } from '../instance/index.js';
 import { type CallSteps, createdSteps, stepProviders } from './call-steps.js';
-import { declaredClasses, FeatureList } from './features.js';
+import { listDeclaredClasses, FeatureList } from './features.js';
 import { ParleyFeatureModule } from './parley-feature.module.js';
 import { ParleyHealthIndicator } from './health-indicator.js';
 import { openParley, ParleyHost } from './parley-host.js';
@@ -61,12 +61,12 @@ const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } = new ConfigurableModule
         { provide: token, useFactory: ({ parley }: ParleyHost) => parley, inject: [ParleyHost] },
         ...offered,
       ],
-      exports: [token, ...offered.map(tokenOf)],
+      exports: [token, ...offered.map(readToken)],
     };
   })
   .build();
 
-const tokenOf = (provider: Provider): InjectionToken =>
+const readToken = (provider: Provider): InjectionToken =>
   typeof provider === 'function' ? provider : provider.provide;
 
 /** Opens the instance when its options and bindings are resolved, which may depend on other modules. */
@@ -82,7 +82,7 @@ function hostProvider(name: string, version: string | undefined, steps: CallStep
       own: ModuleRef,
       ...values: unknown[]
     ) => {
-      const declared = declaredClasses(name, discovery);
+      const declared = listDeclaredClasses(name, discovery);
       const bound = new BoundProviders(values);
       const opened = await openParley(options, { name, declared, bound });
       const module = ParleyModule;

@@ -9,7 +9,7 @@ import {
 } from '../instance/index.js';
 import { resourceUrlOf } from '#auth';
 import { ServedAt } from '#core';
-import { consoleBase, type ParleyConfig, placesOf } from '#config';
+import { consoleBase, type ParleyConfig, listPlaces } from '#config';
 import { McpEdge, mountAt } from '#streaming';
 import { DEFAULT_ENDPOINTS, type ParleyEndpoints } from './parley-options.js';
 import { startInside } from './inner-start.js';
@@ -51,12 +51,12 @@ export async function serveInstance(
   server: Server,
   { name, instance, config, bases, endpoints }: ServedInstance,
 ): Promise<Mountings> {
-  const on = { ...DEFAULT_ENDPOINTS, ...definedOf(endpoints) };
+  const on = { ...DEFAULT_ENDPOINTS, ...keepDefined(endpoints) };
   const { path } = config.server;
   const mcpAt = bases.map((base) => `${base}${path}`);
   const mountings = Mountings.of(server);
   mountings.name(name);
-  mountings.store(name, storesOf(config), instance.hasConsole);
+  mountings.store(name, listStores(config), instance.hasConsole);
   const edge = instance.app.get(McpEdge);
   const routes = await startInside(() => instance.openRoutes());
   const besides = [
@@ -83,12 +83,12 @@ export async function serveInstance(
 }
 
 /** Where an instance keeps what a console shows, by keys that two spellings of one place have in common. */
-function storesOf({ audit, database, redis }: ParleyConfig): ReadonlyMap<string, string> {
+function listStores({ audit, database, redis }: ParleyConfig): ReadonlyMap<string, string> {
   const stores = new Map<string, string>();
   for (const sink of audit.sinks) {
     if (sink.kind === 'webhook') continue;
     const label = sink.kind === 'file' ? sink.path : `${sink.database}.${sink.collection}`;
-    for (const place of placesOf(sink, database.uri)) stores.set(place, `audit.sinks: ${label}`);
+    for (const place of listPlaces(sink, database.uri)) stores.set(place, `audit.sinks: ${label}`);
   }
   const { url, sentinels, name, cluster, prefix } = redis;
   if (url !== null || sentinels !== null || cluster !== null) {
@@ -114,7 +114,7 @@ function warnOfAddress({ console: { oidc } }: ParleyConfig, mcpAt: readonly stri
   );
 }
 
-const definedOf = (given: ParleyEndpoints = {}): ParleyEndpoints =>
+const keepDefined = (given: ParleyEndpoints = {}): ParleyEndpoints =>
   Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
 
 /** At the host root, with the path as a suffix, as RFC 9728 requires, independent of the application's prefix. */

@@ -31,19 +31,19 @@ const listener = (port: number) =>
 
 describe('a separate port of an instance', () => {
   it('closes its routes when it closes', async () => {
-    const closed = vi.spyOn(RoutesApplication.prototype, 'close');
+    const closeServer = vi.spyOn(RoutesApplication.prototype, 'close');
     const { url, close } = await listener(0);
     expect((await fetch(new URL('/health', url))).status).toBe(200);
-    expect(closed).not.toHaveBeenCalled();
+    expect(closeServer).not.toHaveBeenCalled();
     await close();
-    expect(closed).toHaveBeenCalledOnce();
+    expect(closeServer).toHaveBeenCalledOnce();
   });
 
   it('closes its routes where the port is taken', async () => {
     const first = await listener(0);
-    const closed = vi.spyOn(RoutesApplication.prototype, 'close');
+    const closeServer = vi.spyOn(RoutesApplication.prototype, 'close');
     await expect(listener(Number(new URL(first.url).port))).rejects.toThrow(ConfigError);
-    expect(closed).toHaveBeenCalledOnce();
+    expect(closeServer).toHaveBeenCalledOnce();
     await first.close();
   });
 });

@@ -60,7 +60,7 @@ export async function openListener(
   const routes = await startInside(() => RoutesApplication.open(context));
   mountEdges(server, [edge, routes], edge.unread);
   try {
-    await listening(server, port, host);
+    await startListening(server, port, host);
   } catch (error) {
     await routes.close();
     throw error;
@@ -70,13 +70,13 @@ export async function openListener(
   return {
     url: `http://${named}:${opened}${config.server.path}`,
     close: async () => {
-      await closed(server);
+      await closeServer(server);
       await routes.close();
     },
   };
 }
 
-async function listening(server: Server, port: number, host: string): Promise<void> {
+async function startListening(server: Server, port: number, host: string): Promise<void> {
   server.listen(port, host);
   try {
     await once(server, 'listening');
@@ -88,7 +88,7 @@ async function listening(server: Server, port: number, host: string): Promise<vo
   }
 }
 
-async function closed(server: Server): Promise<void> {
+async function closeServer(server: Server): Promise<void> {
   if (!server.listening) return;
   const ended = once(server, 'close');
   server.close();

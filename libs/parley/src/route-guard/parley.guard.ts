@@ -17,7 +17,7 @@ import type { ToolCall, ToolDefinition } from '#tools';
 import {
   authenticateCaller,
   type CallerChecks,
-  refusalOf,
+  toRefusal,
   scopesLacking,
   setCaller,
 } from '../instance/index.js';
@@ -97,7 +97,7 @@ export class ParleyGuard implements CanActivate {
       const lacking = agent && lackingScopes(checks.authenticator, agent, definition);
       return refusedOverHttp(error.refusal, lacking?.headers);
     }
-    const refused = refusalOf(error, checks.authenticator, readTrustedHeaders(message));
+    const refused = toRefusal(error, checks.authenticator, readTrustedHeaders(message));
     if (refused) return new ParleyHttpException(refused.status, { error: refused.message }, refused.headers);
     this.logger.error(
       `${definition.name} failed: ${error instanceof Error ? describeError(error) : String(error)}`,

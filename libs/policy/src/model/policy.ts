@@ -3,7 +3,7 @@ import {
   type AgentDefinition,
   type DataBudget,
   type FilterSubject,
-  rootAgentOf,
+  findRootAgent,
   type Tier,
 } from '#core';
 import type { Pseudonyms, TierMasks } from '../masking/column-masks.js';
@@ -219,7 +219,7 @@ export class Policies {
 
   /** The policy of an agent. Sub-agents have that of their root agent; an agent without a configured definition keeps its first. */
   of(agent: Agent): Policy {
-    const root = rootAgentOf(agent);
+    const root = findRootAgent(agent);
     const known = this.ofDefinitions.get(root.definition) ?? this.ofAgents.get(root);
     if (known) return known;
     this.ofAgents.set(root, this.latest);

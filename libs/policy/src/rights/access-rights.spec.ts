@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { MASTER_PRINCIPALS, principalsOf } from '#core';
+import { MASTER_PRINCIPALS, createPrincipals } from '#core';
 import type { ClassSchema, FieldSchema, SchemaSnapshot } from '../model/class-schema.js';
 import { music, catchRefusal, shopReach } from '../music.fixture.js';
 import { governPipeline } from '../pipeline/govern-pipeline.js';
@@ -17,7 +17,7 @@ const FIELDS: Record<string, FieldSchema> = {
 
 function rights(
   classes: Record<string, Record<string, unknown> | null>,
-  principals = principalsOf('ada', []),
+  principals = createPrincipals('ada', []),
 ) {
   const schemas = new Map(
     Object.entries(classes).map(([className, classLevelPermissions]): [string, ClassSchema] => [
@@ -71,7 +71,7 @@ describe('the rows of a class', () => {
 
   it('are the own sessions alone', () => {
     expect(rights({ _Session: null }).rows('_Session', 'find')).toEqual({ $and: [readable, { user: ada }] });
-    const role = rights({ _Session: null }, principalsOf(null, ['editors']));
+    const role = rights({ _Session: null }, createPrincipals(null, ['editors']));
     expect(role.rows('_Session', 'find')).toMatchObject({ $and: [{}, { objectId: { $in: [] } }] });
   });
 });

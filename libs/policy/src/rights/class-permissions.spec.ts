@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { MASTER_PRINCIPALS, principalsOf } from '#core';
+import { MASTER_PRINCIPALS, createPrincipals } from '#core';
 import {
   isReadableProtection,
   operationVerdict,
@@ -8,10 +8,10 @@ import {
   findProtectedColumns,
 } from './class-permissions.js';
 
-const ada = principalsOf('ada', ['editors']);
-const bob = principalsOf('bob', []);
-const editors = principalsOf(null, ['editors']);
-const everyone = principalsOf(null, []);
+const ada = createPrincipals('ada', ['editors']);
+const bob = createPrincipals('bob', []);
+const editors = createPrincipals(null, ['editors']);
+const everyone = createPrincipals(null, []);
 
 const allowed = (via: string, pointerFields?: readonly string[]) => ({
   outcome: 'allowed',
@@ -97,7 +97,7 @@ describe('class-level permissions', () => {
   });
 
   it('do not take a user called like a condition for one', () => {
-    const odd = principalsOf('requiresAuthentication', []);
+    const odd = createPrincipals('requiresAuthentication', []);
     const permissions = { find: { requiresAuthentication: true, pointerFields: ['owner'] } };
     expect(operationVerdict(permissions, 'find', odd)).toMatchObject({ via: 'pointer' });
   });
@@ -126,9 +126,9 @@ describe('class-level permissions', () => {
         const permissions = {
           find: { ...Object.fromEntries(grants.map((name) => [name, true])), ...conditions },
         };
-        const more = operationVerdict(permissions, 'find', principalsOf('ada', roles));
-        const fewer = operationVerdict(permissions, 'find', principalsOf(null, roles));
-        const fewest = operationVerdict(permissions, 'find', principalsOf(null, []));
+        const more = operationVerdict(permissions, 'find', createPrincipals('ada', roles));
+        const fewer = operationVerdict(permissions, 'find', createPrincipals(null, roles));
+        const fewest = operationVerdict(permissions, 'find', createPrincipals(null, []));
         expect(rank(fewer)).toBeLessThanOrEqual(rank(more));
         expect(rank(fewest)).toBeLessThanOrEqual(rank(fewer));
       }),

@@ -6,7 +6,7 @@ import {
   compileAgentDefinition,
   deriveAgent,
   MASTER_PRINCIPALS,
-  principalsOf,
+  createPrincipals,
   Refused,
 } from '#core';
 import { createSchema, createSchemas } from '../compile/bound-class.fixture.js';
@@ -34,7 +34,7 @@ function findScope(config: ClassConfig, agent: Agent, schema = POST, userId: str
   return scopes.of(
     createSchemas(schema),
     agent,
-    userId === null ? MASTER_PRINCIPALS : principalsOf(userId, []),
+    userId === null ? MASTER_PRINCIPALS : createPrincipals(userId, []),
   );
 }
 

@@ -1,6 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Agent, compileAgentDefinition, deriveAgent, type Principals, principalsOf, refusals } from '#core';
+import {
+  Agent,
+  compileAgentDefinition,
+  deriveAgent,
+  type Principals,
+  createPrincipals,
+  refusals,
+} from '#core';
 import { createBoundClass } from '../compile/bound-class.fixture.js';
 import { compileClass, compilePolicy } from '../compile/compile-policy.js';
 import type { TenantScopeConfig } from '../compile/policy-config.js';
@@ -300,7 +307,7 @@ describe('the access of callers with the rights of users', () => {
   const entities = ['*', 'authenticated', 'ada', 'role:editors', 'role:others', 'userField:owner'];
   const caller = fc
     .tuple(fc.constantFrom('ada', 'bob', null), fc.subarray(['editors', 'others']))
-    .map(([userId, roles]) => principalsOf(userId, roles));
+    .map(([userId, roles]) => createPrincipals(userId, roles));
 
   it('is separate for each, also after other callers of the same definition', () => {
     fc.assert(
@@ -323,11 +330,11 @@ describe('the access of callers with the rights of users', () => {
     const scopes = new AgentScopes(policies);
     const schemas = classes({ '*': ['a', 'c'], 'role:editors': ['a'] });
     const access = (...roles: string[]) =>
-      scopes.of(schemas, agent, principalsOf('ada', roles)).access('Note');
+      scopes.of(schemas, agent, createPrincipals('ada', roles)).access('Note');
     expect(access()).toBe(access('others'));
     expect(access('editors')).not.toBe(access());
     const perRow = classes({ '*': ['a', 'c'], 'userField:owner': ['a'] });
-    const own = () => scopes.of(perRow, agent, principalsOf('ada', [])).access('Note');
+    const own = () => scopes.of(perRow, agent, createPrincipals('ada', [])).access('Note');
     expect(own()).not.toBe(own());
   });
 });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Agent, compileAgentDefinition, MASTER_PRINCIPALS, type Principals, principalsOf } from '#core';
+import { Agent, compileAgentDefinition, MASTER_PRINCIPALS, type Principals, createPrincipals } from '#core';
 import { createSchema, createSchemas } from '../compile/bound-class.fixture.js';
 import { bindPolicy } from '../compile/bind-policy.js';
 import { compilePolicy } from '../compile/compile-policy.js';
@@ -219,7 +219,7 @@ describe('a plain class', () => {
       config,
       'parse',
       [plain('Order', 'number')],
-      principalsOf('ada', ['ops']),
+      createPrincipals('ada', ['ops']),
     );
     expect(scope.enter(agent, 'Order')).toMatchObject({
       code: 'access_denied',

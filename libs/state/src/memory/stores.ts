@@ -5,7 +5,7 @@ import {
   type BudgetVerdict,
   type DataBudget,
   type DataUse,
-  exhausted,
+  denyExhausted,
   QUANTITIES,
   type Quantity,
 } from '#core';
@@ -156,7 +156,7 @@ export class ProcessBudgetStore extends BudgetStore {
     const looked = counts ? QUANTITIES : QUANTITIES.filter((quantity) => quantity !== 'calls');
     const waits = looked.flatMap((quantity) => this.waitFor(quantity, steps, budget));
     const longest = waits.toSorted((a, b) => b.wait - a.wait)[0];
-    if (longest) return Promise.resolve(exhausted(budget, longest.quantity, longest.wait / 1000));
+    if (longest) return Promise.resolve(denyExhausted(budget, longest.quantity, longest.wait / 1000));
     if (counts) this.add(account, budget, { calls: 1 });
     return Promise.resolve(null);
   }

@@ -4,7 +4,7 @@ import {
   type BudgetVerdict,
   type DataBudget,
   type DataUse,
-  exhausted,
+  denyExhausted,
   QUANTITIES,
   type RateLimit,
   RateLimiters,
@@ -96,7 +96,7 @@ export class RedisBudgetStore extends BudgetStore {
     );
     const [which = 0, wait = 0] = await this.run(ADMIT, account, budget, [...limits, counts ? 1 : 0]);
     const quantity = QUANTITIES[which - 1];
-    return quantity ? exhausted(budget, quantity, wait / 1000) : null;
+    return quantity ? denyExhausted(budget, quantity, wait / 1000) : null;
   }
 
   async charge(account: string, budget: DataBudget, use: Partial<DataUse>): Promise<void> {
@@ -195,7 +195,7 @@ class RedisRateLimiter extends SlidingRateLimiter {
 
   async usage(key: string): Promise<RateUsage> {
     const [used = 0, wait = -1] = ((await this.run(USAGE, key)) as unknown[]).map(Number);
-    return this.usageOf(used, wait < 0 ? null : wait / MICROSECONDS);
+    return this.toUsage(used, wait < 0 ? null : wait / MICROSECONDS);
   }
 
   async reset(key: string): Promise<void> {

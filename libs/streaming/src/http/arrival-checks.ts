@@ -9,7 +9,7 @@ import {
   isJsonObject,
   isLegacyVersion,
   isServedModernVersion,
-  knownCapabilities,
+  readCapabilities,
   member,
   methodNotFound,
   namesModernEra,
@@ -313,7 +313,7 @@ export const envelope = modernCheck('envelope', (exchange) => {
   const capabilities = member(meta, CLIENT_CAPABILITIES_KEY);
   if (!isJsonObject(capabilities)) return refuseMissing(CLIENT_CAPABILITIES_KEY);
   exchange.version = version;
-  exchange.clientCapabilities = knownCapabilities(capabilities);
+  exchange.clientCapabilities = readCapabilities(capabilities);
   return null;
 });
 

@@ -6,7 +6,7 @@ import {
   StreamedResult,
   type KernelReply,
   type KernelResult,
-  knownCapabilities,
+  readCapabilities,
   member,
 } from '#dispatcher';
 import type { StepUp } from '#auth';
@@ -256,7 +256,7 @@ async function openSession(
   return sessions.create({
     owner: agent.principal,
     version: String(result.protocolVersion),
-    capabilities: knownCapabilities(member(message.params, 'capabilities')),
+    capabilities: readCapabilities(member(message.params, 'capabilities')),
     ...(correlationId !== undefined && { proposedId: correlationId }),
   });
 }

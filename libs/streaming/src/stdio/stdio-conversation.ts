@@ -10,7 +10,7 @@ import {
   type JsonObject,
   type Kernel,
   type KernelReply,
-  knownCapabilities,
+  readCapabilities,
   member,
   StreamedResult,
   type WarningLog,
@@ -352,7 +352,7 @@ export class StdioConversation {
   /** The result of the handshake applies to all later messages. */
   private begin({ params }: Message, result: JsonObject, agent: Agent): void {
     this.version = String(result.protocolVersion);
-    this.capabilities = knownCapabilities(member(params, 'capabilities'));
+    this.capabilities = readCapabilities(member(params, 'capabilities'));
     this.wire.listening.attach(this.session, agent, {
       deliver: (json) => this.lines.publish(json),
       end: () => undefined,

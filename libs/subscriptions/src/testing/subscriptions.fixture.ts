@@ -98,7 +98,7 @@ class FixedAgents extends CurrentAgents {
     super();
   }
 
-  definitionOf(): undefined {
+  findDefinition(): undefined {
     return undefined;
   }
 

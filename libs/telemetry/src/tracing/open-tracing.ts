@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import type * as Api from '@opentelemetry/api';
 import type { Context, ContextManager } from '@opentelemetry/api';
 import type { Sampler, SamplingResult } from '@opentelemetry/sdk-trace';
-import { checkedLookup, type ResolveHost } from '#core';
+import { createCheckedLookup, type ResolveHost } from '#core';
 import { type CallerTraces, Tracing } from './tracing.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -206,7 +206,10 @@ async function startSdk(
     ...(endpoint !== null && { url: endpoint }),
     ...(Object.keys(headers).length > 0 && { headers: { ...headers } }),
     // A collector's name must not lead to this machine; private networks are permitted.
-    httpAgentOptions: { ...readCertificates(env), lookup: checkedLookup({ rule: 'elsewhere', resolve }) },
+    httpAgentOptions: {
+      ...readCertificates(env),
+      lookup: createCheckedLookup({ rule: 'elsewhere', resolve }),
+    },
   });
   logErrors(api, log);
   const { ratio, callers } = readSampling(env, configured);

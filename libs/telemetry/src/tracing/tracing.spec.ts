@@ -160,7 +160,7 @@ describe('traces', () => {
     const tool = message.tool(SECRET);
     tool.begins();
     tool.meter?.begins({ name: 'find', className: 'Post' })(0, new Error(SECRET));
-    tool.trace?.limited('Post', 'tenant', { orgId: SECRET });
+    tool.trace?.noteLimit('Post', 'tenant', { orgId: SECRET });
     tool.ends({ success: false, duration_ms: 1, error_code: 'access_denied', gate: 'class' });
     message.ends({ outcome: 'tool_error' });
     request

@@ -4,7 +4,7 @@ import { Allow, IsOptional } from 'class-validator';
 import { Undeclared } from '#schema';
 import { ClassName, DefaultFilterChoice, Flag, Present } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { BOOLEAN, described, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { BOOLEAN, describeSchema, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { compactPointers, keepsRowIdentity, rowId, stampSource } from '../shaping/presented-rows.js';
 import { READ_ONLY, RESULTS_VIEW, type ToolCall } from '../tool.js';
 
@@ -17,7 +17,7 @@ const AUTO_LIMIT_HINT =
 
 class AggregateArguments {
   @ClassName() class_name!: string;
-  @Present(described(listOf(OBJECT), '[{"$group":{"_id":"$status","n":{"$sum":1}}}]'))
+  @Present(describeSchema(listOf(OBJECT), '[{"$group":{"_id":"$status","n":{"$sum":1}}}]'))
   pipeline!: unknown;
   @Flag('Default true: bare ids.') compact_pointers = true;
   @DefaultFilterChoice() apply_canonical_filter?: boolean;
@@ -66,7 +66,7 @@ export class Aggregate {
       pipeline_stages: Array.isArray(pipeline) ? pipeline.length : 0,
       result_count: rows.length,
       route,
-      results: this.sourced(shaped, className, pipeline, call),
+      results: this.toSourced(shaped, className, pipeline, call),
       ...(pointerClasses && { pointer_classes: pointerClasses }),
       ...(autoLimited &&
         rows.length >= AUTO_LIMIT && {
@@ -77,7 +77,7 @@ export class Aggregate {
     };
   }
 
-  private sourced(
+  private toSourced(
     rows: readonly ParseRow[],
     className: string,
     pipeline: unknown,

@@ -18,17 +18,17 @@ import { OBJECT, objectOf } from '../json-schema.js';
 import { READ_ONLY, RESULTS_VIEW, type ToolCall } from '../tool.js';
 import {
   accumulator,
-  columnOf,
+  findColumn,
   cutNote,
   DRY_RUN,
   DRY_RUN_OUTPUT,
   dryRun,
   GROUP_SORTS,
   type GroupedColumn,
-  groupedColumn,
+  findGroupedColumn,
   GROUPING_OUTPUT,
   type GroupSort,
-  keyOf,
+  readKey,
   NO_KEY,
   type Operation,
   OPERATIONS,
@@ -86,7 +86,7 @@ function dateGroupId(reference: string, interval: Interval, timezone: string | u
   return Object.fromEntries(PARTS[interval].map((name) => [name, part(name)]));
 }
 
-const padded = (name: Part, value: number): string => String(value).padStart(name === 'year' ? 4 : 2, '0');
+const padPart = (name: Part, value: number): string => String(value).padStart(name === 'year' ? 4 : 2, '0');
 
 /** The text of a group id, null when a part of it is missing. */
 function dateKey(id: unknown, interval: Interval): string | null {
@@ -96,7 +96,7 @@ function dateKey(id: unknown, interval: Interval): string | null {
   for (const name of PARTS[interval]) {
     const value = (parts as Partial<Record<Part, unknown>>)[name];
     if (typeof value !== 'number') return null;
-    key += SEPARATORS[name] + padded(name, value);
+    key += SEPARATORS[name] + padPart(name, value);
   }
   return interval === 'hour' ? `${key}:00` : key;
 }
@@ -141,7 +141,7 @@ export class GroupByDate {
   async group(args: GroupByDateArguments, call: ToolCall) {
     const { class_name: className, where, interval, sort, limit } = args;
     const known = await call.records.admit(className);
-    const column = groupedColumn(args.field, 'field', known);
+    const column = findGroupedColumn(args.field, 'field', known);
     const reduced = reduction(args, known);
     const timezone = zone(args.timezone);
     refuseOtherTypes(column, known);
@@ -157,7 +157,7 @@ export class GroupByDate {
       return dryRun(className, { where, stages, parameters }, call);
     }
     const { rows } = await call.records.aggregate(className, stages, { where });
-    const groups = sorted(
+    const groups = sortGroups(
       rows.slice(0, limit).map((row) => group(row, interval)),
       sort,
     );
@@ -187,7 +187,7 @@ function zone(written: string | undefined): string | undefined {
 
 /** An unreadable field reveals nothing, not even its type: the policy refuses its name. */
 function refuseOtherTypes({ written, wireName }: GroupedColumn, known: GovernedClass): void {
-  const type = known.fields.includes(takeRoot(wireName)) ? columnOf(known, wireName)?.type : undefined;
+  const type = known.fields.includes(takeRoot(wireName)) ? findColumn(known, wireName)?.type : undefined;
   if (NEVER_DATES.has(type))
     refuseArgument(`field '${written}' is of type ${type}; group_by_date needs a date`);
 }
@@ -198,11 +198,11 @@ interface Group {
 }
 
 function group(row: ParseRow, interval: Interval): Group {
-  return { key: dateKey(keyOf(row), interval) ?? NO_KEY, value: row['value'] ?? null };
+  return { key: dateKey(readKey(row), interval) ?? NO_KEY, value: row['value'] ?? null };
 }
 
 /** The database sorts keys by their parts with null first; the texts sort differently. */
-function sorted(groups: readonly Group[], sort: GroupSort): readonly Group[] {
+function sortGroups(groups: readonly Group[], sort: GroupSort): readonly Group[] {
   if (!sort.startsWith('key')) return groups;
   const direction = sort === 'key_desc' ? -1 : 1;
   return groups.toSorted((a, b) => direction * (a.key < b.key ? -1 : Number(a.key > b.key)));

@@ -20,7 +20,7 @@ import {
   DRY_RUN_OUTPUT,
   dryRun,
   GROUP_SORTS,
-  groupedColumn,
+  findGroupedColumn,
   GROUPING_OUTPUT,
   type GroupSort,
   NO_KEY,
@@ -28,7 +28,7 @@ import {
   OPERATIONS,
   reducesValues,
   reduction,
-  shownKeys,
+  showKeys,
   sortStages,
 } from './grouping.js';
 
@@ -69,7 +69,7 @@ export class GroupBy {
   async group(args: GroupByArguments, call: ToolCall) {
     const { class_name: className, where, sort, limit, flatten_arrays: flatten } = args;
     const known = await call.records.admit(className);
-    const column = groupedColumn(args.field, 'field', known);
+    const column = findGroupedColumn(args.field, 'field', known);
     const reduced = reduction(args, known);
     const stages = [
       ...(flatten ? [{ $unwind: column.reference }] : []),
@@ -92,7 +92,7 @@ export class GroupBy {
     }
     const { rows } = await call.records.aggregate(className, stages, { where });
     const kept = rows.slice(0, limit);
-    const { keys, pointerClass } = shownKeys(kept, known, column.wireName);
+    const { keys, pointerClass } = showKeys(kept, known, column.wireName);
     return {
       class_name: className,
       field,
@@ -152,7 +152,7 @@ export class Distinct {
   async distinct(args: DistinctArguments, call: ToolCall) {
     const { class_name: className, where, limit } = args;
     const known = await call.records.admit(className);
-    const column = groupedColumn(args.field, 'field', known);
+    const column = findGroupedColumn(args.field, 'field', known);
     const sort = args.sort === 'none' ? undefined : args.sort;
     const stages = [
       { $group: { _id: column.reference } },
@@ -165,7 +165,7 @@ export class Distinct {
     }
     const { rows } = await call.records.aggregate(className, stages, { where });
     const kept = rows.slice(0, limit);
-    const { keys, pointerClass } = shownKeys(kept, known, column.wireName);
+    const { keys, pointerClass } = showKeys(kept, known, column.wireName);
     return {
       class_name: className,
       field,

@@ -54,7 +54,7 @@ export interface Reduction {
  * One column without a path; of a plain class, also a member of one. The storage form of a pointer (`_p_author`) means its field where that field is readable;
  * everywhere else it stays unchanged, and the policy refuses it.
  */
-export function groupedColumn(written: string, name: string, known: GovernedClass): GroupedColumn {
+export function findGroupedColumn(written: string, name: string, known: GovernedClass): GroupedColumn {
   const isPath = known.schema.storage === 'plain' && PATH.test(written);
   if (isPath) return { written, reference: `$${written}`, wireName: known.policy.names.wirePath(written) };
   if (!FIELD.test(written)) {
@@ -77,7 +77,7 @@ export function reduction(
   const operation = asked === 'average' ? 'avg' : asked;
   if (operation === 'count') return { operation, value: null };
   if (!field) return refuseArgument(`value_field is required for operation ${operation}`);
-  return { operation, value: groupedColumn(field, 'value_field', known) };
+  return { operation, value: findGroupedColumn(field, 'value_field', known) };
 }
 
 /** A count does not use `value_field`. */
@@ -116,12 +116,12 @@ const MAY_POINT: ReadonlySet<unknown> = new Set(['Pointer', 'Array', undefined])
 
 /** In a plain class only a declared reference is one. */
 function mayPoint(known: GovernedClass, path: string): boolean {
-  const column = columnOf(known, path);
+  const column = findColumn(known, path);
   return known.schema.storage === 'plain' ? column?.targetClass !== undefined : MAY_POINT.has(column?.type);
 }
 
 /** The column or member of a wire path; undefined where no declaration says what a member is. */
-export function columnOf({ schema }: GovernedClass, path: string): FieldSchema | undefined {
+export function findColumn({ schema }: GovernedClass, path: string): FieldSchema | undefined {
   const [root = '', ...members] = path.split('.');
   return members.reduce<FieldSchema | undefined>((column, name) => {
     const member = column?.members?.get(name);
@@ -144,7 +144,7 @@ export interface ShownKeys {
   readonly pointerClass: string | null;
 }
 
-function pointerOf(value: unknown): Pointer | null {
+function toPointer(value: unknown): Pointer | null {
   if (typeof value === 'string') {
     const [, className, objectId] = STORED_POINTER.exec(value) ?? [];
     return className !== undefined && objectId !== undefined ? { className, objectId } : null;
@@ -156,19 +156,19 @@ function pointerOf(value: unknown): Pointer | null {
 }
 
 /** The key of a group, independent of the route's member name. */
-export function keyOf(row: ParseRow): unknown {
+export function readKey(row: ParseRow): unknown {
   return (Object.hasOwn(row, '_id') ? row['_id'] : row['objectId']) ?? null;
 }
 
 /** @param field wire name of the column with the key values */
-export function shownKeys(rows: readonly ParseRow[], known: GovernedClass, field: string): ShownKeys {
-  const raw = rows.map(keyOf);
+export function showKeys(rows: readonly ParseRow[], known: GovernedClass, field: string): ShownKeys {
+  const raw = rows.map(readKey);
   if (!mayPoint(known, field)) return { keys: raw, pointerClass: null };
-  const present = raw.filter((key) => key !== null).map(pointerOf);
+  const present = raw.filter((key) => key !== null).map(toPointer);
   const pointerClass = present[0]?.className ?? null;
   const oneClass = pointerClass !== null && present.every((pointer) => pointer?.className === pointerClass);
   const keys = raw.map((key) => {
-    const pointer = pointerOf(key);
+    const pointer = toPointer(key);
     if (!pointer) return key;
     return oneClass ? pointer.objectId : `${pointer.className}$${pointer.objectId}`;
   });

@@ -3,7 +3,7 @@ import { suggestNames } from '#policy';
 import { compileReader, type DecoratedClass, type Given, listUndeclaredNames } from '#schema';
 import { isClassReader } from '../declaration/class-reader.js';
 import type { ToolRegistration } from '../declaration/tool.decorator.js';
-import { declaredNames } from '../json-schema.js';
+import { listDeclaredNames } from '../json-schema.js';
 import type { ToolCall } from '../tool.js';
 
 /** The unvalidated arguments of a call. */
@@ -81,7 +81,7 @@ export function unknownArguments({
   definition: { name: tool, inputSchema },
   input,
 }: Pick<ToolRegistration, 'definition' | 'input'>): (args: unknown) => void {
-  const declared = declaredNames(inputSchema);
+  const declared = listDeclaredNames(inputSchema);
   const others = input && isClassReader(input) ? listUndeclaredNames(input.type) : [];
   const taken = new Set([...declared, ...others]);
   return (args) => {

@@ -11,7 +11,7 @@ import {
 import { ArgumentSchema, Convert, type JsonSchema } from '#schema';
 import { BOOLEAN, INTEGER, listOf, OBJECT, STRING } from '../json-schema.js';
 
-const described = (schema: JsonSchema, description: string | undefined) =>
+const describeSchema = (schema: JsonSchema, description: string | undefined) =>
   ArgumentSchema(description === undefined ? schema : { ...schema, description });
 
 type Message = (args: ValidationArguments) => string;
@@ -45,7 +45,7 @@ export function RequiredText(description?: string) {
       ({ value, property }) =>
         isAbsent(value) || value === '' ? `${property} is required` : `${property} must be a string`,
     ),
-    described(STRING, description),
+    describeSchema(STRING, description),
   );
 }
 
@@ -60,12 +60,12 @@ export function GivenText(description?: string) {
     rule('givenText', isText, ({ value, property }) =>
       isAbsent(value) ? `${property} is required` : `${property} must be a string`,
     ),
-    described(STRING, description),
+    describeSchema(STRING, description),
   );
 }
 
 export function Text(description?: string) {
-  return applyDecorators(IsOptional(), IsString(NO_TEXT), described(STRING, description));
+  return applyDecorators(IsOptional(), IsString(NO_TEXT), describeSchema(STRING, description));
 }
 
 export function TextList(description?: string) {
@@ -76,7 +76,7 @@ export function TextList(description?: string) {
       (value) => Array.isArray(value) && value.every(isText),
       ({ property }) => `${property} must be a list of strings`,
     ),
-    described(listOf(STRING), description),
+    describeSchema(listOf(STRING), description),
   );
 }
 
@@ -84,7 +84,7 @@ export function Flag(description?: string) {
   return applyDecorators(
     IsOptional(),
     IsBoolean({ message: '$property must be true or false' }),
-    described(BOOLEAN, description),
+    describeSchema(BOOLEAN, description),
   );
 }
 
@@ -93,7 +93,7 @@ export function DefaultFilterChoice() {
   return applyDecorators(
     ValidateIf((_args, value) => value !== undefined),
     IsBoolean({ message: '$property must be true or false' }),
-    described(BOOLEAN, 'false: no default filter.'),
+    describeSchema(BOOLEAN, 'false: no default filter.'),
   );
 }
 
@@ -125,7 +125,7 @@ export function WholeNumber(bounds: IntegerBounds, description?: string) {
       (value) => integerError(value, bounds) === null,
       ({ value, property }) => `${property} ${integerError(value, bounds) ?? 'is not valid'}`,
     ),
-    described(INTEGER, description),
+    describeSchema(INTEGER, description),
   );
 }
 
@@ -135,7 +135,7 @@ export function ResultCount(max: number, description?: string) {
     IsOptional(),
     Convert((value) => (!isInteger(value) ? value : value <= 0 ? undefined : Math.min(value, max))),
     rule('resultCount', isInteger, ({ property }) => `${property} must be an integer`),
-    described(INTEGER, description),
+    describeSchema(INTEGER, description),
   );
 }
 
@@ -147,7 +147,7 @@ export interface ChoiceOptions {
   readonly blank?: (text: string) => boolean;
 }
 
-const spelled = (choices: readonly string[], value: unknown): unknown =>
+const spellChoice = (choices: readonly string[], value: unknown): unknown =>
   isText(value) ? (choices.find((choice) => choice.toLowerCase() === value.toLowerCase()) ?? value) : value;
 
 function choiceRule(choices: readonly string[], { among = () => choices }: ChoiceOptions, required = false) {
@@ -168,17 +168,17 @@ export function Choice(choices: readonly string[], options: ChoiceOptions = {}) 
   const { blank = () => false, description } = options;
   return applyDecorators(
     IsOptional(),
-    Convert((value) => (isText(value) && blank(value) ? undefined : spelled(choices, value))),
+    Convert((value) => (isText(value) && blank(value) ? undefined : spellChoice(choices, value))),
     choiceRule(choices, options),
-    described({ type: 'string', enum: choices }, description),
+    describeSchema({ type: 'string', enum: choices }, description),
   );
 }
 
 export function RequiredChoice(choices: readonly string[]) {
   return applyDecorators(
-    Convert((value) => spelled(choices, value)),
+    Convert((value) => spellChoice(choices, value)),
     choiceRule(choices, {}, true),
-    described({ type: 'string', enum: choices }, undefined),
+    describeSchema({ type: 'string', enum: choices }, undefined),
   );
 }
 
@@ -190,7 +190,7 @@ export function JsonObject(description?: string) {
       (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
       ({ property }) => `${property} must be an object`,
     ),
-    described(OBJECT, description),
+    describeSchema(OBJECT, description),
   );
 }
 

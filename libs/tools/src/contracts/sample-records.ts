@@ -1,4 +1,4 @@
-import { Agent, askingCall, compileAgentDefinition, type Tier, TIERS } from '#core';
+import { Agent, createAskingCall, compileAgentDefinition, type Tier, TIERS } from '#core';
 import type {
   AggregateOptions,
   AggregateResult,
@@ -22,7 +22,7 @@ import { GroupByDate } from '../aggregate/group-by-date.js';
 import { Distinct, GroupBy } from '../aggregate/group-by.js';
 import { toolDeclarations, toolsOf } from '../declaration/tool.decorator.js';
 import { ExportStore, type ExportOrder, type OfferedExport } from '../export/export-files.js';
-import { readingHandler } from '../registry/tool-registry.js';
+import { createReadingHandler } from '../registry/tool-registry.js';
 import type { ToolCall, ToolSwitches } from '../tool.js';
 
 /**
@@ -201,7 +201,7 @@ export function callOf(
     signal: new AbortController().signal,
     progress: () => undefined,
     continueAsTask: () => undefined,
-    ...askingCall(undefined),
+    ...createAskingCall(undefined),
   };
 }
 
@@ -227,7 +227,7 @@ export async function runTool<Tool extends object, Name extends keyof Tool>(
 ): Promise<Answer<Tool[Name]>> {
   const [registration] = toolsOf(tool);
   if (!registration) throw new Error('the provider declares no tool');
-  return (await readingHandler(registration)({ ...args }, call)) as Answer<Tool[Name]>;
+  return (await createReadingHandler(registration)({ ...args }, call)) as Answer<Tool[Name]>;
 }
 
 /** Search results for tests of result formats; other tests cover the rules. */
@@ -259,7 +259,7 @@ export class SampleSearch implements GovernedSearch {
       textFields: this.textFields,
       wireName: (field) => (field === 'createdAt' || field === 'objectId' ? 'vector' : field),
       check: (filters: VectorFilters) => void this.asked.push({ method: 'check', request: filters }),
-      vectorOf: async () => [1, 0],
+      readVector: async () => [1, 0],
       nearest: async (request: NearestRequest) => ({
         hits: this.answer('nearest', request),
         mayLackRows: false,

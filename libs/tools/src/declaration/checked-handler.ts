@@ -23,25 +23,25 @@ class ResultError extends Error {
  * returns only results that its result schema allows. Parley's own tools read their arguments themselves.
  * @throws ToolDeclarationError when a schema cannot be compiled
  */
-export function checkedHandler(registration: ToolRegistration): ToolHandler {
+export function createCheckedHandler(registration: ToolRegistration): ToolHandler {
   const { definition, handler } = registration;
-  const read = compiled(
+  const read = compileReader(
     definition.name,
     'input',
     registration.input ?? schemaReader(definition.inputSchema, 'input'),
   );
   const described = definition.outputSchema && schemaReader(definition.outputSchema, 'output');
   const output = registration.output ?? described;
-  const check = output && compiled(definition.name, 'output', output);
+  const check = output && compileReader(definition.name, 'output', output);
   return async (args, call) => {
     const given = await read(args ?? {});
-    if (!given.ok) throw new Refused(refusals.invalidArgument(listed(given.issues)));
+    if (!given.ok) throw new Refused(refusals.invalidArgument(joinErrors(given.issues)));
     const result = await handler(given.value as Readonly<Record<string, unknown>>, call);
-    const failure = returnedFailure(result);
+    const failure = readFailure(result);
     if (failure !== null) throw new Refused(failure);
     const error = notJson(result instanceof ToolContent ? result.data : result);
     if (error !== null) throw new ResultError(error);
-    return check ? checkedResult(result, check) : result;
+    return check ? checkResult(result, check) : result;
   };
 }
 
@@ -49,7 +49,7 @@ export function checkedHandler(registration: ToolRegistration): ToolHandler {
  * A handler may return `{ success: false, error, error_code }` instead of throwing (docs/guide/writing-tools.md); null:
  * `result` is no failure. An `error_code` outside `ERROR_CODES` counts as `internal_error`.
  */
-function returnedFailure(result: unknown): Refusal | null {
+function readFailure(result: unknown): Refusal | null {
   if (result === null || typeof result !== 'object' || result instanceof ToolContent) return null;
   const { success, error, error_code: code } = result as Readonly<Record<string, unknown>>;
   if (success !== false || typeof error !== 'string') return null;
@@ -62,7 +62,7 @@ function returnedFailure(result: unknown): Refusal | null {
   };
 }
 
-function compiled(tool: string, side: string, reader: SchemaReader): ValueReader {
+function compileReader(tool: string, side: string, reader: SchemaReader): ValueReader {
   try {
     return reader.compile();
   } catch (error) {
@@ -71,7 +71,7 @@ function compiled(tool: string, side: string, reader: SchemaReader): ValueReader
   }
 }
 
-async function checkedResult(result: unknown, check: ValueReader): Promise<unknown> {
+async function checkResult(result: unknown, check: ValueReader): Promise<unknown> {
   if (result instanceof ToolContent) {
     if (result.data !== undefined) await asSent(result.data, check);
     return result;
@@ -82,11 +82,12 @@ async function checkedResult(result: unknown, check: ValueReader): Promise<unkno
 /** Validated in serialised form: a Date is a string there. */
 async function asSent(result: unknown, check: ValueReader): Promise<unknown> {
   const read = await check(JSON.parse(JSON.stringify(result ?? null)));
-  if (!read.ok) throw new ResultError(`the result does not fit the output schema: ${listed(read.issues)}`);
+  if (!read.ok)
+    throw new ResultError(`the result does not fit the output schema: ${joinErrors(read.issues)}`);
   return read.value;
 }
 
-function listed(errors: readonly string[]): string {
+function joinErrors(errors: readonly string[]): string {
   const described = errors
     .slice(0, MAX_FAULTS)
     .map((error) => error.replaceAll(/\s+/g, ' ').slice(0, MAX_FAULT));

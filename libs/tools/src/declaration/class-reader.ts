@@ -33,11 +33,11 @@ export function readValidatedClass(type: DecoratedClass): ClassReader {
         forbidUnknownValues: true,
         validationError: { target: false, value: false },
       });
-      return errors.length === 0 ? { ok: true, value } : { ok: false, issues: errors.flatMap(messagesOf) };
+      return errors.length === 0 ? { ok: true, value } : { ok: false, issues: errors.flatMap(listMessages) };
     },
   };
 }
 
-function messagesOf({ constraints = {}, children = [] }: ValidationError): string[] {
-  return [...Object.values(constraints), ...children.flatMap(messagesOf)];
+function listMessages({ constraints = {}, children = [] }: ValidationError): string[] {
+  return [...Object.values(constraints), ...children.flatMap(listMessages)];
 }

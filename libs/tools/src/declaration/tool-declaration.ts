@@ -148,8 +148,8 @@ export interface DefinedTool {
 /** The definition with its defaults filled in. @throws ToolDeclarationError */
 export function defineTool(options: ToolOptions): DefinedTool {
   const { title, annotations } = options;
-  const input = readerOf(options, 'input', options.input ?? NO_ARGUMENTS);
-  const output = options.output && readerOf(options, 'output', options.output);
+  const input = createReader(options, 'input', options.input ?? NO_ARGUMENTS);
+  const output = options.output && createReader(options, 'output', options.output);
   const definition: ToolDefinition = {
     name: options.name,
     ...(title !== undefined && { title }),
@@ -176,7 +176,7 @@ export function defineTool(options: ToolOptions): DefinedTool {
   };
 }
 
-function readerOf({ name }: ToolOptions, side: 'input' | 'output', schema: ValueSchema): SchemaReader {
+function createReader({ name }: ToolOptions, side: 'input' | 'output', schema: ValueSchema): SchemaReader {
   try {
     return schemaReader(schema, side);
   } catch (error) {

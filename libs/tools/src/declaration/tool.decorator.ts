@@ -46,7 +46,7 @@ export function Tool(options: ToolOptions): MethodDecorator {
  */
 export function toolDeclarations(prototype: object): readonly ToolDeclaration[] {
   const declarations: ToolDeclaration[] = [];
-  for (const [methodName, method] of methodsOf(prototype)) {
+  for (const [methodName, method] of listMethods(prototype)) {
     const declared = Reflect.getOwnMetadata(TOOL, method) as DefinedTool | undefined;
     if (!declared) continue;
     const { name } = declared.definition;
@@ -66,7 +66,7 @@ export function toolsOf(provider: object): readonly ToolRegistration[] {
 }
 
 /** Method names of a prototype and its ancestors, nearest first. A getter is never run. */
-export function* methodsOf(prototype: object): Generator<[string, object]> {
+export function* listMethods(prototype: object): Generator<[string, object]> {
   const seen = new Set<string>();
   for (let level = prototype; level && level !== Object.prototype; level = Object.getPrototypeOf(level)) {
     for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(level))) {

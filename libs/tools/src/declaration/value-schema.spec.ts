@@ -215,11 +215,11 @@ describe('a reader', () => {
     ['JSON Schema', json],
     ['zod', zod],
   ])('never changes what it is given, and never passes what does not fit: %s', async (_name, schema) => {
-    const compiled = schemaReader(schema, 'input').compile();
+    const compileReader = schemaReader(schema, 'input').compile();
     await fc.assert(
       fc.asyncProperty(fc.jsonValue(), async (value) => {
         const before = structuredClone(value);
-        const result = await compiled(value);
+        const result = await compileReader(value);
         expect(value).toEqual(before);
         if (!result.ok) return;
         const { n, order } = result.value as { n: unknown; order: unknown };

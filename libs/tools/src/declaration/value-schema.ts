@@ -51,11 +51,11 @@ function isStandardSchema(schema: unknown): schema is StandardSchema {
   return typeof standard?.validate === 'function';
 }
 
-const placeOf = ({ path = [] }: Issue): string =>
+const toPlace = ({ path = [] }: Issue): string =>
   path.map((part) => String(typeof part === 'object' ? part.key : part)).join('.');
 
 function issueText(issue: Issue): string {
-  const place = placeOf(issue);
+  const place = toPlace(issue);
   return place === '' ? issue.message : `${place}: ${issue.message}`;
 }
 
@@ -63,7 +63,7 @@ function issueText(issue: Issue): string {
 function readStandardSchema(schema: StandardSchema, direction: 'input' | 'output'): SchemaReader {
   const standard = schema['~standard'];
   return {
-    jsonSchema: describedAs(standard, direction),
+    jsonSchema: describeAs(standard, direction),
     compile: () => async (given) => {
       // A schema returns as they came the parts that it leaves open: the handler gets a copy, and a next round the same arguments.
       const validated = await standard.validate(direction === 'input' ? structuredClone(given) : given);
@@ -74,7 +74,7 @@ function readStandardSchema(schema: StandardSchema, direction: 'input' | 'output
   };
 }
 
-function describedAs(
+function describeAs(
   { jsonSchema, vendor }: StandardSchema['~standard'],
   direction: 'input' | 'output',
 ): JsonSchema {

@@ -15,7 +15,7 @@ class Permits extends PermittedTools {
     return PERMITTED;
   }
 
-  listed() {
+  listTools() {
     return PERMITTED;
   }
 }

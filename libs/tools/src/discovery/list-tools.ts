@@ -52,7 +52,7 @@ export class ListTools {
   })
   async list(args: ListToolsArguments, call: ToolCall) {
     const lowerCase = args.category?.trim().toLowerCase();
-    const tools = (await this.permitted.listed(call))
+    const tools = (await this.permitted.listTools(call))
       .filter(({ category }) => !lowerCase || category.toLowerCase() === lowerCase)
       .map(({ name, category, description }) => ({ name, category, description: inOneLine(description) }));
     return { tools, categories: CATEGORIES };

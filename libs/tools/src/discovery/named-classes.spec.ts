@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { BUILT_IN_TOOLS } from '../built-in-tools.js';
 import { toolDeclarations } from '../declaration/tool.decorator.js';
 import type { ToolDefinition } from '../tool.js';
-import { namingClasses } from './named-classes.js';
+import { nameClasses } from './named-classes.js';
 
 const definitions = BUILT_IN_TOOLS.flatMap((provider) => toolDeclarations(provider.prototype)).map(
   ({ definition }) => definition,
@@ -29,7 +29,7 @@ describe('a tool that names classes', () => {
         fc.boolean(),
         fc.boolean(),
         (tool, given, isComplete, pointer) => {
-          const described = classNameOf(namingClasses(tool, { names: given, isComplete, pointer }));
+          const described = classNameOf(nameClasses(tool, { names: given, isComplete, pointer }));
           expect(described?.description).toMatch(/class/);
           if (described?.enum) {
             expect(isComplete).toBe(true);
@@ -46,7 +46,7 @@ describe('a tool that names classes', () => {
 
   it('is the same object for the same names, and leaves the tool as it was', () => {
     const [tool] = using as [ToolDefinition];
-    const named = () => namingClasses(tool, { names: ['Post'], isComplete: true, pointer: true });
+    const named = () => nameClasses(tool, { names: ['Post'], isComplete: true, pointer: true });
     expect(named()).toBe(named());
     expect(classNameOf(tool)?.enum).toBeUndefined();
   });

@@ -21,8 +21,8 @@ const variants = new WeakMap<ToolDefinition, Map<string, ToolDefinition>>();
  * A tool with the names of these classes in the schema of its `class_name`: as an enum where they are few and all there are,
  * otherwise as a pointer to get_all_schemas. The same object for the same names, so that rendered lists are kept.
  */
-export function namingClasses(tool: ToolDefinition, classes: NamedClasses): ToolDefinition {
-  const naming = namingOf(tool, classes);
+export function nameClasses(tool: ToolDefinition, classes: NamedClasses): ToolDefinition {
+  const naming = findNaming(tool, classes);
   if (naming === null) return tool;
   let known = variants.get(tool);
   if (!known) variants.set(tool, (known = new Map()));
@@ -35,7 +35,10 @@ export function namingClasses(tool: ToolDefinition, classes: NamedClasses): Tool
   return named;
 }
 
-function namingOf({ use }: ToolDefinition, { names, isComplete, pointer }: NamedClasses): JsonSchema | null {
+function findNaming(
+  { use }: ToolDefinition,
+  { names, isComplete, pointer }: NamedClasses,
+): JsonSchema | null {
   if (use === 'createClass') return null;
   if (isComplete && names.join().length <= MOST_CHARACTERS) return { enum: names };
   return pointer ? { description: 'A class; get_all_schemas lists them.' } : null;

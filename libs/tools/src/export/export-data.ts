@@ -12,9 +12,9 @@ import {
   WholeNumber,
 } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { BOOLEAN, described, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { BOOLEAN, describeSchema, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { compactPointers } from '../shaping/presented-rows.js';
-import { fittingText, resultText } from '../shaping/oversize-refusal.js';
+import { fitText, resultText } from '../shaping/oversize-refusal.js';
 import {
   type Column,
   formatRows,
@@ -73,7 +73,7 @@ type Conditions = Pick<ExportDataArguments, 'delivery' | 'pipeline'>;
 /** A resource supports only the class, its filter and its columns. */
 const isInline = ({ delivery }: Conditions): boolean => delivery !== 'resource';
 const isInlineQuery = (args: Conditions): boolean => isInline(args) && args.pipeline === undefined;
-const formatsOf = (args: object): readonly string[] =>
+const listFormats = (args: object): readonly string[] =>
   isInline(args as Conditions) ? TEXT_FORMATS : LINE_FORMATS;
 
 class ExportDataArguments {
@@ -94,10 +94,13 @@ class ExportDataArguments {
   @IsOptional()
   @CheckedBy(
     columnsError,
-    described(listOf({ anyOf: [STRING, mapOf(STRING)] }), '["title",{"author.name":"Author"}], at most 200.'),
+    describeSchema(
+      listOf({ anyOf: [STRING, mapOf(STRING)] }),
+      '["title",{"author.name":"Author"}], at most 200.',
+    ),
   )
   columns: readonly (string | Readonly<Record<string, string>>)[] = [];
-  @Choice(FORMATS, { description: 'resource: csv, markdown, ndjson.', among: formatsOf })
+  @Choice(FORMATS, { description: 'resource: csv, markdown, ndjson.', among: listFormats })
   format: TextFormat | LineFormat = 'csv';
   @Choice(DELIVERIES, {
     description: 'resource takes no order, skip, pipeline, row_cap.',
@@ -145,11 +148,11 @@ export class ExportData {
   async export(args: ExportDataArguments, call: ToolCall) {
     const { class_name: className, format, row_cap: cap = DEFAULT_ROW_CAP } = args;
     const known = await call.records.admit(className);
-    if (args.delivery === 'resource') return this.orderedExport(args, known, call);
+    if (args.delivery === 'resource') return this.orderExport(args, known, call);
     const { rows, more } = await fetchRows(args, cap, call);
     const written = rows.slice(0, cap);
-    const chosen = args.columns.map(columnOf);
-    const columns = chosen.length > 0 ? this.resolved(chosen, args, known) : shownColumns(written);
+    const chosen = args.columns.map(findColumn);
+    const columns = chosen.length > 0 ? this.resolveColumns(chosen, args, known) : listShownColumns(written);
     const { headers, output } = formatRows(format as TextFormat, written, columns, call.switches);
     const text = {
       class_name: className,
@@ -159,11 +162,11 @@ export class ExportData {
       output,
       ...((more || rows.length > cap) && cutNote({ args, cap, available: rows.length, more })),
     };
-    return fittingText(text, written, columns, call);
+    return fitText(text, written, columns, call);
   }
 
   /** Queried rows have wire names, whatever the spelling of the requested column; a pipeline names its own. */
-  private resolved(
+  private resolveColumns(
     columns: readonly Column[],
     { pipeline }: ExportDataArguments,
     known: GovernedClass,
@@ -174,7 +177,7 @@ export class ExportData {
   }
 
   /** A link instead of rows. One row is read, so that a refusal of the export occurs now. */
-  private async orderedExport(
+  private async orderExport(
     args: ExportDataArguments,
     { className }: GovernedClass,
     call: ToolCall,
@@ -182,7 +185,7 @@ export class ExportData {
     const { given } = args;
     const refused = INLINE_ONLY.find((name) => Object.hasOwn(given, name) && given[name] !== null);
     if (refused !== undefined) return refuseArgument(`${refused} cannot be used with delivery resource`);
-    const order = orderOf(args, className, this.store.maxRows);
+    const order = createOrder(args, className, this.store.maxRows);
     const { where, keys, include } = order;
     await call.records.find(className, { where, keys, include, after: '', limit: 1, expectsScan: true });
     const { uri, path, fileName, mimeType, expiresAt, maxRows } = await this.store.promise(order, call);
@@ -206,13 +209,13 @@ export class ExportData {
   }
 }
 
-function columnOf(entry: string | Readonly<Record<string, string>>): Column {
+function findColumn(entry: string | Readonly<Record<string, string>>): Column {
   if (typeof entry === 'string') return { path: entry, header: entry };
   const [path = '', header = ''] = Object.entries(entry)[0] ?? [];
   return { path, header };
 }
 
-function orderOf(args: ExportDataArguments, className: string, maxRows: number): ExportOrder {
+function createOrder(args: ExportDataArguments, className: string, maxRows: number): ExportOrder {
   const { where, keys, include, limit } = args;
   if (limit !== undefined && !(Number.isInteger(limit) && limit >= 1 && limit <= maxRows))
     refuseArgument(`limit must be between 1 and ${maxRows}`);
@@ -222,7 +225,7 @@ function orderOf(args: ExportDataArguments, className: string, maxRows: number):
     ...(where !== undefined && { where }),
     ...(keys !== undefined && { keys }),
     ...(include !== undefined && { include }),
-    columns: args.columns.map(columnOf),
+    columns: args.columns.map(findColumn),
     limit: limit ?? null,
   };
 }
@@ -287,7 +290,7 @@ function cutNote({ args, cap, available, more }: Cut) {
   };
 }
 
-function shownColumns(rows: readonly ParseRow[]): readonly Column[] {
+function listShownColumns(rows: readonly ParseRow[]): readonly Column[] {
   const inferred = inferColumns(rows);
   return inferred.length > 0 ? inferred : NO_ROWS;
 }

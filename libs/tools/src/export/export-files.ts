@@ -63,12 +63,12 @@ export function lineWriter(
     case 'ndjson':
       return {
         head: '',
-        line: (row) => `${JSON.stringify(options.wholeRows ? row : picked(row, columns))}\n`,
+        line: (row) => `${JSON.stringify(options.wholeRows ? row : pickColumns(row, columns))}\n`,
       };
   }
 }
 
-function picked(row: ParseRow, columns: readonly Column[]): ParseRow {
+function pickColumns(row: ParseRow, columns: readonly Column[]): ParseRow {
   return Object.fromEntries(columns.map(({ header, path }) => [header, valueAt(row, path) ?? null]));
 }
 

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import {
   AgentMethod,
-  agentMethodsOf,
+  listAgentMethods,
   AgentFields,
   AgentHidden,
   AgentMasks,
   AgentTenantScope,
-  classDeclarationOf,
+  findClassDeclaration,
   ParseClass,
 } from './parse-class.decorators.js';
 import { MethodDeclarationError, impliesWriting } from './method-declaration.js';
@@ -34,7 +34,7 @@ class UserMethods {
 }
 
 const registry = new MethodRegistry();
-for (const { className, method } of agentMethodsOf(new UserMethods())) registry.register(className, method);
+for (const { className, method } of listAgentMethods(new UserMethods())) registry.register(className, method);
 
 describe('declared methods', () => {
   it('are found by the class they speak for, under its stored name', () => {
@@ -76,7 +76,7 @@ describe('declared methods', () => {
   });
 
   it('cannot be declared twice', () => {
-    const again = agentMethodsOf(new UserMethods())[0];
+    const again = listAgentMethods(new UserMethods())[0];
     expect(() => registry.register('_User', again!.method)).toThrow(MethodDeclarationError);
   });
 
@@ -94,7 +94,7 @@ describe('declared methods', () => {
         return null;
       }
     }
-    expect(() => agentMethodsOf(new Bad())).toThrow(text);
+    expect(() => listAgentMethods(new Bad())).toThrow(text);
   });
 
   it('need a class to speak for', () => {
@@ -104,7 +104,7 @@ describe('declared methods', () => {
         return null;
       }
     }
-    expect(() => agentMethodsOf(new Homeless())).toThrow('@ParseClass');
+    expect(() => listAgentMethods(new Homeless())).toThrow('@ParseClass');
   });
 
   it('are told apart when a readonly name promises a change', () => {
@@ -117,7 +117,7 @@ describe('declared methods', () => {
 
 describe('class decorators', () => {
   it('join to one declaration, each rule narrowing the others', () => {
-    expect(classDeclarationOf(UserMethods)).toEqual({
+    expect(findClassDeclaration(UserMethods)).toEqual({
       className: 'User',
       config: { fields: ['username'], tenantScope: { field: 'orgId', bypass: [] } },
     });
@@ -128,14 +128,14 @@ describe('class decorators', () => {
     @AgentMasks({ number: { mask: { keep: 4 } }, pin: 'drop' })
     @AgentMasks({ number: 'hash' })
     class Card {}
-    expect(classDeclarationOf(Card)?.config.masks).toEqual({
+    expect(findClassDeclaration(Card)?.config.masks).toEqual({
       number: { readonly: 'mask', write: 'mask', admin: 'mask' },
       pin: 'drop',
     });
   });
 
   it('say nothing of a class that has none', () => {
-    expect(classDeclarationOf(class Plain {})).toBeNull();
+    expect(findClassDeclaration(class Plain {})).toBeNull();
   });
 
   it('hide a class entirely, or from all but the master key', () => {
@@ -143,6 +143,6 @@ describe('class decorators', () => {
     @AgentHidden()
     @AgentHidden({ except: 'masterKey' })
     class Vault {}
-    expect(classDeclarationOf(Vault)?.config).toEqual({ hidden: true });
+    expect(findClassDeclaration(Vault)?.config).toEqual({ hidden: true });
   });
 });

@@ -68,7 +68,7 @@ export class MethodRegistry extends CallableMethods {
 }
 
 /** The declared method in the arguments of call_method, with the canonical name of its class. */
-export function calledMethod(
+export function findCalledMethod(
   args: unknown,
   methods: CallableMethods,
 ): (CallableMethod & { readonly className: string }) | undefined {
@@ -99,7 +99,7 @@ export function effectiveTier(
   methods: CallableMethods,
 ): Tier {
   if (tool.name !== 'call_method') return tool.permission;
-  return calledMethod(args, methods)?.permission ?? 'readonly';
+  return findCalledMethod(args, methods)?.permission ?? 'readonly';
 }
 
 /** The methods of a class that the agent may call: the described methods are those that would run. */

@@ -7,7 +7,7 @@ import {
   type TenantScopeConfig,
 } from '#policy';
 import type { CallableMethod, MethodHandler } from './method-registry.js';
-import { methodsOf } from '../declaration/tool.decorator.js';
+import { listMethods } from '../declaration/tool.decorator.js';
 import { type AgentMethodOptions, defineMethod, MethodDeclarationError } from './method-declaration.js';
 
 const CLASS = Symbol('parley:parse-class');
@@ -73,7 +73,7 @@ export const AgentTenantScope = (
 const isTiers = (scope: unknown): scope is readonly string[] => Array.isArray(scope);
 
 /** The declaration of a provider class; null when it has no Parse class. */
-export function classDeclarationOf(provider: object): ClassDeclaration | null {
+export function findClassDeclaration(provider: object): ClassDeclaration | null {
   const className = Reflect.getOwnMetadata(CLASS, provider) as string | undefined;
   if (className === undefined) return null;
   const rules = (Reflect.getOwnMetadata(RULES, provider) as readonly ClassConfig[] | undefined) ?? [];
@@ -102,14 +102,14 @@ export interface DeclaredOn {
  * The methods of a provider instance, bound to it.
  * @throws MethodDeclarationError for a bad declaration, or one on a provider without `@ParseClass`
  */
-export function agentMethodsOf(provider: object): readonly DeclaredOn[] {
+export function listAgentMethods(provider: object): readonly DeclaredOn[] {
   const prototype = Object.getPrototypeOf(provider) as object | null;
   if (prototype === null) return [];
   const found: DeclaredOn[] = [];
-  for (const [propertyName, declared] of methodsOf(prototype)) {
+  for (const [propertyName, declared] of listMethods(prototype)) {
     const options = Reflect.getOwnMetadata(METHOD, declared) as AgentMethodOptions | undefined;
     if (!options) continue;
-    const className = classDeclarationOf(prototype.constructor)?.className;
+    const className = findClassDeclaration(prototype.constructor)?.className;
     if (className === undefined)
       throw new MethodDeclarationError(
         prototype.constructor.name,

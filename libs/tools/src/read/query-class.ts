@@ -8,9 +8,9 @@ import {
   WholeNumber,
 } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { BOOLEAN, described, INTEGER, listOf, OBJECT, objectOf, STRING } from '../json-schema.js';
-import { fittingText } from '../shaping/oversize-refusal.js';
-import { presentedText, presentRows, sourced } from '../shaping/presented-rows.js';
+import { BOOLEAN, describeSchema, INTEGER, listOf, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { fitText } from '../shaping/oversize-refusal.js';
+import { presentText, presentRows, toSourced } from '../shaping/presented-rows.js';
 import { formatRows, inferColumns, TEXT_FORMATS, type TextFormat } from '../shaping/text-formats.js';
 import { withWrittenRows } from '../shaping/fit-to-size.js';
 import { READ_ONLY, RESULTS_VIEW, type ToolCall } from '../tool.js';
@@ -22,7 +22,7 @@ const FORMATS = ['json', ...TEXT_FORMATS] as const;
 class QueryClassArguments {
   @ClassName() class_name!: string;
   @CheckedByData(
-    described(
+    describeSchema(
       OBJECT,
       'Parse constraint: {"status":"live","author":"<objectId>","createdAt":{"$gte":"2024-01-31"}}',
     ),
@@ -30,9 +30,9 @@ class QueryClassArguments {
   where?: unknown;
   @WholeNumber({ min: 1, max: 1000 }, 'Default 100, max 1000.') limit = 100;
   @WholeNumber({ min: 0, max: Number.MAX_SAFE_INTEGER }) skip = 0;
-  @CheckedByData(described(STRING, '-createdAt,title')) order?: unknown;
-  @CheckedByData(described(listOf(STRING), 'At most 64 fields.')) keys?: unknown;
-  @CheckedByData(described(listOf(STRING), 'At most 20 pointers to resolve.')) include?: unknown;
+  @CheckedByData(describeSchema(STRING, '-createdAt,title')) order?: unknown;
+  @CheckedByData(describeSchema(listOf(STRING), 'At most 64 fields.')) keys?: unknown;
+  @CheckedByData(describeSchema(listOf(STRING), 'At most 20 pointers to resolve.')) include?: unknown;
   @DefaultFilterChoice() apply_canonical_filter?: boolean;
   @Choice(FORMATS) format: (typeof FORMATS)[number] = 'json';
 }
@@ -72,7 +72,7 @@ export class QueryClass {
     const applyCanonicalFilter = args.apply_canonical_filter;
     const options = { where, order, keys, include, applyCanonicalFilter, limit, skip };
     if (format === 'json') {
-      const shown = presentedText(call, ROWS_SHOWN);
+      const shown = presentText(call, ROWS_SHOWN);
       return this.answer(args, await call.records.page(className, options, shown), call);
     }
     const page = await call.records.page(className, { ...options, tellsMore: true });
@@ -91,9 +91,9 @@ export class QueryClass {
       truncated,
       ...(truncated && { truncated_note: `Showing first ${ROWS_SHOWN} of ${count} results` }),
       ...(truncatedIncludeFields && { truncated_include_fields: truncatedIncludeFields }),
-      ...(hasMore && { next_call: followingCall(args, limit, skip + limit) }),
+      ...(hasMore && { next_call: describeFollowingCall(args, limit, skip + limit) }),
       ...(truncated && {
-        truncated_call: followingCall(args, count - ROWS_SHOWN, skip + ROWS_SHOWN),
+        truncated_call: describeFollowingCall(args, count - ROWS_SHOWN, skip + ROWS_SHOWN),
       }),
     };
     if (text) return withWrittenRows(answer, 'results', text);
@@ -108,7 +108,7 @@ export class QueryClass {
     call: ToolCall,
   ) {
     const { class_name: className, limit, skip } = args;
-    const written = sourced(rows, className, call);
+    const written = toSourced(rows, className, call);
     const columns = inferColumns(written);
     const { headers, output } = formatRows(format, written, columns, call.switches);
     const text = {
@@ -121,15 +121,15 @@ export class QueryClass {
         truncated: true,
         truncated_note: `More rows match than these ${rows.length}`,
         pagination: { limit, skip, has_more: true },
-        next_call: followingCall(args, limit, skip + limit, format),
+        next_call: describeFollowingCall(args, limit, skip + limit, format),
       }),
     };
-    return fittingText(text, written, columns, call);
+    return fitText(text, written, columns, call);
   }
 }
 
 /** Repeats the caller's arguments, never added constraints. */
-function followingCall(args: QueryClassArguments, limit: number, skip: number, format?: TextFormat) {
+function describeFollowingCall(args: QueryClassArguments, limit: number, skip: number, format?: TextFormat) {
   const { class_name, where, keys, order, include, apply_canonical_filter: choice } = args;
   const written = {
     where,

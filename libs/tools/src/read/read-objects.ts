@@ -75,7 +75,7 @@ function idsError(ids: unknown): string | null {
 }
 
 /** Classes that Parse does not store have ids of other forms. @throws Refused */
-async function assertIdsOf(className: string, ids: readonly string[], call: ToolCall): Promise<void> {
+async function assertIds(className: string, ids: readonly string[], call: ToolCall): Promise<void> {
   const { schema } = await call.records.describe(className);
   if (ids.every((id) => isIdFor(schema, id))) return;
   throw new Refused(refusals.invalidArgument('ids: every entry must be an object id'));
@@ -117,7 +117,7 @@ export class GetObjects {
   async get(args: GetObjectsArguments, call: ToolCall) {
     const { class_name: className, keys, include } = args;
     const ids = [...new Set(args.ids)];
-    if (!ids.every(isObjectId)) await assertIdsOf(className, ids, call);
+    if (!ids.every(isObjectId)) await assertIds(className, ids, call);
     // An empty id list needs no query, but still passes the class gate.
     const { rows, truncatedIncludeFields } = await call.records.getMany(className, ids, { keys, include });
     const byId = new Map(presentRows(rows, className, call).map((row) => [String(row['objectId']), row]));

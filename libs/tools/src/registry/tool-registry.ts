@@ -8,7 +8,7 @@ import {
 } from '../arguments/argument-class.js';
 import { getAliases } from '#schema';
 import { BUILT_IN_TOOLS } from '../built-in-tools.js';
-import { checkedHandler } from '../declaration/checked-handler.js';
+import { createCheckedHandler } from '../declaration/checked-handler.js';
 import { isClassReader } from '../declaration/class-reader.js';
 import { checkDefinition, ToolDeclarationError } from '../declaration/tool-declaration.js';
 import { toolDeclarations, type ToolRegistration } from '../declaration/tool.decorator.js';
@@ -106,7 +106,7 @@ export class ToolCatalogue extends ToolRegistry {
       if (this.builtIns.has(definition.name))
         throw new ToolDeclarationError(definition.name, 'declared twice');
       const refuseUnknown = unknownArguments(tool);
-      const handler = readingHandler(tool);
+      const handler = createReadingHandler(tool);
       this.builtIns.set(definition.name, {
         definition,
         handler,
@@ -143,7 +143,7 @@ export class ToolCatalogue extends ToolRegistry {
         ...gates,
         ...(input && isClassReader(input) && { inputSchema: input.jsonSchemaWithDefaults() }),
       }),
-      handler: checkedHandler(registration),
+      handler: createCheckedHandler(registration),
       builtIn: false,
       ...(input && { input }),
       ...(declared && { declared }),
@@ -178,7 +178,7 @@ export class ToolCatalogue extends ToolRegistry {
  * The handler of a built-in tool behind the checks of its argument class, which are compiled here once.
  * @throws ToolDeclarationError for arguments that are not declared as a class
  */
-export function readingHandler({ definition, input, handler }: ToolRegistration): ToolHandler {
+export function createReadingHandler({ definition, input, handler }: ToolRegistration): ToolHandler {
   if (!input || !isClassReader(input))
     throw new ToolDeclarationError(definition.name, 'the arguments of a built-in tool are a class');
   const read = argumentReader(input.type);
@@ -221,13 +221,13 @@ class ContainedObservable<T> extends Observable<T> {
     const given: Partial<Observer<T>> =
       typeof observerOrNext === 'function' ? { next: observerOrNext } : (observerOrNext ?? {});
     return super.subscribe({
-      next: (value) => this.contained(() => given.next?.(value)),
-      error: (error) => this.contained(() => (given.error ? given.error(error) : this.report(error))),
-      complete: () => this.contained(() => given.complete?.()),
+      next: (value) => this.notifySafely(() => given.next?.(value)),
+      error: (error) => this.notifySafely(() => (given.error ? given.error(error) : this.report(error))),
+      complete: () => this.notifySafely(() => given.complete?.()),
     });
   }
 
-  private contained(notify: () => void): void {
+  private notifySafely(notify: () => void): void {
     try {
       notify();
     } catch (error) {

@@ -40,12 +40,12 @@ function pointerHint(field: string, target: string): string {
  * A default value to describe. A default that names a class is left out, because the class may be hidden from the
  * agent.
  */
-function defaultOf({ defaultValue }: FieldSchema): unknown {
+function toDefault({ defaultValue }: FieldSchema): unknown {
   if (defaultValue === undefined || defaultValue === null || defaultValue === '') return undefined;
   return JSON.stringify(defaultValue).includes('"className"') ? undefined : simplify(defaultValue);
 }
 
-function allowedValues(property: PropertyPolicy | undefined, text: SchemaTextOptions) {
+function describeAllowedValues(property: PropertyPolicy | undefined, text: SchemaTextOptions) {
   return [...(property?.enum ?? [])].map(([value, description]) => ({
     value,
     description: hardenSchemaText(description, text),
@@ -70,8 +70,8 @@ export function describeField(name: string, schema: FieldSchema, context: FieldC
   const target = targetClass !== undefined && context.knownClasses.has(targetClass) ? targetClass : null;
   const typeName = TYPE_NAMES.get(type) ?? type.toLowerCase();
   const property = context.properties.get(name);
-  const values = allowedValues(property, context.text);
-  const initial = defaultOf(schema);
+  const values = describeAllowedValues(property, context.text);
+  const initial = toDefault(schema);
   return {
     name,
     type: isReference && target !== null ? `${typeName} → ${target}` : typeName,
@@ -80,7 +80,7 @@ export function describeField(name: string, schema: FieldSchema, context: FieldC
       inferred: true,
       ...(schema.seen && context.readsEveryRow && { seen: schema.seen }),
     }),
-    ...membersOf(schema, context),
+    ...describeMembers(schema, context),
     ...(initial !== undefined && { default: initial }),
     ...(property?.description && { description: hardenSchemaText(property.description, context.text) }),
     ...(values.length > 0 && { allowed_values: values }),
@@ -98,7 +98,7 @@ const MAX_MEMBERS = 100;
  * Path → type of what is inside a document, or inside the entries of a list, of a plain class. What only a sample shows may
  * stand in rows that the agent cannot read: keys of documents are data.
  */
-function membersOf(column: FieldSchema, context: FieldContext): { members?: Record<string, string> } {
+function describeMembers(column: FieldSchema, context: FieldContext): { members?: Record<string, string> } {
   const paths = [...memberPaths(column, '', context)].slice(0, MAX_MEMBERS);
   return paths.length > 0 ? { members: Object.fromEntries(paths) } : {};
 }
@@ -182,7 +182,7 @@ export function describePermissions(
  * outside `fields`, whose values stay unreadable. It is null when it names a masked or protected column, or a class
  * that is hidden from the agent.
  */
-export function shownDefaultFilter(known: GovernedClass, knownClasses: ReadonlySet<string>) {
+export function showDefaultFilter(known: GovernedClass, knownClasses: ReadonlySet<string>) {
   const { canonicalFilter, names } = known.policy;
   if (canonicalFilter === null) return null;
   if (![...classesNamed(canonicalFilter)].every((className) => knownClasses.has(className))) return null;

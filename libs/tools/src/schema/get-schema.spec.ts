@@ -39,7 +39,7 @@ async function schemaOf(
     Record<string, unknown>;
 }
 
-const fieldOf = async (field: FieldSchema, policy: Partial<ClassPolicy> = {}) =>
+const readField = async (field: FieldSchema, policy: Partial<ClassPolicy> = {}) =>
   (await schemaOf(sampleClass('Post', { it: field }, policy))).fields.find(({ name }) => name === 'it');
 
 const method = (name: string, permission: Tier): DeclaredMethod => ({
@@ -116,7 +116,7 @@ describe('get_schema', () => {
     ['Polygon', 'polygon (geo shape)'],
     ['Vector', 'vector'],
   ])('names the type %s', async (type, expected) => {
-    expect(await fieldOf({ type: type as FieldType })).toEqual({
+    expect(await readField({ type: type as FieldType })).toEqual({
       name: 'it',
       type: expected,
       required: false,
@@ -133,7 +133,7 @@ describe('get_schema', () => {
 
 describe('a pointer in a schema', () => {
   it('says how to constrain it', async () => {
-    const field = await fieldOf({ type: 'Pointer', targetClass: '_User' });
+    const field = await readField({ type: 'Pointer', targetClass: '_User' });
     expect(field).toMatchObject({
       query_hint: expect.stringMatching(/"it":"<objectId>".*"className":"_User".*\$in/),
     });
@@ -149,7 +149,7 @@ describe('a pointer in a schema', () => {
   );
 
   it('still says how to constrain one to a class it does not name', async () => {
-    expect(await fieldOf({ type: 'Pointer', targetClass: 'SecretProject' })).toMatchObject({
+    expect(await readField({ type: 'Pointer', targetClass: 'SecretProject' })).toMatchObject({
       type: 'pointer (reference)',
       query_hint: expect.stringContaining('"className":"<targetClass>"'),
     });
@@ -161,7 +161,7 @@ describe('what an operator says of a field', () => {
     const properties = new Map([
       ['it', { description: 'Where it is', enum: new Map([['draft', 'Not visible']]) }],
     ]);
-    expect(await fieldOf({ type: 'String' }, { properties })).toEqual({
+    expect(await readField({ type: 'String' }, { properties })).toEqual({
       name: 'it',
       type: 'string',
       required: false,
@@ -172,14 +172,14 @@ describe('what an operator says of a field', () => {
 
   it('is shown without any description of the class or field', async () => {
     const properties = new Map([['it', { enum: new Map([['a', 'b']]) }]]);
-    expect(await fieldOf({ type: 'String' }, { properties, largeFields: ['it'] })).toMatchObject({
+    expect(await readField({ type: 'String' }, { properties, largeFields: ['it'] })).toMatchObject({
       allowed_values: [{ value: 'a', description: wrapped('b') }],
       large_field: true,
     });
   });
 
   it.each(['Pointer', 'Relation'] as const)('never calls a %s large', async (type) => {
-    expect(await fieldOf({ type, targetClass: '_User' }, { largeFields: ['it'] })).not.toHaveProperty(
+    expect(await readField({ type, targetClass: '_User' }, { largeFields: ['it'] })).not.toHaveProperty(
       'large_field',
     );
   });
@@ -194,7 +194,7 @@ describe('what an operator says of a field', () => {
     [{ __type: 'Date', iso: '2024-01-01T00:00:00.000Z' }, '2024-01-01T00:00:00.000Z'],
     [{ __type: 'Pointer', className: 'SecretProject', objectId: 'x' }, undefined],
   ])('shows the default %j as %j', async (defaultValue, expected) => {
-    expect(await fieldOf({ type: 'String', defaultValue })).toEqual({
+    expect(await readField({ type: 'String', defaultValue })).toEqual({
       name: 'it',
       type: 'string',
       required: false,

@@ -6,14 +6,14 @@ import { ClassName, Text, TextList } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
 import { INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { callableMethods, DeclaredMethods } from '../methods/method-registry.js';
-import { relationEdges, relationsOf } from '../shaping/relation-graph.js';
+import { relationEdges, listRelations } from '../shaping/relation-graph.js';
 import { hardenSchemaText } from '../shaping/untrusted-text.js';
 import { READ_ONLY, type ToolCall, ToolEnvironment } from '../tool.js';
 import {
   describeField,
   describeMethods,
   describePermissions,
-  shownDefaultFilter,
+  showDefaultFilter,
 } from './class-description.js';
 
 const FIELD_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
@@ -27,7 +27,7 @@ const BUILT_IN_CLASSES = new Map([
   ['_Audience', 'Push audiences'],
 ]);
 
-function typeOf({ className, schema }: GovernedClass): string {
+function findType({ className, schema }: GovernedClass): string {
   if (schema.storage === 'plain') return 'custom';
   const purpose = BUILT_IN_CLASSES.get(className);
   if (purpose) return `built-in: ${purpose}`;
@@ -109,10 +109,10 @@ export class GetSchema {
     });
     const allowed = nameable(policy.fields, readable);
     const joined = nameable(policy.joinFields, readable);
-    const defaultFilter = shownDefaultFilter(known, context.knownClasses);
+    const defaultFilter = showDefaultFilter(known, context.knownClasses);
     return {
       class_name: className,
-      type: typeOf(known),
+      type: findType(known),
       ...(policy.description && { description: hardenSchemaText(policy.description, text) }),
       ...(policy.usage && { usage: hardenSchemaText(policy.usage, text) }),
       fields: fields.flatMap((name) => {
@@ -130,7 +130,7 @@ export class GetSchema {
       ...(allowed.length > 0 && { agent_fields: allowed }),
       ...(joined.length > 0 && { agent_join_fields: joined }),
       ...(masks.size > 0 && { masked_fields: Object.fromEntries(masks) }),
-      relations: relationsOf(className, relationEdges(all)),
+      relations: listRelations(className, relationEdges(all)),
     };
   }
 

@@ -13,9 +13,9 @@ import {
 } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
 import { INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
-import { sourced } from '../shaping/presented-rows.js';
+import { toSourced } from '../shaping/presented-rows.js';
 import { READ_ONLY, type ToolCall } from '../tool.js';
-import { foundRows, searchText } from './found-rows.js';
+import { toFoundRows, searchText } from './found-rows.js';
 
 const MAX_ROWS = 20;
 
@@ -52,11 +52,11 @@ export class AtlasTextSearch {
     const highlightField = args.highlight_field || undefined;
     const query = searchText('query', args.query);
     const hits = await call.search.text(className, { query, fields, highlightField, filter, limit });
-    const rows = foundRows(hits, highlightField !== undefined);
+    const rows = toFoundRows(hits, highlightField !== undefined);
     return {
       class_name: className,
       count: rows.length,
-      results: sourced(rows, className, call),
+      results: toSourced(rows, className, call),
     };
   }
 }
@@ -97,7 +97,7 @@ export class AtlasAutocomplete {
     const { class_name: className, field, fuzzy, limit } = args;
     const query = searchText('query', args.query);
     const { suggestions, hits } = await call.search.autocomplete(className, { query, field, fuzzy, limit });
-    const results = foundRows(hits);
+    const results = toFoundRows(hits);
     return { class_name: className, field, suggestions, count: suggestions.length, results };
   }
 }
@@ -146,7 +146,7 @@ export class AtlasFacetedSearch {
       facets: args.facets,
       limit,
     });
-    const results = foundRows(hits);
+    const results = toFoundRows(hits);
     return {
       class_name: className,
       total_count: total,

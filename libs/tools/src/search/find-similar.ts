@@ -7,7 +7,7 @@ import { ClassName, JsonObject, ResultCount, Text } from '../arguments/argument.
 import { Tool } from '../declaration/tool.decorator.js';
 import { INTEGER, listOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { READS_AND_EMBEDS, type ToolCall } from '../tool.js';
-import { foundRows, MAY_LACK_ROWS, searchText } from './found-rows.js';
+import { toFoundRows, MAY_LACK_ROWS, searchText } from './found-rows.js';
 
 class FindSimilarArguments {
   static readonly admission = admitsSearchedClass;
@@ -55,14 +55,14 @@ export class FindSimilar {
     const vector =
       objectId === undefined
         ? await this.vectorOfText(searchText('text', text ?? ''), call)
-        : await similarity.vectorOf(objectId);
+        : await similarity.readVector(objectId);
     const { hits, mayLackRows } = await similarity.nearest({
       vector,
       filter,
       limit,
       ...(objectId !== undefined && { except: objectId }),
     });
-    const results = foundRows(hits);
+    const results = toFoundRows(hits);
     return {
       class_name: className,
       field: similarity.field,

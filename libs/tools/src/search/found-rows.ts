@@ -14,7 +14,7 @@ export function searchText(name: string, text: string): string {
 }
 
 /** Search results in the short form, each with its score unless that is withheld and, when requested, its passages. */
-export function foundRows(hits: readonly SearchHit[], withHighlights = false): ParseRow[] {
+export function toFoundRows(hits: readonly SearchHit[], withHighlights = false): ParseRow[] {
   return hits.map((hit) => ({
     ...simplifyRow(hit.row),
     ...(hit.score !== null && { score: hit.score }),

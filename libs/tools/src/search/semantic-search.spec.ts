@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { chunked, MAX_CHUNKS, tokensOf, withinBudget } from './semantic-search.js';
+import { chunkText, MAX_CHUNKS, estimateTokens, withinBudget } from './semantic-search.js';
 
 const text = fc.string({ unit: 'binary', maxLength: 400 });
 const shape = fc
@@ -12,7 +12,7 @@ describe('chunks', () => {
   it('hold the whole text, each overlap repeated, none longer than its size', () => {
     fc.assert(
       fc.property(text, shape, (whole, { size, overlap }) => {
-        const { chunks, truncated } = chunked(whole, { size, overlap }, 1_000);
+        const { chunks, truncated } = chunkText(whole, { size, overlap }, 1_000);
         expect(truncated).toBe(false);
         const rebuilt = chunks
           .map((chunk, i) => (i === 0 ? [...chunk] : [...chunk].slice(overlap)).join(''))
@@ -26,18 +26,18 @@ describe('chunks', () => {
   it('never cut a character in two', () => {
     fc.assert(
       fc.property(text, shape, (whole, size) => {
-        for (const chunk of chunked(whole, size).chunks) expect(Buffer.from(chunk).toString()).toBe(chunk);
+        for (const chunk of chunkText(whole, size).chunks) expect(Buffer.from(chunk).toString()).toBe(chunk);
       }),
     );
-    expect(chunked('😀😀', { size: 1, overlap: 0 }).chunks).toEqual(['😀', '😀']);
+    expect(chunkText('😀😀', { size: 1, overlap: 0 }).chunks).toEqual(['😀', '😀']);
   });
 
   it('are 200 of a document at most, and say when that was not all', () => {
-    const long = chunked('x'.repeat(1_000), { size: 1, overlap: 0 });
+    const long = chunkText('x'.repeat(1_000), { size: 1, overlap: 0 });
     expect([long.chunks.length, long.truncated]).toEqual([MAX_CHUNKS, true]);
-    expect(chunked('x'.repeat(200), { size: 1, overlap: 0 })).toMatchObject({ truncated: false });
-    expect(chunked('abc', { size: 1, overlap: 0 }, 2)).toEqual({ chunks: ['a', 'b'], truncated: true });
-    expect(chunked('', { size: 5, overlap: 0 }).chunks).toEqual([]);
+    expect(chunkText('x'.repeat(200), { size: 1, overlap: 0 })).toMatchObject({ truncated: false });
+    expect(chunkText('abc', { size: 1, overlap: 0 }, 2)).toEqual({ chunks: ['a', 'b'], truncated: true });
+    expect(chunkText('', { size: 5, overlap: 0 }).chunks).toEqual([]);
   });
 });
 
@@ -50,7 +50,7 @@ describe('the token budget', () => {
         (ranked, most) => {
           const kept = withinBudget(ranked, most);
           expect(kept).toEqual(ranked.slice(0, kept.length));
-          const spent = kept.reduce((sum, { content }) => sum + tokensOf(content), 0);
+          const spent = kept.reduce((sum, { content }) => sum + estimateTokens(content), 0);
           if (most === 0) expect(kept).toHaveLength(ranked.length);
           else if (kept.length > 1) expect(spent).toBeLessThanOrEqual(most);
           if (ranked.length > 0) expect(kept.length).toBeGreaterThan(0);

@@ -35,7 +35,7 @@ interface Chunked {
 }
 
 /** Splits a text into chunks of equal size, none of which splits a character. */
-export function chunked(text: string, { size, overlap }: ChunkSize, most = MAX_CHUNKS): Chunked {
+export function chunkText(text: string, { size, overlap }: ChunkSize, most = MAX_CHUNKS): Chunked {
   const characters = [...text];
   const chunks: string[] = [];
   for (let at = 0; at < characters.length; at += size - overlap) {
@@ -47,7 +47,7 @@ export function chunked(text: string, { size, overlap }: ChunkSize, most = MAX_C
 }
 
 /** The estimated tokens of a text. */
-export const tokensOf = (text: string): number => Math.ceil(text.length / 4);
+export const estimateTokens = (text: string): number => Math.ceil(text.length / 4);
 
 /** As many of the first entries as fit, at least one. @param most tokens; 0: no limit */
 export function withinBudget<T extends { readonly content: string }>(
@@ -56,7 +56,7 @@ export function withinBudget<T extends { readonly content: string }>(
 ): readonly T[] {
   if (most === 0) return ranked;
   let spent = 0;
-  const over = ranked.findIndex(({ content }) => (spent += tokensOf(content)) > most);
+  const over = ranked.findIndex(({ content }) => (spent += estimateTokens(content)) > most);
   return over < 0 ? ranked : ranked.slice(0, Math.max(over, 1));
 }
 
@@ -136,14 +136,14 @@ export class SemanticSearch {
   async search(args: SemanticSearchArguments, call: ToolCall) {
     const similarity = await call.search.likeness(args.class_name);
     const query = searchText('query', args.query);
-    const field = chosenText(args.text_field, similarity.textFields, (name) => similarity.wireName(name));
-    const options = optionsOf(args);
+    const field = chooseText(args.text_field, similarity.textFields, (name) => similarity.wireName(name));
+    const options = readOptions(args);
     similarity.check(options.filters);
     if (!this.embeddings) throw new Refused(refusals.embeddingsNotConfigured());
     const { vector, calls, tokens } = await this.embeddings.embed(query, call);
     call.spend({ calls, tokens });
     const { hits, mayLackRows } = await similarity.nearest({ vector, limit: args.k, ...options.filters });
-    const ranked = hits.flatMap((hit) => this.chunksOf(hit, field, similarity.className, options, call));
+    const ranked = hits.flatMap((hit) => this.chunkHit(hit, field, similarity.className, options, call));
     const chunks = withinBudget(ranked, args.max_total_tokens);
     const shown = new Set(chunks.map(({ metadata }) => metadata.object_id));
     return {
@@ -163,7 +163,7 @@ export class SemanticSearch {
     };
   }
 
-  private chunksOf(
+  private chunkHit(
     { row, score }: SearchHit,
     field: string,
     className: string,
@@ -173,7 +173,7 @@ export class SemanticSearch {
     const text = row[field];
     if (typeof text !== 'string') return [];
     const id = String(row['objectId']);
-    const { chunks, truncated } = chunked(text, chunk, chunksPerDocument);
+    const { chunks, truncated } = chunkText(text, chunk, chunksPerDocument);
     return chunks.map((content, index) => ({
       id: `${id}#${index}`,
       ...(score !== null && { score }),
@@ -192,7 +192,7 @@ export class SemanticSearch {
   }
 }
 
-function optionsOf(args: SemanticSearchArguments): SemanticOptions {
+function readOptions(args: SemanticSearchArguments): SemanticOptions {
   const unit = args.chunk_by === 'tokens' ? CHARACTERS_PER_TOKEN : 1;
   const { chunk_size: size } = args;
   // The usual overlap would exceed chunks smaller than itself.
@@ -206,7 +206,7 @@ function optionsOf(args: SemanticSearchArguments): SemanticOptions {
 }
 
 /** The text to return: the first source text of the vector, unless the call names another. */
-function chosenText(
+function chooseText(
   named: string | undefined,
   textFields: readonly string[],
   wireName: (name: string) => string,

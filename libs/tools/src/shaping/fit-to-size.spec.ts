@@ -1,7 +1,7 @@
 import type { Refusal } from '#core';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type FittedResult, fitToSize, outcomeOf, textBytes, withWrittenRows } from './fit-to-size.js';
+import { type FittedResult, fitToSize, toOutcome, textBytes, withWrittenRows } from './fit-to-size.js';
 import { MAX_RESULT_BYTES } from './oversize-refusal.js';
 
 interface Envelope {
@@ -10,7 +10,7 @@ interface Envelope {
   readonly _truncated: Record<string, unknown>;
 }
 
-function fitted(
+function toFitted(
   tool: string,
   data: unknown,
   cap: number,
@@ -78,7 +78,7 @@ describe('a result within the cap', () => {
 
 describe('oversized query_class rows', () => {
   it('give up their heaviest field first, and the members that no longer hold', () => {
-    const { data } = fitted('query_class', page(rows(5, 2_000)), 4_000);
+    const { data } = toFitted('query_class', page(rows(5, 2_000)), 4_000);
     expect(data).toEqual({
       class_name: 'Post',
       pagination: { limit: 100, skip: 0, has_more: true },
@@ -97,7 +97,7 @@ describe('oversized query_class rows', () => {
   });
 
   it('give up their last rows when that is not enough, and say where to continue', () => {
-    const { data, text, structured } = fitted(
+    const { data, text, structured } = toFitted(
       'query_class',
       page(rows(50, 500, { teaser: 'y'.repeat(200) }), 100),
       6_000,
@@ -113,7 +113,7 @@ describe('oversized query_class rows', () => {
 
   it('are more in compact text than in indented text of the same size', () => {
     const kept = [false, true].map((pretty) => {
-      const { data, text } = fitted('query_class', page(rows(50, 50)), 4_000, pretty);
+      const { data, text } = toFitted('query_class', page(rows(50, 50)), 4_000, pretty);
       expect(Buffer.byteLength(text)).toBeGreaterThan(3_300);
       return data.results.length;
     });
@@ -122,20 +122,20 @@ describe('oversized query_class rows', () => {
 
   it('keep who they are, even when that is the heaviest part', () => {
     const heavyIds = rows(20, 0, { objectId: 'i'.repeat(300), createdAt: 'c'.repeat(200) });
-    const { data } = fitted('query_class', page(heavyIds), 6_000);
+    const { data } = toFitted('query_class', page(heavyIds), 6_000);
     expect(data.results.length).toBeGreaterThan(0);
     expect(data.results[0]).toMatchObject({ objectId: 'i'.repeat(300), createdAt: 'c'.repeat(200) });
   });
 
   it('keep their provenance', () => {
     const _source = { class: 'Post', tool: 'query_class', object_id: 'o'.repeat(300) };
-    const { data } = fitted('query_class', page(rows(20, 5, { _source })), 6_000);
+    const { data } = toFitted('query_class', page(rows(20, 5, { _source })), 6_000);
     expect(data.results[0]).toMatchObject({ _source });
   });
 
   it('are found quickly when the first rows are light and the last ones heavy', () => {
     const late = [...rows(5, 1), ...rows(3_000, 2_000, { more: 'z'.repeat(1_000) })];
-    const { data } = fitted('query_class', page(late), 100_000);
+    const { data } = toFitted('query_class', page(late), 100_000);
     expect(data._truncated['kept_count']).toBe(data.results.length);
   });
 });
@@ -150,7 +150,7 @@ describe('oversized get_objects', () => {
   });
 
   it('name the ids that did not fit and leave the counts alone', () => {
-    const { data } = fitted('get_objects', byId(rows(30, 400, { teaser: 'y'.repeat(200) })), 4_000);
+    const { data } = toFitted('get_objects', byId(rows(30, 400, { teaser: 'y'.repeat(200) })), 4_000);
     const kept = Object.keys(data.objects);
     expect(data).toMatchObject({ missing: ['zz'], requested: 31, found: 30 });
     expect(data._truncated['dropped_for_size']).toEqual(
@@ -159,13 +159,13 @@ describe('oversized get_objects', () => {
   });
 
   it('name none when the field was enough', () => {
-    const { data } = fitted('get_objects', byId(rows(3, 2_000)), 3_000);
+    const { data } = toFitted('get_objects', byId(rows(3, 2_000)), 3_000);
     expect(data._truncated).toMatchObject({ dropped_fields: ['body'], dropped_for_size: [] });
   });
 
   it('keep an id that is called like something inherited', () => {
     const objects = JSON.parse(`{"__proto__":${JSON.stringify(row(0, 'x'.repeat(900)))}}`) as object;
-    const { data } = fitted('get_objects', { ...byId([]), objects }, 700);
+    const { data } = toFitted('get_objects', { ...byId([]), objects }, 700);
     expect(Object.keys(data.objects)).toEqual(['__proto__']);
   });
 });
@@ -180,7 +180,7 @@ describe('oversized aggregate rows', () => {
       auto_limit: 200,
       hint: 'old',
     };
-    const { data: cut } = fitted('aggregate', data, 3_000);
+    const { data: cut } = toFitted('aggregate', data, 3_000);
     expect(cut).toMatchObject({ auto_limited: true, auto_limit: 200 });
     expect(cut).not.toHaveProperty('hint');
     expect(cut).not.toHaveProperty('result_count');
@@ -303,7 +303,7 @@ describe('rows that were written as they were read', () => {
   const outcome = (data: unknown, pretty: boolean) => {
     const answer = fitToSize('query_class', data, { pretty });
     if ('code' in answer) throw new Error(answer.message);
-    return outcomeOf(answer, true);
+    return toOutcome(answer, true);
   };
 
   it('give the bytes that rows as objects give, as text and as data, in both forms', () => {

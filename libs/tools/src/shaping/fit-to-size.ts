@@ -1,6 +1,6 @@
 import type { Refusal } from '#core';
 import type { RowsText } from '#data';
-import { declaredNames } from '../json-schema.js';
+import { listDeclaredNames } from '../json-schema.js';
 import { type JsonSchema, ToolContent, type ToolOutcome } from '../tool.js';
 import {
   byteLength,
@@ -8,9 +8,9 @@ import {
   MAX_RESULT_BYTES,
   type OversizeOptions,
   oversizeRefusal,
-  printedAtMost,
+  measurePrinted,
   resultText,
-  sampleOf,
+  takeSample,
   weighFields,
   withoutField,
 } from './oversize-refusal.js';
@@ -36,14 +36,18 @@ const ROW_INDENT = 4;
 const MOST_PRINTED = 64 * 1024 * 1024;
 
 /** Null: larger than any result may be, and not printed. */
-const printedWithin = (data: unknown, pretty: boolean): string | null =>
-  printedAtMost(data, MOST_PRINTED) > MOST_PRINTED ? null : resultText(data, pretty);
+const printWithin = (data: unknown, pretty: boolean): string | null =>
+  measurePrinted(data, MOST_PRINTED) > MOST_PRINTED ? null : resultText(data, pretty);
 const isEnvelope = (data: unknown): data is Envelope =>
   data !== null && typeof data === 'object' && !Array.isArray(data);
 
-const fitted = (data: unknown, text: string): FittedResult => ({ data, text, structured: isEnvelope(data) });
+const toFitted = (data: unknown, text: string): FittedResult => ({
+  data,
+  text,
+  structured: isEnvelope(data),
+});
 
-const fittedText = (written: WrittenAnswer): FittedResult => ({
+const toFittedText = (written: WrittenAnswer): FittedResult => ({
   written,
   structured: true,
   get data() {
@@ -55,7 +59,7 @@ const fittedText = (written: WrittenAnswer): FittedResult => ({
 });
 
 /** A result as the outcome of its call. @param declared whether the tool declares the schema of its results */
-export function outcomeOf(fitted: FittedResult, declared: boolean): Extract<ToolOutcome, { ok: true }> {
+export function toOutcome(fitted: FittedResult, declared: boolean): Extract<ToolOutcome, { ok: true }> {
   const { written } = fitted;
   const structured = fitted.structured && declared;
   if (!written) return { ok: true, data: fitted.data, text: fitted.text, structured };
@@ -78,8 +82,8 @@ export function textBytes(outcome: Extract<ToolOutcome, { ok: true }>): number {
 }
 
 /** Bytes of a row inside the printed envelope, with its separator and the indentation of each line. */
-function printedBytes(row: unknown, pretty: boolean): number {
-  const text = printedWithin(row, pretty);
+function countPrintedBytes(row: unknown, pretty: boolean): number {
+  const text = printWithin(row, pretty);
   if (text === null) return MOST_PRINTED;
   if (!pretty) return Buffer.byteLength(text) + ','.length;
   const lines = text.split('\n').length;
@@ -93,15 +97,15 @@ function keepRows(
   { cap, pretty }: { readonly cap: number; readonly pretty: boolean },
 ) {
   const estimate = () => {
-    const trimmed = sampleOf(rows);
+    const trimmed = takeSample(rows);
     const perRow = trimmed.reduce((sum, row) => sum + byteLength(row), 0) / Math.max(trimmed.length, 1);
     const budget = cap - Buffer.byteLength(resultText(recovery.build([], dropped), pretty)) - HEADROOM;
     return Math.min(rows.length, Math.floor(budget / Math.max(perRow, 1)));
   };
   const attempt = (kept: number): FittedResult | null => {
     const data = recovery.build(rows.slice(0, kept), dropped);
-    const text = printedWithin(data, pretty);
-    return text !== null && Buffer.byteLength(text) <= cap ? fitted(data, text) : null;
+    const text = printWithin(data, pretty);
+    return text !== null && Buffer.byteLength(text) <= cap ? toFitted(data, text) : null;
   };
   const whole = attempt(rows.length);
   if (whole) return whole;
@@ -110,8 +114,8 @@ function keepRows(
   // Estimates by row weight first: printing the whole result for each step would be quadratic in a result of megabytes.
   let bytes = rows
     .slice(0, Math.max(kept, 0))
-    .reduce<number>((sum, row) => sum + printedBytes(row, pretty), 0);
-  for (; kept > 0 && bytes > cap; kept -= 1) bytes -= printedBytes(rows[kept - 1], pretty);
+    .reduce<number>((sum, row) => sum + countPrintedBytes(row, pretty), 0);
+  for (; kept > 0 && bytes > cap; kept -= 1) bytes -= countPrintedBytes(rows[kept - 1], pretty);
   for (; kept > 0; kept -= 1) {
     const part = attempt(kept);
     if (part) return part;
@@ -137,11 +141,11 @@ export function fitToSize(
   data: unknown,
   { cap = MAX_RESULT_BYTES, pretty = false, inputSchema = {} }: FitOptions = {},
 ): FittedResult | Refusal {
-  const written = pretty ? null : writtenAnswer(data);
-  if (written && written.bytes <= cap) return fittedText(written);
-  const text = printedWithin(data, pretty);
+  const written = pretty ? null : toWrittenAnswer(data);
+  if (written && written.bytes <= cap) return toFittedText(written);
+  const text = printWithin(data, pretty);
   const bytes = text === null ? null : Buffer.byteLength(text);
-  if (text !== null && bytes !== null && bytes <= cap) return fitted(data, text);
+  if (text !== null && bytes !== null && bytes <= cap) return toFitted(data, text);
 
   const recovery = isEnvelope(data) ? recoveryFor(toolName, data, cap) : null;
   if (recovery && recovery.rows.length > 0) {
@@ -150,7 +154,10 @@ export function fitToSize(
     const kept = keepRows(recovery, dropped, trimmed, { cap, pretty });
     if (kept) return kept;
   }
-  return oversizeRefusal(bytes, cap, partsOf(data), { name: toolName, takes: declaredNames(inputSchema) });
+  return oversizeRefusal(bytes, cap, readParts(data), {
+    name: toolName,
+    takes: listDeclaredNames(inputSchema),
+  });
 }
 
 /** Members with the entries of built-in results, and whether the entries are rows. */
@@ -164,7 +171,7 @@ const LISTS = [
 ] as const;
 
 /** The entries of a built-in's envelope. Formatted text has columns but no rows. */
-function partsOf(data: unknown): OversizeOptions | null {
+function readParts(data: unknown): OversizeOptions | null {
   if (!isEnvelope(data) || typeof data['output'] === 'string') return null;
   const className = typeof data['class_name'] === 'string' ? data['class_name'] : null;
   for (const [member, rows] of LISTS) {
@@ -211,7 +218,7 @@ const annotation = (cut: Cut, hint: string, extra: Envelope = {}): Envelope => (
 const readDropped = ({ dropped }: Cut) =>
   dropped === null ? '' : `Read '${dropped}' of a row with get_object(class_name, object_id).`;
 
-function skipOf(envelope: Envelope): number {
+function readSkip(envelope: Envelope): number {
   const skip = (envelope['pagination'] as { skip?: unknown } | undefined)?.skip;
   return typeof skip === 'number' ? skip : 0;
 }
@@ -234,7 +241,7 @@ function queryRows(envelope: Envelope, rows: readonly unknown[], cap: number): R
         const offered = more === undefined ? {} : { truncated_call: more };
         return { ...rest, ...offered, results: kept, _truncated: annotation(cut, readDropped(cut)) };
       }
-      const nextSkip = skipOf(envelope) + cut.kept;
+      const nextSkip = readSkip(envelope) + cut.kept;
       const hint = `Continue with query_class(skip: ${nextSkip}). ${readDropped(cut)}`.trim();
       return { ...rest, results: kept, _truncated: annotation(cut, hint, { next_skip: nextSkip }) };
     },
@@ -327,7 +334,7 @@ export function withNotes(data: unknown, notes: ReadonlySet<string>): unknown {
 }
 
 /** The answer as text, if its rows were written and nobody has looked at them. */
-function writtenAnswer(data: unknown): WrittenAnswer | null {
+function toWrittenAnswer(data: unknown): WrittenAnswer | null {
   if (data === null || typeof data !== 'object') return null;
   const member = written.get(data as Answer);
   // Members that were added later would stand behind the rows.

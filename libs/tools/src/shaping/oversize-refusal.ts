@@ -1,6 +1,6 @@
 import { type Refusal, Refused } from '#core';
 import type { ParseRow } from '#data';
-import { declaredNames } from '../json-schema.js';
+import { listDeclaredNames } from '../json-schema.js';
 import type { ToolCall } from '../tool.js';
 import { type Column, valueAt } from './text-formats.js';
 
@@ -33,10 +33,10 @@ const ROOM = 0.7;
  * @param cap maximum bytes of a result
  */
 function oversizeAdvice(tool: AdvisedTool, parts: OversizeOptions | null, cap: number): string {
-  return `${parts ? tried(tool, parts, cap * ROOM) : ''}${narrowed(tool)}`;
+  return `${parts ? describeTrial(tool, parts, cap * ROOM) : ''}${describeNarrowing(tool)}`;
 }
 
-function tried({ name, takes }: AdvisedTool, parts: OversizeOptions, budget: number): string {
+function describeTrial({ name, takes }: AdvisedTool, parts: OversizeOptions, budget: number): string {
   const { className, entries, rows } = parts;
   const heaviest = rows ? heaviestField(weighFields(entries)) : null;
   const keys = rows ? lightKeys(entries, budget) : [];
@@ -50,7 +50,7 @@ function tried({ name, takes }: AdvisedTool, parts: OversizeOptions, budget: num
     return ` Try keys: ${JSON.stringify(keys)} (drops the heaviest field).`;
   if (heaviest !== null && takes.includes('pipeline'))
     return ` Try this as the last stage of pipeline: ${JSON.stringify({ $unset: heavyFields(entries, keys) })}.`;
-  const fitting = fittingEntries(entries, budget);
+  const fitting = countFittingEntries(entries, budget);
   const count = ['limit', 'k'].find((argument) => takes.includes(argument));
   if (count && fitting > 0 && fitting < entries.length) return ` Try ${count}: ${fitting}.`;
   if (name === 'get_sample_objects' && heaviest !== null)
@@ -58,7 +58,7 @@ function tried({ name, takes }: AdvisedTool, parts: OversizeOptions, budget: num
   return '';
 }
 
-function narrowed({ takes }: AdvisedTool): string {
+function describeNarrowing({ takes }: AdvisedTool): string {
   const ways = [
     ['limit', 'lower limit:'],
     ['k', 'lower k:'],
@@ -74,7 +74,7 @@ function narrowed({ takes }: AdvisedTool): string {
 
 /** The fields that fit together, lightest first, without the heaviest of all; equal ones by name. */
 function lightKeys(rows: readonly unknown[], budget: number): readonly string[] {
-  const totals = totalsOf(rows);
+  const totals = sumTotals(rows);
   const heaviest = heaviestField(weighFields(rows));
   let left = budget - ALWAYS_KEPT.reduce((sum, field) => sum + (totals.get(field) ?? 0), 0);
   const light = [...totals]
@@ -87,10 +87,12 @@ function lightKeys(rows: readonly unknown[], budget: number): readonly string[] 
 }
 
 function heavyFields(rows: readonly unknown[], kept: readonly string[]): readonly string[] {
-  return [...totalsOf(rows).keys()].filter((field) => !kept.includes(field) && USABLE_KEY.test(field)).sort();
+  return [...sumTotals(rows).keys()]
+    .filter((field) => !kept.includes(field) && USABLE_KEY.test(field))
+    .sort();
 }
 
-function totalsOf(rows: readonly unknown[]): ReadonlyMap<string, number> {
+function sumTotals(rows: readonly unknown[]): ReadonlyMap<string, number> {
   const totals = new Map<string, number>();
   for (const row of rows.filter(isRow))
     for (const [field, value] of Object.entries(row))
@@ -98,7 +100,7 @@ function totalsOf(rows: readonly unknown[]): ReadonlyMap<string, number> {
   return totals;
 }
 
-function fittingEntries(entries: readonly unknown[], budget: number): number {
+function countFittingEntries(entries: readonly unknown[], budget: number): number {
   let left = budget;
   const over = entries.findIndex((entry) => (left -= byteLength(entry)) < 0);
   return over < 0 ? entries.length : over;
@@ -150,9 +152,7 @@ const ENVELOPE = 1024;
  * @returns the envelope
  * @throws Refused for one that is too large, with its heaviest columns
  */
-export function fittingText<
-  Envelope extends { readonly output: string; readonly headers: readonly string[] },
->(
+export function fitText<Envelope extends { readonly output: string; readonly headers: readonly string[] }>(
   envelope: Envelope,
   rows: readonly ParseRow[],
   columns: readonly Column[],
@@ -165,7 +165,7 @@ export function fittingText<
   const entries = rows.map((row) =>
     Object.fromEntries(columns.map(({ path }) => [path, valueAt(row, path)])),
   );
-  const advised = { name: tool.name, takes: declaredNames(tool.inputSchema) };
+  const advised = { name: tool.name, takes: listDeclaredNames(tool.inputSchema) };
   throw new Refused(oversizeRefusal(bytes, cap, { className: null, entries, rows: true }, advised));
 }
 
@@ -187,21 +187,22 @@ const PER_VALUE = 32;
  * place.
  * @param most counting stops here: a larger value returns any number above it
  */
-export function printedAtMost(value: unknown, most: number, depth = 0): number {
+export function measurePrinted(value: unknown, most: number, depth = 0): number {
   if (typeof value === 'string') return value.length * ESCAPED + PER_VALUE + depth * 2;
   let size = PER_VALUE + depth * 4;
   if (value === null || typeof value !== 'object') return size;
   if (Array.isArray(value)) {
     for (const member of value) {
       if (size > most) return size;
-      size += printedAtMost(member, most - size, depth + 1);
+      size += measurePrinted(member, most - size, depth + 1);
     }
     return size;
   }
   for (const name in value) {
     if (size > most) return size;
     size +=
-      name.length * ESCAPED + printedAtMost((value as Record<string, unknown>)[name], most - size, depth + 1);
+      name.length * ESCAPED +
+      measurePrinted((value as Record<string, unknown>)[name], most - size, depth + 1);
   }
   return size;
 }
@@ -224,18 +225,18 @@ const isRow = (value: unknown): value is ParseRow =>
 const HEAVIEST = 64 * 1024 * 1024;
 
 export function byteLength(value: unknown): number {
-  if (printedAtMost(value, HEAVIEST) > HEAVIEST) return HEAVIEST;
+  if (measurePrinted(value, HEAVIEST) > HEAVIEST) return HEAVIEST;
   return Buffer.byteLength(JSON.stringify(value) ?? '');
 }
 
 /** The first rows: enough to find the heavy field, few enough to be cheap on a huge result. */
-export function sampleOf(rows: readonly unknown[]): readonly ParseRow[] {
+export function takeSample(rows: readonly unknown[]): readonly ParseRow[] {
   return rows.slice(0, SAMPLE).filter(isRow);
 }
 
 /** Fields of the sampled rows, heaviest first; equal ones by name. */
 export function weighFields(rows: readonly unknown[]): readonly FieldWeight[] {
-  const sample = sampleOf(rows);
+  const sample = takeSample(rows);
   const bytes = new Map<string, number>();
   for (const row of sample)
     for (const [field, value] of Object.entries(row))

@@ -87,7 +87,7 @@ function eachObject(value: unknown, visit: Visit): void {
 }
 
 /** `author` for `_p_author`; other names stay unchanged, so that no internal name can arise. */
-function fieldOf(key: string): string | null {
+function readField(key: string): string | null {
   if (!key.startsWith(PREFIX)) return null;
   const field = key.slice(PREFIX.length);
   return FIELD.test(field) ? field : null;
@@ -104,7 +104,7 @@ function compactColumns(rows: readonly ParseRow[]): Map<string, string> {
   const unfit = new Set<string>();
   eachObject(rows, (object) => {
     for (const key of Object.keys(object)) {
-      const field = fieldOf(key);
+      const field = readField(key);
       if (field === null) continue;
       if (Object.hasOwn(object, field)) unfit.add(field);
       const pointer = parsePointer(object[key]);
@@ -118,14 +118,14 @@ function compactColumns(rows: readonly ParseRow[]): Map<string, string> {
   return classes;
 }
 
-function renamed(value: unknown, columns: ReadonlyMap<string, string>): unknown {
-  if (Array.isArray(value)) return value.map((entry) => renamed(entry, columns));
+function renameColumns(value: unknown, columns: ReadonlyMap<string, string>): unknown {
+  if (Array.isArray(value)) return value.map((entry) => renameColumns(entry, columns));
   if (value === null || typeof value !== 'object' || value instanceof Date) return value;
   return Object.fromEntries(
     Object.entries(value).map(([key, member]) => {
-      const field = fieldOf(key);
+      const field = readField(key);
       const pointer = field !== null && columns.has(field) ? parsePointer(member) : null;
-      return pointer ? [field, pointer.objectId] : [key, renamed(member, columns)];
+      return pointer ? [field, pointer.objectId] : [key, renameColumns(member, columns)];
     }),
   );
 }
@@ -138,7 +138,7 @@ export function compactPointers(rows: readonly ParseRow[]): CompactedRows {
   const columns = compactColumns(rows);
   if (columns.size === 0) return { rows: [...rows], pointerClasses: null };
   return {
-    rows: rows.map((row) => renamed(row, columns) as ParseRow),
+    rows: rows.map((row) => renameColumns(row, columns) as ParseRow),
     pointerClasses: Object.fromEntries(columns),
   };
 }
@@ -190,17 +190,17 @@ export function rowId(row: Readonly<ParseRow>): string | null {
 
 /** Rows in the short form, with their source when the operator enabled it. */
 export function presentRows(rows: readonly ParseRow[], className: string, call: ToolCall): ParseRow[] {
-  return sourced(rows.map(simplifyRow), className, call);
+  return toSourced(rows.map(simplifyRow), className, call);
 }
 
 /** A request for the same rows as text. The source of a row depends on its other columns, and indented text is made of objects. */
-export function presentedText({ switches }: ToolCall, atMost: number): TextRequest {
+export function presentText({ switches }: ToolCall, atMost: number): TextRequest {
   const needsObjects = switches.includeSourceProvenance || switches.prettyText;
   return { present: needsObjects ? null : simplifyRow, atMost };
 }
 
 /** The stamp comes last: after redaction, projection and every conversion. */
-export function sourced(rows: readonly ParseRow[], className: string, call: ToolCall): ParseRow[] {
+export function toSourced(rows: readonly ParseRow[], className: string, call: ToolCall): ParseRow[] {
   if (!call.switches.includeSourceProvenance) return [...rows];
   return rows.map((row) => stampSource(row, className, call.tool.name, rowId(row)));
 }

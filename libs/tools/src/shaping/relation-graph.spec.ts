@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { sampleClass } from '../contracts/sample-records.js';
-import { relationEdges, relationsOf } from './relation-graph.js';
+import { relationEdges, listRelations } from './relation-graph.js';
 
 const pointer = (targetClass: string) => ({ type: 'Pointer', targetClass }) as const;
 const relation = (targetClass: string) => ({ type: 'Relation', targetClass }) as const;
@@ -58,7 +58,7 @@ describe('the relation graph', () => {
 
   it('shows for one class what it holds and what refers to it', () => {
     const edges = relationEdges([USER, POST, TAG]);
-    expect(relationsOf('Post', edges)).toEqual({ outgoing: [edges[1]], incoming: [edges[0]] });
-    expect(relationsOf('Other', edges)).toEqual({ outgoing: [], incoming: [] });
+    expect(listRelations('Post', edges)).toEqual({ outgoing: [edges[1]], incoming: [edges[0]] });
+    expect(listRelations('Other', edges)).toEqual({ outgoing: [], incoming: [] });
   });
 });

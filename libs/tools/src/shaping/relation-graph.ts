@@ -17,7 +17,7 @@ const IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 const PEOPLE = new Set(['_User', '_Role']);
 
 /** The visible classes when any is declared visible, else all except system classes. */
-function drawn(classes: readonly GovernedClass[]): readonly GovernedClass[] {
+function keepDrawn(classes: readonly GovernedClass[]): readonly GovernedClass[] {
   const visible = classes.filter(({ policy }) => policy.visible);
   if (visible.length > 0) return visible;
   return classes.filter(({ className }) => !className.startsWith('_') || PEOPLE.has(className));
@@ -39,7 +39,7 @@ export function relationEdges(
   classes: readonly GovernedClass[],
   subset?: ReadonlySet<string>,
 ): readonly RelationEdge[] {
-  const nodes = drawn(classes).filter(({ className }) => subset?.has(className) ?? true);
+  const nodes = keepDrawn(classes).filter(({ className }) => subset?.has(className) ?? true);
   const names = new Set(nodes.map(({ className }) => className));
   return nodes.flatMap(({ className, schema, fields }) =>
     fields.flatMap((field) => {
@@ -51,7 +51,7 @@ export function relationEdges(
   );
 }
 
-export function relationsOf(className: string, edges: readonly RelationEdge[]): ClassRelations {
+export function listRelations(className: string, edges: readonly RelationEdge[]): ClassRelations {
   return {
     outgoing: edges.filter(({ from }) => from === className),
     incoming: edges.filter(({ to }) => to === className),

@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { fitToSize } from './fit-to-size.js';
-import { printedAtMost } from './oversize-refusal.js';
+import { measurePrinted } from './oversize-refusal.js';
 
 describe('the size of a result before it is printed', () => {
   it('is never less than what is printed', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 8 }), (value) => {
-        expect(printedAtMost(value, Infinity)).toBeGreaterThanOrEqual(JSON.stringify(value, null, 2).length);
+        expect(measurePrinted(value, Infinity)).toBeGreaterThanOrEqual(JSON.stringify(value, null, 2).length);
       }),
     );
   });

@@ -83,16 +83,16 @@ function markdown([headers = [], ...rows]: Cells): string {
 
 const BLANK = /\r\n|[\t\n]/g;
 
-const widthOf = (text: string) => Array.from(text).length;
+const measureWidth = (text: string) => Array.from(text).length;
 
 function table(lines: Cells): string {
   const cells = lines.map((line) => line.map((text) => withoutHidden(text.replace(BLANK, ' '), ' ')));
   const widths = (cells[0] ?? []).map((_, column) =>
-    cells.reduce((widest, line) => Math.max(widest, widthOf(line[column] ?? '')), 0),
+    cells.reduce((widest, line) => Math.max(widest, measureWidth(line[column] ?? '')), 0),
   );
   const rule = `+${widths.map((width) => '-'.repeat(width + 2)).join('+')}+`;
   const row = (line: readonly string[]) =>
-    `| ${line.map((text, column) => text + ' '.repeat((widths[column] ?? 0) - widthOf(text))).join(' | ')} |`;
+    `| ${line.map((text, column) => text + ' '.repeat((widths[column] ?? 0) - measureWidth(text))).join(' | ')} |`;
   const [header = '', ...body] = cells.map(row);
   return [rule, header, rule, ...body, rule].join('\n');
 }

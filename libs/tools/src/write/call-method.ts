@@ -4,7 +4,7 @@ import { methodGate, listRefusedArgumentKeys, suggestNames } from '#policy';
 import { type AdmittingArguments, type Arguments, refuseArgument } from '../arguments/argument-class.js';
 import { CheckedByData, ClassName, RequiredText, Text } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { BOOLEAN, described, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { BOOLEAN, describeSchema, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { isDangerousMethodName, isMethodName } from '../methods/method-declaration.js';
 import {
   asksForPreview,
@@ -38,7 +38,9 @@ class CallMethodArguments {
   @RequiredText() method_name!: string;
   @Text() object_id?: string;
   /** Checked once the method is known, because its gates come first. */
-  @CheckedByData(described(OBJECT, 'What the method takes, as its parameters say; dry_run: true previews.'))
+  @CheckedByData(
+    describeSchema(OBJECT, 'What the method takes, as its parameters say; dry_run: true previews.'),
+  )
   arguments?: unknown;
 }
 
@@ -112,7 +114,7 @@ export class CallMethod {
     orThrow(methodGate(call.agent, { className, name, permission: method.permission }, this.environment));
     await call.methods.permit(className, method.permission, method.type);
     // A copy: what a preview changes in it is neither what was approved nor what the call is made with.
-    const given = methodArguments(copied(args.arguments));
+    const given = methodArguments(copyArguments(args.arguments));
     assertArgumentKeys(given, method);
     const { dry_run: asked, agent: _caller, ...rest } = given;
     const dryRun = asksForPreview(args);
@@ -151,7 +153,7 @@ export class CallMethod {
 }
 
 /** Arguments of a client are JSON. An application that calls the tool in code may pass a function, which cannot be copied. */
-function copied(args: unknown): unknown {
+function copyArguments(args: unknown): unknown {
   try {
     return structuredClone(args);
   } catch {

@@ -1,13 +1,13 @@
 import { Injectable } from '@nestjs/common';
 import { CheckedByData, ClassName } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { BOOLEAN, described, listOf, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { BOOLEAN, describeSchema, listOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import type { ClassWritingCall } from '../tool.js';
 
 class CreateClassArguments {
   @ClassName() class_name!: string;
   @CheckedByData(
-    described(
+    describeSchema(
       OBJECT,
       'Name to type: String, Number, Boolean, Date, Object, Array, GeoPoint, File, Bytes, Polygon, or ' +
         '{"type":"Pointer" or "Relation","targetClass":"…"}.',

@@ -10,7 +10,7 @@ import {
   RequiredText,
 } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { BOOLEAN, described, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { BOOLEAN, describeSchema, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { simplifyRow } from '../shaping/presented-rows.js';
 import type { RowWritingCall } from '../tool.js';
 
@@ -25,7 +25,7 @@ const IDEMPOTENCY_KEY = {
 const writeOptions = (key: unknown): WriteOptions => (key === undefined ? {} : { idempotencyKey: key });
 
 /** The fields of a write; `data` is an accepted alias. The data layer checks them. */
-export function fieldsOf(args: { readonly fields?: unknown; readonly data?: unknown }): unknown {
+export function readFields(args: { readonly fields?: unknown; readonly data?: unknown }): unknown {
   const { fields = null, data = null } = args;
   if (fields !== null && data !== null) refuseArgument('give fields or data, not both');
   return fields ?? data ?? undefined;
@@ -33,7 +33,7 @@ export function fieldsOf(args: { readonly fields?: unknown; readonly data?: unkn
 
 class CreateObjectArguments {
   @ClassName() class_name!: string;
-  @RequiredCheckedByData(described(OBJECT, 'Field values, at most 64 KiB of JSON.')) fields?: unknown;
+  @RequiredCheckedByData(describeSchema(OBJECT, 'Field values, at most 64 KiB of JSON.')) fields?: unknown;
   @CheckedByData(IDEMPOTENCY_KEY) idempotency_key?: unknown;
   @IsOptional() @Allow() @Undeclared() data?: unknown;
 }
@@ -62,7 +62,7 @@ export class CreateObject {
   async create(args: CreateObjectArguments, call: RowWritingCall) {
     const className = args.class_name;
     const object = simplifyRow(
-      await call.writes.create(className, fieldsOf(args), writeOptions(args.idempotency_key)),
+      await call.writes.create(className, readFields(args), writeOptions(args.idempotency_key)),
     );
     return {
       class_name: className,
@@ -76,7 +76,7 @@ export class CreateObject {
 class UpdateObjectArguments {
   @ClassName() class_name!: string;
   @RequiredText() object_id!: string;
-  @RequiredCheckedByData(described(OBJECT, 'New values or __op objects, at most 64 KiB of JSON.'))
+  @RequiredCheckedByData(describeSchema(OBJECT, 'New values or __op objects, at most 64 KiB of JSON.'))
   fields?: unknown;
   @CheckedByData(IDEMPOTENCY_KEY) idempotency_key?: unknown;
   @IsOptional() @Allow() @Undeclared() data?: unknown;
@@ -107,7 +107,7 @@ export class UpdateObject {
   async update(args: UpdateObjectArguments, call: RowWritingCall) {
     const { class_name: className, object_id: objectId } = args;
     const object = simplifyRow(
-      await call.writes.update(className, objectId, fieldsOf(args), writeOptions(args.idempotency_key)),
+      await call.writes.update(className, objectId, readFields(args), writeOptions(args.idempotency_key)),
     );
     return { class_name: className, object_id: objectId, updated_at: object['updatedAt'], object };
   }

@@ -27,12 +27,12 @@ import type { SchemaCatalogue } from '#data';
 import type { EnvironmentGates } from '#policy';
 import { McpEdge } from '#streaming';
 import { DeclaredMethods, ToolEnvironment } from '#tools';
-import { builtPage, productVersion } from '../../package-files.js';
+import { readBuiltPage, productVersion } from '../../package-files.js';
 import type { ConsoleOpening } from '../parley-instance.js';
-import { comparedSurfaces } from '../policy-changes.js';
+import { compareSurfaces } from '../policy-changes.js';
 import { Readiness } from '../routes/readiness.js';
 import { InstanceProvidersModule } from '../routes/routes.module.js';
-import { simulatedIdentity, simulateInstance } from '../simulation.js';
+import { createSimulatedIdentity, simulateInstance } from '../simulation.js';
 import type { KeptRecords } from './instance-console.js';
 
 interface ConsoleSetting extends KeptRecords, ConsoleOpening {
@@ -61,8 +61,8 @@ export function consoleRoutes(
         classNames: async () => (await catalogue?.snapshot())?.classNames() ?? [],
       };
     },
-    compare: (before, after) => comparedSurfaces([before, after], open, MOST_COMPARED),
-    identityOf: simulatedIdentity,
+    compare: (before, after) => compareSurfaces([before, after], open, MOST_COMPARED),
+    identityOf: createSimulatedIdentity,
     methods: { methods: app.get(DeclaredMethods), environment: app.get<EnvironmentGates>(ToolEnvironment) },
   });
   return ConsoleModule.register(
@@ -71,7 +71,7 @@ export function consoleRoutes(
       approvers: versions.current.config.approvals.approvers,
       findAgent: (person) => agentOfPerson(versions, person),
       oidc: oidcOf(versions.current.config),
-      folder: builtPage('console'),
+      folder: readBuiltPage('console'),
       providers: [
         { provide: LiveRecords, useValue: live },
         {

@@ -66,7 +66,7 @@ export interface Connections {
   readonly parse: ParseConnection | null;
 }
 
-export function parseConnectionOf({
+export function createParseConnection({
   serverUrl,
   appId,
   masterKey,
@@ -86,12 +86,12 @@ export function catalogueOf({ mongo, parse }: Connections, policy: () => Policy)
     declared: () => storageDeclarationsOf(policy()),
   };
   if (mongo) return new MongoSchemaCatalogue(mongo, options);
-  return new ParseSchemaCatalogue(existing(parse));
+  return new ParseSchemaCatalogue(requireConnection(parse));
 }
 
 /** Sessions and roles, from Parse Server where there is one. */
-export function directoryOf({ mongo, parse }: Connections): PrincipalDirectory {
-  if (!parse) return new MongoPrincipalDirectory(existing(mongo));
+export function createDirectory({ mongo, parse }: Connections): PrincipalDirectory {
+  if (!parse) return new MongoPrincipalDirectory(requireConnection(mongo));
   const roles = parse.hasMasterKey || !mongo ? undefined : new MongoPrincipalDirectory(mongo);
   return new ParsePrincipalDirectory(parse, { ...(roles && { roles }) });
 }
@@ -100,7 +100,7 @@ export function directoryOf({ mongo, parse }: Connections): PrincipalDirectory {
  * How principals share the database. The embedded one has a single thread: more concurrent operations would not finish
  * sooner, and those of one principal would block all others.
  */
-export function databaseTurnsOf({ uri }: Pick<DatabaseConfig, 'uri'>): DatabaseTurns {
+export function createDatabaseTurns({ uri }: Pick<DatabaseConfig, 'uri'>): DatabaseTurns {
   return new DatabaseTurns(uri === 'embedded' ? EMBEDDED_TURNS : {});
 }
 
@@ -132,7 +132,7 @@ const CATALOGUE_PROVIDER: Provider = {
   ) => {
     const catalogue = catalogueOf({ mongo, parse }, () => versions.current.policy);
     followDeclarations(versions, catalogue);
-    return written.watchingSchemas(catalogue);
+    return written.watchSchemas(catalogue);
   },
   inject: [MongoConnection, ParseConnection, WrittenClasses, ConfigVersions],
 };
@@ -184,7 +184,7 @@ const ADAPTER_IMPORTS = [ConnectionsModule, ConfigurationModule, StoresModule];
         catalogue: SchemaCatalogue,
         directory: CachedPrincipalDirectory,
         written: WrittenClasses,
-      ) => forgettingWrites(new MongoRecordWriter(mongo, catalogue), written.watchingRows(directory)),
+      ) => forgettingWrites(new MongoRecordWriter(mongo, catalogue), written.watchRows(directory)),
       inject: [MongoConnection, SchemaCatalogue, CachedPrincipalDirectory, WrittenClasses],
     },
     MongoSchemaWriter,
@@ -220,13 +220,13 @@ function writesByRoute(
 ): WriteStore {
   const rest = (credentials: ParseCredentials) =>
     new ParseRecordWriter({ connection, credentials, catalogue, conditions });
-  return forgettingWrites(routedWrites({ rest, sessions }), written.watchingRows(directory));
+  return forgettingWrites(routedWrites({ rest, sessions }), written.watchRows(directory));
 }
 
 @Injectable()
 class ServerDirectory extends CachedPrincipalDirectory {
   constructor(@Inject(MongoConnection) mongo: MongoConnection | null, parse: ParseConnection) {
-    super(directoryOf({ mongo, parse }));
+    super(createDirectory({ mongo, parse }));
   }
 }
 
@@ -310,7 +310,7 @@ export const userSessionsOf = (mongo: MongoConnection | null): UserSessions =>
   mongo ? new MongoUserSessions(mongo) : new NoUserSessions();
 
 /** The configuration check requires one of them, so the other exists where one is missing. */
-function existing<T>(connection: T | null): T {
+function requireConnection<T>(connection: T | null): T {
   if (connection === null) throw new Error('neither MongoDB nor Parse Server is configured');
   return connection;
 }

@@ -14,7 +14,7 @@ import {
   useApplicationConnection,
 } from '#data-mongo';
 import { EmbeddedMongo } from '@parley/embedded-mongo';
-import { builtSeed } from '../../package-files.js';
+import { readBuiltSeed } from '../../package-files.js';
 
 export interface OpenDatabase {
   /** Null: none is configured. */
@@ -65,7 +65,7 @@ export async function openDatabase({ uri, name, seed, fastReads }: DatabaseConfi
     return { connection, kind: 'mongodb', uri, close: () => connection.close() };
   }
   const content = seed === null ? null : contentOf(seed);
-  const initialData = content === null ? undefined : builtSeed(content, name);
+  const initialData = content === null ? undefined : readBuiltSeed(content, name);
   const parsed =
     seed === null || content === null || initialData !== undefined ? null : seedOf(content, seed);
   const server = await EmbeddedMongo.start({ ...(initialData !== undefined && { initialData }) });

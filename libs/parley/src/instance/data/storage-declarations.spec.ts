@@ -1,28 +1,28 @@
 import { describe, expect, it } from 'vitest';
 import { ProcessRateLimiters } from '#core';
-import { configOf, ConfigVersions } from '#config';
+import { readConfig, ConfigVersions } from '#config';
 import { PARSE_ALONE } from '#data-mongo';
 import { followDeclarations, storageDeclarationsOf } from './storage-declarations.js';
 
 const loaded = (storage: string, policy: object) =>
-  configOf({ database: { uri: 'mongodb://db/shop', storage }, policy: { ...policy } });
-const declarationsOf = (storage: string, policy: object) =>
+  readConfig({ database: { uri: 'mongodb://db/shop', storage }, policy: { ...policy } });
+const listDeclarations = (storage: string, policy: object) =>
   storageDeclarationsOf(loaded(storage, policy).policy);
 
 describe('the classes that a configuration declares', () => {
   it('are none by default, and all of Parse where the policy allows those that it does not list', () => {
-    expect(declarationsOf('parse', {})).toEqual({ parse: new Set(), plain: [] });
-    expect(declarationsOf('parse', { unlistedClasses: 'allow' })).toBe(PARSE_ALONE);
+    expect(listDeclarations('parse', {})).toEqual({ parse: new Set(), plain: [] });
+    expect(listDeclarations('parse', { unlistedClasses: 'allow' })).toBe(PARSE_ALONE);
   });
 
   it('are those of Parse as well whose collections a plain class names, which would read past their ACLs', () => {
     const classes = { Copy: { storage: 'plain', collection: 'Order' } };
-    expect(declarationsOf('parse', { classes }).parse).toEqual(new Set(['Order']));
+    expect(listDeclarations('parse', { classes }).parse).toEqual(new Set(['Order']));
   });
 
   it('are the listed ones where the policy refuses others', () => {
     const classes = { Post: {}, User: {} };
-    expect(declarationsOf('parse', { unlistedClasses: 'refuse', classes })).toEqual({
+    expect(listDeclarations('parse', { unlistedClasses: 'refuse', classes })).toEqual({
       parse: new Set(['Post', '_User']),
       plain: [],
     });
@@ -30,11 +30,11 @@ describe('the classes that a configuration declares', () => {
 
   it('are plain ones, and those of Parse that say so, in a plain database', () => {
     const classes = { Order: { collection: 'orders' }, Post: { storage: 'parse' } };
-    expect(declarationsOf('plain', { classes })).toMatchObject({
+    expect(listDeclarations('plain', { classes })).toMatchObject({
       parse: new Set(['Post']),
       plain: [{ className: 'Order', collection: 'orders', properties: new Map() }],
     });
-    expect(declarationsOf('plain', {})).toEqual({ parse: new Set(), plain: [] });
+    expect(listDeclarations('plain', {})).toEqual({ parse: new Set(), plain: [] });
   });
 
   it('are read again once a new version of the configuration declares others, and only then', () => {

@@ -55,7 +55,7 @@ export class UngovernedData {
       throw new TypeError(`'${name}' is not among the names that 'ungoverned' permits`);
     const { rows, writes } = this;
     const run = <T>(verb: string, className: string, work: (operation: OperationContext) => Promise<T>) =>
-      this.recorded(name, `${verb} ${className}`, work);
+      this.runRecorded(name, `${verb} ${className}`, work);
     return {
       find: (className, { where = {}, order, keys, limit = 100 } = {}) =>
         run('find', className, (operation) =>
@@ -85,7 +85,7 @@ export class UngovernedData {
   }
 
   /** An operation that cannot be recorded is not run. */
-  private async recorded<T>(
+  private async runRecorded<T>(
     name: string,
     target: string,
     work: (operation: OperationContext) => Promise<T>,

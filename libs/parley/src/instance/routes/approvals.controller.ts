@@ -41,7 +41,7 @@ export class ApprovalsController {
 
   @Get()
   async list(@CurrentAgent() agent: Agent): Promise<object> {
-    return { approvals: this.served(await this.approvals.list(agent), agent) };
+    return { approvals: this.unwrapServed(await this.approvals.list(agent), agent) };
   }
 
   @Get(':id')
@@ -50,7 +50,7 @@ export class ApprovalsController {
     @CurrentAgent() agent: Agent,
     @ClosedSignal() closed: AbortSignal,
   ): Promise<object> {
-    return this.served(await this.approvals.show(id, agent, closed), agent);
+    return this.unwrapServed(await this.approvals.show(id, agent, closed), agent);
   }
 
   @Post(':id')
@@ -62,11 +62,11 @@ export class ApprovalsController {
     @Body(createValidationPipe(DecisionBody)) body: DecisionBody,
     @ClosedSignal() closed: AbortSignal,
   ): Promise<object> {
-    return this.served(await this.approvals.decide(id, agent, toVerdict(body), closed), agent);
+    return this.unwrapServed(await this.approvals.decide(id, agent, toVerdict(body), closed), agent);
   }
 
   /** @throws NotServed */
-  private served<T>(answered: ApprovalServiceResult<T>, agent: Agent): T {
+  private unwrapServed<T>(answered: ApprovalServiceResult<T>, agent: Agent): T {
     if (answered.ok) return answered.value;
     const lacking =
       answered.refusal === 'forbidden' &&

@@ -21,21 +21,21 @@ export function setCaller(request: object, agent: Agent): void {
 
 /** The agent of the caller, behind `ParleyGuard` and in routes of Parley behind `CallerGuard`. */
 export const CurrentAgent = createParamDecorator((_: unknown, context: ExecutionContext) =>
-  callerOf(context),
+  readCaller(context),
 );
 
 /** @throws TypeError for a route without such a guard */
-function callerOf(context: ExecutionContext): Agent {
+function readCaller(context: ExecutionContext): Agent {
   const caller = callers.get(context.switchToHttp().getRequest<object>());
   if (!caller) throw new TypeError('nobody was authenticated: the route has no guard that does');
   return caller;
 }
 
-const challenging = (challenge: string | undefined): Record<string, string> =>
+const toChallengeHeaders = (challenge: string | undefined): Record<string, string> =>
   challenge === undefined ? {} : { 'WWW-Authenticate': challenge };
 
 const insufficientScope = (authenticator: Authenticator, scopes: readonly string[]) =>
-  new NotServed(403, 'Insufficient scope', challenging(authenticator.scopeChallenge(scopes)));
+  new NotServed(403, 'Insufficient scope', toChallengeHeaders(authenticator.scopeChallenge(scopes)));
 
 /** Why a caller is refused who would get a sufficient agent with more scopes; null where no scopes help. */
 export function scopesLacking(
@@ -73,12 +73,12 @@ export async function authenticateCaller(
     await alsoAdmit?.(agent);
     return agent;
   } catch (error) {
-    throw refusalOf(error, authenticator, headers) ?? error;
+    throw toRefusal(error, authenticator, headers) ?? error;
   }
 }
 
 /** The refusal of a caller whose credentials are no longer valid; null for what is no refusal of credentials. */
-export function refusalOf(
+export function toRefusal(
   error: unknown,
   authenticator: Authenticator,
   headers: CredentialSource['headers'],
@@ -90,7 +90,7 @@ export function refusalOf(
   if (error instanceof NotServed) return error;
   if (!(error instanceof Unauthorized)) return null;
   const message = 'Unauthorized: invalid or missing API key';
-  return new NotServed(401, message, challenging(authenticator.challengeTo({ headers })));
+  return new NotServed(401, message, toChallengeHeaders(authenticator.challengeTo({ headers })));
 }
 
 /** Authenticates the caller of a route of Parley beside MCP, and counts the request. */
@@ -127,7 +127,7 @@ export class CallerGuard implements CanActivate {
 export class CallerRateGuard implements CanActivate {
   /** @throws NotServed */
   async canActivate(context: ExecutionContext): Promise<boolean> {
-    const { definition, principal } = callerOf(context);
+    const { definition, principal } = readCaller(context);
     const spent = await definition.rateLimiter.check(principal);
     if (spent) throw notServed(429, { 'Retry-After': String(Math.ceil(spent.retryAfter)) });
     return true;

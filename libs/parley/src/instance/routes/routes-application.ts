@@ -31,7 +31,7 @@ export interface Mounted {
 
 const isBelow = (route: string, path: string) => path === route || path.startsWith(`${route}/`);
 
-const routeOf = (path: string) => Object.values(ROUTE_PATHS).find((route) => isBelow(route, path));
+const findRoute = (path: string) => Object.values(ROUTE_PATHS).find((route) => isBelow(route, path));
 
 /** What pages of listed origins may ask and read: what agents ask with a credential. Probes and the console are not. */
 const isOpenToPages = (path: string) =>
@@ -69,7 +69,7 @@ export class RoutesApplication implements Mounted {
     });
     const logger = new Logger('Neighbours');
     app.useGlobalFilters(
-      new RefusalFilter((error, url) => logger.error(`${routeOf(readPath(url))} failed: ${String(error)}`)),
+      new RefusalFilter((error, url) => logger.error(`${findRoute(readPath(url))} failed: ${String(error)}`)),
     );
     await app.init();
     return new RoutesApplication(app, adapter, instance.get(McpEdge));
@@ -77,7 +77,7 @@ export class RoutesApplication implements Mounted {
 
   claims(url: string): boolean {
     const path = readPath(url);
-    return path !== ROUTE_PATHS.exports && routeOf(path) !== undefined;
+    return path !== ROUTE_PATHS.exports && findRoute(path) !== undefined;
   }
 
   /** One trailing slash is ignored. */
@@ -114,7 +114,7 @@ export class RoutesApplication implements Mounted {
     const { unread } = edge;
     try {
       if (isOpenToPages(path)) {
-        const route = { route: routeOf(path) ?? path, methods: adapter.listMethods(path) };
+        const route = { route: findRoute(path) ?? path, methods: adapter.listMethods(path) };
         if (await edge.openRoute(request, response, route)) return;
       }
       // Before any route: each of them decides by headers that are there, or are not.
