@@ -1,6 +1,6 @@
-// Import directions of docs/contributing/architecture.md, checked on the built tree (plain ES modules).
-// A lib may import the libs listed beside it, and only through their front door (src/index.js). `parley` has a second one,
-// for the service: src/instance/index.js.
+// Import directions of docs/contributing/architecture.md, checked on the sources, types and pages included.
+// A lib may import the libs listed beside it, and only through their front door (src/index.ts). `parley` has a second one,
+// for the service: src/instance/index.ts.
 export const mayImport = {
   core: [],
   schema: [],
@@ -20,7 +20,18 @@ export const mayImport = {
   tasks: ['core', 'tools', 'dispatcher', 'state', 'audit', 'telemetry'],
   auth: ['core', 'policy', 'data', 'audit', 'state'],
   views: ['tools', 'dispatcher'],
-  config: ['core', 'schema', 'policy', 'audit', 'auth', 'data', 'data-parse', 'chat', 'subscriptions', 'telemetry'],
+  config: [
+    'core',
+    'schema',
+    'policy',
+    'audit',
+    'auth',
+    'data',
+    'data-parse',
+    'chat',
+    'subscriptions',
+    'telemetry',
+  ],
   // prettier-ignore
   parley: ['core', 'policy', 'data', 'data-mongo', 'data-parse', 'tools', 'dispatcher', 'audit', 'auth', 'state', 'config', 'console', 'approvals', 'exports', 'subscriptions', 'streaming', 'tasks', 'telemetry', 'views', 'chat'],
   // By its published name alone.
@@ -30,82 +41,137 @@ export const mayImport = {
   streaming: ['core', 'schema', 'dispatcher', 'auth', 'state', 'audit', 'telemetry'],
 };
 
+/** A package of its own, which others meet by its name. */
+const EMBEDDED = 'embedded-mongo';
+
+/** What a browser runs. */
+const PAGES = '^libs/[^/]+/page/';
+
+/** Files that still know each other by their types. */
+const TYPE_CIRCLES = [
+  '^libs/embedded-mongo/',
+  '^libs/core/src/(agent|agent-definition|filters)\\.ts$',
+  '^libs/config/src/(config|sections/[a-z]+)\\.ts$',
+  '^libs/data/src/governed/(cross-class-answers|row-rules)\\.ts$',
+  '^libs/schema/src/(class-schema|property\\.decorators)\\.ts$',
+  '^libs/tools/src/(json-schema|tool|shaping/[a-z-]+)\\.ts$',
+];
+
 const directions = Object.entries(mayImport).map(([lib, others]) => ({
   name: `lib-${lib}`,
   severity: 'error',
-  from: { path: `^dist/libs/${lib}/` },
-  to: { path: '^dist/(src|libs)/', pathNot: `^dist/libs/(${[lib, ...others].join('|')})/` },
+  from: { path: `^libs/${lib}/` },
+  to: { path: '^(src|libs)/', pathNot: `^libs/(${[lib, ...others, EMBEDDED].join('|')})/` },
 }));
 
 export default {
   forbidden: [
-    { name: 'no-circular', severity: 'error', from: {}, to: { circular: true } },
+    {
+      name: 'no-circular',
+      severity: 'error',
+      from: {},
+      to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },
+    },
+    { name: 'no-circular-types', severity: 'error', from: { pathNot: TYPE_CIRCLES }, to: { circular: true } },
     { name: 'no-unresolvable', severity: 'error', from: {}, to: { couldNotResolve: true } },
     {
       name: 'lib-not-in-the-table',
       severity: 'error',
-      from: { path: '^dist/libs/', pathNot: `^dist/libs/(${Object.keys(mayImport).join('|')})/` },
+      from: { path: '^libs/', pathNot: `^libs/(${[...Object.keys(mayImport), EMBEDDED].join('|')})/` },
       to: {},
     },
     ...directions,
     {
       name: 'libs-by-index-only',
       severity: 'error',
-      from: { path: '^dist/(src|libs/([^/]+))/' },
-      to: { path: '^dist/libs/([^/]+)/', pathNot: ['/src/(instance/)?index\\.js$', '^dist/libs/$2/'] },
+      from: { path: '^(src|libs/([^/]+))/', pathNot: PAGES },
+      to: { path: '^libs/([^/]+)/', pathNot: ['/src/(instance/)?index\\.ts$', '^libs/$2/'] },
+    },
+    {
+      // Beside the front door, which needs Node: files that need nothing.
+      name: 'pages-by-index-or-a-file-that-needs-nothing',
+      severity: 'error',
+      from: { path: '^libs/([^/]+)/page/' },
+      to: {
+        path: '^libs/([^/]+)/',
+        pathNot: [
+          '/src/index\\.ts$',
+          '^libs/$1/',
+          '^libs/core/src/read-json\\.ts$',
+          '^libs/tools/src/shaping/safe-text\\.ts$',
+        ],
+      },
     },
     {
       name: 'the-test-kit-knows-the-published-name-alone',
       severity: 'error',
-      from: { path: '^dist/libs/testing/' },
-      to: { path: '^dist/(src|libs)/', pathNot: '^dist/libs/testing/' },
+      from: { path: '^libs/testing/' },
+      to: { path: '^(src|libs)/', pathNot: '^libs/(testing/|parley/src/index\\.ts$)' },
     },
     {
       name: 'the-embedded-database-knows-nothing-of-ours',
       severity: 'error',
       from: { path: '^libs/embedded-mongo/' },
-      to: { path: '^dist/' },
+      to: { path: '^(src|libs)/', pathNot: '^libs/embedded-mongo/' },
     },
     {
       name: 'the-embedded-database-is-opened-in-one-place',
       severity: 'error',
-      from: { path: '^dist/', pathNot: '^dist/(libs/parley/src/instance/data/|src/cli/embedded)' },
+      from: { pathNot: '^(libs/embedded-mongo/|libs/parley/src/instance/data/|src/cli/embedded)' },
       to: { path: '^libs/embedded-mongo/' },
     },
     {
       name: 'driver-only-in-the-mongo-adapter',
       severity: 'error',
-      from: { pathNot: '^dist/libs/data-mongo/' },
+      from: { pathNot: '^libs/data-mongo/' },
       to: { path: 'node_modules/mongodb/' },
     },
     {
       name: 'telemetry-libraries-only-in-telemetry',
       severity: 'error',
-      from: { pathNot: '^dist/libs/telemetry/' },
+      from: { pathNot: '^libs/telemetry/' },
       to: { path: 'node_modules/(prom-client|@opentelemetry)/' },
     },
     {
       name: 'telemetry-libraries-loaded-only-when-asked-for',
       severity: 'error',
-      from: { path: '^dist/libs/telemetry/' },
-      to: { path: 'node_modules/(prom-client|@opentelemetry)/', dynamic: false },
+      from: { path: '^libs/telemetry/' },
+      to: {
+        path: 'node_modules/(prom-client|@opentelemetry)/',
+        dynamic: false,
+        dependencyTypesNot: ['type-only'],
+      },
     },
     {
       name: 'redis-client-only-in-the-redis-adapters',
       severity: 'error',
-      from: { pathNot: '^dist/libs/(state/src/redis|tasks)/' },
+      from: { pathNot: '^libs/(state/src/redis|tasks)/' },
       to: { path: 'node_modules/ioredis/' },
     },
     {
       name: 'redis-adapters-loaded-only-when-there-is-a-url',
       severity: 'error',
-      from: { pathNot: '^dist/libs/state/src/redis/' },
-      to: { path: '^dist/libs/state/src/redis/', dynamic: false },
+      from: { pathNot: '^libs/state/src/redis/' },
+      to: { path: '^libs/state/src/redis/', dynamic: false, dependencyTypesNot: ['type-only'] },
     },
   ],
   options: {
-    // What the published name stands for is the same code once more.
-    doNotFollow: { path: ['node_modules', '^dist/bundle/'] },
-    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'node', 'default'] },
+    // Types are imports too, of which nothing is left when it runs.
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+    doNotFollow: { path: ['node_modules'] },
+    exclude: {
+      path: [
+        '^dist/',
+        '\\.(spec|contract|fixture)\\.tsx?$',
+        '-under-test\\.ts$',
+        '/src/(contracts|testing)/',
+      ],
+    },
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['import', 'node', 'default'],
+      extensions: ['.ts', '.tsx', '.js', '.mjs', '.json'],
+    },
   },
 };

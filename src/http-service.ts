@@ -16,7 +16,7 @@ import {
 import { ConfigError, type Environment, type LoadedConfig } from '#config';
 import { openLogger } from './logging/service-logger.js';
 import { START_PAGE, StartPageModule } from './start-page.js';
-import type { RunningService } from './serve.js';
+import type { RunningService } from './running-service.js';
 
 type LoadedHttp = LoadedConfig & Partial<Pick<LoadedService, 'plugins'>> & ReadableAgain;
 

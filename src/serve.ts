@@ -1,17 +1,10 @@
 import { type Environment, processCount } from '#config';
 import { closeWithin, type LoadedService, loadWithPlugins, openDatabase } from '#parley/instance';
 import { endWithFailure, isOneOfSeveral, obeyFirstProcess } from './processes/one-of-several.js';
+import type { RunningService } from './running-service.js';
 
 /** Milliseconds that the database may take to close. */
 const DATABASE_TIMEOUT = 2_000;
-
-export interface RunningService {
-  /** URL of the MCP endpoint. */
-  readonly url: string;
-  /** Reloads the configuration now. */
-  reload(): Promise<void>;
-  close(): Promise<void>;
-}
 
 /**
  * Starts the service and returns once it listens.

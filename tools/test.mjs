@@ -60,8 +60,7 @@ const steps = [
   {
     name: 'imports',
     command: bin('depcruise'),
-    args: ['dist/src', 'dist/libs', 'libs/embedded-mongo/dist', '--config', '.dependency-cruiser.mjs'],
-    after: ['build'],
+    args: ['src', 'libs', '--config', '.dependency-cruiser.mjs'],
   },
   { name: 'dead code', command: bin('knip'), args: ['--no-progress'] },
   { name: 'types of the tools', ...node(tsc, '-p', 'tools'), after: ['build'] },

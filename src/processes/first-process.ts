@@ -6,7 +6,7 @@ import { type Environment, PROCESS_VARIABLE, processCount } from '#config';
 import { EMBEDDED_URI, type LoadedService, openDatabase, type OpenDatabase } from '#parley/instance';
 import { channelTo, gatherMetrics } from '#telemetry';
 import { openLogger } from '../logging/service-logger.js';
-import type { RunningService } from '../serve.js';
+import type { RunningService } from '../running-service.js';
 import { isReport, type Order } from './one-of-several.js';
 
 /** Milliseconds before a process is started again: doubled with each end, from the first to the last. */

@@ -1,5 +1,5 @@
 import { ConfigError, type Environment, processNumber } from '#config';
-import type { RunningService } from '../serve.js';
+import type { RunningService } from '../running-service.js';
 
 /** From the first process to the others. */
 export type Order = { readonly parley: 'close' | 'reload' };

@@ -1,5 +1,5 @@
 // Joins what tsc built into few files, dist/bundle: reading hundreds of small modules is most of a start. dist/{src,libs} stay
-// what the import table is checked on.
+// for scripts that need one part.
 import { isBuiltin } from 'node:module';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { withoutMark } from '#core';
 import { ConfigError, type ConfigIssue } from './config-error.js';
-import type { Environment } from './read-config-file.js';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
 import { isSection, type Section } from './section.js';
 
 /** Environment variables that win over the file, and where they go. */

@@ -9,6 +9,7 @@ export { CONFIG_SCHEMA, configurationSchema, type ParleyConfig } from './config.
 export { ConfigError, type ConfigIssue } from './config-error.js';
 export {
   dotEnv,
+  type Environment,
   environmentFiles,
   OVERLAID_VARIABLES,
   findOverlay,
@@ -26,7 +27,6 @@ export { checkConfig, readConfig, configPath, loadConfig, type LoadedConfig } fr
 export {
   configFile,
   type ConfigReference,
-  type Environment,
   inexactNumbers,
   PROCESS_VARIABLE,
   processNumber,

@@ -20,7 +20,8 @@ import {
 import { CONFIG_SCHEMA, type ParleyConfig } from './config.js';
 import { ConfigError, type ConfigIssue } from './config-error.js';
 import { environmentFiles, overlayEnvironment } from './environment.js';
-import { configFile, type Environment } from './read-config-file.js';
+import { configFile } from './read-config-file.js';
+import type { Environment } from './environment.js';
 import { readDefaults } from './schema/class-schema.js';
 import type { SchemaFinding } from '#schema';
 import { isSection, type Section } from './section.js';

@@ -3,9 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { type Document, isPair, isScalar, isSeq, parseDocument, visit } from 'yaml';
 import { isExactNumber } from '#core';
 import { ConfigError, type ConfigIssue } from './config-error.js';
-import { readSecretFile, SecretFileError } from './environment.js';
-
-export type Environment = Readonly<Record<string, string | undefined>>;
+import { type Environment, readSecretFile, SecretFileError } from './environment.js';
 
 /** Which of several processes this is: the first process sets it when it starts the others. */
 export const PROCESS_VARIABLE = 'PARLEY_PROCESS';

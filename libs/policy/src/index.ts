@@ -43,6 +43,7 @@ export * from './model/class-access.js';
 export * from './model/class-schema.js';
 export * from './model/field-names.js';
 export * from './model/policy.js';
+export * from './model/policy-issue.js';
 export { ALL_TEXT, type ValueType } from './model/value-type.js';
 export {
   mergeFilters,

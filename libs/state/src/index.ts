@@ -4,6 +4,7 @@ export { ExpiringMap, processClock } from './memory/expiring-map.js';
 export { ProcessMessageBus } from './memory/stores.js';
 export * from './memory/sessions.js';
 export * from './open-shared-state.js';
+export type { RedisFacts } from './redis/redis-facts.js';
 export * from './ports/approvals.js';
 export * from './ports/stores.js';
 export * from './ports/sessions.js';

@@ -3,8 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { type Job, Queue, Worker } from 'bullmq';
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import { SharedStateUnavailable } from '#state';
-import type { TaskQueueOptions } from './open-task-queue.js';
-import { type TaskHandler, type TaskJob, TaskQueue } from './task-queue.js';
+import { type TaskHandler, type TaskJob, TaskQueue, type TaskQueueOptions } from './task-queue.js';
 
 /** Opens a connection of the queue's own: BullMQ blocks one of them. */
 type Connect = (options: RedisOptions) => Redis | Cluster;

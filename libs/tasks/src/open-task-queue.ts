@@ -1,6 +1,6 @@
-import { hasRedis, type RedisSettings } from '#core';
+import { hasRedis } from '#core';
 import { loadRedisClient } from '#state';
-import { type TaskHandler, type TaskJob, TaskQueue } from './task-queue.js';
+import { type TaskHandler, type TaskJob, TaskQueue, type TaskQueueOptions } from './task-queue.js';
 
 /** A queue in this process's memory: its jobs are lost with it, and no other replica processes them. */
 export class ProcessTaskQueue extends TaskQueue {
@@ -59,14 +59,6 @@ export class ProcessTaskQueue extends TaskQueue {
       this.running.set(name, run);
     }
   }
-}
-
-export interface TaskQueueOptions extends RedisSettings {
-  /** Concurrent runs in this process. Default 4. */
-  readonly concurrency?: number;
-  /** Milliseconds after which the run of a worker that died is assigned to another. Default 10,000. */
-  readonly lockDuration?: number;
-  readonly log: { warn(line: string): void };
 }
 
 /** Opens the queue that replicas share; BullMQ is loaded only when there is a Redis. */

@@ -1,3 +1,13 @@
+import type { RedisSettings } from '#core';
+
+export interface TaskQueueOptions extends RedisSettings {
+  /** Concurrent runs in this process. Default 4. */
+  readonly concurrency?: number;
+  /** Milliseconds after which the run of a worker that died is assigned to another. Default 10,000. */
+  readonly lockDuration?: number;
+  readonly log: { warn(line: string): void };
+}
+
 /** A run that is due. */
 export interface TaskJob {
   /** Id of the task. */

@@ -1,7 +1,7 @@
 import { type ClientLink, type ClientReply, ClientUnreachable } from '#core';
 import { oneLine, terminalText } from '#audit';
 import { isJsonObject, type JsonObject, member } from '#dispatcher';
-import type { Entered, Paint } from './terminal.js';
+import type { AskingTerminal } from './terminal.js';
 
 /**
  * The lines of a client request on the terminal. An approval is shown in full, with the operation as the last line, so
@@ -16,16 +16,6 @@ function questionLines(params: JsonObject): string[] {
   const shown = JSON.stringify(preview, null, 2).split('\n').map(oneLine);
   const operation = `${String(member(meta, 'parse.tool'))} (${String(member(meta, 'parse.permission'))})`;
   return [oneLine(asked), ...shown, oneLine(`May ${operation} run as shown?`)];
-}
-
-/** A terminal that can prompt a user. */
-export interface AskingTerminal {
-  /** Whether a user is at the terminal: piped input never counts as a decision. */
-  readonly isPerson: boolean;
-  readonly paint: Paint;
-  line(text?: string): void;
-  /** A line that was typed after the prompt was shown. */
-  answer(prompt: string, signal: AbortSignal): Promise<Entered>;
 }
 
 const YES = /^y(es)?$/i;

@@ -2,7 +2,6 @@ import { createInterface, type Interface } from 'node:readline';
 import type { REPLServer } from 'node:repl';
 import { setTimeout as pause } from 'node:timers/promises';
 import { oneLine, terminalText } from '#audit';
-import type { AskingTerminal } from './person-at-terminal.js';
 
 type Style = 'bold' | 'dim' | 'red' | 'yellow';
 
@@ -31,6 +30,16 @@ export type Entered =
   | { readonly kind: 'line'; readonly text: string }
   | { readonly kind: 'interrupted' }
   | { readonly kind: 'end' };
+
+/** A terminal that can prompt a user. */
+export interface AskingTerminal {
+  /** Whether a user is at the terminal: piped input never counts as a decision. */
+  readonly isPerson: boolean;
+  readonly paint: Paint;
+  line(text?: string): void;
+  /** A line that was typed after the prompt was shown. */
+  answer(prompt: string, signal: AbortSignal): Promise<Entered>;
+}
 
 const HIGH_HALF = /[\ud800-\udbff]$/;
 

@@ -8,7 +8,7 @@ import {
   type ModelTurn,
   type TurnWatch,
 } from './language-model.js';
-import type { ModelEndpoint } from './open-model.js';
+import type { ModelEndpoint } from './model-endpoint.js';
 import { EventJson, parseObject } from './model-json.js';
 
 /** Maximum delay in seconds. A request is not repeated when the server asks for more. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ModelSettingsError } from './language-model.js';
-import { ModelEndpoint } from './open-model.js';
+import { ModelEndpoint } from './model-endpoint.js';
 
 const open = (url: string, allowed: string[] | null = null) => new ModelEndpoint(url, { allowed });
 

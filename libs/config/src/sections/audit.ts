@@ -3,7 +3,8 @@ import { join, resolve } from 'node:path';
 import type { FsyncPolicy } from '#audit';
 import type { ConfigIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
-import { type Environment, processNumber } from '../read-config-file.js';
+import type { Environment } from '../environment.js';
+import { processNumber } from '../read-config-file.js';
 import { readDefaults } from '../schema/class-schema.js';
 import {
   ArrayMaxSize,

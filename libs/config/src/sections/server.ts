@@ -4,7 +4,7 @@ import { isTruthy } from '#policy';
 import { hasRedis } from '#core';
 import type { ConfigIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
-import type { Environment } from '../read-config-file.js';
+import type { Environment } from '../environment.js';
 import {
   IsArray,
   IsBoolean,

@@ -15,12 +15,12 @@ import { AskedNames, MissingNames } from '../model/missing-names.js';
 import type {
   ClassPolicy,
   DeclaredClass,
-  PolicyIssue,
   PropertyPolicy,
   SearchablePolicy,
   Policy,
   TenantScope,
 } from '../model/policy.js';
+import type { PolicyIssue } from '../model/policy-issue.js';
 import type { Where } from '../model/where.js';
 import { SAMPLE, withSampleValues } from '../scope/agent-values.js';
 import { translateWhere } from '../where/translate-where.js';

@@ -9,12 +9,12 @@ import {
   DEFAULT_VECTOR_INDEX,
   type HiddenFrom,
   type Policy,
-  type PolicyIssue,
   type PolicySwitches,
   type PropertyPolicy,
   type SearchablePolicy,
   type TenantScope,
 } from '../model/policy.js';
+import type { PolicyIssue } from '../model/policy-issue.js';
 import { isPlainObject } from '../model/where.js';
 import { withSampleValues } from '../scope/agent-values.js';
 import { translateWhere } from '../where/translate-where.js';

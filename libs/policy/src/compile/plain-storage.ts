@@ -1,7 +1,8 @@
 import { canonicalClassName, isClassName, isParseClassName } from '#core';
 import type { FieldType, StorageForm } from '../model/class-schema.js';
 import { isInternalField } from '../model/field-names.js';
-import type { PlainColumn, PlainStorage, PolicyIssue } from '../model/policy.js';
+import type { PlainColumn, PlainStorage } from '../model/policy.js';
+import type { PolicyIssue } from '../model/policy-issue.js';
 import type { ClassConfig, MemberConfig, PropertyConfig } from './policy-config.js';
 
 /** What a column of a plain class can be declared as. */

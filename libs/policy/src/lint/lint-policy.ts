@@ -7,7 +7,8 @@ import {
 } from '#core';
 import type { IndexSchema, SchemaSnapshot } from '../model/class-schema.js';
 import { FieldNames, takeRoot, suggestNames } from '../model/field-names.js';
-import { type DeclaredClass, type Policy, type PolicyIssue, tierBypasses } from '../model/policy.js';
+import { type DeclaredClass, type Policy, tierBypasses } from '../model/policy.js';
+import type { PolicyIssue } from '../model/policy-issue.js';
 import { isPlainObject } from '../model/where.js';
 
 /**

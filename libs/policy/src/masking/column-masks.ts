@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { type AgentDefinition, isTier, setOwn, type Tier, TIERS } from '#core';
 import { ALWAYS_KEEP, hasInternalSegment, logicalColumn, takeRoot } from '../model/field-names.js';
-import type { PolicyIssue } from '../model/policy.js';
+import type { PolicyIssue } from '../model/policy-issue.js';
 import { isPlainObject } from '../model/where.js';
 
 /**

@@ -1,21 +1,9 @@
 import { canonicalClassName, type Refusal, refusals, Refused, setOwn } from '#core';
-import type { ClassAccess } from '../model/class-access.js';
+import type { ClassAccess, WithheldNames } from '../model/class-access.js';
 import type { FieldType } from '../model/class-schema.js';
 import { isInternalField, takeRoot } from '../model/field-names.js';
 import type { ValueType } from '../model/value-type.js';
 import { isPlainObject, isTyped, type PlainObject, type Where } from '../model/where.js';
-
-/**
- * The classes withheld from an agent in a form for database queries: those of the list, or all but those of the list. Matches
- * what `isWithheld` returns.
- */
-export interface WithheldNames {
-  readonly kind: 'listed' | 'allBut';
-  /** In every spelling: `_User` and `User` are one class. */
-  readonly classes: readonly string[];
-  /** Those that a text can name: withheld classes of the schema or the policy. `US$5` names none. */
-  readonly inTexts: readonly string[];
-}
 
 /** @param known the class names in rules of the agent and of the operator, and those of the schema */
 export function withheldNames(

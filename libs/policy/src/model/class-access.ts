@@ -2,9 +2,20 @@ import { orThrow, type Refusal, Refused, refusals } from '#core';
 import type { ClassSchema } from './class-schema.js';
 import { type ColumnMasks, isSecretColumn } from '../masking/column-masks.js';
 import type { ProtectedColumns } from '../rights/class-permissions.js';
-import type { WithheldNames } from '../masking/withheld-objects.js';
 import { type FieldNames, hasInternalSegment, isMagicName, logicalColumn, takeRoot } from './field-names.js';
 import { blockFilter, isPlainObject } from './where.js';
+
+/**
+ * The classes withheld from an agent in a form for database queries: those of the list, or all but those of the list. Matches
+ * what `isWithheld` returns.
+ */
+export interface WithheldNames {
+  readonly kind: 'listed' | 'allBut';
+  /** In every spelling: `_User` and `User` are one class. */
+  readonly classes: readonly string[];
+  /** Those that a text can name: withheld classes of the schema or the policy. `US$5` names none. */
+  readonly inTexts: readonly string[];
+}
 
 /** What one agent may see of one class: the result of the class gate when it does not refuse. */
 export interface ClassAccess {

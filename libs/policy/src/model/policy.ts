@@ -183,14 +183,6 @@ export interface Policy {
   readonly pseudonyms: Pseudonyms | null;
 }
 
-/** An invalid declaration: its path and the reason. */
-export interface PolicyIssue {
-  readonly path: string;
-  readonly message: string;
-  /** Other options that this depends on. */
-  readonly related?: readonly string[];
-}
-
 /**
  * The policy versions: the current one, and for each agent the one under which it was admitted. A call keeps its policy until
  * it ends. A policy never changes.

@@ -21,8 +21,8 @@ import {
 } from '../compile/bind-policy.js';
 import { defaultHiding, HIDDEN_BY_DEFAULT } from '../compile/compile-policy.js';
 import { findMaskedColumns } from '../masking/column-masks.js';
-import { isFlat, withheldNames, type WithheldNames } from '../masking/withheld-objects.js';
-import type { ClassAccess, WithheldObjects, WithheldTarget } from '../model/class-access.js';
+import { isFlat, withheldNames } from '../masking/withheld-objects.js';
+import type { ClassAccess, WithheldNames, WithheldObjects, WithheldTarget } from '../model/class-access.js';
 import type { ClassSchema, FieldSchema, FieldType, SchemaSnapshot } from '../model/class-schema.js';
 import { ALWAYS_KEEP } from '../model/field-names.js';
 import { typeOfRows, type ValueType } from '../model/value-type.js';

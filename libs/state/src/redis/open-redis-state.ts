@@ -3,7 +3,7 @@ import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promi
 import type { Redis } from 'ioredis';
 import type { Observable } from 'rxjs';
 import { TopicListeners } from '../memory/stores.js';
-import type { RedisFacts } from '../open-shared-state.js';
+import type { RedisFacts } from './redis-facts.js';
 import { SECRET_SIZE, SharedSecrets, type SharedState, type SharedStateLog } from '../ports/shared-state.js';
 import { type BusMessage, ENDED_SESSION_SHARE, MessageBus, SharedStateUnavailable } from '../ports/stores.js';
 import { RedisApprovalStore } from './approvals.js';

@@ -33,7 +33,7 @@ import { compareSurfaces } from '../policy-changes.js';
 import { Readiness } from '../routes/readiness.js';
 import { InstanceProvidersModule } from '../routes/routes.module.js';
 import { createSimulatedIdentity, simulateInstance } from '../simulation.js';
-import type { KeptRecords } from './instance-console.js';
+import type { KeptRecords } from './kept-records.js';
 
 interface ConsoleSetting extends KeptRecords, ConsoleOpening {
   readonly shared: SharedState;

@@ -1,17 +1,9 @@
 import type { DynamicModule, INestApplicationContext } from '@nestjs/common';
 import type { AuditSink } from '#audit';
 import type { LoadedConfig } from '#config';
-import type { CallStatistics, LiveRecords } from '#console';
 import type { SharedState } from '#state';
+import type { KeptRecords } from './kept-records.js';
 import type { ConsoleOpening, InstanceConsole } from '../parley-instance.js';
-
-/** What the console keeps of the records of this process, from the start on. */
-export interface KeptRecords {
-  /** Receives all records. */
-  readonly live: LiveRecords;
-  /** Counts all calls. */
-  readonly statistics: CallStatistics;
-}
 
 /**
  * Opens the console of an instance, where its configuration names operators. Its code is loaded only then.
