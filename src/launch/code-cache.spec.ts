@@ -59,7 +59,7 @@ describe('the code cache of a bundle', () => {
 
   it('is one for each content and for each set of flags that V8 compiles for', () => {
     run();
-    run('--max-semi-space-size=4');
+    run('--no-opt');
     expect(files()).toHaveLength(2);
     writeFileSync(bundle, 'exports.answer = () => 43;');
     expect(run()).toBe('43');
