@@ -18,7 +18,7 @@ async function run(args, env, cwd) {
   process.argv = [node, entry.pathname, ...args];
   process.exitCode = undefined;
   try {
-    await import(`${entry}?${(count += 1)}`);
+    await import(`${entry.href}?${(count += 1)}`);
   } catch (error) {
     // What a process ends with that nobody catches.
     process.stderr.write(`${error?.stack}\n`);
