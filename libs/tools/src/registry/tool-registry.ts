@@ -21,6 +21,7 @@ export interface RegisteredTool {
   readonly builtIn: boolean;
   /** How the arguments of an application's tool are read, where not by the JSON Schema of its definition. */
   readonly input?: ToolRegistration['input'];
+  /** @internal */
   readonly declared?: ToolRegistration['declared'];
   /**
    * For a built-in: refuses undeclared arguments. An application's tool has its own schema for that.
