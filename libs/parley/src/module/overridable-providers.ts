@@ -43,13 +43,16 @@ const OVERRIDABLE: readonly Overridable[] = [
   overridable(RecordReader, 'run', 'find', 'count', 'aggregate', 'related', 'explain'),
   overridable(RecordWriter, 'run', 'create', 'update', 'delete'),
   overridable(RecordSearcher, 'run', 'text', 'facets', 'nearest'),
-  overridable(SchemaCatalogue, 'snapshot', 'indexesOf', 'invalidate'),
+  overridable(SchemaCatalogue, 'snapshot', 'listIndexes', 'invalidate'),
   overridable(PrincipalDirectory, 'ownerOfSession', 'rolesOfUser', 'rolesOfRole', 'forgetRoles'),
-  overridable(TaskQueue, 'push', 'work', 'isUp', 'waiting', 'drain', 'close'),
+  overridable(TaskQueue, 'push', 'work', 'isUp', 'countWaiting', 'drain', 'close'),
   overridable(SharedState, 'isUp', 'close'),
 ];
 
-function overridable(token: abstract new (...args: never[]) => unknown, ...methods: string[]): Overridable {
+function overridable<Port>(
+  token: abstract new (...args: never[]) => Port,
+  ...methods: (keyof Port & string)[]
+): Overridable {
   return { token, name: token.name, methods };
 }
 
