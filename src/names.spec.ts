@@ -1,0 +1,57 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import ts from 'typescript';
+import { describe, expect, it } from 'vitest';
+
+/** Part of the functions that may be named otherwise: of a specification, of a framework, of a catalogue of refusals. */
+const TOLERATED_SHARE = 0.02;
+/** Words that end like participles, and are none. */
+const NO_PARTICIPLES =
+  /^(?:need|feed|seed|embed|shed|speed|exceed|proceed|succeed|ping|string|sing|bring|nothing|cstring)$/;
+const IRREGULAR =
+  /^(?:shown|given|built|written|taken|known|seen|sent|kept|held|made|found|left|drawn|chosen|hidden|told|done|gone|heard|paid|said)$/;
+/** Each member of this folder is the refusal it is called after. */
+const REFUSALS = /\/refusals(?:\/|\.ts$)/;
+const TESTS = /\.(?:spec|contract|fixture)\.|under-test|\/testing\/|\/contracts\/|^libs\/testing\//;
+
+const folders = ['src', ...readdirSync('libs').map((lib) => join('libs', lib, 'src'))];
+const sources = folders
+  .flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((path) => join(folder, path)),
+  )
+  .filter((path) => path.endsWith('.ts') && !TESTS.test(path) && !REFUSALS.test(path))
+  .map((path) => ts.createSourceFile(path, readFileSync(path, 'utf8'), ts.ScriptTarget.Latest));
+
+function namesVerb(name: string): boolean {
+  const [first = ''] = name.split(/(?=[A-Z])/);
+  if (/[a-z]Of$/.test(name) || IRREGULAR.test(first)) return false;
+  return NO_PARTICIPLES.test(first) || !/^[a-z]{2,}(?:ed|ing)$/.test(first);
+}
+
+/** Names of the functions and methods that a file declares, without those of decorators and components. */
+function functionNames(file: ts.SourceFile): string[] {
+  const names: string[] = [];
+  const visit = (node: ts.Node): void => {
+    const isFunction =
+      ts.isFunctionDeclaration(node) ||
+      ts.isMethodDeclaration(node) ||
+      (ts.isVariableDeclaration(node) &&
+        node.initializer !== undefined &&
+        ts.isArrowFunction(node.initializer));
+    if (isFunction && node.name && ts.isIdentifier(node.name) && /^[a-z]/.test(node.name.text))
+      names.push(node.name.text);
+    ts.forEachChild(node, visit);
+  };
+  visit(file);
+  return names;
+}
+
+describe('names of the sources', () => {
+  it('say what a function does or asks: participles and names that end in Of are rare', () => {
+    const all = sources.flatMap((file) => functionNames(file).map((name) => `${file.fileName}: ${name}`));
+    const others = all.filter((entry) => !namesVerb(entry.slice(entry.indexOf(': ') + 2)));
+    expect(all.length).toBeGreaterThan(1000);
+    const tolerated = Math.floor(all.length * TOLERATED_SHARE);
+    expect(others.length > tolerated ? others : []).toEqual([]);
+  });
+});
