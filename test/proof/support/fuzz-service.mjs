@@ -353,7 +353,7 @@ export async function policyOperators() {
 
 /** Loads configuration texts as a start and `parley policy check` do. */
 export async function openConfigurations() {
-  const { checkedConfig, ConfigError } = await built('libs/config/src/index.js');
+  const { checkConfig, ConfigError } = await built('libs/config/src/index.js');
   const folder = await mkdtemp(join(tmpdir(), 'parley-fuzz-config-'));
   const { writeFileSync } = await import('node:fs');
   return {
@@ -361,7 +361,7 @@ export async function openConfigurations() {
     load: (text) => {
       writeFileSync(join(folder, 'parley.yaml'), text);
       try {
-        checkedConfig({ env: {}, cwd: folder, start: 'http', tools: new Set(['aggregate']) });
+        checkConfig({ env: {}, cwd: folder, start: 'http', tools: new Set(['aggregate']) });
         return null;
       } catch (error) {
         return { error, isConfigError: error instanceof ConfigError };
