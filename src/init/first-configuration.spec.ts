@@ -330,7 +330,10 @@ describe('a first configuration', () => {
       ),
       {
         numRuns: 40,
-        examples: [[Object.fromEntries([['constructor', { tenant: { sessionToken: 1 }, null: {} }]])]],
+        examples: [
+          [Object.fromEntries([['constructor', { tenant: { sessionToken: 1 }, null: {} }]])],
+          [Object.fromEntries([['constructor', { A: {}, orgId: null }]])],
+        ],
       },
     );
   });

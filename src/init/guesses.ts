@@ -169,7 +169,7 @@ export class Guesses {
       }
       const isVector = isVectorColumn(column);
       if (tenants.includes(name) || isVector) {
-        const type = findDeclaredType(column);
+        const type = findDeclaredType(column) ?? (isNeverSet(column) ? UNSET_TENANT : null);
         if (type) properties[name] = type;
         if (isVector) vectors.push(name);
         continue;
@@ -352,6 +352,11 @@ function findType(column: SurveyedColumn): SeenType | null {
   const type = column.validated ?? soleType(column.seen);
   return type === 'Id' || type === 'Null' || type === 'Other' ? null : type;
 }
+
+/** No row of the sample names a tenant: the database alone would not tell that there is such a column. */
+const UNSET_TENANT: GuessedProperty = { type: 'String' };
+
+const isNeverSet = ({ seen }: SurveyedColumn): boolean => [...seen.keys()].every((type) => type === 'Null');
 
 function findDeclaredType(column: SurveyedColumn): GuessedProperty | null {
   const type = findType(column);
