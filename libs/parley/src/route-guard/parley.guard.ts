@@ -22,7 +22,7 @@ import {
   setCaller,
 } from '../instance/index.js';
 import { getParleyToken, type Parley } from '../module/parley.js';
-import { RouteCall, type RouteRequest } from './route-call.js';
+import { type AdmittedRequest, RouteCall, type RouteRequest } from './route-call.js';
 import { admitClasses, type DeclaredRoute, readRoute } from './route-decorators.js';
 import { ParleyHttpException, refusedOverHttp } from './route-refusal.js';
 
@@ -46,18 +46,21 @@ export class ParleyGuard implements CanActivate {
    */
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const controller: Type = context.getClass();
-    const route = readRoute(controller, context.getHandler() as (...args: never[]) => unknown);
+    const handler = context.getHandler() as (...args: never[]) => unknown;
+    const route = readRoute(controller, handler);
     if (context.getType() !== 'http') throw new TypeError('ParleyGuard guards routes of HTTP alone');
     if (!route) throw new TypeError(`${controller.name}: a route with ParleyGuard has no @RequirePermission`);
     const http = context.switchToHttp();
     const request = http.getRequest<RouteRequest & object>();
-    if (RouteCall.has(request)) return true;
-    await this.admit(route, request, http.getResponse<object>());
+    // The guard may stand twice. A request that another route passed on has not been judged for this one.
+    if (RouteCall.isOf(request, controller, handler)) return true;
+    await this.admit(route, { controller, handler }, request, http.getResponse<object>());
     return true;
   }
 
   private async admit(
     { instance, definition, uses }: DeclaredRoute,
+    served: AdmittedRequest['served'],
     request: RouteRequest & object,
     response: object,
   ): Promise<void> {
@@ -80,6 +83,7 @@ export class ParleyGuard implements CanActivate {
     setCaller(request, agent);
     const admitted = {
       definition,
+      served,
       className: uses[0]?.className,
       admit: (call: ToolCall) => admitClasses(uses, call),
       agent,

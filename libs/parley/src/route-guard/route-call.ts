@@ -32,6 +32,8 @@ export interface RouteRequest {
 /** A request to a route whose caller is known. */
 export interface AdmittedRequest {
   readonly definition: ToolDefinition;
+  /** What serves the route. Controllers may inherit one method. */
+  readonly served: { readonly controller: object; readonly handler: object };
   /** The class that it is recorded for, if any. */
   readonly className: string | undefined;
   /** The gates of the classes of the route. @throws Refused */
@@ -51,16 +53,18 @@ export class RouteCall {
   private readonly begun = new Later<ToolCall>();
   private readonly handled = new Later<unknown>();
   private readonly outcome: Promise<ToolOutcome>;
+  private readonly served: AdmittedRequest['served'];
   private current: ToolCall | null = null;
   private isAnswering = false;
 
   /** @param toHttp the answer to an error of the call */
   private constructor(
     runner: ParleyToolRunner,
-    { definition, className, admit, request }: AdmittedRequest,
+    { definition, served, className, admit, request }: AdmittedRequest,
     context: RequestContext,
     private readonly toHttp: (error: unknown) => unknown,
   ) {
+    this.served = served;
     const handler = async (_: unknown, call: ToolCall) => {
       await admit(call);
       this.begun.resolve((this.current = call));
@@ -114,8 +118,10 @@ export class RouteCall {
     return call;
   }
 
-  static has(request: object): boolean {
-    return calls.has(request);
+  /** Whether the request was admitted to the route that this method of the controller serves. */
+  static isOf(request: object, controller: object, handler: object): boolean {
+    const served = calls.get(request)?.served;
+    return served?.controller === controller && served.handler === handler;
   }
 
   /** As the handler of a tool would receive it. */
