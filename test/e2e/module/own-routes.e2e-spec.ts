@@ -7,6 +7,7 @@ import {
   Header,
   type INestApplication,
   Injectable,
+  Next,
   NotFoundException,
   Param,
   Post,
@@ -222,6 +223,36 @@ async function started(
   await app.listen(0, '127.0.0.1');
   return app;
 }
+
+@Controller('doors')
+@UseGuards(ParleyGuard)
+class DoorsController {
+  @Get('inner')
+  @RequirePermission('readonly')
+  outer(@Next() next: () => void) {
+    next();
+  }
+
+  @Get('inner')
+  @RequirePermission('admin')
+  inner() {
+    return { open: true };
+  }
+}
+
+describe('a route that passes a request on', () => {
+  let app: INestApplication;
+  beforeAll(async () => (app = await started(new ExpressAdapter(), [DoorsController])));
+  afterAll(() => app.close());
+
+  it.each([
+    ['readonly', 403],
+    ['admin', 200],
+  ])('admits nobody to the route behind it: %s gets %d', async (agent, status) => {
+    const answer = await fetch(`${await app.getUrl()}/doors/inner`, { headers: as(agent) });
+    expect(answer.status).toBe(status);
+  });
+});
 
 const adapters = [
   ['Express', () => new ExpressAdapter()],
