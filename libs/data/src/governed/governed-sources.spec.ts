@@ -19,4 +19,12 @@ describe('the comment of an operation', () => {
     const parts = comment({ correlationId: 'a.b_c-1', telemetry }).split(':');
     expect(parts).toEqual(['parley', 'query_class', 'a.b_c-1', 'a'.repeat(32)]);
   });
+
+  it('has a colon between its parts alone, for a route of an application too', () => {
+    const { comment: of } = operationContext(
+      { ...context, correlationId: 's-1' },
+      { tool: 'route:Orders.ship', timeout: 30 },
+    );
+    expect(of).toBe('parley:route.Orders.ship:s-1');
+  });
 });

@@ -71,11 +71,11 @@ function maxTimeMs(timeoutSeconds: number): number {
 }
 
 /**
- * `parley:TOOL:CORRELATION`, and `:TRACE` where there is one; none of the three contains a colon
- * (docs/operations/observability.md).
+ * `parley:TOOL:CORRELATION`, and `:TRACE` where there is one; none of the three contains a colon, so that of the name of a
+ * route is a dot (docs/operations/observability.md).
  */
 function createComment({ correlationId, agent, telemetry }: RequestContext, { tool }: CallBudget): string {
-  const comment = `parley:${tool}:${correlationId ?? agent.agentId}`;
+  const comment = `parley:${tool.replace(':', '.')}:${correlationId ?? agent.agentId}`;
   return telemetry?.traceId === undefined ? comment : `${comment}:${telemetry.traceId}`;
 }
 
