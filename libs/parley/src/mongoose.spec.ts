@@ -326,7 +326,7 @@ describe('a discriminator', () => {
     const own = mongoose.createConnection();
     const parent = own.model('Page', new Schema({ kind: String }));
     const child = parent.discriminator('Post', new Schema({ text: String }));
-    expect(() => declareClasses([child])).toThrow(/discriminator Post cannot be told/);
+    expect(() => declareClasses([child])).toThrow(/discriminator Post cannot be distinguished/);
   });
 });
 

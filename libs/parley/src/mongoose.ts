@@ -189,7 +189,7 @@ function findDiscriminator(
   const name = columns.nameOf(mapping.key);
   if (name === undefined || (typeof mapping.value !== 'string' && typeof mapping.value !== 'number'))
     throw new TypeError(
-      `declareClasses: the discriminator ${modelName} cannot be told from the other documents of its collection: ` +
+      `declareClasses: the discriminator ${modelName} cannot be distinguished from the other documents of its collection: ` +
         `its key '${mapping.key}' must be a top-level column with a text or a number`,
     );
   columns.fix(name, mapping.value);

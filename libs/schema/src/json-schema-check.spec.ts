@@ -16,7 +16,7 @@ describe('the check of a schema of others', () => {
     expect(check({ other: 1 })).toEqual(["must NOT have additional properties 'other'"]);
   });
 
-  it('fills in defaults only when it is told to', () => {
+  it('fills in defaults only where its caller asks for them', () => {
     const [plain, filled] = [{}, {}];
     expect(compileJsonSchema(schema)(plain)).toEqual([]);
     expect(compileJsonSchema(schema, { useDefaults: true })(filled)).toEqual([]);

@@ -95,7 +95,7 @@ export interface MeteredCall extends Metering {
   readonly context: OperationContext;
 }
 
-/** What a meter is told of the operations of a port. */
+/** What a meter counts of the operations of a port. */
 export type Measures<P extends Operations<P>> = {
   readonly [K in keyof P]: {
     readonly name: DataOperation['name'];

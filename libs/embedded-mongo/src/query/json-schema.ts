@@ -387,7 +387,7 @@ const compileMultipleOf: Keyword = (argument) => {
   };
 };
 
-/** `compileAll`, `anyOf` and `requireOneOf`, told apart by how many of the schemas have to hold. */
+/** `compileAll`, `anyOf` and `requireOneOf`, which differ in how many of the schemas have to hold. */
 const compileCombined =
   (name: string, holds: (matching: number, all: number) => boolean): Keyword =>
   (argument, _schema, depth) => {
