@@ -483,4 +483,22 @@ describe('the start of an application', () => {
   ])('ends with an error for %s', async (_, controller, message) => {
     await expect(started(new ExpressAdapter(), [controller])).rejects.toThrow(message);
   });
+
+  it('ends with an error for two controllers whose routes have one name in lists of tools', async () => {
+    const ofVersion = (version: string): Type => {
+      @Controller(`${version}/orders`)
+      @UseGuards(ParleyGuard)
+      @RequirePermission('readonly')
+      class Orders {
+        @Get()
+        list() {
+          return [];
+        }
+      }
+      return Orders;
+    };
+    await expect(started(new ExpressAdapter(), [ofVersion('v1'), ofVersion('v2')])).rejects.toThrow(
+      /Orders\.list: another controller of this name/,
+    );
+  });
 });

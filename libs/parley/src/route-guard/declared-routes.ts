@@ -35,6 +35,9 @@ interface Surroundings {
   readonly instances: ReadonlySet<string>;
 }
 
+/** A list of tools would admit to both, and records would not say which was called. */
+const SAME_NAME = 'another controller of this name has a guarded route of this name: rename one of them';
+
 /** What is wrong with the declaration of a route, or null. */
 function mistakeOf(controller: Type, handler: Handler, { isGlobal, instances }: Surroundings): string | null {
   const isGuarded = isGlobal || [...guardsOf(controller), ...guardsOf(handler)].some(isParleyGuard);
@@ -68,13 +71,15 @@ export function guardedRoutes(
 ): readonly string[] {
   const scoped = config.getGlobalRequestGuards().map(({ metatype }) => metatype as unknown);
   const isGlobal = [...config.getGlobalGuards(), ...scoped].some(isParleyGuard);
-  const names: string[] = [];
+  const named = new Map<string, Type>();
   const issues: ConfigIssue[] = [];
   for (const { controller, handler } of routesOf(discovery)) {
-    const message = mistakeOf(controller, handler, { isGlobal, instances });
+    const name = readRoute(controller, handler)?.name;
+    const other = name !== undefined && (named.get(name) ?? controller) !== controller;
+    const message = mistakeOf(controller, handler, { isGlobal, instances }) ?? (other ? SAME_NAME : null);
     if (message !== null) issues.push({ path: `${controller.name}.${handler.name}`, message });
-    else names.push(...(readRoute(controller, handler) ? [`route:${controller.name}.${handler.name}`] : []));
+    else if (name !== undefined) named.set(name, controller);
   }
   if (issues.length > 0) throw new ConfigError('routes', issues);
-  return names;
+  return [...named.keys()];
 }
