@@ -18,7 +18,7 @@ import {
 import { Reflector } from '@nestjs/core';
 import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-express';
 import { Test } from '@nestjs/testing';
-import { catchError, map, type Observable, of, tap } from 'rxjs';
+import { catchError, map, type Observable, of, tap, timeout } from 'rxjs';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
   type AuditRecord,
@@ -30,6 +30,7 @@ import {
   type ParleyModuleOptions,
   RequirePermission,
   Tool,
+  type ToolCall,
 } from '@parley/server';
 import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { callTool, startDatabase } from '../../support/service.js';
@@ -104,8 +105,25 @@ class Stamp implements NestInterceptor {
   }
 }
 
+/** Nest's own example of an interceptor that ends what takes long. */
+@Injectable()
+class Hurried implements NestInterceptor {
+  intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    return next.handle().pipe(timeout(500));
+  }
+}
+
+let stopped: unknown;
+
 @Injectable()
 class DeskTools {
+  @Tool({ name: 'wait', description: 'Waits until it is stopped.' })
+  wait(_args: object, { signal }: ToolCall) {
+    return new Promise((resolve) => {
+      signal.addEventListener('abort', () => resolve((stopped = signal.reason)));
+    });
+  }
+
   @Tool({ name: 'greet', description: 'Says hello.' })
   greet() {
     return { hello: 'there' };
@@ -265,6 +283,18 @@ describe('steps ahead of every gate', () => {
       NoFridays.isFriday = false;
       expect((await call('greet')).isError).toBe(false);
     } finally {
+      await app.close();
+    }
+  });
+
+  it('abort the handler of a call that they end', async () => {
+    const { app, call } = await start({ interceptors: { before: [Hurried] } });
+    const logged = vi.spyOn(Logger.prototype, 'error').mockReturnValue();
+    try {
+      expect(await call('wait')).toMatchObject({ isError: true, code: 'internal_error' });
+      expect(stopped).toBe('cancelled');
+    } finally {
+      logged.mockRestore();
       await app.close();
     }
   });

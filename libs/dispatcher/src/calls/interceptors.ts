@@ -1,6 +1,6 @@
 import { type CallHandler, Inject, Injectable, type NestInterceptor } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
-import { catchError, defer, finalize, map, mergeMap, Observable, of } from 'rxjs';
+import { catchError, finalize, map, mergeMap, Observable, of, tap } from 'rxjs';
 import {
   FairQueue,
   NoCapacityError,
@@ -226,9 +226,16 @@ export class RunningCallsInterceptor implements NestInterceptor<ToolOutcome, Too
   intercept({ request }: ParleyToolCall, next: CallHandler<ToolOutcome>): Observable<ToolOutcome> {
     const end = this.running.beginNow(request);
     if (end) return next.handle().pipe(finalize(end));
-    return defer(() => this.running.begin(request)).pipe(
-      mergeMap((begun) => next.handle().pipe(finalize(begun))),
-    );
+    return new Observable((answer) => {
+      this.running.begin(request).then(
+        (begun) => {
+          // An interceptor further out may have ended the call while it waited.
+          if (answer.closed) begun();
+          else answer.add(next.handle().pipe(finalize(begun)).subscribe(answer));
+        },
+        (error: unknown) => answer.error(error),
+      );
+    });
   }
 }
 
@@ -241,19 +248,27 @@ export class DeadlineInterceptor implements NestInterceptor<ToolOutcome, ToolOut
   intercept(call: ParleyToolCall, next: CallHandler<ToolOutcome>): Observable<ToolOutcome> {
     const { request, clock, definition } = call;
     return new Observable((answer) => {
+      let isOver = false;
+      const end = () => void (isOver = true);
       const refuse = (refused: Refused) => {
+        end();
         // The caller is answered first: what the abort does is of no interest to it.
         answer.error(refused);
         call.abort(refused.refusal.code);
       };
       const refuseGone = () => refuse(new Refused(refusals.cancelled(cancelReason(request.signal))));
       if (call.isCancelled) return refuseGone();
-      const running = next.handle().subscribe(answer);
+      const running = next
+        .handle()
+        .pipe(tap({ complete: end, error: end }))
+        .subscribe(answer);
       if (answer.closed) return undefined;
       const removeListener = whenAborted(request, refuseGone);
       answer.add(() => {
         clock.stop();
         removeListener();
+        // An interceptor further out has ended the call, by a timeout of its own for instance.
+        if (!isOver) call.abort('cancelled');
       });
       if (call.isCancelled) return refuseGone();
       clock.start(call.seconds * 1000, () => {

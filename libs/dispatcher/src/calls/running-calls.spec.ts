@@ -1,6 +1,9 @@
+import { Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { Agent, type RequestContext, compileAgentDefinition, Refused } from '#core';
-import { RunningCalls } from './interceptors.js';
+import type { ToolOutcome } from '#tools';
+import { RunningCalls, RunningCallsInterceptor } from './interceptors.js';
+import type { ParleyToolCall } from './tool-call.js';
 
 const definition = compileAgentDefinition('reader');
 const contextOf = (principal: string, more: Partial<RequestContext> = {}) =>
@@ -45,6 +48,18 @@ describe('the calls that a principal runs at once', () => {
     const waiting = running.begin(contextOf('a', { signal: gone.signal }));
     gone.abort('client_disconnected');
     expect(await toRefusal(waiting)).toMatchObject({ code: 'cancelled' });
+  });
+
+  it('keep no slot for one that an interceptor further out ends while it waits', async () => {
+    const running = new RunningCalls({ perPrincipal: 1, timeout: 60_000 });
+    const end = await running.begin(contextOf('a'));
+    let handled = 0;
+    const next = { handle: () => new Observable<ToolOutcome>(() => void (handled += 1)) };
+    const call = { request: contextOf('a') } as ParleyToolCall;
+    new RunningCallsInterceptor(running).intercept(call, next).subscribe().unsubscribe();
+    end();
+    (await running.begin(contextOf('a')))();
+    expect(handled).toBe(0);
   });
 
   it('are unbounded where the operator says so', async () => {
