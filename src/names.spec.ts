@@ -46,6 +46,17 @@ function functionNames(file: ts.SourceFile): string[] {
   return names;
 }
 
+function exportedTypes(file: ts.SourceFile): string[] {
+  return file.statements.flatMap((statement) => {
+    const isType =
+      ts.isClassDeclaration(statement) ||
+      ts.isInterfaceDeclaration(statement) ||
+      ts.isTypeAliasDeclaration(statement);
+    const isExported = isType && ts.getCombinedModifierFlags(statement) & ts.ModifierFlags.Export;
+    return isExported && statement.name ? [statement.name.text] : [];
+  });
+}
+
 describe('names of the sources', () => {
   it('say what a function does or asks: participles and names that end in Of are rare', () => {
     const all = sources.flatMap((file) => functionNames(file).map((name) => `${file.fileName}: ${name}`));
@@ -53,5 +64,16 @@ describe('names of the sources', () => {
     expect(all.length).toBeGreaterThan(1000);
     const tolerated = Math.floor(all.length * TOLERATED_SHARE);
     expect(others.length > tolerated ? others : []).toEqual([]);
+  });
+
+  it('stand for one exported class or type each', () => {
+    const places = new Map<string, Set<string>>();
+    for (const file of sources)
+      for (const name of exportedTypes(file))
+        places.set(name, (places.get(name) ?? new Set<string>()).add(file.fileName));
+    const doubles = [...places]
+      .filter(([, files]) => files.size > 1)
+      .map(([name, files]) => [name, ...files]);
+    expect(doubles).toEqual([]);
   });
 });

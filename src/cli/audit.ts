@@ -170,7 +170,7 @@ function toRow(entry: AuditEntry): string[] {
   ];
 }
 
-export interface VerifyOptions {
+export interface VerifyCommandOptions {
   readonly config?: string;
   readonly mongo?: boolean;
   readonly head?: readonly string[];
@@ -179,7 +179,7 @@ export interface VerifyOptions {
 }
 
 /** Verifies a history of records; exit code 1 when it is invalid. @throws Error when there is nothing to read */
-export async function runAuditVerify(files: readonly string[], options: VerifyOptions): Promise<void> {
+export async function runAuditVerify(files: readonly string[], options: VerifyCommandOptions): Promise<void> {
   const { config } = loadConfig(withConfig(options.config));
   const collections = files.length === 0 || options.mongo ? auditCollections(config) : [];
   if (options.mongo && collections.length === 0)

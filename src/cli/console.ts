@@ -14,13 +14,13 @@ import { PersonAtTerminal } from './terminal/person-at-terminal.js';
 import { PromptTerminal } from './terminal/terminal.js';
 import { toolEnvelope } from './tool.js';
 
-export interface ConsoleOptions {
+export interface ConsoleCommandOptions {
   readonly agent?: string;
   readonly config?: string;
 }
 
 /** A JavaScript prompt with helpers around one agent. It evaluates the user's own code. */
-export async function runConsole({ agent, config }: ConsoleOptions): Promise<void> {
+export async function runConsole({ agent, config }: ConsoleCommandOptions): Promise<void> {
   const env = withConfig(config);
   const print = (line: string) => process.stdout.write(`${line}\n`);
   const loaded = await loadWithPlugins(env);

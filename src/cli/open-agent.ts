@@ -21,7 +21,7 @@ export interface OpenAgent {
   close(): Promise<void>;
 }
 
-export interface AgentChoice {
+export interface ChosenAgent {
   /** A name of the configuration; optional where there is only one agent. */
   readonly agent: string | undefined;
   /** A terminal for client requests of calls. Default: none. */
@@ -36,7 +36,7 @@ export interface AgentChoice {
 export async function openAgent(
   loaded: LoadedService,
   env: Environment,
-  { agent, person }: AgentChoice,
+  { agent, person }: ChosenAgent,
 ): Promise<OpenAgent> {
   const name = chooseAgent(loaded, agent);
   const { rule, headers } = createAdmission(name, loaded, env);

@@ -5,12 +5,12 @@ import { StoreError } from '#data';
 import { connectionProblem } from '#data-mongo';
 import { productVersion } from '#parley/instance';
 import { ConfigError, configurationSchema, dotEnv } from '#config';
-import type { SearchOptions, VerifyOptions } from './audit.js';
+import type { SearchOptions, VerifyCommandOptions } from './audit.js';
 import { runEmbedded } from './embedded.js';
 import { demoConfig } from './demo.js';
 import type { DoctorOptions } from './doctor.js';
 import type { ChatOptions } from './chat.js';
-import type { ConsoleOptions } from './console.js';
+import type { ConsoleCommandOptions } from './console.js';
 import type { ExplainOptions } from './explain.js';
 import type { InitOptions } from './init.js';
 import type { CheckOptions } from './policy-check.js';
@@ -20,7 +20,7 @@ import type { SuggestOptions } from './policy-suggest.js';
 import type { RevokeOptions } from './revoke.js';
 import { type StartOptions, UsageError, withStartOptions } from './command-options.js';
 import { runSeed } from './seed.js';
-import type { ToolOptions } from './tool.js';
+import type { ToolCommandOptions } from './tool.js';
 import { jsonText } from './text-output.js';
 
 /** Commands that serve data; the others check an existing configuration, or take none. */
@@ -164,7 +164,7 @@ program
   .option(...AGENT)
   .option(...CONFIG)
   .description('a JavaScript prompt with the tools of an agent')
-  .action(async (options: ConsoleOptions) => {
+  .action(async (options: ConsoleCommandOptions) => {
     const { runConsole } = await import('./console.js');
     await runConsole(options);
   });
@@ -178,7 +178,7 @@ program
   .description(
     'call one tool; its result is JSON on stdout. Exit codes: 0 done, 1 refused or failed, 2 wrong usage',
   )
-  .action(async (name: string | undefined, json: string | undefined, options: ToolOptions) => {
+  .action(async (name: string | undefined, json: string | undefined, options: ToolCommandOptions) => {
     const { runTool } = await import('./tool.js');
     await runTool(name, json, options);
   });
@@ -263,7 +263,7 @@ audit
   .option('--partial', 'beginnings and chains that are not given are notes, not errors')
   .option(...JSON_OUTPUT)
   .description('name the first record that was altered, removed or moved; exit code 1 when there is one')
-  .action(async (files: string[], options: VerifyOptions) => {
+  .action(async (files: string[], options: VerifyCommandOptions) => {
     const { runAuditVerify } = await import('./audit.js');
     await runAuditVerify(files, options);
   });

@@ -7,7 +7,7 @@ import { PersonAtTerminal } from './terminal/person-at-terminal.js';
 import { Terminal } from './terminal/terminal.js';
 import { jsonText } from './text-output.js';
 
-export interface ToolOptions {
+export interface ToolCommandOptions {
   readonly agent?: string;
   readonly config?: string;
 }
@@ -22,7 +22,7 @@ const INTERRUPTED = 130;
 export async function runTool(
   name: string | undefined,
   json: string | undefined,
-  options: ToolOptions,
+  options: ToolCommandOptions,
 ): Promise<void> {
   if (name === undefined) throw new UsageError('usage: parley tool NAME [JSON] [--agent NAME]');
   const args = readObject(json ?? '{}', 'the arguments');

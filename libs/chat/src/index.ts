@@ -7,7 +7,7 @@ export {
   Usage,
 } from './conversation/answer.js';
 export {
-  type AskOptions,
+  type QuestionOptions,
   Conversation,
   ConversationBusy,
   type ConversationOptions,

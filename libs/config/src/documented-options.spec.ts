@@ -15,7 +15,7 @@ import {
   ConsoleSection,
   OperatorRuleConfig,
 } from './sections/operators.js';
-import { BudgetConfig, ClassEntry, PolicySection, SearchableConfig } from './sections/policy.js';
+import { BudgetConfig, ClassEntry, PolicySection, SearchableSection } from './sections/policy.js';
 import { ServerSection } from './sections/server.js';
 import { RedisSection } from './sections/redis.js';
 import { DatabaseSection, ParseSection } from './sections/stores.js';
@@ -92,7 +92,7 @@ const OTHER_TABLES: typeof TABLES = {
   budgets: [rows(chapter(CONFIGURATION, 'Budgets')), BudgetConfig],
   certificates: [rows(chapter(CONFIGURATION, 'Certificates')), ClientCertificateConfig],
   'policy.classes': [rows(chapter(POLICY, 'Classes')), ClassEntry],
-  searchable: [rows(chapter(POLICY, 'Searchable classes')), SearchableConfig],
+  searchable: [rows(chapter(POLICY, 'Searchable classes')), SearchableSection],
   policy: SWITCHES,
 };
 

@@ -11,7 +11,7 @@ import {
 } from '#dispatcher';
 import type { Policy } from '#policy';
 import {
-  type AgentSurface,
+  type ShownAgentSurface,
   type ListedClasses,
   type ListPart,
   type PolicyChanges,
@@ -141,7 +141,7 @@ export class ConfiguredSimulations<Loaded extends Versioned>
     });
   }
 
-  surface(name: string, { after, limit }: ListPart): Promise<AgentSurface | undefined> {
+  surface(name: string, { after, limit }: ListPart): Promise<ShownAgentSurface | undefined> {
     return this.inTurn(async (simulation, loaded) => {
       const agent = simulation.agents.get(name);
       if (!agent) return undefined;

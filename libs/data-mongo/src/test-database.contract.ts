@@ -2,7 +2,7 @@ import type { PlainColumn } from '#policy';
 import { randomBytes } from 'node:crypto';
 import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { Binary, type Document } from 'mongodb';
-import { MongoConnection, type StoredDocument } from './connection/mongo-connection.js';
+import { MongoConnection, type DriverDocument } from './connection/mongo-connection.js';
 import { MongoChangeFeed } from './feed/mongo-change-feed.js';
 import { MongoRecordReader } from './read/mongo-record-reader.js';
 import { MongoSchemaCatalogue } from './schema/mongo-schema-catalogue.js';
@@ -106,7 +106,7 @@ async function loadPlain(
 ): Promise<StorageDeclarations> {
   const classes = seed.classes.filter(({ className }) => !className.startsWith('_'));
   for (const schema of classes) {
-    const collection = await connection.db.createCollection<StoredDocument>(
+    const collection = await connection.db.createCollection<DriverDocument>(
       toCollectionName(schema.className),
       {
         validator: { $jsonSchema: { bsonType: 'object', required: listRequiredColumns(schema) } },
@@ -116,7 +116,7 @@ async function loadPlain(
     if (indexes.length > 0)
       await collection.createIndexes(indexes.map(({ name, key }) => ({ name, key: plainKey(key) })));
     const rows = seed.objects.get(schema.className) ?? [];
-    if (rows.length > 0) await collection.insertMany(rows.map((row) => plainDocument(row) as StoredDocument));
+    if (rows.length > 0) await collection.insertMany(rows.map((row) => plainDocument(row) as DriverDocument));
   }
   const plain = classes.map(({ className, fields }) => ({
     className,

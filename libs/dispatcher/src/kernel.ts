@@ -14,7 +14,7 @@ import { ToolRunner } from '#tools';
 import { InputRounds } from './client-requests/input-rounds.js';
 import { CallTool } from './methods/call-tool.js';
 import { Handshake } from './methods/handshake.js';
-import { ListTools, RenderedLists } from './methods/list-tools.js';
+import { ListToolsMethod, RenderedLists } from './methods/list-tools.js';
 import { KERNEL_OPTIONS, type KernelOptions, type Method, listMcpMethods } from './methods/method.js';
 import { Complete, PromptMethods } from './methods/prompt-methods.js';
 import { ListResources, ProvidedResources, ReadResource } from './methods/resource-methods.js';
@@ -46,7 +46,7 @@ import { TaskMethods } from './tasks/task-store.js';
 /** The classes whose methods answer MCP methods (`@McpMethod`). A method that none of them answers is not found. */
 const METHOD_HANDLERS = [
   Handshake,
-  ListTools,
+  ListToolsMethod,
   CallTool,
   ListResources,
   ReadResource,

@@ -7,10 +7,10 @@ import type { GovernedClass } from '#data';
 import { spendCall } from '#dispatcher';
 import { ALWAYS_KEEP, hasInternalSegment, Policies, PolicyCache, takeRoot } from '#policy';
 import {
-  type Column,
+  type TextColumn,
   compileCanaries,
   type ExportOrder,
-  type LineWriter,
+  type ExportLineWriter,
   lineWriter,
   ToolRunner,
 } from '#tools';
@@ -91,13 +91,13 @@ function failure(error: unknown) {
 }
 
 /** The members of a call that the record of a reading contains. */
-export type Reader = Pick<RequestContext, 'agent' | 'signal' | 'correlationId' | 'telemetry'>;
+export type ExportReader = Pick<RequestContext, 'agent' | 'signal' | 'correlationId' | 'telemetry'>;
 
 /**
  * The columns of a file: the requested ones, by the names that rows carry; else all columns of the class that the agent may
  * read now, in clear or in masked form, limited to the keys of the order.
  */
-function chooseColumns({ columns, keys, include }: ExportOrder, known: GovernedClass): readonly Column[] {
+function chooseColumns({ columns, keys, include }: ExportOrder, known: GovernedClass): readonly TextColumn[] {
   const { names } = known.policy;
   if (columns.length > 0) return columns.map(({ header, path }) => ({ header, path: names.wirePath(path) }));
   const asked = [keys, include].flatMap((list): unknown[] => (Array.isArray(list) ? list : []));
@@ -120,9 +120,9 @@ export interface ExportedLine {
 export interface ExportFileOptions {
   readonly id: string;
   readonly ticket: ExportTicket;
-  readonly reader: Reader;
-  readonly columns: readonly Column[];
-  readonly writer: LineWriter;
+  readonly reader: ExportReader;
+  readonly columns: readonly TextColumn[];
+  readonly writer: ExportLineWriter;
   readonly tickets: Pick<ExportTicketStore, 'find' | 'hasExpired'>;
   readonly walk: ExportWalk;
   readonly journal: ExportJournal;
@@ -219,12 +219,15 @@ export class ExportFiles {
     @Inject(EventEmitter2) private readonly events: Pick<EventEmitter2, 'emit'>,
   ) {}
 
-  permits({ agent }: Pick<Reader, 'agent'>): boolean {
+  permits({ agent }: Pick<ExportReader, 'agent'>): boolean {
     return this.runner.list({ agent }).some(({ name }) => name === TOOL);
   }
 
   /** @returns `undefined` when this agent has no such export. @throws Refused when it may not read it now */
-  async open(id: string, reader: Reader): Promise<{ file: ExportFile; ticket: ExportTicket } | undefined> {
+  async open(
+    id: string,
+    reader: ExportReader,
+  ): Promise<{ file: ExportFile; ticket: ExportTicket } | undefined> {
     const { tickets, walk, journal, policies } = this;
     await spendCall(reader.agent, this.logger);
     const retryAfter = journal.admit();
@@ -245,7 +248,7 @@ export class ExportFiles {
   }
 
   /** Canaries are phrases of JSON text, independent of the format of the file. */
-  private inspect(rows: readonly WalkedRow[], reader: Reader, className: string): string | undefined {
+  private inspect(rows: readonly WalkedRow[], reader: ExportReader, className: string): string | undefined {
     const policy = this.policies.of(reader.agent);
     const phrase = this.canaries.of(policy)?.(JSON.stringify(rows));
     if (phrase === undefined || phrase === null) return undefined;

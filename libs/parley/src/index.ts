@@ -167,7 +167,7 @@ export {
 export { AgentOptionsError, ConfigError, type ConfigIssue, type LoadedConfig, type StartKind } from '#config';
 export {
   type Answer,
-  type AskOptions,
+  type QuestionOptions,
   Conversation,
   ConversationBusy,
   ConversationFileError,

@@ -94,7 +94,7 @@ export {
   parseKeys,
   parseOrder,
   checkSearchedField,
-  type SortKey,
+  type RequestedSortKey,
   stringFields,
 } from './where/requested-fields.js';
 export { translateWhere } from './where/translate-where.js';

@@ -3,7 +3,7 @@ import { Subject } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { CallUpdate } from '#core';
 import { Agent, compileAgentDefinition } from '#core';
-import { EdgeRequest, toNotifications, RunningCalls } from './edge-request.js';
+import { EdgeRequest, toNotifications, RunningRequests } from './edge-request.js';
 import type { Message, ProtocolSession } from './message.js';
 import type { Wire } from './sessions/wire.js';
 import type { ResponseStream } from './sse/event-stream.js';
@@ -96,7 +96,7 @@ describe('the calls that run', () => {
     const turns = fc.array(fc.record({ begins: fc.boolean(), at: fc.nat() }), { maxLength: 60 });
     fc.assert(
       fc.property(turns, fc.boolean(), (steps, endsWhenAborted) => {
-        const calls = new RunningCalls();
+        const calls = new RunningRequests();
         const running: EdgeRequest[] = [];
         const ended: EdgeRequest[] = [];
         for (const { begins, at } of steps) {

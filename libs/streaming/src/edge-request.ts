@@ -287,7 +287,7 @@ export interface RunningCall {
   readonly message: Pick<Message, 'id'>;
   /** The session it came in, or a mere label that names none. */
   readonly label: string | undefined;
-  /** Where `RunningCalls` holds it; -1: nowhere. */
+  /** Where `RunningRequests` holds it; -1: nowhere. */
   place: number;
   abort(reason: string): void;
 }
@@ -307,7 +307,7 @@ function toKey({ owner, session, requestId }: CallName): string {
  * The calls that run in this process. They are in an array, which changes in place: a set whose members come and go makes a new
  * table for each few of them, and what V8 keeps of the former tables keeps the calls that ran then.
  */
-export class RunningCalls {
+export class RunningRequests {
   private readonly running: RunningCall[] = [];
   private readonly named = new Map<string, RunningCall>();
 

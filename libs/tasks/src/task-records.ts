@@ -96,7 +96,7 @@ export function taskState(taskId: string, record: TaskRecord, ttl: number): Task
 }
 
 /** Returns the changed record; `null` leaves it unchanged. */
-export type Change = (record: TaskRecord) => TaskRecord | null;
+export type TaskChange = (record: TaskRecord) => TaskRecord | null;
 
 /** The records of tasks. Changes are applied one after another across replicas. */
 @Injectable()
@@ -134,7 +134,7 @@ export class TaskRecords {
   }
 
   /** @returns the record after the change; `undefined` when there is none or it was left as it is */
-  async change(taskId: string, change: Change): Promise<TaskRecord | undefined> {
+  async change(taskId: string, change: TaskChange): Promise<TaskRecord | undefined> {
     for (;;) {
       const found = await this.store.find(taskId);
       const record = found && readTaskRecord(found.value);

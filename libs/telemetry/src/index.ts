@@ -3,7 +3,7 @@ export { channelTo, gatherMetrics, MetricsListener, metricsOfAll } from './metri
 export * from './telemetry.js';
 export { openTracing } from './tracing/open-tracing.js';
 export type { CallerTraces } from './tracing/tracing.js';
-export type { KnownNames } from './service-telemetry.js';
+export type { KnownMetricNames } from './service-telemetry.js';
 export {
   KNOWN_NAMES,
   NOTHING_OBSERVED,

@@ -31,7 +31,7 @@ import {
 } from './tracing/tracing.js';
 
 /** Tests for existing names: only these appear in traces and metrics. */
-export interface KnownNames {
+export interface KnownMetricNames {
   readonly isTool: (name: string) => boolean;
   readonly isPrompt: (name: string) => boolean;
 }
@@ -40,7 +40,7 @@ export interface KnownNames {
 export interface Observers {
   readonly tracing: Tracing | null;
   readonly metrics: ServiceMetrics | null;
-  readonly names: KnownNames;
+  readonly names: KnownMetricNames;
 }
 
 /** Codes of store errors are few and hold no data; all other errors are reported as `failed`. */

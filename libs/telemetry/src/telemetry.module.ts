@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { type KnownNames, type Observers, ServiceTelemetry } from './service-telemetry.js';
+import { type KnownMetricNames, type Observers, ServiceTelemetry } from './service-telemetry.js';
 import { Telemetry } from './telemetry.js';
 
 /** What listens to the service; null: nobody asked for it, and nothing of it is loaded. */
@@ -15,7 +15,7 @@ export const KNOWN_NAMES = Symbol('names of tools and prompts');
   providers: [
     {
       provide: Telemetry,
-      useFactory: ({ tracing, metrics }: Observability, names: KnownNames) =>
+      useFactory: ({ tracing, metrics }: Observability, names: KnownMetricNames) =>
         tracing || metrics ? new ServiceTelemetry({ tracing, metrics, names }) : null,
       inject: [OBSERVABILITY, KNOWN_NAMES],
     },

@@ -69,7 +69,7 @@ export interface ConversationOptions extends SystemPromptOptions, Partial<LoopLi
 }
 
 /** Options and callbacks of one question. */
-export interface AskOptions extends ConversationListener {
+export interface QuestionOptions extends ConversationListener {
   /** Whether earlier messages are forgotten. Default true. */
   readonly reset?: boolean;
   /** Cancels the question. Default: it cannot be cancelled. */
@@ -135,7 +135,7 @@ export class Conversation {
    * Asks a question. A failed or cancelled question leaves the history unchanged.
    * @throws LanguageModelError; ConversationBusy; the reason of `signal`
    */
-  ask(question: string, options: AskOptions = {}): Promise<Answer> {
+  ask(question: string, options: QuestionOptions = {}): Promise<Answer> {
     return this.alone(async () => {
       const listener = safely(options, this.warn);
       try {
@@ -150,7 +150,7 @@ export class Conversation {
   }
 
   /** Asks a question with the earlier messages. */
-  reply(question: string, options: Omit<AskOptions, 'reset'> = {}): Promise<Answer> {
+  reply(question: string, options: Omit<QuestionOptions, 'reset'> = {}): Promise<Answer> {
     return this.ask(question, { ...options, reset: false });
   }
 
@@ -191,7 +191,7 @@ export class Conversation {
 
   private async answerQuestion(
     question: string,
-    { reset = true, signal = NEVER }: AskOptions,
+    { reset = true, signal = NEVER }: QuestionOptions,
     listener: ReturnType<typeof safely>,
   ): Promise<Answer> {
     const before = reset ? [] : this.entries;

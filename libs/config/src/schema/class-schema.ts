@@ -1,15 +1,15 @@
 import { compileClass, type SchemaNode } from '#schema';
-import { isOptionsClass, type OptionsClass, readOptions, type Plain, type ValueType } from './option.js';
+import { isOptionsClass, type OptionsClass, readOptions, type Plain, type OptionType } from './option.js';
 
 const listNames = (type: OptionsClass) => readOptions(type).keys();
 
 /** The schema that a class of options is checked by. */
-export function readSchema(type: ValueType): SchemaNode {
+export function readSchema(type: OptionType): SchemaNode {
   return isOptionsClass(type) ? compileClass(type, { names: listNames }) : type;
 }
 
 /** The same schema for editors and other tools: with the words of the documentation and the defaults. */
-export function readDocumentedSchema(type: ValueType): SchemaNode {
+export function readDocumentedSchema(type: OptionType): SchemaNode {
   if (!isOptionsClass(type)) return type;
   return compileClass(type, {
     names: listNames,

@@ -8,9 +8,9 @@ export type OptionsClass<T extends object = object> = DecoratedClass<T>;
 export type Plain<T> = { readonly [Name in keyof T]: T[Name] };
 
 /** What a value has to be: of a class of options, or where there is none to write, this part of JSON Schema. */
-export type ValueType = OptionsClass | SchemaNode;
+export type OptionType = OptionsClass | SchemaNode;
 
-export const isOptionsClass = (type: ValueType): type is OptionsClass => typeof type === 'function';
+export const isOptionsClass = (type: OptionType): type is OptionsClass => typeof type === 'function';
 
 interface OptionMembers {
   /** It must be given. */
@@ -50,20 +50,20 @@ export function Option(text: string, members: OptionMembers = {}): PropertyDecor
 }
 
 /** The schema of a type; `compile` makes that of a class. */
-const read = (type: ValueType, compile: (type: OptionsClass) => JsonSchema): JsonSchema =>
+const read = (type: OptionType, compile: (type: OptionsClass) => JsonSchema): JsonSchema =>
   isOptionsClass(type) ? compile(type) : { ...type };
 
 /** A value of another type, mostly another class. */
-export function Nested(type: ValueType): PropertyDecorator {
+export function Nested(type: OptionType): PropertyDecorator {
   return Keywords((compile) => read(type, compile));
 }
 
-export function ListOf(type: ValueType): PropertyDecorator {
+export function ListOf(type: OptionType): PropertyDecorator {
   return Keywords((compile) => ({ type: 'array', items: read(type, compile) }));
 }
 
 /** An object with names of the user's choice. @param names what each of them is; default: anything */
-export function MapOf(type: ValueType, names?: SchemaNode): PropertyDecorator {
+export function MapOf(type: OptionType, names?: SchemaNode): PropertyDecorator {
   return Keywords((compile) => ({
     type: 'object',
     ...(names && { propertyNames: names }),
@@ -72,7 +72,7 @@ export function MapOf(type: ValueType, names?: SchemaNode): PropertyDecorator {
 }
 
 /** One of several forms, in the order in which messages list them. */
-export function AnyOf(...types: readonly ValueType[]): PropertyDecorator {
+export function AnyOf(...types: readonly OptionType[]): PropertyDecorator {
   return Keywords((compile) => ({ anyOf: types.map((type) => read(type, compile)) }));
 }
 

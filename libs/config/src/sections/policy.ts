@@ -87,7 +87,7 @@ class TenantScope {
   readonly bypass?: TenantScopeConfig['bypass'];
 }
 
-export class SearchableConfig {
+export class SearchableSection {
   @Option('the column with the vector. Searches compare it; it is returned only if `fields` lists it', {
     required: true,
   })
@@ -259,9 +259,9 @@ export class ClassEntry {
   readonly readHooks?: ReadHooks;
 
   @Option('may be searched by vector similarity: see [searchable classes](#searchable)')
-  @Nested(SearchableConfig)
+  @Nested(SearchableSection)
   @Nullable()
-  readonly searchable?: SearchableConfig | null;
+  readonly searchable?: SearchableSection | null;
 
   @Option('name of the Atlas Search index for text search', { default: 'default' })
   @IsText()

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import type { AgentSurface } from '../../src/controllers/explain.controller.js';
+import type { ShownAgentSurface } from '../../src/controllers/explain.controller.js';
 import type { PolicyAgents } from '../../src/controllers/policy.controller.js';
 import type { ShownAgentClass } from '../../src/policy-view.js';
 import { toAddress, useAddress } from '../address.js';
@@ -13,7 +13,7 @@ type Agent = PolicyAgents['agents'][number];
 const MOST_AGENTS = 12;
 const MOST_CLASSES = 50;
 
-type Column = { readonly page: AgentSurface | null; readonly error: unknown };
+type Column = { readonly page: ShownAgentSurface | null; readonly error: unknown };
 
 /** Agents × classes. A cell opens to everything that holds for its agent and class; the choice is in the address. */
 export function AgentMatrix({ agents }: { readonly agents: readonly Agent[] }) {
@@ -29,7 +29,7 @@ export function AgentMatrix({ agents }: { readonly agents: readonly Agent[] }) {
       // One after the other: each is decided by the gates of its agent, and few may wait at once.
       for (const { name } of shown) {
         const path = `api/policy/agents/${encodeURIComponent(name)}?limit=${MOST_CLASSES}&after=${encodeURIComponent(from)}`;
-        const column = await ask<AgentSurface>(path, leaving.signal).then(
+        const column = await ask<ShownAgentSurface>(path, leaving.signal).then(
           (page) => ({ page, error: null }),
           (error: unknown) => ({ page: null, error }),
         );

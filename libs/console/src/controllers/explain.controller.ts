@@ -28,7 +28,7 @@ export interface PolicyVersion {
 }
 
 /** What an agent sees of a part of the classes. */
-export interface AgentSurface extends PolicyVersion, ShownSurface {
+export interface ShownAgentSurface extends PolicyVersion, ShownSurface {
   readonly agent: string;
   readonly permissions: string;
   readonly tenant_id: string | number | null;
@@ -109,7 +109,7 @@ export abstract class SimulationService {
   /** @returns `undefined` for an unknown agent. @throws SimulationsBusy */
   abstract simulate(order: SimulationRequest): Promise<SimulatedCall | undefined>;
   /** What an agent sees of classes. @returns `undefined` for an unknown agent. @throws SimulationsBusy */
-  abstract surface(agent: string, part: ListPart): Promise<AgentSurface | undefined>;
+  abstract surface(agent: string, part: ListPart): Promise<ShownAgentSurface | undefined>;
   /** The classes that the listing of an agent names. @returns `undefined` for an unknown agent. @throws SimulationsBusy */
   abstract listClasses(agent: string, part: ListPart): Promise<ListedClasses | undefined>;
   /** Changes between two versions, the earlier first. @returns `undefined` for one that is not kept. @throws SimulationsBusy */

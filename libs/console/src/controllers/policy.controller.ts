@@ -8,7 +8,7 @@ import { DeclaredMethods } from '#tools';
 import { OperatorController } from '../console.guards.js';
 import { showValues } from '../policy-view.js';
 import {
-  type AgentSurface,
+  type ShownAgentSurface,
   type ListedClasses,
   type PolicyChanges,
   type PolicyVersion,
@@ -115,7 +115,7 @@ export class PolicyController {
   async agent(
     @Param('agent') agent: string,
     @Query(createValidationPipe(PageQuery)) { after, limit }: PageQuery,
-  ): Promise<AgentSurface> {
+  ): Promise<ShownAgentSurface> {
     const found = await this.simulations
       .surface(agent, { after, limit: Math.min(limit, MOST_SURFACES) })
       .catch(refuseBusy);

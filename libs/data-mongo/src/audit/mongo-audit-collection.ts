@@ -17,7 +17,7 @@ import { answerLeft } from '#data';
 import { readBoundedRows } from '../answers/bounded-rows.js';
 import { connectionProblem } from '../connection/connection-problem.js';
 import { isDriverError } from '../errors.js';
-import type { MongoConnection, StoredDocument } from '../connection/mongo-connection.js';
+import type { MongoConnection, DriverDocument } from '../connection/mongo-connection.js';
 
 export interface MongoAuditOptions {
   readonly connection: MongoConnection;
@@ -87,7 +87,7 @@ export class MongoAuditCollection extends AuditCollection {
     const operation = { maxTimeMS: READ_TIME_MS, signal };
     const read = { operation, expected: limit * EXPECTED_BYTES, left: answerLeft() };
     const records = await this.explainFailure(
-      () => readBoundedRows(found, read, (record) => toRecord(record as StoredDocument)),
+      () => readBoundedRows(found, read, (record) => toRecord(record as DriverDocument)),
       left,
     );
     return takePage(records as unknown as AuditEntry[], limit);
@@ -120,12 +120,12 @@ export class MongoAuditCollection extends AuditCollection {
     }
   }
 
-  private get collection(): Collection<StoredDocument> {
+  private get collection(): Collection<DriverDocument> {
     const { connection, database, collection } = this.options;
     return connection.collection(collection, database);
   }
 
-  private toDocument(record: SealedRecord): StoredDocument {
+  private toDocument(record: SealedRecord): DriverDocument {
     const { lifetime } = this.options;
     return {
       // Records are inserted in the order of their chain, each once.
@@ -136,7 +136,7 @@ export class MongoAuditCollection extends AuditCollection {
   }
 }
 
-function toRecord({ _id, [EXPIRES]: _expires, ...record }: StoredDocument): Record<string, unknown> {
+function toRecord({ _id, [EXPIRES]: _expires, ...record }: DriverDocument): Record<string, unknown> {
   return record;
 }
 
@@ -146,14 +146,14 @@ function isOnlyDuplicates(error: unknown): boolean {
   return errors.length > 0 && errors.every(({ code }) => code === DUPLICATE);
 }
 
-function toFilter(query: AuditQuery): Filter<StoredDocument> {
+function toFilter(query: AuditQuery): Filter<DriverDocument> {
   const from = parseMoment(query.from, 'from');
   const to = parseMoment(query.to, 'to');
   const equal: [string, unknown][] = [
     ...membersAsked(query),
     ['success', query.outcome && query.outcome === 'success'],
   ];
-  const conditions: Filter<StoredDocument>[] = equal
+  const conditions: Filter<DriverDocument>[] = equal
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => ({ [name]: { $eq: value } }));
   if (from !== undefined) conditions.push({ at: { $gte: from } });

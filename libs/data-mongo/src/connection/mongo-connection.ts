@@ -29,7 +29,7 @@ export interface MongoConnectionOptions {
 }
 
 /** Parse ids are text, so documents here are typed no further than that. */
-export interface StoredDocument extends Document {
+export interface DriverDocument extends Document {
   _id: string;
 }
 
@@ -137,11 +137,11 @@ export class MongoConnection {
   }
 
   /** @param database another database of the same server. Default: the database of the connection */
-  collection(name: string, database?: string): Collection<StoredDocument> {
-    if (database === undefined) return this.db.collection<StoredDocument>(name);
+  collection(name: string, database?: string): Collection<DriverDocument> {
+    if (database === undefined) return this.db.collection<DriverDocument>(name);
     this.assertOpen();
     const other = 'client' in this.options ? openDatabase(this.client, database) : this.client.db(database);
-    return other.collection<StoredDocument>(name);
+    return other.collection<DriverDocument>(name);
   }
 
   private assertOpen(): void {

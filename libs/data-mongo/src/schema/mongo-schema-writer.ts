@@ -10,7 +10,7 @@ import {
   StoreError,
 } from '#data';
 import type { FieldSchema } from '#policy';
-import { MongoConnection, type StoredDocument } from '../connection/mongo-connection.js';
+import { MongoConnection, type DriverDocument } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
 import { pointerColumn } from '../storage/parse-values.js';
 import { StoredClasses } from '../storage/stored-classes.js';
@@ -130,7 +130,7 @@ export class MongoSchemaWriter extends SchemaWriter {
     return this.change(className, operation, async () => {
       const row = schemaRow({ className, fields, classLevelPermissions: NO_PERMISSIONS, indexes: [] });
       await this.connection.sendWrite(operation, () =>
-        this.schemas.insertOne(row as OptionalUnlessRequiredId<StoredDocument>, limits(operation)),
+        this.schemas.insertOne(row as OptionalUnlessRequiredId<DriverDocument>, limits(operation)),
       );
       await makeGeoIndexes(this.connection, className, fields, operation);
     });
@@ -155,7 +155,7 @@ export class MongoSchemaWriter extends SchemaWriter {
       if (!row) return 'absent';
       // From here no writer finds the class; a writer that read it earlier may have written already.
       if (await this.hasRows(className, operation)) {
-        await this.schemas.insertOne(row as OptionalUnlessRequiredId<StoredDocument>, limits(operation));
+        await this.schemas.insertOne(row as OptionalUnlessRequiredId<DriverDocument>, limits(operation));
         return 'not_empty';
       }
       for (const collection of [className, ...joinCollections(className, row)]) await this.drop(collection);

@@ -1,7 +1,7 @@
-import type { PlainStorage } from '#policy';
+import type { PlainStorageRules } from '#policy';
 
 /** A collection that Parse did not write, as the policy declares it. */
-export interface PlainClassDeclaration extends PlainStorage {
+export interface PlainClassDeclaration extends PlainStorageRules {
   readonly className: string;
 }
 

@@ -2,7 +2,7 @@ import { setOwn } from '#core';
 import { createHash } from 'node:crypto';
 import { type Document, type IndexDescription, ObjectId, type OptionalUnlessRequiredId } from 'mongodb';
 import type { ParseRow } from '#data';
-import type { MongoConnection, StoredDocument } from '../connection/mongo-connection.js';
+import type { MongoConnection, DriverDocument } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
 import { geoIndexes } from '../schema/mongo-schema-writer.js';
 import { schemaRow } from '../schema/schema-row.js';
@@ -63,7 +63,7 @@ async function write(
   if (indexes.length > 0) await collection.createIndexes([...indexes], { comment: COMMENT });
   for (let from = 0; from < documents.length; from += ROWS_PER_INSERT) {
     const batch = documents.slice(from, from + ROWS_PER_INSERT).map((row) => withId(name, row));
-    await collection.insertMany(batch as OptionalUnlessRequiredId<StoredDocument>[], {
+    await collection.insertMany(batch as OptionalUnlessRequiredId<DriverDocument>[], {
       ordered: false,
       comment: COMMENT,
     });
@@ -223,7 +223,7 @@ const SNAPSHOT_COMMENT = 'parley snapshot';
 
 interface KeptCollection {
   readonly name: string;
-  readonly documents: readonly StoredDocument[];
+  readonly documents: readonly DriverDocument[];
   /** As `listIndexes` returns them, without the `_id` index. */
   readonly indexes: readonly IndexDescription[];
 }
@@ -267,7 +267,7 @@ export class DatabaseSnapshot {
     await collection.deleteMany({}, { comment: SNAPSHOT_COMMENT });
     if (indexes.length > 0) await collection.createIndexes([...indexes], { comment: SNAPSHOT_COMMENT });
     if (documents.length > 0)
-      await collection.insertMany(documents as OptionalUnlessRequiredId<StoredDocument>[], {
+      await collection.insertMany(documents as OptionalUnlessRequiredId<DriverDocument>[], {
         ordered: false,
         comment: SNAPSHOT_COMMENT,
       });

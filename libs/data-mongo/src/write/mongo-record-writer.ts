@@ -2,7 +2,7 @@ import type { Document, Filter, OptionalUnlessRequiredId } from 'mongodb';
 import { isAborted } from '#core';
 import { type OperationContext, type ParseRow, RecordWriter, type SchemaCatalogue, StoreError } from '#data';
 import type { Where } from '#policy';
-import type { MongoConnection, StoredDocument } from '../connection/mongo-connection.js';
+import type { MongoConnection, DriverDocument } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
 import { classWhereToQuery } from '../query/where-to-query.js';
 import { addColumns, withdrawColumns } from '../schema/mongo-schema-writer.js';
@@ -44,7 +44,7 @@ export class MongoRecordWriter extends RecordWriter {
         await this.connection.sendWrite(operation, () =>
           this.connection
             .collection(storage.collection)
-            .insertOne(document as OptionalUnlessRequiredId<StoredDocument>, limits(operation)),
+            .insertOne(document as OptionalUnlessRequiredId<DriverDocument>, limits(operation)),
         );
         return storage.toRow(document);
       }),
@@ -137,6 +137,6 @@ export class MongoRecordWriter extends RecordWriter {
 
 const limits = ({ maxTimeMS, comment }: OperationContext) => ({ maxTimeMS, comment });
 
-function rowFilter(objectId: string, where: Where, storage: ClassStorage): Filter<StoredDocument> {
+function rowFilter(objectId: string, where: Where, storage: ClassStorage): Filter<DriverDocument> {
   return { $and: [{ _id: storage.idToStorage(objectId) as string }, classWhereToQuery(where, storage)] };
 }

@@ -14,7 +14,7 @@ import {
   parseOrder,
   takeRoot,
   listShownColumns,
-  type SortKey,
+  type RequestedSortKey,
   type Where,
   withheldTarget,
 } from '#policy';
@@ -350,7 +350,7 @@ export function readPage(options: Pick<FindOptions, 'limit' | 'skip' | 'ceiling'
   return { limit: Math.min(limit, ceiling), skip };
 }
 
-const BY_ID: readonly SortKey[] = [{ field: 'objectId', descending: false }];
+const BY_ID: readonly RequestedSortKey[] = [{ field: 'objectId', descending: false }];
 
 /**
  * The columns and order of a find. A class that is read in parts is ordered by id: that order is total and has an index, and
@@ -360,7 +360,7 @@ export function readOrder(
   where: Where,
   { after, order, skip }: Pick<FindOptions, 'after' | 'order' | 'skip'>,
   access: ClassAccess,
-): { readonly where: Where; readonly order: readonly SortKey[] } {
+): { readonly where: Where; readonly order: readonly RequestedSortKey[] } {
   if (after === undefined) return { where, order: parseOrder(order, access) };
   if (order !== undefined || skip !== undefined)
     throw new Refused(refusals.invalidArgument('rows behind an id come in the order of ids'));

@@ -199,7 +199,7 @@ export function findProposedWrite({ name }: ToolDefinition, args: Arguments): Pr
 }
 
 /** The change of a write, as its approver sees it. */
-export interface ShownChange {
+export interface PreviewedChange {
   readonly operation: ProposedWrite['operation'];
   readonly class_name: string;
   readonly object_id?: string;
@@ -209,7 +209,7 @@ export interface ShownChange {
   readonly after?: ParseRow;
 }
 
-export function showChange(operation: ProposedWrite['operation'], judged: JudgedWrite): ShownChange {
+export function showChange(operation: ProposedWrite['operation'], judged: JudgedWrite): PreviewedChange {
   const { className, objectId, before, fields } = judged;
   const shown = {
     operation,

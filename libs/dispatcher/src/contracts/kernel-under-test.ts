@@ -18,7 +18,7 @@ import type { InputRounds } from '../client-requests/input-rounds.js';
 import { createEnvelope, Kernel, MethodTable } from '../kernel.js';
 import { CallTool } from '../methods/call-tool.js';
 import { Handshake } from '../methods/handshake.js';
-import { ListTools, RenderedLists } from '../methods/list-tools.js';
+import { ListToolsMethod, RenderedLists } from '../methods/list-tools.js';
 import { type KernelOptions } from '../methods/method.js';
 import { Complete, PromptMethods } from '../methods/prompt-methods.js';
 import { ListResources, ProvidedResources, ReadResource } from '../methods/resource-methods.js';
@@ -358,7 +358,7 @@ export function kernelOf(
   const provided = new ProvidedResources(resources, reads);
   const handlers = [
     new Handshake(options, envelope, resources, subscriptions, listChanges, null),
-    new ListTools(catalogue, envelope),
+    new ListToolsMethod(catalogue, envelope),
     new CallTool(tools, catalogue, null),
     new ListResources(tools, catalogue, records, provided),
     new ReadResource(tools, provided),

@@ -98,7 +98,7 @@ type MethodAnswer = PreparedResult | JsonObject;
 
 /** `tools/list`: the tools that this agent may call and that can work for it, and no others. */
 @Injectable()
-export class ListTools {
+export class ListToolsMethod {
   constructor(
     private readonly catalogue: RenderedLists,
     private readonly envelope: ResultEnvelope,

@@ -2,7 +2,7 @@ import type { Document } from '../bson/document.js';
 import type { Change } from '../storage/change.js';
 import type { Collection } from '../storage/collection.js';
 import { updateDescription } from '../update/diff.js';
-import type { LogEntry } from './change-log.js';
+import type { ChangeLogEntry } from './change-log.js';
 import { createToken } from './resume-token.js';
 import { fatal, type ImageMode, type StreamOptions } from './stream-options.js';
 
@@ -10,7 +10,11 @@ import { fatal, type ImageMode, type StreamOptions } from './stream-options.js';
 export type CollectionLookup = (db: string, coll: string) => Collection | undefined;
 
 /** A logged change as the event a stream with these options shows. Errors: 47 when a required image is not kept. */
-export function changeEvent(entry: LogEntry, options: StreamOptions, lookup: CollectionLookup): Document {
+export function changeEvent(
+  entry: ChangeLogEntry,
+  options: StreamOptions,
+  lookup: CollectionLookup,
+): Document {
   const { key, clusterTime, wallTime, change, origin } = entry;
   return {
     _id: createToken(key),

@@ -3,7 +3,7 @@ import type { Change, ChangeOrigin } from '../storage/change.js';
 import { logKey, toStartKey } from './resume-token.js';
 
 /** One change with its place in time. */
-export interface LogEntry {
+export interface ChangeLogEntry {
   readonly key: string;
   readonly clusterTime: Timestamp;
   readonly wallTime: Date;
@@ -20,7 +20,7 @@ const ENTRY_BYTES = 200;
  * resume point from an earlier run is gone and is answered 286.
  */
 export class ChangeLog {
-  private entries: (LogEntry | undefined)[] = [];
+  private entries: (ChangeLogEntry | undefined)[] = [];
   /** Position of `entries[0]`, counted since the start. */
   private base = 0;
   /** How many of the first entries are dropped already. */
@@ -64,7 +64,7 @@ export class ChangeLog {
   }
 
   /** The entry at a position; undefined when it is not there yet or no longer. */
-  at(position: number): LogEntry | undefined {
+  at(position: number): ChangeLogEntry | undefined {
     return this.entries[position - this.base];
   }
 
@@ -117,12 +117,12 @@ export class ChangeLog {
     this.dropped = 0;
   }
 
-  private firstIndex(holds: (entry: LogEntry) => boolean): number {
+  private firstIndex(holds: (entry: ChangeLogEntry) => boolean): number {
     let low = this.dropped;
     let high = this.entries.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if (holds(this.entries[middle] as LogEntry)) high = middle;
+      if (holds(this.entries[middle] as ChangeLogEntry)) high = middle;
       else low = middle + 1;
     }
     return low;

@@ -4,21 +4,21 @@ import { firstKey, isDocument, type Document } from '../bson/document.js';
 import { intersect, nullish, point, typeRange, union, type Interval } from './intervals.js';
 
 /** One operator applied to one field; every document that matches the filter meets it. */
-export interface Condition {
+export interface IndexCondition {
   readonly field: string;
   readonly operator: string;
   readonly operand: unknown;
 }
 
 /** The conditions that all have to hold: the filter's fields and those of its `$and`s. */
-export function listConditions(filter: Document): Condition[] {
-  return Object.entries(filter).flatMap(([key, operand]): Condition[] => {
+export function listConditions(filter: Document): IndexCondition[] {
+  return Object.entries(filter).flatMap(([key, operand]): IndexCondition[] => {
     if (key === '$and' && Array.isArray(operand)) return operand.filter(isDocument).flatMap(listConditions);
     if (key.startsWith('$')) return [];
     if (!isDocument(operand) || !firstKey(operand)?.startsWith('$')) {
       return [{ field: key, operator: operand instanceof BSONRegExp ? '$regex' : '$eq', operand }];
     }
-    return Object.entries(operand).flatMap(([operator, value]): Condition[] => {
+    return Object.entries(operand).flatMap(([operator, value]): IndexCondition[] => {
       if (operator === '$options') return [];
       if (operator === '$regex' && !(value instanceof BSONRegExp)) {
         const options = operand['$options'] ?? '';
@@ -37,7 +37,7 @@ export function listConditions(filter: Document): Condition[] {
  * `ordersStrings` is false when the index compares strings in another way than the query.
  */
 export function toIntervals(
-  condition: Condition,
+  condition: IndexCondition,
   ordersStrings: boolean,
   collation?: Collation,
 ): Interval[] | undefined {
@@ -81,7 +81,7 @@ export function toIntervals(
 }
 
 /** Whether the condition is never met by a missing or null field. */
-export function excludesNull(condition: Condition): boolean {
+export function excludesNull(condition: IndexCondition): boolean {
   if (condition.operator === '$exists') return condition.operand === true || condition.operand === 1;
   const intervals = toIntervals(condition, true);
   return intervals !== undefined && intervals.every((interval) => intersect(interval, nullish) === undefined);

@@ -2,7 +2,7 @@ import { compareValues } from '../bson/compare.js';
 import type { Collation } from '../bson/collation.js';
 import { isDocument, type Document } from '../bson/document.js';
 import type { CollectionIndex } from '../storage/collection-index.js';
-import { listConditions, excludesNull, toIntervals, type Condition } from './conditions.js';
+import { listConditions, excludesNull, toIntervals, type IndexCondition } from './conditions.js';
 import { intersectAll, isPoint, within, type Interval } from './intervals.js';
 
 /** For each field of an index the intervals to look in; undefined where the filter says nothing. */
@@ -14,7 +14,7 @@ const sameCollation = (index: CollectionIndex, collation: Collation | undefined)
 
 export function findBounds(
   index: CollectionIndex,
-  conditions: readonly Condition[],
+  conditions: readonly IndexCondition[],
   collation?: Collation,
 ): IndexBounds {
   const ordersStrings = sameCollation(index, collation);
@@ -41,7 +41,7 @@ const looseness = (intervals: readonly Interval[], index: CollectionIndex): numb
   intervals.every((one) => isPoint(one, index.definition.collation)) ? intervals.length : 1_000_000;
 
 /** Whether the index holds every document that can match the filter. */
-export function holdsAllMatches(index: CollectionIndex, conditions: readonly Condition[]): boolean {
+export function holdsAllMatches(index: CollectionIndex, conditions: readonly IndexCondition[]): boolean {
   if (
     index.definition.sparse &&
     !conditions.some((one) => index.definition.fields.includes(one.field) && excludesNull(one))
@@ -52,7 +52,7 @@ export function holdsAllMatches(index: CollectionIndex, conditions: readonly Con
 }
 
 /** Whether the conditions make the partial filter true: each of its parts follows from one condition. */
-function implies(conditions: readonly Condition[], partial: Document): boolean {
+function implies(conditions: readonly IndexCondition[], partial: Document): boolean {
   const simple = Object.entries(partial).every(
     ([key, part]) =>
       !key.startsWith('$') ||

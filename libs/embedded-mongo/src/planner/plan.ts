@@ -7,7 +7,7 @@ import { PAUSE, STEPS_PER_PAUSE, type Step } from '../server/drain.js';
 import type { Collection } from '../storage/collection.js';
 import type { CollectionIndex } from '../storage/collection-index.js';
 import type { StoredDocument } from '../storage/stored-document.js';
-import { listConditions, type Condition } from './conditions.js';
+import { listConditions, type IndexCondition } from './conditions.js';
 import { findBounds, holdsAllMatches, sortDirection, type IndexBounds } from './index-bounds.js';
 import { IndexScan, type ScanCounts } from './index-scan.js';
 
@@ -108,7 +108,7 @@ function indexPlan(
   index: CollectionIndex,
   request: PlanRequest,
   sort: SortFields | undefined,
-  conditions: readonly Condition[] = listConditions(request.filter),
+  conditions: readonly IndexCondition[] = listConditions(request.filter),
 ): Plan {
   const bounds = findBounds(index, conditions, request.collation);
   const scan = new IndexScan(collection, index, bounds);

@@ -4,7 +4,7 @@ import type { Predicate } from './context.js';
 import type { ValueTest } from './value-tests.js';
 
 /** One operator on a field: a value test, and how it treats arrays. */
-export interface Operator {
+export interface QueryOperator {
   readonly test: ValueTest;
   readonly leaf: LeafArrays;
   /** True for operators that hold when no value passes the test, such as `$ne`. */
@@ -14,7 +14,7 @@ export interface Operator {
 }
 
 /** An operator, or the negation of several. */
-export type Condition = Operator | { readonly not: readonly Condition[] };
+export type Condition = QueryOperator | { readonly not: readonly Condition[] };
 
 /** A condition as a test of one array element. */
 export function onElement(condition: Condition): ValueTest {
@@ -52,7 +52,7 @@ function testField(doc: Document, field: string, leaf: LeafArrays, test: ValueTe
 function locateMatch(
   doc: Document,
   path: FieldPath,
-  condition: Operator,
+  condition: QueryOperator,
   positions: Map<string, number>,
 ): void {
   const { test, leaf } = condition;

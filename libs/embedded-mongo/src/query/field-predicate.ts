@@ -3,7 +3,7 @@ import { firstKey, getField, isDocument, type Document } from '../bson/document.
 import { parsePath } from '../bson/path.js';
 import { toDouble, numberKind } from '../bson/number.js';
 import { typeMatcher } from '../bson/type-name.js';
-import { onElement, onPath, type Condition, type Operator } from './condition.js';
+import { onElement, onPath, type Condition, type QueryOperator } from './condition.js';
 import type { Predicate, QueryContext } from './context.js';
 import { allHold } from './evaluation-order.js';
 import { geoWithinTest, nearTest } from './geo.js';
@@ -53,7 +53,7 @@ function conditions(argument: unknown, scope: FieldScope): Condition[] {
   return found;
 }
 
-const equality = (value: unknown, scope: FieldScope): Operator => ({
+const equality = (value: unknown, scope: FieldScope): QueryOperator => ({
   test: equalTo(value, scope.ctx.collation),
   leaf: 'elements',
 });
@@ -129,7 +129,7 @@ function compileNegated(argument: unknown, scope: FieldScope): Condition[] {
   return conditions(argument, scope);
 }
 
-function elementMatch(argument: unknown, scope: FieldScope): Operator {
+function elementMatch(argument: unknown, scope: FieldScope): QueryOperator {
   if (!isDocument(argument)) throw badValue('$elemMatch needs an Object');
   const test = elementTest(argument, scope);
   const elementIndex = (value: unknown): number => (Array.isArray(value) ? value.findIndex(test) : -1);

@@ -13,7 +13,7 @@ interface Rule {
 }
 
 /** A compiled `$jsonSchema`. */
-export interface JsonSchema {
+export interface CompiledJsonSchema {
   test(value: unknown): boolean;
   /** What a value that fails does not satisfy, in the form of `errInfo.details` of error 121. */
   failures(value: unknown): Document[];
@@ -28,7 +28,7 @@ type Keyword = (argument: unknown, schema: Document, depth: number) => Rule;
  * Compiles a schema of draft 4 as MongoDB reads it: `bsonType` beside `type`, no references, formats or defaults.
  * Errors: 9 for an unknown or malformed keyword, 14 for an argument of a wrong type, 238 for encryption.
  */
-export function compileJsonSchema(schema: unknown, depth = 0): JsonSchema {
+export function compileJsonSchema(schema: unknown, depth = 0): CompiledJsonSchema {
   if (!isDocument(schema)) throw typeMismatch('$jsonSchema must be an object');
   if (depth > MAX_DEPTH) throw createParseError(`$jsonSchema is nested more than ${MAX_DEPTH} levels deep`);
   if (Object.hasOwn(schema, 'type') && Object.hasOwn(schema, 'bsonType')) {
@@ -230,7 +230,11 @@ const compileRequired: Keyword = (argument) => {
   };
 };
 
-function schemasByName(name: string, argument: unknown, depth: number): [string, JsonSchema, Document][] {
+function schemasByName(
+  name: string,
+  argument: unknown,
+  depth: number,
+): [string, CompiledJsonSchema, Document][] {
   return Object.entries(objectArgument(name, argument)).map(([key, schema]) => [
     key,
     compileJsonSchema(schema, depth + 1),
@@ -317,7 +321,7 @@ const items: Keyword = (argument, _schema, depth) => {
   const schemas = Array.isArray(argument)
     ? argument.map((schema: unknown) => compileJsonSchema(schema, depth + 1))
     : compileJsonSchema(argument, depth + 1);
-  const schemaAt = (index: number): JsonSchema | undefined =>
+  const schemaAt = (index: number): CompiledJsonSchema | undefined =>
     Array.isArray(schemas) ? schemas[index] : schemas;
   const listFailing = (value: unknown[]): number =>
     value.findIndex((item, index) => schemaAt(index)?.test(item) === false);

@@ -1,14 +1,20 @@
 import { getField, isDocument, type Document } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
 import { searchFault, searchLack } from './faults.js';
-import { onlyMembers, type OperatorCompiler, applyScore, type SearchOperator } from './operator.js';
+import { onlyMembers, type SearchOperatorCompiler, applyScore, type SearchOperator } from './operator.js';
 import { autocomplete, equals, exists, phrase, text } from './text-operators.js';
 
 const LISTS = ['must', 'mustNot', 'should', 'filter'] as const;
 /** Compounds inside compounds. */
 const MAX_DEPTH = 20;
 
-const operators: Readonly<Record<string, OperatorCompiler>> = { text, phrase, autocomplete, exists, equals };
+const operators: Readonly<Record<string, SearchOperatorCompiler>> = {
+  text,
+  phrase,
+  autocomplete,
+  exists,
+  equals,
+};
 
 /** Operators of Atlas Search that this server does not have. */
 const lacking = new Set(
@@ -37,7 +43,7 @@ export function compileOperator(
   }
   if (!isDocument(inner)) throw searchFault(`"${name}" must be a document`);
   const compiled =
-    name === 'compound' ? compound(inner, depth) : (operators[name] as OperatorCompiler)(inner);
+    name === 'compound' ? compound(inner, depth) : (operators[name] as SearchOperatorCompiler)(inner);
   return applyScore(inner, compiled);
 }
 

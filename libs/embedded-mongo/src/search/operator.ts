@@ -20,7 +20,7 @@ export interface SearchOperator {
   readonly hits: HitTest;
 }
 
-export type OperatorCompiler = (spec: Document) => SearchOperator;
+export type SearchOperatorCompiler = (spec: Document) => SearchOperator;
 
 /** Errors: 8 for a member the operator does not have. */
 export function onlyMembers(spec: Document, operator: string, known: readonly string[]): void {

@@ -7,7 +7,7 @@ import {
   fuzziness,
   type HitTest,
   onlyMembers,
-  type OperatorCompiler,
+  type SearchOperatorCompiler,
   queryTexts,
 } from './operator.js';
 import { searchPaths, type SearchPath } from './search-path.js';
@@ -27,7 +27,7 @@ const within =
     isHit(term) && paths.some(({ name }) => name === path || name.startsWith('*:'));
 
 /** Any, or with `matchCriteria: "all"` every, word of the query. */
-export const text: OperatorCompiler = (spec) => {
+export const text: SearchOperatorCompiler = (spec) => {
   onlyMembers(spec, 'text', ['query', 'path', 'fuzzy', 'matchCriteria']);
   const paths = searchPaths(getField(spec, 'path'), 'text');
   const wanted = [...new Set(queryTexts(spec, 'text').flatMap(listTerms))];
@@ -58,7 +58,7 @@ export const text: OperatorCompiler = (spec) => {
 };
 
 /** The words of the query next to each other, in their order. */
-export const phrase: OperatorCompiler = (spec) => {
+export const phrase: SearchOperatorCompiler = (spec) => {
   onlyMembers(spec, 'phrase', ['query', 'path', 'slop']);
   const paths = searchPaths(getField(spec, 'path'), 'phrase');
   const slop = getField(spec, 'slop') ?? 0;
@@ -93,7 +93,7 @@ function occurrences(stored: readonly string[], wanted: readonly string[]): numb
 }
 
 /** Every word of the query begins a word of the field; in that order with `tokenOrder: "sequential"`. */
-export const autocomplete: OperatorCompiler = (spec) => {
+export const autocomplete: SearchOperatorCompiler = (spec) => {
   onlyMembers(spec, 'autocomplete', ['query', 'path', 'fuzzy', 'tokenOrder']);
   const paths = searchPaths(getField(spec, 'path'), 'autocomplete');
   if (paths.length !== 1 || paths[0]?.name.startsWith('*:'))
@@ -144,7 +144,7 @@ function inOrder(stored: readonly string[], words: readonly string[], begins: Be
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0);
 
 /** Documents that have the field. */
-export const exists: OperatorCompiler = (spec) => {
+export const exists: SearchOperatorCompiler = (spec) => {
   onlyMembers(spec, 'exists', ['path']);
   const paths = searchPaths(getField(spec, 'path'), 'exists');
   return {
@@ -155,7 +155,7 @@ export const exists: OperatorCompiler = (spec) => {
 };
 
 /** Documents whose field holds exactly this value. */
-export const equals: OperatorCompiler = (spec) => {
+export const equals: SearchOperatorCompiler = (spec) => {
   onlyMembers(spec, 'equals', ['path', 'value']);
   const paths = searchPaths(getField(spec, 'path'), 'equals');
   const wanted = getField(spec, 'value');

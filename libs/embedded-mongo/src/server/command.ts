@@ -3,7 +3,7 @@ import type { Workspace } from '../storage/workspace.js';
 import type { EmbeddedUser, ScramConversation } from './access.js';
 import type { Operation } from './operation.js';
 import type { ServerState } from './server-state.js';
-import type { Session } from './sessions.js';
+import type { ServerSession } from './sessions.js';
 import type { Transaction } from './transaction.js';
 
 /** What is known about the client at the other end of a connection. */
@@ -29,7 +29,7 @@ export interface CommandContext {
   readonly operation: Operation;
   /** The live data, or the view of the transaction the command runs in. */
   readonly workspace: Workspace;
-  readonly session: Session | undefined;
+  readonly session: ServerSession | undefined;
   readonly transaction: Transaction | undefined;
   readonly txnNumber: string | undefined;
   /** The one moment the command runs at. */

@@ -10,7 +10,7 @@ import type { ClientInfo, CommandContext } from './command.js';
 import { failPointError } from './fail-point.js';
 import type { Operation } from './operation.js';
 import type { ServerState } from './server-state.js';
-import type { Session } from './sessions.js';
+import type { ServerSession } from './sessions.js';
 import { TRANSIENT, type Transaction } from './transaction.js';
 
 /** The connection must be closed without an answer. */
@@ -108,7 +108,7 @@ interface Call {
   readonly name: string;
   readonly db: string;
   readonly operation: Operation;
-  readonly session: Session | undefined;
+  readonly session: ServerSession | undefined;
   readonly entry: CommandEntry;
 }
 
@@ -130,7 +130,7 @@ function createContext(call: Call, transaction: Transaction | undefined): Comman
 }
 
 /** A retryable write that was answered before gets the same answer and is not done again. */
-async function retryable(call: Call, session: Session, number: string): Promise<Document> {
+async function retryable(call: Call, session: ServerSession, number: string): Promise<Document> {
   const known = session.findAnswered(number);
   if (known) return known;
   call.operation.startTurn();
@@ -139,7 +139,7 @@ async function retryable(call: Call, session: Session, number: string): Promise<
   return reply;
 }
 
-async function inTransaction(call: Call, session: Session, number: string): Promise<Document> {
+async function inTransaction(call: Call, session: ServerSession, number: string): Promise<Document> {
   const { name, server, request, entry } = call;
   const ends = name === 'commitTransaction' || name === 'abortTransaction';
   if (!entry.transactional) {

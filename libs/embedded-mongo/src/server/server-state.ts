@@ -1,6 +1,6 @@
 import { ObjectId } from 'bson';
 import type { EvaluationOrder } from '../query/evaluation-order.js';
-import type { Store } from '../storage/store.js';
+import type { DocumentStore } from '../storage/store.js';
 import type { Users } from './access.js';
 import type { ClientInfo } from './command.js';
 import { CursorTable } from './cursors.js';
@@ -53,7 +53,7 @@ export class ServerState {
   connectionsEver = 0;
 
   constructor(
-    readonly store: Store,
+    readonly store: DocumentStore,
     readonly replicas: ReplicaSet,
     /** Undefined: nobody has to log in. */
     readonly users: Users | undefined,

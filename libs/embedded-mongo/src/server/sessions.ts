@@ -12,7 +12,7 @@ const TRANSACTION_LIFETIME_MS = 60_000;
 const START_WAIT_MS = 100;
 
 /** One logical session: its transaction, and the answers of its latest retryable write. */
-export class Session {
+export class ServerSession {
   transaction: Transaction | undefined;
   lastUsed = Date.now();
   private latestNumber = -1n;
@@ -112,17 +112,17 @@ function noSuchTransaction(message: string): MongoError {
 
 /** The sessions of the server, by their id. */
 export class SessionTable {
-  private readonly sessions = new Map<string, Session>();
+  private readonly sessions = new Map<string, ServerSession>();
 
   get size(): number {
     return this.sessions.size;
   }
 
   /** The session of an `lsid`, made on first use. Errors: 14 when the id is no UUID. */
-  obtain(lsid: unknown): Session {
+  obtain(lsid: unknown): ServerSession {
     const key = sessionKey(lsid);
     let session = this.sessions.get(key);
-    if (!session) this.sessions.set(key, (session = new Session(key, lsid as Document)));
+    if (!session) this.sessions.set(key, (session = new ServerSession(key, lsid as Document)));
     session.lastUsed = Date.now();
     return session;
   }

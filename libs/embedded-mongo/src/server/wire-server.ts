@@ -4,7 +4,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { EvaluationOrder } from '../query/evaluation-order.js';
 import { loadCatalog, type FsyncMode, openJournal } from '../storage/journal.js';
-import { Store } from '../storage/store.js';
+import { DocumentStore } from '../storage/store.js';
 import { removeExpired } from '../storage/expiry.js';
 import { type EmbeddedUser, Users } from './access.js';
 import { removeAbandonedSocket } from './abandoned-socket.js';
@@ -97,7 +97,7 @@ export class WireServer {
       options.dataFile === undefined ? undefined : await openJournal(options.dataFile, options.fsync);
     const initial = options.initialData === undefined ? undefined : loadCatalog(options.initialData);
     const state = new ServerState(
-      new Store(opened?.journal, opened?.catalog ?? initial),
+      new DocumentStore(opened?.journal, opened?.catalog ?? initial),
       new ReplicaSet(options.replSet, options.members),
       options.users && new Users(options.users),
       options.maxConnections,

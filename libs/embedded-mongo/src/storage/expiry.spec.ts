@@ -2,14 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { removeExpired } from './expiry.js';
 import { normaliseIndex } from './index-spec.js';
 import { createDraft } from './stored-document.js';
-import { Store } from './store.js';
+import { DocumentStore } from './store.js';
 
 const now = Date.UTC(2030, 0, 1);
 const ago = (seconds: number): Date => new Date(now - seconds * 1000);
 
 describe.each([1, -1])('removeExpired over an index of direction %d', (direction) => {
   it('removes what is older than its index allows, and nothing else', () => {
-    const store = new Store(undefined);
+    const store = new DocumentStore(undefined);
     const collection = store.live.obtain('d', 'c');
     collection.addIndex(normaliseIndex({ key: { at: direction }, name: 'ttl', expireAfterSeconds: 60 }));
     const documents = [

@@ -1,10 +1,10 @@
 import type { Collection } from './collection.js';
 import type { CollectionIndex } from './collection-index.js';
 import { toDouble } from '../bson/number.js';
-import type { Store } from './store.js';
+import type { DocumentStore } from './store.js';
 
 /** Removes the documents whose TTL index says that their time is over. */
-export function removeExpired(store: Store, now: number): void {
+export function removeExpired(store: DocumentStore, now: number): void {
   for (const collection of Array.from(store.catalog.all())) {
     for (const index of collection.indexes) {
       const seconds = index.spec['expireAfterSeconds'];
@@ -13,7 +13,7 @@ export function removeExpired(store: Store, now: number): void {
   }
 }
 
-function expire(store: Store, collection: Collection, index: CollectionIndex, limit: number): void {
+function expire(store: DocumentStore, collection: Collection, index: CollectionIndex, limit: number): void {
   const entries = index.snapshotEntries();
   const oldest = [new Date(-8.64e15)];
   const newest = [new Date(limit)];

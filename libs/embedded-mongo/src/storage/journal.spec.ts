@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Catalog } from './catalog.js';
 import { normaliseIndex } from './index-spec.js';
 import { openJournal } from './journal.js';
-import { Store } from './store.js';
+import { DocumentStore } from './store.js';
 import { draftNext, createDraft } from './stored-document.js';
 
 // The machine may be busy: a slow rule is not a broken one.
@@ -21,9 +21,9 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const newFile = (): string => join(folder, `data-${(files += 1)}`);
 
-async function openStore(file: string): Promise<Store> {
+async function openStore(file: string): Promise<DocumentStore> {
   const { journal, catalog } = await openJournal(file);
-  return new Store(journal, catalog);
+  return new DocumentStore(journal, catalog);
 }
 
 /** Everything a catalog holds, with the exact bytes of each document. */
@@ -44,7 +44,7 @@ const step = fc.record({
 });
 
 function apply(
-  store: Store,
+  store: DocumentStore,
   { coll, id, value, action }: { coll: string; id: number; value: unknown; action: string },
 ): void {
   const collection = store.live.obtain('d', coll);

@@ -8,7 +8,7 @@ import { LiveWorkspace } from './workspace.js';
 const DEFAULT_LOG_BYTES = 32 * 1024 * 1024;
 
 /** All stored data with its change log and, when a file is given, its journal. */
-export class Store implements ChangeSink {
+export class DocumentStore implements ChangeSink {
   readonly catalog: Catalog;
   readonly log: ChangeLog;
   readonly live: LiveWorkspace;

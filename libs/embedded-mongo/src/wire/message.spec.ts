@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { decodeDocument } from './decode.js';
 import { encodeDocument } from './encode.js';
-import { encodeReply, parseRequest, ProtocolError } from './message.js';
+import { encodeReply, parseRequest, WireError } from './message.js';
 
 const body = encodeDocument({ insert: 'c', $db: 'd' });
 
@@ -51,7 +51,7 @@ describe('parseRequest', () => {
     ['another opcode', opMsg(0, [kind0(body)], 2012)],
     ['a length outside the message', opMsg(0, [kind0(Buffer.from([200, 0, 0, 0, 0]))])],
   ])('refuses %s', (_title, message) => {
-    expect(() => parseRequest(message)).toThrow(ProtocolError);
+    expect(() => parseRequest(message)).toThrow(WireError);
   });
 
   it('answers the OP_QUERY handshake by OP_REPLY and everything else by OP_MSG', () => {

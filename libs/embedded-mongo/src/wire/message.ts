@@ -29,21 +29,21 @@ export interface Request {
 }
 
 /** A message this server cannot read; the connection is closed. */
-export class ProtocolError extends Error {}
+export class WireError extends Error {}
 
 export function parseRequest(message: Buffer): Request {
   const requestId = message.readInt32LE(4);
   const opCode = message.readInt32LE(12);
   if (opCode === OP_QUERY) return parseQuery(message, requestId);
   if (opCode === OP_MSG) return parseMsg(message, requestId);
-  throw new ProtocolError(`unsupported opCode ${opCode}`);
+  throw new WireError(`unsupported opCode ${opCode}`);
 }
 
 function parseQuery(message: Buffer, requestId: number): Request {
   const nameEnd = message.indexOf(0, 20);
-  if (nameEnd < 0) throw new ProtocolError('OP_QUERY without a collection name');
+  if (nameEnd < 0) throw new WireError('OP_QUERY without a collection name');
   const namespace = message.toString('utf8', 20, nameEnd);
-  if (!namespace.endsWith('.$cmd')) throw new ProtocolError('OP_QUERY is for the handshake only');
+  if (!namespace.endsWith('.$cmd')) throw new WireError('OP_QUERY is for the handshake only');
   const start = nameEnd + 9;
   const raw = message.subarray(start, start + lengthAt(message, start, message.length));
   const body = decodeDocument(raw, MAX_COMMAND_DEPTH);
@@ -58,7 +58,7 @@ function parseQuery(message: Buffer, requestId: number): Request {
 
 function parseMsg(message: Buffer, requestId: number): Request {
   const flags = message.readUInt32LE(16);
-  if (flags & REQUIRED_FLAGS & ~(FLAG_CHECKSUM | FLAG_MORE_TO_COME)) throw new ProtocolError('unknown flag');
+  if (flags & REQUIRED_FLAGS & ~(FLAG_CHECKSUM | FLAG_MORE_TO_COME)) throw new WireError('unknown flag');
   const end = message.length - (flags & FLAG_CHECKSUM ? 4 : 0);
   const sequences = new Map<string, Buffer[]>();
   let raw: Buffer | undefined;
@@ -71,13 +71,13 @@ function parseMsg(message: Buffer, requestId: number): Request {
     at += size;
     if (kind === 0 && raw === undefined) raw = section;
     else if (kind === 1) addSequence(sequences, section);
-    else throw new ProtocolError('bad section');
+    else throw new WireError('bad section');
   }
-  if (raw === undefined) throw new ProtocolError('no body section');
+  if (raw === undefined) throw new WireError('no body section');
   const bodyBytes = raw;
   const body = decodeDocument(bodyBytes, MAX_COMMAND_DEPTH);
   for (const [name, documents] of sequences) {
-    if (Object.hasOwn(body, name)) throw new ProtocolError('a field is given twice');
+    if (Object.hasOwn(body, name)) throw new WireError('a field is given twice');
     // The documents of an insert are decoded one by one when they are stored.
     body[name] = name === 'documents' ? [] : documents.map((one) => decodeDocument(one, MAX_COMMAND_DEPTH));
   }
@@ -92,9 +92,9 @@ function parseMsg(message: Buffer, requestId: number): Request {
 
 function addSequence(sequences: Map<string, Buffer[]>, section: Buffer): void {
   const nameEnd = section.indexOf(0, 4);
-  if (nameEnd < 0) throw new ProtocolError('document sequence without a name');
+  if (nameEnd < 0) throw new WireError('document sequence without a name');
   const name = section.toString('utf8', 4, nameEnd);
-  if (sequences.has(name) || name === '__proto__') throw new ProtocolError('bad document sequence');
+  if (sequences.has(name) || name === '__proto__') throw new WireError('bad document sequence');
   const documents: Buffer[] = [];
   let at = nameEnd + 1;
   while (at < section.length) {
@@ -106,9 +106,9 @@ function addSequence(sequences: Map<string, Buffer[]>, section: Buffer): void {
 }
 
 function lengthAt(bytes: Buffer, at: number, end: number): number {
-  if (at + 5 > end) throw new ProtocolError('message too short');
+  if (at + 5 > end) throw new WireError('message too short');
   const size = bytes.readInt32LE(at);
-  if (size < 5 || at + size > end) throw new ProtocolError('a length points outside the message');
+  if (size < 5 || at + size > end) throw new WireError('a length points outside the message');
   return size;
 }
 

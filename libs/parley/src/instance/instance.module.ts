@@ -41,7 +41,7 @@ import { ProcessTaskQueue, StoredTaskService, TaskQueue, TasksModule } from '#ta
 import { Policies, PolicyModule } from '#policy';
 import { Downloads, ListeningStreams, ReplicatedListChanges, StreamingModule, WireModule } from '#streaming';
 import { ChangeSources, SubscriptionManager, SubscriptionsModule } from '#subscriptions';
-import { KNOWN_NAMES, type KnownNames, TelemetryModule } from '#telemetry';
+import { KNOWN_NAMES, type KnownMetricNames, TelemetryModule } from '#telemetry';
 import {
   BuiltInToolsModule,
   ExportStore,
@@ -85,9 +85,9 @@ export const OFFERED_PROVIDERS: readonly (abstract new (...args: never[]) => unk
 
 /** The names that metrics and traces may contain; any other name comes from a client. */
 @Injectable()
-class RegisteredNames implements KnownNames {
-  readonly isTool: KnownNames['isTool'];
-  readonly isPrompt: KnownNames['isPrompt'];
+class RegisteredNames implements KnownMetricNames {
+  readonly isTool: KnownMetricNames['isTool'];
+  readonly isPrompt: KnownMetricNames['isPrompt'];
 
   constructor(tools: ToolRegistry, prompts: PromptRegistry) {
     this.isTool = (name) => tools.get(name) !== undefined;

@@ -1,7 +1,7 @@
 import { canonicalClassName, isClassName, isParseClassName } from '#core';
 import type { FieldType, StorageForm } from '../model/class-schema.js';
 import { isInternalField } from '../model/field-names.js';
-import type { PlainColumn, PlainStorage } from '../model/policy.js';
+import type { PlainColumn, PlainStorageRules } from '../model/policy.js';
 import type { PolicyIssue } from '../model/policy-issue.js';
 import type { ClassConfig, MemberConfig, PropertyConfig } from './policy-config.js';
 
@@ -38,7 +38,7 @@ export function compilePlainStorage(
   config: ClassConfig,
   database: StorageForm,
   issues: PolicyIssue[],
-): PlainStorage | null {
+): PlainStorageRules | null {
   const path = `policy.classes.${declaredName}`;
   if ((config.storage ?? database) === 'parse') {
     issues.push(...listPlainOptions(config, path));
@@ -91,7 +91,7 @@ function isParseCollection(collection: string): boolean {
   return PARSE_COLLECTIONS.test(collection) || (collection.startsWith('_') && isParseClassName(collection));
 }
 
-function readTimestamps(given: ClassConfig['timestamps'], columns: Columns): PlainStorage['timestamps'] {
+function readTimestamps(given: ClassConfig['timestamps'], columns: Columns): PlainStorageRules['timestamps'] {
   if (given === null) return null;
   const { createdAt = 'createdAt', updatedAt = 'updatedAt' } = given ?? {};
   columns.assertStoredOnce('timestamps.createdAt', createdAt);

@@ -41,7 +41,7 @@ export interface PlainColumn {
 }
 
 /** How a class is stored that Parse does not store. Adapters read it; the policy knows its columns by their names alone. */
-export interface PlainStorage {
+export interface PlainStorageRules {
   readonly collection: string;
   /** Null: as the documents hold it. */
   readonly id: IdKind | null;
@@ -97,7 +97,7 @@ export const DEFAULT_VECTOR_INDEX = 'vector_index';
 export interface DeclaredClass {
   readonly className: string;
   /** Null: Parse stores it. */
-  readonly plain: PlainStorage | null;
+  readonly plain: PlainStorageRules | null;
   readonly hiding: HiddenFrom;
   readonly visible: boolean;
   readonly description: string | null;

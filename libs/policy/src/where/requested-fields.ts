@@ -45,7 +45,7 @@ function keepRequested(asked: readonly string[], access: ClassAccess): readonly 
 /** What names alone decide for one access: kept with it, so it ends with the policy and the schema behind it. */
 interface RequestPlans {
   readonly projections: Map<string, readonly string[] | undefined>;
-  readonly orders: Map<string, readonly SortKey[]>;
+  readonly orders: Map<string, readonly RequestedSortKey[]>;
 }
 
 const plans = new WeakMap<ClassAccess, RequestPlans>();
@@ -128,7 +128,7 @@ export function joinProjection(policy: ClassPolicy, schema: ClassSchema | undefi
 }
 
 /** One key of a sort order. */
-export interface SortKey {
+export interface RequestedSortKey {
   /** Wire name, may be dotted. */
   readonly field: string;
   readonly descending: boolean;
@@ -142,17 +142,17 @@ const MAX_SORT_KEYS = 32;
  * Parses `"-createdAt,title"` into sort keys; none for an empty order. The first mention of a field counts.
  * @throws Refused `invalid_argument`, `access_denied`
  */
-export function parseOrder(order: unknown, access: ClassAccess): readonly SortKey[] {
+export function parseOrder(order: unknown, access: ClassAccess): readonly RequestedSortKey[] {
   if (order === undefined || order === null || order === '') return NO_ORDER;
   if (typeof order !== 'string') throw invalidArgument("order is text such as '-createdAt,title'");
   const { orders } = findPlans(access);
   return orders.get(order) ?? keep(orders, order, sortKeys(order, access));
 }
 
-const NO_ORDER: readonly SortKey[] = Object.freeze([]);
+const NO_ORDER: readonly RequestedSortKey[] = Object.freeze([]);
 
-function sortKeys(order: string, access: ClassAccess): readonly SortKey[] {
-  const keys = new Map<string, SortKey>();
+function sortKeys(order: string, access: ClassAccess): readonly RequestedSortKey[] {
+  const keys = new Map<string, RequestedSortKey>();
   for (const entry of order.split(',').map((part) => part.trim())) {
     const key = sortKey(entry, access);
     if (!keys.has(key.field)) keys.set(key.field, key);
@@ -161,7 +161,7 @@ function sortKeys(order: string, access: ClassAccess): readonly SortKey[] {
   return [...keys.values()];
 }
 
-function sortKey(entry: string, access: ClassAccess): SortKey {
+function sortKey(entry: string, access: ClassAccess): RequestedSortKey {
   const name = entry.replace(/^-/, '');
   if (!ORDER_ENTRY.test(entry) || name.split('.').some((segment) => !/^[A-Za-z]/.test(segment))) {
     throw invalidArgument("order entries are field names, with '-' in front for descending");

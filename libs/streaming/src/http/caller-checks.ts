@@ -11,7 +11,7 @@ import { faultLine, isLegacyVersion, member } from '#dispatcher';
 import { ACCEPTED, isNotification, type Message, type Reply } from '../message.js';
 import { formatJson } from '../sse/event-stream.js';
 import { VERSION_HEADER } from './arrival-checks.js';
-import type { Turn } from './client-memory.js';
+import type { SocketTurn } from './client-memory.js';
 import type { EdgeDependencies } from './edge-dependencies.js';
 import { type HttpExchange, headerText, type RequestCheck, type CheckVerdict } from './http-exchange.js';
 import {
@@ -216,7 +216,8 @@ function createTurnCheck(busy: (id: unknown) => Reply): RequestCheck {
   return {
     name: 'turn',
     check: ({ request, response, message, edge }) => {
-      const toVerdict = (turn: Turn) => (turn === 'now' ? null : turn === 'busy' ? busy(message.id) : 'gone');
+      const toVerdict = (turn: SocketTurn) =>
+        turn === 'now' ? null : turn === 'busy' ? busy(message.id) : 'gone';
       const turn = edge.unread.turns.of(request, response);
       if (!(turn instanceof Promise)) return toVerdict(turn);
       // A request that waited when the service began to close is not started.

@@ -62,7 +62,7 @@ export class PendingBodies {
 const MAX_WAITING = 100;
 
 /** `gone`: the connection was closed. `busy`: too many wait already. */
-export type Turn = 'now' | 'gone' | 'busy';
+export type SocketTurn = 'now' | 'gone' | 'busy';
 
 /** Per connection, the listeners for its end, for answers that wait behind earlier ones. */
 const closing = new WeakMap<Socket, Set<() => void>>();
@@ -113,7 +113,7 @@ class ConnectionTurns {
   private readonly waiting = new WeakMap<Socket, number>();
 
   /** Resolves when the answer to the request is the next one of its connection. */
-  of({ socket }: IncomingMessage, response: ServerResponse): Turn | Promise<Turn> {
+  of({ socket }: IncomingMessage, response: ServerResponse): SocketTurn | Promise<SocketTurn> {
     // Node gives a response its socket when its turn comes.
     if (response.socket !== null) return 'now';
     if (socket.destroyed) return 'gone';

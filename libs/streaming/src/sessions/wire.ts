@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Resumption } from '../sse/resumable-stream.js';
-import { type CallName, RunningCalls } from '../edge-request.js';
+import { type CallName, RunningRequests } from '../edge-request.js';
 import { PendingClientRequests } from './client-requests.js';
 import { ListeningStreams, ReplicatedListChanges } from './listening-streams.js';
 import { ReplicaSignals, text } from './replica-signals.js';
@@ -17,7 +17,7 @@ export interface SessionEnding {
 /** The signals between clients and calls besides request and answer, for all replicas. */
 @Injectable()
 export class Wire {
-  readonly calls = new RunningCalls();
+  readonly calls = new RunningRequests();
 
   constructor(
     private readonly signals: ReplicaSignals,

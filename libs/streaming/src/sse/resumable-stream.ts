@@ -33,7 +33,7 @@ export interface FollowedStream {
 }
 
 /** The owner of the stream. */
-export interface StreamOwner {
+export interface ResumableOwner {
   readonly session: string;
   readonly agent: Agent;
 }
@@ -77,13 +77,13 @@ export class Resumption {
    * A stream belongs to its session and to the agent that called: under another agent the same id names nothing. A session
    * belongs to its principal, who may return with a token of fewer scopes.
    */
-  toName({ session, agent }: StreamOwner, id: string): string {
+  toName({ session, agent }: ResumableOwner, id: string): string {
     const owner = createHash('sha256').update(callerKey(agent)).digest('base64url');
     return `${session}/${owner}/${id}`;
   }
 
   /** The position that a `Last-Event-ID` names for its owner; `null` when the id is invalid. */
-  findPlace(owner: StreamOwner, eventId: string): (StreamPlace & { readonly id: string }) | null {
+  findPlace(owner: ResumableOwner, eventId: string): (StreamPlace & { readonly id: string }) | null {
     const [, id, entry] = EVENT_ID.exec(eventId) ?? [];
     return id && entry ? { id, stream: this.toName(owner, id), entry } : null;
   }
@@ -142,7 +142,7 @@ export class ResumableStream implements ResponseStream, WrittenStream {
     private readonly stream: EventStream,
     private readonly keepAlives: KeepAlives,
     private readonly resumption: Resumption,
-    private readonly owner: StreamOwner,
+    private readonly owner: ResumableOwner,
     private readonly heartbeat: Heartbeat,
   ) {
     this.id = resumption.newId();

@@ -83,7 +83,7 @@ export class LineReader {
 /**
  * Writes one message per line. For a slow reader, messages other than answers are dropped, and its own requests are delayed.
  */
-export class LineWriter {
+export class StdioLineWriter {
   /** @param maxBuffered bytes that may wait for the reader before messages beside answers are dropped */
   constructor(
     private readonly output: Writable,
@@ -121,7 +121,7 @@ export class LineWriter {
 /** The pipe that all answers are written to. */
 class LineResponseStream implements ResponseStream {
   constructor(
-    private readonly lines: LineWriter,
+    private readonly lines: StdioLineWriter,
     readonly carriesRequests: boolean,
   ) {}
 
@@ -151,7 +151,7 @@ interface OpenLine {
 class OpenLines {
   private readonly lines = new Map<string, OpenLine>();
 
-  begin(id: unknown, result: StreamedResult, writer: LineWriter, log: WarningLog): void {
+  begin(id: unknown, result: StreamedResult, writer: StdioLineWriter, log: WarningLog): void {
     const key = JSON.stringify(id);
     this.cancel(id);
     let over = false;
@@ -211,7 +211,7 @@ export class StdioConversation {
     private readonly authenticator: Authenticator,
     private readonly wire: Wire,
     private readonly telemetry: Telemetry | null,
-    private readonly lines: LineWriter,
+    private readonly lines: StdioLineWriter,
     private readonly client: StdioClient,
   ) {}
 

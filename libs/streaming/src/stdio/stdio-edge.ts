@@ -5,7 +5,7 @@ import type { Telemetry } from '#telemetry';
 import { internalError, NOT_A_MESSAGE, payloadTooLarge, unreadableBody } from '../http/refusals.js';
 import { type Message, parseBody, readBatch, readMessage, type Reply } from '../message.js';
 import type { Wire } from '../sessions/wire.js';
-import { LineReader, LineWriter, type StdioClient, StdioConversation } from './stdio-conversation.js';
+import { LineReader, StdioLineWriter, type StdioClient, StdioConversation } from './stdio-conversation.js';
 
 export interface StdioOptions extends StdioClient {
   readonly input: Readable;
@@ -20,7 +20,7 @@ export interface StdioOptions extends StdioClient {
 
 /** MCP over stdio: one message per line, in every revision, for the client at the other end. */
 export class StdioEdge {
-  private readonly lines: LineWriter;
+  private readonly lines: StdioLineWriter;
   private readonly reader: LineReader;
   private readonly conversation: StdioConversation;
   private readonly running = new Set<Promise<void>>();
@@ -43,7 +43,7 @@ export class StdioEdge {
     this.maxMessageSize = maxMessageSize;
     this.maxBatchSize = maxBatchSize;
     this.reader = new LineReader(maxMessageSize);
-    this.lines = new LineWriter(output, maxBuffered);
+    this.lines = new StdioLineWriter(output, maxBuffered);
     this.conversation = new StdioConversation(kernel, authenticator, wire, telemetry, this.lines, options);
     // The reader disconnected: no client remains to be served.
     output.on('error', () => input.destroy());

@@ -30,7 +30,7 @@ import {
   type GroupSort,
   readKey,
   NO_KEY,
-  type Operation,
+  type GroupOperation,
   OPERATIONS,
   reducesValues,
   reduction,
@@ -110,7 +110,7 @@ class GroupByDateArguments {
 
   @ClassName() class_name!: string;
   @RequiredText('A date, such as createdAt.') field!: string;
-  @Choice(OPERATIONS) operation: Operation = 'count';
+  @Choice(OPERATIONS) operation: GroupOperation = 'count';
   @ValidateIf(reducesValues)
   @Text()
   value_field?: string;

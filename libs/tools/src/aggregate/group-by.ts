@@ -24,7 +24,7 @@ import {
   GROUPING_OUTPUT,
   type GroupSort,
   NO_KEY,
-  type Operation,
+  type GroupOperation,
   OPERATIONS,
   reducesValues,
   reduction,
@@ -39,7 +39,7 @@ class GroupByArguments {
 
   @ClassName() class_name!: string;
   @RequiredText('One name, no path.') field!: string;
-  @Choice(OPERATIONS) operation: Operation = 'count';
+  @Choice(OPERATIONS) operation: GroupOperation = 'count';
   @ValidateIf(reducesValues)
   @Text()
   value_field?: string;

@@ -5,7 +5,7 @@ import { BOOLEAN, INTEGER, listOf, OBJECT, objectOf, STRING } from '../json-sche
 import type { JsonSchema, ToolCall } from '../tool.js';
 
 export const OPERATIONS = ['count', 'sum', 'avg', 'average', 'min', 'max'] as const;
-export type Operation = (typeof OPERATIONS)[number];
+export type GroupOperation = (typeof OPERATIONS)[number];
 
 export const GROUP_SORTS = ['value_desc', 'value_asc', 'key_desc', 'key_asc'] as const;
 export type GroupSort = (typeof GROUP_SORTS)[number];
@@ -45,7 +45,7 @@ export interface GroupedColumn {
 
 /** The reduction of each group to one value. */
 export interface Reduction {
-  readonly operation: Exclude<Operation, 'average'>;
+  readonly operation: Exclude<GroupOperation, 'average'>;
   /** Null when groups are only counted. */
   readonly value: GroupedColumn | null;
 }
@@ -71,7 +71,10 @@ export function findGroupedColumn(written: string, name: string, known: Governed
 
 /** Reads `operation`, and the `value_field` that all operations except count need. */
 export function reduction(
-  { operation: asked, value_field: field }: { readonly operation: Operation; readonly value_field?: string },
+  {
+    operation: asked,
+    value_field: field,
+  }: { readonly operation: GroupOperation; readonly value_field?: string },
   known: GovernedClass,
 ): Reduction {
   const operation = asked === 'average' ? 'avg' : asked;
@@ -81,7 +84,7 @@ export function reduction(
 }
 
 /** A count does not use `value_field`. */
-export const reducesValues = ({ operation }: { readonly operation: Operation }): boolean =>
+export const reducesValues = ({ operation }: { readonly operation: GroupOperation }): boolean =>
   operation !== 'count';
 
 /** The accumulator of a reduction. */

@@ -16,7 +16,7 @@ import { BOOLEAN, describeSchema, INTEGER, listOf, mapOf, OBJECT, objectOf, STRI
 import { compactPointers } from '../shaping/presented-rows.js';
 import { fitText, resultText } from '../shaping/oversize-refusal.js';
 import {
-  type Column,
+  type TextColumn,
   formatRows,
   inferColumns,
   TEXT_FORMATS,
@@ -31,7 +31,7 @@ const DEFAULT_LIMIT = 100;
 const DEFAULT_ROW_CAP = 1000;
 const MAX_ROWS = 10_000;
 /** A file has a header even without rows. */
-const NO_ROWS: readonly Column[] = [{ header: 'objectId', path: 'objectId' }];
+const NO_ROWS: readonly TextColumn[] = [{ header: 'objectId', path: 'objectId' }];
 /** Arguments that a file of any number of rows cannot support: rows are read in pages by id. */
 const INLINE_ONLY = ['order', 'skip', 'pipeline', 'row_cap'] as const;
 
@@ -167,10 +167,10 @@ export class ExportData {
 
   /** Queried rows have wire names, whatever the spelling of the requested column; a pipeline names its own. */
   private resolveColumns(
-    columns: readonly Column[],
+    columns: readonly TextColumn[],
     { pipeline }: ExportDataArguments,
     known: GovernedClass,
-  ): readonly Column[] {
+  ): readonly TextColumn[] {
     if (pipeline !== undefined) return columns;
     const { names } = known.policy;
     return columns.map(({ header, path }) => ({ header, path: names.wirePath(path) }));
@@ -209,7 +209,7 @@ export class ExportData {
   }
 }
 
-function findColumn(entry: string | Readonly<Record<string, string>>): Column {
+function findColumn(entry: string | Readonly<Record<string, string>>): TextColumn {
   if (typeof entry === 'string') return { path: entry, header: entry };
   const [path = '', header = ''] = Object.entries(entry)[0] ?? [];
   return { path, header };
@@ -290,7 +290,7 @@ function cutNote({ args, cap, available, more }: Cut) {
   };
 }
 
-function listShownColumns(rows: readonly ParseRow[]): readonly Column[] {
+function listShownColumns(rows: readonly ParseRow[]): readonly TextColumn[] {
   const inferred = inferColumns(rows);
   return inferred.length > 0 ? inferred : NO_ROWS;
 }

@@ -2,7 +2,7 @@ import type { RequestContext } from '#core';
 import type { ParseRow } from '#data';
 import {
   cellText,
-  type Column,
+  type TextColumn,
   csvCell,
   markdownCell,
   markdownLine,
@@ -27,7 +27,7 @@ export const FILE_ENDINGS: Readonly<Record<LineFormat, string>> = {
 };
 
 /** Writes a file row by row. Every text ends with a line break. */
-export interface LineWriter {
+export interface ExportLineWriter {
   /** The text before the rows; may be empty. */
   readonly head: string;
   line(row: ParseRow): string;
@@ -41,9 +41,9 @@ export interface LineOptions extends TextFormatOptions {
 /** @param columns select the cells, and the members of NDJSON objects */
 export function lineWriter(
   format: LineFormat,
-  columns: readonly Column[],
+  columns: readonly TextColumn[],
   options: LineOptions = {},
-): LineWriter {
+): ExportLineWriter {
   const headers = columns.map(({ header }) => header);
   const cells = (row: ParseRow) => columns.map(({ path }) => cellText(valueAt(row, path)));
   switch (format) {
@@ -68,7 +68,7 @@ export function lineWriter(
   }
 }
 
-function pickColumns(row: ParseRow, columns: readonly Column[]): ParseRow {
+function pickColumns(row: ParseRow, columns: readonly TextColumn[]): ParseRow {
   return Object.fromEntries(columns.map(({ header, path }) => [header, valueAt(row, path) ?? null]));
 }
 
@@ -80,7 +80,7 @@ export interface ExportOrder {
   readonly keys?: unknown;
   readonly include?: unknown;
   /** The requested columns; empty: the readable fields of the class at the time of reading. */
-  readonly columns: readonly Column[];
+  readonly columns: readonly TextColumn[];
   /** Maximum rows; null: all. */
   readonly limit: number | null;
 }

@@ -26,12 +26,12 @@ export interface MethodCall {
   readonly agent: Agent | null;
 }
 
-export type MethodHandler = (args: Readonly<Record<string, unknown>>, call: MethodCall) => unknown;
+export type ClassMethodHandler = (args: Readonly<Record<string, unknown>>, call: MethodCall) => unknown;
 
 export interface CallableMethod extends DeclaredMethod {
   /** The method requires the calling agent. */
   readonly wantsAgent: boolean;
-  readonly handler: MethodHandler;
+  readonly handler: ClassMethodHandler;
 }
 
 /** The methods that applications declared, by canonical class name. Without a provider of this port there are none. */

@@ -6,7 +6,7 @@ import {
   narrowClassConfig,
   type TenantScopeConfig,
 } from '#policy';
-import type { CallableMethod, MethodHandler } from './method-registry.js';
+import type { CallableMethod, ClassMethodHandler } from './method-registry.js';
 import { listMethods } from '../declaration/tool.decorator.js';
 import { type AgentMethodOptions, defineMethod, MethodDeclarationError } from './method-declaration.js';
 
@@ -117,8 +117,8 @@ export function listAgentMethods(provider: object): readonly DeclaredOn[] {
         'needs @ParseClass on its class',
       );
     const { method, wantsAgent } = defineMethod(className, propertyName, options);
-    const body = declared as MethodHandler;
-    const handler: MethodHandler = (args, call) => body.call(provider, args, call);
+    const body = declared as ClassMethodHandler;
+    const handler: ClassMethodHandler = (args, call) => body.call(provider, args, call);
     found.push({ className, method: { ...method, wantsAgent, handler } });
   }
   return found;

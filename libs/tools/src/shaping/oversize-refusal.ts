@@ -2,7 +2,7 @@ import { type Refusal, Refused } from '#core';
 import type { ParseRow } from '#data';
 import { listDeclaredNames } from '../json-schema.js';
 import type { ToolCall } from '../tool.js';
-import { type Column, valueAt } from './text-formats.js';
+import { type TextColumn, valueAt } from './text-formats.js';
 
 /** The properties of a tool that decide which advice applies. */
 interface AdvisedTool {
@@ -155,7 +155,7 @@ const ENVELOPE = 1024;
 export function fitText<Envelope extends { readonly output: string; readonly headers: readonly string[] }>(
   envelope: Envelope,
   rows: readonly ParseRow[],
-  columns: readonly Column[],
+  columns: readonly TextColumn[],
   { tool, switches }: Pick<ToolCall, 'tool' | 'switches'>,
   cap = MAX_RESULT_BYTES,
 ): Envelope {

@@ -4,7 +4,7 @@ import { withoutFormulas, withoutHidden } from './safe-text.js';
 export const TEXT_FORMATS = ['csv', 'markdown', 'table'] as const;
 export type TextFormat = (typeof TEXT_FORMATS)[number];
 
-export interface Column {
+export interface TextColumn {
   readonly header: string;
   /** Dotted, through objects only. */
   readonly path: string;
@@ -31,7 +31,7 @@ const NOT_COLUMNS = new Set([
 ]);
 
 /** The columns of the first row, in its order. */
-export function inferColumns(rows: readonly ParseRow[]): readonly Column[] {
+export function inferColumns(rows: readonly ParseRow[]): readonly TextColumn[] {
   return Object.keys(rows[0] ?? {})
     .filter((key) => !NOT_COLUMNS.has(key))
     .map((key) => ({ header: key, path: key }));
@@ -101,7 +101,7 @@ function table(lines: Cells): string {
 export function formatRows(
   format: TextFormat,
   rows: readonly ParseRow[],
-  columns: readonly Column[],
+  columns: readonly TextColumn[],
   options: TextFormatOptions = {},
 ): FormattedText {
   const headers = columns.map((column) => column.header);

@@ -33,7 +33,7 @@ import { ROUTE_PATHS } from './route-paths.js';
 @Controller(ROUTE_PATHS.approvals)
 @UseGuards(NoStoreGuard, CallerGuard, CallerRateGuard)
 @UseFilters(new SharedStateFilter('approvals cannot be reached at the moment'))
-export class ApprovalsController {
+export class ApprovalRoutesController {
   constructor(
     @Inject(Authenticator) private readonly authenticator: Authenticator,
     @Inject(ApprovalService) private readonly approvals: ApprovalService,

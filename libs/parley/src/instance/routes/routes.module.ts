@@ -12,7 +12,7 @@ import { McpEdge, StreamingModule } from '#streaming';
 import { TasksModule } from '#tasks';
 import { ToolRunner } from '#tools';
 import { ConnectionsModule } from '../data/adapters.module.js';
-import { ApprovalsController } from './approvals.controller.js';
+import { ApprovalRoutesController } from './approvals.controller.js';
 import { ExportsController } from './exports.controller.js';
 import { HealthController, ReadyController } from './health.controller.js';
 import { AuthorizationServerController, ProtectedResourceController } from './oauth-documents.controller.js';
@@ -56,7 +56,7 @@ export class InstanceProvidersModule {
 @Module({
   controllers: [
     ToolsController,
-    ApprovalsController,
+    ApprovalRoutesController,
     HealthController,
     ReadyController,
     ExportsController,
