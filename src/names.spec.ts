@@ -20,7 +20,7 @@ const sources = folders
     readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((path) => join(folder, path)),
   )
   .filter((path) => path.endsWith('.ts') && !TESTS.test(path) && !REFUSALS.test(path))
-  .map((path) => ts.createSourceFile(path, readFileSync(path, 'utf8'), ts.ScriptTarget.Latest));
+  .map((path) => ts.createSourceFile(path, readFileSync(path, 'utf8'), ts.ScriptTarget.Latest, true));
 
 function namesVerb(name: string): boolean {
   const [first = ''] = name.split(/(?=[A-Z])/);
@@ -46,6 +46,30 @@ function functionNames(file: ts.SourceFile): string[] {
   return names;
 }
 
+/** Units of measure need no second word. */
+const UNITS = new Set(['SECOND', 'MINUTE', 'HOUR', 'DAY', 'MIB']);
+/** Alone they do not say of what: `LONGEST`, `HIDDEN`. */
+const INCOMPLETE =
+  /^(?:MOST|[A-Z]+EST|[A-Z]{3,}ED|SHOWN|KEPT|GONE|LEFT|LATE|OTHER|PLAIN|SHORT|LONG|SMALL|LARGE|USUAL|UNSAFE|LOCAL|OWN|NONE|NEVER|KNOWN|UNKNOWN|BEFORE|AFTER|MORE|WRITTEN)$/;
+
+function isNumber(node: ts.Expression | undefined): boolean {
+  if (!node) return false;
+  if (ts.isNumericLiteral(node)) return !node.getText().startsWith('0x');
+  if (ts.isPrefixUnaryExpression(node)) return isNumber(node.operand);
+  return ts.isBinaryExpression(node) && (isNumber(node.left) || isNumber(node.right));
+}
+
+/** Constants of a file whose one word does not say what they bound or measure. */
+function incompleteConstants(file: ts.SourceFile): string[] {
+  const declarations = file.statements
+    .filter((statement) => ts.isVariableStatement(statement))
+    .flatMap((statement) => [...statement.declarationList.declarations]);
+  return declarations
+    .filter(({ name }) => ts.isIdentifier(name) && /^[A-Z]{2,}$/.test(name.text) && !UNITS.has(name.text))
+    .filter(({ name, initializer }) => INCOMPLETE.test(name.getText()) || isNumber(initializer))
+    .map(({ name }) => name.getText());
+}
+
 function exportedTypes(file: ts.SourceFile): string[] {
   return file.statements.flatMap((statement) => {
     const isType =
@@ -64,6 +88,13 @@ describe('names of the sources', () => {
     expect(all.length).toBeGreaterThan(1000);
     const tolerated = Math.floor(all.length * TOLERATED_SHARE);
     expect(others.length > tolerated ? others : []).toEqual([]);
+  });
+
+  it('say with a second word what a constant bounds or measures', () => {
+    const incomplete = sources.flatMap((file) =>
+      incompleteConstants(file).map((name) => `${file.fileName}: ${name}`),
+    );
+    expect(incomplete).toEqual([]);
   });
 
   it('stand for one exported class or type each', () => {

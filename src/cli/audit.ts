@@ -63,7 +63,7 @@ const TYPES: Readonly<Record<NonNullable<AuditQuery['type']>, true>> = {
 };
 
 /** A command reads as far as it must. */
-const UNLIMITED = { bytes: Infinity, records: Infinity };
+const NO_LIMITS = { bytes: Infinity, records: Infinity };
 
 /** The trail of the named files, else of the first configured sink that can be searched, as the service chooses it. */
 function openSearchedTrail(
@@ -77,7 +77,7 @@ function openSearchedTrail(
   if (files.length === 0 && path === undefined) throw noRecords('name files');
   return path === undefined
     ? new FilesAuditTrail(files.map(fileSource))
-    : new FileAuditTrail(path, UNLIMITED);
+    : new FileAuditTrail(path, NO_LIMITS);
 }
 
 /** The configured collections; those in an embedded database ended with its process. */
@@ -207,12 +207,12 @@ function parseHead(text: string): ChainHead {
   return { chain, seq: Number(seq), hash };
 }
 
-const SHOWN = 20;
+const MAX_SHOWN_PROBLEMS = 20;
 
 function describeVerification({ faults, notes, records, chains }: Verification): string {
-  const more = faults.length > SHOWN ? [`and ${faults.length - SHOWN} more`] : [];
+  const more = faults.length > MAX_SHOWN_PROBLEMS ? [`and ${faults.length - MAX_SHOWN_PROBLEMS} more`] : [];
   const lines = [
-    ...faults.slice(0, SHOWN).map(issueLine),
+    ...faults.slice(0, MAX_SHOWN_PROBLEMS).map(issueLine),
     ...more,
     ...notes.map((note) => `note: ${issueLine(note)}`),
     ...chains.map(

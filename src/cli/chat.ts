@@ -47,7 +47,7 @@ interface ChatParts {
 }
 
 const PROMPT = '> ';
-const MORE = '… ';
+const CONTINUATION_PROMPT = '… ';
 const BLOCK = '"""';
 const LEAVE = new Set(['/exit', '/quit', 'exit', 'quit']);
 
@@ -86,7 +86,7 @@ class ChatLoop {
     const lines: string[] = [];
     let inBlock = false;
     for (;;) {
-      const entered = await terminal.next(lines.length === 0 && !inBlock ? PROMPT : MORE);
+      const entered = await terminal.next(lines.length === 0 && !inBlock ? PROMPT : CONTINUATION_PROMPT);
       if (entered.kind === 'end') return lines.length > 0 ? lines.join('\n').trim() : null;
       if (entered.kind === 'interrupted') {
         terminal.line('[interrupted]');

@@ -2,8 +2,8 @@ import { newKey, createSlowHash } from '#auth';
 import { UsageError } from './command-options.js';
 
 /** Minimum characters; shorter keys can be guessed whatever the cost of a guess. */
-const SHORTEST = 12;
-const LONGEST = 1_024;
+const MIN_KEY_LENGTH = 12;
+const MAX_KEY_LENGTH = 1_024;
 
 async function readKey(): Promise<string> {
   const chunks: Buffer[] = [];
@@ -21,7 +21,7 @@ export async function runHashKey({ generate = false }: { readonly generate?: boo
     return;
   }
   const key = await readKey();
-  if (!/^[\x21-\x7e]+$/.test(key) || key.length < SHORTEST || key.length > LONGEST)
-    throw new UsageError(`a key is ${SHORTEST} to ${LONGEST} visible characters without spaces`);
+  if (!/^[\x21-\x7e]+$/.test(key) || key.length < MIN_KEY_LENGTH || key.length > MAX_KEY_LENGTH)
+    throw new UsageError(`a key is ${MIN_KEY_LENGTH} to ${MAX_KEY_LENGTH} visible characters without spaces`);
   process.stdout.write(`${await createSlowHash(key)}\n`);
 }

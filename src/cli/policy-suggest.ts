@@ -112,7 +112,7 @@ function describeUse(
       : []),
     ...(delegated > 0 ? [`${delegated} calls of sub-agents count for every agent.`] : []),
     ...[...unknownAgents]
-      .slice(0, SHOWN)
+      .slice(0, MAX_SHOWN_ENTRIES)
       .map(([name, count]) => `${count} calls are of '${name}', which is no agent of this configuration.`),
     ...agents.flatMap(({ agent, narrowings, left }) => [
       `${agent}:`,
@@ -130,4 +130,4 @@ function describeUse(
   return lines.map((line) => `${oneLine(line)}\n`).join('');
 }
 
-const SHOWN = 20;
+const MAX_SHOWN_ENTRIES = 20;

@@ -22,11 +22,11 @@ export function textTable(header: readonly string[], rows: readonly (readonly st
 export function jsonText(value: unknown): string {
   const lines = JSON.stringify(value, null, 2).split('\n');
   return lines
-    .map((line) => (oneLine(line) === line ? line : line.replace(UNSAFE, escapeCharacter)))
+    .map((line) => (oneLine(line) === line ? line : line.replace(UNSAFE_CHARACTERS, escapeCharacter)))
     .join('\n');
 }
 
 /** Any character outside plain ASCII, on lines with unsafe text. */
-const UNSAFE = /[^\x20-\x7e]/g;
+const UNSAFE_CHARACTERS = /[^\x20-\x7e]/g;
 
 const escapeCharacter = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;

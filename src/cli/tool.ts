@@ -12,7 +12,7 @@ export interface ToolCommandOptions {
   readonly config?: string;
 }
 
-const INTERRUPTED = 130;
+const EXIT_INTERRUPTED = 130;
 
 /**
  * Calls one tool and writes its outcome as JSON to stdout; client requests and progress go to stderr. The exit code is
@@ -55,7 +55,7 @@ export async function runTool(
   } catch (error) {
     if (!call.signal.aborted) throw error;
     process.stderr.write('interrupted\n');
-    process.exitCode = INTERRUPTED;
+    process.exitCode = EXIT_INTERRUPTED;
   } finally {
     terminal?.close();
   }

@@ -7,7 +7,7 @@ import { type Finding, fail, ok, warn } from './finding.js';
 const OTHERS_READ = 0o004;
 const GROUP_WRITES = 0o020;
 const OTHERS_WRITE = 0o002;
-const STICKY = 0o1000;
+const STICKY_BIT = 0o1000;
 
 export interface FilesInUse {
   /** Null: there is no file, and the defaults apply. */
@@ -73,7 +73,7 @@ function writable(check: string, path: string): Finding[] {
   const folderMode = readMode(folder) ?? 0;
   if (mode & OTHERS_WRITE)
     return [fail(check, `everyone on this machine may write ${path}`, `chmod o-w ${path}`)];
-  if (folderMode & OTHERS_WRITE && !(folderMode & STICKY))
+  if (folderMode & OTHERS_WRITE && !(folderMode & STICKY_BIT))
     return [fail(check, `everyone on this machine may replace ${path}`, `chmod o-w ${folder}`)];
   return mode & GROUP_WRITES ? [warn(check, `its group may write ${path}`, `chmod g-w ${path}`)] : [];
 }

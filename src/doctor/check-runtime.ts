@@ -74,7 +74,7 @@ export function checkLimits({ config, agents, policy }: LoadedConfig): Finding[]
 
 const IMPORTS = /(?:\bfrom|\bimport)\s*\(?\s*['"]([^'"\n]{1,200})['"]/g;
 /** Imports of a plugin that cannot bypass the policy. */
-const HARMLESS =
+const HARMLESS_IMPORTS =
   /^(@parley\/server|@nestjs\/common|reflect-metadata|rxjs|rxjs\/operators|node:(path|url|util|crypto))$/;
 /** Names that return any provider of the service, including ungoverned stores, or that lead to ungoverned rows. */
 const CONTAINER = /\b(UngovernedData|ModuleRef|ModulesContainer|DiscoveryService|LazyModuleLoader)\b/;
@@ -104,7 +104,7 @@ function rawAccess(file: string): Finding[] {
   const text = readFileSync(file, 'utf8');
   const imported = [...text.matchAll(IMPORTS)]
     .map(([, name = '']) => name)
-    .filter((name) => !HARMLESS.test(name));
+    .filter((name) => !HARMLESS_IMPORTS.test(name));
   const container = CONTAINER.exec(text)?.[1];
   const reached = [...new Set([...imported, ...(container === undefined ? [] : [container])])];
   if (reached.length === 0) return [];

@@ -8,7 +8,7 @@ import { type ParleyConfig, isLoopbackHost, listAuditPaths } from '#config';
 import { type Finding, fail, ok, warn } from './finding.js';
 
 /** Milliseconds that each store has to answer. */
-const TIMEOUT = 5_000;
+const CHECK_TIMEOUT = 5_000;
 /** Milliseconds that clocks may differ before time stamps and expiries become unreliable. */
 const CLOCK_TOLERANCE = 5_000;
 
@@ -44,7 +44,7 @@ export async function checkMongo(
       : [ok('mongodb', 'the embedded database, which keeps nothing')];
   }
   try {
-    const facts = await inspectMongo(connection, TIMEOUT);
+    const facts = await inspectMongo(connection, CHECK_TIMEOUT);
     return [
       ...judgeMongo(facts, liveQuery.url !== null),
       ...checkRights(facts, connection.name, agents),
@@ -52,7 +52,7 @@ export async function checkMongo(
     ];
   } catch (error) {
     const why = error instanceof StoreError ? error.code : 'failed';
-    const { found, remedy } = connectionProblem(error) ?? REFUSED;
+    const { found, remedy } = connectionProblem(error) ?? REFUSED_PROBLEM;
     return [fail('mongodb', `${found} (${why})`, remedy)];
   }
 }
@@ -67,7 +67,7 @@ export function checkFastReads({ fastReadsProblem }: Pick<MongoConnection, 'fast
   );
 }
 
-const REFUSED = { found: 'it answers, and refuses us', remedy: 'see the log of the database' };
+const REFUSED_PROBLEM = { found: 'it answers, and refuses us', remedy: 'see the log of the database' };
 
 const NO_READING = 'grant it readWrite on the database, or read where nothing is written';
 
@@ -127,10 +127,10 @@ export async function checkAuditSinks({ audit, database }: ParleyConfig): Promis
       if (uri === null || uri === 'embedded') return [];
       const connection = new MongoConnection({ uri, database: sink.database });
       try {
-        await inspectMongo(connection, TIMEOUT);
+        await inspectMongo(connection, CHECK_TIMEOUT);
         return [ok('audit.mongodb', `records can reach ${sink.database}.${sink.collection}`)];
       } catch (error) {
-        const why = connectionProblem(error)?.found ?? REFUSED.found;
+        const why = connectionProblem(error)?.found ?? REFUSED_PROBLEM.found;
         return [
           fail('audit.mongodb', `${sink.database}: ${why}`, 'check the uri of the sink in audit.sinks'),
         ];
@@ -284,7 +284,7 @@ function judgeRedis({ version, persistence, eviction, maxMemory, clockAhead }: R
 export async function checkParseServer({ parse }: ParleyConfig): Promise<Finding[]> {
   const { serverUrl, appId, masterKey, restApiKey } = parse;
   if (serverUrl === null || appId === null) return [];
-  const facts = await inspectParseServer({ serverUrl, appId, masterKey, restApiKey }, TIMEOUT);
+  const facts = await inspectParseServer({ serverUrl, appId, masterKey, restApiKey }, CHECK_TIMEOUT);
   if (facts.health === null)
     return [
       fail('parse', 'it does not answer', 'check parse.serverUrl, mount path included, and that it runs'),

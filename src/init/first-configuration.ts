@@ -7,7 +7,7 @@ export const KEY_VARIABLE = 'MCP_API_KEY';
 /** The variable that holds the tenant of the one agent, where classes have one. */
 export const TENANT_VARIABLE = 'PARLEY_TENANT';
 /** Characters of a line of comments. */
-const WIDTH = 110;
+const LINE_WIDTH = 110;
 
 export interface FirstConfiguration {
   readonly yaml: string;
@@ -137,7 +137,7 @@ function wrapText(text: string): string[] {
   const lines = [''];
   for (const word of text.split(' ')) {
     const last = lines.at(-1) ?? '';
-    if (last.trim() !== '' && last.length + word.length > WIDTH) lines.push(`  ${word}`);
+    if (last.trim() !== '' && last.length + word.length > LINE_WIDTH) lines.push(`  ${word}`);
     else lines[lines.length - 1] = lines.length === 1 && last === '' ? word : `${last} ${word}`;
   }
   return lines;

@@ -85,21 +85,24 @@ export function toStem(name: string): string {
 }
 
 /** The likeliest first. */
-const TENANTS = (
+const TENANT_NAMES = (
   'tenant org organisation organization company workspace account mandant mandator entreprise societe empresa ' +
   'organizacion organizacao azienda organisatie bedrijf team client site'
 ).split(' ');
 
 /** How likely a column says which tenant a row belongs to: a smaller number is likelier; null: it does not. */
 export function tenantRank(name: string): number | null {
-  const rank = TENANTS.indexOf(toStem(name));
+  const rank = TENANT_NAMES.indexOf(toStem(name));
   return rank < 0 ? null : rank;
 }
 
-const CREATED =
+const CREATED_NAMES =
   'createdAt created_at created createdOn created_on dateCreated date_created creationDate insertedAt inserted_at';
-const UPDATED =
+const UPDATED_NAMES =
   'updatedAt updated_at updated updatedOn updated_on modifiedAt modified_at modified dateModified date_modified lastModified last_modified';
 
 /** Names under which the time stamps of documents are stored, the likeliest first. */
-export const TIMESTAMP_NAMES = { createdAt: CREATED.split(' '), updatedAt: UPDATED.split(' ') } as const;
+export const TIMESTAMP_NAMES = {
+  createdAt: CREATED_NAMES.split(' '),
+  updatedAt: UPDATED_NAMES.split(' '),
+} as const;

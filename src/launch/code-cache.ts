@@ -25,8 +25,10 @@ const WRITTEN_AFTER = 3_000;
 const CHECKSUM_BYTES = 4;
 
 /** Around the file: the parameters that Node gives a CommonJS file, and `importOutside`. */
-const BEFORE = Buffer.from('(function (exports, require, module, __filename, __dirname, importOutside) {');
-const AFTER = Buffer.from('\n})');
+const MODULE_PREFIX = Buffer.from(
+  '(function (exports, require, module, __filename, __dirname, importOutside) {',
+);
+const MODULE_SUFFIX = Buffer.from('\n})');
 
 /** Files of one bundle that are kept: one for each version and set of flags of Node that start it. */
 const MOST_FILES = 8;
@@ -46,7 +48,7 @@ export function runCached(file: string): unknown {
   const kept = join(folder, cacheName(content));
   const cachedData = readCache(folder, kept);
   // Text made of bytes stays outside of V8's heap; joined text would be copied into it.
-  const text = Buffer.concat([BEFORE, content, AFTER]).toString('latin1');
+  const text = Buffer.concat([MODULE_PREFIX, content, MODULE_SUFFIX]).toString('latin1');
   const script = new Script(text, { filename: file, cachedData });
   if (cachedData === undefined || script.cachedDataRejected === true) writeLater(script, folder, kept);
   const module = { exports: {} as unknown };

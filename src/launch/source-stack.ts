@@ -7,7 +7,7 @@ interface BundleLines {
   readonly runs: readonly number[];
 }
 
-const RUN = 3;
+const NUMBERS_PER_RUN = 3;
 
 const FRAME = /[^\s()]*[\\/](programs|database)\.cjs:(\d{1,9}):\d{1,9}/g;
 
@@ -30,14 +30,17 @@ function readLines(bundle: string): BundleLines | null {
 /** A line of a bundle as `file:line` of the sources. Undefined: it is of a package. */
 export function sourceLine({ sources, runs }: BundleLines, line: number): string | undefined {
   let from = 0;
-  let to = runs.length / RUN;
+  let to = runs.length / NUMBERS_PER_RUN;
   // The last run that begins at or before the line.
   while (from < to) {
     const middle = (from + to) >> 1;
-    if ((runs[middle * RUN] ?? 0) <= line) from = middle + 1;
+    if ((runs[middle * NUMBERS_PER_RUN] ?? 0) <= line) from = middle + 1;
     else to = middle;
   }
-  const [start = 0, source = -1, there = 0] = runs.slice((from - 1) * RUN, from * RUN);
+  const [start = 0, source = -1, there = 0] = runs.slice(
+    (from - 1) * NUMBERS_PER_RUN,
+    from * NUMBERS_PER_RUN,
+  );
   return from === 0 || source === -1 ? undefined : `${sources[source]}:${there + line - start}`;
 }
 

@@ -5,7 +5,7 @@ import { isSection, type LoggingConfig } from '#config';
 import type { Observability } from '#telemetry';
 import { sourceStack } from '../launch/source-stack.js';
 
-const HIDDEN = '[redacted]';
+const REDACTED_TEXT = '[redacted]';
 
 /** Names of members and settings whose values are credentials, in any context. */
 const SECRET_NAME =
@@ -17,21 +17,21 @@ const SECRET_NAME =
  */
 const PATTERNS: readonly (readonly [pattern: RegExp, replacement: string, part?: string])[] = [
   // A URI with a user name or password in it.
-  [/\b([a-z][a-z0-9+.-]{0,30}:\/\/)[^\s/@"'<>]{1,512}@/gi, `$1${HIDDEN}@`, '://'],
-  [/\b(Bearer|Basic)\s{1,4}[A-Za-z0-9._~+/=-]{4,8192}/gi, `$1 ${HIDDEN}`],
-  [/\beyJ[A-Za-z0-9_-]{8,8192}\.[A-Za-z0-9_-]{1,8192}\.[A-Za-z0-9_-]{0,8192}/g, HIDDEN, 'eyJ'],
-  [/\br:[A-Za-z0-9]{16,64}\b/g, `r:${HIDDEN}`, 'r:'],
+  [/\b([a-z][a-z0-9+.-]{0,30}:\/\/)[^\s/@"'<>]{1,512}@/gi, `$1${REDACTED_TEXT}@`, '://'],
+  [/\b(Bearer|Basic)\s{1,4}[A-Za-z0-9._~+/=-]{4,8192}/gi, `$1 ${REDACTED_TEXT}`],
+  [/\beyJ[A-Za-z0-9_-]{8,8192}\.[A-Za-z0-9_-]{1,8192}\.[A-Za-z0-9_-]{0,8192}/g, REDACTED_TEXT, 'eyJ'],
+  [/\br:[A-Za-z0-9]{16,64}\b/g, `r:${REDACTED_TEXT}`, 'r:'],
   [
     /\b((?:proxy-)?authorization|(?:set-)?cookie|x-mcp-api-key|x-parse-(?:session-token|master-key|rest-api-key|javascript-key))(["']?\s{0,4}[:=]\s{0,4}["']?)[^\s"',;]{1,8192}/gi,
-    `$1$2${HIDDEN}`,
+    `$1$2${REDACTED_TEXT}`,
   ],
   [
     /(["'])(api_?key|master_?key|state_?key|session_?token|access_?token|refresh_?token|client_?secret|password|passwd|secret|token)\1(\s{0,4}:\s{0,4})(["'])(?:(?!\4)[^\\]|\\.){0,8192}\4/gi,
-    `$1$2$1$3$4${HIDDEN}$4`,
+    `$1$2$1$3$4${REDACTED_TEXT}$4`,
   ],
   [
     /\b(api_?key|master_?key|session_?token|access_?token|refresh_?token|client_?secret|password|passwd|secret|token)=[^\s&"',;]{1,8192}/gi,
-    `$1=${HIDDEN}`,
+    `$1=${REDACTED_TEXT}`,
     '=',
   ],
 ];
@@ -40,7 +40,7 @@ const PATTERNS: readonly (readonly [pattern: RegExp, replacement: string, part?:
 const SHORTEST_SECRET = 8;
 /** Maximum characters of one line; a longer line is cut before any pattern runs. */
 const LONGEST_LINE = 65_536;
-const DEEPEST = 6;
+const MAX_DEPTH = 6;
 /** Characters of a line that is remembered as clean, and the number of such lines. */
 const LONGEST_CLEAN = 80;
 const MOST_CLEAN = 200;
@@ -61,7 +61,8 @@ export class Redaction {
   text(line: string): string {
     if (this.clean.has(line)) return line;
     let safe = line.length > LONGEST_LINE ? `${line.slice(0, LONGEST_LINE)}…` : line;
-    for (const secret of this.secrets) if (safe.includes(secret)) safe = safe.replaceAll(secret, HIDDEN);
+    for (const secret of this.secrets)
+      if (safe.includes(secret)) safe = safe.replaceAll(secret, REDACTED_TEXT);
     for (const [pattern, replacement, part = ''] of PATTERNS)
       if (safe.includes(part)) safe = safe.replace(pattern, replacement);
     if (safe === line && line.length <= LONGEST_CLEAN) {
@@ -77,13 +78,13 @@ export class Redaction {
       return String(value);
     if (value === null || typeof value !== 'object') return value;
     if (value instanceof Error) return this.text(`${value.name}: ${value.message}`);
-    if (depth >= DEEPEST) return '[…]';
+    if (depth >= MAX_DEPTH) return '[…]';
     if (Array.isArray(value)) return value.slice(0, 100).map((one) => this.value(one, depth + 1));
     const members = Object.entries(value).slice(0, 100);
     return Object.fromEntries(
       members.map(([name, member]) => [
         name,
-        SECRET_NAME.test(name) ? HIDDEN : this.value(member, depth + 1),
+        SECRET_NAME.test(name) ? REDACTED_TEXT : this.value(member, depth + 1),
       ]),
     );
   }
@@ -134,9 +135,9 @@ function plainLines(write: (text: string) => void): LineWriter {
 }
 
 /** Milliseconds that a line about a call waits for others. */
-const GATHERING = 10;
+const MAX_GATHER_TIME = 10;
 /** Maximum characters that wait. */
-const MOST = 65_536;
+const MAX_WAITING_LENGTH = 65_536;
 
 /**
  * Batches the lines of calls, those of refused ones too, because a write costs a considerable part of a call. Other lines are written
@@ -160,8 +161,8 @@ export function gatherLines(
   return (line) => {
     write(line);
     const isOfCall = line.context === 'Audit' && (line.level === 'log' || line.level === 'warn');
-    const waits = isOfCall && held.length < MOST;
-    if (waits) timer ??= setTimeout(flush, GATHERING).unref();
+    const waits = isOfCall && held.length < MAX_WAITING_LENGTH;
+    if (waits) timer ??= setTimeout(flush, MAX_GATHER_TIME).unref();
     else flush();
   };
 }

@@ -13,9 +13,9 @@ import { isReport, type Order } from './one-of-several.js';
 const FIRST_DELAY = 100;
 const LAST_DELAY = 10_000;
 /** Milliseconds after which an end counts as the first one again. */
-const SETTLED = 60_000;
+const SETTLED_AFTER = 60_000;
 /** Milliseconds that a process may take beyond `server.drainTimeout`. */
-const CLOSING = 20_000;
+const MAX_CLOSING_TIME = 20_000;
 
 /** One of the processes that serve, and those that take its place. */
 interface Place {
@@ -70,7 +70,7 @@ class FirstProcess {
     const running = this.listRunning();
     const ends = running.map(async (worker) => {
       const ended = once(worker, 'exit');
-      const late = pause(this.drainTimeout * 1000 + CLOSING, null, { ref: false });
+      const late = pause(this.drainTimeout * 1000 + MAX_CLOSING_TIME, null, { ref: false });
       if ((await Promise.race([ended, late])) === null) this.kill(worker);
       await ended;
     });
@@ -103,7 +103,7 @@ class FirstProcess {
     const handleEnd = (code: number | null, signal: string | null) => {
       if (this.closing) return;
       const { number, worker, startedAt } = place;
-      if (performance.now() - startedAt > SETTLED) place.delay = FIRST_DELAY;
+      if (performance.now() - startedAt > SETTLED_AFTER) place.delay = FIRST_DELAY;
       const { delay } = place;
       place.delay = Math.min(delay * 2, LAST_DELAY);
       const how = signal ?? `code ${code}`;

@@ -144,7 +144,7 @@ function applyEdits(text: string, edits: readonly Edit[]): string {
   return result + text.slice(at);
 }
 
-const CONTEXT = 3;
+const CONTEXT_LINES = 3;
 
 /** Whole lines of the old text, from `first` to before `end`, and what replaces them. */
 interface Hunk {
@@ -192,11 +192,11 @@ function formatUnified(file: string, text: string, edits: readonly Edit[]): stri
     const group = [hunks[index] as Hunk];
     while (
       hunks[index + group.length] &&
-      (hunks[index + group.length] as Hunk).first - (group.at(-1) as Hunk).end <= 2 * CONTEXT
+      (hunks[index + group.length] as Hunk).first - (group.at(-1) as Hunk).end <= 2 * CONTEXT_LINES
     )
       group.push(hunks[index + group.length] as Hunk);
-    const from = Math.max(0, (group[0] as Hunk).first - CONTEXT);
-    const to = Math.min(old.length, (group.at(-1) as Hunk).end + CONTEXT);
+    const from = Math.max(0, (group[0] as Hunk).first - CONTEXT_LINES);
+    const to = Math.min(old.length, (group.at(-1) as Hunk).end + CONTEXT_LINES);
     const body: string[] = [];
     let at = from;
     let grown = 0;

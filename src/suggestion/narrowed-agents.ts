@@ -1,7 +1,7 @@
 import { type AgentDefinition, DEFAULT_BUDGET_WINDOW, type Tier, tierCovers, TIERS } from '#core';
 import type { DeclaredClass, Policy } from '#policy';
 import type { ToolDefinition } from '#tools';
-import { type AgentUse, type RecordedUse, UNNAMED } from './recorded-use.js';
+import { type AgentUse, type RecordedUse, NO_NAME } from './recorded-use.js';
 
 /** One option of an agent that the records permit to be narrower. */
 export interface Narrowing {
@@ -134,9 +134,9 @@ class NarrowerAgent {
     const { classes } = this.definition;
     const needed = [...this.use.classes].filter(([, tools]) => this.used.some((name) => tools.has(name)));
     const named = needed
-      .flatMap(([name]) => (name !== UNNAMED && classes.permits(name) ? [name] : []))
+      .flatMap(([name]) => (name !== NO_NAME && classes.permits(name) ? [name] : []))
       .sort();
-    if (needed.some(([name]) => name === UNNAMED)) {
+    if (needed.some(([name]) => name === NO_NAME)) {
       this.left.push(
         'classes: records name none, because an earlier version wrote them, or not all that a call joined',
       );

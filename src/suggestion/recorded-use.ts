@@ -2,7 +2,7 @@ import { BUDGET_STEPS, canonicalClassName, isClassName } from '#core';
 import { isToolName } from '#tools';
 
 /** Steps of a window that are added up: one more that its uses may count, and one for the edges of both. */
-const STEPS = BUDGET_STEPS + 2;
+const WINDOW_STEPS = BUDGET_STEPS + 2;
 /** Entries of all counts of rows together, about 50 bytes each. */
 const MAX_STEPS = 500_000;
 /** Names of one agent; tools and classes that exist are fewer. */
@@ -139,8 +139,8 @@ function namesClass({ args_keys: names }: Readonly<Record<string, unknown>>): bo
 /** The classes that a call joined. Where a record does not name all of them, its classes are not known. */
 function listJoined({ joined_classes: names }: Readonly<Record<string, unknown>>): readonly string[] {
   if (names === undefined) return [];
-  if (!Array.isArray(names)) return [UNNAMED];
-  return names.map((name: unknown) => (isClassName(name) ? name : UNNAMED));
+  if (!Array.isArray(names)) return [NO_NAME];
+  return names.map((name: unknown) => (isClassName(name) ? name : NO_NAME));
 }
 
 class AgentCounts {
@@ -166,13 +166,13 @@ class AgentCounts {
       this.tools.set(tool, (this.tools.get(tool) ?? 0) + 1);
     for (const joined of listJoined(record)) this.addClass(tool, joined);
     if (className !== null) this.addClass(tool, className);
-    else if (namesClass(record)) this.addClass(tool, UNNAMED);
+    else if (namesClass(record)) this.addClass(tool, NO_NAME);
   }
 
   private addClass(tool: string, className: string): void {
-    const canonical = className === UNNAMED ? UNNAMED : canonicalClassName(className);
+    const canonical = className === NO_NAME ? NO_NAME : canonicalClassName(className);
     // A class that was left out would be refused by what is suggested: beyond the limit the classes are not known.
-    const name = this.classes.size < MAX_NAMES || this.classes.has(canonical) ? canonical : UNNAMED;
+    const name = this.classes.size < MAX_NAMES || this.classes.has(canonical) ? canonical : NO_NAME;
     const tools = this.classes.get(name) ?? new Set();
     this.classes.set(name, tools.add(tool));
   }
@@ -202,7 +202,7 @@ class AgentCounts {
 }
 
 /** Stands for classes whose names are not recorded. */
-export const UNNAMED = '';
+export const NO_NAME = '';
 
 /** There may be too many principals for the arguments of one call of `Math.max`. */
 function mostOfAny(principals: ReadonlyMap<string, ReadonlyMap<number, number>>): number {
@@ -219,7 +219,7 @@ function mostRows(steps: ReadonlyMap<number, number>): number {
   let first = 0;
   for (const [at, rows] of sorted) {
     sum += rows;
-    for (; (sorted[first] as [number, number])[0] <= at - STEPS; first += 1)
+    for (; (sorted[first] as [number, number])[0] <= at - WINDOW_STEPS; first += 1)
       sum -= (sorted[first] as [number, number])[1];
     most = Math.max(most, sum);
   }

@@ -10,7 +10,7 @@ import {
   type DetailedApprovalView,
   summarizeApproval,
 } from './approval-views.js';
-import { DECIDED } from './approvers.js';
+import { APPROVAL_DECIDED } from './approvers.js';
 
 /** Token of the options that `ApprovalService` needs. */
 export const APPROVAL_OPTIONS = Symbol('options of approvals');
@@ -102,7 +102,7 @@ export class ApprovalService {
     if (outcome !== 'decided') return { ok: false, refusal: outcome === 'unknown' ? 'not_found' : outcome };
     this.record(known, viewer, approved, reason);
     // A call that misses the message polls the case.
-    await this.bus.publish(DECIDED, { id }).catch(() => undefined);
+    await this.bus.publish(APPROVAL_DECIDED, { id }).catch(() => undefined);
     const status = approved ? ('approved' as const) : ('denied' as const);
     return { ok: true, value: summarizeApproval({ ...known, status, decision }, viewer) };
   }
@@ -172,7 +172,7 @@ export const toVerdict = ({ decision, digest, reason }: DecisionBody): Verdict =
   ...(reason !== undefined && { reason }),
 });
 
-const REFUSED: Readonly<
+const REFUSAL_TEXTS: Readonly<
   Record<Exclude<ApprovalServiceRefusal, 'forbidden'>, readonly [status: number, error: string]>
 > = {
   own_request: [403, "one's own request is decided by somebody else"],
@@ -193,5 +193,5 @@ export function decisionRefused(
   refusal: ApprovalServiceRefusal,
   who: 'agent' | 'operator',
 ): readonly [status: number, error: string] {
-  return refusal === 'forbidden' ? [403, `this ${who} may not decide approvals`] : REFUSED[refusal];
+  return refusal === 'forbidden' ? [403, `this ${who} may not decide approvals`] : REFUSAL_TEXTS[refusal];
 }

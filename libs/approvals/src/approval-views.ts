@@ -60,7 +60,7 @@ const isObject = (value: unknown): value is Members =>
 /** Members of a change with values of a row. */
 const ROWS = ['before', 'after'];
 /** Arguments with values of a row. */
-const WRITTEN = ['fields', 'data'];
+const WRITTEN_MEMBERS = ['fields', 'data'];
 
 /** Restricts values to those that the caller of a context may read. */
 type Presenting = (context: RequestContext) => Pick<GovernedMethods, 'present'>;
@@ -150,7 +150,7 @@ class Narrowing {
     const { change, args, result, ...others } = preview;
     const shown = {
       ...others,
-      ...(args !== undefined && { args: await this.members(args, WRITTEN) }),
+      ...(args !== undefined && { args: await this.members(args, WRITTEN_MEMBERS) }),
       ...(change !== undefined && { change: await this.members(change, ROWS) }),
       ...(result !== undefined && whole && { result }),
     };

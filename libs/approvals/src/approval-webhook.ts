@@ -13,7 +13,7 @@ export interface ApprovalWebhookOptions {
   readonly log: { warn(line: string): void };
 }
 
-const ATTEMPTS = 3;
+const MAX_ATTEMPTS = 3;
 /** Concurrent announcements. Further ones are dropped; approvers still find the cases in the list. */
 const MAX_UNDER_WAY = 100;
 
@@ -54,7 +54,7 @@ export class ApprovalWebhook {
       try {
         return await postSigned({ url, secret, body, timeout, stop });
       } catch (error) {
-        if (attempt === ATTEMPTS || stop.aborted) throw error;
+        if (attempt === MAX_ATTEMPTS || stop.aborted) throw error;
       }
       await pause((this.options.delay ?? 1_000) * 2 ** (attempt - 1), undefined, { signal: stop });
     }

@@ -166,7 +166,7 @@ const byClient = ({ context }: ApprovalRequest) => ({
 });
 
 /** Topic on which replicas announce decisions. */
-export const DECIDED = 'approval-decided';
+export const APPROVAL_DECIDED = 'approval-decided';
 
 export interface StoredApproverOptions {
   /** Seconds until a case expires. */
@@ -256,7 +256,7 @@ export class StoredApprover extends Approver {
     const { signal, clientRequests } = context;
     const left = Math.max(0, opened.expiresAt - steadyClock());
     const timeout = clientRequests?.postpone ? Math.min(this.options.timeout ?? 20_000, left) : left;
-    const decided = bus.messages(DECIDED).pipe(filter(({ id }) => id === opened.id));
+    const decided = bus.messages(APPROVAL_DECIDED).pipe(filter(({ id }) => id === opened.id));
     const looks = merge(decided, interval(LOOK_AGAIN), timer(0)).pipe(
       switchMap(() => store.find(opened.id)),
       map((found): ApprovalCase | Waited => found ?? 'expired'),

@@ -140,7 +140,7 @@ export class ConfiguredApprover extends RecordedApprover {
 const logOfRecords = () => new Logger(RecordedApprover.name);
 
 const OUTCOMES: readonly unknown[] = ['approve', 'deny', 'unavailable'];
-const UNDECIDED: ApprovalDecision = { outcome: 'unavailable', reason: 'nobody could decide' };
+const NO_DECISION: ApprovalDecision = { outcome: 'unavailable', reason: 'nobody could decide' };
 
 /** Calls code of the application. An error of it denies the call, and so does an answer that is no decision. */
 class BoundApprover extends Approver {
@@ -159,7 +159,7 @@ class BoundApprover extends Approver {
       if (error instanceof ProtocolError || error instanceof Refused) throw error;
       this.logger.error(`the bound Approver failed: ${String(error)}`);
     }
-    return UNDECIDED;
+    return NO_DECISION;
   }
 }
 

@@ -184,13 +184,13 @@ function readClassName(args: unknown): string | undefined {
 /** Names of one record. */
 const MAX_JOINED = 64;
 /** No name of a class. */
-const MORE = '…';
+const CUT_MARK = '…';
 
 /** @param called has a member of its own */
 function listJoinedClasses(names: ReadonlySet<string> | undefined, called: string | undefined): string[] {
   if (!names || names.size === 0) return [];
   const sorted = [...names].filter((name) => name !== called).sort();
-  return sorted.length > MAX_JOINED ? [...sorted.slice(0, MAX_JOINED), MORE] : sorted;
+  return sorted.length > MAX_JOINED ? [...sorted.slice(0, MAX_JOINED), CUT_MARK] : sorted;
 }
 
 /** Replaces the field names of a filter that is a function: they are known only per call. */

@@ -77,7 +77,7 @@ export function keepOneCredential(
 }
 
 /** Headers of clients, browsers and proxies that are never credentials. */
-const ORDINARY = new Set([
+const ORDINARY_HEADERS = new Set([
   ...'accept cache-control connection content-length content-type date dnt expect host if-match if-modified-since if-none-match'.split(
     ' ',
   ),
@@ -91,7 +91,7 @@ const ORDINARY_FAMILIES = /^(?:accept|content|sec|mcp|access-control)-/;
 /** Whether a request may show a credential, where the credential headers are not configured. */
 export function mayPresentCredential({ headers }: Pick<Credentials, 'headers'>): boolean {
   return Object.keys(headers).some(
-    (name) => !ORDINARY.has(name) && !ORDINARY_FAMILIES.test(name) && !isForwarding(name),
+    (name) => !ORDINARY_HEADERS.has(name) && !ORDINARY_FAMILIES.test(name) && !isForwarding(name),
   );
 }
 

@@ -9,7 +9,7 @@ const derive = promisify<Buffer, Buffer, number, object, Buffer>(scrypt as never
 /** Cost of one guess: about 64 MiB and a tenth of a second. */
 const COST = { N: 2 ** 16, r: 8, p: 1 } as const;
 const MAX_COST = { N: 2 ** 18, r: 16, p: 4 };
-const BYTES = 32;
+const HASH_BYTES = 32;
 
 /** An API key as a configuration stores it: who reads the file cannot use the key. */
 export type KeyHash =
@@ -47,13 +47,16 @@ export function parseKeyHash(text: string): KeyHash {
 export async function matchesKey(key: string, known: KeyHash): Promise<boolean> {
   if (known.kind === 'sha256') return timingSafeEqual(computeDigest(key), known.digest);
   const { N, r, p, salt, hash } = known;
-  return timingSafeEqual(await derive(Buffer.from(key, 'utf8'), salt, BYTES, scryptCost({ N, r, p })), hash);
+  return timingSafeEqual(
+    await derive(Buffer.from(key, 'utf8'), salt, HASH_BYTES, scryptCost({ N, r, p })),
+    hash,
+  );
 }
 
 /** Hashes a key that a person may have chosen: salted and slow. */
 export async function createSlowHash(key: string): Promise<string> {
   const salt = randomBytes(16);
-  const hash = await derive(Buffer.from(key, 'utf8'), salt, BYTES, scryptCost(COST));
+  const hash = await derive(Buffer.from(key, 'utf8'), salt, HASH_BYTES, scryptCost(COST));
   return `scrypt:${COST.N}:${COST.r}:${COST.p}:${salt.toString('base64url')}:${hash.toString('base64url')}`;
 }
 

@@ -176,7 +176,7 @@ function dotEnvText(path: string): string | null {
 }
 
 /** Bytes of one secret: keys, passwords and certificates are far shorter. */
-const LONGEST = 65_536;
+const MAX_SECRET_BYTES = 65_536;
 
 /** Why a secret could not be read; names the file and never what is in it. */
 export class SecretFileError extends Error {
@@ -212,11 +212,12 @@ function readBounded(path: string): Buffer {
   }
   try {
     if (!fstatSync(descriptor).isFile()) throw new SecretFileError(`${path} is not a file`);
-    const buffer = Buffer.alloc(LONGEST + 1);
+    const buffer = Buffer.alloc(MAX_SECRET_BYTES + 1);
     let length = 0;
     for (let read = -1; read !== 0 && length < buffer.length; length += read)
       read = readSync(descriptor, buffer, length, buffer.length - length, null);
-    if (length > LONGEST) throw new SecretFileError(`${path} is longer than ${LONGEST} bytes`);
+    if (length > MAX_SECRET_BYTES)
+      throw new SecretFileError(`${path} is longer than ${MAX_SECRET_BYTES} bytes`);
     return buffer.subarray(0, length);
   } catch (error) {
     throw error instanceof SecretFileError ? error : unreadable(path, error);

@@ -5,7 +5,7 @@ import type { LoadedConfig } from './load-config.js';
 type SecurityWarning = 'master' | 'writers' | 'unhidden' | 'untenanted' | 'ungoverned';
 
 /** A process logs each of them once, however many instances run in it. */
-const LOGGED = new Set<SecurityWarning>();
+const LOGGED_WARNINGS = new Set<SecurityWarning>();
 
 type Configured = Pick<LoadedConfig, 'agents' | 'identities' | 'policy'> & {
   readonly config: Pick<LoadedConfig['config'], 'ungoverned'>;
@@ -18,7 +18,7 @@ type Configured = Pick<LoadedConfig, 'agents' | 'identities' | 'policy'> & {
 export function logSecurityWarnings(
   { config, agents, identities, policy }: Configured,
   logger: Pick<Logger, 'warn'>,
-  logged: Set<SecurityWarning> = LOGGED,
+  logged: Set<SecurityWarning> = LOGGED_WARNINGS,
 ): void {
   const warn = (kind: SecurityWarning, names: readonly string[], text: (names: string) => string) => {
     if (names.length === 0 || logged.has(kind)) return;

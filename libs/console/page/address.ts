@@ -28,12 +28,12 @@ export function open(address: string): void {
   location.hash = address;
 }
 
-const REPLACED = 'parley:address';
+const ADDRESS_REPLACED = 'parley:address';
 
 /** Changes filters without a step for the back button, as for text that somebody types. */
 export function replaceAddress(address: string): void {
   history.replaceState(null, '', address);
-  dispatchEvent(new Event(REPLACED));
+  dispatchEvent(new Event(ADDRESS_REPLACED));
 }
 
 export function useAddress(): Address {
@@ -41,10 +41,10 @@ export function useAddress(): Address {
   useEffect(() => {
     const syncHash = () => setHash(location.hash);
     addEventListener('hashchange', syncHash);
-    addEventListener(REPLACED, syncHash);
+    addEventListener(ADDRESS_REPLACED, syncHash);
     return () => {
       removeEventListener('hashchange', syncHash);
-      removeEventListener(REPLACED, syncHash);
+      removeEventListener(ADDRESS_REPLACED, syncHash);
     };
   }, []);
   return readAddress(hash);

@@ -20,8 +20,8 @@ import { PolicyPage } from './views/policy.js';
 import { WorkPage } from './views/work.js';
 
 /** Milliseconds between two renewals of a session that is in use. */
-const RENEWAL = 4 * 60_000;
-const REFRESH = 10_000;
+const RENEWAL_INTERVAL = 4 * 60_000;
+const REFRESH_INTERVAL = 10_000;
 
 interface Place {
   readonly name: IconName;
@@ -112,7 +112,7 @@ function useRenewal(onExpired: () => void): void {
   useEffect(() => {
     let renewedAt = Date.now();
     const renewWhenUsed = () => {
-      if (Date.now() - renewedAt < RENEWAL) return;
+      if (Date.now() - renewedAt < RENEWAL_INTERVAL) return;
       renewedAt = Date.now();
       // A renewal that failed for another reason ends nothing: the session is still valid.
       ask('session').catch((error: unknown) => {
@@ -133,7 +133,11 @@ function Console({ operator, leave, onExpired: expired }: ConsoleProps) {
   const [isHelpOpen, setHelpOpen] = useState(false);
   const [failure, setFailure] = useState<string | null>(null);
   const notifies = useNotifications();
-  const pending = useAnswer<ApprovalsAnswer>(operator.approver ? 'api/approvals' : null, REFRESH, notifies);
+  const pending = useAnswer<ApprovalsAnswer>(
+    operator.approver ? 'api/approvals' : null,
+    REFRESH_INTERVAL,
+    notifies,
+  );
   const calls = pending.value?.approvals.filter(({ own }) => !own);
   const waiting = calls?.length ?? 0;
   useApprovalNotifications(calls, () => place.name === 'approvals' && !document.hidden);

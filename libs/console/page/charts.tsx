@@ -28,7 +28,7 @@ interface TimeChartProps {
   readonly aside?: ComponentChildren;
 }
 
-const HEIGHT = 168;
+const CHART_HEIGHT = 168;
 const PAD = { top: 8, right: 8, bottom: 22, left: 56 };
 
 function useWidth(): readonly [ref: { current: HTMLDivElement | null }, width: number] {
@@ -65,7 +65,7 @@ export function TimeChart(props: TimeChartProps) {
   const [at, setAt] = useState<number | null>(null);
   const id = useId();
   const count = times.length;
-  const [plotWidth, plotHeight] = [width - PAD.left - PAD.right, HEIGHT - PAD.top - PAD.bottom];
+  const [plotWidth, plotHeight] = [width - PAD.left - PAD.right, CHART_HEIGHT - PAD.top - PAD.bottom];
   const heights = times.map((_, index) => {
     const values = series.map(({ values: own }) => own[index] ?? 0);
     return form === 'bars' ? values.reduce((sum, value) => sum + value, 0) : Math.max(0, ...values);
@@ -116,7 +116,7 @@ export function TimeChart(props: TimeChartProps) {
       <div class="plot" ref={frame}>
         <svg
           width={width}
-          height={HEIGHT}
+          height={CHART_HEIGHT}
           role="img"
           aria-label={`${title}: arrow keys read the values, the table below holds all of them`}
           tabIndex={0}
@@ -138,7 +138,7 @@ export function TimeChart(props: TimeChartProps) {
               key={time}
               class="time-label"
               x={xOfTime(time)}
-              y={HEIGHT - 6}
+              y={CHART_HEIGHT - 6}
               text-anchor={xOfTime(time) > width - 24 ? 'end' : 'middle'}
             >
               {timeLabel(time, isLong)}

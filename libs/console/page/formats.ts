@@ -6,7 +6,7 @@ const CLOCK = new Intl.DateTimeFormat(undefined, {
 });
 const SHORT_CLOCK = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hour12: false });
 const DAY = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric' });
-const EXACT = new Intl.DateTimeFormat(undefined, {
+const EXACT_TIME = new Intl.DateTimeFormat(undefined, {
   dateStyle: 'full',
   timeStyle: 'long',
   hour12: false,
@@ -23,7 +23,7 @@ export function formatTime(iso: string): string {
 /** With weekday, year and time zone. */
 export function exactTime(iso: string): string {
   const at = new Date(iso);
-  return Number.isNaN(at.getTime()) ? iso : EXACT.format(at);
+  return Number.isNaN(at.getTime()) ? iso : EXACT_TIME.format(at);
 }
 
 export function formatClock(at: Date): string {

@@ -7,9 +7,9 @@ import { cleanText } from './shown-text.js';
 
 /** Of this browser and this console. */
 const SETTING = `parley-console-notifications:${CONSOLE}`;
-const CHANGED = 'parley:notifications';
+const SETTING_CHANGED = 'parley:notifications';
 /** Calls of one look that have notifications of their own; more have one together. */
-const MOST = 3;
+const MAX_NOTIFICATIONS = 3;
 /** Characters of a name. */
 const MOST_OF_NAME = 80;
 
@@ -23,7 +23,7 @@ const isOn = () =>
 function set(on: boolean): void {
   if (on) localStorage.setItem(SETTING, 'on');
   else localStorage.removeItem(SETTING);
-  dispatchEvent(new Event(CHANGED));
+  dispatchEvent(new Event(SETTING_CHANGED));
 }
 
 /** Whether desktop notifications are on in this browser. */
@@ -32,8 +32,8 @@ export function useNotifications(): boolean {
   useEffect(() => {
     const handleChange = () => setOn(isOn());
     // Another tab may have changed it.
-    for (const event of [CHANGED, 'storage']) addEventListener(event, handleChange);
-    return () => [CHANGED, 'storage'].forEach((event) => removeEventListener(event, handleChange));
+    for (const event of [SETTING_CHANGED, 'storage']) addEventListener(event, handleChange);
+    return () => [SETTING_CHANGED, 'storage'].forEach((event) => removeEventListener(event, handleChange));
   }, []);
   return on;
 }
@@ -83,7 +83,8 @@ export function useApprovalNotifications(
     known.current = new Set(waiting.map(({ id }) => id));
     if (!on || before === null || (isSeen() && document.hasFocus())) return;
     const fresh = waiting.filter(({ id }) => !before.has(id));
-    if (fresh.length > MOST) show(`${formatCount(fresh.length, 'approval')} waiting`, '', 'several');
+    if (fresh.length > MAX_NOTIFICATIONS)
+      show(`${formatCount(fresh.length, 'approval')} waiting`, '', 'several');
     else
       for (const { id, tool, requester } of fresh)
         show('An approval waits', describe(tool, requester.agent), id);

@@ -2,10 +2,10 @@ import type { RefObject } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 
 /** Milliseconds that buttons stay in view at one place before they take a press. */
-const STILL = 1_000;
+const MIN_STILL_TIME = 1_000;
 /** Milliseconds that a part stays in view before it counts: what only flies by was not seen. */
-const GLANCE = 300;
-const LOOK = 100;
+const MIN_VISIBLE_TIME = 300;
+const LOOK_INTERVAL = 100;
 
 type Span = readonly [from: number, to: number];
 
@@ -38,7 +38,7 @@ export class Reading {
     if (Math.abs(height - this.height) > 1) [this.seen, this.looks] = [[], []];
     this.height = height;
     const looks = [...this.looks, { at: now, part }];
-    const first = looks.findLastIndex(({ at }) => now - at >= GLANCE);
+    const first = looks.findLastIndex(({ at }) => now - at >= MIN_VISIBLE_TIME);
     this.looks = looks.slice(Math.max(first, 0));
     if (first < 0) return;
     const [froms, tos] = [0, 1].map((end) => this.looks.map((one) => one.part[end] ?? 0)) as [
@@ -96,7 +96,7 @@ class Watch {
     // What is whole in view needs no scrolling, only another moment.
     if (!this.reading.isDone()) return isWhole([read], height) ? 'moving' : 'unread';
     if (part && place === null) return 'outside';
-    return place !== null && now - Math.max(this.since, disturbedAt) >= STILL ? 'ready' : 'moving';
+    return place !== null && now - Math.max(this.since, disturbedAt) >= MIN_STILL_TIME ? 'ready' : 'moving';
   }
 }
 
@@ -126,7 +126,7 @@ export function useReadiness(
   };
   useEffect(() => {
     look();
-    const timer = setInterval(look, LOOK);
+    const timer = setInterval(look, LOOK_INTERVAL);
     const looks = () => void look();
     const handleReturn = () => {
       disturb();

@@ -2,12 +2,12 @@ import { options, type VNode } from 'preact';
 import { withHiddenWritten } from '../../tools/src/shaping/safe-text.js';
 
 /** Characters of one text that are shown. */
-const MOST = 2_000;
+const MAX_TEXT_LENGTH = 2_000;
 /** Characters of one text node. More would stop the browser; a preview of an approval is smaller. */
 const MOST_OF_NODE = 200_000;
 
 /** Untrusted text for display: invisible characters are escaped, and what is too long is cut. */
-export function cleanText(text: string, most = MOST): string {
+export function cleanText(text: string, most = MAX_TEXT_LENGTH): string {
   const cut = text.length > most ? `${text.slice(0, most)}… (${text.length} characters)` : text;
   return withHiddenWritten(cut);
 }

@@ -20,7 +20,7 @@ interface CsvLimits {
 export const CSV_LIMITS: CsvLimits = { records: 10_000, searches: 100 };
 
 /** Records of one search. */
-const PAGE = 200;
+const PAGE_SIZE = 200;
 
 /**
  * Records of a search as CSV (RFC 4180), a page at a time. No text of a record is run by a spreadsheet, wherever that splits
@@ -39,7 +39,7 @@ export async function* auditCsv(
   let cursor = query.cursor ?? null;
   let head = writer.head;
   for (let search = 0; search < limits.searches && left > 0; search += 1) {
-    const part = { ...query, limit: Math.min(PAGE, left), ...(cursor !== null && { cursor }) };
+    const part = { ...query, limit: Math.min(PAGE_SIZE, left), ...(cursor !== null && { cursor }) };
     const page: AuditPage = await trail.search(part, signal);
     left -= page.entries.length;
     const text = page.entries

@@ -8,22 +8,24 @@ export const WINDOWS = {
 } as const;
 export type WindowName = keyof typeof WINDOWS;
 
-/** Names that are counted apart in one bucket; further ones together, under `OTHER`. */
+/** Names that are counted apart in one bucket; further ones together, under `OTHER_NAMES`. */
 const MAX_NAMES = 32;
 /**
  * Names of refused calls alone, of these: names that a caller makes up must not displace those of calls that run.
  */
 const MAX_REFUSED_NAMES = 8;
-const OTHER = '(other)';
+const OTHER_NAMES = '(other)';
 
 /** Upper ends of the classes of durations grow by a fifth: a percentile is exact to a tenth. */
-const GROWTH = 1.2;
-const SHORTEST = 0.05;
-const DURATIONS = 90;
+const BUCKET_GROWTH = 1.2;
+const MIN_DURATION = 0.05;
+const DURATION_BUCKETS = 90;
 
 const durationClass = (milliseconds: number): number => {
-  const place = Math.floor(Math.log(Math.max(milliseconds, SHORTEST) / SHORTEST) / Math.log(GROWTH));
-  return Math.min(DURATIONS - 1, place);
+  const place = Math.floor(
+    Math.log(Math.max(milliseconds, MIN_DURATION) / MIN_DURATION) / Math.log(BUCKET_GROWTH),
+  );
+  return Math.min(DURATION_BUCKETS - 1, place);
 };
 
 /** What was counted under one name. */
@@ -54,7 +56,7 @@ export interface CountedBucket {
 }
 
 type Counted = 'gates' | 'agents' | 'classes' | 'tools';
-const COUNTED: readonly Counted[] = ['gates', 'agents', 'classes', 'tools'];
+const COUNTED_MEMBERS: readonly Counted[] = ['gates', 'agents', 'classes', 'tools'];
 const SUMS = ['calls', 'refused', 'rows', 'bytes', 'tokens', 'embedTokens', 'signIns'] as const;
 
 type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
@@ -104,10 +106,10 @@ export class Bucket {
   merge(other: CountedBucket): void {
     for (const name of SUMS) this.sums[name] += toNumber(other[name]);
     for (const [duration, calls] of Object.entries(other.durations ?? {})) {
-      const place = Math.min(DURATIONS - 1, Math.max(0, Math.trunc(Number(duration)) || 0));
+      const place = Math.min(DURATION_BUCKETS - 1, Math.max(0, Math.trunc(Number(duration)) || 0));
       this.durations.set(place, (this.durations.get(place) ?? 0) + toNumber(calls));
     }
-    for (const kind of COUNTED)
+    for (const kind of COUNTED_MEMBERS)
       for (const [name, count] of Object.entries(other[kind] ?? {}))
         if (isMembers(count)) this.count(kind, name, count);
   }
@@ -117,10 +119,10 @@ export class Bucket {
     const keepNames = (kind: Counted) => {
       const kept: Record<string, NameCount> = {};
       const sorted = [...this.names[kind]].sort(([, a], [, b]) => b.calls - a.calls);
-      const first = sorted.filter(([name]) => name !== OTHER).slice(0, most);
+      const first = sorted.filter(([name]) => name !== OTHER_NAMES).slice(0, most);
       const rest = sorted.filter((one) => !first.includes(one));
       for (const [name, count] of first) setName(kept, name, { ...count });
-      if (rest.length > 0) setName(kept, OTHER, rest.map(([, count]) => count).reduce(sumCounts));
+      if (rest.length > 0) setName(kept, OTHER_NAMES, rest.map(([, count]) => count).reduce(sumCounts));
       return kept;
     };
     return {
@@ -139,7 +141,7 @@ export class Bucket {
     let left = sorted.reduce((sum, [, calls]) => sum + calls, 0) * share;
     for (const [duration, calls] of sorted) {
       left -= calls;
-      if (left <= 1e-9) return Math.round(SHORTEST * GROWTH ** (duration + 0.5) * 100) / 100;
+      if (left <= 1e-9) return Math.round(MIN_DURATION * BUCKET_GROWTH ** (duration + 0.5) * 100) / 100;
     }
     return null;
   }
@@ -147,7 +149,8 @@ export class Bucket {
   private count(kind: Counted, written: string, { calls, refused, rows, tokens }: NameCount): void {
     const names = this.names[kind];
     let name = written.slice(0, 128);
-    if (!names.has(name) && !this.hasPlace(kind, names, toNumber(refused) >= toNumber(calls))) name = OTHER;
+    if (!names.has(name) && !this.hasPlace(kind, names, toNumber(refused) >= toNumber(calls)))
+      name = OTHER_NAMES;
     const known = names.get(name) ?? { calls: 0, refused: 0, rows: 0, tokens: 0 };
     known.calls += toNumber(calls);
     known.refused += toNumber(refused);

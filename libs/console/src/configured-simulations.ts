@@ -26,7 +26,7 @@ import { listGovernedClasses, type PolicyViewDependencies, showChange, showSurfa
 /** Maximum requests that wait for the running one. */
 const MOST_WAITING = 16;
 /** Milliseconds without a request after which a simulation is closed. */
-const IDLE = 5 * 60_000;
+const IDLE_TIME = 5 * 60_000;
 
 /** Versions of the configuration that are kept for comparison. */
 const MOST_VERSIONS = 5;
@@ -264,7 +264,7 @@ export class ConfiguredSimulations<Loaded extends Versioned>
     if (this.idle !== null) clearTimeout(this.idle);
     this.idle = setTimeout(() => {
       this.turn = this.turn.then(() => this.close()).catch(() => undefined);
-    }, IDLE);
+    }, IDLE_TIME);
     this.idle.unref();
   }
 }

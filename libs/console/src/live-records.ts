@@ -7,7 +7,7 @@ import type { BusMessage, MessageBus } from '#state';
 type ShownRecord = Readonly<Record<string, string | number | boolean | readonly string[]>>;
 
 /** The displayed members. A member that a later version adds is not displayed by itself. */
-const SHOWN = (
+const SHOWN_MEMBERS = (
   'type at tool class_name joined_classes success agent_name principal tenant_id permissions auth_type args_keys gate error_code ' +
   'denial_kind cause duration_ms database_ms rows result_size policy_version correlation_id trace_id ' +
   'approver impersonated_user_id agent_depth outcome via approval_id reason action target ' +
@@ -22,7 +22,7 @@ type Recorded = (AuditRecord | ApprovalRecord | AuditEvent) & { readonly type: s
 export function toShownRecord(entry: Recorded): ShownRecord {
   const fields = entry as unknown as Readonly<Record<string, unknown>>;
   const shown: [string, string | number | boolean | readonly string[]][] = [];
-  for (const name of SHOWN) {
+  for (const name of SHOWN_MEMBERS) {
     const value = cut(fields[name]);
     if (value !== undefined) shown.push([name, value]);
   }
@@ -37,7 +37,7 @@ function cut(value: unknown): string | number | boolean | readonly string[] | un
 }
 
 /** Topic of watchers. A watcher repeats its announcement, because a message may be lost. */
-const WATCHED = 'console.watched';
+const WATCHED_TOPIC = 'console.watched';
 const RECORDS = 'console.records';
 
 interface LiveSettings {
@@ -88,7 +88,7 @@ export class LiveRecords extends AuditSink {
   ) {
     super();
     this.settings = { ...DEFAULTS, ...settings };
-    this.listening = bus.messages(WATCHED).subscribe(() => {
+    this.listening = bus.messages(WATCHED_TOPIC).subscribe(() => {
       this.watchedUntil = this.now() + this.settings.watchPeriod;
     });
   }
@@ -119,7 +119,7 @@ export class LiveRecords extends AuditSink {
         const batch = readBatch(message);
         if (batch) watcher.next(batch);
       });
-      const announce = () => void this.bus.publish(WATCHED, {}).catch(() => undefined);
+      const announce = () => void this.bus.publish(WATCHED_TOPIC, {}).catch(() => undefined);
       announce();
       const timer = setInterval(announce, this.settings.announceInterval);
       timer.unref();

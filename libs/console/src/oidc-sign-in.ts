@@ -49,7 +49,7 @@ interface Redirect {
 
 const pathOfSignIn = (place: ConsolePlace): string => `${pathOfConsole(place)}/session/oidc`;
 /** Milliseconds for the sign-in at the issuer. */
-const PENDING = 600_000;
+const MAX_SIGN_IN_TIME = 600_000;
 
 interface SealedSignIn extends PendingSignIn {
   readonly until: number;
@@ -146,12 +146,12 @@ export class OidcSignIn {
     if (host.toLowerCase() !== setting.host) return this.redirectRefused('wrong_host', place);
     try {
       const { url, pending } = await setting.client.begin();
-      const until = this.now() + PENDING;
+      const until = this.now() + MAX_SIGN_IN_TIME;
       const text = await this.sealed.seal(
         JSON.stringify({ ...pending, until } satisfies SealedSignIn),
         toSealContext(place),
       );
-      return { location: url, cookies: [formatPendingCookie(text, PENDING / 1000, place)] };
+      return { location: url, cookies: [formatPendingCookie(text, MAX_SIGN_IN_TIME / 1000, place)] };
     } catch (error) {
       return this.redirectFailed(error, request, place);
     }
@@ -184,7 +184,9 @@ export class OidcSignIn {
       const own = await this.sessions.createCookie(session, place);
       if (own === null) throw new InvalidToken('claims that are too long for a session');
       // In the share of an operator: nobody else can fill the store.
-      if (!(await this.oneTime.claim(`console sign-in ${pending.state}`, 2 * PENDING, agent.principal)))
+      if (
+        !(await this.oneTime.claim(`console sign-in ${pending.state}`, 2 * MAX_SIGN_IN_TIME, agent.principal))
+      )
         return this.redirectRefused('expired', place);
       const network = remoteNetwork(request.socket.remoteAddress);
       this.notes.write({ agent }, 'console.sign_in', network);

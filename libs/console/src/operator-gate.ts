@@ -28,7 +28,7 @@ export interface OperatorRights {
 /** Limit of requests per operator and minute, over all replicas. */
 const REQUESTS = { limit: 600, window: 60 };
 
-const FORGED = { cause: 'a session of the console that was not made here' };
+const FORGED_SESSION = { cause: 'a session of the console that was not made here' };
 
 /** An authenticated operator. */
 export interface Operator {
@@ -99,7 +99,10 @@ export class OperatorGate {
     const place = readPlace(request);
     // A cookie that this service did not seal is a wrong credential, unlike an expired one.
     if (session === 'forged' && this.authenticator instanceof RecordedAuthenticator)
-      this.authenticator.recordRefused({ headers, remoteAddress: request.socket.remoteAddress }, FORGED);
+      this.authenticator.recordRefused(
+        { headers, remoteAddress: request.socket.remoteAddress },
+        FORGED_SESSION,
+      );
     if (session === 'forged' || session === 'over') throw signInAgain(place);
     const { person } = session;
     const operator = await this.ask(async () => {

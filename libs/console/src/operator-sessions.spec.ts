@@ -4,8 +4,8 @@ import { toPrincipal, revocationName } from '#auth';
 import { processSecret, SealedText } from '#dispatcher';
 import {
   fitsCookie,
-  IDLE,
-  LONGEST,
+  MAX_IDLE_TIME,
+  MAX_SESSION_TIME,
   type OperatorSession,
   OperatorSessions,
   readCookie,
@@ -39,13 +39,13 @@ describe('the session of an operator', () => {
       const of = (sub: string, clientId = 'console') =>
         one.beginProven(
           { issuer, clientId, principal: toPrincipal(issuer, { sub }), name: null, proven: [] },
-          LONGEST,
+          MAX_SESSION_TIME,
         );
       const [ada, eve, key] = [of('ada/1|x'), of('eve', 'another'), one.begin(KEY, 'ada/1|x')];
       const canOpen = async (session: OperatorSession) =>
         typeof (await two.open(await one.seal(session, HOST), HOST));
       expect(await canOpen(ada)).toBe('object');
-      await revocations.create(revocationName(issuer, by, name), { before: 1_000 }, LONGEST);
+      await revocations.create(revocationName(issuer, by, name), { before: 1_000 }, MAX_SESSION_TIME);
       expect([await canOpen(ada), await canOpen(eve), await canOpen(key)]).toEqual([
         'string',
         'object',
@@ -84,7 +84,7 @@ describe('the session of an operator', () => {
   it('ends when nobody is at the page', async () => {
     const { one, pass } = room();
     const sealed = await one.seal(one.begin(KEY, 'ada'), HOST);
-    pass(IDLE - 1);
+    pass(MAX_IDLE_TIME - 1);
     expect(await one.open(sealed, HOST)).toMatchObject({ id: expect.any(String) });
     pass(1);
     expect(await one.open(sealed, HOST)).toBe('over');
@@ -94,13 +94,13 @@ describe('the session of an operator', () => {
     const { one, pass } = room();
     let session = one.begin(KEY, 'ada');
     const { signedInAt } = session;
-    for (let passed = 0; passed < LONGEST - IDLE; passed += IDLE / 2) {
-      pass(IDLE / 2);
+    for (let passed = 0; passed < MAX_SESSION_TIME - MAX_IDLE_TIME; passed += MAX_IDLE_TIME / 2) {
+      pass(MAX_IDLE_TIME / 2);
       session = one.renewSession(session);
       expect(await one.isOver(session)).toBe(false);
     }
-    expect(one.renewSession(session).expiresAt).toBe(signedInAt + LONGEST);
-    pass(IDLE);
+    expect(one.renewSession(session).expiresAt).toBe(signedInAt + MAX_SESSION_TIME);
+    pass(MAX_IDLE_TIME);
     expect(await one.isOver(one.renewSession(session))).toBe(true);
   });
 

@@ -80,7 +80,7 @@ export interface OperatorSession {
   readonly credential: CredentialHeaders;
   /** The person that the issuer named, in place of a credential. Compared with the rules at every request. */
   readonly person?: ProvenPerson;
-  /** Milliseconds after which it ends, also in use. Default `LONGEST`. */
+  /** Milliseconds after which it ends, also in use. Default `MAX_SESSION_TIME`. */
   readonly longest?: number;
   /** The principal that the authenticator named at sign-in. */
   readonly principal: string;
@@ -90,9 +90,9 @@ export interface OperatorSession {
 }
 
 /** Milliseconds after which an unused session ends. */
-export const IDLE = 30 * 60_000;
+export const MAX_IDLE_TIME = 30 * 60_000;
 /** Milliseconds after which every session ends. */
-export const LONGEST = 8 * 3_600_000;
+export const MAX_SESSION_TIME = 8 * 3_600_000;
 
 /** Stateless sessions: the browser keeps them sealed, and any replica can open them. */
 @Injectable()
@@ -117,7 +117,7 @@ export class OperatorSessions {
 
   begin(credential: CredentialHeaders, principal: string): OperatorSession {
     const now = this.now();
-    return { id: randomUUID(), credential, principal, signedInAt: now, expiresAt: now + IDLE };
+    return { id: randomUUID(), credential, principal, signedInAt: now, expiresAt: now + MAX_IDLE_TIME };
   }
 
   /** A session of a person whom the issuer named. @param longest milliseconds after which the issuer is asked again */
@@ -128,8 +128,8 @@ export class OperatorSessions {
 
   /** Extends a session that is in use. */
   renewSession(session: OperatorSession): OperatorSession {
-    const longest = Math.min(session.longest ?? LONGEST, LONGEST);
-    return { ...session, expiresAt: Math.min(this.now() + IDLE, session.signedInAt + longest) };
+    const longest = Math.min(session.longest ?? MAX_SESSION_TIME, MAX_SESSION_TIME);
+    return { ...session, expiresAt: Math.min(this.now() + MAX_IDLE_TIME, session.signedInAt + longest) };
   }
 
   secondsLeft({ expiresAt }: Pick<OperatorSession, 'expiresAt'>): number {
@@ -190,7 +190,7 @@ export class OperatorSessions {
   /** @throws SharedStateUnavailable also when the principal has ended too many sessions */
   async end({ id, principal, signedInAt }: OperatorSession): Promise<void> {
     // An older copy of the cookie may have been renewed: the id is kept as long as any copy could be valid.
-    const left = signedInAt + LONGEST - this.now();
+    const left = signedInAt + MAX_SESSION_TIME - this.now();
     // Another replica may not have measured the common clock yet.
     const ttl = left + 2 * CLOCK_DIFFERENCE;
     if (ttl > 0) await this.ended.create(id, {}, ttl, principal);

@@ -63,9 +63,9 @@ export interface Overview {
   readonly buckets: readonly OverviewBucket[];
 }
 
-const ASKED = 'console.overview.asked';
-const ANSWERED = 'console.overview.answered';
-const LEFT = 'console.overview.left';
+const ASKED_TOPIC = 'console.overview.asked';
+const ANSWERED_TOPIC = 'console.overview.answered';
+const LEFT_TOPIC = 'console.overview.left';
 
 /** Names of each kind in one bucket of an answer. */
 const BUCKET_NAMES = 8;
@@ -120,9 +120,9 @@ export class Overviews implements OnModuleDestroy {
     this.settings = { ...DEFAULTS, ...options.settings };
     this.now = options.now ?? Date.now;
     this.listening = [
-      bus.messages(ASKED).subscribe((message) => this.answer(message)),
-      bus.messages(ANSWERED).subscribe((message) => this.see(message)),
-      bus.messages(LEFT).subscribe(({ replica }) => void this.known.delete(String(replica))),
+      bus.messages(ASKED_TOPIC).subscribe((message) => this.answer(message)),
+      bus.messages(ANSWERED_TOPIC).subscribe((message) => this.see(message)),
+      bus.messages(LEFT_TOPIC).subscribe(({ replica }) => void this.known.delete(String(replica))),
     ];
   }
 
@@ -139,7 +139,7 @@ export class Overviews implements OnModuleDestroy {
   onModuleDestroy(): void {
     for (const one of this.listening) one.unsubscribe();
     if (this.options.reach === 'replicas')
-      void this.bus.publish(LEFT, { replica: this.options.replica }).catch(() => undefined);
+      void this.bus.publish(LEFT_TOPIC, { replica: this.options.replica }).catch(() => undefined);
   }
 
   private figures(id: string, window: WindowName): ReplicaFigures {
@@ -156,7 +156,7 @@ export class Overviews implements OnModuleDestroy {
 
   private answer({ id, window, replica }: BusMessage): void {
     if (typeof id !== 'string' || !isWindow(window) || replica === this.options.replica) return;
-    void this.bus.publish(ANSWERED, { ...this.figures(id, window) }).catch(() => undefined);
+    void this.bus.publish(ANSWERED_TOPIC, { ...this.figures(id, window) }).catch(() => undefined);
   }
 
   private see(message: BusMessage): void {
@@ -184,7 +184,7 @@ export class Overviews implements OnModuleDestroy {
     return new Promise((resolve) => {
       const figures = new Map<string, ReplicaFigures>();
       let settled = false;
-      const answers = this.bus.messages(ANSWERED).subscribe((message) => {
+      const answers = this.bus.messages(ANSWERED_TOPIC).subscribe((message) => {
         const answer = readFigures(message);
         if (answer?.id !== id || figures.size >= MAX_REPLICAS) return;
         figures.set(answer.replica, answer);
@@ -203,7 +203,7 @@ export class Overviews implements OnModuleDestroy {
         answers.unsubscribe();
         resolve([...figures.values()]);
       };
-      this.bus.publish(ASKED, { id, window, replica: this.options.replica }).catch(end);
+      this.bus.publish(ASKED_TOPIC, { id, window, replica: this.options.replica }).catch(end);
     });
   }
 

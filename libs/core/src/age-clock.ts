@@ -1,5 +1,5 @@
 /** Milliseconds by which two clocks may differ for other reasons than a jump. */
-const JUMP = 500;
+const MIN_CLOCK_JUMP = 500;
 
 let last = { elapsed: 0, wall: Infinity };
 let jumped = 0;
@@ -12,7 +12,7 @@ let jumped = 0;
 export function ageClock(): number {
   const now = { elapsed: performance.now(), wall: Date.now() };
   const jump = now.wall - last.wall - (now.elapsed - last.elapsed);
-  if (jump > JUMP) jumped += jump;
+  if (jump > MIN_CLOCK_JUMP) jumped += jump;
   last = now;
   return now.elapsed + jumped;
 }

@@ -19,17 +19,17 @@ export class UnstorableValue extends Error {
 }
 
 const TIMED_OUT = new Set([50, 262]);
-const DUPLICATE = new Set([11000, 11001, 12582]);
-const CANCELLED = new Set([11601, 11602, 237]);
+const DUPLICATE_CODES = new Set([11000, 11001, 12582]);
+const CANCELLED_CODES = new Set([11601, 11602, 237]);
 /**
  * Search and other features that this deployment does not have, unknown commands and unknown stages. A caller cannot name a
  * stage of its own, so an unknown stage is one that this server lacks.
  */
-const UNSUPPORTED = new Set([59, 72, 115, 238, 303, 31082, 40324, 40414, 6047401]);
+const UNSUPPORTED_CODES = new Set([59, 72, 115, 238, 303, 31082, 40324, 40414, 6047401]);
 /** A document, or the data that a stage collects, exceeded the server's size limit. */
 const TOO_LARGE = new Set([146, 292, 4568, 5119, 10334, 16389, 17280, 31325, 40099, 4031700, 6327102]);
 /** The server cannot serve requests at the moment: it is shutting down or stepping down, or there is no primary. */
-const UNAVAILABLE = new Set([6, 7, 89, 91, 189, 9001, 10058, 10107, 11600, 13435, 13436]);
+const UNAVAILABLE_CODES = new Set([6, 7, 89, 91, 189, 9001, 10058, 10107, 11600, 13435, 13436]);
 /** Authentication and authorization errors are the operator's to solve; the query does not cause them. */
 const OPERATOR_ERRORS = new Set([8, 11, 13, 18, 20]);
 const BAD_QUERY = new Set([2, 3, 4, 9, 14, 15, 16, 17, 27, 28, 52, 54, 56, 57, 159, 168, 241, 291]);
@@ -43,7 +43,7 @@ const UNKNOWN_TIME_ZONE = 40_485;
 const INVALID_DOCUMENT = 121;
 
 /** The user of the connection lacks a right. */
-const UNAUTHORIZED = 13;
+const UNAUTHORIZED_CODE = 13;
 
 /** The server's message for a distance query on a column without a geo index. */
 const NO_GEO_INDEX = /unable to find index for \$?geoNear|requires a 2d or 2dsphere index/i;
@@ -52,13 +52,13 @@ function codeOfServerError(error: MongoServerError): StoreErrorCode {
   const code = typeof error.code === 'number' ? error.code : 0;
   if (NO_GEO_INDEX.test(error.message)) return 'geo_index_missing';
   if (TIMED_OUT.has(code)) return 'timeout';
-  if (DUPLICATE.has(code)) return 'duplicate';
-  if (CANCELLED.has(code)) return 'cancelled';
+  if (DUPLICATE_CODES.has(code)) return 'duplicate';
+  if (CANCELLED_CODES.has(code)) return 'cancelled';
   if (code === UNKNOWN_TIME_ZONE) return 'unknown_time_zone';
   if (code === INVALID_DOCUMENT) return 'rejected';
   if (TOO_LARGE.has(code)) return 'too_large';
-  if (UNSUPPORTED.has(code)) return 'unsupported';
-  if (UNAVAILABLE.has(code)) return 'unavailable';
+  if (UNSUPPORTED_CODES.has(code)) return 'unsupported';
+  if (UNAVAILABLE_CODES.has(code)) return 'unavailable';
   if (OPERATOR_ERRORS.has(code)) return 'failed';
   return BAD_QUERY.has(code) || code >= FIRST_PARSER_CODE ? 'invalid_query' : 'failed';
 }
@@ -109,7 +109,7 @@ function findCode(error: unknown, operation: Abortable | undefined): StoreErrorC
   // A name or a pattern of the query: the driver does not send it.
   if (readName(error) === 'BSONError' && /null bytes/.test((error as Error).message)) return 'invalid_query';
   if (!isServerError(error)) return 'failed';
-  const duplicate = isDriverError(error, 'MongoBulkWriteError') && DUPLICATE.has(Number(error.code));
+  const duplicate = isDriverError(error, 'MongoBulkWriteError') && DUPLICATE_CODES.has(Number(error.code));
   return duplicate ? 'duplicate' : codeOfServerError(error);
 }
 
@@ -129,7 +129,7 @@ function findAdvice(error: unknown): { readonly advice?: string } {
   if (!isServerError(error)) return {};
   if (error.code === INVALID_DOCUMENT) return { advice: ROW_REFUSED };
   if (LOGIN_REFUSED.has(error.code)) return { advice: LOGIN_ADVICE };
-  return error.code === UNAUTHORIZED ? { advice: RIGHTS_ADVICE } : {};
+  return error.code === UNAUTHORIZED_CODE ? { advice: RIGHTS_ADVICE } : {};
 }
 
 /** Converts any error of an operation to a `StoreError`. The driver's error is its cause, for the log only. */

@@ -230,7 +230,7 @@ const WRITTEN_TOPIC = 'written-classes';
 const SCHEMA_ROWS = '_SCHEMA';
 
 /** Classes whose contents are cached. */
-const REMEMBERED: ReadonlySet<string> = new Set(['_Session', '_User', '_Role']);
+const CACHED_CLASSES: ReadonlySet<string> = new Set(['_Session', '_User', '_Role']);
 
 type Directory = Pick<CachedPrincipalDirectory, 'forgetClass'>;
 
@@ -253,12 +253,12 @@ export class WrittenClasses {
   /** Wraps the directory so that its changes are published. */
   watchRows(directory: Directory): Directory {
     this.hear((className) => {
-      if (REMEMBERED.has(className)) directory.forgetClass(className);
+      if (CACHED_CLASSES.has(className)) directory.forgetClass(className);
     });
     return {
       forgetClass: (className) => {
         directory.forgetClass(className);
-        if (REMEMBERED.has(className)) this.tell(className);
+        if (CACHED_CLASSES.has(className)) this.tell(className);
       },
     };
   }

@@ -84,7 +84,7 @@ function asking(method: Method, rounds: InputRounds): Method {
 
 const NOTIFICATION = 'notifications/';
 const NO_MEMBERS: JsonObject = Object.freeze({});
-const ACCEPTED = Object.freeze({ accepted: true } as const);
+const NOTIFICATION_ACCEPTED = Object.freeze({ accepted: true } as const);
 
 /**
  * The MCP dispatcher: it maps (method, params, context) to a reply, in every protocol revision, without a transport. It
@@ -131,7 +131,7 @@ export class Kernel {
     const { era = 'legacy', version = FALLBACK_VERSION, clientCapabilities = NO_MEMBERS } = context;
     if (typeof method !== 'string') throw methodNotFound(String(JSON.stringify(method)));
     if (method.startsWith(NOTIFICATION) && (era === 'legacy' || context.requestId === undefined)) {
-      if (context.requestId === undefined || context.requestId === null) return ACCEPTED;
+      if (context.requestId === undefined || context.requestId === null) return NOTIFICATION_ACCEPTED;
       throw new ProtocolError(
         RPC.invalidRequest,
         'Invalid Request: notifications must not carry an id',

@@ -162,8 +162,8 @@ export class PreparedResult implements KernelResult {
 }
 
 /** Stands for the text and the data of a written answer while its other members are completed. */
-const CONTENT = Object.freeze({});
-const STRUCTURED = Object.freeze({});
+const CONTENT_PLACEHOLDER = Object.freeze({});
+const STRUCTURED_PLACEHOLDER = Object.freeze({});
 
 /** The result of a call whose rows were written as they were read. */
 export class WrittenResult {
@@ -186,9 +186,9 @@ export class WrittenResult {
       },
       get envelopeTail() {
         const members = complete({
-          content: CONTENT,
+          content: CONTENT_PLACEHOLDER,
           isError: false,
-          ...(structured && { structuredContent: STRUCTURED }),
+          ...(structured && { structuredContent: STRUCTURED_PLACEHOLDER }),
         });
         const parts = Object.entries(members).flatMap(([name, value], index) => [
           `${index > 0 ? ',' : ''}${JSON.stringify(name)}:`,
@@ -201,8 +201,8 @@ export class WrittenResult {
 }
 
 function writeAnswer(answer: WrittenAnswer, value: unknown): readonly (string | Buffer)[] {
-  if (value === CONTENT) return ['[{"type":"text","text":', ...answer.quoted, '}]'];
-  return value === STRUCTURED ? answer.json : [JSON.stringify(value)];
+  if (value === CONTENT_PLACEHOLDER) return ['[{"type":"text","text":', ...answer.quoted, '}]'];
+  return value === STRUCTURED_PLACEHOLDER ? answer.json : [JSON.stringify(value)];
 }
 
 function joinParts(parts: readonly (string | Buffer)[]): Buffer {
@@ -331,12 +331,12 @@ export function findDialect(era: Era, version: string): Dialect {
   );
 }
 
-const DECLARED: JsonObject = Object.freeze({});
+const DECLARED_CAPABILITY: JsonObject = Object.freeze({});
 
 /** The declared members, each as an empty object: their content is never read. */
 function readDeclared(value: unknown, names: readonly string[]): JsonObject {
   return Object.fromEntries(
-    names.filter((name) => isJsonObject(member(value, name))).map((name) => [name, DECLARED]),
+    names.filter((name) => isJsonObject(member(value, name))).map((name) => [name, DECLARED_CAPABILITY]),
   );
 }
 

@@ -28,7 +28,7 @@ export {
   describeMasks,
   listDisclosedMasks,
   type MaskConfig,
-  MASKED,
+  MASKED_TEXT,
   maskRow,
   type MasksConfig,
   type NamePseudonym,

@@ -17,11 +17,11 @@ function edits(left: string, right: string): number {
 }
 
 /** Longer names are not compared: nothing that is accepted is that long. */
-const LONGEST = 64;
+const MAX_KEY_LENGTH = 64;
 
 /** The accepted name that was most likely meant; null where none is near. */
 export function nearKey(written: string, accepted: readonly string[]): string | null {
-  if (written.length > LONGEST) return null;
+  if (written.length > MAX_KEY_LENGTH) return null;
   const limit = written.length <= 3 ? 1 : Math.max(2, Math.floor(written.length / 3));
   const [nearest] = accepted
     .map((name) => ({ name, distance: edits(written, name) }))

@@ -6,7 +6,7 @@ import type { Reply, Message } from './message.js';
 /** Maximum bytes of all answers to one batch, which are combined before they are sent. */
 const MAX_BATCH_ANSWER = 8 * 1024 * 1024;
 /** Messages of one batch that are processed at once. */
-const CONCURRENCY = 4;
+const MAX_CONCURRENCY = 4;
 
 /** The answers to one batch while they arrive: bounded, whatever the number of messages. */
 export class BatchAnswers {
@@ -28,7 +28,7 @@ export class BatchAnswers {
       const outcome = this.isFull ? batchMessageNotRun(id) : this.keepWithin(await answer(one), id);
       return [one, outcome] as const;
     };
-    return lastValueFrom(of(...messages).pipe(mergeMap(run, CONCURRENCY), toArray()));
+    return lastValueFrom(of(...messages).pipe(mergeMap(run, MAX_CONCURRENCY), toArray()));
   }
 
   /** The first answer is always kept: alone it is no larger than an answer outside of a batch. */

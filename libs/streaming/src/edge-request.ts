@@ -248,7 +248,10 @@ function keepRising(reports: Observable<ProgressUpdate | null>): Observable<Prog
 }
 
 /** The outcome of a message that the kernel did not answer. */
-export const FAILED: MessageEnding = Object.freeze({ outcome: 'error', code: RPC.internalError });
+export const INTERNAL_ERROR_ENDING: MessageEnding = Object.freeze({
+  outcome: 'error',
+  code: RPC.internalError,
+});
 
 /** What clients of any revision notify a server of. The kernel takes other names too, and they are no methods. */
 const NOTIFICATIONS: ReadonlySet<string> = new Set(

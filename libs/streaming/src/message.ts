@@ -185,7 +185,7 @@ export function reply(status: number, body: string, headers?: Readonly<Record<st
 }
 
 /** Accepted without a body. */
-export const ACCEPTED: Reply = Object.freeze(reply(202, ''));
+export const ACCEPTED_REPLY: Reply = Object.freeze(reply(202, ''));
 export const NO_CONTENT: Reply = Object.freeze(reply(204, ''));
 
 export interface ErrorFrame {

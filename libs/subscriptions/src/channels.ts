@@ -32,7 +32,7 @@ export interface ChannelMember {
 }
 
 /** Milliseconds in which a source must begin. */
-const TIMEOUT = 10_000;
+const OPEN_TIMEOUT = 10_000;
 
 /** One watch of a source, and its members. */
 export class Channel {
@@ -63,7 +63,7 @@ export class Channel {
 
   /** Resolves once every further change is reported. @throws SourceRefused; TimeoutError for a source that does not begin */
   ready(): Promise<void> {
-    return firstValueFrom(this.listening.pipe(timeout({ first: TIMEOUT })));
+    return firstValueFrom(this.listening.pipe(timeout({ first: OPEN_TIMEOUT })));
   }
 
   join(member: ChannelMember): void {
@@ -125,7 +125,7 @@ export class Channel {
 /** Database queries that run at a time, for all subscriptions together. */
 const MAX_CONCURRENT_QUERIES = 8;
 
-const UNCARRIED = 'no source of changes can carry the rights of this agent';
+const NO_SOURCE = 'no source of changes can carry the rights of this agent';
 
 /** The channels that are open, and the choice of a source for each. */
 export class Channels {
@@ -141,7 +141,7 @@ export class Channels {
 
   /** @throws Refused `access_denied` when no source may ever report to this agent */
   assertCarried(agent: Agent, view: RowView): void {
-    if (this.candidates(agent, view).length === 0) throw new Refused(watchDenied(UNCARRIED));
+    if (this.candidates(agent, view).length === 0) throw new Refused(watchDenied(NO_SOURCE));
   }
 
   /** Keys of the channels that could serve this view for this agent, the preferred one first. */
@@ -155,7 +155,7 @@ export class Channels {
    */
   async join(agent: Agent, view: RowView, member: ChannelMember): Promise<Channel> {
     let passing: unknown;
-    let final: unknown = UNCARRIED;
+    let final: unknown = NO_SOURCE;
     for (const { source, key } of this.candidates(agent, view)) {
       const channel = this.at(key, source, agent, view);
       channel.join(member);

@@ -5,7 +5,7 @@ import { type BusMessage, MessageBus } from '#state';
 
 const TOPIC = 'subscriptions';
 /** Milliseconds in which another replica must begin a watch. */
-const TIMEOUT = 12_000;
+const ANSWER_TIMEOUT = 12_000;
 
 /** The outcome of a request to another replica. */
 export type WatchOutcome = 'watching' | 'denied' | 'failed';
@@ -57,7 +57,7 @@ export class ReplicaMessages {
         filter((message) => message.do === 'watched'),
         filter((message) => message.ask === ask),
         map(({ outcome }) => outcome),
-        timeout({ first: TIMEOUT }),
+        timeout({ first: ANSWER_TIMEOUT }),
       ),
     ).catch((error: unknown) => {
       if (error instanceof TimeoutError) return null;

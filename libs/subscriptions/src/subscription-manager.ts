@@ -19,7 +19,7 @@ import type { WatchHandle } from './watcher.js';
 import { WatchService } from './watching.js';
 
 /** Milliseconds between the renewals that keep used subscriptions from expiring. */
-const TOUCH = 600_000;
+const TOUCH_INTERVAL = 600_000;
 
 /**
  * Subscriptions to resources. A session's subscriptions are stored and watched on the replica that holds its listening
@@ -55,7 +55,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
     ];
     this.touching = setInterval(
       () => this.inBackground(store.touch(this.held.listWatching())),
-      TOUCH,
+      TOUCH_INTERVAL,
     ).unref();
   }
 

@@ -78,10 +78,10 @@ export class ConcurrencyLimit {
 }
 
 /** Rows in one query. */
-const CHUNK = 500;
+const CHUNK_ROWS = 500;
 
 /** Queries may take at most a fourth of the time. */
-const REST = 3;
+const REST_FACTOR = 3;
 const LONGEST_REST = 10_000;
 
 /**
@@ -133,7 +133,7 @@ export class ViewWatch {
       if (entered || moved) this.lastVisible = upTo;
       this.judged = upTo;
       const now = performance.now();
-      this.restUntil = now + Math.min((now - began) * REST, LONGEST_REST);
+      this.restUntil = now + Math.min((now - began) * REST_FACTOR, LONGEST_REST);
     });
   }
 
@@ -145,8 +145,8 @@ export class ViewWatch {
 }
 
 async function holdsAny(view: RowView, ids: readonly string[]): Promise<boolean> {
-  for (let from = 0; from < ids.length; from += CHUNK) {
-    if (await view.holdsAny(ids.slice(from, from + CHUNK))) return true;
+  for (let from = 0; from < ids.length; from += CHUNK_ROWS) {
+    if (await view.holdsAny(ids.slice(from, from + CHUNK_ROWS))) return true;
   }
   return false;
 }

@@ -90,7 +90,7 @@ export interface WatchHandle {
 const PASSING: ReadonlySet<string> = new Set(['parse_error', 'timeout', 'cancelled']);
 
 /** Consecutive repetitions of a query before the next change. */
-const ATTEMPTS = 5;
+const MAX_ATTEMPTS = 5;
 
 /** Milliseconds before a watch without a source looks for one again; doubles up to the longest. */
 const FIRST_DELAY = 200;
@@ -262,7 +262,7 @@ export class Watcher implements ChannelMember, WatchHandle {
   private askAgain(): void {
     this.failures += 1;
     if (!this.now) this.lookAgain();
-    else if (this.failures < ATTEMPTS) this.wake();
+    else if (this.failures < MAX_ATTEMPTS) this.wake();
     else this.now.channel.settle(this);
   }
 

@@ -14,8 +14,8 @@ import {
 import { TaskQueue } from './task-queue.js';
 import {
   AgentReferences,
-  CANCELLED,
-  ENDED,
+  CANCELLED_TOPIC,
+  ENDED_TOPIC,
   hasEnded,
   type TaskRecord,
   TaskRecords,
@@ -25,7 +25,7 @@ import {
 } from './task-records.js';
 
 /** Missed heartbeats of a run after which it is treated as lost. */
-const LOST = 5;
+const MAX_MISSED_HEARTBEATS = 5;
 
 /** Tasks as records, run by any replica with a free worker. */
 @Injectable()
@@ -101,7 +101,7 @@ export class StoredTaskService extends TaskStore {
       return hasEnded(current) ? null : { ...current, status: 'cancelled' };
     });
     if (!changed) return true;
-    await this.bus.publish(CANCELLED, { taskId });
+    await this.bus.publish(CANCELLED_TOPIC, { taskId });
     // A run in progress receives the message and records how it ended.
     if (waited) await this.recordCancelled(taskId, changed);
     return true;
@@ -126,7 +126,7 @@ export class StoredTaskService extends TaskStore {
   private async revive(taskId: string, { status, lastUpdatedAt, run }: TaskRecord): Promise<void> {
     // A record from the future is as old as it can be: the clock was set back, and a run that is alive writes a new time.
     const silence = Math.abs(this.records.now() - lastUpdatedAt);
-    if (status !== 'working' || silence < this.settings.heartbeat * LOST) return;
+    if (status !== 'working' || silence < this.settings.heartbeat * MAX_MISSED_HEARTBEATS) return;
     await this.queue.push({ taskId, run });
   }
 
@@ -169,7 +169,7 @@ function withAnswers(record: TaskRecord, given: JsonObject): TaskRecord | null {
 }
 
 function waitForEnd(bus: MessageBus, taskId: string, timeout: number): Promise<unknown> {
-  const ended = bus.messages(ENDED).pipe(filter((message) => message['taskId'] === taskId));
+  const ended = bus.messages(ENDED_TOPIC).pipe(filter((message) => message['taskId'] === taskId));
   return firstValueFrom(merge(ended, timer(timeout)));
 }
 

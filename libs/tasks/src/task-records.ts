@@ -27,8 +27,8 @@ export abstract class TaskSettings {
 }
 
 /** Topics on the message bus. */
-export const CANCELLED = 'tasks.cancelled';
-export const ENDED = 'tasks.ended';
+export const CANCELLED_TOPIC = 'tasks.cancelled';
+export const ENDED_TOPIC = 'tasks.ended';
 
 /** The stored state of a task: enough for any replica to run it. */
 export interface TaskRecord {

@@ -7,8 +7,8 @@ import { ToolRegistry } from '#tools';
 import { TaskHandedOver, type TaskJob } from './task-queue.js';
 import {
   AgentReferences,
-  CANCELLED,
-  ENDED,
+  CANCELLED_TOPIC,
+  ENDED_TOPIC,
   hasEnded,
   type TaskRecord,
   TaskRecords,
@@ -25,7 +25,7 @@ const toFailure = (message: string): BackgroundOutcome => ({
   error: { code: RPC.internalError, message },
 });
 const AGENT_GONE = toFailure('The agent of this task no longer exists');
-const INTERRUPTED = toFailure('The task was interrupted and is not run again: it may have changed data');
+const TASK_INTERRUPTED = toFailure('The task was interrupted and is not run again: it may have changed data');
 
 /** Runs tasks that are due. A run that changes data happens once: where a worker died in the middle, the task has failed. */
 @Injectable()
@@ -47,7 +47,7 @@ export class TaskWorker {
     this.bus = bus;
     this.oneTime = oneTime;
     this.listening = bus
-      .messages(CANCELLED)
+      .messages(CANCELLED_TOPIC)
       .pipe(filter(({ taskId }) => typeof taskId === 'string'))
       .subscribe(({ taskId }) => this.running.get(taskId as string)?.controller.abort('task_cancelled'));
   }
@@ -81,7 +81,7 @@ export class TaskWorker {
 
   /** The worker of its run died, so no worker recorded how the run ended. */
   private async giveUp(taskId: string, record: TaskRecord): Promise<void> {
-    if (!(await this.settle(taskId, record.run, INTERRUPTED))) return;
+    if (!(await this.settle(taskId, record.run, TASK_INTERRUPTED))) return;
     const { agents, calls, records } = this;
     const agent = await agents.read(record.agent, taskId);
     if (!agent) return calls.recordOrphaned({ ...record, taskId });
@@ -119,7 +119,7 @@ export class TaskWorker {
         useOnce: (name) => oneTime.claim(`decision:${name}`, this.settings.lifetime, agent.principal),
         progress: () => undefined,
       });
-      return this.closing && controller.signal.aborted ? INTERRUPTED : outcome;
+      return this.closing && controller.signal.aborted ? TASK_INTERRUPTED : outcome;
     } finally {
       clearInterval(heartbeat);
       this.running.delete(taskId);
@@ -150,7 +150,7 @@ export class TaskWorker {
       isDue(record, run) ? { ...record, ...toSettlement(outcome) } : null,
     );
     // For a caller that still waits; others poll.
-    if (settled) await this.bus.publish(ENDED, { taskId }).catch(() => undefined);
+    if (settled) await this.bus.publish(ENDED_TOPIC, { taskId }).catch(() => undefined);
     return settled !== undefined;
   }
 

@@ -3,20 +3,20 @@ import type { Chart, Point } from './result-table.js';
 import { calendarTicks, DAY, downsample, extent, isGap, roundTicks } from './series.js';
 import { type Formats, chooseFormat, visible } from './values.js';
 
-const NARROWEST = 240;
-const WIDEST = 1200;
-const HEIGHT = 260;
-const RIGHT = 14;
-const TOP = 10;
-const BOTTOM = 28;
+const MIN_WIDTH = 240;
+const MAX_WIDTH = 1200;
+const CHART_HEIGHT = 260;
+const RIGHT_MARGIN = 14;
+const TOP_MARGIN = 10;
+const BOTTOM_MARGIN = 28;
 /** Pixels of a date below its tick, of a character of an axis, and of a point that stands alone. */
 const LABEL_WIDTH = 70;
-const CHARACTER = 6.5;
-const DOT = 3;
+const CHARACTER_WIDTH = 6.5;
+const DOT_RADIUS = 3;
 /** With more points, marks of each would hide the line. */
 const MOST_DOTS = 60;
 /** An axis that need not begin at 0: its values are close together. */
-const CLOSE = 0.75;
+const CLOSE_SHARE = 0.75;
 
 type Scale = (value: number) => number;
 
@@ -61,39 +61,40 @@ function drawBars({ points }: Chart, formats: Formats): HTMLElement {
 
 function drawLine(chart: Chart, title: string, formats: Formats, available: number): HTMLElement {
   const { points, precision } = chart;
-  const width = Math.min(WIDEST, Math.max(NARROWEST, available));
+  const width = Math.min(MAX_WIDTH, Math.max(MIN_WIDTH, available));
   const [least, high] = extent(points.map(({ value }) => value));
   const ticks = roundTicks(
-    least > 0 && least > high * CLOSE ? least : Math.min(0, least),
+    least > 0 && least > high * CLOSE_SHARE ? least : Math.min(0, least),
     Math.max(least < 0 ? 0 : least, high),
   );
   const [bottom, top] = [ticks[0] ?? 0, ticks.at(-1) ?? 1];
   const labels = ticks.map((tick) => formats.short(tick));
-  const left = 12 + CHARACTER * Math.max(...labels.map(({ length }) => length));
+  const left = 12 + CHARACTER_WIDTH * Math.max(...labels.map(({ length }) => length));
   const [from, to] = [points[0]?.at ?? 0, points.at(-1)?.at ?? 1];
-  const x: Scale = (at) => left + ((at - from) / (to - from || 1)) * (width - left - RIGHT);
-  const y: Scale = (value) => TOP + ((top - value) / (top - bottom || 1)) * (HEIGHT - TOP - BOTTOM);
+  const x: Scale = (at) => left + ((at - from) / (to - from || 1)) * (width - left - RIGHT_MARGIN);
+  const y: Scale = (value) =>
+    TOP_MARGIN + ((top - value) / (top - bottom || 1)) * (CHART_HEIGHT - TOP_MARGIN - BOTTOM_MARGIN);
 
   const svg = drawElement('svg', {
-    viewBox: `0 0 ${width} ${HEIGHT}`,
+    viewBox: `0 0 ${width} ${CHART_HEIGHT}`,
     role: 'img',
     'aria-label': title,
     tabindex: '0',
   });
   for (const [index, tick] of ticks.entries())
     svg.append(
-      rule('axis', left, width - RIGHT, y(tick), y(tick)),
+      rule('axis', left, width - RIGHT_MARGIN, y(tick), y(tick)),
       drawElement('text', { x: `${left - 6}`, y: `${y(tick) + 4}`, 'text-anchor': 'end' }, labels[index]),
     );
   const calendar = calendarTicks(from, to, Math.max(2, Math.floor((width - left) / LABEL_WIDTH)), precision);
   for (const [index, at] of calendar.at.entries())
     svg.append(
-      rule('tick', x(at), x(at), HEIGHT - BOTTOM, HEIGHT - BOTTOM + 4),
+      rule('tick', x(at), x(at), CHART_HEIGHT - BOTTOM_MARGIN, CHART_HEIGHT - BOTTOM_MARGIN + 4),
       drawElement(
         'text',
         {
           x: `${x(at)}`,
-          y: `${HEIGHT - 8}`,
+          y: `${CHART_HEIGHT - 8}`,
           'text-anchor': x(at) > width - LABEL_WIDTH / 2 ? 'end' : x(at) < left + 8 ? 'start' : 'middle',
         },
         formats.date(at, tickFormat(calendar.unit, at, calendar.at[index - 1])),
@@ -144,7 +145,7 @@ function runs(
     ...part
       .filter(() => dotted || part.length === 1)
       .map(({ at, value }) =>
-        drawElement('circle', { class: 'point', cx: `${x(at)}`, cy: `${y(value)}`, r: `${DOT}` }),
+        drawElement('circle', { class: 'point', cx: `${x(at)}`, cy: `${y(value)}`, r: `${DOT_RADIUS}` }),
       ),
   ]);
 }

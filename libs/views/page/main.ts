@@ -16,7 +16,7 @@ import { Formats, chooseFormat, visible } from './values.js';
 const VARIABLE = /^--[a-z0-9-]{1,60}$/;
 /** Pixels of the page beside the rows, and the height of rows that is never undercut. */
 const BESIDE_ROWS = 120;
-const LOWEST = 160;
+const MIN_HEIGHT = 160;
 
 const view = document.querySelector('#view') as HTMLElement;
 let formats = new Formats();
@@ -116,7 +116,7 @@ function dress({ theme, styles, locale, timeZone, containerDimensions: size }: H
     if (VARIABLE.test(name) && typeof value === 'string') root.style.setProperty(name, value);
   const height = size?.height ?? size?.maxHeight;
   if (typeof height === 'number')
-    root.style.setProperty('--rows', `${Math.max(LOWEST, height - BESIDE_ROWS)}px`);
+    root.style.setProperty('--rows', `${Math.max(MIN_HEIGHT, height - BESIDE_ROWS)}px`);
   if (locale !== undefined || timeZone !== undefined) {
     formats = new Formats(locale ?? formats.locale, timeZone ?? formats.timeZone);
     redraw();

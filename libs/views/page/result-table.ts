@@ -42,7 +42,7 @@ export const MAX_ROWS = 1000;
 export const MAX_COLUMNS = 40;
 const MAX_BARS = 40;
 /** Larger numbers have no round axis. */
-const LARGEST = 1e300;
+const MAX_NUMBER = 1e300;
 const DATE_GROUP = 'null';
 
 const textIn = (value: unknown): string | undefined =>
@@ -179,7 +179,7 @@ function toChart(rows: readonly Row[], [label, value, ...others]: readonly strin
     const size = row[value];
     // A group without any number, such as the average of nothing, has no place in a chart.
     if (size === null) empty += 1;
-    else if (typeof size !== 'number' || Math.abs(size) > LARGEST) return null;
+    else if (typeof size !== 'number' || Math.abs(size) > MAX_NUMBER) return null;
     else points.push({ label: toLabel(row[label]), at: points.length, value: size });
   }
   if (points.length < 2) return null;

@@ -135,7 +135,7 @@ const CALENDAR: readonly CalendarStep[] = [
   ),
 ];
 
-const LONGEST: Readonly<Record<Precision, number>> = {
+const LONGEST_STEP: Readonly<Record<Precision, number>> = {
   year: 366 * DAY,
   quarter: 92 * DAY,
   month: 31 * DAY,
@@ -156,7 +156,7 @@ export interface CalendarTicks {
 /** Beginnings of calendar units between two moments, at most `most` of them and no finer than the samples. */
 export function calendarTicks(from: number, to: number, most: number, finest: Precision): CalendarTicks {
   for (const [unit, count, length] of CALENDAR) {
-    if (length < LONGEST[finest] * 0.9 || (to - from) / length > most + 1) continue;
+    if (length < LONGEST_STEP[finest] * 0.9 || (to - from) / length > most + 1) continue;
     const at = unit === 'month' || unit === 'year' ? months(from, to, unit, count) : even(from, to, length);
     if (at.length <= most) return { unit, at };
   }
@@ -189,5 +189,5 @@ function months(from: number, to: number, unit: 'month' | 'year', count: number)
 
 /** Whether a period lies between two neighbours that no sample stands for. */
 export function isGap(before: Sample, after: Sample, precision: Precision): boolean {
-  return after.at - before.at > LONGEST[precision];
+  return after.at - before.at > LONGEST_STEP[precision];
 }

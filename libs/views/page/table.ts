@@ -3,9 +3,9 @@ import { MAX_COLUMNS, MAX_ROWS, type ResultTable } from './result-table.js';
 import { compare, type ColumnFormat, type Formats, chooseFormat, visible } from './values.js';
 
 /** Characters of a value on one line: ids, states, names. */
-const SHORT = 28;
+const SHORT_TEXT = 28;
 /** Longer values are folded until the reader opens them. */
-const LONG = 120;
+const LONG_TEXT = 120;
 
 type Order = 'ascending' | 'descending';
 
@@ -81,8 +81,8 @@ function createCell(value: unknown, text: string, kind: ColumnFormat): HTMLEleme
       { class: 'short', ...(typeof value === 'string' && { title: visible(value) }) },
       text,
     );
-  if (text.length <= SHORT) return element('td', { class: 'short' }, text);
-  if (text.length <= LONG) return element('td', { class: 'text' }, text);
+  if (text.length <= SHORT_TEXT) return element('td', { class: 'short' }, text);
+  if (text.length <= LONG_TEXT) return element('td', { class: 'text' }, text);
   const cell = element('td', { class: 'text' });
   const folded = element('details');
   folded.append(element('summary', {}, text));

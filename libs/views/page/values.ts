@@ -29,14 +29,14 @@ const isInstant = (value: unknown): value is string =>
   typeof value === 'string' && INSTANT.test(value) && !Number.isNaN(Date.parse(value));
 
 /** From here on digits need groups to be read; a smaller number may be a year. */
-const GROUPED = 10_000;
+const MIN_GROUPED_NUMBER = 10_000;
 
 /** Dates where all are midnight in UTC are days; a column of dates and other values is written value by value. */
 export function chooseFormat(values: readonly unknown[]): ColumnFormat {
   const present = values.filter((value) => value !== null && value !== undefined).map(plain);
   if (present.length === 0) return 'value';
   if (present.every((value) => typeof value === 'number'))
-    return present.some((value) => Math.abs(value) >= GROUPED) ? 'grouped' : 'number';
+    return present.some((value) => Math.abs(value) >= MIN_GROUPED_NUMBER) ? 'grouped' : 'number';
   if (!present.every(isInstant)) return 'value';
   if (present.every((value) => MIDNIGHT.test(value))) return 'day';
   return present.every((value) => ON_THE_MINUTE.test(value)) ? 'minute' : 'second';
@@ -67,14 +67,14 @@ export class Formats {
   }
 
   /** Digits in groups where any of the numbers beside it needs them. */
-  number(value: number, grouped = Math.abs(value) >= GROUPED): string {
+  number(value: number, grouped = Math.abs(value) >= MIN_GROUPED_NUMBER): string {
     if (value !== 0 && (Math.abs(value) < 1e-4 || Math.abs(value) >= 1e15)) return String(value);
     return (grouped ? this.grouped : this.numbers).format(value);
   }
 
   /** For the ticks of an axis. */
   short(value: number): string {
-    return Math.abs(value) < GROUPED ? this.number(value) : this.compact.format(value);
+    return Math.abs(value) < MIN_GROUPED_NUMBER ? this.number(value) : this.compact.format(value);
   }
 
   instant(iso: string, format: ColumnFormat = 'second'): string {

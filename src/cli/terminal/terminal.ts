@@ -73,7 +73,7 @@ interface Key {
 }
 
 /** Milliseconds without a key after which no input is pending, and the maximum number of waits. */
-const QUIET = 40;
+const QUIET_TIME = 40;
 const MAX_WAITS = 25;
 
 /** Enables and disables the terminal's marks around pasted text. */
@@ -124,7 +124,7 @@ class AnswerReader {
   private async quiet(): Promise<void> {
     for (let waits = 0; waits < MAX_WAITS; waits += 1) {
       const before = this.keys;
-      await pause(QUIET);
+      await pause(QUIET_TIME);
       if (this.keys === before && !this.pasting) return;
     }
   }

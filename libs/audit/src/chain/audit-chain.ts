@@ -101,7 +101,7 @@ export class AuditChain {
 
 // Control, bidi and zero-width characters, and line ends of other scripts: they are escaped in JSON text.
 // eslint-disable-next-line no-control-regex
-const UNSAFE = /[\u007F-\u009F\u061C\u200B-\u200F\u2028-\u202E\u2060-\u2064\u2066-\u2069\uFEFF]/g;
+const UNSAFE_CHARACTERS = /[\u007F-\u009F\u061C\u200B-\u200F\u2028-\u202E\u2060-\u2064\u2066-\u2069\uFEFF]/g;
 const HALF_A_CHARACTER = /\\ud[89a-f][0-9a-f]{2}/;
 
 /**
@@ -114,7 +114,7 @@ export function canonicalLine(value: unknown): string {
   const line = sorted === HAS_OWN_JSON ? JSON.stringify(value, inOrder) : JSON.stringify(sorted);
   // JSON can hold a lone surrogate, and databases cannot store it.
   if (line.includes('\\ud') && HALF_A_CHARACTER.test(line)) return canonicalLine(wellFormed(value));
-  return line.replace(UNSAFE, escapeCharacter);
+  return line.replace(UNSAFE_CHARACTERS, escapeCharacter);
 }
 
 /** Null for a value that is nested too deep to be written, and so was not written here. */

@@ -12,9 +12,9 @@ export abstract class ChainAnchorStore {
 
 const RECORD = 'heads';
 /** Milliseconds after which a head that is not renewed is deleted: 90 days. */
-const LIFETIME = 90 * 86_400_000;
+const HEADS_LIFETIME = 90 * 86_400_000;
 const MAX_HEADS = 200;
-const ATTEMPTS = 10;
+const MAX_ATTEMPTS = 10;
 
 /** Keeps the latest heads in one record of the shared state. */
 export class SharedChainAnchorStore extends ChainAnchorStore {
@@ -23,13 +23,13 @@ export class SharedChainAnchorStore extends ChainAnchorStore {
   }
 
   async announce(head: ChainHead): Promise<void> {
-    for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
       const known = await this.store.find(RECORD);
       const others = known ? headsIn(known.value).filter(({ chain }) => chain !== head.chain) : [];
       const value = { heads: [...others, { ...head }].slice(-MAX_HEADS) };
       const done = known
-        ? await this.store.replace(RECORD, known.revision, value, LIFETIME)
-        : await this.store.create(RECORD, value, LIFETIME);
+        ? await this.store.replace(RECORD, known.revision, value, HEADS_LIFETIME)
+        : await this.store.create(RECORD, value, HEADS_LIFETIME);
       if (done) return;
     }
     throw new Error('others kept changing the register of chains');

@@ -29,14 +29,14 @@ export async function filesOfSink(path: string): Promise<string[]> {
   return [...rotated.sort().map((entry) => join(dirname(path), entry)), ...present];
 }
 
-const CHUNK = 262_144;
+const CHUNK_BYTES = 262_144;
 /** Bytes. A longer line is no record and is skipped. */
 const LONGEST_LINE = 1_048_576;
 /**
  * Milliseconds by which a record may be older than those before it in its file: a process whose sink was down delivers
  * late.
  */
-const DISORDER = 3_600_000;
+const MAX_DISORDER = 3_600_000;
 
 /** How much one search reads. */
 export interface FileSearchLimits {
@@ -71,8 +71,8 @@ export class FileAuditTrail extends AuditTrail {
     const limit = readLimit(query);
     const matches = createMatcher(query);
     const reading = new FileReading(this.limits, {
-      from: moment(query.from, 'from', -DISORDER),
-      to: moment(query.to, 'to', DISORDER),
+      from: moment(query.from, 'from', -MAX_DISORDER),
+      to: moment(query.to, 'to', MAX_DISORDER),
     });
     const found: AuditEntry[] = [];
     let next: string | null = null;
@@ -205,7 +205,7 @@ class FileReading {
     while (position > 0) {
       signal?.throwIfAborted();
       if (this.isFull) return this.stopAt(position + pending.length);
-      const length = Math.min(CHUNK, position, this.limits.bytes - this.bytes);
+      const length = Math.min(CHUNK_BYTES, position, this.limits.bytes - this.bytes);
       const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length, position - length);
       if (bytesRead < length) return;
       position -= length;

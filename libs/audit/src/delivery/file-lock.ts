@@ -68,7 +68,7 @@ function isRunning({ pid, started }: Holder): boolean {
 }
 
 /** The tokens of the files that this process holds. */
-const OWN = new Set<string>();
+const OWN_TOKENS = new Set<string>();
 
 /** Null: it names nobody, as for a moment while it is written, or after a crash in that moment. */
 function readHolder(text: string): Holder | null {
@@ -84,7 +84,7 @@ function readHolder(text: string): Holder | null {
 function hasEnded(holder: Holder | null): boolean {
   if (!holder) return true;
   if (holder.machine !== MACHINE) return false;
-  return holder.pid === process.pid ? !OWN.has(holder.token) : !isRunning(holder);
+  return holder.pid === process.pid ? !OWN_TOKENS.has(holder.token) : !isRunning(holder);
 }
 
 const describe = ({ pid, machine, host }: Holder) =>
@@ -93,7 +93,7 @@ const describe = ({ pid, machine, host }: Holder) =>
     : `process ${pid} on ${host}`;
 
 /** Milliseconds between two signs of life. */
-const BEAT = 2_000;
+const HEARTBEAT_INTERVAL = 2_000;
 
 /** Whether a process that cannot be seen here still gives signs of life. */
 async function beats(lock: string, beat: number): Promise<boolean> {
@@ -108,7 +108,7 @@ async function beats(lock: string, beat: number): Promise<boolean> {
 }
 
 /** Attempts at a lock that names nobody. */
-const PATIENCE = 10;
+const MAX_NAMELESS_ATTEMPTS = 10;
 
 /** The lock of a file, beside it. */
 export const toLockPath = (path: string): string => `${path}.lock`;
@@ -125,7 +125,7 @@ export async function holderOfFile(path: string): Promise<string | null> {
  * @returns releases it
  * @throws FileHeld
  */
-export async function holdFile(path: string, beat = BEAT): Promise<() => Promise<void>> {
+export async function holdFile(path: string, beat = HEARTBEAT_INTERVAL): Promise<() => Promise<void>> {
   const lock = toLockPath(path);
   const token = randomUUID();
   const own: Holder = {
@@ -136,8 +136,8 @@ export async function holdFile(path: string, beat = BEAT): Promise<() => Promise
     token,
   };
   await mkdir(dirname(lock), { recursive: true, mode: 0o700 });
-  for (let attempt = 0; attempt < 2 * PATIENCE; attempt += 1) {
-    OWN.add(token);
+  for (let attempt = 0; attempt < 2 * MAX_NAMELESS_ATTEMPTS; attempt += 1) {
+    OWN_TOKENS.add(token);
     if (await createLock(lock, JSON.stringify(own))) {
       const beating = setInterval(
         () => void utimes(lock, new Date(), new Date()).catch(() => undefined),
@@ -149,11 +149,11 @@ export async function holdFile(path: string, beat = BEAT): Promise<() => Promise
         return release(lock, token);
       };
     }
-    OWN.delete(token);
+    OWN_TOKENS.delete(token);
     const text = await readFile(lock, 'utf8').catch(() => null);
     if (text === null) continue;
     const holder = readHolder(text);
-    if (!holder && attempt < PATIENCE) {
+    if (!holder && attempt < MAX_NAMELESS_ATTEMPTS) {
       // Another process is about to write who it is, unless it ended before.
       await pause(20);
       continue;
@@ -199,7 +199,7 @@ async function putAside(lock: string, left: string, token: string): Promise<void
 }
 
 async function release(lock: string, token: string): Promise<void> {
-  OWN.delete(token);
+  OWN_TOKENS.delete(token);
   const holder = readHolder(await readFile(lock, 'utf8').catch(() => ''));
   if (holder?.token === token) await rm(lock, { force: true });
 }

@@ -187,15 +187,15 @@ export class DeliveryWorker {
   }
 }
 
-const SHORTEST = 250;
-const LONGEST = 30_000;
+const MIN_RETRY_DELAY = 250;
+const MAX_RETRY_DELAY = 30_000;
 
 /** Delay before the next attempt in milliseconds: doubles each time, with jitter. */
 class RetryDelay {
   private failures = 0;
 
   next(): number {
-    const delay = Math.min(SHORTEST * 2 ** this.failures, LONGEST);
+    const delay = Math.min(MIN_RETRY_DELAY * 2 ** this.failures, MAX_RETRY_DELAY);
     this.failures = Math.min(this.failures + 1, 16);
     return delay * (0.5 + Math.random() / 2);
   }

@@ -57,14 +57,14 @@ export async function appendWhole(handle: FileHandle, text: string): Promise<num
   return bytes.length;
 }
 
-const CHUNK = 65_536;
+const CHUNK_BYTES = 65_536;
 
 /** The last complete line, and the number of bytes of an incomplete line after it. */
 async function lastLine(handle: FileHandle): Promise<{ line: string | null; torn: number }> {
   const { size } = await handle.stat();
   let tail = Buffer.alloc(0);
   for (let start = size; start > 0;) {
-    const length = Math.min(CHUNK, start);
+    const length = Math.min(CHUNK_BYTES, start);
     start -= length;
     const { buffer } = await handle.read(Buffer.alloc(length), 0, length, start);
     tail = Buffer.concat([buffer, tail]);

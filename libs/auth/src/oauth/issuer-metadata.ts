@@ -93,7 +93,7 @@ export interface Keys {
 }
 
 /** Milliseconds. */
-const REFRESH = 600_000;
+const REFRESH_INTERVAL = 600_000;
 
 /** The public keys of an issuer, with rotation and outages. */
 export class KeyRing {
@@ -102,7 +102,7 @@ export class KeyRing {
   constructor({ jwksUri, outage, cooldown = 30_000, now }: KeyRingOptions) {
     const fetchKeys = async () => readKeys(await fetchKeySet(await jwksUri()));
     this.keys = new RefreshedValue(fetchKeys, {
-      refreshAfter: Math.min(REFRESH, outage * 1000),
+      refreshAfter: Math.min(REFRESH_INTERVAL, outage * 1000),
       usableFor: outage * 1000,
       cooldown,
       ...(now && { now }),
@@ -168,7 +168,7 @@ interface FreshnessOptions {
 const SHORT_COOLDOWN = 1_000;
 
 /** Part of `refreshAfter` after which a value that is in use is fetched ahead of time. */
-const AHEAD = 2 / 3;
+const REFRESH_SHARE = 2 / 3;
 
 /**
  * A fetched value with a bounded lifetime. During an outage of its source the last value is used up to `usableFor`,
@@ -193,7 +193,7 @@ class RefreshedValue<T> {
   async current(): Promise<T> {
     const usable = this.usable();
     if (usable && (this.measureAge(usable) < this.options.refreshAfter || this.isAway())) {
-      if (this.measureAge(usable) >= this.options.refreshAfter * AHEAD) void this.renew();
+      if (this.measureAge(usable) >= this.options.refreshAfter * REFRESH_SHARE) void this.renew();
       return usable.value;
     }
     await this.renew();

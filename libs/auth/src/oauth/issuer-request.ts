@@ -4,7 +4,7 @@ import { AuthenticationUnavailable } from '../errors.js';
 /** Maximum bytes of a response of an authorization server. */
 const MAX_BYTES = 262_144;
 /** Milliseconds for the whole request. */
-const TIMEOUT = 5_000;
+const REQUEST_TIMEOUT = 5_000;
 
 const isLoopback = (hostname: string) =>
   hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname);
@@ -54,7 +54,7 @@ export async function requestJson(url: string, request: JsonRequest = {}): Promi
   if (!isTrustworthyUrl(url))
     throw new AuthenticationUnavailable('an address that is neither https nor loopback');
   const { host } = new URL(url);
-  const limit = AbortSignal.timeout(TIMEOUT);
+  const limit = AbortSignal.timeout(REQUEST_TIMEOUT);
   try {
     const response = await sendPinned(url, {
       ...request,

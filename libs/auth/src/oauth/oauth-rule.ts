@@ -116,7 +116,7 @@ interface OAuthRuleOptions {
   readonly revocations?: readonly Revocations[];
 }
 
-const NONE: readonly StepUp[] = [];
+const NO_STEP_UPS: readonly StepUp[] = [];
 
 /** Accepts access tokens of one issuer, from the `Authorization` header only. */
 export class OAuthRule extends AuthRule {
@@ -140,7 +140,7 @@ export class OAuthRule extends AuthRule {
 
   /** The agents that more scopes would give, nearest first. */
   override stepsAbove(agent: Agent): readonly StepUp[] {
-    return this.above.get(agent) ?? NONE;
+    return this.above.get(agent) ?? NO_STEP_UPS;
   }
 
   /**

@@ -23,7 +23,7 @@ export function toMetadataUrl(resource: string): string {
 }
 
 /** Members that the mirror repeats. Others are not needed here and could mislead clients. */
-const MIRRORED = [
+const MIRRORED_MEMBERS = [
   'issuer',
   'authorization_endpoint',
   'token_endpoint',
@@ -77,7 +77,9 @@ export class ResourceDocuments {
     const [first] = this.resource.issuers;
     if (!first) throw new AuthenticationUnavailable('no issuer');
     const document = await first.documents.current();
-    return Object.fromEntries(MIRRORED.flatMap((name) => (name in document ? [[name, document[name]]] : [])));
+    return Object.fromEntries(
+      MIRRORED_MEMBERS.flatMap((name) => (name in document ? [[name, document[name]]] : [])),
+    );
   }
 }
 

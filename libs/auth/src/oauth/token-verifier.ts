@@ -41,11 +41,11 @@ const MAX_PARSED_LENGTH = 16_384;
 const MAX_TOKEN_LENGTH = 8192;
 
 /** Milliseconds that the result of a verification is cached. */
-const REMEMBERED = 60_000;
+const REMEMBERED_TIME = 60_000;
 
 /** Verifies bearer tokens of one issuer and returns their claims. */
 export class TokenVerifier {
-  private readonly verified = new VerifiedTokens<Keys>(REMEMBERED);
+  private readonly verified = new VerifiedTokens<Keys>(REMEMBERED_TIME);
 
   constructor(private readonly options: VerifierOptions) {}
 

@@ -38,7 +38,7 @@ interface CallDependencies {
 }
 
 /** Number of read-only calls that run concurrently. */
-const WIDTH = 4;
+const MAX_PARALLEL_CALLS = 4;
 const NOT_AN_OBJECT = 'The arguments are not a JSON object, or it has a member twice; nothing was called.';
 
 interface ExecutedCall {
@@ -55,7 +55,7 @@ async function makeCalls(
   dependencies: CallDependencies,
 ): Promise<readonly ExecutedCall[]> {
   const reads = new Set(dependencies.offered.filter(({ readOnly }) => readOnly).map(({ name }) => name));
-  const width = calls.every(({ name }) => reads.has(name)) ? WIDTH : 1;
+  const width = calls.every(({ name }) => reads.has(name)) ? MAX_PARALLEL_CALLS : 1;
   const executed: ExecutedCall[] = [];
   let next = 0;
   const worker = async () => {

@@ -25,7 +25,7 @@ export const LIST_PRICES: Prices = Object.freeze({
   'claude-opus-4-5': { input: 15, output: 75 },
 });
 
-const MILLION = 1_000_000;
+const TOKENS_PER_PRICE = 1_000_000;
 
 /** Tokens and their cost. Immutable. */
 export class Usage {
@@ -44,7 +44,7 @@ export class Usage {
   /** Computes the cost of tokens of a model. */
   static of({ prompt, completion }: TokenCount, model: string, prices: Prices): Usage {
     const price = Object.hasOwn(prices, model) ? prices[model] : undefined;
-    const cost = price ? (prompt * price.input + completion * price.output) / MILLION : 0;
+    const cost = price ? (prompt * price.input + completion * price.output) / TOKENS_PER_PRICE : 0;
     return new Usage(prompt, completion, cost);
   }
 

@@ -50,7 +50,7 @@ interface SavedConversation {
   readonly usage: Usage;
 }
 
-const VERSION = 1;
+const FILE_VERSION = 1;
 const MAX_NESTING = 32;
 const MAX_CONTENT = 32_768;
 const MAX_FILE = 48 * 1_048_576;
@@ -64,7 +64,7 @@ export function writeConversation(
   const entries = history.filter(({ role }) => role !== 'system').slice(-MAX_HISTORY);
   return JSON.stringify(
     {
-      version: VERSION,
+      version: FILE_VERSION,
       exported_at: new Date().toISOString(),
       permissions,
       token_usage: {
@@ -96,8 +96,8 @@ export function readConversation(text: string): SavedConversation | null {
   }
   const file = reading.value;
   if (!isJsonObject(file)) throw new ConversationFileError('a conversation is a JSON object');
-  const version = member(file, 'version') ?? VERSION;
-  if (version !== VERSION) throw new ConversationFileError(`version: only ${VERSION} can be read`);
+  const version = member(file, 'version') ?? FILE_VERSION;
+  if (version !== FILE_VERSION) throw new ConversationFileError(`version: only ${FILE_VERSION} can be read`);
   const entries = member(file, 'conversation_history');
   if (!Array.isArray(entries)) throw new ConversationFileError('conversation_history: must be a list');
   if (entries.length > MAX_HISTORY)

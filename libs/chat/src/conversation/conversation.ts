@@ -85,7 +85,7 @@ export class ConversationBusy extends Error {
   }
 }
 
-const NEVER = new AbortController().signal;
+const NEVER_ABORTED = new AbortController().signal;
 
 /** A conversation with one model that calls the tools of one agent. */
 export class Conversation {
@@ -140,7 +140,7 @@ export class Conversation {
       const listener = safely(options, this.warn);
       try {
         const answer = await this.answerQuestion(question, options, listener);
-        await this.compactWhenLong(options.signal ?? NEVER);
+        await this.compactWhenLong(options.signal ?? NEVER_ABORTED);
         return answer;
       } catch (error) {
         listener.onError(error);
@@ -158,7 +158,7 @@ export class Conversation {
    * Replaces the history with a summary by the model.
    * @returns the summary; empty when there was no history
    */
-  compact(signal: AbortSignal = NEVER): Promise<string> {
+  compact(signal: AbortSignal = NEVER_ABORTED): Promise<string> {
     return this.alone(() => {
       this.last = Usage.NONE;
       return this.summarise(signal);
@@ -191,7 +191,7 @@ export class Conversation {
 
   private async answerQuestion(
     question: string,
-    { reset = true, signal = NEVER }: QuestionOptions,
+    { reset = true, signal = NEVER_ABORTED }: QuestionOptions,
     listener: ReturnType<typeof safely>,
   ): Promise<Answer> {
     const before = reset ? [] : this.entries;

@@ -7,7 +7,7 @@ export const FORBIDDEN_KEYS: readonly string[] = ['__proto__', 'constructor', 'p
 const isForbidden = (key: string) => FORBIDDEN_KEYS.includes(key);
 
 /** Deeper than anything that is meant. */
-const DEEPEST = 64;
+const MAX_DEPTH = 64;
 /** Values of one configuration; aliases count each time they are used. */
 const MOST_VALUES = 200_000;
 
@@ -21,8 +21,10 @@ function forbiddenKeys(value: unknown, path: readonly string[] = []): SchemaFind
   const walk = (at: unknown, here: readonly string[], above: ReadonlySet<unknown>): void => {
     left -= 1;
     if (at === null || typeof at !== 'object' || left < 0) return;
-    if (above.has(at) || here.length > DEEPEST) {
-      const message = above.has(at) ? 'must not hold itself' : `must not be nested more than ${DEEPEST} deep`;
+    if (above.has(at) || here.length > MAX_DEPTH) {
+      const message = above.has(at)
+        ? 'must not hold itself'
+        : `must not be nested more than ${MAX_DEPTH} deep`;
       findings.push({ path: here, message });
       return;
     }

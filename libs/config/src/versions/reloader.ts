@@ -73,7 +73,7 @@ export class Reloader {
 export const NEEDS_RESTART = 'has changed, which needs a restart';
 
 /** What a new version of the configuration brings along; everything else was built when the process started. */
-const RELOADED: ReadonlySet<string> = new Set<keyof ParleyConfig>(['policy', 'agents', 'auth']);
+const RELOADED_SECTIONS: ReadonlySet<string> = new Set<keyof ParleyConfig>(['policy', 'agents', 'auth']);
 
 type Section = Readonly<Record<string, unknown>>;
 
@@ -84,7 +84,9 @@ const admitsAnonymous = (rules: readonly AuthRuleConfig[]) => rules.some((rule) 
 
 /** The options that differ and that a running service cannot take over. Their values are not named: some are secrets. */
 export function listNeedingRestart(running: ParleyConfig, read: ParleyConfig): ConfigIssue[] {
-  const issues = listChanged({ ...running }, { ...read }, '').filter(({ path }) => !RELOADED.has(root(path)));
+  const issues = listChanged({ ...running }, { ...read }, '').filter(
+    ({ path }) => !RELOADED_SECTIONS.has(root(path)),
+  );
   // Whether browsers of this machine are let in was decided by it.
   if (admitsAnonymous(running.auth) !== admitsAnonymous(read.auth))
     issues.push({ path: 'auth', message: `whether there is an anonymous rule ${NEEDS_RESTART}` });
@@ -122,13 +124,13 @@ export function mustReturn({ before, now }: VersionChange): (agent: Agent) => bo
 }
 
 /** What a file holds that cannot be read. */
-const GONE = 'gone';
+const UNREADABLE_FILE = 'gone';
 
 function computeDigest(file: string): string {
   try {
     return createHash('sha256').update(readFileSync(file)).digest('hex');
   } catch {
-    return GONE;
+    return UNREADABLE_FILE;
   }
 }
 

@@ -33,7 +33,7 @@ export function ApprovalsPage({ pending }: { readonly pending: Answer<ApprovalsA
   );
 }
 
-const GONE: Outcome = {
+const NO_LONGER_PENDING: Outcome = {
   kind: 'plain',
   badge: 'over',
   text: 'This call no longer waits: somebody else decided it, or its time is over.',
@@ -48,7 +48,7 @@ function PendingApprovals({ pending }: { readonly pending: Answer<ApprovalsAnswe
   const [cards, setCards] = useState<readonly ApprovalView[]>([]);
   const listed = pending.value?.approvals;
   const findOutcome = (id: string): Outcome | null =>
-    decided.find((one) => one.id === id) ?? (listed?.some((one) => one.id === id) ? null : GONE);
+    decided.find((one) => one.id === id) ?? (listed?.some((one) => one.id === id) ? null : NO_LONGER_PENDING);
   useEffect(() => void (lastDecided = decided), [decided]);
   useEffect(() => {
     const known = new Set([...cards, ...decided].map(({ id }) => id));

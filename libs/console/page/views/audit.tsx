@@ -26,7 +26,7 @@ const FILTERS = [
   ['trace_id', 'Trace id', 'text'],
 ] as const;
 /** The filters that are shown at first. */
-const USUAL = 3;
+const USUAL_FILTERS = 3;
 
 const OUTCOMES = [
   ['', 'any'],
@@ -142,7 +142,7 @@ export function AuditPage() {
       </select>
     </Field>
   );
-  const hasMore = FILTERS.slice(USUAL).some(([name]) => query.has(name)) || query.has('type');
+  const hasMore = FILTERS.slice(USUAL_FILTERS).some(([name]) => query.has(name)) || query.has('type');
   const csv = `${CONSOLE}/api/audit?${new URLSearchParams([...query, ['format', 'csv']]).toString()}`;
   return (
     <>
@@ -150,13 +150,13 @@ export function AuditPage() {
       {/* Its inputs begin with what the address says, also after the back button. */}
       <form key={asked} class="panel" role="search" onSubmit={search}>
         <div class="grid">
-          {FILTERS.slice(0, USUAL).map(input)}
+          {FILTERS.slice(0, USUAL_FILTERS).map(input)}
           {choice('outcome', 'Outcome', OUTCOMES)}
         </div>
         <details open={hasMore}>
           <summary>More filters</summary>
           <div class="grid">
-            {FILTERS.slice(USUAL).map(input)}
+            {FILTERS.slice(USUAL_FILTERS).map(input)}
             {choice('type', 'Kind', TYPES)}
           </div>
         </details>

@@ -67,7 +67,7 @@ export function Decision({ call, title, content, outcome, onDecided: decided, sh
   else if (isFinal(error))
     shown = (
       <Settled outcome={{ kind: 'bad', badge: 'not decided', text: describeRefusal(error) }}>
-        {error.status === CHANGED && (
+        {error.status === PRECONDITION_FAILED && (
           <button type="button" onClick={showAgain}>
             Show it again
           </button>
@@ -105,12 +105,12 @@ export function Decision({ call, title, content, outcome, onDecided: decided, sh
 
 const toErrorText = (error: unknown) => (error === null ? null : errorText(error));
 
-const CHANGED = 412;
+const PRECONDITION_FAILED = 412;
 /** Whether the same decision can never be taken. */
 const isFinal = (error: unknown): error is Refusal =>
-  error instanceof Refusal && [404, 409, CHANGED].includes(error.status);
+  error instanceof Refusal && [404, 409, PRECONDITION_FAILED].includes(error.status);
 const describeRefusal = (error: Refusal) =>
-  error.status === CHANGED
+  error.status === PRECONDITION_FAILED
     ? 'What this call would change has changed since it was shown: nothing was decided.'
     : error.message;
 

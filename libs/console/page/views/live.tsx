@@ -7,8 +7,8 @@ import { ask, SignedOut } from '../server.js';
 import { usePageShortcuts } from '../shortcuts.js';
 
 /** Records that are kept, and that are shown at once. */
-const KEPT = 500;
-const SHOWN = 150;
+const MAX_KEPT_ROWS = 500;
+const MAX_SHOWN_ROWS = 150;
 
 interface Batch {
   readonly records: readonly ConsoleRecord[];
@@ -87,15 +87,15 @@ export function LivePage() {
       ...before,
       missed: before.missed + missed,
       ...(isPaused
-        ? { held: [...fresh, ...before.held].slice(0, KEPT) }
-        : { records: [...fresh, ...before.records].slice(0, KEPT) }),
+        ? { held: [...fresh, ...before.held].slice(0, MAX_KEPT_ROWS) }
+        : { records: [...fresh, ...before.records].slice(0, MAX_KEPT_ROWS) }),
     }));
   });
   const toggle = () => {
     announce(isPaused ? 'continued' : 'paused');
     if (isPaused)
       setCalls(({ records, held, missed }) => ({
-        records: [...held, ...records].slice(0, KEPT),
+        records: [...held, ...records].slice(0, MAX_KEPT_ROWS),
         held: [],
         missed,
       }));
@@ -114,7 +114,7 @@ export function LivePage() {
     `${formatNumber(records.length)} seen`,
     `${records.filter(({ record }) => isRefused(record)).length} refused`,
     ...(found.length === records.length ? [] : [`${found.length} match`]),
-    ...(found.length > SHOWN ? [`the latest ${SHOWN} shown`] : []),
+    ...(found.length > MAX_SHOWN_ROWS ? [`the latest ${MAX_SHOWN_ROWS} shown`] : []),
     ...(missed > 0 ? [`${formatCount(missed, 'record')} too many to show`] : []),
     ...(held.length > 0 ? [`${held.length} held back`] : []),
   ];
@@ -153,7 +153,7 @@ export function LivePage() {
       <p class="quiet counted">
         {records.length + held.length === 0 ? 'No call since this page was opened.' : parts.join(' · ')}
       </p>
-      <RecordTable caption="Calls, newest first" records={found.slice(0, SHOWN)} />
+      <RecordTable caption="Calls, newest first" records={found.slice(0, MAX_SHOWN_ROWS)} />
     </>
   );
 }

@@ -17,15 +17,15 @@ const WINDOWS = [
   ['24h', 'Day'],
   ['7d', 'Week'],
 ] as const;
-const REFRESH = 10_000;
+const REFRESH_INTERVAL = 10_000;
 /** Bars of one list. */
-const MOST = 8;
+const MAX_BARS = 8;
 
 /** What happened lately, and what waits. */
 export function OverviewPage() {
   const { filters } = useAddress();
   const chosen = WINDOWS.some(([key]) => key === filters.get('window')) ? filters.get('window') : '1h';
-  const overview = useAnswer<OverviewAnswer>(`api/overview?window=${chosen}`, REFRESH);
+  const overview = useAnswer<OverviewAnswer>(`api/overview?window=${chosen}`, REFRESH_INTERVAL);
   return (
     <>
       <Heading
@@ -172,7 +172,7 @@ function Charts({ overview }: { readonly overview: OverviewAnswer }) {
           colour="bad"
           format={formatNumber}
           rows={overview.gates
-            .slice(0, MOST)
+            .slice(0, MAX_BARS)
             .map(({ name, refused }) => ({ name, value: refused, href: toAddress('audit', { gate: name }) }))}
         />
         <RankedBars
@@ -183,7 +183,7 @@ function Charts({ overview }: { readonly overview: OverviewAnswer }) {
           rows={overview.agents
             .filter(({ refused }) => refused > 0)
             .toSorted((one, other) => other.refused - one.refused)
-            .slice(0, MOST)
+            .slice(0, MAX_BARS)
             .map(({ name, calls, refused }) => ({
               name,
               value: refused,
@@ -196,7 +196,7 @@ function Charts({ overview }: { readonly overview: OverviewAnswer }) {
           empty="No call was made."
           colour="1"
           format={formatNumber}
-          rows={overview.agents.slice(0, MOST).map(({ name, calls, tokens }) => ({
+          rows={overview.agents.slice(0, MAX_BARS).map(({ name, calls, tokens }) => ({
             name,
             value: calls,
             note: `${shortNumber(tokens)} tokens`,
@@ -209,7 +209,7 @@ function Charts({ overview }: { readonly overview: OverviewAnswer }) {
           colour="1"
           format={formatNumber}
           rows={overview.classes
-            .slice(0, MOST)
+            .slice(0, MAX_BARS)
             .map(({ name, calls }) => ({ name, value: calls, href: toAddress('audit', { class: name }) }))}
         />
       </div>

@@ -5,12 +5,12 @@ import { names, timeUntil } from '../formats.js';
 import { useAnswer } from '../server.js';
 
 const STATUS: Readonly<Record<string, Kind>> = { completed: 'good', failed: 'bad', cancelled: 'plain' };
-const REFRESH = 15_000;
+const REFRESH_INTERVAL = 15_000;
 
 /** Calls that go on after their answer, and files that can be fetched. */
 export function WorkPage() {
-  const tasks = useAnswer<{ tasks: readonly ListedTask[] }>('api/tasks?limit=100', REFRESH);
-  const exports = useAnswer<{ exports: readonly ListedExport[] }>('api/exports?limit=100', REFRESH);
+  const tasks = useAnswer<{ tasks: readonly ListedTask[] }>('api/tasks?limit=100', REFRESH_INTERVAL);
+  const exports = useAnswer<{ exports: readonly ListedExport[] }>('api/exports?limit=100', REFRESH_INTERVAL);
   const formatOwner = ({ agent, principal, tenant }: ListedTask['owner']) => [
     agent,
     principal,

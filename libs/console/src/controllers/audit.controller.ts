@@ -45,7 +45,7 @@ export class AuditSearchQuery {
   format?: 'json' | 'csv';
 }
 
-const KNOWN: ReadonlySet<string> = new Set([
+const KNOWN_PARAMETERS: ReadonlySet<string> = new Set([
   'limit',
   'from',
   'to',
@@ -70,7 +70,7 @@ class KnownFilters implements PipeTransform<Readonly<Record<string, string>>> {
   /** @throws NotServed */
   transform(query: Readonly<Record<string, string>>): object {
     const given = Object.entries(query).filter(([, value]) => value !== '');
-    const unknown = given.find(([name]) => !KNOWN.has(name));
+    const unknown = given.find(([name]) => !KNOWN_PARAMETERS.has(name));
     if (unknown) throw new NotServed(400, `unknown filter ${unknown[0].slice(0, 40)}`);
     return Object.fromEntries(given);
   }

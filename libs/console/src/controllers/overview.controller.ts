@@ -16,7 +16,7 @@ export class OverviewQuery {
 }
 
 /** Tasks and exports that are counted. */
-const MOST = 200;
+const MAX_COUNTED = 200;
 
 /** The answer of `GET /console/api/overview`. */
 export interface OverviewAnswer extends Overview {
@@ -49,8 +49,8 @@ export class OverviewController {
     const [overview, approvals, tasks, exports] = await Promise.all([
       this.overviews.read(window),
       this.approvals.list(agent),
-      this.tasks.latest(MOST),
-      this.exports.latest(MOST),
+      this.tasks.latest(MAX_COUNTED),
+      this.exports.latest(MAX_COUNTED),
     ]);
     return {
       ...overview,
@@ -58,9 +58,9 @@ export class OverviewController {
         // An operator that decides none sees none.
         approvals: approvals.ok ? approvals.value.filter(({ own }) => !own).length : null,
         tasks: tasks.filter(({ status }) => status === 'working' || status === 'input_required').length,
-        tasks_capped: tasks.length === MOST,
+        tasks_capped: tasks.length === MAX_COUNTED,
         exports: exports.length,
-        exports_capped: exports.length === MOST,
+        exports_capped: exports.length === MAX_COUNTED,
       },
     };
   }

@@ -15,7 +15,7 @@ const TYPES: Readonly<Record<string, string>> = {
   css: 'text/css; charset=utf-8',
   svg: 'image/svg+xml',
 };
-const SERVED = /^[a-z][a-z0-9-]*\.(js|css|svg)$/;
+const SERVED_FILES = /^[a-z][a-z0-9-]*\.(js|css|svg)$/;
 const compress = promisify(brotliCompress);
 
 /** A file with its content type and encodings. */
@@ -71,7 +71,7 @@ export class PageFiles {
   }
 
   private async read(): Promise<Page> {
-    const names = (await readdir(this.folder)).filter((name) => SERVED.test(name)).sort();
+    const names = (await readdir(this.folder)).filter((name) => SERVED_FILES.test(name)).sort();
     const contents = await Promise.all(names.map((name) => readFile(join(this.folder, name))));
     const html = await readFile(join(this.folder, 'index.html'), 'utf8');
     const digest = createHash('sha256').update(html);
@@ -103,7 +103,7 @@ export class PageController {
   }
 }
 
-const KEPT = 'public, max-age=31536000, immutable';
+const CACHE_FOREVER = 'public, max-age=31536000, immutable';
 
 /** Scripts and styles of the page. */
 @ConsoleController('console/assets')
@@ -119,7 +119,7 @@ export class PageFilesController {
   ): Promise<void> {
     const file = await this.page.asset(version, name);
     if (!file) throw notServed(404);
-    response.setHeader('Cache-Control', KEPT);
+    response.setHeader('Cache-Control', CACHE_FOREVER);
     sendFile(request, response, file);
   }
 }

@@ -145,7 +145,7 @@ function decodeBody(message: IncomingMessage): Readable {
 }
 
 /** Address ranges that are not public: loopback, private, link-local, multicast and reserved ones. */
-const INSIDE = new BlockList();
+const INSIDE_ADDRESSES = new BlockList();
 const RANGES: readonly (readonly [string, number, 'ipv4' | 'ipv6'])[] = [
   ['0.0.0.0', 8, 'ipv4'],
   ['10.0.0.0', 8, 'ipv4'],
@@ -164,7 +164,7 @@ const RANGES: readonly (readonly [string, number, 'ipv4' | 'ipv6'])[] = [
   ['fe80::', 10, 'ipv6'],
   ['ff00::', 8, 'ipv6'],
 ];
-for (const [network, bits, family] of RANGES) INSIDE.addSubnet(network, bits, family);
+for (const [network, bits, family] of RANGES) INSIDE_ADDRESSES.addSubnet(network, bits, family);
 
 /** Whether an IP address is not public: loopback, private, link-local or reserved. Text that is no address counts as one. */
 export function isInsideAddress(address: string): boolean {
@@ -172,11 +172,11 @@ export function isInsideAddress(address: string): boolean {
   const version = isIP(bare);
   if (version === 0) return true;
   // `BlockList` checks a mapped IPv4 address as the IPv4 one.
-  return INSIDE.check(bare, version === 4 ? 'ipv4' : 'ipv6');
+  return INSIDE_ADDRESSES.check(bare, version === 4 ? 'ipv4' : 'ipv6');
 }
 
 /** Addresses of this machine and of its link. */
-const LOCAL = new BlockList();
+const LOCAL_ADDRESSES = new BlockList();
 const LOCAL_RANGES: typeof RANGES = [
   ['0.0.0.0', 8, 'ipv4'],
   ['127.0.0.0', 8, 'ipv4'],
@@ -186,13 +186,13 @@ const LOCAL_RANGES: typeof RANGES = [
   ['fe80::', 10, 'ipv6'],
   ['ff00::', 8, 'ipv6'],
 ];
-for (const [network, bits, family] of LOCAL_RANGES) LOCAL.addSubnet(network, bits, family);
+for (const [network, bits, family] of LOCAL_RANGES) LOCAL_ADDRESSES.addSubnet(network, bits, family);
 
 /** Whether an IP address is of this machine or its link. Text that is no address counts as one. */
 function isLocalAddress(address: string): boolean {
   const bare = address.replace(/^\[|\]$/g, '').replace(/%.*$/, '');
   const version = isIP(bare);
-  return version === 0 || LOCAL.check(bare, version === 4 ? 'ipv4' : 'ipv6');
+  return version === 0 || LOCAL_ADDRESSES.check(bare, version === 4 ? 'ipv4' : 'ipv6');
 }
 
 /** Whether a host name means this machine without a lookup. */

@@ -12,7 +12,7 @@ import { CursorBatches, type DocumentBatches } from '../connection/document-read
 import { afterName, BSON_TYPE, readDocument, int32At, valueSize } from '../storage/documents.js';
 
 /** Bytes that are converted to objects before the event loop runs other work. */
-const SLICE = 512 * 1024;
+const SLICE_BYTES = 512 * 1024;
 
 interface BoundedRead {
   readonly operation: Pick<OperationContext, 'maxTimeMS' | 'signal' | 'principal'>;
@@ -85,7 +85,7 @@ export function toRows<Row>(
   bson?: BSONSerializeOptions,
 ): Row[] | Promise<Row[]> {
   const size = documents.reduce((sum, { byteLength }) => sum + byteLength, 0);
-  if (size > SLICE) return rowsInSlices(documents, toRow, bson);
+  if (size > SLICE_BYTES) return rowsInSlices(documents, toRow, bson);
   return documents.map((bytes) => toRow(readDocument(bytes, bson)));
 }
 
@@ -99,7 +99,7 @@ async function rowsInSlices<Row>(
   for (const bytes of documents) {
     rows.push(toRow(readDocument(bytes, bson)));
     since += bytes.byteLength;
-    if (since < SLICE) continue;
+    if (since < SLICE_BYTES) continue;
     since = 0;
     await nextTurn();
   }

@@ -32,7 +32,7 @@ export interface MongoAuditOptions {
 
 /** When a record may be removed. It is stored beside the record and is not part of the sealed data. */
 const EXPIRES = 'expires_at';
-const DUPLICATE = 11000;
+const DUPLICATE_KEY = 11000;
 /** Milliseconds that a search may take. */
 const READ_TIME_MS = 30_000;
 /** Bytes that are reserved for a record before it arrives. */
@@ -143,7 +143,7 @@ function toRecord({ _id, [EXPIRES]: _expires, ...record }: DriverDocument): Reco
 function isOnlyDuplicates(error: unknown): boolean {
   if (!isDriverError(error, 'MongoBulkWriteError')) return false;
   const errors = [(error as MongoBulkWriteError).writeErrors].flat();
-  return errors.length > 0 && errors.every(({ code }) => code === DUPLICATE);
+  return errors.length > 0 && errors.every(({ code }) => code === DUPLICATE_KEY);
 }
 
 function toFilter(query: AuditQuery): Filter<DriverDocument> {

@@ -12,7 +12,7 @@ interface KnownProblem extends ConnectionProblem {
 }
 
 /** The first that fits is meant. Drivers quote addresses and commands in their texts, which are therefore never repeated. */
-const KNOWN: readonly KnownProblem[] = [
+const KNOWN_PROBLEMS: readonly KnownProblem[] = [
   {
     text: /requires authentication/,
     found: 'it asks for a login',
@@ -112,7 +112,7 @@ const SILENT: ConnectionProblem = {
   remedy: 'check database.uri, the network, and that it runs',
 };
 
-const DEEPEST = 8;
+const MAX_CAUSES = 8;
 
 interface Linked {
   readonly code?: unknown;
@@ -124,7 +124,7 @@ interface Linked {
 
 /** The error and those that led to it. */
 function listChain(error: unknown, depth = 0): Linked[] {
-  if (typeof error !== 'object' || error === null || depth >= DEEPEST) return [];
+  if (typeof error !== 'object' || error === null || depth >= MAX_CAUSES) return [];
   const one = error as Linked;
   const servers = one.reason?.servers instanceof Map ? [...one.reason.servers.values()] : [];
   const causes = servers.map((server: { error?: unknown } | null) => server?.error);
@@ -139,7 +139,7 @@ export function connectionProblem(error: unknown): ConnectionProblem | null {
   const chain = listChain(error);
   const codes = new Set(chain.flatMap(({ code, reason }) => [code, reason?.type]));
   const texts = chain.map(({ message }) => (typeof message === 'string' ? message : ''));
-  const known = KNOWN.find(
+  const known = KNOWN_PROBLEMS.find(
     (one) =>
       one.codes?.some((code) => codes.has(code)) === true ||
       (one.text !== undefined && texts.some((text) => one.text?.test(text) === true)),

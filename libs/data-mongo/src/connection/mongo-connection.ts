@@ -37,7 +37,7 @@ export interface DriverDocument extends Document {
  * Whatever an application set at its client: values are read as they are stored, from the primary, and written as they are
  * given. No value that another program stored fails a read (`toDocument` says which would).
  */
-const EXACT: DbOptions = {
+const EXACT_READS: DbOptions = {
   readPreference: 'primary',
   readConcern: new ReadConcern('local'),
   raw: false,
@@ -52,10 +52,10 @@ const EXACT: DbOptions = {
 };
 
 /** A write without an acknowledgement could fail unnoticed. */
-const ACKNOWLEDGED: DbOptions = { writeConcern: { w: 'majority' } };
+const ACKNOWLEDGED_WRITES: DbOptions = { writeConcern: { w: 'majority' } };
 
 /** A write that fails with one of these may have been applied: its answer was lost, or the server had not finished it. */
-const AMBIGUOUS = new Set<StoreErrorCode>(['unavailable', 'timeout', 'cancelled']);
+const AMBIGUOUS_ERRORS = new Set<StoreErrorCode>(['unavailable', 'timeout', 'cancelled']);
 
 /** Milliseconds in which a server that was unreachable must answer a probe. */
 const PROBE_MS = 3_000;
@@ -199,7 +199,7 @@ export class MongoConnection {
       const storeError = toStoreError(error);
       if (storeError.code === 'unavailable') this.suspected = true;
       const unconfirmed = isDriverError(error, 'MongoWriteConcernError');
-      if (!unconfirmed && !AMBIGUOUS.has(storeError.code)) throw storeError;
+      if (!unconfirmed && !AMBIGUOUS_ERRORS.has(storeError.code)) throw storeError;
       const { code, cause, advice } = storeError;
       throw new StoreError(code, { cause, outcome: 'unknown', ...(advice !== undefined && { advice }) });
     }
@@ -296,7 +296,10 @@ export class MongoConnection {
 
 /** A database of an application's client, whose options do not change what is read and written here. */
 function openDatabase(client: MongoClient, name: string): Db {
-  return client.db(name, { ...EXACT, ...(client.options.writeConcern?.w === 0 && ACKNOWLEDGED) });
+  return client.db(name, {
+    ...EXACT_READS,
+    ...(client.options.writeConcern?.w === 0 && ACKNOWLEDGED_WRITES),
+  });
 }
 
 /** The driver quotes the URI in its error messages, and a URI may contain a password. */

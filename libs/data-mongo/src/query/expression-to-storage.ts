@@ -6,7 +6,7 @@ import type { ClassStorage } from '../storage/class-storage.js';
 import { inQuery, isTyped } from '../storage/parse-values.js';
 import { columnWith, type Content, type RowScope, type ScopedRef } from './row-scope.js';
 
-const UNKNOWN: Content = {};
+const UNKNOWN_CONTENT: Content = {};
 
 /** Operators whose result is their operand or one of its elements. */
 const PASSES_THROUGH = new Set([
@@ -32,14 +32,14 @@ function typeOfExpression(
 ): Content {
   const findType = (inner: unknown): Content => typeOfExpression(inner, scope, rowsOfVariable);
   if (typeof expression === 'string') return typeOfReference(expression, scope, rowsOfVariable);
-  if (!isPlainObject(expression)) return UNKNOWN;
+  if (!isPlainObject(expression)) return UNKNOWN_CONTENT;
   const entries = Object.entries(expression);
   const [operator, operand] = entries[0] ?? [];
   if (operator !== undefined && !operator.startsWith('$')) {
     const members = entries.map(([name, member]) => [name, columnWith(name, findType(member))] as const);
     return { rows: scope.ofNames(new Map(members)) };
   }
-  if (entries.length !== 1 || operator === undefined) return UNKNOWN;
+  if (entries.length !== 1 || operator === undefined) return UNKNOWN_CONTENT;
   if (operator === '$mergeObjects') return typeOfMerged(operand, findType);
   if (operator === '$map') return typeOfMapped(operand, scope, rowsOfVariable);
   if (PASSES_THROUGH.has(operator)) return findType(Array.isArray(operand) ? operand[0] : operand);
@@ -47,7 +47,7 @@ function typeOfExpression(
   const form: Record<string, unknown> = isPlainObject(operand) ? operand : {};
   if (PASSES_INPUT.has(operator)) return findType(form['input']);
   if (PASSES_OUTPUT.has(operator)) return findType(form['output']);
-  return UNKNOWN;
+  return UNKNOWN_CONTENT;
 }
 
 /** The rows of the first operand; field names in the following operands refer to these rows. */
@@ -68,12 +68,12 @@ function typeOfMapped(
   scope: RowScope,
   rowsOfVariable: (name: string) => RowScope | undefined,
 ): Content {
-  if (!isPlainObject(operand)) return UNKNOWN;
+  if (!isPlainObject(operand)) return UNKNOWN_CONTENT;
   const { input, as = 'this', in: body } = operand;
   const element = typeOfExpression(input, scope, rowsOfVariable).rows;
   const findBound = (name: string) => (name === as ? element : rowsOfVariable(name));
   const { rows } = typeOfExpression(body, scope, findBound);
-  return rows ? { rows } : UNKNOWN;
+  return rows ? { rows } : UNKNOWN_CONTENT;
 }
 
 function typeOfReference(
@@ -81,11 +81,11 @@ function typeOfReference(
   scope: RowScope,
   rowsOfVariable: (name: string) => RowScope | undefined,
 ): Content {
-  if (!text.startsWith('$')) return UNKNOWN;
+  if (!text.startsWith('$')) return UNKNOWN_CONTENT;
   if (!text.startsWith('$$')) return typeOfRef(scope.resolve(text.slice(1)));
   const dot = text.indexOf('.');
   const rows = rowsOfVariable(dot < 0 ? text.slice(2) : text.slice(2, dot));
-  if (!rows) return UNKNOWN;
+  if (!rows) return UNKNOWN_CONTENT;
   return dot < 0 ? { rows: rows.fork() } : typeOfRef(rows.resolve(text.slice(dot + 1)));
 }
 

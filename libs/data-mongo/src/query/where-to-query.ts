@@ -224,7 +224,7 @@ const EARTH_RADIUS_MILES = 3959;
 const EARTH_RADIUS_KILOMETERS = 6371;
 
 /** Half the circumference of the globe, in radians, for queries without a distance bound. */
-const ANYWHERE = Math.PI;
+const WHOLE_EARTH = Math.PI;
 
 const UNITS_PER_RADIAN: Readonly<Record<string, number>> = {
   $maxDistance: 1,
@@ -262,7 +262,7 @@ function nearToQuery(constraint: Readonly<Record<string, unknown>>, filterOnly: 
   const geometry = isPlainObject(operand) ? operand['$geometry'] : undefined;
   const center = toPoint(geometry ?? operand);
   const radius = readMaxDistance(constraint);
-  if (filterOnly) return { $geoWithin: { $centerSphere: [center, radius ?? ANYWHERE] } };
+  if (filterOnly) return { $geoWithin: { $centerSphere: [center, radius ?? WHOLE_EARTH] } };
   return { $nearSphere: center, ...(radius !== undefined && { $maxDistance: radius }) };
 }
 

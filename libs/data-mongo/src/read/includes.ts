@@ -12,7 +12,7 @@ export function listWantedFields(keys: readonly string[] | undefined): ReadonlyS
 }
 
 /** The field that holds a joined row beside its pointer. A leading underscore keeps it out of every answer. */
-const JOINED = '_i_';
+const JOINED_PREFIX = '_i_';
 
 interface RowRequest {
   readonly keys?: readonly string[];
@@ -53,7 +53,7 @@ function buildJoin(plan: IncludePlan, storage: ClassStorage, classes: StoredClas
       from: target.collection,
       let: { id: storage.form.pointersAreIds ? pointer : target.idOfReference(pointer) },
       pipeline: [{ $match: conditions }, ...rowStages(plan, target, classes)],
-      as: JOINED + plan.field,
+      as: JOINED_PREFIX + plan.field,
     },
   };
 }
@@ -74,7 +74,7 @@ export function rowReader(
   return (document) => {
     const row = storage.toRow(document, wanted);
     for (const { plan, read } of joins) {
-      const joined: unknown = document[JOINED + plan.field];
+      const joined: unknown = document[JOINED_PREFIX + plan.field];
       const found: unknown = Array.isArray(joined) ? joined[0] : undefined;
       const pointer = row[plan.field];
       if (!isPlainObject(found) || !isPointer(pointer) || pointer.className !== plan.targetClass) continue;
@@ -89,7 +89,7 @@ function toIncludedRow(row: ParseRow, plan: IncludePlan): ParseRow {
 }
 
 /** Ids in one command. */
-const BATCH = 1000;
+const BATCH_SIZE = 1000;
 
 type Find = (query: FindQuery) => Promise<ParseRow[]>;
 
@@ -137,8 +137,8 @@ async function replacePointers(
 ): Promise<void> {
   const ids = [...new Set(rows.flatMap((row) => pointersIn(row[plan.field], plan)))];
   const found = new PlacedRows(left);
-  for (let from = 0; from < ids.length; from += BATCH) {
-    const batch = ids.slice(from, from + BATCH);
+  for (let from = 0; from < ids.length; from += BATCH_SIZE) {
+    const batch = ids.slice(from, from + BATCH_SIZE);
     const where = { $and: [plan.where, { objectId: { $in: batch } }] };
     const { targetClass: className, keys, include } = plan;
     for (const row of await find({ className, where, ...(keys && { keys }), include, limit: batch.length }))

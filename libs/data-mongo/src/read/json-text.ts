@@ -2,29 +2,29 @@ import { isUtf8 } from 'node:buffer';
 import { BSON_TYPE, int32At, valueSize } from '../storage/documents.js';
 
 /** What a byte of a text needs in JSON. */
-const PLAIN = 0;
-const ESCAPED = 1;
+const PLAIN_BYTE = 0;
+const ESCAPED_BYTE = 1;
 const BEYOND_ASCII = 2;
-const DOLLAR = 3;
+const DOLLAR_BYTE = 3;
 
 const KIND = new Uint8Array(256);
-KIND.fill(ESCAPED, 0, 0x20);
+KIND.fill(ESCAPED_BYTE, 0, 0x20);
 KIND.fill(BEYOND_ASCII, 0x80);
-KIND[0x22] = ESCAPED;
-KIND[0x5c] = ESCAPED;
-KIND[0x24] = DOLLAR;
+KIND[0x22] = ESCAPED_BYTE;
+KIND[0x5c] = ESCAPED_BYTE;
+KIND[0x24] = DOLLAR_BYTE;
 
 /** Texts up to this size are copied byte by byte, which is faster for few bytes. */
-const SHORT = 48;
+const SHORT_LENGTH = 48;
 
 const HEX_DIGITS = Buffer.from('0123456789abcdef');
 
 /** Bytes of buffers that are kept between answers. */
-const SMALL = 64 * 1024;
-const LARGE = 1024 * 1024;
+const MIN_BUFFER_BYTES = 64 * 1024;
+const MAX_BUFFER_BYTES = 1024 * 1024;
 
 /** Room for a number, a time, a bracket, and what separates them. */
-export const ROOM = 64;
+export const SCALAR_ROOM = 64;
 
 const OPEN = 0x5b;
 const CLOSE = 0x5d;
@@ -38,12 +38,12 @@ const DOUBLE_BYTES = new Uint8Array(DOUBLE.buffer);
  * JSON without spaces, written value by value. Texts and values make their own room; callers reserve it for everything else.
  */
 export class JsonText {
-  private bytes = Buffer.allocUnsafeSlow(SMALL);
+  private bytes = Buffer.allocUnsafeSlow(MIN_BUFFER_BYTES);
   private at = 0;
   private member = 0;
 
   begin(): void {
-    if (this.bytes.length > LARGE) this.bytes = Buffer.allocUnsafeSlow(SMALL);
+    if (this.bytes.length > MAX_BUFFER_BYTES) this.bytes = Buffer.allocUnsafeSlow(MIN_BUFFER_BYTES);
     this.at = 0;
   }
 
@@ -108,7 +108,7 @@ export class JsonText {
   list(bytes: Buffer, start: number, longs: boolean): boolean {
     const end = start + int32At(bytes, start) - 1;
     const before = this.at;
-    this.reserve(ROOM);
+    this.reserve(SCALAR_ROOM);
     this.bytes[this.at++] = OPEN;
     let at = start + 4;
     let members = 0;
@@ -118,7 +118,7 @@ export class JsonText {
       while (bytes[at] !== 0) at += 1;
       at += 1;
       const size = valueSize(bytes, type, at);
-      this.reserve(ROOM);
+      this.reserve(SCALAR_ROOM);
       if (members > 0) this.bytes[this.at++] = COMMA;
       if ((!longs && type === BSON_TYPE.int64) || !this.scalar(bytes, type, at, size)) {
         this.at = before;
@@ -127,7 +127,7 @@ export class JsonText {
       members += 1;
       at += size;
     }
-    this.reserve(ROOM);
+    this.reserve(SCALAR_ROOM);
     this.bytes[this.at++] = CLOSE;
     return true;
   }
@@ -157,18 +157,18 @@ export class JsonText {
   plain(source: Uint8Array, from: number, end: number): void {
     const { bytes, at } = this;
     const length = end - from;
-    if (length > SHORT) bytes.set(source.subarray(from, end), at);
+    if (length > SHORT_LENGTH) bytes.set(source.subarray(from, end), at);
     else for (let index = 0; index < length; index += 1) bytes[at + index] = source[from + index] as number;
     this.at = at + length;
   }
 
   /** A text in UTF-8. Makes its own room. @returns false for one that contains `$` or is not UTF-8: nothing was written */
   private text(bytes: Buffer, from: number, end: number): boolean {
-    let seen = PLAIN;
+    let seen = PLAIN_BYTE;
     for (let index = from; index < end; index += 1) seen |= 1 << (KIND[bytes[index] as number] as number);
-    if ((seen & (1 << DOLLAR)) !== 0) return false;
+    if ((seen & (1 << DOLLAR_BYTE)) !== 0) return false;
     if ((seen & (1 << BEYOND_ASCII)) !== 0 && !isUtf8(bytes.subarray(from, end))) return false;
-    if ((seen & (1 << ESCAPED)) !== 0) {
+    if ((seen & (1 << ESCAPED_BYTE)) !== 0) {
       this.value(JSON.stringify(bytes.toString('utf8', from, end)));
       return true;
     }
@@ -192,13 +192,13 @@ export class JsonText {
 
   /** A time as ISO text. @returns false for one outside the years 0 to 9999: nothing was written */
   private date(time: number): boolean {
-    const day = Math.floor(time / DAY);
+    const day = Math.floor(time / DAY_MS);
     if (!(day >= FIRST_DAY && day <= LAST_DAY)) return false;
     if (day !== dayWritten) {
       writeDay(day);
       dayWritten = day;
     }
-    writeTime(time - day * DAY);
+    writeTime(time - day * DAY_MS);
     this.writeQuoted(ISO, 0, ISO.length);
     return true;
   }
@@ -209,7 +209,7 @@ function int64At(bytes: Uint8Array, at: number): number {
   return (int32At(bytes, at) >>> 0) + int32At(bytes, at + 4) * 0x1_0000_0000;
 }
 
-const DAY = 86_400_000;
+const DAY_MS = 86_400_000;
 /** The days of 0000-01-01 and 9999-12-31, counted from 1970. */
 const FIRST_DAY = -719_528;
 const LAST_DAY = 2_932_896;

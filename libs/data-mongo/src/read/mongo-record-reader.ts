@@ -41,7 +41,7 @@ import { rowsText } from './rows-text.js';
 const AGGREGATE_BATCH = 5000;
 
 /** Bytes that are reserved for an answer before it arrives: of a pipeline, of a row of a find, of a pair of a relation. */
-const EXPECTED = { pipeline: 4 * 1024 * 1024, row: 2048, link: 128 };
+const EXPECTED_BYTES = { pipeline: 4 * 1024 * 1024, row: 2048, link: 128 };
 
 /**
  * Reads Parse rows from MongoDB (5.0 or newer), one command per call. Included pointers are joined inside that command;
@@ -151,7 +151,7 @@ export class MongoRecordReader extends RecordReader {
       });
       const classes = StoredClasses.of(schemas);
       const found = this.openPipeline(classes.storage(query.className), stages, AGGREGATE_BATCH, operation);
-      const read = { operation, expected: EXPECTED.pipeline, left: answerLeft(), bson: classes.bson };
+      const read = { operation, expected: EXPECTED_BYTES.pipeline, left: answerLeft(), bson: classes.bson };
       const rows = await readBoundedRows(found, read, (document) => aggregateRow(document, scope));
       return { rows, route: 'mongo_direct' };
     });
@@ -178,7 +178,7 @@ export class MongoRecordReader extends RecordReader {
       );
       const read = {
         operation,
-        expected: Math.min(limit * EXPECTED.link, EXPECTED.pipeline),
+        expected: Math.min(limit * EXPECTED_BYTES.link, EXPECTED_BYTES.pipeline),
         left: answerLeft(),
       };
       return readBoundedRows(links, read, (link) => String(link[wanted]));
@@ -212,7 +212,8 @@ export class MongoRecordReader extends RecordReader {
   }
 }
 
-const estimateBytes = ({ limit }: FindQuery): number => Math.min(limit * EXPECTED.row, EXPECTED.pipeline);
+const estimateBytes = ({ limit }: FindQuery): number =>
+  Math.min(limit * EXPECTED_BYTES.row, EXPECTED_BYTES.pipeline);
 
 function toSort(order: NonNullable<FindQuery['order']>, storage: ClassStorage): Document {
   const sort: Document = {};

@@ -5,7 +5,7 @@ import { BSON_TYPE, readDocument, int32At, valueSize } from '../storage/document
 import type { ClassStorage } from '../storage/class-storage.js';
 import { isPointerColumn } from '../storage/parse-values.js';
 import { listWantedFields } from './includes.js';
-import { JsonText, ROOM } from './json-text.js';
+import { JsonText, SCALAR_ROOM } from './json-text.js';
 
 /** Bytes of documents that are written without a pause; larger answers become objects, with pauses. */
 const MAX_BYTES = 512 * 1024;
@@ -49,29 +49,33 @@ function createPlan({ rules, decisive }: RowForm, storage: ClassStorage): RowTex
 }
 
 /** Kinds of stored values that a column shows as they are. */
-const TEXT = 1;
-const NUMBER = 2;
-const BOOLEAN = 4;
-const NULL = 8;
-const DATE = 16;
-const LIST = 32;
-const LONG = 64;
+const TAKES_TEXT = 1;
+const TAKES_NUMBER = 2;
+const TAKES_BOOLEAN = 4;
+const TAKES_NULL = 8;
+const TAKES_DATE = 16;
+const TAKES_LIST = 32;
+const TAKES_LONG = 64;
 
 /** Examples of each kind, and what is shown of them where the column shows them as they are. */
 const EXAMPLES: readonly (readonly [kind: number, stored: unknown, shown: unknown])[] = [
-  [TEXT, 'plain', 'plain'],
-  [TEXT, '', ''],
-  [NUMBER, 1.5, 1.5],
-  [NUMBER, 0, 0],
-  [NUMBER, -7, -7],
-  [LONG, Long.fromNumber(7), 7],
-  [BOOLEAN, true, true],
-  [BOOLEAN, false, false],
-  [NULL, null, null],
-  [DATE, new Date(0), '1970-01-01T00:00:00.000Z'],
-  [LIST, [], []],
-  [LIST, [1.5, 2.5], [1.5, 2.5]],
-  [LIST, ['plain', 1.5, true, null, new Date(0)], ['plain', 1.5, true, null, '1970-01-01T00:00:00.000Z']],
+  [TAKES_TEXT, 'plain', 'plain'],
+  [TAKES_TEXT, '', ''],
+  [TAKES_NUMBER, 1.5, 1.5],
+  [TAKES_NUMBER, 0, 0],
+  [TAKES_NUMBER, -7, -7],
+  [TAKES_LONG, Long.fromNumber(7), 7],
+  [TAKES_BOOLEAN, true, true],
+  [TAKES_BOOLEAN, false, false],
+  [TAKES_NULL, null, null],
+  [TAKES_DATE, new Date(0), '1970-01-01T00:00:00.000Z'],
+  [TAKES_LIST, [], []],
+  [TAKES_LIST, [1.5, 2.5], [1.5, 2.5]],
+  [
+    TAKES_LIST,
+    ['plain', 1.5, true, null, new Date(0)],
+    ['plain', 1.5, true, null, '1970-01-01T00:00:00.000Z'],
+  ],
 ];
 
 const POINTER_EXAMPLE = 'Example$example';
@@ -147,7 +151,7 @@ class RowTextPlan {
       const bytes = Buffer.isBuffer(document)
         ? document
         : Buffer.from(document.buffer, document.byteOffset, document.byteLength);
-      json.reserve(ROOM);
+      json.reserve(SCALAR_ROOM);
       if (index > 0) json.writeFixed(PIECES.comma);
       this.writeRow(bytes, form, relations);
     }
@@ -188,7 +192,7 @@ class RowTextPlan {
         if (shown.lastRow.row === row) throw UNFIT;
         shown.lastRow.row = row;
         json.beginMember();
-        json.reserve(shown.next.length + ROOM);
+        json.reserve(shown.next.length + SCALAR_ROOM);
         json.writeFixed(members === 0 ? shown.first : shown.next);
         const isWritten =
           this.writeValue(bytes, type, at, size, shown) ||
@@ -206,7 +210,7 @@ class RowTextPlan {
       writeJson(value);
       members += 1;
     }
-    json.reserve(ROOM);
+    json.reserve(SCALAR_ROOM);
     json.writeFixed(PIECES.close);
   }
 
@@ -263,7 +267,8 @@ class RowTextPlan {
     if (type === BSON_TYPE.text && shown.textId)
       return this.writeTextId(bytes, at + 4, at + size - 1, shown.textId);
     if (type === BSON_TYPE.objectId && shown.objectId) return this.writeObjectId(bytes, at, shown.objectId);
-    if (type === BSON_TYPE.list) return (kinds & LIST) !== 0 && json.list(bytes, at, (kinds & LONG) !== 0);
+    if (type === BSON_TYPE.list)
+      return (kinds & TAKES_LIST) !== 0 && json.list(bytes, at, (kinds & TAKES_LONG) !== 0);
     return (kinds & findKind(type)) !== 0 && json.scalar(bytes, type, at, size);
   }
 
@@ -317,7 +322,7 @@ class RowTextPlan {
   }
 
   private writeObjectId(bytes: Buffer, at: number, { before, after }: PointerText): true {
-    json.reserve(before.length + (after?.length ?? 0) + ROOM);
+    json.reserve(before.length + (after?.length ?? 0) + SCALAR_ROOM);
     json.writeFixed(before);
     if (after !== null) {
       json.hex(bytes, at, at + 12);
@@ -397,18 +402,18 @@ function isPlainText(bytes: Uint8Array, from: number, end: number): boolean {
 function findKind(type: number): number {
   switch (type) {
     case BSON_TYPE.text:
-      return TEXT;
+      return TAKES_TEXT;
     case BSON_TYPE.int32:
     case BSON_TYPE.double:
-      return NUMBER;
+      return TAKES_NUMBER;
     case BSON_TYPE.int64:
-      return LONG;
+      return TAKES_LONG;
     case BSON_TYPE.boolean:
-      return BOOLEAN;
+      return TAKES_BOOLEAN;
     case BSON_TYPE.null:
-      return NULL;
+      return TAKES_NULL;
     case BSON_TYPE.date:
-      return DATE;
+      return TAKES_DATE;
     default:
       return 0;
   }

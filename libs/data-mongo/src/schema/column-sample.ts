@@ -111,7 +111,7 @@ interface ValueType {
   readonly kind: StoredKind | null;
 }
 
-const OTHER: ValueType = { type: 'String', kind: 'other' };
+const OTHER_TYPE: ValueType = { type: 'String', kind: 'other' };
 
 /** Of BSON classes, by their marks. */
 const BSON_TYPES: Readonly<Record<string, ValueType>> = {
@@ -136,5 +136,5 @@ function typeOfValue(value: unknown): ValueType {
   if (typeof value === 'boolean') return { type: 'Boolean', kind: 'bool' };
   if (value instanceof Date) return { type: 'Date', kind: 'date' };
   if (isUuid(value)) return { type: 'String', kind: 'uuid' };
-  return BSON_TYPES[String((value as { _bsontype?: unknown })._bsontype)] ?? OTHER;
+  return BSON_TYPES[String((value as { _bsontype?: unknown })._bsontype)] ?? OTHER_TYPE;
 }

@@ -65,7 +65,7 @@ const NO_RELATIONS: ReadonlyMap<string, string> = new Map();
 const DEPTH = '__depth';
 
 /** Names that mean something else in every class, and so never a column of that name. */
-const RESERVED = ['_id', 'objectId', 'ACL'];
+const RESERVED_NAMES = ['_id', 'objectId', 'ACL'];
 
 /** A class in a collection that another program writes. */
 export class PlainStorage extends ClassStorage {
@@ -126,7 +126,7 @@ export class PlainStorage extends ClassStorage {
     if (column === '_id') return 'objectId';
     const field = this.fieldsByColumn.get(column);
     if (field !== undefined) return field;
-    const isTaken = this.columns.has(column) || RESERVED.includes(column);
+    const isTaken = this.columns.has(column) || RESERVED_NAMES.includes(column);
     return isTaken || (column.startsWith('_') && !this.schema.fields.has(column)) ? undefined : column;
   }
 

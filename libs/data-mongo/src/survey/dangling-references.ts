@@ -6,7 +6,7 @@ import { asStoreOperation } from '../errors.js';
 import { createStorage } from '../storage/stored-classes.js';
 
 /** Values of a column that are looked up. */
-const SAMPLE = 20;
+const SAMPLE_SIZE = 20;
 /** References that are looked at, of all classes. */
 const MOST_REFERENCES = 100;
 const LIMITS = { maxTimeMS: 2_000, comment: 'parley doctor' };
@@ -66,7 +66,10 @@ async function lookUp(
   return asStoreOperation(undefined, async () => {
     const rows = await connection.db
       .collection(from)
-      .find({ [column]: { $ne: null } }, { projection: { [column]: 1, _id: 0 }, limit: SAMPLE, ...LIMITS })
+      .find(
+        { [column]: { $ne: null } },
+        { projection: { [column]: 1, _id: 0 }, limit: SAMPLE_SIZE, ...LIMITS },
+      )
       .toArray();
     const values = new Map(
       rows
@@ -74,7 +77,7 @@ async function lookUp(
         .filter((value) => value !== null)
         .map((value) => [JSON.stringify(value), value] as const),
     );
-    const asked = [...values.values()].slice(0, SAMPLE);
+    const asked = [...values.values()].slice(0, SAMPLE_SIZE);
     const found = await connection
       .collection(to)
       .find({ _id: { $in: asked as string[] } }, { projection: { _id: 1 }, ...LIMITS })

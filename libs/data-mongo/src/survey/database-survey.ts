@@ -6,12 +6,12 @@ import { asStoreOperation } from '../errors.js';
 import { MongoSchemaCatalogue } from '../schema/mongo-schema-catalogue.js';
 
 /** Documents of a collection that are looked at. */
-const SAMPLE = 200;
+const SAMPLE_SIZE = 200;
 /** Bytes of documents of a collection that are looked at. */
 const SAMPLE_BYTES = 16 * 1024 * 1024;
 /** Columns of a collection, and members of a column: more are keys of a map rather than columns. */
 const MOST_COLUMNS = 100;
-const DEEPEST = 2;
+const MAX_DEPTH = 2;
 /** Different values of a column that are kept to compare them with ids, and texts to look at. */
 const KEPT_VALUES = 20;
 const LONGEST_TEXT = 200;
@@ -163,7 +163,7 @@ class Sample {
     await asStoreOperation(undefined, async () => {
       const documents = connection.db
         .collection(name)
-        .aggregate([{ $sample: { size: SAMPLE } }], { batchSize: 20, ...LIMITS });
+        .aggregate([{ $sample: { size: SAMPLE_SIZE } }], { batchSize: 20, ...LIMITS });
       let bytes = 0;
       for await (const document of documents) {
         this.add(document);
@@ -232,14 +232,14 @@ class Columns {
       const type = findType(value);
       count(column.seen, type);
       if (typeof value === 'string') keepText(column, value);
-      if (type === 'Object' && depth < DEEPEST) column.members.add(value as Document, depth + 1);
+      if (type === 'Object' && depth < MAX_DEPTH) column.members.add(value as Document, depth + 1);
       if (!Array.isArray(value)) continue;
       column.longest = Math.max(column.longest, value.length);
       for (const entry of value.slice(0, KEPT_VALUES)) {
         const kind = findType(entry);
         count(column.entries, kind);
         if (typeof entry === 'string') keepText(column, entry);
-        if (kind === 'Object' && depth < DEEPEST) column.members.add(entry as Document, depth + 1);
+        if (kind === 'Object' && depth < MAX_DEPTH) column.members.add(entry as Document, depth + 1);
       }
     }
   }
@@ -254,7 +254,7 @@ class Columns {
       if (!column) continue;
       column.validated = readValidatedType(property);
       const inner: unknown = column.validated === 'Array' ? property['items'] : property;
-      if (isDocument(inner) && depth < DEEPEST) column.members.validate(inner, depth + 1);
+      if (isDocument(inner) && depth < MAX_DEPTH) column.members.validate(inner, depth + 1);
     }
   }
 

@@ -292,7 +292,7 @@ export interface ParseServerFacts {
 type Server = Pick<ParseConnectionOptions, 'serverUrl' | 'appId' | 'masterKey' | 'restApiKey'>;
 
 /** Maximum bytes of an answer about the server. */
-const LONGEST = 262_144;
+const MAX_INFO_BYTES = 262_144;
 
 /** Reads server information with three requests that read no row. Redirects are not followed. Never rejects. */
 export async function inspectParseServer(server: Server, timeoutMs: number): Promise<ParseServerFacts> {
@@ -341,7 +341,7 @@ async function requestFacts(
       redirect: 'manual',
       signal: AbortSignal.timeout(timeoutMs),
     });
-    const body = await readBoundedJson(response, LONGEST).catch(() => null);
+    const body = await readBoundedJson(response, MAX_INFO_BYTES).catch(() => null);
     const isObject = body !== null && typeof body === 'object' && !Array.isArray(body);
     return { status: response.status, body: isObject ? (body as Record<string, unknown>) : {} };
   } catch {

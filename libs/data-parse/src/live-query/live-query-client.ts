@@ -32,7 +32,7 @@ interface EventQueueOptions<T> {
 }
 
 /** Events taken at a time, before other work of the event loop runs. */
-const BATCH = 100;
+const BATCH_SIZE = 100;
 
 /** A bounded queue with one consumer, which never runs inside the call that adds an event. */
 export class EventQueue<T> {
@@ -82,7 +82,7 @@ export class EventQueue<T> {
 
   private drain(): void {
     this.scheduled = false;
-    for (const event of this.events.splice(0, BATCH)) {
+    for (const event of this.events.splice(0, BATCH_SIZE)) {
       this.counts.processed += 1;
       this.options.consume(event);
     }

@@ -55,7 +55,7 @@ interface ReconnectDelayOptions {
   readonly jitter: number;
 }
 
-const SHORTEST = 0.1;
+const MIN_DELAY_SHARE = 0.1;
 
 /** Growing pauses between attempts, with jitter so that clients of one server do not reconnect at the same time. */
 export class ReconnectDelay {
@@ -73,7 +73,7 @@ export class ReconnectDelay {
   next(): number {
     const { jitter, multiplier, longest } = this.options;
     const offset = (this.random() * 2 - 1) * this.interval * jitter;
-    const delay = Math.max(this.interval + offset, SHORTEST);
+    const delay = Math.max(this.interval + offset, MIN_DELAY_SHARE);
     this.interval = Math.min(this.interval * multiplier, longest);
     return delay * 1000;
   }

@@ -35,10 +35,10 @@ interface ReaderDependencies {
 }
 
 /** Bytes that are reserved for an answer before it arrives: of a pipeline, and of a row of a find. */
-const EXPECTED = { pipeline: 4 * 1024 * 1024, row: 2048 };
+const EXPECTED_BYTES = { pipeline: 4 * 1024 * 1024, row: 2048 };
 
 /** Rows in one answer. */
-const PAGE = 1000;
+const PAGE_SIZE = 1000;
 /** A server with a smaller `maxLimit` would take too many requests. */
 const LEAST_PAGE = 100;
 
@@ -71,7 +71,7 @@ export class ParseRecordReader extends RecordReader {
     const { keys, include = [], order, skip } = query;
     const wanted = keys && [...keys, ...include.map((plan) => plan.field)];
     const sent = await this.keysToSend(query.className, wanted);
-    if (query.limit > PAGE && include.length === 0 && !order?.length)
+    if (query.limit > PAGE_SIZE && include.length === 0 && !order?.length)
       return this.findMany(query, sent, operation, left);
     const answer = await this.get(
       query,
@@ -82,7 +82,7 @@ export class ParseRecordReader extends RecordReader {
         ...(sent && { keys: sent.join(',') }),
       },
       operation,
-      { expected: Math.min(query.limit * EXPECTED.row, EXPECTED.pipeline), left },
+      { expected: Math.min(query.limit * EXPECTED_BYTES.row, EXPECTED_BYTES.pipeline), left },
     );
     const rows = readResults(answer).map((row) => rowFromRest(requireIdentified(row), wanted));
     await includeRows(rows, include, (further) => this.findWithin(further, operation, left), left);
@@ -97,7 +97,7 @@ export class ParseRecordReader extends RecordReader {
     left: AnswerLeft,
   ): Promise<ParseRow[]> {
     const query = { where: whereToRest(where, this.restForm(true)), ...(sent && { keys: sent.join(',') }) };
-    const size = { expected: EXPECTED.pipeline, left };
+    const size = { expected: EXPECTED_BYTES.pipeline, left };
     const rows = await this.inPages(className, query, { limit, operation, size });
     return rows.map((row) => rowFromRest(requireIdentified(row), keys));
   }
@@ -116,7 +116,7 @@ export class ParseRecordReader extends RecordReader {
     const pipeline = asWritten(collection, stages);
     const body = { _method: 'GET', pipeline, rawValues: true, rawFieldNames: true, comment };
     const answer = await connection
-      .send({ credentials, method: 'POST', path, body, expected: EXPECTED.pipeline }, operation)
+      .send({ credentials, method: 'POST', path, body, expected: EXPECTED_BYTES.pipeline }, operation)
       .catch((error: unknown) => {
         const isOfTimeZone = error instanceof ParseServerError && error.isOfTimeZone;
         throw isOfTimeZone ? parseServerError('unknown_time_zone', 'an unknown time zone') : error;
@@ -134,7 +134,7 @@ export class ParseRecordReader extends RecordReader {
       'members' in query
         ? [className, { [key]: { $in: query.members.map((id) => pointer(target, id)) } }]
         : [target, { $relatedTo: { object: pointer(className, query.objectId), key } }];
-    const size = { expected: EXPECTED.row, left: answerLeft() };
+    const size = { expected: EXPECTED_BYTES.row, left: answerLeft() };
     const rows = await this.inPages(asked, { where, keys: 'objectId' }, { limit, operation, size });
     return rows.map((row) => String(requireIdentified(row)['objectId']));
   }
@@ -153,7 +153,7 @@ export class ParseRecordReader extends RecordReader {
     let total = limit;
     for (let skip = 0; skip < Math.min(total, limit);) {
       const page = {
-        limit: Math.min(PAGE, limit - skip),
+        limit: Math.min(PAGE_SIZE, limit - skip),
         skip,
         order: 'objectId',
       };
@@ -166,7 +166,7 @@ export class ParseRecordReader extends RecordReader {
       for (const row of found) rows.set(row['objectId'], row);
       if (counted) total = readCount(counted);
       else if (total === limit && found.length === 0) break;
-      skip += Math.min(PAGE, Math.max(found.length, LEAST_PAGE));
+      skip += Math.min(PAGE_SIZE, Math.max(found.length, LEAST_PAGE));
     }
     return [...rows.values()];
   }
@@ -289,7 +289,7 @@ function requireIdentified(row: ParseRow): ParseRow {
 }
 
 /** Ids in one request. */
-const BATCH = 500;
+const BATCH_SIZE = 500;
 
 /**
  * Replaces pointers with their included rows: one further find per plan, under the target's own limits. Parse Server's own
@@ -304,8 +304,8 @@ async function includeRows(
   for (const plan of plans) {
     const ids = [...new Set(rows.flatMap((row) => idsIn(row[plan.field], plan)))];
     const found = new PlacedRows(left, 'Parse Server');
-    for (let from = 0; from < ids.length; from += BATCH) {
-      for (const row of await find(createBatch(plan, ids.slice(from, from + BATCH))))
+    for (let from = 0; from < ids.length; from += BATCH_SIZE) {
+      for (const row of await find(createBatch(plan, ids.slice(from, from + BATCH_SIZE))))
         found.add(String(row['objectId']), { __type: 'Object', className: plan.targetClass, ...row });
     }
     const resolve = (value: unknown): unknown =>

@@ -23,7 +23,7 @@ export type RoutedOperation =
   | 'row_writes'
   | 'class_writes';
 
-const UNHOOKED = 'direct without read hooks';
+const WITHOUT_READ_HOOKS = 'direct without read hooks';
 
 interface TableRow {
   /** What the row of the table covers, as text for the documentation. */
@@ -42,22 +42,27 @@ export const ROUTE_TABLE: Readonly<Record<RoutedOperation, TableRow>> = {
       '`query_class`, `get_object`, `get_objects`, `get_sample_objects`, `count_objects`, `export_data`, objects of `call_method`',
     routes: {
       master: ['rest', 'direct'],
-      session: ['rest', UNHOOKED],
+      session: ['rest', WITHOUT_READ_HOOKS],
       assumed: ['direct'],
       client: ['rest'],
     },
   },
   pipelines: {
     serves: '`aggregate`, pipelines of own tools',
-    routes: { master: ['direct', 'rest'], session: [UNHOOKED], assumed: ['direct'], client: [] },
+    routes: { master: ['direct', 'rest'], session: [WITHOUT_READ_HOOKS], assumed: ['direct'], client: [] },
   },
   groupings: {
     serves: '`group_by`, `group_by_date`, `distinct`, `export_data` with `pipeline`',
-    routes: { master: ['rest', 'direct'], session: [UNHOOKED], assumed: ['direct'], client: [] },
+    routes: { master: ['rest', 'direct'], session: [WITHOUT_READ_HOOKS], assumed: ['direct'], client: [] },
   },
   searches: {
     serves: 'text and vector search',
-    routes: { master: ['direct'], session: [UNHOOKED], assumed: ['direct'], client: [UNHOOKED] },
+    routes: {
+      master: ['direct'],
+      session: [WITHOUT_READ_HOOKS],
+      assumed: ['direct'],
+      client: [WITHOUT_READ_HOOKS],
+    },
   },
   plans: {
     serves: '`explain_query`',
@@ -125,7 +130,7 @@ export function findAuthMode({ identity, definition }: Pick<Agent, 'identity' | 
 export function routesFor(operation: RoutedOperation, agent: Agent): readonly RouteRule[] {
   const rules = ROUTE_TABLE[operation].routes[findAuthMode(agent)];
   if (!READS_ROWS.has(operation) || !descendsFromSession(agent)) return rules;
-  return rules.map((rule) => (rule === 'direct' ? UNHOOKED : rule));
+  return rules.map((rule) => (rule === 'direct' ? WITHOUT_READ_HOOKS : rule));
 }
 
 /** What the caller reads of rows. Questions of the operator's own predicates and classes show it none. */
@@ -155,10 +160,10 @@ export function chooseRoute({ operation, agent, isOpen, listHookedClasses: hooke
   const rules = routesFor(operation, agent);
   let hooked: readonly string[] = [];
   for (const rule of rules) {
-    const route = rule === UNHOOKED ? 'direct' : rule;
+    const route = rule === WITHOUT_READ_HOOKS ? 'direct' : rule;
     if (!isOpen(route)) continue;
-    if (rule === UNHOOKED) hooked = hookedClasses();
-    if (rule !== UNHOOKED || hooked.length === 0) return route;
+    if (rule === WITHOUT_READ_HOOKS) hooked = hookedClasses();
+    if (rule !== WITHOUT_READ_HOOKS || hooked.length === 0) return route;
   }
   if (hooked.length > 0) throw new Refused(refusals.readHooksPossible(hooked));
   throw new Refused(refusals.noRoute(rules.some((rule) => rule !== 'rest') ? NEEDS_DIRECT : NOT_THIS_WAY));

@@ -31,7 +31,7 @@ import { isPlainObject } from '../query/plain-value.js';
 const TYPES: ReadonlySet<string> = new Set(FIELD_TYPES);
 
 /** Credentials that a schema contains and no catalogue returns. */
-const UNLISTED = new Set(['password', 'authData', 'sessionToken']);
+const UNLISTED_COLUMNS = new Set(['password', 'authData', 'sessionToken']);
 
 /** Schemas do not mark unique indexes; the indexes that Parse Server creates are known. */
 const UNIQUE: Readonly<Record<string, readonly string[]>> = {
@@ -46,7 +46,7 @@ const STORED_NAMES: Readonly<Record<string, string>> = {
 };
 
 /** Each operation is denied unless it is granted. */
-const CLOSED: ClassLevelPermissions = Object.fromEntries(
+const CLOSED_PERMISSIONS: ClassLevelPermissions = Object.fromEntries(
   ['find', 'count', 'get', 'create', 'update', 'delete', 'addField'].map((operation) => [operation, {}]),
 );
 
@@ -66,14 +66,14 @@ function classSchema(entry: Readonly<Record<string, unknown>>): ClassSchema[] {
         ? Object.entries(indexes).flatMap(([name, key]) => indexSchema(className, name, key))
         : [],
       classLevelPermissions: isPlainObject(classLevelPermissions)
-        ? { ...CLOSED, protectedFields: {}, ...classLevelPermissions }
+        ? { ...CLOSED_PERMISSIONS, protectedFields: {}, ...classLevelPermissions }
         : null,
     },
   ];
 }
 
 function fieldSchema(name: string, field: unknown): [string, FieldSchema][] {
-  if (UNLISTED.has(name) || name.startsWith('_') || !isPlainObject(field)) return [];
+  if (UNLISTED_COLUMNS.has(name) || name.startsWith('_') || !isPlainObject(field)) return [];
   const { type, targetClass, required, defaultValue } = field;
   if (typeof type !== 'string' || !TYPES.has(type)) return [];
   return [

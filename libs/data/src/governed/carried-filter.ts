@@ -1,7 +1,7 @@
 import type { Where } from '#policy';
 
 /** Comparisons that mean the same to a vector index as to the database. */
-const CARRIED = new Set(['$eq', '$in', '$gt', '$gte', '$lt', '$lte']);
+const CARRIED_OPERATORS = new Set(['$eq', '$in', '$gt', '$gte', '$lt', '$lte']);
 
 /** A constraint, divided by what a vector index can apply before it ranks rows. */
 interface CarriedFilter {
@@ -34,7 +34,8 @@ function isCarried(operand: unknown): boolean {
   const members = Object.entries(operand);
   if (members.some(([key]) => key.startsWith('$')))
     return members.every(
-      ([key, value]) => CARRIED.has(key) && (Array.isArray(value) ? value.every(isValue) : isValue(value)),
+      ([key, value]) =>
+        CARRIED_OPERATORS.has(key) && (Array.isArray(value) ? value.every(isValue) : isValue(value)),
     );
   return isValue(operand);
 }

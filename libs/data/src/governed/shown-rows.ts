@@ -5,7 +5,7 @@ import {
   type ClassAccess,
   fetchableColumns,
   isTenantRefusal,
-  MASKED,
+  MASKED_TEXT,
   maskRow,
   type NamePseudonym,
   parseKeys,
@@ -74,7 +74,7 @@ function guardRow(row: ParseRow, guard: RowGuard, viewer: Viewer): void {
 function createPseudonyms(className: string, { scope, agent }: Viewer): NamePseudonym {
   return (value, { path, rule }) => {
     const { pseudonyms } = scope.policy;
-    if (pseudonyms === null || rule.kind !== 'hash') return MASKED;
+    if (pseudonyms === null || rule.kind !== 'hash') return MASKED_TEXT;
     const { domain, acrossTenants } = rule;
     return pseudonyms.of(value, { domain, className, path, tenant: agent.tenantId, acrossTenants });
   };

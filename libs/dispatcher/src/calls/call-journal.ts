@@ -159,9 +159,9 @@ export interface FinishedRun {
 }
 
 /** Span for every record, including refusals by gates. */
-const RECORDED = 'parley.audit';
+const RECORDED_SPAN = 'parley.audit';
 /** Span for records of calls that reached their tool. A call that a gate refused never ran. */
-const EXECUTED = 'parse.agent.tool_call';
+const CALL_SPAN = 'parse.agent.tool_call';
 
 /**
  * Records the outcome of each call once per listener: audit record, events, operation log, error callbacks. A listener
@@ -191,8 +191,8 @@ export class CallJournal {
     let kept: void | Promise<void> = undefined;
     this.write(tool, () => (kept = audit.record(entry)));
     run.observed?.ends(entry);
-    this.write(tool, () => events.emit(RECORDED, entry));
-    if (notes.begun) this.write(tool, () => events.emit(EXECUTED, entry));
+    this.write(tool, () => events.emit(RECORDED_SPAN, entry));
+    if (notes.begun) this.write(tool, () => events.emit(CALL_SPAN, entry));
     this.write(tool, () => log.record({ tool, args, agent, ...(refusal && { refusal }) }));
     if (refusal) callbacks.announceError(notes.error, refusal, { tool, args, agent });
     return kept ?? undefined;

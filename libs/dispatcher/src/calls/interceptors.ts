@@ -155,7 +155,7 @@ const DEFAULT_RUNNING_CALLS = 20;
 /** Number of calls that wait per running call: it admits a burst of a normal client and refuses a flood. */
 const WAITING_FOR_EACH = 2;
 /** Milliseconds that a call waits for another call of its principal to end. */
-const TIMEOUT = 10_000;
+const CALLBACK_TIMEOUT = 10_000;
 
 /** Injection token of `RunningCallsOptions`. */
 export const RUNNING_CALLS_OPTIONS = Symbol('options of running calls');
@@ -179,7 +179,7 @@ export class RunningCalls {
 
   constructor(
     @Inject(RUNNING_CALLS_OPTIONS)
-    { perPrincipal = DEFAULT_RUNNING_CALLS, timeout = TIMEOUT }: RunningCallsOptions,
+    { perPrincipal = DEFAULT_RUNNING_CALLS, timeout = CALLBACK_TIMEOUT }: RunningCallsOptions,
   ) {
     this.limit = perPrincipal ?? Infinity;
     this.turns =

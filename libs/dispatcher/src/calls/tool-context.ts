@@ -70,8 +70,8 @@ const ARGUMENTS = 'parley:tool-arguments';
  * Nest's internal number for a request body. Pipes receive the arguments as a body, so that a ValidationPipe validates
  * them.
  */
-const BODY = 3;
-const THE_ARGUMENTS = { [`${BODY}:0`]: { index: 0, data: undefined, pipes: [] } };
+const BODY_PARAM_TYPE = 3;
+const THE_ARGUMENTS = { [`${BODY_PARAM_TYPE}:0`]: { index: 0, data: undefined, pipes: [] } };
 const PARAMETERS = { exchangeKeyForValue: (_type: number, _data: unknown, [args]: unknown[]) => args };
 const ENHANCERS = { guards: true, interceptors: true, filters: true };
 

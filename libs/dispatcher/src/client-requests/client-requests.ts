@@ -94,7 +94,7 @@ export interface InputRoundOptions {
   readonly useOnce: UseOnce;
 }
 
-export const REPLAYED = 'Invalid or expired requestState';
+export const INVALID_REQUEST_STATE = 'Invalid or expired requestState';
 
 /** One run of a call in the stateless era: it replays earlier answers and collects open client requests. */
 export class InputRound implements EarlierApprovals {
@@ -141,7 +141,7 @@ export class InputRound implements EarlierApprovals {
     const known = this.answerTo(key, question, digest, once !== undefined);
     if (known === undefined) return this.raise(key, question, request, digest);
     if (once && !(await this.dependencies.useOnce(`${this.dependencies.state?.jti}:${key}`)))
-      throw invalidParams(REPLAYED);
+      throw invalidParams(INVALID_REQUEST_STATE);
     // A decision is stored as a grant by the code that requested it, not as an answer.
     if (!once) this.answered.set(key, { to: digest, answer: known });
     return known;
@@ -156,7 +156,7 @@ export class InputRound implements EarlierApprovals {
     const { state, useOnce } = this.dependencies;
     const kept = state && Object.hasOwn(state.answers, key) ? state.answers[key] : undefined;
     if (kept?.to !== computeDigest({ holdsFor }) || typeof kept.answer !== 'string') return undefined;
-    if (!(await useOnce(`${state?.jti}:${key}`))) throw invalidParams(REPLAYED);
+    if (!(await useOnce(`${state?.jti}:${key}`))) throw invalidParams(INVALID_REQUEST_STATE);
     this.answered.set(key, kept);
     return kept.answer;
   }

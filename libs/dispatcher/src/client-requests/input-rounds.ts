@@ -1,7 +1,12 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { deriveRequest, toOwner } from '#core';
 import { OneTimeStore } from '#state';
-import { InputRound, LegacyClientRequests, ModernClientRequests, REPLAYED } from './client-requests.js';
+import {
+  InputRound,
+  LegacyClientRequests,
+  ModernClientRequests,
+  INVALID_REQUEST_STATE,
+} from './client-requests.js';
 import {
   CLIENT_ANSWER_OPTIONS,
   type ClientAnswerOptions,
@@ -81,7 +86,7 @@ export class InputRounds {
     if (requestState === undefined) return undefined;
     const state =
       typeof requestState === 'string' ? await this.seal.open(requestState, subject()) : undefined;
-    if (!state) throw invalidParams(REPLAYED);
+    if (!state) throw invalidParams(INVALID_REQUEST_STATE);
     return state;
   }
 }

@@ -83,7 +83,7 @@ export type AnswerReading<Question extends ClientQuestion> =
   | { readonly ok: false; readonly fault: 'malformed' | 'unfit' };
 
 const ACTIONS = ['accept', 'decline', 'cancel'] as const;
-const MALFORMED = { ok: false, fault: 'malformed' } as const;
+const MALFORMED_ANSWER = { ok: false, fault: 'malformed' } as const;
 const UNFIT = { ok: false, fault: 'unfit' } as const;
 
 /** Validates the answer of a client. Nothing of it is used before it fits. */
@@ -95,18 +95,18 @@ export function readAnswer<Question extends ClientQuestion>(
 }
 
 function reading(question: ClientQuestion, sent: unknown): AnswerReading<ClientQuestion> {
-  if (!isJsonObject(sent)) return MALFORMED;
+  if (!isJsonObject(sent)) return MALFORMED_ANSWER;
   switch (question.kind) {
     case 'form':
       return form(question.schema, sent);
     case 'url': {
       const action = ACTIONS.find((known) => known === member(sent, 'action'));
-      return action ? { ok: true, answer: { action } } : MALFORMED;
+      return action ? { ok: true, answer: { action } } : MALFORMED_ANSWER;
     }
     case 'sampling':
       return isJsonObject(sent['content']) || Array.isArray(sent['content'])
         ? { ok: true, answer: { ...sent, content: sent['content'] } }
-        : MALFORMED;
+        : MALFORMED_ANSWER;
     case 'roots':
       return roots(member(sent, 'roots'));
   }
@@ -114,20 +114,22 @@ function reading(question: ClientQuestion, sent: unknown): AnswerReading<ClientQ
 
 function form(schema: object, sent: object): AnswerReading<ClientQuestion> {
   const action = ACTIONS.find((known) => known === member(sent, 'action'));
-  if (!action) return MALFORMED;
+  if (!action) return MALFORMED_ANSWER;
   if (action !== 'accept') return { ok: true, answer: { action } satisfies FormAnswer };
   const content = member(sent, 'content');
-  if (!isJsonObject(content)) return content === undefined ? UNFIT : MALFORMED;
+  if (!isJsonObject(content)) return content === undefined ? UNFIT : MALFORMED_ANSWER;
   return fitsSchema(schema, content) ? { ok: true, answer: { action, content } } : UNFIT;
 }
 
 function roots(listed: unknown): AnswerReading<ClientQuestion> {
-  if (!Array.isArray(listed)) return MALFORMED;
+  if (!Array.isArray(listed)) return MALFORMED_ANSWER;
   const known = (listed as unknown[]).map((root) => {
     const uri = member(root, 'uri');
     return typeof uri === 'string' ? { ...(root as object), uri } : undefined;
   });
-  return known.every((root) => root !== undefined) ? { ok: true, answer: { roots: known } } : MALFORMED;
+  return known.every((root) => root !== undefined)
+    ? { ok: true, answer: { roots: known } }
+    : MALFORMED_ANSWER;
 }
 
 const checks = new WeakMap<object, JsonSchemaCheck>();

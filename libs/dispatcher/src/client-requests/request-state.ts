@@ -131,8 +131,8 @@ function isLive(state: unknown, now: number): state is OpenedState {
   );
 }
 
-const NONCE = 12;
-const TAG = 16;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
 const KEY_ID = 4;
 
 /**
@@ -152,7 +152,7 @@ export class SealedText {
   async seal(plain: string, bound: string): Promise<string> {
     const [current] = await this.keys.secrets();
     const { key, id } = this.derive(current);
-    const nonce = randomBytes(NONCE);
+    const nonce = randomBytes(NONCE_BYTES);
     const cipher = createCipheriv('aes-256-gcm', key, nonce);
     cipher.setAAD(Buffer.concat([id, Buffer.from(bound)]));
     const parts = [id, nonce, cipher.update(plain, 'utf8'), cipher.final(), cipher.getAuthTag()];
@@ -167,11 +167,11 @@ export class SealedText {
     const found = (await this.keys.secrets()).map((s) => this.derive(s)).find((k) => k.id.equals(id));
     if (!found) return undefined;
     try {
-      const nonce = bytes.subarray(KEY_ID, KEY_ID + NONCE);
-      const decipher = createDecipheriv('aes-256-gcm', found.key, nonce, { authTagLength: TAG });
+      const nonce = bytes.subarray(KEY_ID, KEY_ID + NONCE_BYTES);
+      const decipher = createDecipheriv('aes-256-gcm', found.key, nonce, { authTagLength: TAG_BYTES });
       decipher.setAAD(Buffer.concat([id, Buffer.from(bound)]));
-      decipher.setAuthTag(bytes.subarray(-TAG));
-      const plain = [decipher.update(bytes.subarray(KEY_ID + NONCE, -TAG)), decipher.final()];
+      decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
+      const plain = [decipher.update(bytes.subarray(KEY_ID + NONCE_BYTES, -TAG_BYTES)), decipher.final()];
       return Buffer.concat(plain).toString('utf8');
     } catch {
       return undefined;
@@ -193,7 +193,9 @@ export class SealedText {
 /** Accepts only the canonical encoding: another text that decodes to the same bytes is refused. */
 function decodeText(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, 'base64url');
-  return bytes.length > KEY_ID + NONCE + TAG && bytes.toString('base64url') === text ? bytes : undefined;
+  return bytes.length > KEY_ID + NONCE_BYTES + TAG_BYTES && bytes.toString('base64url') === text
+    ? bytes
+    : undefined;
 }
 
 /** A random secret of this process: its sealed texts end with the process, and no other replica opens them. */

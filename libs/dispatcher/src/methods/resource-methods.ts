@@ -186,7 +186,7 @@ export class ListResources {
   }
 }
 
-const SAMPLES = 5;
+const SAMPLE_SIZE = 5;
 
 /** Refusals that mean: this resource does not exist for the agent. */
 const ABSENT: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
@@ -241,7 +241,7 @@ export class ReadResource {
     if (!address) throw invalidUri(uri, dialect);
     const args = {
       class_name: address.className,
-      ...(address.kind === 'samples' && { limit: SAMPLES }),
+      ...(address.kind === 'samples' && { limit: SAMPLE_SIZE }),
     };
     const outcome = await this.runner.run(TOOL_OF_KIND[address.kind], args, context);
     if (!outcome.ok) throw toRefusedResource(uri, dialect, outcome.refusal);

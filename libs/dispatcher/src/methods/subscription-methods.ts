@@ -15,7 +15,7 @@ import {
   SUBSCRIPTION_ID_KEY,
 } from '../protocol.js';
 
-const WANTED: Readonly<Record<ListKind, string>> = {
+const LIST_CHANGES: Readonly<Record<ListKind, string>> = {
   tools: 'toolsListChanged',
   prompts: 'promptsListChanged',
   resources: 'resourcesListChanged',
@@ -35,7 +35,7 @@ function readAddresses(requested: JsonObject): readonly string[] {
 
 function listHonoured(kinds: readonly ListKind[], watched: readonly string[]): JsonObject {
   return {
-    ...Object.fromEntries(kinds.map((kind) => [WANTED[kind], true])),
+    ...Object.fromEntries(kinds.map((kind) => [LIST_CHANGES[kind], true])),
     ...(watched.length > 0 && { resourceSubscriptions: watched }),
   };
 }
@@ -123,7 +123,7 @@ export class SubscriptionMethods {
     const requested = member(params, 'notifications');
     if (!isJsonObject(requested)) throw invalidParams('Invalid params: notifications must be an object');
     const kinds = LIST_KINDS.filter(
-      (kind) => listChanges?.kinds.has(kind) === true && member(requested, WANTED[kind]) === true,
+      (kind) => listChanges?.kinds.has(kind) === true && member(requested, LIST_CHANGES[kind]) === true,
     );
     const addresses = readAddresses(requested);
     const _meta = Object.freeze({ [SUBSCRIPTION_ID_KEY]: context.requestId });

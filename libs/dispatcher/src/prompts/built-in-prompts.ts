@@ -199,11 +199,11 @@ export const BUILT_IN_PROMPTS: readonly Prompt[] = [
   },
 ];
 
-const NONE = '(no class relations defined)';
+const NO_RELATIONS = '(no class relations defined)';
 
 /** One edge per line, columns aligned. */
 export function drawRelations(edges: readonly RelationEdge[]): string {
-  if (edges.length === 0) return NONE;
+  if (edges.length === 0) return NO_RELATIONS;
   const fromWidth = Math.max(...edges.map(({ from }) => from.length));
   const toWidth = Math.max(...edges.map(({ to }) => to.length));
   return edges

@@ -5,7 +5,7 @@ import { mongoError } from '../errors.js';
 const MOST_VALUES = 4_000_000;
 
 /** Values that are counted again each time: remembering them would cost more. */
-const LIGHT = 16;
+const MIN_KEPT_WEIGHT = 16;
 
 /** Counted once per object: a value that holds another many times over is heavy without being large in memory. */
 const weights = new WeakMap<object, number>();
@@ -29,6 +29,6 @@ function weigh(value: object): number {
     if (weight > MOST_VALUES)
       throw mongoError(146, `an expression made a value of over ${MOST_VALUES} values`);
   }
-  if (weight > LIGHT) weights.set(value, weight);
+  if (weight > MIN_KEPT_WEIGHT) weights.set(value, weight);
   return weight;
 }

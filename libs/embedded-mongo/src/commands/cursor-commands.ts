@@ -9,7 +9,7 @@ import { nextBatch } from './batches.js';
 
 /** How long a getMore on a change stream waits when the client says nothing, in milliseconds. */
 const DEFAULT_AWAIT_MS = 1_000;
-const UNLIMITED = Number.MAX_SAFE_INTEGER;
+const NO_LIMIT = Number.MAX_SAFE_INTEGER;
 
 export const getMore: CommandHandler = async (command, ctx) => {
   const id = command['getMore'];
@@ -21,7 +21,7 @@ export const getMore: CommandHandler = async (command, ctx) => {
   cursor.inUse = true;
   cursor.source.reader.operation = ctx.operation;
   if (cursor.budgetMs !== undefined) ctx.operation.deadline = ctx.operation.startedAt + cursor.budgetMs;
-  const size = optionalCount(command, 'batchSize') || UNLIMITED;
+  const size = optionalCount(command, 'batchSize') || NO_LIMIT;
   try {
     const { source } = cursor;
     return source.kind === 'documents'

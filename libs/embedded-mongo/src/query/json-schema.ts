@@ -39,7 +39,7 @@ export function compileJsonSchema(schema: unknown, depth = 0): CompiledJsonSchem
   const rules: Rule[] = [];
   for (const name of Object.keys(schema)) {
     if (MODIFIERS.has(name)) continue;
-    if (UNSUPPORTED.has(name)) {
+    if (UNSUPPORTED_KEYWORDS.has(name)) {
       throw createParseError(`$jsonSchema keyword '${name}' is not currently supported`);
     }
     if (name === 'encrypt' || name === 'encryptMetadata') throw notImplemented(`$jsonSchema '${name}'`);
@@ -61,7 +61,7 @@ export function compileJsonSchema(schema: unknown, depth = 0): CompiledJsonSchem
 
 /** Keywords that another one reads, or that only describe. */
 const MODIFIERS = new Set(['title', 'description', 'exclusiveMinimum', 'exclusiveMaximum']);
-const UNSUPPORTED = new Set(['$ref', '$schema', 'default', 'definitions', 'format', 'id']);
+const UNSUPPORTED_KEYWORDS = new Set(['$ref', '$schema', 'default', 'definitions', 'format', 'id']);
 
 const isObject = isDocument;
 const isArray = (value: unknown): value is unknown[] => Array.isArray(value);

@@ -28,7 +28,7 @@ export interface EmbeddedUser {
 }
 
 /** As MongoDB's default for SCRAM-SHA-256. */
-const ITERATIONS = 15_000;
+const SCRAM_ITERATIONS = 15_000;
 
 /** What the server keeps of a password (RFC 5802, section 3). */
 interface Credentials {
@@ -42,7 +42,7 @@ const hash = (bytes: Buffer): Buffer => createHash('sha256').update(bytes).diges
 
 function createCredentials(password: string): Credentials {
   const salt = randomBytes(28);
-  const salted = pbkdf2Sync(password.normalize('NFKC'), salt, ITERATIONS, 32, 'sha256');
+  const salted = pbkdf2Sync(password.normalize('NFKC'), salt, SCRAM_ITERATIONS, 32, 'sha256');
   return {
     salt,
     storedKey: hash(hmac(salted, 'Client Key')),
@@ -96,7 +96,7 @@ export class ScramConversation {
     clientNonce: string,
   ) {
     this.nonce = clientNonce + randomBytes(24).toString('base64');
-    this.serverFirst = `r=${this.nonce},s=${credentials.salt.toString('base64')},i=${ITERATIONS}`;
+    this.serverFirst = `r=${this.nonce},s=${credentials.salt.toString('base64')},i=${SCRAM_ITERATIONS}`;
   }
 
   /** The answer to the client's proof. Errors: 18 for a wrong one. */

@@ -2,7 +2,7 @@ import { PAUSE } from './drain.js';
 import type { Operation } from './operation.js';
 
 /** Items sorted or merged between two pauses. */
-const RUN = 1_024;
+const RUN_LENGTH = 1_024;
 
 /** A stable sort that lets other connections run in between and ends when the operation is stopped. */
 export async function sortInTurns<T>(
@@ -25,8 +25,8 @@ export function* sortInSteps<T>(
   compare: (a: T, b: T) => number,
 ): Generator<typeof PAUSE, T[]> {
   let runs: T[][] = [];
-  for (let at = 0; at < items.length; at += RUN) {
-    runs.push(items.slice(at, at + RUN).sort(compare));
+  for (let at = 0; at < items.length; at += RUN_LENGTH) {
+    runs.push(items.slice(at, at + RUN_LENGTH).sort(compare));
     yield PAUSE;
   }
   while (runs.length > 1) {
@@ -50,7 +50,7 @@ function* merge<T>(
   while (l < left.length && r < right.length) {
     // Of equal items the earlier one comes first.
     merged.push(compare(left[l] as T, right[r] as T) <= 0 ? (left[l++] as T) : (right[r++] as T));
-    if (merged.length % RUN === 0) yield PAUSE;
+    if (merged.length % RUN_LENGTH === 0) yield PAUSE;
   }
   return merged.concat(left.slice(l), right.slice(r));
 }

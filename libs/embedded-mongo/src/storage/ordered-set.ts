@@ -18,7 +18,7 @@ type Node<T> = Leaf<T> | Branch<T>;
 /** Compares the sought position with an item: negative when the item lies before it. */
 export type Probe<T> = (item: T) => number;
 
-const FANOUT = 64;
+const MAX_FANOUT = 64;
 
 const measureSize = <T>(node: Node<T>): number => (node.leaf ? node.items.length : node.size);
 
@@ -159,9 +159,9 @@ export class OrderedSet<T> {
     node.size += 1;
     node.children.splice(index + 1, 0, split);
     node.lowest.splice(index + 1, 0, this.findLowest(split));
-    if (node.children.length <= FANOUT) return undefined;
-    const children = node.children.splice(FANOUT / 2);
-    const lowest = node.lowest.splice(FANOUT / 2);
+    if (node.children.length <= MAX_FANOUT) return undefined;
+    const children = node.children.splice(MAX_FANOUT / 2);
+    const lowest = node.lowest.splice(MAX_FANOUT / 2);
     const size = children.reduce((sum, one) => sum + measureSize(one), 0);
     node.size -= size;
     return { leaf: false, owner: this.owner, lowest, children, size };
@@ -175,9 +175,9 @@ export class OrderedSet<T> {
       return undefined;
     }
     leaf.items.splice(at, 0, item);
-    if (leaf.items.length <= FANOUT) return undefined;
+    if (leaf.items.length <= MAX_FANOUT) return undefined;
     // Ascending loads fill their leaves; anything else splits in the middle.
-    const keep = at === leaf.items.length - 1 ? FANOUT : FANOUT / 2;
+    const keep = at === leaf.items.length - 1 ? MAX_FANOUT : MAX_FANOUT / 2;
     return { leaf: true, owner: this.owner, items: leaf.items.splice(keep) };
   }
 

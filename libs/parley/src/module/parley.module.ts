@@ -25,7 +25,7 @@ import type { ParleyModuleExtras, ParleyModuleOptions } from './parley-options.j
 import { BoundProviders, OVERRIDABLE_TOKENS, UNBOUND } from './overridable-providers.js';
 
 /** Parts of the default instance that tools can inject by class. */
-const OFFERED: readonly Provider[] = OFFERED_PROVIDERS.map((token) => ({
+const DEFAULT_EXPORTS: readonly Provider[] = OFFERED_PROVIDERS.map((token) => ({
   provide: token,
   useFactory: (parley: Parley) => parley.get(token),
   inject: [Parley],
@@ -46,7 +46,7 @@ const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } = new ConfigurableModule
 })
   .setClassMethodName('forRoot')
   .setExtras(EXTRAS, (definition, { name = 'default', isGlobal, imports, providers, version, ...steps }) => {
-    const offered = name === 'default' ? [...OFFERED, ParleyHealthIndicator] : [];
+    const offered = name === 'default' ? [...DEFAULT_EXPORTS, ParleyHealthIndicator] : [];
     const token = getParleyToken(name);
     return {
       ...definition,

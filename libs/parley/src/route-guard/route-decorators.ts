@@ -27,7 +27,7 @@ interface RequiredPermission {
   readonly timeout: number;
 }
 
-const REQUIRED = 'parley:required_permission';
+const REQUIRED_PERMISSION = 'parley:required_permission';
 
 /**
  * The lowest permissions of an agent that may call a route, or every route of a controller, behind `ParleyGuard`. The
@@ -43,7 +43,12 @@ export function RequirePermission(
   if (!Number.isFinite(timeout) || timeout < 1)
     throw new TypeError('@RequirePermission: timeout must be seconds, at least 1');
   return applyDecorators(
-    SetMetadata<string, RequiredPermission>(REQUIRED, { instance, permission, clientSafe, timeout }),
+    SetMetadata<string, RequiredPermission>(REQUIRED_PERMISSION, {
+      instance,
+      permission,
+      clientSafe,
+      timeout,
+    }),
     UseInterceptors(RouteInterceptor),
   );
 }
@@ -115,7 +120,9 @@ export const hasClasses = (controller: Type, handler: Handler): boolean =>
 
 /** @returns null for a route without `@RequirePermission` */
 export function readRoute(controller: Type, handler: Handler): DeclaredRoute | null {
-  const required = metadataOf<RequiredPermission>(REQUIRED, handler) ?? metadataOf(REQUIRED, controller);
+  const required =
+    metadataOf<RequiredPermission>(REQUIRED_PERMISSION, handler) ??
+    metadataOf(REQUIRED_PERMISSION, controller);
   if (!required) return null;
   const { instance, permission, clientSafe, timeout } = required as RequiredPermission;
   const uses = [controller, handler].flatMap(

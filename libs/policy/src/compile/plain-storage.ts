@@ -25,7 +25,7 @@ const MAX_DEPTH = 8;
 const PARSE_COLLECTIONS = /^(_SCHEMA|_Join:.*)$/;
 
 /** They say of an object in JSON what it is. */
-const RESERVED = new Set(['__proto__', '__type', '__op', '_bsontype']);
+const RESERVED_NAMES = new Set(['__proto__', '__type', '__op', '_bsontype']);
 
 const STORED_BY_US = new Set(['objectId', 'createdAt', 'updatedAt', 'ACL']);
 
@@ -210,7 +210,7 @@ function ownColumn(name: string): string {
 function findStoredNameIssue(stored: string): string | null {
   if (stored === '_id') return "'_id' is objectId; no other name is needed";
   if (isInternalField(stored)) return `'${stored}' is an internal column`;
-  if (stored === '' || /[.\0]/.test(stored) || stored.startsWith('$') || RESERVED.has(stored))
+  if (stored === '' || /[.\0]/.test(stored) || stored.startsWith('$') || RESERVED_NAMES.has(stored))
     return `'${stored}' is not the name of a column: write one without dots that does not start with $`;
   return null;
 }

@@ -277,7 +277,7 @@ function toForm(rule: MaskRule): MaskForm {
 }
 
 /** Replaces every value of a masked field, of any type, and a missing one: it reveals neither. */
-export const MASKED = '***';
+export const MASKED_TEXT = '***';
 
 /** Returns the pseudonym of a value; only called when the rule is `hash`. */
 export type NamePseudonym = (value: unknown, mask: PathMask) => string;
@@ -382,18 +382,18 @@ function maskMember(
 function maskValue(value: unknown, mask: PathMask, pseudonym: NamePseudonym): unknown {
   const { rule } = mask;
   if (rule.kind === 'hash') return pseudonym(value, mask);
-  return rule.kind === 'mask' ? keepEnding(value, rule.keep) : MASKED;
+  return rule.kind === 'mask' ? keepEnding(value, rule.keep) : MASKED_TEXT;
 }
 
 /** The end of a text that is at least twice as long; of a shorter text it would disclose most. */
 function keepEnding(value: unknown, keep: number): string {
-  if (keep === 0 || (typeof value !== 'string' && typeof value !== 'number')) return MASKED;
+  if (keep === 0 || (typeof value !== 'string' && typeof value !== 'number')) return MASKED_TEXT;
   const characters = [...String(value)];
-  return characters.length < 2 * keep ? MASKED : MASKED + characters.slice(-keep).join('');
+  return characters.length < 2 * keep ? MASKED_TEXT : MASKED_TEXT + characters.slice(-keep).join('');
 }
 
 /** Characters of base64url: 132 bits, enough to avoid collisions. */
-const LENGTH = 22;
+const HASH_LENGTH = 22;
 const PREFIX = 'h_';
 
 /** The scope in which equal values have equal pseudonyms: a field or domain, one tenant or all. */
@@ -421,7 +421,9 @@ export class Pseudonyms {
     const field = domain === null ? ['field', className, path] : ['domain', domain];
     const owner = acrossTenants ? ['all'] : ['tenant', tenant];
     const text = JSON.stringify([field, owner, sortKeys(value ?? null)]);
-    return PREFIX + createHmac('sha256', this.#key).update(text, 'utf8').digest('base64url').slice(0, LENGTH);
+    return (
+      PREFIX + createHmac('sha256', this.#key).update(text, 'utf8').digest('base64url').slice(0, HASH_LENGTH)
+    );
   }
 }
 

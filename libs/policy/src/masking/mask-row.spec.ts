@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { compileAgentDefinition, type Tier } from '#core';
 import {
   compileMasks,
-  MASKED,
+  MASKED_TEXT,
   findMaskedColumns,
   maskRow,
   type MasksConfig,
@@ -41,7 +41,7 @@ describe('a masked row', () => {
     ];
     for (const pin of forms) {
       const row = shortenText({ name: 'a', ...(pin !== undefined && { pin }) }, { pin: 'mask' });
-      expect(JSON.stringify(row)).toBe(JSON.stringify({ name: 'a', pin: MASKED }));
+      expect(JSON.stringify(row)).toBe(JSON.stringify({ name: 'a', pin: MASKED_TEXT }));
     }
   });
 
@@ -110,7 +110,7 @@ describe('a masked row', () => {
     const address = { 'card.number': '4111111111111234' };
     for (const form of [{ mask: { keep: 4 } }, 'hash'] satisfies MasksConfig[string][]) {
       const row = shortenText({ address }, { 'address.card': form });
-      expect(row['address']).toMatchObject({ 'card.number': MASKED });
+      expect(row['address']).toMatchObject({ 'card.number': MASKED_TEXT });
     }
   });
 
@@ -125,7 +125,7 @@ describe('a masked row', () => {
     const { address } = shortenText({ address: Object.fromEntries(entries) }, { 'address.street': 'mask' });
     const values = Object.values(address as Record<string, { street?: unknown }>);
     expect(values).toHaveLength(50_001);
-    expect(values.filter((value) => value.street !== MASKED)).toEqual([MASKED]);
+    expect(values.filter((value) => value.street !== MASKED_TEXT)).toEqual([MASKED_TEXT]);
   });
 
   it('keeps a member named `__proto__` a member, masked like any other', () => {
@@ -170,7 +170,7 @@ describe('masks and tiers', () => {
       shortenText(row, masks),
       shortenText(row, masks, 'write'),
       shortenText(row, masks, 'admin'),
-    ]).toEqual([{}, { pin: MASKED }, row]);
+    ]).toEqual([{}, { pin: MASKED_TEXT }, row]);
   });
 
   it('never show a sub-agent what those above it do not see', () => {

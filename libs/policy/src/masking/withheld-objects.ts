@@ -111,7 +111,7 @@ export function assertNotInsideFlat(
 }
 
 /** Levels of containers inside a column that pipelines see; deeper ones are empty for them rather than unchecked. */
-const DEPTH = 6;
+const MAX_DEPTH = 6;
 
 /** Whether the path is, or leads into, a column that may hold objects of a class withheld from the agent. */
 export function mayHoldWithheld(path: string, { mayHold }: ClassAccess): boolean {
@@ -193,7 +193,7 @@ export function assertComparable(
 const EQUALITIES = new Set(['$eq', '$ne', '$in', '$nin', '$all']);
 const RANGES = new Set(['$gt', '$gte', '$lt', '$lte']);
 /** Operators whose result is the same for a placeholder, or that compare numbers alone. */
-const COUNTED = new Set(['$exists', '$size', '$mod', '$comment']);
+const COUNTING_OPERATORS = new Set(['$exists', '$size', '$mod', '$comment']);
 
 /** The columns with a condition that may match a stored value and not what the agent sees of it, or the reverse. */
 export function inexactColumns(match: unknown, access: ClassAccess): ReadonlySet<string> {
@@ -225,7 +225,7 @@ function isExact(condition: unknown): boolean {
   return Object.entries(condition).every(([operator, operand]) => {
     if (operator === '$not') return isExact(operand);
     if (EQUALITIES.has(operator)) return !holdsOperator(operand);
-    return COUNTED.has(operator) || (RANGES.has(operator) && isUnambiguous(operand));
+    return COUNTING_OPERATORS.has(operator) || (RANGES.has(operator) && isUnambiguous(operand));
   });
 }
 
@@ -259,7 +259,7 @@ function holdsOperator(value: unknown): boolean {
 export function noneWithheldWithin(column: string, { mayHold, flat }: ClassAccess): Where | null {
   if (flat?.has(column)) return { $expr: { $not: [isContainer(`$${column}`)] } };
   if (!mayHold?.columns.has(column)) return null;
-  return { $expr: holdsNone(`$${column}`, mayHold.names, DEPTH) };
+  return { $expr: holdsNone(`$${column}`, mayHold.names, MAX_DEPTH) };
 }
 
 /** Never fails on any value; what is nested too deep to check counts as withheld. */
@@ -303,7 +303,7 @@ const isWithheldObject = (value: string, names: WithheldNames): unknown => ({
  * pipeline could otherwise separate an id from its class name, by which `redact` recognises it.
  * @param value a reference: `$column`, `$$row.column`
  */
-export function withPlaceholders(value: string, names: WithheldNames, depth = DEPTH): unknown {
+export function withPlaceholders(value: string, names: WithheldNames, depth = MAX_DEPTH): unknown {
   const placeholder = (className: unknown) => ({ className, __redacted: { $literal: true } });
   const textClass = { $arrayElemAt: [{ $split: [value, { $literal: '$' }] }, 0] };
   const text = { $cond: [isWithheldText(value, names), placeholder(textClass), value] };

@@ -21,7 +21,7 @@ export function resolveExpression(expression: unknown, frame: Frame): unknown {
   if (reference !== null) return resolveText(reference, frame);
   return mapMembers(expression, (key, value) => {
     if (!key.startsWith('$')) return resolveExpression(value, frame);
-    const operator = Object.hasOwn(SCOPED, key) ? SCOPED[key] : undefined;
+    const operator = Object.hasOwn(SCOPED_EXPRESSIONS, key) ? SCOPED_EXPRESSIONS[key] : undefined;
     return operator ? operator(value, frame) : resolveExpression(convertOperand(key, value, frame), frame);
   });
 }
@@ -105,7 +105,7 @@ export function readBindings(variables: PlainObject, frame: Frame): Binding[] {
 type Resolve = (argument: unknown, frame: Frame) => unknown;
 
 /** Operators that bind variables, name fields without `$`, or quote. All others are resolved member by member. */
-const SCOPED: Readonly<Record<string, Resolve>> = {
+const SCOPED_EXPRESSIONS: Readonly<Record<string, Resolve>> = {
   $literal: (value, frame) => {
     resolveExpression(value, frame);
     return value;

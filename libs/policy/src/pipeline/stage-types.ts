@@ -16,8 +16,8 @@ interface Inner {
 type Known = Pick<Outcome, 'types' | 'documents'>;
 type TypesOf = (value: unknown, frame: Frame, inner: Inner) => Known;
 
-const UNCHANGED: Known = { types: new Map() };
-const keepTypes: TypesOf = () => UNCHANGED;
+const UNCHANGED_TYPES: Known = { types: new Map() };
+const keepTypes: TypesOf = () => UNCHANGED_TYPES;
 
 /** What is known of the values behind a validated stage whose names were checked. */
 export function typesAfter(name: StageName, value: unknown, frame: Frame, inner: Inner): Known {
@@ -57,10 +57,10 @@ function groupTypes(outputs: unknown, key: ValueType | undefined, frame: Frame):
   return { types: new Map([...types, ['_id', key] as const]) };
 }
 
-const COUNTED = { count: { $sum: 1 } };
+const COUNT_GROUP = { count: { $sum: 1 } };
 
 function bucketTypes(value: unknown, frame: Frame): Known {
-  const { groupBy, output = COUNTED, default: otherwise } = readMembers(value);
+  const { groupBy, output = COUNT_GROUP, default: otherwise } = readMembers(value);
   const type = typeOfExpression(groupBy, frame);
   const other =
     otherwise !== undefined && commonType([type, typeOfExpression(otherwise, frame)]) === undefined;
@@ -68,7 +68,7 @@ function bucketTypes(value: unknown, frame: Frame): Known {
 }
 
 function evenlyBucketed(value: unknown, frame: Frame): Known {
-  const { groupBy, output = COUNTED } = readMembers(value);
+  const { groupBy, output = COUNT_GROUP } = readMembers(value);
   const type = typeOfExpression(groupBy, frame);
   return groupTypes(
     output,
@@ -100,7 +100,7 @@ function without(type: ValueType | undefined, [name, ...rest]: readonly string[]
 }
 
 function replaceTypes(value: unknown, frame: Frame): Known {
-  if (value === '$$ROOT' || value === '$$CURRENT') return UNCHANGED;
+  if (value === '$$ROOT' || value === '$$CURRENT') return UNCHANGED_TYPES;
   return { types: new Map(), documents: typeOfExpression(value, frame) };
 }
 
@@ -162,7 +162,7 @@ const TYPES: Readonly<Record<StageName, TypesOf>> = {
   },
   $bucket: bucketTypes,
   $bucketAuto: evenlyBucketed,
-  $sortByCount: (value, frame) => groupTypes(COUNTED, typeOfExpression(value, frame), frame),
+  $sortByCount: (value, frame) => groupTypes(COUNT_GROUP, typeOfExpression(value, frame), frame),
   $count: (value) => ({ types: new Map([[String(value), NUMBER]]) }),
   $unwind: unwound,
   $replaceRoot: (value, frame) => replaceTypes(takeNewRoot(value), frame),

@@ -33,10 +33,10 @@ export type Stage = PlainObject;
 /** Stages that passed `validatePipeline`. */
 export type Pipeline = readonly Stage[];
 
-const KNOWN: ReadonlySet<string> = new Set(STAGE_NAMES);
+const KNOWN_STAGES: ReadonlySet<string> = new Set(STAGE_NAMES);
 
 export function isStageName(name: string): name is StageName {
-  return KNOWN.has(name);
+  return KNOWN_STAGES.has(name);
 }
 
 /** The name and value of a validated stage. */

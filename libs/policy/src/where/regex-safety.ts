@@ -208,16 +208,16 @@ class PatternReader {
   }
 }
 
-const ASCII = 128;
+const ASCII_END = 128;
 /** Represents every character outside ASCII. */
-const WIDE = ASCII;
+const WIDE = ASCII_END;
 /** Cache: patterns consist of few ranges, of which there are at most 129². */
 const RANGES = new Map<number, CharSet>();
 
 /** The characters that a pattern may start with; letters in both cases, so that `$options: "i"` makes no difference. */
 class CharSet {
   static readonly NONE = new CharSet(new Set());
-  static readonly ALL = new CharSet(new Set(Array.from({ length: ASCII + 1 }, (_, code) => code)));
+  static readonly ALL = new CharSet(new Set(Array.from({ length: ASCII_END + 1 }, (_, code) => code)));
 
   private constructor(private readonly codes: ReadonlySet<number>) {}
 
@@ -258,7 +258,7 @@ class CharSet {
 
   complement(): CharSet {
     const codes = new Set<number>([WIDE]);
-    for (let code = 0; code < ASCII; code += 1) {
+    for (let code = 0; code < ASCII_END; code += 1) {
       // A letter stays when one of its cases does: the set may be too large, never too small.
       if (!bothCases(code).every((folded) => this.codes.has(folded))) codes.add(code);
     }

@@ -197,8 +197,15 @@ function assertHasMembers(path: string, { schema }: ClassAccess): void {
 
 const TEXT: ReadonlySet<FieldType> = new Set(['String', 'Array', 'Object']);
 /** The types that a search covers by default. Columns of type Object are searched only when named. */
-const SEARCHED: ReadonlySet<FieldType> = new Set(['String', 'Array']);
-const COUNTED: ReadonlySet<FieldType> = new Set(['String', 'Array', 'Object', 'Number', 'Date', 'Boolean']);
+const SEARCHED_TYPES: ReadonlySet<FieldType> = new Set(['String', 'Array']);
+const COUNTED_TYPES: ReadonlySet<FieldType> = new Set([
+  'String',
+  'Array',
+  'Object',
+  'Number',
+  'Date',
+  'Boolean',
+]);
 
 /**
  * All columns with text that the agent may read. A wildcard would also cover internal and hidden columns and ids of withheld
@@ -216,7 +223,7 @@ export function listCountedTextFields(access: ClassAccess): readonly string[] {
 
 function textFields(access: ClassAccess, isMeant: (name: string) => boolean): readonly string[] {
   const names = [...(access.schema?.fields ?? [])]
-    .filter(([name, { type }]) => SEARCHED.has(type) && isOpen(name, access) && isMeant(name))
+    .filter(([name, { type }]) => SEARCHED_TYPES.has(type) && isOpen(name, access) && isMeant(name))
     .map(([name]) => name);
   if (names.length === 0)
     throw new Refused(
@@ -239,7 +246,7 @@ export function checkSearchedField(written: string, access: ClassAccess, argumen
 
 /** The wire path of a field to count by. @throws Refused */
 export function facetField(written: string, access: ClassAccess, argument: string): string {
-  const path = checkField(written, access, argument, COUNTED, 'cannot be counted by');
+  const path = checkField(written, access, argument, COUNTED_TYPES, 'cannot be counted by');
   if (!mayHoldWithheld(path, access)) return path;
   // The search process counts, where placeholders cannot replace objects.
   throw new Refused(

@@ -229,7 +229,7 @@ export const SCANNED_OPERATORS: readonly string[] = [
   '$or $and $nor',
   CROSS_CLASS.join(' '),
 ].flatMap((group) => group.split(' '));
-const KNOWN = new Set(SCANNED_OPERATORS);
+const KNOWN_OPERATORS = new Set(SCANNED_OPERATORS);
 
 /** Operators of other query languages, in lower case, and what is written here in their place. */
 const OTHER_WORDS: ReadonlyMap<string, string> = new Map([
@@ -271,7 +271,7 @@ function scanMember(key: string, value: unknown, depth: number, budget: Budget):
     assertFieldPath(key);
   } else if (CODE_EXECUTION.has(key)) {
     throw blockFilter('where', 'code_execution', key);
-  } else if (!KNOWN.has(key)) {
+  } else if (!KNOWN_OPERATORS.has(key)) {
     const instead = OTHER_WORDS.get(key.toLowerCase()) ?? suggestNames(key, SCANNED_OPERATORS)[0];
     throw new Refused(
       refusals.invalidQuery(

@@ -131,7 +131,7 @@ export function typeName({ type, targetClass }: FieldSchema, mayName: MayName = 
 
 const FIELD_NAME = /^[A-Za-z][A-Za-z0-9_]{0,127}$/;
 const MAX_FIELDS = 500;
-const TARGETED: ReadonlySet<string> = new Set(['Pointer', 'Relation']);
+const TARGETED_TYPES: ReadonlySet<string> = new Set(['Pointer', 'Relation']);
 const TYPES: ReadonlySet<string> = new Set(FIELD_TYPES.filter((type) => type !== 'ACL'));
 
 /**
@@ -166,7 +166,7 @@ function toFieldSchema(name: string, declared: unknown): FieldSchema {
   if (Object.keys(others).length > 0) refuseFields(`${name} takes only type and targetClass`);
   if (typeof type !== 'string' || !TYPES.has(type))
     return refuseFields(`${name}: type must be one of ${[...TYPES].join(', ')}`);
-  if (!TARGETED.has(type)) {
+  if (!TARGETED_TYPES.has(type)) {
     if (targetClass !== undefined) refuseFields(`${name}: only Pointer and Relation have a targetClass`);
     return { type: type as FieldType };
   }

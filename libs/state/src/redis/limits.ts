@@ -80,7 +80,7 @@ const CHARGE = new RedisScript(`${READ}${ADD}
 for quantity = 1, 4 do add(quantity, tonumber(ARGV[2 + quantity])) end
 return 1`);
 
-const USED = new RedisScript(`${READ}
+const READ_USED = new RedisScript(`${READ}
 return sums`);
 
 /** What accounts used on all replicas together. */
@@ -107,7 +107,7 @@ export class RedisBudgetStore extends BudgetStore {
   }
 
   async readUse(account: string, budget: DataBudget): Promise<DataUse> {
-    const [calls = 0, rows = 0, bytes = 0, databaseTime = 0] = await this.run(USED, account, budget, []);
+    const [calls = 0, rows = 0, bytes = 0, databaseTime = 0] = await this.run(READ_USED, account, budget, []);
     return { calls, rows, bytes, databaseTime };
   }
 
@@ -177,7 +177,7 @@ local used = length - low
 if used < tonumber(ARGV[1]) then return { used, -1 } end
 return { used, math.min(redis.call('LINDEX', KEYS[1], '-' .. ARGV[1]) + ARGV[2] - now, ARGV[2]) }`);
 
-const MICROSECONDS = 1_000_000;
+const MICROSECONDS_PER_SECOND = 1_000_000;
 
 class RedisRateLimiter extends SlidingRateLimiter {
   constructor(
@@ -190,12 +190,12 @@ class RedisRateLimiter extends SlidingRateLimiter {
 
   async check(key: string): Promise<RateVerdict | null> {
     const wait = Number(await this.run(CHECK, key));
-    return wait < 0 ? null : this.refusal(wait / MICROSECONDS);
+    return wait < 0 ? null : this.refusal(wait / MICROSECONDS_PER_SECOND);
   }
 
   async usage(key: string): Promise<RateUsage> {
     const [used = 0, wait = -1] = ((await this.run(USAGE, key)) as unknown[]).map(Number);
-    return this.toUsage(used, wait < 0 ? null : wait / MICROSECONDS);
+    return this.toUsage(used, wait < 0 ? null : wait / MICROSECONDS_PER_SECOND);
   }
 
   async reset(key: string): Promise<void> {
@@ -204,7 +204,7 @@ class RedisRateLimiter extends SlidingRateLimiter {
 
   private run(script: RedisScript, key: string): Promise<unknown> {
     const { limit, window } = this.rate;
-    const args = [limit, Math.ceil(window * MICROSECONDS), Math.ceil(window * 1000)];
+    const args = [limit, Math.ceil(window * MICROSECONDS_PER_SECOND), Math.ceil(window * 1000)];
     return this.redis.send((redis) => script.run(redis, [this.toKey(key)], args));
   }
 

@@ -17,9 +17,9 @@ import { RedisOneTimeStore, RedisVersionedStore } from './stores.js';
 import { RedisSubscriptionStore } from './subscriptions.js';
 
 /** Milliseconds between checks of a subscribed connection: otherwise a dead connection would not be detected. */
-const HEARTBEAT = 5_000;
+const HEARTBEAT_INTERVAL = 5_000;
 /** Milliseconds that a message may take to every subscriber. */
-const DELIVERY = 1_000;
+const DELIVERY_TIMEOUT = 1_000;
 
 interface BusConnections {
   readonly commands: RedisConnection;
@@ -50,7 +50,7 @@ class RedisMessageBus extends MessageBus {
       if (channel === this.ownChannel) this.received = true;
       else this.receive(text);
     });
-    this.heartbeat = setInterval(() => void this.checkConnection(), HEARTBEAT);
+    this.heartbeat = setInterval(() => void this.checkConnection(), HEARTBEAT_INTERVAL);
     this.heartbeat.unref();
   }
 
@@ -90,7 +90,7 @@ class RedisMessageBus extends MessageBus {
     } catch {
       return;
     }
-    await pause(DELIVERY, undefined, { ref: false });
+    await pause(DELIVERY_TIMEOUT, undefined, { ref: false });
     // A process that was busy itself first reads the messages that have arrived.
     await nextTurn();
     await nextTurn();

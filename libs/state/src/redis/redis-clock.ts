@@ -6,11 +6,11 @@ import { type RedisConnection, RedisScript } from './redis-connection.js';
 const TIME = new RedisScript(`return redis.call('TIME')`);
 
 /** Milliseconds between two measurements. */
-const MEASURED = 30_000;
+const MEASURE_INTERVAL = 30_000;
 /** Milliseconds after which an answer is too late to say what time it is: the error is up to half of them. */
-const LATE = 1_000;
+const MAX_ANSWER_TIME = 1_000;
 /** Milliseconds by which the clock of the machine may differ before it is logged; access tokens are given as much. */
-const LOGGED = 30_000;
+const MAX_CLOCK_DIFFERENCE = 30_000;
 
 interface Clocks {
   /** Milliseconds since 1970, unchanged by what happens to the clock of the machine. */
@@ -33,7 +33,7 @@ export class RedisClock {
     private readonly log: SharedStateLog,
     private readonly clocks: Clocks = { steady: steadyClock, wall: Date.now },
   ) {
-    this.timer = setInterval(() => void this.measure(), MEASURED);
+    this.timer = setInterval(() => void this.measure(), MEASURE_INTERVAL);
     this.timer.unref();
     redis.onReturn(() => void this.measure());
   }
@@ -53,7 +53,7 @@ export class RedisClock {
         string,
       ];
       const answered = steady();
-      if (answered - asked > LATE) return;
+      if (answered - asked > MAX_ANSWER_TIME) return;
       const there = Number(seconds) * 1000 + Number(micros) / 1000;
       if (Number.isFinite(there)) this.ahead = there - (asked + answered) / 2;
     } catch {
@@ -69,7 +69,7 @@ export class RedisClock {
   /** Tokens and sessions of Parse are compared with the clock of the machine: an operator learns when it is wrong. */
   private compareMachine(): void {
     const difference = this.clocks.wall() - this.now();
-    const differs = Math.abs(difference) > LOGGED;
+    const differs = Math.abs(difference) > MAX_CLOCK_DIFFERENCE;
     if (differs === this.differs) return;
     this.differs = differs;
     const seconds = Math.round(Math.abs(difference) / 1000);

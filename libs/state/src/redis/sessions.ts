@@ -129,7 +129,7 @@ redis.call('PEXPIRE', KEYS[1], ARGV[4])
 redis.call('PEXPIRE', KEYS[2], ARGV[4])
 return { entry, size }`);
 
-const AFTER = new RedisScript(`
+const READ_AFTER = new RedisScript(`
 if #redis.call('XRANGE', KEYS[1], ARGV[1], ARGV[1]) == 0 then return false end
 return redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], '+')`);
 
@@ -162,7 +162,7 @@ export class RedisStreamLog extends StreamLog {
 
   async after(stream: string, entry: string): Promise<readonly LoggedFrame[] | undefined> {
     if (!ENTRY.test(entry)) return undefined;
-    return readFrames(await this.run(AFTER, stream, [entry]));
+    return readFrames(await this.run(READ_AFTER, stream, [entry]));
   }
 
   async forget(stream: string): Promise<void> {

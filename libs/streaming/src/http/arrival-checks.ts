@@ -66,7 +66,7 @@ import {
  */
 
 /** `Retry-After`, in seconds, where requests cannot be counted. */
-const UNCOUNTABLE = 5;
+const LIMITER_FAILED_RETRY = 5;
 
 /** Only the exact path, with or without one trailing slash, is MCP. */
 export const path: RequestCheck = {
@@ -104,7 +104,7 @@ async function spend(limiter: RateLimiter, address: string): Promise<Reply | nul
     if (!verdict) return null;
     return tooManyRequests(Math.ceil(verdict.retryAfter));
   } catch {
-    return tooManyRequests(UNCOUNTABLE);
+    return tooManyRequests(LIMITER_FAILED_RETRY);
   }
 }
 

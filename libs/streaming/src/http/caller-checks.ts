@@ -8,7 +8,7 @@ import {
 } from '#auth';
 import { SharedStateUnavailable } from '#state';
 import { faultLine, isLegacyVersion, member } from '#dispatcher';
-import { ACCEPTED, isNotification, type Message, type Reply } from '../message.js';
+import { ACCEPTED_REPLY, isNotification, type Message, type Reply } from '../message.js';
 import { formatJson } from '../sse/event-stream.js';
 import { VERSION_HEADER } from './arrival-checks.js';
 import type { SocketTurn } from './client-memory.js';
@@ -138,7 +138,7 @@ export const spokenVersion: RequestCheck = {
 };
 
 /** `Retry-After`, in seconds, where the limiter itself failed. */
-const UNCOUNTED = 5;
+const LIMITER_FAILED_RETRY = 5;
 
 /** `ping` is free, and a tool call is counted by its agent's own limit. */
 function isCounted({ method, params }: Message): boolean {
@@ -157,7 +157,7 @@ export async function spendRequest(
   } catch (error) {
     if (error instanceof SharedStateUnavailable) throw error;
     log.warn(faultLine('[McpEdge] the limiter of requests failed:', error));
-    return UNCOUNTED;
+    return LIMITER_FAILED_RETRY;
   }
   return verdict ? Math.max(1, Math.ceil(verdict.retryAfter)) : null;
 }
@@ -206,8 +206,8 @@ export const acknowledge: RequestCheck = {
   name: 'acknowledge',
   check: (exchange) => {
     const { era, message } = exchange;
-    if (era === 'modern') return message.isResponse || message.id === undefined ? ACCEPTED : null;
-    return takeSilently(message, exchange) ? ACCEPTED : null;
+    if (era === 'modern') return message.isResponse || message.id === undefined ? ACCEPTED_REPLY : null;
+    return takeSilently(message, exchange) ? ACCEPTED_REPLY : null;
   },
 };
 

@@ -4,7 +4,8 @@ import type { EdgeSettings } from './edge-dependencies.js';
 import type { HttpExchange, RequestCheck } from './http-exchange.js';
 
 /** What pages may read of an answer besides its body. */
-const SHOWN = 'Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After, Content-Disposition';
+const EXPOSED_HEADERS =
+  'Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After, Content-Disposition';
 
 /** What pages may send: the headers of every revision of MCP, of every credential, and of traces. */
 const SENT: readonly string[] = [
@@ -22,7 +23,7 @@ const SENT: readonly string[] = [
   'X-Parse-Session-Token',
 ];
 /** The headers that mirror parameters of a tool (2026-07-28), which nobody can list. */
-const MIRRORED = /^mcp-param-[\w.-]{1,128}$/i;
+const PARAM_HEADER = /^mcp-param-[\w.-]{1,128}$/i;
 /** Seconds for which a browser need not ask again. */
 const MAX_AGE = '600';
 
@@ -41,7 +42,7 @@ export function openToPage(
   response.removeHeader('Access-Control-Allow-Credentials');
   if (origin === undefined || !origins.lists(origin)) return;
   response.setHeader('Access-Control-Allow-Origin', origin);
-  response.setHeader('Access-Control-Expose-Headers', SHOWN);
+  response.setHeader('Access-Control-Expose-Headers', EXPOSED_HEADERS);
 }
 
 /** Whether a browser asks what a page of a listed origin may send. */
@@ -77,4 +78,4 @@ export function preflightFor(methods: string): RequestCheck {
   };
 }
 
-const isMirrored = (name: string) => MIRRORED.test(name);
+const isMirrored = (name: string) => PARAM_HEADER.test(name);

@@ -11,12 +11,18 @@ import {
 } from '#dispatcher';
 import type { StepUp } from '#auth';
 import { BatchAnswers } from '../batch-answers.js';
-import { EdgeRequest, findEnding, FAILED, toMeasuredMessage, refusesUntilLater } from '../edge-request.js';
+import {
+  EdgeRequest,
+  findEnding,
+  INTERNAL_ERROR_ENDING,
+  toMeasuredMessage,
+  refusesUntilLater,
+} from '../edge-request.js';
 import {
   type Reply,
   isNotification,
   type Message,
-  ACCEPTED,
+  ACCEPTED_REPLY,
   resultReply,
   reply,
   toShownId,
@@ -223,7 +229,7 @@ async function runCall(
     if (refusesUntilLater(reply)) exchange.refusalsUntilLater += 1;
     return reply instanceof StreamedResult ? reply : await toHttpReply(reply, call, exchange, responseStream);
   } finally {
-    observed?.ends(FAILED);
+    observed?.ends(INTERNAL_ERROR_ENDING);
     wire.calls.end(call);
   }
 }
@@ -235,7 +241,7 @@ async function toHttpReply(
   exchange: HttpExchange,
   responseStream: ResponseStream | null,
 ): Promise<Reply> {
-  if ('accepted' in reply) return ACCEPTED;
+  if ('accepted' in reply) return ACCEPTED_REPLY;
   if ('error' in reply) {
     // On a stream the error carries the request id; a refused credential gets one answer for all requests.
     if (reply.status === 401 && !responseStream) return refuseUnauthorized(exchange);
@@ -331,7 +337,7 @@ async function answerBatch(
 ): Promise<CheckVerdict> {
   const { edge } = exchange;
   const requests = batch.filter((message) => !takeSilently(message, exchange) && !isNotification(message));
-  if (requests.length === 0) return ACCEPTED;
+  if (requests.length === 0) return ACCEPTED_REPLY;
   const calls = requests.map((message) => createCall(agent, message, exchange));
   exchange.onGone = () => {
     for (const call of calls) call.abort('client_disconnect');

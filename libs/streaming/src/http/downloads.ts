@@ -125,7 +125,7 @@ export const DOWNLOADS = '/exports/';
 
 const ID = /^[A-Za-z0-9_-]{1,128}$/;
 
-const REVOKED: Reply = reply(204, '');
+const REVOKED_REPLY: Reply = reply(204, '');
 
 const verb: RequestCheck = {
   name: 'verb',
@@ -153,7 +153,7 @@ const download: RequestCheck = {
 
 async function revoke(revoking: Promise<boolean>, exchange: HttpExchange): Promise<Reply> {
   try {
-    return (await revoking) ? REVOKED : FILE_NOT_FOUND;
+    return (await revoking) ? REVOKED_REPLY : FILE_NOT_FOUND;
   } catch (error) {
     return refuseDownload(error, exchange);
   }

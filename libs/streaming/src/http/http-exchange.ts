@@ -70,16 +70,16 @@ export function readPath(url: string): string {
   return query < 0 ? url : url.slice(0, query);
 }
 
-const MOUNTED = new WeakMap<IncomingMessage, string>();
+const MOUNT_PATHS = new WeakMap<IncomingMessage, string>();
 
 /** Makes a request one of routes that are mounted at a path of an application: its URL begins behind this path. */
 export function mountAt(request: IncomingMessage, path: string): void {
-  MOUNTED.set(request, path);
+  MOUNT_PATHS.set(request, path);
   request.url = (request.url ?? '').slice(path.length);
 }
 
 /** The path at which the routes of a request are mounted; empty at the root. */
-export const readMountPath = (request: IncomingMessage): string => MOUNTED.get(request) ?? '';
+export const readMountPath = (request: IncomingMessage): string => MOUNT_PATHS.get(request) ?? '';
 
 /** The state of one request during the checks, which fill it from top to bottom. */
 export class HttpExchange {

@@ -5,15 +5,15 @@
  */
 
 /** Milliseconds between two refusals of one principal. */
-const INTERVAL = 100;
+const REFUSAL_INTERVAL = 100;
 /** Refusals of one principal that need not wait, as those of calls that it made at once. */
-const BURST = 20;
+const MAX_BURST = 20;
 /** Milliseconds that a refusal waits at most. */
-const LONGEST = 5_000;
+const MAX_DELAY = 5_000;
 /** Refusals that wait at once, of one principal and of all. Any other is sent at once. */
 const MAX_WAITING = { perPrincipal: 500, total: 5_000 };
 /** Principals that are remembered before those without a recent refusal are forgotten. */
-const REMEMBERED = 1_000;
+const MAX_REMEMBERED = 1_000;
 
 interface Paced {
   /** When the next refusal may leave without a burst, in milliseconds of the monotonic clock. */
@@ -33,7 +33,7 @@ export class RefusalPace {
   private readonly principals = new Map<string, Paced>();
   /** Each ends one wait. */
   private readonly waits = new Set<() => void>();
-  private forgetsAt = REMEMBERED;
+  private forgetsAt = MAX_REMEMBERED;
   private closed = false;
 
   constructor(private readonly now: () => number = () => performance.now()) {}
@@ -50,8 +50,8 @@ export class RefusalPace {
   findDelay(principal: string, refusals: number): number {
     const now = this.now();
     const paced = this.findPaced(principal, now);
-    const earliest = now - BURST * INTERVAL;
-    paced.next = Math.min(Math.max(paced.next, earliest) + refusals * INTERVAL, now + LONGEST);
+    const earliest = now - MAX_BURST * REFUSAL_INTERVAL;
+    paced.next = Math.min(Math.max(paced.next, earliest) + refusals * REFUSAL_INTERVAL, now + MAX_DELAY);
     return Math.max(0, paced.next - now);
   }
 
@@ -101,7 +101,7 @@ export class RefusalPace {
   /** Removes those for whom a new entry says the same. */
   private forget(now: number): void {
     for (const [principal, { next, waiting }] of this.principals)
-      if (waiting === 0 && next <= now - BURST * INTERVAL) this.principals.delete(principal);
-    this.forgetsAt = Math.max(REMEMBERED, 2 * this.principals.size);
+      if (waiting === 0 && next <= now - MAX_BURST * REFUSAL_INTERVAL) this.principals.delete(principal);
+    this.forgetsAt = Math.max(MAX_REMEMBERED, 2 * this.principals.size);
   }
 }

@@ -20,7 +20,7 @@ export function formatPrimingFrame(id: string, retry: number): string {
   return `id: ${id}\nretry: ${retry}\ndata: \n\n`;
 }
 
-export const CONNECTED = ': connected\n\n';
+export const CONNECTED_COMMENT = ': connected\n\n';
 export const KEEP_ALIVE = Buffer.from(': keep-alive\n\n');
 
 /** A notification as it crosses the wire. */
@@ -35,7 +35,7 @@ export interface Beating {
 }
 
 /** Heartbeats that are due within this many milliseconds of each other share a timer. */
-const COALESCE = 20;
+const COALESCE_INTERVAL = 20;
 
 /**
  * Calls every stream once per interval with one timer for all of them. All intervals are alike, so the order of
@@ -60,7 +60,7 @@ export class KeepAlives {
   }
 
   private arm(wait: number): void {
-    this.timer = setTimeout(() => this.beat(), Math.max(wait, COALESCE));
+    this.timer = setTimeout(() => this.beat(), Math.max(wait, COALESCE_INTERVAL));
     this.timer.unref();
   }
 
@@ -81,7 +81,7 @@ export class KeepAlives {
 }
 
 /** Milliseconds of silence after which the peer of an open stream is probed. */
-const PROBE = 30_000;
+const PROBE_INTERVAL = 30_000;
 
 /**
  * Server-sent events on one HTTP response. A client that does not read loses the stream: when too many bytes wait for it,
@@ -115,7 +115,7 @@ export class EventStream {
     ];
     response.writeHead(200, fields.flat());
     response.flushHeaders();
-    response.socket?.setKeepAlive(true, PROBE);
+    response.socket?.setKeepAlive(true, PROBE_INTERVAL);
   }
 
   /** @returns false when the stream has ended or was just closed */

@@ -6,7 +6,7 @@ import { internalError } from '../http/refusals.js';
 import { resultReply } from '../message.js';
 import type { Listener } from '../sessions/listening-streams.js';
 import {
-  CONNECTED,
+  CONNECTED_COMMENT,
   type EventStream,
   KEEP_ALIVE,
   type KeepAlives,
@@ -99,7 +99,7 @@ export class ListeningStream implements Listener {
 
   open(): void {
     this.stream.open();
-    this.stream.write(CONNECTED);
+    this.stream.write(CONNECTED_COMMENT);
     this.keepAlives.add(this);
   }
 

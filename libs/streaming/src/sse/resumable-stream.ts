@@ -122,7 +122,7 @@ export class Resumption {
 }
 
 /** Milliseconds that a client must wait before it reconnects. */
-const RETRY = 500;
+const RETRY_DELAY = 500;
 /** Maximum messages that wait for the log; further ones are dropped, the answer never is. */
 const MAX_PENDING = 256;
 
@@ -151,7 +151,7 @@ export class ResumableStream implements ResponseStream, WrittenStream {
     keepAlives.add(this);
     this.enqueue(async () => {
       const entry = await this.keep('');
-      if (entry !== null) this.stream.write(formatPrimingFrame(this.eventId(entry), RETRY));
+      if (entry !== null) this.stream.write(formatPrimingFrame(this.eventId(entry), RETRY_DELAY));
     });
   }
 

@@ -17,7 +17,7 @@ import {
 } from '#dispatcher';
 import type { Telemetry } from '#telemetry';
 import { BatchAnswers } from '../batch-answers.js';
-import { EdgeRequest, findEnding, FAILED, toMeasuredMessage } from '../edge-request.js';
+import { EdgeRequest, findEnding, INTERNAL_ERROR_ENDING, toMeasuredMessage } from '../edge-request.js';
 import { envelope, modernShape, servedMethod, servedVersion } from '../http/arrival-checks.js';
 import { internalError, refusedByKernel, unauthenticated } from '../http/refusals.js';
 import {
@@ -332,7 +332,7 @@ export class StdioConversation {
       }
       return this.formatReply(reply, call);
     } finally {
-      observed?.ends(FAILED);
+      observed?.ends(INTERNAL_ERROR_ENDING);
       wire.calls.end(call);
     }
   }

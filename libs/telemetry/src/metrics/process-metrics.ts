@@ -32,7 +32,7 @@ type MetricsMessage =
   | { readonly parley: 'scraped' | 'measured'; readonly id: number; readonly text: string };
 
 /** Milliseconds for all processes; the metrics of one that does not answer are left out. */
-const PATIENCE = 2_000;
+const MAX_COLLECT_TIME = 2_000;
 
 const isMetricsMessage = (message: object): message is MetricsMessage =>
   'parley' in message && 'id' in message && typeof message.id === 'number';
@@ -70,7 +70,7 @@ export function metricsOfAll(own: MetricsSource, first: ProcessChannel): Metrics
   });
   return {
     contentType: own.contentType,
-    text: async () => (await collectAnswers(first, 'scrape', 'scraped', PATIENCE * 2)) ?? own.text(),
+    text: async () => (await collectAnswers(first, 'scrape', 'scraped', MAX_COLLECT_TIME * 2)) ?? own.text(),
   };
 }
 
@@ -78,7 +78,7 @@ export function metricsOfAll(own: MetricsSource, first: ProcessChannel): Metrics
 export function gatherMetrics(from: ProcessChannel, all: () => readonly ProcessChannel[]): void {
   from.onMessage((message) => {
     if (!isMetricsMessage(message) || message.parley !== 'scrape') return;
-    const texts = all().map((each) => collectAnswers(each, 'metrics', 'measured', PATIENCE));
+    const texts = all().map((each) => collectAnswers(each, 'metrics', 'measured', MAX_COLLECT_TIME));
     void Promise.all(texts).then((found) => {
       const text = joinMetrics(found.filter((each) => each !== null));
       from.send({ parley: 'scraped', id: message.id, text });
@@ -115,7 +115,7 @@ export interface MetricsAddress {
 export type MetricsSource = Pick<ServiceMetrics, 'text' | 'contentType'>;
 
 /** Milliseconds. Scrapes within this time share one reading. */
-const FRESH = 250;
+const MAX_SAMPLE_AGE = 250;
 
 const LOOPBACK_HOST = /^(127\.0\.0\.1|::1|localhost)$/;
 const LOOPBACK_NAME = /^(127\.0\.0\.1|\[::1\]|localhost)(:\d{1,5})?$/i;
@@ -182,7 +182,7 @@ export class MetricsListener {
     if (!this.reading) {
       this.reading = this.metrics.text();
       const forget = () => (this.reading = null);
-      this.reading.then(() => setTimeout(forget, FRESH).unref(), forget);
+      this.reading.then(() => setTimeout(forget, MAX_SAMPLE_AGE).unref(), forget);
     }
     return this.reading;
   }

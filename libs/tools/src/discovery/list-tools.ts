@@ -14,7 +14,7 @@ const CATEGORIES = {
   custom: 'Tools that the application added',
 } as const;
 
-const MOST = 160;
+const MAX_SUMMARY_LENGTH = 160;
 
 /** The first sentence of a description; `tools/list` returns the whole text with the arguments. */
 function inOneLine(description: string): string {
@@ -22,7 +22,7 @@ function inOneLine(description: string): string {
     .replaceAll(/\s+/g, ' ')
     .trim()
     .split(/(?<=[.:!?;]) (?=[A-Z])/);
-  return first.length <= MOST ? first : `${first.slice(0, MOST - 1)}…`;
+  return first.length <= MAX_SUMMARY_LENGTH ? first : `${first.slice(0, MAX_SUMMARY_LENGTH - 1)}…`;
 }
 
 class ListToolsArguments {

@@ -298,7 +298,7 @@ function listShownColumns(rows: readonly ParseRow[]): readonly TextColumn[] {
 const POINTER = /^_p_([A-Za-z][A-Za-z0-9_]*)$/;
 
 /** Whole documents of a class, with the column names of the database. */
-const STORED = [
+const STORED_COLUMNS = [
   ['_id', 'objectId'],
   ['_created_at', 'createdAt'],
   ['_updated_at', 'updatedAt'],
@@ -319,7 +319,7 @@ function logicalRows(rows: readonly ParseRow[]): readonly ParseRow[] {
 
 function logicalName(name: string, row: ParseRow, documents: boolean): string {
   const [, pointer] = POINTER.exec(name) ?? [];
-  const stored = documents ? STORED.find(([column]) => column === name)?.[1] : undefined;
+  const stored = documents ? STORED_COLUMNS.find(([column]) => column === name)?.[1] : undefined;
   const logical = pointer ?? stored ?? name;
   return logical !== name && Object.hasOwn(row, logical) ? name : logical;
 }

@@ -8,7 +8,7 @@ export function isMethodName(value: string): boolean {
 }
 
 /** Names that address the language, the process or the framework instead of the domain; lower case. */
-const DANGEROUS = new Set([
+const DANGEROUS_NAMES = new Set([
   // inherited members and prototypes
   '__proto__',
   'constructor',
@@ -81,7 +81,7 @@ const DANGEROUS = new Set([
 
 /** Refused even when declared, in any letter case. */
 export function isDangerousMethodName(name: string): boolean {
-  return DANGEROUS.has(name.toLowerCase().replace(/[!?=]$/, ''));
+  return DANGEROUS_NAMES.has(name.toLowerCase().replace(/[!?=]$/, ''));
 }
 
 /** A domain action that an application declares on a class, as schemas describe it. */

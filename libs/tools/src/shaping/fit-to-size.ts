@@ -28,7 +28,7 @@ export interface FittedResult {
 type Envelope = Readonly<Record<string, unknown>>;
 
 /** Reserve for values that the estimate cannot include: the digits and ids that the annotation itself adds. */
-const HEADROOM = 256;
+const HEADROOM_BYTES = 256;
 /** Two levels of two spaces: the indentation of a row in the printed envelope. */
 const ROW_INDENT = 4;
 
@@ -99,7 +99,7 @@ function keepRows(
   const estimate = () => {
     const trimmed = takeSample(rows);
     const perRow = trimmed.reduce((sum, row) => sum + byteLength(row), 0) / Math.max(trimmed.length, 1);
-    const budget = cap - Buffer.byteLength(resultText(recovery.build([], dropped), pretty)) - HEADROOM;
+    const budget = cap - Buffer.byteLength(resultText(recovery.build([], dropped), pretty)) - HEADROOM_BYTES;
     return Math.min(rows.length, Math.floor(budget / Math.max(perRow, 1)));
   };
   const attempt = (kept: number): FittedResult | null => {

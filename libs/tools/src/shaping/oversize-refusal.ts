@@ -25,7 +25,7 @@ const ALWAYS_KEPT = ['objectId', 'createdAt', 'updatedAt'];
 /** A name that the `keys` argument accepts. It also keeps arbitrary pipeline names out of the message. */
 const USABLE_KEY = /^[A-Za-z][A-Za-z0-9_]{0,127}$/;
 /** Share of the limit for values: what stands around them, such as names, separators and indentation, is not measured. */
-const ROOM = 0.7;
+const USED_SHARE = 0.7;
 
 /**
  * The advised arguments, only ones that the tool declares, each with its name and JSON value; and other ways to narrow
@@ -33,7 +33,7 @@ const ROOM = 0.7;
  * @param cap maximum bytes of a result
  */
 function oversizeAdvice(tool: AdvisedTool, parts: OversizeOptions | null, cap: number): string {
-  return `${parts ? describeTrial(tool, parts, cap * ROOM) : ''}${describeNarrowing(tool)}`;
+  return `${parts ? describeTrial(tool, parts, cap * USED_SHARE) : ''}${describeNarrowing(tool)}`;
 }
 
 function describeTrial({ name, takes }: AdvisedTool, parts: OversizeOptions, budget: number): string {
@@ -145,7 +145,7 @@ export function oversizeRefusal(
 
 /** Maximum bytes of one character in the answer: `\u0000`. */
 const MOST_PER_CHARACTER = 6;
-const ENVELOPE = 1024;
+const ENVELOPE_BYTES = 1024;
 
 /**
  * An answer whose rows are one text. Column sizes cannot be measured after formatting.
@@ -159,7 +159,7 @@ export function fitText<Envelope extends { readonly output: string; readonly hea
   { tool, switches }: Pick<ToolCall, 'tool' | 'switches'>,
   cap = MAX_RESULT_BYTES,
 ): Envelope {
-  if (envelope.output.length * MOST_PER_CHARACTER + ENVELOPE <= cap) return envelope;
+  if (envelope.output.length * MOST_PER_CHARACTER + ENVELOPE_BYTES <= cap) return envelope;
   const bytes = Buffer.byteLength(resultText(envelope, switches.prettyText));
   if (bytes <= cap) return envelope;
   const entries = rows.map((row) =>
@@ -178,7 +178,7 @@ export function resultText(data: unknown, pretty: boolean): string {
 }
 
 /** Maximum growth factor of a text in JSON: a control character becomes six characters. */
-const ESCAPED = 6;
+const MAX_ESCAPE_FACTOR = 6;
 /** Line break, quotes, colon, comma and the longest number. */
 const PER_VALUE = 32;
 
@@ -188,7 +188,7 @@ const PER_VALUE = 32;
  * @param most counting stops here: a larger value returns any number above it
  */
 export function measurePrinted(value: unknown, most: number, depth = 0): number {
-  if (typeof value === 'string') return value.length * ESCAPED + PER_VALUE + depth * 2;
+  if (typeof value === 'string') return value.length * MAX_ESCAPE_FACTOR + PER_VALUE + depth * 2;
   let size = PER_VALUE + depth * 4;
   if (value === null || typeof value !== 'object') return size;
   if (Array.isArray(value)) {
@@ -201,13 +201,13 @@ export function measurePrinted(value: unknown, most: number, depth = 0): number 
   for (const name in value) {
     if (size > most) return size;
     size +=
-      name.length * ESCAPED +
+      name.length * MAX_ESCAPE_FACTOR +
       measurePrinted((value as Record<string, unknown>)[name], most - size, depth + 1);
   }
   return size;
 }
 
-const SAMPLE = 5;
+const SAMPLE_ROWS = 5;
 
 /** Members that a row always keeps: its identity, its times and its origin. */
 const NEVER_DROPPED = new Set(['objectId', 'createdAt', 'updatedAt', '_id', '_source']);
@@ -222,16 +222,16 @@ const isRow = (value: unknown): value is ParseRow =>
   value !== null && typeof value === 'object' && !Array.isArray(value);
 
 /** Maximum characters that are printed to weigh a value; a value that may be larger weighs this. */
-const HEAVIEST = 64 * 1024 * 1024;
+const MAX_WEIGHED_LENGTH = 64 * 1024 * 1024;
 
 export function byteLength(value: unknown): number {
-  if (measurePrinted(value, HEAVIEST) > HEAVIEST) return HEAVIEST;
+  if (measurePrinted(value, MAX_WEIGHED_LENGTH) > MAX_WEIGHED_LENGTH) return MAX_WEIGHED_LENGTH;
   return Buffer.byteLength(JSON.stringify(value) ?? '');
 }
 
 /** The first rows: enough to find the heavy field, few enough to be cheap on a huge result. */
 export function takeSample(rows: readonly unknown[]): readonly ParseRow[] {
-  return rows.slice(0, SAMPLE).filter(isRow);
+  return rows.slice(0, SAMPLE_ROWS).filter(isRow);
 }
 
 /** Fields of the sampled rows, heaviest first; equal ones by name. */

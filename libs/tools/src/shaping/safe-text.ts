@@ -20,20 +20,20 @@ export function withoutFormulas(text: string): string {
  * hides, turns around or fakes what stands beside it: controls except tab and line feed, all that Unicode lets a display
  * ignore (`DI`: zero-width and bidirectional marks, tags, other variation selectors), separators, specials.
  */
-const HIDDEN =
+const HIDDEN_CHARACTERS =
   // oxlint-disable-next-line no-control-regex, no-misleading-character-class -- these are what is found
   /(?<=(?![#*0-9]|\p{EPres})\p{Emoji})\ufe0f|(?<=[#*0-9])\ufe0f(?=\u20e3)|([\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\ufff9-\uffff\p{DI}])/gu;
 
 /** Text without its hidden characters. @param instead what stands in the place of each */
 export function withoutHidden(text: string, instead = ''): string {
-  return text.replace(HIDDEN, (found: string, hidden: string | undefined) =>
+  return text.replace(HIDDEN_CHARACTERS, (found: string, hidden: string | undefined) =>
     hidden === undefined ? found : instead,
   );
 }
 
 /** Text in which every hidden character is written as its escape, `\u200b` or `\u{e0041}`. */
 export function withHiddenWritten(text: string): string {
-  return text.replace(HIDDEN, (found: string, hidden: string | undefined) => {
+  return text.replace(HIDDEN_CHARACTERS, (found: string, hidden: string | undefined) => {
     if (hidden === undefined) return found;
     const code = (hidden.codePointAt(0) as number).toString(16);
     return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, '0')}`;

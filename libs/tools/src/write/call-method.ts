@@ -19,7 +19,7 @@ import { type MethodCallingCall, ToolEnvironment } from '../tool.js';
 const MOST_NAMED = 20;
 
 /** Never arguments of a method: `dry_run` is for the dispatcher, and Parley sets `agent`, never the caller. */
-const RESERVED = ['dry_run', 'agent'];
+const RESERVED_ARGUMENTS = ['dry_run', 'agent'];
 
 /** A declared method and the requested call, after every gate. */
 interface Target {
@@ -172,7 +172,9 @@ function assertArgumentKeys(given: Arguments, { permittedKeys, name }: CallableM
   const refused = listRefusedArgumentKeys(given);
   if (refused.length > 0) refuseArgument(`arguments never accepted: ${refused.join(', ')}`);
   if (!permittedKeys) return;
-  const others = Object.keys(given).filter((key) => !permittedKeys.includes(key) && !RESERVED.includes(key));
+  const others = Object.keys(given).filter(
+    (key) => !permittedKeys.includes(key) && !RESERVED_ARGUMENTS.includes(key),
+  );
   if (others.length > 0) refuseArgument(`'${name}' does not take: ${others.join(', ')}`);
 }
 

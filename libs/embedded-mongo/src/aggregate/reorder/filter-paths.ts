@@ -1,7 +1,9 @@
 import { isDocument, type Document } from '../../bson/document.js';
 
 /** Conditions whose answer does not depend on the document alone, or that have a place of their own. */
-const FIXED = new Set('$text $where $near $nearSphere $geoNear $sampleRate $rand $meta $comment'.split(' '));
+const FIXED_OPERATORS = new Set(
+  '$text $where $near $nearSphere $geoNear $sampleRate $rand $meta $comment'.split(' '),
+);
 
 /** The paths that a filter looks at; null when it looks at documents as a whole, or has to stay where it is. */
 export function collectPaths(filter: unknown): ReadonlySet<string> | null {
@@ -13,7 +15,8 @@ export function collectPaths(filter: unknown): ReadonlySet<string> | null {
 export function mayMerge(filter: unknown): boolean {
   if (Array.isArray(filter)) return filter.every(mayMerge);
   return (
-    !isDocument(filter) || Object.entries(filter).every(([key, value]) => !FIXED.has(key) && mayMerge(value))
+    !isDocument(filter) ||
+    Object.entries(filter).every(([key, value]) => !FIXED_OPERATORS.has(key) && mayMerge(value))
   );
 }
 
@@ -67,6 +70,6 @@ function collectExpression(expression: unknown, into: Set<string>): boolean {
   if (!isDocument(expression)) return true;
   return Object.entries(expression).every(([key, value]) => {
     if (key === '$literal') return true;
-    return key !== '$getField' && !FIXED.has(key) && collectExpression(value, into);
+    return key !== '$getField' && !FIXED_OPERATORS.has(key) && collectExpression(value, into);
   });
 }

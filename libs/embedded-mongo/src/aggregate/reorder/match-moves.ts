@@ -18,7 +18,7 @@ const unlessChanged =
 const listKeys = (spec: unknown): readonly string[] | null => (isDocument(spec) ? Object.keys(spec) : null);
 
 /** Which `$match` conditions MongoDB's optimiser may evaluate in front of a stage that they are written behind. */
-const BEFORE: Readonly<Record<string, Before>> = {
+const MOVES_BEFORE: Readonly<Record<string, Before>> = {
   $sort: (condition) => (mayMerge(condition) ? condition : null),
   $addFields: unlessChanged(listKeys),
   $set: unlessChanged(listKeys),
@@ -49,7 +49,7 @@ export function moveBefore(stage: Document, filter: Document): Moved | null {
   const spec = stage[name];
   if (name === '$unionWith') return intoUnion(spec, filter);
   if (name === '$redact') return besideRedact(stage, filter);
-  const rule = BEFORE[name];
+  const rule = MOVES_BEFORE[name];
   if (!rule) return null;
   const before: Document[] = [];
   const behind: Document[] = [];
@@ -105,7 +105,7 @@ function behindProject(condition: Document, spec: unknown): Document | null {
 const isFlag = (value: unknown, on: boolean): boolean =>
   value === on || (numberKind(value) !== undefined && (toDouble(value) !== 0) === on);
 
-const COMPARED = new Set(['$eq', '$ne', '$gt', '$gte', '$lt', '$lte']);
+const COMPARISONS = new Set(['$eq', '$ne', '$gt', '$gte', '$lt', '$lte']);
 
 /** Groups by one column: what is asked of the key can be asked of the column, but for what missing and null have apart. */
 function behindGroup(condition: Document, spec: unknown): Document | null {
@@ -113,7 +113,7 @@ function behindGroup(condition: Document, spec: unknown): Document | null {
   if (typeof key !== 'string' || !/^\$[^$.]+$/.test(key)) return null;
   const value: unknown = condition['_id'];
   const operands = isDocument(value) ? Object.entries(value) : [['$eq', value] as const];
-  const comparable = operands.every(([operator, operand]) => COMPARED.has(operator) && isScalar(operand));
+  const comparable = operands.every(([operator, operand]) => COMPARISONS.has(operator) && isScalar(operand));
   return '_id' in condition && operands.length > 0 && comparable ? { [key.slice(1)]: value } : null;
 }
 
@@ -134,7 +134,7 @@ function besideRedact(stage: Document, filter: Document): Moved | null {
       if (key.startsWith('$')) return false;
       const operands = isDocument(value) ? Object.entries(value) : [['$eq', value] as const];
       return operands.every(
-        ([operator, operand]) => operator !== '$ne' && COMPARED.has(operator) && isScalar(operand),
+        ([operator, operand]) => operator !== '$ne' && COMPARISONS.has(operator) && isScalar(operand),
       );
     }),
   );

@@ -5,7 +5,7 @@ import { type OperationContext, type ParseRow, ReadStore, type SortKey, WriteSto
 import type { Where } from '#policy';
 
 /** Milliseconds that one operation may take. */
-const TIMEOUT = 30_000;
+const DEFAULT_TIMEOUT = 30_000;
 
 /** Selects rows and their fields. */
 export interface UngovernedQuery {
@@ -95,9 +95,9 @@ export class UngovernedData {
     let success = false;
     try {
       const result = await work({
-        maxTimeMS: TIMEOUT,
+        maxTimeMS: DEFAULT_TIMEOUT,
         comment: `parley:ungoverned:${name}`,
-        signal: AbortSignal.timeout(TIMEOUT),
+        signal: AbortSignal.timeout(DEFAULT_TIMEOUT),
       });
       success = true;
       return result;

@@ -5,7 +5,7 @@ import { ToolRunner } from '#tools';
 import { CallerGuard, CurrentAgent } from './caller.guard.js';
 import { ROUTE_PATHS } from './route-paths.js';
 
-const LATEST = findDialect('legacy', LEGACY_VERSIONS[0]);
+const LATEST_DIALECT = findDialect('legacy', LEGACY_VERSIONS[0]);
 
 /** The caller's tools as a bare list, for people and scripts. */
 @Controller(ROUTE_PATHS.tools)
@@ -15,6 +15,6 @@ export class ToolsController {
 
   @Get()
   async list(@CurrentAgent() agent: Agent): Promise<object> {
-    return (await this.runner.listTools({ agent })).map((tool) => describeTool(tool, LATEST));
+    return (await this.runner.listTools({ agent })).map((tool) => describeTool(tool, LATEST_DIALECT));
   }
 }
