@@ -34,9 +34,9 @@ export const GUARDS = [
     advisory: 'GHSA-r2m8-pxm9-9c4g',
     guard: 'and in pipelines',
     file: policy('pipeline/frame.ts'),
-    find: 'orThrow(columnRefusal(context, path, wire, this.access, this.introduced.keys()));',
+    find: 'orThrow(columnRefusal(context, path, wire, this.access, introduced.keys()));',
     replace:
-      'if (path === root) orThrow(columnRefusal(context, path, wire, this.access, this.introduced.keys()));',
+      'if (path === root) orThrow(columnRefusal(context, path, wire, this.access, introduced.keys()));',
   },
   {
     advisory: 'GHSA-j7mm-f4rv-6q6q',
@@ -63,17 +63,16 @@ export const GUARDS = [
   {
     advisory: 'GHSA-wmwx-jr2p-4j4r',
     guard: 'the relation is a readable column of its owner',
-    file: policy('where/translate-where.ts'),
+    file: policy('where/cross-class.ts'),
     find: "resolveFieldPath(key, access, '$relatedTo key', rules.checkFields)",
     replace: "resolveFieldPath(key, access, '$relatedTo key', false)",
   },
   {
     advisory: 'GHSA-wmwx-jr2p-4j4r',
     guard: 'the owner is a row that the caller may read',
-    file: governed('row-rules.ts'),
-    find: "    if (asker === 'caller') {\n      const { where } = await this.predicate(className, { canonical: false, operation: 'get' });",
-    replace:
-      "    if (asker === 'operator') {\n      const { where } = await this.predicate(className, { canonical: false, operation: 'get' });",
+    file: governed('cross-class-answers.ts'),
+    find: "if (asker === 'caller' && (await this.keepSeen(className, [objectId])).length === 0) return NOTHING;",
+    replace: '',
   },
   {
     advisory: 'GHSA-wmwx-jr2p-4j4r',
@@ -115,8 +114,8 @@ export const GUARDS = [
     advisory: 'GHSA-fcv6-fg5r-jm9q',
     guard: 'an included class passes the class gate',
     file: governed('read-plan.ts'),
-    find: "this.scope.reachFor(this.agent).reach(targetClass, 'include')",
-    replace: 'this.scope.access(targetClass)',
+    find: "createReach(this.call).reach(targetClass, 'include')",
+    replace: 'this.call.scope.access(targetClass)',
   },
   {
     advisory: 'GHSA-2m6g-crv8-p3c6',
@@ -156,8 +155,8 @@ export const GUARDS = [
   {
     advisory: 'GHSA-93vw-8fm5-p2jf',
     guard: 'a member called __proto__ is redacted as data',
-    file: policy('masking/withheld-objects.ts'),
-    find: "    if (key === '__proto__')\n      Object.defineProperty(kept, key, { value: redactValue(member, isWithheld, depth + 1), enumerable: true });\n    else kept[key]",
-    replace: '    kept[key]',
+    file: 'libs/core/src/own-members.ts',
+    find: "if (name === '__proto__') {",
+    replace: "if (name === '__prototype__') {",
   },
 ];
