@@ -81,6 +81,26 @@ function exportedTypes(file: ts.SourceFile): string[] {
   });
 }
 
+const specs = [...folders, 'test', 'examples']
+  .flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((path) => join(folder, path)),
+  )
+  .filter((path) => /(?:spec|test|contract)\.ts$/.test(path) && !path.includes('node_modules'));
+
+describe('titles of tests', () => {
+  it('are read alone: none goes on from the test before it', () => {
+    const dependent = specs.flatMap((path) =>
+      [
+        ...readFileSync(path, 'utf8').matchAll(
+          /\bit(?:\.each\([^)]*\))?\(\s*['"`]((?:and|but|nor|neither|or|also|so|too) .*)/g,
+        ),
+      ].map(([, title]) => `${path}: ${title}`),
+    );
+    expect(specs.length).toBeGreaterThan(500);
+    expect(dependent).toEqual([]);
+  });
+});
+
 describe('names of the sources', () => {
   it('say what a function does or asks: participles and names that end in Of are rare', () => {
     const all = sources.flatMap((file) => functionNames(file).map((name) => `${file.fileName}: ${name}`));

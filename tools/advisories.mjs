@@ -12,6 +12,7 @@ const SOURCES = [
   'src',
   'libs',
   'tools',
+  'demo',
   'package.json',
   'tsconfig.json',
   'tsconfig.build.json',

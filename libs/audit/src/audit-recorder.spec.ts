@@ -210,7 +210,7 @@ describe('processes that share a store of anchors', () => {
     expect(Math.max(...ended)).toBeLessThan(40);
   });
 
-  it('and one that comes after names the one before, which ended without a word', async () => {
+  it('name the one before, which ended without a word', async () => {
     const anchors = new SharedChainAnchorStore(new ProcessVersionedStore());
     const before = new SwitchableDelivery();
     const crashed = recorderOver(before, { anchors, anchorInterval: 10 });

@@ -85,12 +85,15 @@ describe('GHSA-wmwx-jr2p-4j4r: relations of owners or of columns that the caller
       }
     });
 
-    it.each(FORMS)('nor that of a class whose rows may not be got: %s', async (_form, of) => {
-      for (const [way, tool, args] of questionsOn(of(members('Lodge', 'lodge', 'members')))) {
-        const answer = await callTool(service, tool, args, headers);
-        expect([way, answer.details]).toMatchObject([way, { kind: 'clp_denied' }]);
-      }
-    });
+    it.each(FORMS)(
+      'the relation of a class whose rows may not be got leads nowhere: %s',
+      async (_form, of) => {
+        for (const [way, tool, args] of questionsOn(of(members('Lodge', 'lodge', 'members')))) {
+          const answer = await callTool(service, tool, args, headers);
+          expect([way, answer.details]).toMatchObject([way, { kind: 'clp_denied' }]);
+        }
+      },
+    );
 
     it('the denial does not show membership either: not even that a user is outside a private group', async () => {
       const where = { $nor: [members('Group', 'private', 'members')] };
@@ -175,7 +178,7 @@ describe('GHSA-fcv6-fg5r-jm9q: pointers that are followed past what guards the c
       }
     });
 
-    it('nor guessed with a question about it', async () => {
+    it('the row behind a pointer is not guessed with a question about it', async () => {
       const asked = (className: string, where: Where) =>
         callTool(
           service,

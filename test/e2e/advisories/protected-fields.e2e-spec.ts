@@ -140,7 +140,7 @@ describe('GHSA-j7mm-f4rv-6q6q: protected fields shown by an answer without a row
     ['whole', (guess) => ({ secret: { $ne: { code: guess } } })],
   ]);
 
-  it('nor does a subscription take a filter', async () => {
+  it('a subscription takes no filter', async () => {
     const where = `where={"secret.code":"${HIDDEN}"}`;
     for (const uri of [
       `parse://Dossier?${where}`,
@@ -209,7 +209,7 @@ describe('GHSA-2m6g-crv8-p3c6: internal and protected fields guessed by patterns
       }
     });
 
-    it('nor does an expression compute with it', async () => {
+    it('no expression computes with it', async () => {
       for (const stage of [
         { $match: { $expr: { $gt: ['$_hashed_password', 'a'] } } },
         { $group: { _id: '$_hashed_password' } },
@@ -227,7 +227,7 @@ describe('GHSA-2m6g-crv8-p3c6: internal and protected fields guessed by patterns
       }
     });
 
-    it('and no answer holds one', async () => {
+    it('no answer holds one', async () => {
       for (const [tool, args] of [
         ['query_class', { class_name: '_User' }],
         ['get_object', { class_name: '_User', object_id: 'victim' }],

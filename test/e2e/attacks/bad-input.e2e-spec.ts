@@ -325,7 +325,7 @@ describe('fuzzing', () => {
     );
   });
 
-  it('nor does a pipeline', async () => {
+  it('a pipeline never crashes anything, is never an internal error, never shows what is denied', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(stage, { maxLength: 4 }),
@@ -336,7 +336,7 @@ describe('fuzzing', () => {
     );
   });
 
-  it('nor do the arguments of any tool', async () => {
+  it('the arguments of any tool never crash anything, are never an internal error, never show what is denied', async () => {
     const tools = fc.constantFrom(
       'list_tools',
       'get_all_schemas',
@@ -413,7 +413,7 @@ describe('fuzzing', () => {
     );
   });
 
-  it('nor does a frame', async () => {
+  it('a frame never crashes anything, is never an internal error, never shows what is denied', async () => {
     const frame = fc.record(
       {
         jsonrpc: fc.constantFrom('2.0', '1.0', 2),

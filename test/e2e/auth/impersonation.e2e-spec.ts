@@ -145,7 +145,7 @@ describe('nothing of a request reaches an order to act as a user', () => {
     expect((await callTool(service, 'query_class', args, both)).text).toBe(plain.text);
   });
 
-  it('nor do headers and _meta named after it', async () => {
+  it('headers and _meta named after it change nothing', async () => {
     const args = { class_name: 'Chart', order: 'title' };
     const plain = await rpc(
       service,

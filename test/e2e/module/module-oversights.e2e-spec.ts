@@ -106,7 +106,7 @@ describe('the start says in one line for each instance', () => {
     expect(billing).toBe(`Parley (billing) at /billing: ${Number(tools) + 1} tools, 1 agent Parley`);
   });
 
-  it('and nothing of the Nest application that an instance is', async () => {
+  it('nothing of the Nest application that an instance is', async () => {
     @Module({ imports: [ParleyModule.forRoot(OPTIONS), ParleyModule.forFeature([Greeting])] })
     class AppModule {}
     const application = await NestFactory.create(AppModule, new ExpressAdapter(), { logger: logged });

@@ -83,11 +83,11 @@ describe('the judge of fuzzed cases', () => {
       expect(judge.judgeReply(inText, '{}').fault).toMatch(/^shows something internal/);
     });
 
-    it('but not in words that are like it', () => {
+    it('never in words that are like it', () => {
       expect(judge.shownIn(harmless, '{}')).toBeNull();
     });
 
-    it('but not where the caller said the same', () => {
+    it('never where the caller said the same', () => {
       expect(judge.shownIn(leak, JSON.stringify({ params: leak }))).toBeNull();
     });
   });

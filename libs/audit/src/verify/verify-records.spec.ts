@@ -190,7 +190,7 @@ describe('verifying names the first record', () => {
     expect((await verify(swapped)).faults).toMatchObject([{ kind: 'incomplete', chain: id }]);
   });
 
-  it('and what is missing altogether is no issue when only a part was given', async () => {
+  it('never of a chain that is missing altogether, when only a part was given', async () => {
     const next = writeChain(3, [head()]);
     const part = [source('next', next.lines.slice(1))];
     const { faults, notes } = await verify(part, { partial: true });

@@ -195,7 +195,7 @@ describe.each(WAYS)('documents are read %s', PATIENT, (_way, way) => {
     );
   });
 
-  it('and none is read of a collection that is empty or does not exist', async () => {
+  it('never of a collection that is empty or does not exist', async () => {
     const read = { ...ALL, collection: 'Missing' };
     expect(await everyId(openRead(connection, read, LIMITS))).toEqual([]);
     const pipeline = [{ $group: { _id: 1, n: { $sum: 1 } } }];
@@ -213,7 +213,7 @@ describe.each(WAYS)('documents are read %s', PATIENT, (_way, way) => {
     await strict.close();
   });
 
-  it('and an open cursor is ended when the reader closes early', async () => {
+  it('until the reader closes early, which ends the open cursor', async () => {
     await endsItsCursor(async () => {
       const batches = openRead(connection, IN_PARTS, LIMITS);
       expect(findIds(await batches.next())).toEqual(expected.slice(0, 5));
@@ -232,7 +232,7 @@ describe.each(WAYS)('documents are read %s', PATIENT, (_way, way) => {
     await admin.db('admin').command({ configureFailPoint: 'failCommand', mode: 'off' });
   });
 
-  it('and an open cursor is ended when the answer is too large', async () => {
+  it('until the answer is too large, which ends the open cursor', async () => {
     await endsItsCursor(async () => {
       const read = { operation: LIMITS, expected: 1024, left: answerLeft(1) };
       const rows = readBoundedRows(openRead(connection, IN_PARTS, LIMITS), read, (row) => row);
@@ -240,7 +240,7 @@ describe.each(WAYS)('documents are read %s', PATIENT, (_way, way) => {
     });
   });
 
-  it.each(CALLERS)('and a read that %s aborts ends at once, and its cursor with it', async (_name, made) => {
+  it.each(CALLERS)('until %s aborts the read, which ends it and its cursor at once', async (_name, made) => {
     const caller = made();
     await endsItsCursor(async () => {
       const operation = endingWith(caller);
@@ -252,7 +252,7 @@ describe.each(WAYS)('documents are read %s', PATIENT, (_way, way) => {
     });
   });
 
-  it('and makes no signal for a call without one, and leaves it no listener', async () => {
+  it('without a signal for a call that has none, and without a listener left behind', async () => {
     const call = new CountedAbort();
     expect(await everyId(openRead(connection, IN_PARTS, endingWith(call)))).toEqual(expected);
     expect(call.added).toBeGreaterThan(0);
@@ -302,7 +302,7 @@ describe.each(WAYS)('documents are read %s', PATIENT, (_way, way) => {
       expect(names().filter((command) => command !== 'killCursors')).toEqual(['aggregate', 'getMore']);
     });
 
-    it('and the connection string forbids it, nothing is repeated', async () => {
+    it('nothing is repeated where the connection string forbids it', async () => {
       const once = await openClient('retryReads=false');
       sent.length = 0;
       await failNext(1, { failCommands: ['find'], errorCode: 91 });
@@ -349,7 +349,7 @@ describe.skipIf(process.env['MONGODB_URI'])('a read is sent as commands', PATIEN
     ['CursorBatches', `${set}&readPreference=primaryPreferred`, 'another server may answer the next command'],
     ['CursorBatches', `${set}&readPreference=nearest`, 'another server may answer the next command'],
     ['CursorBatches', 'directConnection=true&retryWrites=false', 'the driver repeats overloaded reads alone'],
-  ])('or not: %s with %s, because %s', async (way, options) => {
+  ])('by the driver instead: %s with %s, because %s', async (way, options) => {
     const uri = new URL(database.uri);
     uri.search = options.replace('replicaSet=', `replicaSet=${setName}`);
     const connection = new MongoConnection({ uri: uri.href, database: 'test_ways' });

@@ -141,7 +141,7 @@ describe('a query whose plan reads a whole collection is refused', () => {
     await expect(asked(plan)).rejects.toMatchObject({ refusal: { body: { refused: true } } });
   });
 
-  it('and runs where every shard uses an index', async () => {
+  it('unless every shard uses an index', async () => {
     const shards = [{ winningPlan: scan('status_1') }, { winningPlan: { queryPlan: scan('status_1') } }];
     await expect(asked({ stage: 'SHARD_MERGE', shards })).resolves.toBeUndefined();
   });

@@ -6,7 +6,7 @@ const scalar = fc.oneof(fc.string(), fc.integer(), fc.boolean());
 const column = fc.constantFrom('org', 'status', 'owner');
 
 describe('a row is held against the plain constraints of its question', () => {
-  it('and never passes with another value than equality admits, however deep the constraint stands', () => {
+  it('never passes with another value than equality admits, however deep the constraint stands', () => {
     fc.assert(
       fc.property(column, scalar, scalar, fc.nat(4), (name, admitted, own, depth) => {
         fc.pre(admitted !== own);
@@ -19,7 +19,7 @@ describe('a row is held against the plain constraints of its question', () => {
     );
   });
 
-  it('and never falls for what a list of admitted values does not hold', () => {
+  it('never falls for what a list of admitted values does not hold', () => {
     fc.assert(
       fc.property(fc.array(scalar), scalar, (admitted, own) => {
         expect(contradicts({ org: own }, { org: { $in: admitted } })).toBe(!admitted.includes(own));
