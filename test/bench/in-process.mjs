@@ -37,6 +37,7 @@ async function bundled() {
   const entry = join(root, 'dist/measured.js');
   const parts = {
     Kernel: 'libs/dispatcher/src/kernel.js',
+    McpRequest: 'libs/core/src/mcp-request.js',
     MongoRecordReader: 'libs/data-mongo/src/read/mongo-record-reader.js',
     serve: 'src/serve.js',
   };
@@ -78,7 +79,7 @@ async function measured(works, calls) {
 
 /** @returns rows of `{ work, microseconds, ratio, target }`; `ratio` is of the handler written by hand to the work */
 export async function inProcess(calls = 5_000) {
-  const { Kernel, MongoRecordReader, serve } = await bundled();
+  const { Kernel, McpRequest, MongoRecordReader, serve } = await bundled();
   const database = await start(
     [join(root, 'dist/bundle/cli.js'), 'embedded', '--port', '0', '--seed', join(root, 'demo/seed.json')],
     { ready: /listening on (mongodb\S+)/ },
@@ -87,9 +88,9 @@ export async function inProcess(calls = 5_000) {
   const { findShown } = MongoRecordReader.prototype;
   let captured;
   const answers = [];
-  Kernel.prototype.dispatch = function (method, params, context) {
-    captured = { kernel: this, context };
-    return dispatch.call(this, method, params, context);
+  Kernel.prototype.dispatch = function (method, params, request) {
+    captured = { kernel: this, request };
+    return dispatch.call(this, method, params, request);
   };
   MongoRecordReader.prototype.findShown = async function (...args) {
     const answer = await findShown.apply(this, args);
@@ -108,10 +109,10 @@ export async function inProcess(calls = 5_000) {
     const stored = () => rows.map((row) => ({ ...row }));
     MongoRecordReader.prototype.findShown = () => Promise.resolve(written);
     const { kernel } = captured;
-    const { agent, era, version, clientCapabilities } = captured.context;
-    const contextOf = (revision = version) => {
-      return {
-        agent,
+    const { agent, transport } = captured.request;
+    const { era, version, clientCapabilities } = transport;
+    const createRequest = (revision = version) =>
+      new McpRequest(agent, {
         era,
         version: revision,
         clientCapabilities,
@@ -123,10 +124,8 @@ export async function inProcess(calls = 5_000) {
           return this.aborts.signal;
         },
         onAbort: () => () => undefined,
-        progress: () => undefined,
         requestId: 1,
-      };
-    };
+      });
     const byHand = async ({ arguments: { class_name, limit } }) => {
       const found = await Promise.resolve(stored());
       const data = { class_name, result_count: found.length, pagination: { limit, skip: 0 }, results: found };
@@ -134,21 +133,21 @@ export async function inProcess(calls = 5_000) {
     };
     const works = [
       { work: 'a handler written by hand, stubbed rows', isBase: true, run: () => byHand(QUERY) },
-      { work: 'ping', run: () => kernel.dispatch('ping', {}, contextOf()) },
+      { work: 'ping', run: () => kernel.dispatch('ping', {}, createRequest()) },
       {
         work: 'unknown tool',
         target: 15,
-        run: () => kernel.dispatch('tools/call', UNKNOWN, contextOf()),
+        run: () => kernel.dispatch('tools/call', UNKNOWN, createRequest()),
       },
       {
         work: 'unknown tool, 2025-11-25',
         target: 15,
-        run: () => kernel.dispatch('tools/call', UNKNOWN, contextOf('2025-11-25')),
+        run: () => kernel.dispatch('tools/call', UNKNOWN, createRequest('2025-11-25')),
       },
       {
         work: 'query_class, governed, 10 stubbed rows',
         target: 80,
-        run: () => kernel.dispatch('tools/call', QUERY, contextOf()),
+        run: () => kernel.dispatch('tools/call', QUERY, createRequest()),
       },
     ].filter(({ work, isBase }) => isBase || work.startsWith(process.env.ONLY ?? ''));
     const found = await measured(works, calls);

@@ -3,7 +3,7 @@ import { NestFactory } from '@nestjs/core';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Agent, type Identity, MASTER, sessionIdentity } from '#core';
+import { Agent, type Identity, MASTER, sessionIdentity, McpRequest } from '#core';
 import { type AuditRecord, AuditSink } from '#audit';
 import { processState } from '#state';
 import { MongoConnection } from '#data-mongo';
@@ -99,16 +99,13 @@ const ofTenant = ({ definition, identity, principal }: Agent, tenantId: string):
 
 async function ask(kernel: Kernel, agent: Agent, audit: KeptAudit, request: Request): Promise<Answer> {
   const before = audit.records.length;
-  const reply = await kernel.dispatch(request.method, request.params, {
-    agent,
-    era: 'legacy',
+  const transport = {
     version: '2025-11-25',
-    clientCapabilities: {},
     signal: new AbortController().signal,
     correlationId: 'same',
     requestId: 1,
-    progress: () => undefined,
-  });
+  };
+  const reply = await kernel.dispatch(request.method, request.params, new McpRequest(agent, transport));
   return {
     reply: withoutToday(textOf(reply)),
     audit: JSON.stringify(audit.records.slice(before).map(settledAudit)),

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import {
-  type RequestContext,
+  type McpRequest,
   Refused,
   refusals,
   SubAgentError,
@@ -61,7 +61,7 @@ export class ResearchTools {
   }
 
   /** Never more rights than the caller: each list is the intersection. An empty intersection or a higher tier is refused. */
-  private async researcherFor(call: ToolCall, classes: readonly string[]): Promise<RequestContext> {
+  private async researcherFor(call: ToolCall, classes: readonly string[]): Promise<McpRequest> {
     try {
       return await this.subAgents.delegate(call, {
         name: 'researcher',

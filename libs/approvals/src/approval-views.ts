@@ -1,4 +1,4 @@
-import { type Agent, Refused, type RequestContext } from '#core';
+import { type Agent, Refused, McpRequest } from '#core';
 import type { GovernedMethods } from '#data';
 import { computeDigest, type RecordsSource } from '#dispatcher';
 import type { ApprovalCase } from '#state';
@@ -63,7 +63,7 @@ const ROWS = ['before', 'after'];
 const WRITTEN_MEMBERS = ['fields', 'data'];
 
 /** Restricts values to those that the caller of a context may read. */
-type Presenting = (context: RequestContext) => Pick<GovernedMethods, 'present'>;
+type Presenting = (context: McpRequest) => Pick<GovernedMethods, 'present'>;
 
 interface Shown {
   readonly preview: Members;
@@ -81,7 +81,7 @@ export class CaseViews {
   ) {}
 
   async showCase(known: ApprovalCase, viewer: Agent, signal: AbortSignal): Promise<Shown> {
-    const context: RequestContext = { agent: viewer, signal, progress: () => undefined };
+    const context = new McpRequest(viewer, { signal });
     const { className, preview } = known;
     if (className === undefined) return toShown(known, viewer, preview, null);
     const readable = await this.readable(className, known.objectId, context);
@@ -98,7 +98,7 @@ export class CaseViews {
   private async readable(
     className: string,
     objectId: string | undefined,
-    context: RequestContext,
+    context: McpRequest,
   ): Promise<{ readonly fields: readonly string[]; readonly row?: Members } | null> {
     const records = this.records.for(context);
     try {

@@ -3,7 +3,9 @@ import {
   Agent,
   type ClientAnswerTo,
   type AskOptions,
-  type RequestContext,
+  McpRequest,
+  type RequestOptions,
+  type RequestTransport,
   type ClientRequests,
   type ClientQuestion,
   compileAgentDefinition,
@@ -65,20 +67,18 @@ class ClientInProcess implements ClientRequests {
 }
 
 function createRequest(
-  more: Partial<RequestContext> = {},
+  more: Partial<RequestTransport> & RequestOptions = {},
   states: readonly string[] = ['row 1'],
 ): ApprovalRequest {
   let shown = 0;
   return {
     tool,
     args: { class_name: 'Post', object_id: 'p1', fields: { title: 'x' } },
-    context: {
+    context: new McpRequest(
       agent,
-      signal: new AbortController().signal,
-      correlationId: 'session-1',
-      progress: () => undefined,
-      ...more,
-    },
+      { signal: new AbortController().signal, correlationId: 'session-1', ...more },
+      more,
+    ),
     effectivePermission: 'write',
     preview: () => {
       const holdsFor = states[Math.min(shown++, states.length - 1)] ?? '';

@@ -1,4 +1,4 @@
-import { type Agent, InternalRequest } from '#core';
+import { type Agent, McpRequest } from '#core';
 import {
   type ClassSurface,
   EVERY_FIELD,
@@ -69,7 +69,7 @@ export async function showSurface(
 
 /** The classes that an agent's own listing names. */
 export function listGovernedClasses(records: RecordsSource, agent: Agent): Promise<readonly GovernedClass[]> {
-  return records.for(new InternalRequest(agent)).classes();
+  return records.for(new McpRequest(agent)).classes();
 }
 
 const noClass = (name: string): ShownAgentClass => ({

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Agent, tierCovers, TIERS } from './agent.js';
 import { type AgentDefinitionOptions, compileAgentDefinition } from './agent-definition.js';
-import { sanitizeCorrelationId } from './request-context.js';
+import { sanitizeCorrelationId } from './mcp-request.js';
 import { parseNameFilter, canonicalClassName, isClassName, isObjectId } from './filters.js';
 import { ProcessRateLimiter } from './limits.js';
 import { fieldDenied } from './refusals/index.js';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Agent, type Identity, sessionIdentity, tierCovers, TIERS } from './agent.js';
 import { type AgentDefinitionOptions, compileAgentDefinition } from './agent-definition.js';
-import { actAs } from './request-context.js';
+import { McpRequest } from './mcp-request.js';
 import { deriveAgent, SubAgentError, type SubAgentOptions } from './sub-agent.js';
 
 const root = (options: AgentDefinitionOptions = {}, identity?: Identity) =>
@@ -103,14 +103,13 @@ describe('a sub-agent', () => {
 
   it('acts within the request of its parent', () => {
     const updates: unknown[] = [];
-    const context = {
-      agent: root(),
+    const context = new McpRequest(root(), {
       signal: new AbortController().signal,
       correlationId: 'c-1',
       progress: (update: unknown) => updates.push(update),
-    };
+    });
     const child = deriveAgent(context.agent);
-    const inner = actAs(context, child);
+    const inner = context.with({ agent: child });
     inner.progress({ progress: 1 });
     expect(inner).toMatchObject({ agent: child, signal: context.signal, correlationId: 'c-1' });
     expect(updates).toEqual([{ progress: 1 }]);

@@ -1,5 +1,5 @@
 import type { Observable } from 'rxjs';
-import type { Agent, RequestContext } from '#core';
+import type { Agent, McpRequest } from '#core';
 import type { ClassSchema, Where } from '#policy';
 
 /** A row was created, changed or deleted. Carries the row after the change in Parse form, when it still exists. */
@@ -52,7 +52,7 @@ export interface RowView {
 /** Opens views for watching: the agent's rights are resolved again before each notification. */
 export abstract class RowViews {
   /** @throws Refused and Unauthorized as a read would */
-  abstract open(context: RequestContext, className: string, operation: WatchedOperation): Promise<RowView>;
+  abstract open(context: McpRequest, className: string, operation: WatchedOperation): Promise<RowView>;
 }
 
 /**

@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Unauthorized, type RequestContext } from '#core';
+import { Unauthorized } from '#core';
 import { SharedStateUnavailable } from '#state';
 import {
+  type AskedRequest,
   kernelUnderTest,
   MODERN,
   NOVEMBER,
@@ -203,7 +204,7 @@ describe('errors', () => {
       fc.asyncProperty(
         fc.oneof(fc.constantFrom<unknown>(...methods), fc.anything()),
         fc.anything(),
-        fc.constantFrom<Partial<RequestContext>>({}, MODERN, NOVEMBER, { agent: hostile as never }),
+        fc.constantFrom<AskedRequest>({}, MODERN, NOVEMBER, { agent: hostile as never }),
         async (method, params, context) => {
           const reply = await ask(method, params, context);
           expect(['result', 'error', 'accepted'].filter((key) => key in reply)).toHaveLength(1);

@@ -7,7 +7,7 @@ import {
   type Refusal,
   Refused,
   Unauthorized,
-  type RequestContext,
+  type McpRequest,
 } from '#core';
 import { SharedStateUnavailable } from '#state';
 import { ToolRunner } from '#tools';
@@ -119,19 +119,27 @@ export class Kernel {
   }
 
   /** Answers one message. @param method `tools/call` and the like. @param params unvalidated */
-  async dispatch(method: string, params: unknown, context: RequestContext): Promise<KernelReply> {
+  async dispatch(method: string, params: unknown, context: McpRequest): Promise<KernelReply> {
     try {
       return await this.answer(method, params, context);
     } catch (error) {
-      return this.failure(error, member(context, 'era') === 'modern' ? 'modern' : 'legacy');
+      return this.failure(
+        error,
+        member(member(context, 'transport'), 'era') === 'modern' ? 'modern' : 'legacy',
+      );
     }
   }
 
-  private async answer(method: string, params: unknown, context: RequestContext): Promise<KernelReply> {
-    const { era = 'legacy', version = FALLBACK_VERSION, clientCapabilities = NO_MEMBERS } = context;
+  private async answer(method: string, params: unknown, context: McpRequest): Promise<KernelReply> {
+    const {
+      era = 'legacy',
+      version = FALLBACK_VERSION,
+      clientCapabilities = NO_MEMBERS,
+      requestId,
+    } = context.transport;
     if (typeof method !== 'string') throw methodNotFound(String(JSON.stringify(method)));
-    if (method.startsWith(NOTIFICATION) && (era === 'legacy' || context.requestId === undefined)) {
-      if (context.requestId === undefined || context.requestId === null) return NOTIFICATION_ACCEPTED;
+    if (method.startsWith(NOTIFICATION) && (era === 'legacy' || requestId === undefined)) {
+      if (requestId === undefined || requestId === null) return NOTIFICATION_ACCEPTED;
       throw new ProtocolError(
         RPC.invalidRequest,
         'Invalid Request: notifications must not carry an id',

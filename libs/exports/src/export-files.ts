@@ -2,7 +2,7 @@ import { Inject, Injectable, Logger } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import { createHash } from 'node:crypto';
 import { toAuditedAgent, toAuditedRefusal, AuditSink, resultCost } from '#audit';
-import { type Agent, refusals, Refused, type RequestContext, Unauthorized } from '#core';
+import { type Agent, refusals, Refused, type McpRequest, type RequestTransport, Unauthorized } from '#core';
 import type { GovernedClass } from '#data';
 import { spendCall } from '#dispatcher';
 import { ALWAYS_KEEP, hasInternalSegment, Policies, PolicyCache, takeRoot } from '#policy';
@@ -91,7 +91,8 @@ function failure(error: unknown) {
 }
 
 /** The members of a call that the record of a reading contains. */
-export type ExportReader = Pick<RequestContext, 'agent' | 'signal' | 'correlationId' | 'telemetry'>;
+export type ExportReader = Pick<McpRequest, 'agent'> &
+  Pick<RequestTransport, 'signal' | 'correlationId' | 'telemetry'>;
 
 /**
  * The columns of a file: the requested ones, by the names that rows carry; else all columns of the class that the agent may

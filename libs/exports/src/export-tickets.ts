@@ -5,7 +5,7 @@ import {
   callerKey,
   isSameOwner,
   type Owner,
-  type RequestContext,
+  type McpRequest,
   refusals,
   Refused,
   ServedAt,
@@ -93,7 +93,7 @@ export class ExportTicketStore extends ExportStore {
     return this.settings.maxRows;
   }
 
-  async promise(order: ExportOrder, { agent }: Pick<RequestContext, 'agent'>): Promise<OfferedExport> {
+  async promise(order: ExportOrder, { agent }: Pick<McpRequest, 'agent'>): Promise<OfferedExport> {
     // No name identifies the limits of a sub-agent: it could not be distinguished from others later.
     if (agent.parent)
       throw new Refused(refusals.invalidArgument('a sub-agent cannot ask for delivery resource'));

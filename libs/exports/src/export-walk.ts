@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { type RequestContext, type DataMeter, refusals, Refused } from '#core';
+import { McpRequest, type RequestTransport, type DataMeter, refusals, Refused } from '#core';
 import {
   type FindOptions,
   type GovernedClass,
@@ -22,7 +22,8 @@ export interface WalkStart {
 export const FROM_THE_START: WalkStart = Object.freeze({ after: '', rows: 0 });
 
 /** The agent that walks. */
-export interface Walker extends Pick<RequestContext, 'agent' | 'signal' | 'correlationId' | 'telemetry'> {
+export interface Walker
+  extends Pick<McpRequest, 'agent'>, Pick<RequestTransport, 'signal' | 'correlationId' | 'telemetry'> {
   /** Called before each batch; throws when there may be no further one. */
   readonly proceed: () => Promise<void>;
 }
@@ -111,14 +112,7 @@ export class ExportWalk {
     budgeted?: DataMeter,
   ): GovernedRecords {
     const meter = meters(budgeted, telemetry?.meter);
-    const context: RequestContext = {
-      agent,
-      signal,
-      ...(correlationId !== undefined && { correlationId }),
-      ...(meter && { meter }),
-      ...(telemetry && { telemetry }),
-      progress: () => undefined,
-    };
+    const context = new McpRequest(agent, { signal, correlationId, telemetry }, { meter });
     return this.records.for(context, { tool: 'export_data', timeout: BATCH_SECONDS });
   }
 }

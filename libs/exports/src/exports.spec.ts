@@ -13,6 +13,7 @@ import {
   readParts,
   SECRET,
   songs,
+  callOf,
 } from './testing/exports.fixture.js';
 
 const ANN = agentOf('ann');
@@ -173,9 +174,8 @@ describe('an export', () => {
     const wide = exportsUnderTest(songs(30), { ...common, policy: { classes: { Song: {} } } });
     const narrow = exportsUnderTest(songs(30), common);
     const id = await promise(wide, ANN, createOrder({ columns: [] }));
-    const call = { agent: ANN, signal: new AbortController().signal, progress: () => undefined };
     const read = ({ resources, records }: typeof wide, uri: string) =>
-      resources.read(uri, { ...call, records: records.for(call) });
+      resources.read(uri, callOf(records, ANN));
     const next = (await read(wide, `export://${id}`))?.[1]?.uri as string;
     expect(await read(wide, next)).toHaveLength(2);
     await expect(read(narrow, next)).rejects.toMatchObject(matchRefusal({ code: 'invalid_query' }));

@@ -1,7 +1,6 @@
 /** Exports for tools, prompts, resources and class rules of an application or a plugin (docs/guide/plugins.md). */
 export {
   type Abortable,
-  actAs,
   type Agent,
   type AgentDefinitionOptions,
   type ClientLink,
@@ -22,7 +21,9 @@ export {
   type RateVerdict,
   type Refusal,
   Refused,
-  type RequestContext,
+  McpRequest,
+  type RequestOptions,
+  type RequestTransport,
   SlidingRateLimiter,
   SubAgentError,
   type SubAgentRule,

@@ -14,8 +14,7 @@ import {
   type LogEntry,
   type LogLevel,
   type ProgressUpdate,
-  readProgress,
-  type RequestContext,
+  type RequestTransport,
 } from '#core';
 import {
   type JsonObject,
@@ -49,8 +48,8 @@ export interface EdgeRequestOptions {
   readonly parameterHeader?: ((name: string) => string | undefined) | undefined;
 }
 
-/** A request that an edge received: the context that the kernel gets, the way back to its client, and the means to abort it. */
-export class EdgeRequest implements RequestContext, ClientLink {
+/** The transport of a request that an edge received: what it knows of the message, the way back to its client, and the means to abort it. */
+export class EdgeRequest implements RequestTransport, ClientLink {
   readonly message: Message;
   readonly label: string | undefined;
   readonly correlationId: string | undefined;
@@ -59,8 +58,8 @@ export class EdgeRequest implements RequestContext, ClientLink {
   readonly clientCapabilities: JsonObject;
   readonly sessionId: string | undefined;
   readonly requestId: unknown;
-  readonly setLogLevel: RequestContext['setLogLevel'];
-  readonly parameterHeader: RequestContext['parameterHeader'];
+  readonly setLogLevel: RequestTransport['setLogLevel'];
+  readonly parameterHeader: RequestTransport['parameterHeader'];
 
   place = -1;
   /** Set when the message is dispatched; absent where nothing is measured. */
@@ -111,14 +110,6 @@ export class EdgeRequest implements RequestContext, ClientLink {
 
   onAbort(listener: () => void): () => void {
     return this.ending.onAbort(listener);
-  }
-
-  get trace() {
-    return this.telemetry?.trace;
-  }
-
-  get meter() {
-    return this.telemetry?.meter;
   }
 
   /** Absent where neither a stream nor a session reaches the client. */
@@ -213,8 +204,7 @@ export function toNotifications(
   const token = readToken(params, protocol.version);
   const level = readWantedLevel(params, protocol);
   const progress = updates.pipe(
-    // A report without a finite `progress` is ignored.
-    map((reported) => (reported.kind === 'progress' ? readProgress(reported.update) : null)),
+    map((reported) => (reported.kind === 'progress' ? reported.update : null)),
     filter((report) => report !== null && token !== undefined),
     protocol.version >= RISING ? keepRising : (reports) => reports,
     map((report) => notification('notifications/progress', { progressToken: token, ...report })),

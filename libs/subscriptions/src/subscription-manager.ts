@@ -1,7 +1,7 @@
 import { Inject, Injectable, Logger, Optional } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { defer, finalize, Observable, type Subscriber, type Subscription } from 'rxjs';
-import { type Agent, Refused, type RequestContext, Unauthorized } from '#core';
+import { type Agent, Refused, type McpRequest, Unauthorized } from '#core';
 import {
   faultLine,
   invalidParams,
@@ -68,7 +68,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
     return this.service.available;
   }
 
-  async subscribe(uri: string, { agent, sessionId }: RequestContext): Promise<boolean> {
+  async subscribe(uri: string, { agent, transport: { sessionId } }: McpRequest): Promise<boolean> {
     if (sessionId === undefined || sessionId === '') {
       throw invalidParams('resources/subscribe: no session; initialize first and send its Mcp-Session-Id');
     }
@@ -91,14 +91,14 @@ export class SubscriptionManager extends ResourceSubscriptions {
     }
   }
 
-  async unsubscribe(uri: string, { sessionId }: RequestContext): Promise<void> {
+  async unsubscribe(uri: string, { transport: { sessionId } }: McpRequest): Promise<void> {
     if (sessionId === undefined) return;
     this.held.unwatch(sessionId, uri);
     await this.store.remove(sessionId, uri);
     if (!this.held.has(sessionId)) await this.replicas.publish({ do: 'unwatch', session: sessionId, uri });
   }
 
-  listen(uris: readonly string[], { agent }: RequestContext): Observable<ListenEvent> {
+  listen(uris: readonly string[], { agent }: McpRequest): Observable<ListenEvent> {
     if (this.listeners >= this.limits.maxSessions) throw this.full();
     const some = uris.slice(0, this.limits.maxPerSession);
     return defer(() => {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Observable, type Subscriber } from 'rxjs';
-import { Agent, compileAgentDefinition, type RequestContext } from '#core';
+import { Agent, compileAgentDefinition, McpRequest } from '#core';
 import { ChangeSource, type RowView, type SourceEvent, SourceRefused, StoreError } from '#data';
 import { Channels } from './channels.js';
 import { Debouncer, Watcher } from './watcher.js';
@@ -108,11 +108,7 @@ describe('a watcher whose source is lost', () => {
     const source = new UnsteadySource();
     const notified: string[] = [];
     const agent = new Agent({ definition: compileAgentDefinition('a', {}), principal: 'a' });
-    const context: RequestContext = {
-      agent,
-      signal: new AbortController().signal,
-      progress: () => undefined,
-    };
+    const context = new McpRequest(agent);
     const view = { className: 'Post', key: 'v', everything: true } as RowView;
     const debouncer = new Debouncer<Watcher>(0, (watcher) => void watcher.settle());
     const watcher = await Watcher.open(

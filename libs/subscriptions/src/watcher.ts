@@ -1,4 +1,4 @@
-import { type RequestContext, Refused, Unauthorized } from '#core';
+import { type McpRequest, Refused, Unauthorized } from '#core';
 import type { RowView, RowViews, WatchedOperation } from '#data';
 import { faultLine, type WarningLog } from '#dispatcher';
 import type { Channel, ChannelMember, Channels } from './channels.js';
@@ -120,7 +120,7 @@ export class Watcher implements ChannelMember, WatchHandle {
   private constructor(
     private readonly resource: WatchedRows,
     /** The agent with its current rights. @throws Unauthorized */
-    private readonly context: () => RequestContext,
+    private readonly context: () => McpRequest,
     private readonly dependencies: WatcherDependencies,
     private readonly events: WatcherEvents,
   ) {}
@@ -128,7 +128,7 @@ export class Watcher implements ChannelMember, WatchHandle {
   /** Every change after it resolves is reported. @throws Refused and Unauthorized as a read of the resource would */
   static async open(
     resource: WatchedRows,
-    context: () => RequestContext,
+    context: () => McpRequest,
     dependencies: WatcherDependencies,
     events: WatcherEvents,
   ): Promise<Watcher> {

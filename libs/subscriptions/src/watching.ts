@@ -13,7 +13,7 @@ import {
   throttleTime,
   timer,
 } from 'rxjs';
-import { type Agent, CurrentAgents, type RequestContext, Unauthorized } from '#core';
+import { type Agent, CurrentAgents, McpRequest, Unauthorized } from '#core';
 import {
   type ChangeFeed,
   ChangeSource,
@@ -230,15 +230,15 @@ export class WatchService {
   }
 
   /** The changes of a resource that does not consist of rows, as this caller may receive them. */
-  private findProvided(uri: string, context: RequestContext): Observable<unknown> | undefined {
+  private findProvided(uri: string, context: McpRequest): Observable<unknown> | undefined {
     const provider = this.resources.findProvider(uri);
-    return provider?.changes?.(uri, { ...context, records: this.records.for(context) });
+    return provider?.changes?.(uri, Object.assign(context, { records: this.records.for(context) }));
   }
 
   /** @throws Unauthorized for an agent that would not be admitted any more */
-  private createContext(given: Agent): RequestContext {
+  private createContext(given: Agent): McpRequest {
     const agent = this.agents.asNow(given);
     if (!agent) throw new Unauthorized('the agent is no longer configured');
-    return { agent, signal: this.closing.signal, progress: () => undefined };
+    return new McpRequest(agent, { signal: this.closing.signal });
   }
 }

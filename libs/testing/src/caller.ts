@@ -1,6 +1,15 @@
 import { AssertionError } from 'node:assert';
 import { randomUUID } from 'node:crypto';
-import type { Agent, Gate, LogEntry, Parley, ProgressUpdate, SimulatedCall } from '@parley/server';
+import {
+  type Agent,
+  type Gate,
+  type LogEntry,
+  McpRequest,
+  type Parley,
+  type ProgressUpdate,
+  type RequestTransport,
+  type SimulatedCall,
+} from '@parley/server';
 import type { AuditRecords } from './audit-records.js';
 import { assertClass, assertNames, assertTool, isKind, type RefusalCode } from './known-names.js';
 import {
@@ -96,12 +105,12 @@ export class Caller {
       'tools/call',
       // Serialised, so that the call shares no object with the test.
       { name: tool, arguments: JSON.parse(JSON.stringify(args)) as object },
-      {
-        ...this.context(agent, signal),
+      this.createRequest(agent, {
+        signal,
         correlationId,
         progress: (update) => progress.push({ ...update }),
         log: (entry) => log.push({ ...entry }),
-      },
+      }),
     );
     const record = await audit.ofCall(tool, correlationId);
     return toAttempt<Data>(reply, { progress, log, record }, thrown.take(agent));
@@ -149,7 +158,7 @@ export class Caller {
    */
   async request(method: string, params: object = {}): Promise<Readonly<Record<string, unknown>>> {
     const agent = await this.dependencies.admit();
-    const context = this.context(agent, new AbortController().signal);
+    const context = this.createRequest(agent, { signal: new AbortController().signal });
     const reply = await this.dependencies.parley.kernel.dispatch(method, params, context);
     if ('result' in reply) return JSON.parse(JSON.stringify(reply.result)) as Record<string, unknown>;
     const error = 'error' in reply ? reply.error : { code: 0, message: 'no single answer' };
@@ -192,16 +201,10 @@ export class Caller {
     this.person.next({ result });
   }
 
-  private context(agent: Agent, signal: AbortSignal) {
-    return {
-      ...PROTOCOL,
-      agent,
-      signal,
-      clientCapabilities: this.person.capabilities,
-      link: this.person,
-      requestId: 1,
-      progress: () => undefined,
-    };
+  private createRequest(agent: Agent, transport: RequestTransport): McpRequest {
+    const { person } = this;
+    const own = { ...PROTOCOL, clientCapabilities: person.capabilities, link: person, requestId: 1 };
+    return new McpRequest(agent, { ...own, ...transport });
   }
 
   private describeCall(tool: string, args: object): string {

@@ -152,10 +152,9 @@ describe('every built-in tool that reads', () => {
             records.autoLimited = autoLimited;
             for (const { provider, definition, handler, validate } of tools) {
               const search = new SampleSearch(list);
-              const call = {
-                ...callOf(provider, records, 'readonly', search),
+              const call = Object.assign(callOf(provider, records, 'readonly', search), {
                 switches: switches({ includeSourceProvenance: stamped, prettyText: pretty }),
-              };
+              });
               const data = await handler(given, call);
               const sent = fitToSize(definition.name, data, { cap: bytes, pretty });
               const wire: unknown = 'text' in sent ? JSON.parse(sent.text) : JSON.parse(JSON.stringify(data));

@@ -1,4 +1,4 @@
-import type { AskingCall, RequestContext, Refusal, Tier } from '#core';
+import type { AskingCall, McpRequest, Refusal, Tier } from '#core';
 import type { EmbeddingSpend } from '#audit';
 import type {
   ClassUse,
@@ -104,7 +104,7 @@ export interface ToolSwitches {
 }
 
 /** One call of a tool. `records` is governed for the agent and is the only access to data. */
-export interface ToolCall extends RequestContext, AskingCall {
+export interface ToolCall extends McpRequest, AskingCall {
   /** The tool that is called. */
   readonly tool: ToolDefinition;
   /** The data, as the calling agent may read it; the only access to it. */
@@ -197,33 +197,33 @@ export type ToolOutcome =
 /** Runs tools through the one ordered pipeline. Listing and calling use the same decision. */
 export abstract class ToolRunner {
   /** The tools that this context's agent may call, in catalogue order. */
-  abstract list(context: Pick<RequestContext, 'agent'>): readonly ToolDefinition[];
+  abstract list(context: Pick<McpRequest, 'agent'>): readonly ToolDefinition[];
   /**
    * Those that `tools/list` returns: without tools that cannot work for this agent on this database. Default: all that it
    * may call.
    */
   listTools(
-    context: Pick<RequestContext, 'agent'>,
+    context: Pick<McpRequest, 'agent'>,
   ): readonly ToolDefinition[] | Promise<readonly ToolDefinition[]> {
     return this.list(context);
   }
   /** Whether any tool of that name exists, permitted or not. */
   abstract has(name: string): boolean;
   /** Whether the tool is listed for this context's agent and the agent has the tier that these arguments require. */
-  permits(context: Pick<RequestContext, 'agent'>, name: string, _args: unknown): boolean {
+  permits(context: Pick<McpRequest, 'agent'>, name: string, _args: unknown): boolean {
     return this.list(context).some((tool) => tool.name === name);
   }
   /** Never throws for errors of the caller; an internal error becomes `internal_error`. @throws Unauthorized */
-  abstract run(name: string, args: unknown, context: RequestContext): Promise<ToolOutcome>;
+  abstract run(name: string, args: unknown, context: McpRequest): Promise<ToolOutcome>;
 }
 
 /** The tools that a caller may use; the same decision lists and runs tools. */
 export abstract class PermittedTools {
   /** In catalogue order. */
-  abstract list(context: Pick<RequestContext, 'agent'>): readonly ToolDefinition[];
+  abstract list(context: Pick<McpRequest, 'agent'>): readonly ToolDefinition[];
   /** Those of them that can work for this agent, as `tools/list` returns them. */
   abstract listTools(
-    context: Pick<RequestContext, 'agent'>,
+    context: Pick<McpRequest, 'agent'>,
   ): readonly ToolDefinition[] | Promise<readonly ToolDefinition[]>;
 }
 

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import {
   type Agent,
-  type RequestContext,
+  McpRequest,
   type Identity,
   Refused,
   SubAgentError,
@@ -67,7 +67,7 @@ class Delegating {
   readonly records: AuditRecord[] = [];
   readonly refusedWidenings: unknown[] = [];
   next: Delegation = { tool: 'list_tools', args: {} };
-  context: RequestContext | null = null;
+  context: McpRequest | null = null;
 
   constructor(
     @Inject(SubAgents) readonly subAgents: SubAgents,
@@ -180,17 +180,12 @@ async function delegated(agent: keyof typeof AGENTS, delegation: Delegation): Pr
 /** The agent that a request of that name runs as. */
 async function agentOf(name: keyof typeof AGENTS): Promise<Agent> {
   await delegated(name, { tool: 'list_tools', args: {} });
-  return (self.context as RequestContext).agent;
+  return (self.context as McpRequest).agent;
 }
-const contextOf = (agent: Agent): RequestContext => ({
-  agent,
-  signal: new AbortController().signal,
-  progress: () => undefined,
-});
 const idsOf = (data: unknown): string[] =>
   ((data as { results?: { objectId: string }[] }).results ?? []).map(({ objectId }) => objectId).sort();
 const readBy = async (agent: Agent): Promise<string[]> => {
-  const outcome = await self.runner.run('query_class', { class_name: 'Post' }, contextOf(agent));
+  const outcome = await self.runner.run('query_class', { class_name: 'Post' }, new McpRequest(agent));
   return outcome.ok ? idsOf(outcome.data) : [];
 };
 

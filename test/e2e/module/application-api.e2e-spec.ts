@@ -5,7 +5,7 @@ import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-ex
 import { Test } from '@nestjs/testing';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import {
-  actAs,
+  McpRequest,
   AGENT_FACTORY,
   type AgentChooser,
   AgentIntrospection,
@@ -207,8 +207,7 @@ describe('what an application injects', () => {
     const master = parley.agentFor({ agent: 'master', principal: 'support' });
     const ada = await operator.impersonation.impersonate(master, 'u1');
     await operator.principals.refreshScope(ada);
-    const context = { agent: master, signal: new AbortController().signal, progress: () => undefined };
-    const outcome = await operator.runner.run('count_objects', { class_name: '_User' }, actAs(context, ada));
+    const outcome = await operator.runner.run('count_objects', { class_name: '_User' }, new McpRequest(ada));
     expect(outcome).toMatchObject({ ok: true });
     expect(operator.log.all().at(-1)).toMatchObject({ auth_type: 'session_token' });
   });

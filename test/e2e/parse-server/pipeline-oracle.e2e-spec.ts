@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Agent, compileAgentDefinition, MASTER, Refused } from '#core';
+import { Agent, compileAgentDefinition, MASTER, Refused, McpRequest } from '#core';
 import { CachedPrincipalDirectory, GovernedRecordsSource, PrincipalResolver, type RecordReader } from '#data';
 import {
   ExtendedJsonPipelines,
@@ -43,9 +43,7 @@ const agent = new Agent({ definition, identity: MASTER, principal: 'oracle' });
 async function answer(source: GovernedRecordsSource, pipeline: readonly object[]): Promise<unknown> {
   const { signal } = new AbortController();
   try {
-    const { rows } = await source
-      .for({ agent, signal, progress: () => undefined })
-      .aggregate('Task', pipeline);
+    const { rows } = await source.for(new McpRequest(agent, { signal })).aggregate('Task', pipeline);
     const shown = rows.map((row) => JSON.stringify(row));
     return '$sort' in (pipeline.at(-1) ?? {}) ? shown : shown.sort();
   } catch (error) {

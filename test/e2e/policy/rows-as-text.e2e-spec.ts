@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { stringify } from 'yaml';
-import { Agent, type Identity, MASTER } from '#core';
+import { Agent, type Identity, MASTER, McpRequest } from '#core';
 import { type AuditRecord, AuditSink } from '#audit';
 import { loadConfig } from '#config';
 import { RecordReader } from '#data';
@@ -180,16 +180,13 @@ async function asked({ agent, className, version, args }: Question, { kernel, ag
   const reply = await kernel.dispatch(
     'tools/call',
     { name: 'query_class', arguments: { class_name: className, ...args } },
-    {
-      agent: agents.get(agent) as Agent,
+    new McpRequest(agents.get(agent) as Agent, {
       era: version >= '2026' ? 'modern' : 'legacy',
       version,
-      clientCapabilities: {},
       signal: new AbortController().signal,
       correlationId: 'same',
       requestId: 1,
-      progress: () => undefined,
-    },
+    }),
   );
   const records = audit.records.slice(before).map((record) => JSON.stringify(settledAudit(record)));
   return { sent: sent(reply), object: objectOf(reply), records: records.join('\n') };

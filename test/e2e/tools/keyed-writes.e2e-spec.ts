@@ -9,7 +9,7 @@ import { stringify } from 'yaml';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { loadConfig } from '#config';
-import { Agent, MASTER } from '#core';
+import { Agent, MASTER, McpRequest } from '#core';
 import { MongoConnection } from '#data-mongo';
 import { Kernel } from '#dispatcher';
 import { InstanceModule } from '#parley/instance';
@@ -98,15 +98,8 @@ async function openReplica(
     if (!definition) throw new Error(`no agent ${name}`);
     const agent = new Agent({ definition, identity: MASTER, principal: 'ada', tenantId });
     const params = { name: tool, arguments: { class_name: 'Note', ...args } };
-    const reply = await kernel.dispatch('tools/call', params, {
-      agent,
-      era: 'legacy',
-      version: '2025-11-25',
-      clientCapabilities: {},
-      signal: new AbortController().signal,
-      requestId: 1,
-      progress: () => undefined,
-    });
+    const transport = { version: '2025-11-25', signal: new AbortController().signal, requestId: 1 };
+    const reply = await kernel.dispatch('tools/call', params, new McpRequest(agent, transport));
     const result = (reply as { result: Members }).result;
     const meta = result['_meta'] as Members | undefined;
     return {

@@ -80,7 +80,7 @@ export async function openFuzzService() {
   const [
     { loadWithPlugins, openDatabase, ParleyInstance },
     { Kernel },
-    { Agent, MASTER },
+    { Agent, MASTER, McpRequest },
     { Authenticator },
     { StdioEdge, Wire },
     { startHttpService },
@@ -124,16 +124,17 @@ export async function openFuzzService() {
     port: Number(new URL(http.url).port),
     sessions: await openSessions(http.url),
     dispatch: (agent, method, params, version = '2025-11-25') =>
-      kernel.dispatch(method, params, {
-        agent: agents[agent],
-        era: version >= '2026-07-28' ? 'modern' : 'legacy',
-        version,
-        clientCapabilities: {},
-        signal: new AbortController().signal,
-        correlationId: 'fuzz',
-        requestId: 1,
-        progress: () => undefined,
-      }),
+      kernel.dispatch(
+        method,
+        params,
+        new McpRequest(agents[agent], {
+          era: version >= '2026-07-28' ? 'modern' : 'legacy',
+          version,
+          signal: new AbortController().signal,
+          correlationId: 'fuzz',
+          requestId: 1,
+        }),
+      ),
     converse: () => {
       const conversation = new Conversation((input, output) => {
         const options = { credentials: { 'x-mcp-api-key': KEYS.writer }, input, output, log };

@@ -1,4 +1,4 @@
-import { Agent, compileAgentDefinition, type Identity, Refused, sessionIdentity } from '#core';
+import { Agent, compileAgentDefinition, type Identity, Refused, sessionIdentity, McpRequest } from '#core';
 import type { GovernedRecordsSource } from '#data';
 import type { ParseServerProcess } from '../parse-server-process.js';
 import type { Question } from './rights-questions.js';
@@ -58,7 +58,7 @@ export async function askParley(
 ): Promise<Answer> {
   const agent = new Agent({ definition: DEFINITION, identity, principal: 'oracle' });
   const { signal } = new AbortController();
-  const records = source.for({ agent, signal, progress: () => undefined });
+  const records = source.for(new McpRequest(agent, { signal }));
   try {
     switch (question.kind) {
       case 'count':
@@ -102,7 +102,7 @@ export async function askAggregate(
 ): Promise<readonly Row[] | null> {
   const agent = new Agent({ definition: DEFINITION, identity, principal: 'oracle' });
   const { signal } = new AbortController();
-  const records = source.for({ agent, signal, progress: () => undefined });
+  const records = source.for(new McpRequest(agent, { signal }));
   try {
     return (await records.aggregate(className, [{ $limit: 1000 }])).rows;
   } catch (error) {

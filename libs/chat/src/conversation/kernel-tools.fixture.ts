@@ -1,11 +1,11 @@
-import { Agent, type RequestContext, compileAgentDefinition } from '#core';
+import { Agent, type McpRequest, compileAgentDefinition } from '#core';
 import type { GovernedRecords } from '#data';
 import { RecordsSource } from '#dispatcher';
 import { kernelOf } from '#dispatcher/contracts';
 import { type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
 import { KernelTools } from './kernel-tools.js';
 
-type Handler = (args: Readonly<Record<string, unknown>>, context: RequestContext) => unknown;
+type Handler = (args: Readonly<Record<string, unknown>>, context: McpRequest) => unknown;
 
 /** A few tools behind a real kernel. */
 export class SmallTools extends ToolRunner {
@@ -36,7 +36,7 @@ export class SmallTools extends ToolRunner {
     return this.handlers.has(name);
   }
 
-  async run(name: string, args: unknown, context: RequestContext): Promise<ToolOutcome> {
+  async run(name: string, args: unknown, context: McpRequest): Promise<ToolOutcome> {
     this.calls.push({ name, args });
     const handler = this.handlers.get(name);
     if (!handler)

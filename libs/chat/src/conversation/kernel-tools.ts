@@ -1,4 +1,4 @@
-import type { Agent, ProgressUpdate, ClientLink } from '#core';
+import { type Agent, type ClientLink, McpRequest, type ProgressUpdate } from '#core';
 import { isJsonObject, type JsonObject, type Kernel, type KernelReply, member } from '#dispatcher';
 import type { OfferedTool } from '../model/language-model.js';
 
@@ -80,16 +80,16 @@ export class KernelTools extends ChatTools {
   ): Promise<KernelReply> {
     const { kernel, agent, correlationId, person } = this.options;
     this.requests += 1;
-    return kernel.dispatch(method, params, {
+    const transport = {
       ...PROTOCOL,
-      agent: await agent(),
       signal,
       requestId: this.requests,
       clientCapabilities: person ? { elicitation: { form: {} } } : {},
-      ...(correlationId !== undefined && { correlationId }),
-      ...(person && { link: person }),
-      progress: (update) => onProgress?.(update),
-    });
+      correlationId,
+      link: person,
+      progress: onProgress,
+    };
+    return kernel.dispatch(method, params, new McpRequest(await agent(), transport));
   }
 }
 

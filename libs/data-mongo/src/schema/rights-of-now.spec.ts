@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Agent, compileAgentDefinition, type Identity, Refused } from '#core';
+import { Agent, compileAgentDefinition, type Identity, Refused, McpRequest } from '#core';
 import {
   CachedPrincipalDirectory,
   GovernedRecordsSource,
@@ -64,11 +64,8 @@ describe('governed access on classes that change', PATIENT, () => {
   });
 
   const definition = compileAgentDefinition('reader', { permissions: 'admin' });
-  const createContext = (identity: Identity) => ({
-    agent: new Agent({ definition, identity, principal: 'somebody' }),
-    signal: new AbortController().signal,
-    progress: () => undefined,
-  });
+  const createContext = (identity: Identity) =>
+    new McpRequest(new Agent({ definition, identity, principal: 'somebody' }));
   const ADA: Identity = { kind: 'aclUser', userId: 'ada' };
   const MASTER: Identity = { kind: 'master' };
   const readsOfClasses = () => commands.filter((command) => command === 'find _SCHEMA').length;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { type Agent, Refused, type RequestContext, refusals } from '#core';
+import { type Agent, Refused, type McpRequest, refusals } from '#core';
 import { ExpiringMap, processClock } from '#state';
 import { EmbeddingError, type EmbeddingProvider, estimateTokens } from './openai-embeddings.js';
 
@@ -114,7 +114,7 @@ export class QueryEmbeddings {
    */
   async embed(
     text: string,
-    { agent, signal }: Pick<RequestContext, 'agent' | 'signal'>,
+    { agent, signal }: Pick<McpRequest, 'agent' | 'signal'>,
   ): Promise<QueryEmbedding> {
     if (text.length > MAX_CHARACTERS)
       throw new Refused(

@@ -1,12 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { Agent, type RequestContext, compileAgentDefinition } from '#core';
+import { Agent, compileAgentDefinition, McpRequest, type RequestTransport } from '#core';
 import { operationContext } from './governed-sources.js';
 
 const agent = new Agent({ definition: compileAgentDefinition('analyst', {}), principal: 'p' });
-const context: RequestContext = { agent, signal: new AbortController().signal, progress: () => undefined };
 const telemetry = { traceId: 'a'.repeat(32), tool: () => expect.fail('no tool is called') };
-const comment = (more: Partial<RequestContext>) =>
-  operationContext({ ...context, ...more }, { tool: 'query_class', timeout: 30 }).comment;
+const comment = (more: Partial<RequestTransport>, tool = 'query_class') =>
+  operationContext(new McpRequest(agent, { signal: new AbortController().signal, ...more }), {
+    tool,
+    timeout: 30,
+  }).comment;
 
 describe('the comment of an operation', () => {
   it('names tool and correlation, and the trace where there is one', () => {
@@ -21,10 +23,6 @@ describe('the comment of an operation', () => {
   });
 
   it('has a colon between its parts alone, for a route of an application too', () => {
-    const { comment: of } = operationContext(
-      { ...context, correlationId: 's-1' },
-      { tool: 'route:Orders.ship', timeout: 30 },
-    );
-    expect(of).toBe('parley:route.Orders.ship:s-1');
+    expect(comment({ correlationId: 's-1' }, 'route:Orders.ship')).toBe('parley:route.Orders.ship:s-1');
   });
 });

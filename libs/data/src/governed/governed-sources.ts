@@ -5,7 +5,7 @@ import {
   isAborted,
   type Principals,
   Refused,
-  type RequestContext,
+  McpRequest,
   findRootAgent,
   whenAborted,
 } from '#core';
@@ -74,12 +74,12 @@ function maxTimeMs(timeoutSeconds: number): number {
  * `parley:TOOL:CORRELATION`, and `:TRACE` where there is one; none of the three contains a colon, so that of the name of a
  * route is a dot (docs/operations/observability.md).
  */
-function createComment({ correlationId, agent, telemetry }: RequestContext, { tool }: CallBudget): string {
+function createComment({ correlationId, agent, telemetry }: McpRequest, { tool }: CallBudget): string {
   const comment = `parley:${tool.replace(':', '.')}:${correlationId ?? agent.agentId}`;
   return telemetry?.traceId === undefined ? comment : `${comment}:${telemetry.traceId}`;
 }
 
-export function operationContext(context: RequestContext, budget: CallBudget): OperationContext {
+export function operationContext(context: McpRequest, budget: CallBudget): OperationContext {
   return new CallOperation(context, budget);
 }
 
@@ -90,7 +90,7 @@ class CallOperation implements OperationContext {
   readonly principal: string;
 
   constructor(
-    private readonly call: RequestContext,
+    private readonly call: McpRequest,
     budget: CallBudget,
   ) {
     this.maxTimeMS = maxTimeMs(budget.timeout);
@@ -133,7 +133,7 @@ export class GovernedRecordsSource {
   ) {}
 
   /** The store is not read until the first use: a call that needs no data needs no database. */
-  for(context: RequestContext, budget: CallBudget = PROTOCOL_BUDGET): GovernedRecords {
+  for(context: McpRequest, budget: CallBudget = PROTOCOL_BUDGET): GovernedRecords {
     return new DeferredRecords(() => {
       const call = this.open(context, budget);
       return call instanceof Promise ? call.then(createRecords) : createRecords(call);
@@ -145,7 +145,7 @@ export class GovernedRecordsSource {
     const principals = this.identities.resolveNow(agent);
     const schemas = principals && this.catalogue.snapshotNow();
     if (principals && schemas) return this.scopes.of(schemas, agent, principals);
-    const context = { agent, signal: new AbortController().signal, progress: () => undefined };
+    const context = new McpRequest(agent);
     return this.openCall(context, PROTOCOL_BUDGET, operationContext(context, PROTOCOL_BUDGET)).then(
       ({ scope }) => scope,
     );
@@ -155,7 +155,7 @@ export class GovernedRecordsSource {
    * Creates the common base of every governed access of a call, at once where neither roles nor classes have to be read. Only
    * governed access may use it: it holds the ungoverned reader.
    */
-  open(context: RequestContext, budget: CallBudget): GovernedCall | Promise<GovernedCall> {
+  open(context: McpRequest, budget: CallBudget): GovernedCall | Promise<GovernedCall> {
     const operation = operationContext(context, budget);
     const principals = this.identities.resolveNow(context.agent);
     const schemas = principals && this.catalogue.snapshotNow();
@@ -164,7 +164,7 @@ export class GovernedRecordsSource {
   }
 
   private async openCall(
-    context: RequestContext,
+    context: McpRequest,
     budget: CallBudget,
     operation: OperationContext,
   ): Promise<GovernedCall> {
@@ -175,7 +175,7 @@ export class GovernedRecordsSource {
   }
 
   private openRequest(
-    { agent, trace, meter, note }: RequestContext,
+    { agent, trace, meter, note }: McpRequest,
     budget: CallBudget,
     { operation, principals, schemas }: OpenedParts,
   ): GovernedCall {
@@ -219,7 +219,7 @@ export class GovernedSearchSource {
   ) {}
 
   /** The store is not read until the first use. */
-  for(context: RequestContext, budget: CallBudget): GovernedSearch {
+  for(context: McpRequest, budget: CallBudget): GovernedSearch {
     return new DeferredSearch(async () => {
       const call = await this.records.open(context, budget);
       const run = runMetered(this.store, SEARCH_MEASURES, meteredCall(call));
@@ -238,7 +238,7 @@ export class GovernedWritesSource {
     private readonly keys: WriteKeys = new NoWriteKeys(),
   ) {}
 
-  rows(context: RequestContext, budget: CallBudget): GovernedWrites {
+  rows(context: McpRequest, budget: CallBudget): GovernedWrites {
     return new DeferredWrites(async () => {
       const call = await this.records.open(context, budget);
       const write = runMetered(this.store, WRITE_MEASURES, meteredCall(call));
@@ -246,7 +246,7 @@ export class GovernedWritesSource {
     });
   }
 
-  classes(context: RequestContext, budget: CallBudget): GovernedClassWrites {
+  classes(context: McpRequest, budget: CallBudget): GovernedClassWrites {
     const { schemaWriter } = this;
     return new DeferredClassWrites(async () => {
       const call = await this.records.open(context, budget);
@@ -254,7 +254,7 @@ export class GovernedWritesSource {
     });
   }
 
-  methods(context: RequestContext, budget: CallBudget): GovernedMethods {
+  methods(context: McpRequest, budget: CallBudget): GovernedMethods {
     const deferred = new DeferredMethods(async () => {
       const call = await this.records.open(context, budget);
       return { access: new ParleyMethods(call), call };
@@ -271,7 +271,7 @@ export class GovernedViews extends RowViews {
     super();
   }
 
-  async open(context: RequestContext, className: string, operation: WatchedOperation): Promise<RowView> {
+  async open(context: McpRequest, className: string, operation: WatchedOperation): Promise<RowView> {
     const call = await this.records.open(context, WATCHING);
     const before = call.scope.missing.count;
     const entered = call.scope.enter(call.agent, className, operation);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Agent, compileAgentDefinition, type Identity, MASTER } from '#core';
+import { Agent, compileAgentDefinition, type Identity, MASTER, McpRequest } from '#core';
 import { AgentScopes, compilePolicy, Policies } from '#policy';
 import { MUSIC } from '../contracts/music-classes.js';
 import { PrincipalDirectory } from '../identity/principal-directory.js';
@@ -63,7 +63,7 @@ function records(identity: Identity = MASTER, tenantId: string | null = 'north')
     new MusicCatalogue(),
     new PrincipalResolver(new Strangers()),
   );
-  return source.for({ agent, signal: new AbortController().signal, progress: () => undefined });
+  return source.for(new McpRequest(agent));
 }
 
 const GROUPS = [{ $group: { _id: '$artist', n: { $sum: 1 } } }];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Agent, compileAgentDefinition, type Identity, MASTER, Refused } from '#core';
+import { Agent, compileAgentDefinition, type Identity, MASTER, Refused, McpRequest } from '#core';
 import { AgentScopes, type ClassLevelPermissions, compilePolicy, Policies } from '#policy';
 import { MUSIC } from '../contracts/music-classes.js';
 import { PrincipalDirectory } from '../identity/principal-directory.js';
@@ -57,7 +57,7 @@ function album(identity: Identity = MASTER, permissions: ClassLevelPermissions =
   );
   const definition = compileAgentDefinition('test');
   const agent = new Agent({ definition, identity, principal: 'test' });
-  const records = source.for({ agent, signal: new AbortController().signal, progress: () => undefined });
+  const records = source.for(new McpRequest(agent));
   return { store, records };
 }
 

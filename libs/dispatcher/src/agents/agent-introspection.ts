@@ -3,7 +3,8 @@ import { createHash } from 'node:crypto';
 import {
   type Agent,
   authType,
-  type RequestContext,
+  type McpRequest,
+  type RequestTransport,
   canonicalClassName,
   isClassName,
   type NameFilter,
@@ -80,7 +81,9 @@ export class AgentIntrospection {
   }
 
   /** Every limit of the agent of a request. @throws Refused when the database does not answer */
-  async describe(context: Pick<RequestContext, 'agent' | 'correlationId'>): Promise<DescribedAgent> {
+  async describe(
+    context: Pick<McpRequest, 'agent'> & Pick<RequestTransport, 'correlationId'>,
+  ): Promise<DescribedAgent> {
     const { agent } = context;
     const { policies, tools, records } = this;
     const { definition } = agent;
@@ -112,7 +115,9 @@ export class AgentIntrospection {
   }
 
   /** `describe` as indented JSON. */
-  async describeAsText(context: Pick<RequestContext, 'agent' | 'correlationId'>): Promise<string> {
+  async describeAsText(
+    context: Pick<McpRequest, 'agent'> & Pick<RequestTransport, 'correlationId'>,
+  ): Promise<string> {
     return JSON.stringify(await this.describe(context), null, 2);
   }
 

@@ -1,9 +1,8 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import {
-  actAs,
   type Agent,
-  type RequestContext,
+  type McpRequest,
   deriveAgent,
   refusals,
   SubAgentError,
@@ -44,8 +43,8 @@ export class SubAgents {
    * names are strict; no agent is created with fewer limits than the options contain
    * @throws Refused or Unauthorized when an identity cannot be resolved
    */
-  async delegate(context: RequestContext, options: SubAgentOptions = {}): Promise<RequestContext> {
-    return actAs(context, await this.create(context.agent, options));
+  async delegate(context: McpRequest, options: SubAgentOptions = {}): Promise<McpRequest> {
+    return context.with({ agent: await this.create(context.agent, options) });
   }
 
   /** As `delegate`, but returns the agent alone. */

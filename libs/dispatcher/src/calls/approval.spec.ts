@@ -1,13 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import {
-  Agent,
-  type RequestContext,
-  compileAgentDefinition,
-  MASTER,
-  type Refusal,
-  refusals,
-  Refused,
-} from '#core';
+import { Agent, McpRequest, compileAgentDefinition, MASTER, type Refusal, refusals, Refused } from '#core';
 import { compilePolicy, readEnvironmentGates } from '#policy';
 import { type CallableMethod, MethodRegistry, type ToolHandler } from '#tools';
 import { type ApprovalDecision, type ApprovalRequest, Approver } from './approval.js';
@@ -46,11 +38,7 @@ methods.register('Post', method('archive', 'write'));
 methods.register('Post', method('purge', 'admin'));
 
 const definition = compileAgentDefinition('x', { permissions: 'admin' });
-const context: RequestContext = {
-  agent: new Agent({ definition, identity: MASTER, principal: 'p' }),
-  signal: new AbortController().signal,
-  progress: () => undefined,
-};
+const context = new McpRequest(new Agent({ definition, identity: MASTER, principal: 'p' }));
 
 const TOOLS = {
   call_method: smallTool('call_method'),

@@ -1,4 +1,4 @@
-import { type RequestContext, Refused, type Tier } from '#core';
+import { type McpRequest, Refused, type Tier } from '#core';
 import { listArgumentNames } from '#audit';
 import type { GovernedWrites, JudgedWrite, ParseRow, ProposedWrite } from '#data';
 import { readFields, type ToolCall, type ToolDefinition, type ToolHandler } from '#tools';
@@ -115,7 +115,7 @@ export interface ApprovalRequest {
   /** The arguments as the agent sent them. */
   readonly args: unknown;
   /** The caller, and how long it waits for the decision. */
-  readonly context: RequestContext;
+  readonly context: McpRequest;
   /** The tier of the call. For `call_method` it is the tier of the method. */
   readonly effectivePermission: Tier;
   /**

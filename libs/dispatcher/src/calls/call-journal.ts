@@ -23,7 +23,7 @@ import {
   type Refusal,
   refusals,
   Refused,
-  type RequestContext,
+  type McpRequest,
   type ToolTelemetry,
   Unauthorized,
 } from '#core';
@@ -150,7 +150,7 @@ export class AfterCallInterceptor implements NestInterceptor<ToolOutcome, ToolOu
 export interface FinishedRun {
   readonly tool: string;
   readonly args: unknown;
-  readonly context: RequestContext;
+  readonly context: McpRequest;
   readonly outcome: ToolOutcome;
   readonly milliseconds: number;
   readonly notes: CallNotes;

@@ -1,6 +1,6 @@
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import { describe, expect, it } from 'vitest';
-import { Agent, compileAgentDefinition, refusals } from '#core';
+import { Agent, compileAgentDefinition, refusals, McpRequest } from '#core';
 import { type AuditRecord, AuditSink, OperationLog } from '#audit';
 import { compilePolicy, Policies, type PolicyConfig } from '#policy';
 import { CallJournal, ToolCallbacks } from './call-journal.js';
@@ -28,7 +28,7 @@ function record(config: PolicyConfig, notes: CallNotes, ok = true): AuditRecord 
   void journal.record({
     tool: 'semantic_search',
     args: { query: 'tea', filter: { topic: 'secret' }, vector_filter: {} },
-    context: { agent, signal: new AbortController().signal, progress: () => undefined },
+    context: new McpRequest(agent),
     outcome: ok
       ? { ok: true, data: {}, text: '{}', structured: true }
       : { ok: false, refusal: refusals.embeddingFailed('x') },

@@ -7,7 +7,7 @@ import {
   type Refusal,
   refusals,
   Refused,
-  type RequestContext,
+  type McpRequest,
   whenAborted,
 } from '#core';
 import { PolicyCache } from '#policy';
@@ -194,13 +194,13 @@ export class RunningCalls {
   }
 
   /** @returns a function that releases the slot, where one is free now; null where the call has to wait */
-  beginNow({ agent, background }: RequestContext): (() => void) | null {
+  beginNow({ agent, background }: McpRequest): (() => void) | null {
     if (!this.turns || agent.depth > 0 || background === 'running') return NO_SLOT;
     return this.turns.turnNow(agent.principal);
   }
 
   /** @returns a function that releases the slot; it may be called more than once. @throws Refused */
-  async begin({ agent, signal, background }: RequestContext): Promise<() => void> {
+  async begin({ agent, signal, background }: McpRequest): Promise<() => void> {
     if (!this.turns || agent.depth > 0 || background === 'running') return NO_SLOT;
     try {
       return await this.turns.turn(agent.principal, signal);

@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { Agent, compileAgentDefinition, InternalRequest, Refused } from '#core';
+import { Agent, compileAgentDefinition, McpRequest, Refused } from '#core';
 import { RateLimitGuard } from './guards.js';
 import { type CallSources, ParleyToolCall } from './tool-call.js';
 
@@ -15,7 +15,7 @@ describe('a limiter that fails', () => {
     };
     const agent = new Agent({ definition: compileAgentDefinition('x', { rateLimiter }), principal: 'p' });
     const sources = {} as CallSources;
-    const call = new ParleyToolCall(new InternalRequest(agent), { name: 'x', args: {}, sources });
+    const call = new ParleyToolCall(new McpRequest(agent), { name: 'x', args: {}, sources });
     const refused = await Promise.resolve(new RateLimitGuard().canActivate(call)).catch(
       (error: unknown) => error,
     );

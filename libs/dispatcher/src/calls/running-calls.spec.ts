@@ -1,18 +1,18 @@
 import { Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
-import { Agent, type RequestContext, compileAgentDefinition, Refused } from '#core';
+import { Agent, compileAgentDefinition, McpRequest, Refused, type RequestOptions } from '#core';
 import type { ToolOutcome } from '#tools';
 import { RunningCalls, RunningCallsInterceptor } from './interceptors.js';
 import type { ParleyToolCall } from './tool-call.js';
 
 const definition = compileAgentDefinition('reader');
-const contextOf = (principal: string, more: Partial<RequestContext> = {}) =>
-  ({
-    agent: new Agent({ definition, principal }),
-    signal: new AbortController().signal,
-    progress: () => undefined,
-    ...more,
-  }) as RequestContext;
+const contextOf = (
+  principal: string,
+  options: RequestOptions & { readonly agent?: Agent; readonly signal?: AbortSignal } = {},
+) => {
+  const { agent = new Agent({ definition, principal }), signal = new AbortController().signal } = options;
+  return new McpRequest(agent, { signal }, options);
+};
 const toRefusal = (work: Promise<unknown>) =>
   work.then(
     () => null,

@@ -1,16 +1,13 @@
 import type { ExecutionContext, Type } from '@nestjs/common';
 import {
+  type Agent,
   createAskingCall,
   type AskingCall,
-  type CallTrace,
   type DataUse,
-  isAborted,
   LazyAbort,
-  type ProgressUpdate,
-  readProgress,
-  type RequestContext,
+  McpRequest,
+  type RequestOptions,
   type ToolTelemetry,
-  whenAborted,
 } from '#core';
 import type { EmbeddingSpend } from '#audit';
 import type {
@@ -26,6 +23,7 @@ import type {
 } from '#data';
 import type { Policies, Policy } from '#policy';
 import type { RegisteredTool, ToolCall, ToolDefinition, ToolHandler, ToolNeed, ToolSwitches } from '#tools';
+import { CallClock } from './call-clock.js';
 import { type BudgetedCall, CallMeter, meters } from './data-budgets.js';
 
 /** A value that is there already, or arrives later. A call waits only where something arrives later. */
@@ -92,10 +90,10 @@ interface OpenAccess {
 }
 
 /**
- * One call of a tool: the execution context of its guards and interceptors, what its handler receives, and what its
- * record is made from. A handler sees the part that `ToolCall` declares.
+ * One call of a tool: the request that it came in as its handler receives it, the execution context of its guards and interceptors, and
+ * what its record is made from. A handler sees the part that `ToolCall` declares.
  */
-export class ParleyToolCall implements ToolCall, ExecutionContext, CallNotes {
+export class ParleyToolCall extends McpRequest implements ToolCall, ExecutionContext, CallNotes {
   begun = false;
   error: unknown = undefined;
   phrase: string | undefined = undefined;
@@ -113,7 +111,6 @@ export class ParleyToolCall implements ToolCall, ExecutionContext, CallNotes {
   readonly args: unknown;
   /** Undefined when no tool has that name. */
   readonly definition: ToolDefinition | undefined;
-  readonly agent: RequestContext['agent'];
   readonly budgeted: BudgetedCall | null;
   readonly observed: ToolTelemetry | undefined;
   /** The data use so far. */
@@ -129,20 +126,30 @@ export class ParleyToolCall implements ToolCall, ExecutionContext, CallNotes {
   #policy: Policy | undefined = undefined;
 
   constructor(
-    readonly request: RequestContext,
+    readonly request: McpRequest,
     { name, args, tool, sources, budgeted = null, observed }: CallParts,
   ) {
+    const ownMeter = budgeted ?? new CallMeter();
+    super(request.agent, request.transport, {
+      clientRequests: request.clientRequests?.within(),
+      trace: observed?.trace ?? request.trace,
+      meter: meters(ownMeter, observed?.meter),
+    });
     this.name = name;
     this.args = args;
     this.definition = tool?.definition;
     this.handler = tool?.handler ?? throwMissingHandler;
     this.registered = tool;
     this.#sources = sources;
-    this.agent = request.agent;
     this.approvedBy = request.approver;
     this.budgeted = budgeted;
     this.observed = observed;
-    this.ownMeter = budgeted ?? new CallMeter();
+    this.ownMeter = ownMeter;
+  }
+
+  /** A request inside this call: it ends with the call. */
+  override with({ agent = this.agent, ...changes }: RequestOptions & { readonly agent?: Agent }): McpRequest {
+    return new McpRequest(agent, this, { ...this.options, ...changes });
   }
 
   // What a tool sees.
@@ -179,48 +186,10 @@ export class ParleyToolCall implements ToolCall, ExecutionContext, CallNotes {
     return this.policy.switches;
   }
 
-  get correlationId(): string | undefined {
-    return this.request.correlationId;
-  }
-
-  get telemetry(): RequestContext['telemetry'] {
-    return this.request.telemetry;
-  }
-
-  get trace(): CallTrace | undefined {
-    return this.observed?.trace ?? this.request.trace;
-  }
-
-  get meter(): RequestContext['meter'] {
-    return meters(this.ownMeter, this.observed?.meter);
-  }
-
-  get clientRequests(): RequestContext['clientRequests'] {
-    return this.request.clientRequests?.within();
-  }
-
   // A tool may take these functions out of its call.
 
-  get log(): RequestContext['log'] {
-    const { request } = this;
-    return request.log && ((entry) => request.log?.(entry));
-  }
-
-  get endStream(): RequestContext['endStream'] {
-    const { request } = this;
-    return request.endStream && (() => request.endStream?.());
-  }
-
-  get note(): (text: string) => void {
+  override get note(): (text: string) => void {
     return (text) => void (this.notes.size < MAX_NOTES && this.notes.add(text));
-  }
-
-  get progress(): (update: ProgressUpdate) => void {
-    return (update) => {
-      const report = readProgress(update);
-      // A report that cannot be sent does not discard the result.
-      if (report) this.request.progress(report);
-    };
   }
 
   get canAsk(): AskingCall['canAsk'] {
@@ -246,16 +215,16 @@ export class ParleyToolCall implements ToolCall, ExecutionContext, CallNotes {
   }
 
   /** Aborts with the call. The call ends with its request, and also after its timeout. */
-  get signal(): AbortSignal {
+  override get signal(): AbortSignal {
     return this.ending.signal;
   }
 
-  get aborted(): boolean {
-    return isAborted(this.ending);
+  override get aborted(): boolean {
+    return this.ending.aborted;
   }
 
-  onAbort(listener: () => void): () => void {
-    return whenAborted(this.ending, listener);
+  override onAbort(listener: () => void): () => void {
+    return this.ending.onAbort(listener);
   }
 
   // What Nest's guards and interceptors see.
@@ -311,7 +280,7 @@ export class ParleyToolCall implements ToolCall, ExecutionContext, CallNotes {
 
   /** Whether the request of the call has ended. */
   get isCancelled(): boolean {
-    return isAborted(this.request);
+    return this.request.aborted;
   }
 
   /** Whether the call continues as a task before its handler runs. */
@@ -351,50 +320,6 @@ export class ParleyToolCall implements ToolCall, ExecutionContext, CallNotes {
 /** Reached only if the tool guard admitted an unknown name, which is an internal error. */
 function throwMissingHandler(): never {
   throw new Error('a tool without a handler passed the tool guard');
-}
-
-/** The timeout of a call. It pauses while the call waits for a person or another program. */
-class CallClock {
-  private remaining = 0;
-  private since = 0;
-  private waiting = 0;
-  private timer: NodeJS.Timeout | undefined = undefined;
-  private expire: (() => void) | undefined = undefined;
-
-  /** @param milliseconds until `expired` is called, without the waiting time */
-  start(milliseconds: number, expired: () => void): void {
-    this.remaining = milliseconds;
-    this.expire = expired;
-    if (this.waiting === 0) this.run();
-  }
-
-  stop(): void {
-    clearTimeout(this.timer);
-    this.expire = undefined;
-  }
-
-  /** Waits for work that is not part of the run. */
-  async suspended<T>(work: () => Promise<T>): Promise<T> {
-    if (this.waiting++ === 0) this.halt();
-    try {
-      return await work();
-    } finally {
-      if (--this.waiting === 0) this.run();
-    }
-  }
-
-  private run(): void {
-    const { expire } = this;
-    if (!expire) return;
-    this.since = performance.now();
-    this.timer = setTimeout(expire, this.remaining);
-  }
-
-  private halt(): void {
-    if (!this.expire) return;
-    clearTimeout(this.timer);
-    this.remaining = Math.max(0, this.remaining - (performance.now() - this.since));
-  }
 }
 
 /** Ends a run that continues as a task. It is not a failure: the kernel converts it into the answer. */

@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { lastValueFrom, of, throwError } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Agent, compileAgentDefinition, refusals, Refused } from '#core';
+import { Agent, compileAgentDefinition, refusals, Refused, McpRequest } from '#core';
 import type { ToolOutcome } from '#tools';
 import { AfterCallInterceptor, BeforeCallInterceptor, ToolCallbacks } from './call-journal.js';
 import { type CallSources, ParleyToolCall } from './tool-call.js';
@@ -11,7 +11,7 @@ const call = { tool: 'query_class', args: { limit: 1 }, agent };
 const ok: ToolOutcome = { ok: true, data: 1, text: '1', structured: false };
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-const context = { agent, signal: new AbortController().signal, progress: () => undefined };
+const context = new McpRequest(agent);
 const running = new ParleyToolCall(context, {
   name: 'query_class',
   args: call.args,

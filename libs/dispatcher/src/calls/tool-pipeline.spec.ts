@@ -2,14 +2,7 @@ import type { CanActivate, NestInterceptor } from '@nestjs/common';
 import fc from 'fast-check';
 import { defer, from, mergeMap, tap } from 'rxjs';
 import { describe, expect, it, vi } from 'vitest';
-import {
-  Agent,
-  compileAgentDefinition,
-  InternalRequest,
-  refusals,
-  Refused,
-  type RequestContext,
-} from '#core';
+import { Agent, compileAgentDefinition, McpRequest, refusals, Refused } from '#core';
 import type { ToolHandler, ToolOutcome } from '#tools';
 import { compilePolicy, Policies } from '#policy';
 import { NO_SEARCH, SmallRecords, smallTool } from '../contracts/kernel-under-test.js';
@@ -26,7 +19,7 @@ const sources = {
 } as unknown as CallSources;
 const DONE: ToolOutcome = { ok: true, data: 1, text: '1', structured: false };
 
-function makeCall(handler: ToolHandler, context: RequestContext = new InternalRequest(agent), timeout = 30) {
+function makeCall(handler: ToolHandler, context: McpRequest = new McpRequest(agent), timeout = 30) {
   const definition = smallTool('query_class', { timeout });
   return new ParleyToolCall(context, {
     name: 'query_class',
@@ -163,7 +156,7 @@ describe('the deadline of a run', () => {
 
   it('ends the run with its request, before or while its handler runs', async () => {
     const ends = new AbortController();
-    const context = { agent, signal: ends.signal, progress: () => undefined };
+    const context = new McpRequest(agent, { signal: ends.signal });
     const running = pipeline.run(makeCall(() => new Promise(() => undefined), context));
     ends.abort('client_disconnect');
     const cancelled = { ok: false, refusal: { code: 'cancelled' } };
@@ -175,16 +168,14 @@ describe('the deadline of a run', () => {
 
   it('lets the run pass that was in time, and leaves no listener behind', async () => {
     const listeners = new Set<() => void>();
-    const context: RequestContext = {
-      agent,
+    const context = new McpRequest(agent, {
       signal: new AbortController().signal,
       aborted: false,
       onAbort: (listener) => {
         listeners.add(listener);
         return () => listeners.delete(listener);
       },
-      progress: () => undefined,
-    };
+    });
     const run = makeCall(async () => {
       await Promise.resolve();
       expect(listeners.size).toBe(1);

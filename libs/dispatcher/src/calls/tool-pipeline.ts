@@ -7,7 +7,7 @@ import {
   type Provider,
 } from '@nestjs/common';
 import { lastValueFrom, Observable, type Subscriber } from 'rxjs';
-import { type Agent, Refused, refusals, type RequestContext, tierCovers, type ToolTelemetry } from '#core';
+import { type Agent, Refused, refusals, type McpRequest, tierCovers, type ToolTelemetry } from '#core';
 import { GovernedRecordsSource, GovernedSearchSource, GovernedWritesSource } from '#data';
 import { Policies } from '#policy';
 import {
@@ -241,11 +241,11 @@ export class ParleyToolRunner extends ToolRunner {
     this.sources = { policies, records, search, writes };
   }
 
-  list({ agent }: Pick<RequestContext, 'agent'>): readonly ToolDefinition[] {
+  list({ agent }: Pick<McpRequest, 'agent'>): readonly ToolDefinition[] {
     return this.listings.of(agent);
   }
 
-  override listTools({ agent }: Pick<RequestContext, 'agent'>): Awaitable<readonly ToolDefinition[]> {
+  override listTools({ agent }: Pick<McpRequest, 'agent'>): Awaitable<readonly ToolDefinition[]> {
     return this.listings.listTools(agent);
   }
 
@@ -258,12 +258,12 @@ export class ParleyToolRunner extends ToolRunner {
     return tool !== undefined && tierCovers(agent.permissions, effectiveTier(tool, args, this.methods));
   }
 
-  run(name: string, args: unknown, context: RequestContext): Promise<ToolOutcome> {
+  run(name: string, args: unknown, context: McpRequest): Promise<ToolOutcome> {
     return this.runTool(name, this.registry.get(name), args, context);
   }
 
   /** Runs code that no listing shows, such as a route of an application, as a tool with this definition runs. */
-  runUnlisted(tool: RunnableTool, args: unknown, context: RequestContext): Promise<ToolOutcome> {
+  runUnlisted(tool: RunnableTool, args: unknown, context: McpRequest): Promise<ToolOutcome> {
     return this.runTool(tool.definition.name, tool, args, context);
   }
 
@@ -271,7 +271,7 @@ export class ParleyToolRunner extends ToolRunner {
     name: string,
     tool: RunnableTool | undefined,
     args: unknown,
-    context: RequestContext,
+    context: McpRequest,
   ): Promise<ToolOutcome> {
     const observed = context.telemetry?.tool(name);
     if (!observed) return this.outcome(name, tool, args, context, undefined);
@@ -287,7 +287,7 @@ export class ParleyToolRunner extends ToolRunner {
     name: string,
     tool: RunnableTool | undefined,
     args: unknown,
-    context: RequestContext,
+    context: McpRequest,
     observed: ToolTelemetry | undefined,
   ): Promise<ToolOutcome> {
     const { sources, budgets } = this;

@@ -10,7 +10,7 @@ import {
   refusals,
   Refused,
   ClientUnreachable,
-  type RequestContext,
+  type McpRequest,
 } from '#core';
 import {
   isDeclared,
@@ -45,13 +45,13 @@ export class InputRequired extends IntrinsicException {
 export class LegacyClientRequests implements ClientRequests {
   /** @param timeout milliseconds that a client has for each request */
   constructor(
-    private readonly context: RequestContext,
+    private readonly context: McpRequest,
     private readonly dialect: Dialect,
     private readonly timeout: number,
   ) {}
 
   canAnswer(question: ClientQuestion): boolean {
-    return isDeclared(question, this.context.clientCapabilities ?? {}, this.dialect);
+    return isDeclared(question, this.context.transport.clientCapabilities ?? {}, this.dialect);
   }
 
   /**
@@ -63,8 +63,9 @@ export class LegacyClientRequests implements ClientRequests {
     question: Question,
   ): Promise<ClientAnswerTo<Question>> {
     if (!this.canAnswer(question)) throw new Refused(refusals.clientCannotAnswer(question.kind));
-    const { link, correlationId, signal } = this.context;
-    if (signal.aborted) throw new ClientUnreachable('aborted');
+    const { aborted, correlationId, transport } = this.context;
+    const { link } = transport;
+    if (aborted) throw new ClientUnreachable('aborted');
     if (!link) throw new ClientUnreachable(correlationId === undefined ? 'no-session' : 'no-stream');
     const { method, params } = wireRequest(question, this.dialect);
     const reply = await link.request(method, params, this.timeout);

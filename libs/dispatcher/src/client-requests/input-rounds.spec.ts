@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type RequestContext, type ClientQuestion, type FormQuestion, ApprovedCallChanged } from '#core';
+import { type McpRequest, type ClientQuestion, type FormQuestion, ApprovedCallChanged } from '#core';
 import { ProcessOneTimeStore } from '#state';
 import { InputRounds } from './input-rounds.js';
 import { processSecret, RequestStateSeal } from './request-state.js';
@@ -37,7 +37,7 @@ function served(handler: SmallHandler, lifetime = 60_000, oneTime = new ProcessO
   return kernelUnderTest(tools, undefined, { rounds });
 }
 
-const asks = (context: RequestContext) => {
+const asks = (context: McpRequest) => {
   if (!context.clientRequests) throw new Error('nobody to ask');
   return context.clientRequests;
 };
@@ -307,7 +307,7 @@ describe('a request state at the kernel', () => {
 
 describe('a decision', () => {
   const decide =
-    (holdsFor: () => string, then: (context: RequestContext) => unknown = () => 'done'): SmallHandler =>
+    (holdsFor: () => string, then: (context: McpRequest) => unknown = () => 'done'): SmallHandler =>
     async (_, context) => {
       const answer = await asks(context).ask('approve', form('May I?'), { once: { holdsFor: holdsFor() } });
       return succeeded([answer.action, await then(context)], false);
@@ -377,7 +377,7 @@ describe('a decision', () => {
 
   it('on a nested call is never the decision on the outer call, nor on the same nested call again', async () => {
     const ran: string[] = [];
-    const nested = async (context: RequestContext, holdsFor: string) => {
+    const nested = async (context: McpRequest, holdsFor: string) => {
       await asks(context).within().ask('approve', form('May I?'), { once: { holdsFor } });
       ran.push(holdsFor);
     };

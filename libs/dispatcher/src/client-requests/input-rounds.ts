@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { deriveRequest, toOwner } from '#core';
+import { toOwner } from '#core';
 import { OneTimeStore } from '#state';
 import {
   InputRound,
@@ -35,7 +35,7 @@ export class InputRounds {
     return (request) => {
       if (request.dialect.era === 'modern') return this.inRounds(method, nameOf, request, handle);
       const clientRequests = new LegacyClientRequests(request.context, request.dialect, this.options.timeout);
-      return handle({ ...request, context: deriveRequest(request.context, { clientRequests }) });
+      return handle({ ...request, context: request.context.with({ clientRequests }) });
     };
   }
 
@@ -61,7 +61,7 @@ export class InputRounds {
       const result = await handle({
         ...request,
         round,
-        context: deriveRequest(context, { clientRequests }),
+        context: context.with({ clientRequests }),
       });
       // A handler that continued without its answers has no result yet.
       return round.isOpen ? await this.required(round, subject) : result;

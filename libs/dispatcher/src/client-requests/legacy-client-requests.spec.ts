@@ -6,7 +6,8 @@ import {
   type ClientLink,
   type ClientReply,
   ClientUnreachable,
-  type RequestContext,
+  McpRequest,
+  type RequestTransport,
 } from '#core';
 import { LegacyClientRequests } from './client-requests.js';
 import { smallAgent } from '../contracts/kernel-under-test.js';
@@ -32,12 +33,10 @@ const question: FormQuestion = {
   meta: { 'parse.tool': 'x' },
 };
 
-function asksOf(more: Partial<RequestContext>, reply: ClientReply | ClientUnreachable = { result: {} }) {
+function asksOf(more: Partial<RequestTransport>, reply: ClientReply | ClientUnreachable = { result: {} }) {
   const link = new LinkInProcess(reply);
-  const context: RequestContext = {
-    agent: smallAgent(),
+  const transport: RequestTransport = {
     signal: new AbortController().signal,
-    progress: () => undefined,
     era: 'legacy',
     version: '2025-06-18',
     clientCapabilities: { elicitation: {}, sampling: {}, roots: {} },
@@ -46,7 +45,11 @@ function asksOf(more: Partial<RequestContext>, reply: ClientReply | ClientUnreac
   };
   return {
     link,
-    asks: new LegacyClientRequests(context, findDialect('legacy', context.version ?? ''), 5_000),
+    asks: new LegacyClientRequests(
+      new McpRequest(smallAgent(), transport),
+      findDialect('legacy', transport.version ?? ''),
+      5_000,
+    ),
   };
 }
 
@@ -78,7 +81,7 @@ describe('a question to the client of a session', () => {
     expect(await clientRequests.ask('k', question)).toEqual({ action: 'cancel' });
   });
 
-  it.each<[Partial<RequestContext>, ClientQuestion, boolean]>([
+  it.each<[Partial<RequestTransport>, ClientQuestion, boolean]>([
     [{ clientCapabilities: {} }, question, false],
     [{ clientCapabilities: { elicitation: true } }, question, true],
     [{ clientCapabilities: { elicitation: false } }, question, false],
@@ -103,11 +106,11 @@ describe('a question to the client of a session', () => {
   });
 
   it('that cannot be sent says why', async () => {
-    const reason = async (more: Partial<RequestContext>, reply?: ClientUnreachable) =>
+    const reason = async (more: Partial<RequestTransport>, reply?: ClientUnreachable) =>
       asksOf(more, reply)
         .asks.ask('k', question)
         .catch((error: unknown) => (error instanceof ClientUnreachable ? error.reason : error));
-    const noLink = { link: undefined } as unknown as Partial<RequestContext>;
+    const noLink = { link: undefined };
     expect(await reason(noLink)).toBe('no-session');
     expect(await reason({ ...noLink, correlationId: 's' })).toBe('no-stream');
     expect(await reason({ signal: AbortSignal.abort('client_disconnect') })).toBe('aborted');

@@ -2,7 +2,9 @@ import { concat, defer, filter, finalize, map, type Observable, of, Subject } fr
 import {
   Agent,
   type AgentDefinitionOptions,
-  type RequestContext,
+  McpRequest,
+  type RequestOptions,
+  type RequestTransport,
   type ClassFilterSite,
   compileAgentDefinition,
   refusals,
@@ -94,7 +96,7 @@ export class SmallRecords extends RecordsSource {
     super();
   }
 
-  for({ agent }: RequestContext): GovernedRecords {
+  for({ agent }: McpRequest): GovernedRecords {
     const classes = Object.entries(this.known)
       .filter(([className]) => agent.definition.classes.permits(className))
       .map(([className, small]) => governed(className, small));
@@ -133,14 +135,14 @@ export class SmallSubscriptions extends ResourceSubscriptions {
     this.changes.next(uri);
   }
 
-  async subscribe(uri: string, { sessionId }: RequestContext): Promise<boolean> {
+  async subscribe(uri: string, { transport: { sessionId } }: McpRequest): Promise<boolean> {
     if (!uri.startsWith('known://')) throw invalidParams(`Invalid resource URI: ${uri}`);
     if (sessionId === undefined) return false;
     this.sessions.set(sessionId, (this.sessions.get(sessionId) ?? new Set()).add(uri));
     return true;
   }
 
-  async unsubscribe(uri: string, { sessionId }: RequestContext): Promise<void> {
+  async unsubscribe(uri: string, { transport: { sessionId } }: McpRequest): Promise<void> {
     this.sessions.get(sessionId ?? '')?.delete(uri);
   }
 
@@ -159,7 +161,7 @@ export class SmallSubscriptions extends ResourceSubscriptions {
 
 export type SmallHandler = (
   args: Readonly<Record<string, unknown>>,
-  context: RequestContext,
+  context: McpRequest,
 ) => ToolOutcome | Promise<ToolOutcome>;
 
 export function succeeded(data: unknown, structured = true): ToolOutcome {
@@ -190,7 +192,7 @@ export class SmallToolRunner extends ToolRunner {
     return this;
   }
 
-  list({ agent }: Pick<RequestContext, 'agent'>): readonly ToolDefinition[] {
+  list({ agent }: Pick<McpRequest, 'agent'>): readonly ToolDefinition[] {
     return [...this.tools.values()]
       .map(({ tool }) => tool)
       .filter(
@@ -202,7 +204,7 @@ export class SmallToolRunner extends ToolRunner {
     return this.tools.has(name);
   }
 
-  run(name: string, args: unknown, context: RequestContext): Promise<ToolOutcome> {
+  run(name: string, args: unknown, context: McpRequest): Promise<ToolOutcome> {
     this.calls.push({ name, args });
     const { agent } = context;
     const known = this.tools.get(name);
@@ -314,16 +316,15 @@ export function smallAgent(options: AgentDefinitionOptions = {}, principal = 'ad
   return new Agent({ definition: compileAgentDefinition('test', options), principal });
 }
 
+/** What a request has other than the usual ones. */
+export type AskedRequest = Partial<RequestTransport> & RequestOptions & { readonly agent?: Agent };
+
 export interface KernelUnderTest {
   readonly kernel: Kernel;
   readonly tools: SmallToolRunner;
   readonly prompts: PromptRegistry;
   readonly warnings: string[];
-  readonly ask: (
-    method: unknown,
-    params?: unknown,
-    context?: Partial<RequestContext>,
-  ) => Promise<KernelReply>;
+  readonly ask: (method: unknown, params?: unknown, request?: AskedRequest) => Promise<KernelReply>;
 }
 
 interface KernelFeatures {
@@ -391,18 +392,18 @@ export function kernelUnderTest(
     listChanges,
     subscriptions,
   });
-  const agent = smallAgent();
-  const ask: KernelUnderTest['ask'] = (method, params, context) =>
-    kernel.dispatch(method as string, params, {
-      agent,
+  const known = smallAgent();
+  const ask: KernelUnderTest['ask'] = (method, params, { agent = known, ...asked } = {}) => {
+    const transport: RequestTransport = {
       era: 'legacy',
       version: '2025-06-18',
       clientCapabilities: {},
       signal: new AbortController().signal,
       requestId: method === undefined ? undefined : 1,
-      progress: () => undefined,
-      ...context,
-    });
+      ...asked,
+    };
+    return kernel.dispatch(method as string, params, new McpRequest(agent, transport, asked));
+  };
   return { kernel, tools, prompts, warnings, ask };
 }
 

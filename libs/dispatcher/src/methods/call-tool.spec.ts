@@ -1,6 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import type { RequestContext } from '#core';
-import { kernelUnderTest, MODERN, NOVEMBER, readResult } from '../contracts/kernel-under-test.js';
+import {
+  type AskedRequest,
+  kernelUnderTest,
+  MODERN,
+  NOVEMBER,
+  readResult,
+} from '../contracts/kernel-under-test.js';
 
 const { ask } = kernelUnderTest();
 const error = (code: number, message: string, status = 200) => ({ error: { code, message }, status });
@@ -23,7 +28,7 @@ describe('tools/call', () => {
   });
 
   it('sends structured content only where the revision knows it, and an array only in the stateless era', async () => {
-    const call = async (name: string, context: Partial<RequestContext>) =>
+    const call = async (name: string, context: AskedRequest) =>
       readResult(await ask('tools/call', { name, arguments: {} }, context));
     expect(await call('count_objects', { version: '2025-03-26' })).not.toHaveProperty('structuredContent');
     expect(await call('list_values', NOVEMBER)).not.toHaveProperty('structuredContent');

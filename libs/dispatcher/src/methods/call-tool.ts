@@ -1,14 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import {
-  deriveRequest,
-  type ErrorCode,
-  isAborted,
-  isExactNumber,
-  type Refusal,
-  refusals,
-  Refused,
-  type RequestContext,
-} from '#core';
+import { type ErrorCode, isExactNumber, type Refusal, refusals, Refused, type McpRequest } from '#core';
 import { suggestNames } from '#policy';
 import { type ContentBlock, type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
 import { ContinuesAsTask } from '../calls/tool-call.js';
@@ -58,7 +49,7 @@ export class CallTool {
       if (!modern) throw invalidParams();
       return createFailedResult(refusals.invalidArgument('arguments must be an object'));
     }
-    if (modern && context.parameterHeader) {
+    if (modern && context.transport.parameterHeader) {
       const tool = this.catalogue.for(context).find(name);
       if (tool) checkParameterHeaders(tool, args, context);
     }
@@ -67,9 +58,9 @@ export class CallTool {
       const outcome = await this.runner.run(
         name,
         args,
-        offered ? deriveRequest(context, { background: 'offered' }) : context,
+        offered ? context.with({ background: 'offered' }) : context,
       );
-      return writeResult(outcome, dialect, context) ?? toolResult(outcome, dialect, isAborted(context));
+      return writeResult(outcome, dialect, context) ?? toolResult(outcome, dialect, context.aborted);
     } catch (signal) {
       if (!(signal instanceof ContinuesAsTask) || !this.taskStore) throw signal;
       return await this.begin(this.taskStore, name, args, request, signal.approvedBy).catch(
@@ -85,7 +76,7 @@ export class CallTool {
   ): Promise<JsonObject | RequestFailure> {
     const outcome = await this.runner.run(name, params.arguments ?? {}, context);
     if (!outcome.ok && BEFORE_THE_TOOL.has(outcome.refusal.code))
-      return toolResult(outcome, dialect, isAborted(context));
+      return toolResult(outcome, dialect, context.aborted);
     return this.noSuchTool(name, context);
   }
 
@@ -105,7 +96,8 @@ export class CallTool {
     { context, dialect, capabilities, round }: MethodRequest,
     approver: string | undefined,
   ): Promise<JsonObject> {
-    const { agent, version = dialect.version, correlationId, telemetry } = context;
+    const { agent, correlationId, telemetry } = context;
+    const { version = dialect.version } = context.transport;
     const began = telemetry?.traceParent;
     const optional = this.catalogue.for(context).find(tool)?.task === 'optional';
     const state = await store.start(
@@ -174,8 +166,8 @@ export function toolResult(outcome: ToolOutcome, dialect: Dialect, cancelled: bo
 }
 
 /** The same for a result whose rows are text already; null for any other. */
-function writeResult(outcome: ToolOutcome, dialect: Dialect, context: RequestContext): WrittenResult | null {
-  if (!outcome.ok || !outcome.written || isAborted(context)) return null;
+function writeResult(outcome: ToolOutcome, dialect: Dialect, context: McpRequest): WrittenResult | null {
+  if (!outcome.ok || !outcome.written || context.aborted) return null;
   return new WrittenResult(outcome.written, outcome.structured && dialect.structured);
 }
 
@@ -230,8 +222,8 @@ function sameValue(header: string, value: unknown): boolean {
  * needs no header.
  * @throws ProtocolError -32020
  */
-function checkParameterHeaders(tool: ToolDefinition, args: JsonObject, context: RequestContext): void {
-  const read = context.parameterHeader;
+function checkParameterHeaders(tool: ToolDefinition, args: JsonObject, context: McpRequest): void {
+  const read = context.transport.parameterHeader;
   if (!read) return;
   for (const { path, header } of listMirroredParameters(tool)) {
     const value = path.reduce<unknown>((at, name) => member(at, name), args);

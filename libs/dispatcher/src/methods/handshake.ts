@@ -112,7 +112,7 @@ export class Handshake {
   async setLevel({ params, context }: MethodRequest): Promise<JsonObject> {
     const { level } = params;
     if (!isLogLevel(level)) throw invalidParams('Invalid log level');
-    await context.setLogLevel?.(level);
+    await context.transport.setLogLevel?.(level);
     return {};
   }
 }

@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Agent, type RequestContext } from '#core';
+import { Agent, type McpRequest } from '#core';
 import type { ToolDefinition } from '#tools';
 import {
+  type AskedRequest,
   kernelUnderTest,
   MODERN,
   readResult,
@@ -17,7 +18,7 @@ const error = (code: number, message: string, status = 200) => ({ error: { code,
 
 describe('tools/list', () => {
   it('lists what the agent may call, and nothing else', async () => {
-    const names = async (context: Partial<RequestContext>) =>
+    const names = async (context: AskedRequest) =>
       (readResult(await ask('tools/list', {}, context)).tools as { name: string }[]).map(({ name }) => name);
     expect(await names({})).not.toContain('delete_object');
     expect(await names({ agent: smallAgent({ permissions: 'admin' }) })).toContain('delete_object');
@@ -71,7 +72,7 @@ describe('tools/list', () => {
     const NAMES = ['a', 'b', 'c', 'd', 'e'];
     /** Lists the tools whose names the principal consists of. */
     class ByPrincipal extends SmallToolRunner {
-      override list(context: Pick<RequestContext, 'agent'>): readonly ToolDefinition[] {
+      override list(context: Pick<McpRequest, 'agent'>): readonly ToolDefinition[] {
         return super.list(context).filter(({ name }) => context.agent.principal.includes(name));
       }
     }

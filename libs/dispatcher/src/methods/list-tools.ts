@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { AgentDefinition, RequestContext } from '#core';
+import type { AgentDefinition, McpRequest } from '#core';
 import { type ToolDefinition, ToolRunner } from '#tools';
 import { McpMethod, type MethodRequest, OF_AGENT, takePage } from './method.js';
 import {
@@ -59,12 +59,12 @@ export class RenderedLists {
   constructor(private readonly runner: ToolRunner) {}
 
   /** Every tool that the agent may call. */
-  for(context: RequestContext): CatalogueEntry {
+  for(context: McpRequest): CatalogueEntry {
     return entryOf(this.callable, context, this.runner.list(context));
   }
 
   /** Those that can work for it. */
-  listTools(context: RequestContext): CatalogueEntry | Promise<CatalogueEntry> {
+  listTools(context: McpRequest): CatalogueEntry | Promise<CatalogueEntry> {
     const tools = this.runner.listTools(context);
     return tools instanceof Promise
       ? tools.then((list) => entryOf(this.shown, context, list))
@@ -80,7 +80,7 @@ const MOST_LISTS = 8;
 
 function entryOf(
   entries: Entries,
-  { agent: { definition } }: RequestContext,
+  { agent: { definition } }: McpRequest,
   tools: readonly ToolDefinition[],
 ): CatalogueEntry {
   let kept = entries.get(definition);

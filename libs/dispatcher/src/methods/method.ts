@@ -1,5 +1,5 @@
 import 'reflect-metadata';
-import type { RequestContext } from '#core';
+import type { McpRequest } from '#core';
 import { listMethods } from '#tools';
 import type { InputRound } from '../client-requests/client-requests.js';
 import {
@@ -17,7 +17,7 @@ import {
 
 export interface MethodRequest {
   readonly params: JsonObject;
-  readonly context: RequestContext;
+  readonly context: McpRequest;
   readonly dialect: Dialect;
   /** The declared client capabilities. */
   readonly capabilities: JsonObject;

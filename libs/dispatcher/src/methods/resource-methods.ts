@@ -1,12 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import {
-  deriveRequest,
-  type RequestContext,
-  type ErrorCode,
-  isClassName,
-  type Refusal,
-  Refused,
-} from '#core';
+import { type McpRequest, type ErrorCode, isClassName, type Refusal, Refused } from '#core';
 import type { GovernedClass, GovernedRecords } from '#data';
 import type { ReadOperation } from '#policy';
 import { type EmbeddedResource, ToolRunner } from '#tools';
@@ -91,7 +84,7 @@ export class ProvidedResources {
   }
 
   /** A provider that refuses to list has no resources for this caller. */
-  async list(context: RequestContext): Promise<JsonObject[]> {
+  async list(context: McpRequest): Promise<JsonObject[]> {
     const listed = await Promise.all(
       this.registry.all().map(async (provider) => {
         try {
@@ -111,7 +104,7 @@ export class ProvidedResources {
   }
 
   /** @returns `undefined` when this caller has no such resource. @throws Refused */
-  async read(uri: string, context: RequestContext): Promise<readonly EmbeddedResource[] | undefined> {
+  async read(uri: string, context: McpRequest): Promise<readonly EmbeddedResource[] | undefined> {
     const provider = this.registry.findProvider(uri);
     const run = { name: `resource:${provider?.scheme}`, args: { uri }, context };
     return (
@@ -176,7 +169,7 @@ export class ListResources {
     return { resourceTemplates: entries, ...(nextCursor !== undefined && { nextCursor }) };
   }
 
-  private async findReads(context: RequestContext): Promise<ReadonlyMap<string, GovernedClass['reads']>> {
+  private async findReads(context: McpRequest): Promise<ReadonlyMap<string, GovernedClass['reads']>> {
     const classes = await this.records.for(context).classes();
     return new Map(classes.map(({ className, reads }) => [className, reads] as const));
   }
@@ -253,7 +246,7 @@ export class ReadResource {
     return { contents: [{ uri, mimeType: MIME_TYPE, text: outcome.text }] };
   }
 
-  private async readProvided(uri: string, context: RequestContext, dialect: Dialect): Promise<JsonObject> {
+  private async readProvided(uri: string, context: McpRequest, dialect: Dialect): Promise<JsonObject> {
     let contents: readonly EmbeddedResource[] | undefined;
     try {
       contents = await this.provided.read(uri, context);
@@ -289,6 +282,6 @@ function resourceUri(className: string, kind: ResourceKind): string {
   return `parse://${className}/${kind}`;
 }
 
-function createCall(context: RequestContext, records: GovernedRecords): ResourceCall {
-  return Object.assign(deriveRequest(context, {}), { records });
+function createCall(context: McpRequest, records: GovernedRecords): ResourceCall {
+  return Object.assign(context.with({}), { records });
 }

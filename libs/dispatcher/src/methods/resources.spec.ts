@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { RequestContext } from '#core';
 import {
+  type AskedRequest,
   kernelUnderTest,
   MODERN,
   NOVEMBER,
@@ -14,8 +14,8 @@ import {
 import { parseResourceUri } from './resource-methods.js';
 
 const { ask } = kernelUnderTest();
-const read = (uri: unknown, context?: Partial<RequestContext>) => ask('resources/read', { uri }, context);
-const uris = async (context?: Partial<RequestContext>) =>
+const read = (uri: unknown, context?: AskedRequest) => ask('resources/read', { uri }, context);
+const uris = async (context?: AskedRequest) =>
   (readResult(await ask('resources/list', {}, context)).resources as { uri: string }[]).map(({ uri }) => uri);
 
 describe('resources/list', () => {

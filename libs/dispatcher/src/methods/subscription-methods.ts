@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { concat, EMPTY, filter, map, mergeMap, NEVER, type Observable, of } from 'rxjs';
-import { Refused, type RequestContext } from '#core';
+import { Refused, type McpRequest } from '#core';
 import { McpMethod, type MethodRequest } from './method.js';
 import { toRefusedResource } from './resource-methods.js';
 import {
@@ -66,19 +66,19 @@ export abstract class ResourceSubscriptions {
   /** Whether subscriptions can be served now. */
   abstract readonly supported: boolean;
   /**
-   * Subscribes `context.sessionId`; updates go to that session's listening stream.
+   * Subscribes the session of the transport; updates go to that session's listening stream.
    * @returns false when the session ended meanwhile
    * @throws ProtocolError for an address that cannot be subscribed to, and when a limit is reached; Refused as reading
    * would
    */
-  abstract subscribe(uri: string, context: RequestContext): Promise<boolean>;
+  abstract subscribe(uri: string, context: McpRequest): Promise<boolean>;
   /** Succeeds for an address without a subscription as well. */
-  abstract unsubscribe(uri: string, context: RequestContext): Promise<void>;
+  abstract unsubscribe(uri: string, context: McpRequest): Promise<void>;
   /**
    * Cold: watches from subscription to unsubscription. Addresses that the agent may not watch are missing from
    * `watched`.
    */
-  abstract listen(uris: readonly string[], context: RequestContext): Observable<ListenEvent>;
+  abstract listen(uris: readonly string[], context: McpRequest): Observable<ListenEvent>;
 }
 
 /** Subscriptions to changes of resources and lists, in both eras. */
@@ -126,7 +126,7 @@ export class SubscriptionMethods {
       (kind) => listChanges?.kinds.has(kind) === true && member(requested, LIST_CHANGES[kind]) === true,
     );
     const addresses = readAddresses(requested);
-    const _meta = Object.freeze({ [SUBSCRIPTION_ID_KEY]: context.requestId });
+    const _meta = Object.freeze({ [SUBSCRIPTION_ID_KEY]: context.transport.requestId });
     const toNotification = (method: string, sent: JsonObject = {}): Notification => ({
       method: `notifications/${method}`,
       params: { ...sent, _meta },

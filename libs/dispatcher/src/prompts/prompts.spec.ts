@@ -1,7 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { RequestContext } from '#core';
-import { kernelUnderTest, readResult, smallAgent } from '../contracts/kernel-under-test.js';
+import {
+  type AskedRequest,
+  kernelUnderTest,
+  readResult,
+  smallAgent,
+} from '../contracts/kernel-under-test.js';
 
 const CATALOGUE = [
   'parse_conventions',
@@ -15,10 +19,10 @@ const CATALOGUE = [
 ];
 
 const { ask } = kernelUnderTest();
-const get = (name: unknown, args?: unknown, context?: Partial<RequestContext>) =>
+const get = (name: unknown, args?: unknown, context?: AskedRequest) =>
   ask('prompts/get', { name, arguments: args }, context);
 
-async function readText(name: string, args?: unknown, context?: Partial<RequestContext>): Promise<string> {
+async function readText(name: string, args?: unknown, context?: AskedRequest): Promise<string> {
   const { messages } = readResult(await get(name, args, context)) as {
     messages: { role: string; content: { type: string; text: string } }[];
   };

@@ -1,3 +1,4 @@
+import { McpRequest } from '#core';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { relationEdges } from '#tools';
@@ -21,13 +22,7 @@ const classes = fc.dictionary(
 
 async function known(given: Record<string, object>, except: readonly string[]) {
   const records = new SmallRecords(given as ConstructorParameters<typeof SmallRecords>[0]);
-  return records
-    .for({
-      agent: smallAgent({ classes: { except } }),
-      signal: new AbortController().signal,
-      progress: () => undefined,
-    })
-    .classes();
+  return records.for(new McpRequest(smallAgent({ classes: { except } }))).classes();
 }
 
 describe('the relation diagram', () => {

@@ -1,5 +1,5 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
-import { deriveRequest, describeError, type RequestContext, refusals, Refused } from '#core';
+import { describeError, type McpRequest, refusals, Refused } from '#core';
 import { AuditSink } from '#audit';
 import type { AggregateOptions, FindOptions, GovernedRecords } from '#data';
 import type { ToolOutcome } from '#tools';
@@ -12,7 +12,7 @@ import { InputRequired } from '../client-requests/client-requests.js';
 
 /** Creates the governed data access of one call. */
 export abstract class RecordsSource {
-  abstract for(context: RequestContext): GovernedRecords;
+  abstract for(context: McpRequest): GovernedRecords;
 }
 
 /** One run of an application's code outside tools. */
@@ -20,7 +20,7 @@ export interface AccountedRun {
   /** The name in its record. It contains a colon, which no tool name does. */
   readonly name: string;
   readonly args: unknown;
-  readonly context: RequestContext;
+  readonly context: McpRequest;
 }
 
 /**
@@ -59,7 +59,7 @@ export class ReadAccounts {
     const meter = budgeted ?? new CallMeter();
     let admission: Promise<void> | undefined;
     const admitted = () => (admission ??= this.admit(context, budgeted));
-    const access = records.for(meterContext(context, meter));
+    const access = records.for(context.with({ meter: meters(meter, context.meter) }));
     const settled = async (outcome: ToolOutcome, error?: unknown): Promise<void> => {
       if (!admission) return;
       const use = meter.settle(outcome.ok ? Buffer.byteLength(outcome.text) : 0);
@@ -83,17 +83,12 @@ export class ReadAccounts {
   }
 
   /** In the order in which tools pass these gates. @throws Refused */
-  private async admit({ agent }: RequestContext, budgeted: BudgetedCall | null): Promise<void> {
+  private async admit({ agent }: McpRequest, budgeted: BudgetedCall | null): Promise<void> {
     await spendCall(agent, this.logger);
     const retryAfter = this.audit.admit();
     if (retryAfter !== null) throw new Refused(refusals.auditUnavailable(retryAfter));
     if (budgeted) await this.budgets.admit(budgeted);
   }
-}
-
-function meterContext(context: RequestContext, own: CallMeter): RequestContext {
-  const meter = meters(own, context.meter);
-  return deriveRequest(context, meter ? { meter } : {});
 }
 
 function toRefusal(error: unknown, name: string) {

@@ -1,5 +1,5 @@
 import type { Observable } from 'rxjs';
-import type { RequestContext } from '#core';
+import type { McpRequest } from '#core';
 import type { GovernedRecords } from '#data';
 import { type EmbeddedResource, RegistryChanges } from '#tools';
 
@@ -34,7 +34,7 @@ export interface ResourceTemplate {
 }
 
 /** The input of a provider: it reads data only through the agent's own governed access. */
-export interface ResourceCall extends RequestContext {
+export interface ResourceCall extends McpRequest {
   /** The data, as the calling agent may read it. */
   readonly records: GovernedRecords;
 }

@@ -1,4 +1,4 @@
-import { type Agent, InternalRequest, type LimitOrigin, Refused } from '#core';
+import { type Agent, McpRequest, type LimitOrigin, Refused } from '#core';
 import type { GovernedRecords } from '#data';
 import type { ToolRunner } from '#tools';
 import type { RecordsSource } from '../reads/read-accounts.js';
@@ -45,7 +45,7 @@ export async function describeSurface(
   classNames: readonly string[],
 ): Promise<AgentSurface> {
   const { runner, simulator } = parts;
-  const records = parts.records.for(new InternalRequest(agent));
+  const records = parts.records.for(new McpRequest(agent));
   const listed = new Set((await records.classes()).map(({ className }) => className));
   const tools = new Map<string, 'runs' | 'asks approval'>();
   const perClass = new Map(classNames.map((name) => [name, new Map<string, Limits>()]));

@@ -2,7 +2,7 @@ import {
   Agent,
   type AgentOptions,
   type AgentDefinition,
-  InternalRequest,
+  McpRequest,
   isMissingTenantRow,
   RateLimiter,
   type Refusal,
@@ -54,7 +54,7 @@ export class Simulator {
     const trace = new GateTrace();
     this.store.take();
     this.approver.take();
-    const outcome = await this.runner.run(tool, args, new InternalRequest(agent, { trace }));
+    const outcome = await this.runner.run(tool, args, new McpRequest(agent, undefined, { trace }));
     const commands = this.store.take();
     const refusal = outcome.ok || isForWantOfData(outcome.refusal, commands) ? undefined : outcome.refusal;
     return {

@@ -1,8 +1,8 @@
 import {
   type Agent,
-  InternalRequest,
+  LazyAbort,
+  McpRequest,
   type Owner,
-  type RequestContext,
   type ProgressUpdate,
   type Refusal,
   refusals,
@@ -82,7 +82,7 @@ export class BackgroundCalls {
   /** Records the outcome of a call that was abandoned while it waited, or lost with its worker. */
   recordUnfinished({ milliseconds, begun, ...call }: UnfinishedCall, refusal: Refusal): void {
     const { agent, tool, args, correlationId, approver } = call;
-    const context = new InternalRequest(agent, { correlationId });
+    const context = new McpRequest(agent, Object.assign(new LazyAbort(), { correlationId }));
     const outcome = { ok: false, refusal } as const;
     const notes = { begun, approvedBy: approver };
     const kept = this.journal.record({ tool, args, context, outcome, milliseconds, notes });
@@ -116,17 +116,20 @@ export class BackgroundCalls {
     const state = soFar && { ...soFar, jti: taskId, exp: Number.MAX_SAFE_INTEGER };
     const round = new InputRound({ state, responses, capabilities, dialect, useOnce });
     try {
-      const context: RequestContext = {
-        agent: run.agent,
-        signal: run.signal,
-        ...(run.correlationId !== undefined && { correlationId: run.correlationId }),
-        clientRequests: new ModernClientRequests(round),
-        background: 'running',
-        ...(run.approver !== undefined && { approver: run.approver }),
-        progress: (update) => run.progress(update),
-        ...(observed && { telemetry: observed }),
+      const { signal, correlationId, approver } = run;
+      const transport = {
+        signal,
+        correlationId,
+        telemetry: observed,
+        progress: (update: ProgressUpdate) => run.progress(update),
       };
-      const running = () => this.runner.run(run.tool, run.args, context);
+      const clientRequests = new ModernClientRequests(round);
+      const request = new McpRequest(run.agent, transport, {
+        clientRequests,
+        background: 'running',
+        approver,
+      });
+      const running = () => this.runner.run(run.tool, run.args, request);
       const outcome = await (observed ? observed.within(running) : running());
       observed?.ends({ outcome: outcome.ok ? 'ok' : 'tool_error' });
       if (round.isOpen) return { kind: 'input', requests: round.requests(), soFar: round.soFar };

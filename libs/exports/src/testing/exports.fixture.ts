@@ -1,4 +1,4 @@
-import { Agent, type AgentDefinitionOptions, compileAgentDefinition, type Identity } from '#core';
+import { Agent, type AgentDefinitionOptions, compileAgentDefinition, type Identity, McpRequest } from '#core';
 import { type AuditRecord, AuditSink } from '#audit';
 import { ProcessBudgetStore, ProcessVersionedStore, steadyClock } from '#state';
 import {
@@ -12,7 +12,7 @@ import {
   SchemaCatalogue,
   type SessionOwner,
 } from '#data';
-import { DataBudgets, processSecret, type StateKeys } from '#dispatcher';
+import { DataBudgets, processSecret, type StateKeys, type ResourceCall } from '#dispatcher';
 import { AgentScopes, compilePolicy, Policies, type PolicyConfig } from '#policy';
 import type { EmbeddedResource, ExportOrder, ToolDefinition } from '#tools';
 import { ExportDownloads, ExportResources } from '../export-deliveries.js';
@@ -193,14 +193,19 @@ export async function download(
   return pieces;
 }
 
+/** A call of a resource provider by this agent. */
+export function callOf(records: ExportsUnderTest['records'], agent: Agent): ResourceCall {
+  const request = new McpRequest(agent);
+  return Object.assign(request, { records: records.for(request) });
+}
+
 /** Every part of an export as a client would read it, one after the other. */
 export async function readParts(
   { resources, records }: ExportsUnderTest,
   id: string,
   agent: Agent,
 ): Promise<string[]> {
-  const context = { agent, signal: new AbortController().signal, progress: () => undefined };
-  const call = { ...context, records: records.for(context) };
+  const call = callOf(records, agent);
   const parts: string[] = [];
   for (let uri: string | undefined = `export://${id}`; uri !== undefined;) {
     const contents: readonly EmbeddedResource[] | undefined = await resources.read(uri, call);

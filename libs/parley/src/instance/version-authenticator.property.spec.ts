@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { Agent, MASTER_PRINCIPALS } from '#core';
+import { Agent, MASTER_PRINCIPALS, McpRequest } from '#core';
 import { type AuditRecord, AuditSink, OperationLog } from '#audit';
 import { Authenticator, VersionAuthenticator } from '#auth';
 import { processState } from '#state';
@@ -127,7 +127,7 @@ describe('a version of the configuration', () => {
           const recorded = journal.record({
             tool: 'query_class',
             args: {},
-            context: { agent, signal: new AbortController().signal, progress: () => undefined },
+            context: new McpRequest(agent),
             outcome: isRefusal(entered)
               ? { ok: false, refusal: entered }
               : { ok: true, data: null, text: '', structured: false },

@@ -1,4 +1,4 @@
-import { type Agent, type ProgressUpdate, sanitizeCorrelationId, type ClientLink } from '#core';
+import { type Agent, type ProgressUpdate, sanitizeCorrelationId, type ClientLink, McpRequest } from '#core';
 import { isJsonObject, type JsonObject, type Kernel, type KernelReply, StreamedResult } from '#dispatcher';
 
 /** Options of a message without a transport. */
@@ -63,17 +63,17 @@ export async function answerMessage(
   if (error !== null) return failure(body['id'], INVALID_REQUEST, `Invalid Request: ${error}`, 400);
   const { id, method, params } = body as { id?: string | number; method: string; params?: unknown };
   const correlationId = agent.correlationId ?? sanitizeCorrelationId(options.correlationId);
-  const reply = await kernel.dispatch(method, params, {
+  const request = new McpRequest(agent, {
     era: 'legacy',
     version: options.version ?? VERSION,
-    agent,
     signal: options.signal ?? new AbortController().signal,
-    clientCapabilities: options.clientCapabilities ?? {},
-    progress: (update) => options.progress?.(update),
-    ...(id !== undefined && { requestId: id }),
-    ...(correlationId !== undefined && { correlationId }),
-    ...(options.link && { link: options.link }),
+    clientCapabilities: options.clientCapabilities,
+    progress: options.progress,
+    link: options.link,
+    requestId: id,
+    correlationId,
   });
+  const reply = await kernel.dispatch(method, params, request);
   return wrapReply(id, reply);
 }
 

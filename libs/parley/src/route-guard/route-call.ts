@@ -8,7 +8,7 @@ import {
 } from '@nestjs/common';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { defer, lastValueFrom, type Observable } from 'rxjs';
-import { type Agent, Refused, type RequestContext, Unauthorized } from '#core';
+import { type Agent, Refused, McpRequest, Unauthorized } from '#core';
 import type { ParleyToolRunner } from '#dispatcher';
 import type { ToolCall, ToolDefinition, ToolOutcome } from '#tools';
 
@@ -61,7 +61,7 @@ export class RouteCall {
   private constructor(
     runner: ParleyToolRunner,
     { definition, served, className, admit, request }: AdmittedRequest,
-    context: RequestContext,
+    context: McpRequest,
     private readonly toHttp: (error: unknown) => unknown,
   ) {
     this.served = served;
@@ -91,12 +91,8 @@ export class RouteCall {
   ): Promise<void> {
     const { agent, request, response } = admitted;
     const gone = new AbortController();
-    const context: RequestContext = {
-      agent,
-      signal: gone.signal,
-      progress: () => undefined,
-      ...(agent.correlationId !== null && { correlationId: agent.correlationId }),
-    };
+    const correlationId = agent.correlationId ?? undefined;
+    const context = new McpRequest(agent, { signal: gone.signal, correlationId });
     const call = new RouteCall(runner, admitted, context, toHttp);
     calls.set(request, call);
     response.once('close', () => {

@@ -1,5 +1,5 @@
 import { filter } from 'rxjs';
-import { Agent, isLogLevel } from '#core';
+import { type Agent, isLogLevel, McpRequest } from '#core';
 import { SharedStateUnavailable } from '#state';
 import {
   faultLine,
@@ -221,10 +221,9 @@ async function runCall(
   call.responseStream = responseStream;
   wire.calls.begin(call);
   try {
-    const { method, params } = call.message;
-    const reply = await (observed
-      ? observed.within(() => kernel.dispatch(method, params, call))
-      : kernel.dispatch(method, params, call));
+    const { agent, message } = call;
+    const dispatch = () => kernel.dispatch(message.method, message.params, new McpRequest(agent, call));
+    const reply = await (observed ? observed.within(dispatch) : dispatch());
     observed?.ends(exchange.isGone ? { outcome: 'gone' } : findEnding(reply));
     if (refusesUntilLater(reply)) exchange.refusalsUntilLater += 1;
     return reply instanceof StreamedResult ? reply : await toHttpReply(reply, call, exchange, responseStream);

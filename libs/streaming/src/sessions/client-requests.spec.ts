@@ -1,5 +1,5 @@
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
-import type { RequestContext } from '#core';
+import type { McpRequest } from '#core';
 import { SharedStateUnavailable } from '#state';
 import { call, cancel, EVENTS, openListening, openSession, until } from '../testing/calls.js';
 import { edgeUnderTest, type EdgeUnderTest, replicaState } from '../testing/edge-under-test.js';
@@ -18,7 +18,7 @@ const LONG = 60_000;
 const outcomes: unknown[] = [];
 const ask =
   (timeout = LONG) =>
-  async ({ link }: RequestContext) => {
+  async ({ transport: { link } }: McpRequest) => {
     const outcome = await link
       ?.request('elicitation/create', { message: 'Sure?' }, timeout)
       .catch((error: { reason?: unknown }) => ({ unreachable: error.reason }));

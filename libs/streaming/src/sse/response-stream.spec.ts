@@ -137,7 +137,7 @@ describe('an answer as a stream, up to 2025-06-18', () => {
       const token = whose === 'its own' ? undefined : 'mine';
       let first: Arriving | undefined;
       let second: Arriving | undefined;
-      lively.tools.work = async ({ progress, requestId }) => {
+      lively.tools.work = async ({ progress, transport: { requestId } }) => {
         if (requestId === 'second') return until(() => first?.isOver() ?? false);
         await until(() => (first?.messages().length ?? 0) >= 2);
         progress({ progress: 0 });
@@ -300,7 +300,7 @@ describe('an answer of 2026-07-28', () => {
 
   it('never carries a request to the client', async () => {
     let refused: unknown;
-    edge.tools.work = async ({ link }) => {
+    edge.tools.work = async ({ transport: { link } }) => {
       refused = await link?.request('elicitation/create', {}, 50).catch((error: unknown) => error);
     };
     const answer = await edge.ask(createRequest());

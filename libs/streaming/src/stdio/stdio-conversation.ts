@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Writable } from 'node:stream';
 import type { Subscription } from 'rxjs';
 import { createInnerCredentials, type Authenticator } from '#auth';
-import { type Agent, callerKey, type LogLevel, Unauthorized } from '#core';
+import { type Agent, callerKey, type LogLevel, McpRequest, Unauthorized } from '#core';
 import {
   FALLBACK_VERSION,
   faultLine,
@@ -323,7 +323,7 @@ export class StdioConversation {
     call.responseStream = new LineResponseStream(lines, era === 'legacy');
     wire.calls.begin(call);
     try {
-      const dispatch = () => kernel.dispatch(message.method, message.params, call);
+      const dispatch = () => kernel.dispatch(message.method, message.params, new McpRequest(agent, call));
       const reply = await (observed ? observed.within(dispatch) : dispatch());
       observed?.ends(findEnding(reply));
       if (reply instanceof StreamedResult) {

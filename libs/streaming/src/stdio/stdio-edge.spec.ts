@@ -230,7 +230,7 @@ describe('streams on a pipe', () => {
     pipe.say(initialize());
     await pipe.answerTo(0);
     let reply: unknown;
-    tools.work = async ({ link }) => {
+    tools.work = async ({ transport: { link } }) => {
       reply = await link?.request('elicitation/create', { message: 'Sure?' }, 60_000);
     };
     pipe.say(call('work', 1));

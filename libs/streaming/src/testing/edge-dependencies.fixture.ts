@@ -1,4 +1,4 @@
-import { Agent, type RequestContext, compileAgentDefinition, refusals, Unauthorized } from '#core';
+import { Agent, type McpRequest, compileAgentDefinition, refusals, Unauthorized } from '#core';
 import { AuthenticationUnavailable, Authenticator, type CredentialSource } from '#auth';
 import type { GovernedRecords } from '#data';
 import { RecordsSource } from '#dispatcher';
@@ -42,14 +42,14 @@ const tool = (name: string, more: Partial<ToolDefinition> = {}): ToolDefinition 
   ...more,
 });
 
-type Work = (context: RequestContext, args: unknown) => unknown;
+type Work = (context: McpRequest, args: unknown) => unknown;
 
 /**
  * Tools that return what they receive: `echo` its arguments, `whoami` its context, `wait` when it is released, `work` what a
  * test defines. `limited` does the same and refuses until later.
  */
 export class EdgeTools extends ToolRunner {
-  readonly contexts: RequestContext[] = [];
+  readonly contexts: McpRequest[] = [];
   /** What `work` does; its result is the data. */
   work: Work = () => ({});
   private readonly waiting: (() => void)[] = [];
@@ -76,18 +76,18 @@ export class EdgeTools extends ToolRunner {
     return this.tools.some((known) => known.name === name);
   }
 
-  async run(name: string, args: unknown, context: RequestContext): Promise<ToolOutcome> {
+  async run(name: string, args: unknown, context: McpRequest): Promise<ToolOutcome> {
     this.contexts.push(context);
     if (!this.has(name)) return { ok: false, refusal: refusals.unknownTool(name, 'readonly', []) };
     if (name === 'limited') {
-      await this.work(context as RequestContext, args);
+      await this.work(context as McpRequest, args);
       return { ok: false, refusal: refusals.rateLimited(60, 60, 12) };
     }
     if (name === 'wait') await this.untilReleased(context.signal);
     const { agent, correlationId } = context;
     const whoami = { principal: agent.principal, correlationId };
     const data =
-      name === 'work' ? await this.work(context as RequestContext, args) : name === 'whoami' ? whoami : args;
+      name === 'work' ? await this.work(context as McpRequest, args) : name === 'whoami' ? whoami : args;
     return { ok: true, data, text: JSON.stringify(data), structured: name === 'echo' };
   }
 

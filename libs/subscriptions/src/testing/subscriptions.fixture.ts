@@ -4,9 +4,9 @@ import {
   type AgentOptions,
   CurrentAgents,
   type Identity,
-  type RequestContext,
   compileAgentDefinition,
   sessionIdentity,
+  McpRequest,
 } from '#core';
 import { ProcessMessageBus, ProcessSubscriptionStore } from '#state';
 import { type ChangeSource, GovernedRecordsSource, type ParseRow, PrincipalResolver } from '#data';
@@ -201,14 +201,12 @@ export class WatchedPosts {
 
 const UNHURRIED = { maxTimeMS: 30_000, comment: 'test', signal: new AbortController().signal };
 
-export function createContext(agent: AgentOptions, sessionId?: string): RequestContext {
-  return {
-    agent: new Agent(agent),
+export function createContext(agent: AgentOptions, sessionId?: string): McpRequest {
+  return new McpRequest(new Agent(agent), {
     era: 'legacy',
     version: '2025-06-18',
     clientCapabilities: {},
     signal: UNHURRIED.signal,
-    progress: () => undefined,
-    ...(sessionId !== undefined && { sessionId }),
-  };
+    sessionId,
+  });
 }

@@ -16,7 +16,7 @@ function setUp(rows: readonly ParseRow[], process: ToolSwitches = QUIET) {
         tool,
         'aggregate',
         { class_name: 'Song', ...args },
-        { ...callOf(tool, records), switches: process },
+        Object.assign(callOf(tool, records), { switches: process }),
       ),
   };
 }

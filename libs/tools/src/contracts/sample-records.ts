@@ -1,4 +1,4 @@
-import { Agent, createAskingCall, compileAgentDefinition, type Tier, TIERS } from '#core';
+import { Agent, createAskingCall, compileAgentDefinition, type Tier, TIERS, McpRequest } from '#core';
 import type {
   AggregateOptions,
   AggregateResult,
@@ -191,18 +191,19 @@ export function callOf(
 ): ToolCall {
   const [declaration] = toolDeclarations(Object.getPrototypeOf(provider) as object);
   if (!declaration) throw new Error('the provider declares no tool');
-  return {
+  const agent = new Agent({
+    definition: compileAgentDefinition('sample', { permissions }),
+    principal: 'sample',
+  });
+  return Object.assign(new McpRequest(agent), {
     tool: declaration.definition,
     records,
     search,
     switches: QUIET,
     spend: () => undefined,
-    agent: new Agent({ definition: compileAgentDefinition('sample', { permissions }), principal: 'sample' }),
-    signal: new AbortController().signal,
-    progress: () => undefined,
     continueAsTask: () => undefined,
     ...createAskingCall(undefined),
-  };
+  });
 }
 
 /** `count` rows in the form of a store, r0 first. */

@@ -25,7 +25,7 @@ function setUp(rows: readonly ParseRow[], process: ToolSwitches = QUIET, policy:
     records,
     desk,
     run: async (args: object): Promise<Record<string, unknown>> => {
-      const call = { ...callOf(tool, records), switches: process };
+      const call = Object.assign(callOf(tool, records), { switches: process });
       const answer = await runTool(tool, 'export', { class_name: 'Song', ...args }, call);
       return answer instanceof ToolContent ? { blocks: answer.blocks, data: answer.data } : answer;
     },

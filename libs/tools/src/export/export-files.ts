@@ -1,4 +1,4 @@
-import type { RequestContext } from '#core';
+import type { McpRequest } from '#core';
 import type { ParseRow } from '#data';
 import {
   cellText,
@@ -104,5 +104,5 @@ export abstract class ExportStore {
   /** Maximum rows of any export. */
   abstract readonly maxRows: number;
   /** @throws Refused for a caller that could not fetch it later */
-  abstract promise(order: ExportOrder, call: Pick<RequestContext, 'agent'>): Promise<OfferedExport>;
+  abstract promise(order: ExportOrder, call: Pick<McpRequest, 'agent'>): Promise<OfferedExport>;
 }

@@ -14,7 +14,7 @@ function setUp(rows = sampleRows(3), process: ToolSwitches = QUIET) {
         tool,
         'query',
         { class_name: 'Post', ...args },
-        { ...callOf(tool, records), switches: process },
+        Object.assign(callOf(tool, records), { switches: process }),
       ),
   };
 }

@@ -89,7 +89,12 @@ describe('get_objects', () => {
     new SampleRecords(sampleRows(60), [sampleClass('Post', {}, {}, { storage })]);
   const get = (ids: unknown, records = posts(), process = QUIET) => {
     const tool = new GetObjects();
-    return runTool(tool, 'get', { class_name: 'Post', ids }, { ...callOf(tool, records), switches: process });
+    return runTool(
+      tool,
+      'get',
+      { class_name: 'Post', ids },
+      Object.assign(callOf(tool, records), { switches: process }),
+    );
   };
 
   it('answers in the order asked, ids collapsed, absent ones named', async () => {

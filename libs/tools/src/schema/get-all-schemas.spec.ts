@@ -39,7 +39,7 @@ class PostMethods extends DeclaredMethods {
 
 function list(args: object, tier: Tier = 'readonly', process = QUIET) {
   const tool = new GetAllSchemas(OPEN, new PostMethods());
-  const call = { ...callOf(tool, new SampleRecords([], CLASSES), tier), switches: process };
+  const call = Object.assign(callOf(tool, new SampleRecords([], CLASSES), tier), { switches: process });
   return runTool(tool, 'list', args, call);
 }
 

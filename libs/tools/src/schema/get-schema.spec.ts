@@ -34,7 +34,7 @@ async function schemaOf(
     }
   }
   const tool = new GetSchema(readEnvironmentGates(env), new Methods());
-  const call = { ...callOf(tool, new SampleRecords([], [USER, known]), tier), switches: process };
+  const call = Object.assign(callOf(tool, new SampleRecords([], [USER, known]), tier), { switches: process });
   return (await runTool(tool, 'describe', { class_name: known.className }, call)) as Told &
     Record<string, unknown>;
 }

@@ -1,69 +1,62 @@
 import { describe, expect, it } from 'vitest';
+import { type Abortable, isAborted, LazyAbort, whenAborted } from './abortable.js';
 import { Agent } from './agent.js';
 import { compileAgentDefinition } from './agent-definition.js';
-import {
-  type Abortable,
-  deriveRequest,
-  InternalRequest,
-  isAborted,
-  LazyAbort,
-  type RequestContext,
-  whenAborted,
-} from './request-context.js';
+import { McpRequest } from './mcp-request.js';
 
 const agent = new Agent({ definition: compileAgentDefinition('a', {}), principal: 'p' });
 
-describe('a derived request', () => {
-  it('has the members of its request, and its own', () => {
-    const request: RequestContext = {
+describe('a request with other options', () => {
+  it('has those, and otherwise the members of the first', () => {
+    const transport = { signal: new AbortController().signal, correlationId: 'c', requestId: 7 };
+    const request = new McpRequest(agent, transport, { approver: 'ada' });
+    expect(request.with({ background: 'offered' })).toMatchObject({
       agent,
-      signal: new AbortController().signal,
+      transport,
       correlationId: 'c',
-      version: '2025-11-25',
-      requestId: 7,
-      progress: () => undefined,
-    };
-    expect(deriveRequest(request, { background: 'offered' })).toMatchObject({
-      agent,
-      correlationId: 'c',
-      version: '2025-11-25',
-      requestId: 7,
+      approver: 'ada',
       background: 'offered',
     });
   });
 
-  it('ends with its request, and reports through it', () => {
+  it('ends with the first, and reports through it', () => {
     const ends = new AbortController();
     const reports: unknown[] = [];
-    const request: RequestContext = {
-      agent,
+    const request = new McpRequest(agent, {
       signal: ends.signal,
       progress: (update) => reports.push(update),
       log: (entry) => reports.push(entry),
-    };
-    const { progress, log } = deriveRequest(request, {});
+    });
+    const derived = request.with({});
+    const { progress, log } = derived;
     progress({ progress: 1 });
     log?.({ level: 'info', data: 'text' });
     expect(reports).toEqual([{ progress: 1 }, { level: 'info', data: 'text' }]);
-    const derived = deriveRequest(request, {});
-    expect(isAborted(derived)).toBe(false);
+    expect(derived.aborted).toBe(false);
     ends.abort('gone');
-    expect(isAborted(derived)).toBe(true);
+    expect(derived.aborted).toBe(true);
     expect(derived.signal.reason).toBe('gone');
   });
 
-  it('reads no signal to say whether its request has ended', () => {
-    const request: RequestContext = {
-      agent,
+  it('reads no signal to say whether it has ended', () => {
+    const transport = {
       aborted: true,
       get signal(): AbortSignal {
         throw new Error('the signal was read');
       },
-      progress: () => undefined,
     };
-    expect(isAborted(deriveRequest(request, {}))).toBe(true);
-    expect(isAborted(new InternalRequest(agent))).toBe(false);
+    expect(new McpRequest(agent, transport).with({}).aborted).toBe(true);
+    expect(new McpRequest(agent).aborted).toBe(false);
   });
+});
+
+it('a request reports progress that is finite, and nothing else', () => {
+  const reports: unknown[] = [];
+  const signal = new AbortController().signal;
+  const { progress } = new McpRequest(agent, { signal, progress: (update) => reports.push(update) });
+  for (const update of [{ progress: Number.NaN }, { progress: '1' }, null, { progress: 1, total: null }])
+    progress(update as never);
+  expect(reports).toEqual([{ progress: 1 }]);
 });
 
 class Signalling implements Abortable {
