@@ -3,6 +3,7 @@ export * from './built-in-tools.js';
 export * from './declaration/tool.decorator.js';
 export { nameClasses } from './discovery/named-classes.js';
 export * from './declaration/tool-declaration.js';
+export * from './declaration/tool-parameters.js';
 export type { ValueSchema } from './declaration/value-schema.js';
 export * from './export/export-files.js';
 export type { SchemaReader } from './json-schema.js';

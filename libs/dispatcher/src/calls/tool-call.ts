@@ -32,6 +32,19 @@ export type Awaitable<T> = T | Promise<T>;
 /** The type of the execution context of a tool. */
 export const TOOL_CONTEXT_TYPE = 'mcp';
 
+/** A tool has no request: what the agent sent must not be read as one. */
+export const NO_OTHER_TRANSPORT = {
+  switchToHttp: (): never => throwNoTransport('HTTP request'),
+  switchToRpc: (): never => throwNoTransport('message of a microservice'),
+  switchToWs: (): never => throwNoTransport('WebSocket'),
+};
+
+function throwNoTransport(what: string): never {
+  throw new TypeError(
+    `the context of a tool has no ${what}: ask context.getType() first, and read a tool with ParleyExecutionContext`,
+  );
+}
+
 /** What the record of a call contains besides its outcome. */
 export interface CallNotes {
   /** Every guard admitted the call. */
@@ -250,15 +263,15 @@ export class ParleyToolCall extends McpRequest implements ToolCall, ExecutionCon
   }
 
   switchToHttp(): never {
-    throw new TypeError('the context of a tool has no HTTP request');
+    return NO_OTHER_TRANSPORT.switchToHttp();
   }
 
   switchToRpc(): never {
-    throw new TypeError('the context of a tool has no message of a microservice');
+    return NO_OTHER_TRANSPORT.switchToRpc();
   }
 
   switchToWs(): never {
-    throw new TypeError('the context of a tool has no WebSocket');
+    return NO_OTHER_TRANSPORT.switchToWs();
   }
 
   // What the steps of the list read and do.

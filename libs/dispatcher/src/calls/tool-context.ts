@@ -12,18 +12,23 @@ import { DiscoveryService, ExternalContextCreator } from '@nestjs/core';
 import { isObservable, type Observable } from 'rxjs';
 import type { Agent, ProgressUpdate } from '#core';
 import {
+  defineParameters,
   listAgentMethods,
   BUILT_IN_TOOLS,
   impliesWriting,
   MethodRegistry,
+  pickArguments,
+  readParameters,
   type ToolCall,
   toolDeclarations,
   type ToolDefinition,
   type ToolHandler,
+  type ToolParameters,
   type ToolRegistration,
   ToolRegistry,
+  UNDECORATED,
 } from '#tools';
-import { TOOL_CONTEXT_TYPE } from './tool-call.js';
+import { NO_OTHER_TRANSPORT, TOOL_CONTEXT_TYPE } from './tool-call.js';
 
 /** The access of a guard, an interceptor, a filter or a decorator of a tool to its call. */
 export class ParleyExecutionContext {
@@ -65,17 +70,13 @@ export class ParleyExecutionContext {
   }
 }
 
-const ARGUMENTS = 'parley:tool-arguments';
-/**
- * Nest's internal number for a request body. Pipes receive the arguments as a body, so that a ValidationPipe validates
- * them.
- */
-const BODY_PARAM_TYPE = 3;
-const THE_ARGUMENTS = { [`${BODY_PARAM_TYPE}:0`]: { index: 0, data: undefined, pipes: [] } };
-const PARAMETERS = { exchangeKeyForValue: (_type: number, _data: unknown, [args]: unknown[]) => args };
+const PARAMETERS = {
+  exchangeKeyForValue: (kind: number, property: unknown, [args]: unknown[]) =>
+    pickArguments(kind, property, args),
+};
 const ENHANCERS = { guards: true, interceptors: true, filters: true };
 
-type Method = (this: unknown, args: unknown, call: ToolCall) => unknown;
+type Method = (this: unknown, ...parameters: unknown[]) => unknown;
 
 /** Also the token of the options: an instance without them has no global pipes. */
 abstract class ToolContextOptions {
@@ -87,26 +88,33 @@ abstract class ToolContextOptions {
  * The Nest context of a tool: `@UseGuards`, `@UseInterceptors`, `@UsePipes` and `@UseFilters` of its method and class,
  * of type `mcp`. Parley's gates are not part of it: they run earlier, and arguments that do not match the schema never
  * reach it.
- * Pipes receive the arguments alone, never the call.
+ * Pipes receive the arguments and what parameter decorators return, never the call.
  */
 @Injectable()
 export class ToolContext {
-  constructor(
-    private readonly contexts: ExternalContextCreator,
-    @Optional() private readonly options?: ToolContextOptions,
-  ) {}
+  private readonly contexts: ExternalContextCreator;
 
+  constructor(
+    contexts: ExternalContextCreator,
+    @Optional() private readonly options?: ToolContextOptions,
+  ) {
+    this.contexts = withoutRequests(contexts);
+  }
+
+  /** @throws TypeError for parameter decorators that no tool can have */
   createHandler(instance: object, methodName: string): ToolHandler {
     const method = Reflect.get(instance, methodName) as Method;
+    const parameters = readParameters(instance, methodName);
+    if (parameters) return this.createFilledHandler(instance, methodName, method, parameters);
     const piped = [method, instance.constructor].some((host) => Reflect.hasMetadata(PIPES_METADATA, host));
     return piped || this.options?.globalPipes === true
-      ? this.createPipedHandler(instance, methodName, method)
+      ? this.createFilledHandler(instance, methodName, method, UNDECORATED)
       : this.plain(instance, methodName, method);
   }
 
   private plain(instance: object, methodName: string, method: Method): ToolHandler {
     const entry = standInFor(method, function (this: unknown, args, call) {
-      return readResult(method.call(this, args, call), call);
+      return readResult(method.call(this, args, call), call as ToolCall);
     });
     return this.contexts.create(
       instance,
@@ -121,22 +129,27 @@ export class ToolContext {
     ) as ToolHandler;
   }
 
-  /** Nest passes only the output of the pipes to such a method. The call is stored around it. */
-  private createPipedHandler(instance: object, methodName: string, method: Method): ToolHandler {
+  /** Nest passes only what it fills in to such a method. The call is stored around it. */
+  private createFilledHandler(
+    instance: object,
+    methodName: string,
+    method: Method,
+    parameters: ToolParameters,
+  ): ToolHandler {
     // Used for these tools alone, because async tracking slows every promise of the process.
     const calls = new AsyncLocalStorage<ToolCall>();
-    const entry = standInFor(method, function (this: unknown, args) {
+    const entry = standInFor(method, function (this: unknown, ...filled) {
       const call = calls.getStore();
       // Nest runs the method inside the call or not at all.
       if (!call) throw new Error('a tool ran outside of a call');
-      return readResult(method.call(this, args, call), call);
+      for (const position of parameters.calls) filled[position] = call;
+      return readResult(method.apply(this, filled), call);
     });
-    Reflect.defineMetadata(ARGUMENTS, THE_ARGUMENTS, instance.constructor, methodName);
     const inContext = this.contexts.create(
       instance,
       entry,
       methodName,
-      ARGUMENTS,
+      defineParameters(instance, methodName, parameters),
       PARAMETERS,
       undefined,
       undefined,
@@ -145,6 +158,43 @@ export class ToolContext {
     ) as ToolHandler;
     return (args, call) => calls.run(call, () => inContext(args, call));
   }
+}
+
+/** The contexts of Nest: what makes one for guards, for interceptors and for parameter decorators. */
+interface ContextMakers {
+  readonly guardsConsumer: { createContext(...given: unknown[]): ExecutionContext };
+  readonly interceptorsConsumer: { createContext(...given: unknown[]): ExecutionContext };
+  readonly contextUtils: { getContextFactory(...given: unknown[]): (args: unknown[]) => ExecutionContext };
+}
+
+/**
+ * A tool has no request. Nest's contexts would answer its first argument as one, which is what the agent sent: a guard or
+ * a parameter decorator that reads `request.user` would believe the agent.
+ */
+function withoutRequests(contexts: ExternalContextCreator): ExternalContextCreator {
+  const { guardsConsumer, interceptorsConsumer, contextUtils } = contexts as unknown as ContextMakers;
+  const made: ContextMakers = {
+    guardsConsumer: derive(guardsConsumer, {
+      createContext: (...given) => withoutRequest(guardsConsumer.createContext(...given)),
+    }),
+    interceptorsConsumer: derive(interceptorsConsumer, {
+      createContext: (...given) => withoutRequest(interceptorsConsumer.createContext(...given)),
+    }),
+    contextUtils: derive(contextUtils, {
+      getContextFactory: (...given) => {
+        const create = contextUtils.getContextFactory(...given);
+        return (args) => withoutRequest(create(args));
+      },
+    }),
+  };
+  return derive(contexts, made as unknown as Partial<ExternalContextCreator>);
+}
+
+const derive = <T extends object>(of: T, changed: Partial<T>): T =>
+  Object.assign(Object.create(of) as T, changed);
+
+function withoutRequest(context: ExecutionContext): ExecutionContext {
+  return Object.assign(context, NO_OTHER_TRANSPORT);
 }
 
 /** A stand-in for the method where Nest reads its metadata. */

@@ -2,7 +2,8 @@ import 'reflect-metadata';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
 import type { Observable } from 'rxjs';
-import { listMethods, RegistryChanges } from '#tools';
+import { assertOptions } from '#policy';
+import { listMethods, refuseDecoratedParameters, RegistryChanges } from '#tools';
 import { BUILT_IN_PROMPTS } from './built-in-prompts.js';
 import type { Prompt, PromptArgument } from './prompt.js';
 
@@ -73,6 +74,7 @@ interface PromptDeclaration extends Required<PromptOptions> {
  * @throws TypeError at declaration, without a name or a description
  */
 export function Prompt(options: PromptOptions): MethodDecorator {
+  assertOptions('@Prompt', options, { name: true, description: true, arguments: true });
   const { name, description, arguments: args = [] } = options;
   for (const [part, text] of Object.entries({ name, description }))
     if (typeof text !== 'string' || text.trim() === '')
@@ -104,13 +106,16 @@ export class PromptExplorer implements OnModuleInit {
   }
 }
 
-/** The `@Prompt` methods of a provider. */
+/** The `@Prompt` methods of a provider. @throws TypeError for a decorated parameter */
 export function listPrompts(instance: unknown): Prompt[] {
   if (instance === null || typeof instance !== 'object') return [];
   const prototype = Object.getPrototypeOf(instance) as object | null;
   if (prototype === null) return [];
-  return promptDeclarations(prototype).map(({ methodName, ...prompt }) => ({
-    ...prompt,
-    render: (call) => (Reflect.get(instance, methodName) as Prompt['render']).call(instance, call),
-  }));
+  return promptDeclarations(prototype).map(({ methodName, ...prompt }) => {
+    refuseDecoratedParameters(instance, methodName, '@Prompt');
+    return {
+      ...prompt,
+      render: (call) => (Reflect.get(instance, methodName) as Prompt['render']).call(instance, call),
+    };
+  });
 }

@@ -1,5 +1,7 @@
 import 'reflect-metadata';
 import {
+  assertOptions,
+  CLASS_OPTIONS,
   type ClassConfig,
   type ClassDeclaration,
   type MasksConfig,
@@ -8,6 +10,7 @@ import {
 } from '#policy';
 import type { CallableMethod, ClassMethodHandler } from './method-registry.js';
 import { listMethods } from '../declaration/tool.decorator.js';
+import { refuseDecoratedParameters } from '../declaration/tool-parameters.js';
 import { type AgentMethodOptions, defineMethod, MethodDeclarationError } from './method-declaration.js';
 
 const CLASS = Symbol('parley:parse-class');
@@ -18,6 +21,7 @@ const RULES = Symbol('parley:class-rules');
  * configuration, each only where it narrows. Stores metadata and nothing else.
  */
 export function ParseClass(className: string, config: ClassConfig = {}): ClassDecorator {
+  assertOptions('@ParseClass', config, CLASS_OPTIONS);
   return (target) => {
     Reflect.defineMetadata(CLASS, className, target);
     addRules(target, config);
@@ -101,6 +105,7 @@ export interface DeclaredOn {
 /**
  * The methods of a provider instance, bound to it.
  * @throws MethodDeclarationError for a bad declaration, or one on a provider without `@ParseClass`
+ * @throws TypeError for a decorated parameter
  */
 export function listAgentMethods(provider: object): readonly DeclaredOn[] {
   const prototype = Object.getPrototypeOf(provider) as object | null;
@@ -116,6 +121,7 @@ export function listAgentMethods(provider: object): readonly DeclaredOn[] {
         propertyName,
         'needs @ParseClass on its class',
       );
+    refuseDecoratedParameters(provider, propertyName, '@AgentMethod');
     const { method, wantsAgent } = defineMethod(className, propertyName, options);
     const body = declared as ClassMethodHandler;
     const handler: ClassMethodHandler = (args, call) => body.call(provider, args, call);
