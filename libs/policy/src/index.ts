@@ -3,6 +3,7 @@ export { type BindingIssue, listMissingColumns } from './compile/bind-policy.js'
 export { haveSameColumns } from './compile/existing-classes.js';
 export { compilePolicy, constraintIssue, HIDDEN_BY_DEFAULT } from './compile/compile-policy.js';
 export {
+  CLASS_OPTIONS,
   type ClassDeclaration,
   narrowClassConfig,
   withDeclaredClasses,
@@ -42,6 +43,7 @@ export {
 export * from './model/class-access.js';
 export * from './model/class-schema.js';
 export * from './model/field-names.js';
+export * from './model/known-options.js';
 export * from './model/policy.js';
 export * from './model/policy-issue.js';
 export { ALL_TEXT, type ValueType } from './model/value-type.js';

@@ -10,6 +10,7 @@ import { NestFactory } from '@nestjs/core';
 import { getParleyToken, loadWithPlugins, Parley, ParleyModule } from '@parley/server';
 import type { LoadedConfig, ParleyModuleOptions } from '@parley/server';
 import { resolve } from 'node:path';
+import { assertKeys } from './known-names.js';
 import { TestingApplication } from './testing-application.js';
 import { TestingDatabase } from './testing-database.js';
 import { readGates, type TestingOptions } from './testing-options.js';
@@ -67,8 +68,10 @@ export async function createTestingApplication(options: TestingOptions = {}): Pr
  */
 export function createTestingOver(
   context: INestApplicationContext,
-  { instance, database }: { readonly instance?: string; readonly database?: TestingDatabase } = {},
+  setting: { readonly instance?: string; readonly database?: TestingDatabase } = {},
 ): TestingApplication {
+  assertKeys('createTestingOver', setting, ['instance', 'database']);
+  const { instance, database } = setting;
   return new TestingApplication({
     context,
     parley: context.get<Parley>(getParleyToken(instance), { strict: false }),
@@ -81,15 +84,29 @@ export function createTestingOver(
   });
 }
 
+/** Options that are not of the kit are those of the module, which refuses unknown ones. */
 function moduleOptions(options: TestingOptions, read: ConfigurationRead, uri: string): ParleyModuleOptions {
-  const { policy, agents, approvals, tasks, exports, subscriptions, embeddings } = options;
-  const given = { policy, agents, approvals, tasks, exports, subscriptions, embeddings };
+  const {
+    seed: _seed,
+    config: _config,
+    env: _env,
+    tools: _tools,
+    providers: _providers,
+    imports: _imports,
+    seams: _seams,
+    pluginsAreListed: _pluginsAreListed,
+    logger: _logger,
+    gates,
+    database,
+    ...sections
+  } = options;
+  assertKeys('database', database, ['storage']);
   return {
     ...read,
-    ...Object.fromEntries(Object.entries(given).filter(([, section]) => section !== undefined)),
+    ...Object.fromEntries(Object.entries(sections).filter(([, section]) => section !== undefined)),
     server: { drainTimeout: DRAIN, ...read.server, ...options.server },
-    database: { uri },
-    gates: readGates(options.gates),
+    database: { ...database, uri },
+    gates: readGates(gates),
     environment: {},
   };
 }

@@ -23,6 +23,13 @@ function assertKnown(what: string, name: unknown, known: readonly string[]): voi
   });
 }
 
+/** @throws TypeError for a member with another name: it would have no effect, and the test would prove nothing */
+export function assertKeys(what: string, given: object | undefined, known: readonly string[]): void {
+  const unknown = Object.keys(given ?? {}).find((name) => !known.includes(name));
+  if (unknown !== undefined)
+    throw new TypeError(`${what}: unknown option '${unknown}'; there are: ${known.join(', ')}`);
+}
+
 /** @throws AssertionError listing the valid names: an expectation with an unknown name proves nothing */
 export function assertNames(code: RefusalCode, gate: Gate): void {
   assertKnown('code or kind of a refusal', code, [...ERROR_CODES, ...DENIAL_KINDS]);

@@ -9,6 +9,7 @@ import type { AgentSurface, ClassSurface, ParseRow, RecordReader } from '@parley
 import { AuditRecords } from './audit-records.js';
 import { ThrownErrors } from './call-results.js';
 import { Caller } from './caller.js';
+import { assertKeys } from './known-names.js';
 import { SharedSimulation } from './shared-simulation.js';
 import type { TestingDatabase } from './testing-database.js';
 
@@ -28,6 +29,8 @@ export interface As {
   /** Key of rate limits and budgets. Default: a new one for each caller, and after each `reset`. */
   readonly principal?: string;
 }
+
+const WHO = ['user', 'role', 'session', 'tenantId', 'principal'] as const satisfies (keyof As)[];
 
 export interface TestingDependencies {
   readonly context: INestApplicationContext;
@@ -58,7 +61,10 @@ export class TestingApplication {
   constructor(private readonly dependencies: TestingDependencies) {
     this.parley = dependencies.parley;
     this.audit = new AuditRecords(this.parley);
-    this.ungoverned = new UngovernedRows(dependencies.database);
+    this.ungoverned = new UngovernedRows(
+      dependencies.database,
+      dependencies.parley.get<SchemaCatalogue>(SchemaCatalogue),
+    );
     this.simulations = new SharedSimulation(this.parley);
     this.thrown = new ThrownErrors(this.parley);
   }
@@ -67,7 +73,9 @@ export class TestingApplication {
    * An agent of the configuration by its name, or one with its own limits, which by default reads with the master key.
    * @throws TypeError for an invalid agent or identity
    */
-  as(agent: string | AgentDefinitionOptions, { user, role, session, tenantId, principal }: As = {}): Caller {
+  as(agent: string | AgentDefinitionOptions, who: As = {}): Caller {
+    assertKeys('as', who, WHO);
+    const { user, role, session, tenantId, principal } = who;
     const identities = [user && { user }, role && { role }, session && { session }].filter((one) => !!one);
     if (identities.length > 1) throw new TypeError('user, role and session: only one of them can be given');
     const [identity] = identities;
@@ -218,28 +226,40 @@ const MOST_ROWS = 10_000;
 /** The stored rows without any policy: for assertions, never for an agent. */
 export class UngovernedRows {
   /** @internal Created by the application. */
-  constructor(private readonly database: { readonly rows: RecordReader } | null) {}
+  constructor(
+    private readonly database: TestingDatabase | null,
+    private readonly catalogue: SchemaCatalogue,
+  ) {}
 
   /** At most 10 000 rows, in the order of their ids. @param where a Parse constraint. Default: all */
   find(className: string, where: Readonly<Record<string, unknown>> = {}): Promise<ParseRow[]> {
     const order = [{ field: 'objectId', descending: false }];
-    return this.reader.find({ className, where, order, limit: MOST_ROWS }, this.operation);
+    return this.read(className, (reader) =>
+      reader.find({ className, where, order, limit: MOST_ROWS }, this.operation),
+    );
   }
 
   /** Null: the row does not exist. */
-  async get(className: string, objectId: string): Promise<ParseRow | null> {
-    const [row] = await this.reader.find({ className, where: { objectId }, limit: 1 }, this.operation);
-    return row ?? null;
+  get(className: string, objectId: string): Promise<ParseRow | null> {
+    return this.read(className, async (reader) => {
+      const [row] = await reader.find({ className, where: { objectId }, limit: 1 }, this.operation);
+      return row ?? null;
+    });
   }
 
   /** Counts the rows. @param where as in `find` */
   count(className: string, where: Readonly<Record<string, unknown>> = {}): Promise<number> {
-    return this.reader.count({ className, where }, this.operation);
+    return this.read(className, (reader) => reader.count({ className, where }, this.operation));
   }
 
-  private get reader(): RecordReader {
-    if (!this.database) throw new Error('ungoverned: give the TestingDatabase of the application along');
-    return this.database.rows;
+  /** Only the application knows a class with plain storage. */
+  private read<T>(className: string, look: (reader: RecordReader) => Promise<T>): Promise<T> {
+    const { database, catalogue } = this;
+    if (!database) throw new Error('ungoverned: give the TestingDatabase of the application along');
+    return catalogue.snapshot().then((snapshot) => {
+      const isPlain = snapshot.get(className)?.storage === 'plain';
+      return look(database.rows(isPlain ? catalogue : undefined));
+    });
   }
 
   private get operation() {

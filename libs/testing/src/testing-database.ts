@@ -1,7 +1,12 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { EmbeddedDatabase, type RecordReader } from '@parley/server';
+import {
+  EmbeddedDatabase,
+  type EmbeddedDatabaseOptions,
+  type RecordReader,
+  type SchemaCatalogue,
+} from '@parley/server';
 import type { SeedSource } from './testing-options.js';
 
 /**
@@ -23,7 +28,7 @@ export class TestingDatabase {
    */
   static async start(seed?: SeedSource): Promise<TestingDatabase> {
     const content = typeof seed === 'string' ? await readSeed(seed) : seed;
-    const given = content === undefined ? {} : { seed: content };
+    const given = content === undefined ? {} : splitSeed(content);
     const folder =
       process.platform === 'win32' ? null : await mkdtemp(join(tmpdir(), `parley-${process.pid}-`));
     try {
@@ -36,17 +41,17 @@ export class TestingDatabase {
     }
   }
 
-  /** For `database.uri` of an application. */
+  /** For `database.uri` of an application, and for its Mongoose: it names the database. */
   get uri(): string {
     return this.embedded.uri;
   }
 
-  /** The stored rows without any rule. */
-  get rows(): RecordReader {
-    return this.embedded.rows;
+  /** The stored rows without any rule. @param catalogue the classes of an application. Default: those of the seed */
+  rows(catalogue?: SchemaCatalogue): RecordReader {
+    return this.embedded.rows(catalogue);
   }
 
-  /** Restores the rows of the seed and removes all others. */
+  /** Restores the rows of the seed and removes all others, those of other databases included. Indexes stay. */
   reset(): Promise<void> {
     return this.embedded.reset();
   }
@@ -73,6 +78,19 @@ export class TestingDatabase {
 
 async function removeFolder(folder: string | null): Promise<void> {
   if (folder !== null) await rm(folder, { recursive: true, force: true });
+}
+
+/** @throws TypeError for collections that are no lists of documents */
+function splitSeed(content: object): Pick<EmbeddedDatabaseOptions, 'seed' | 'collections'> {
+  const { collections, ...seed } = content as { readonly collections?: unknown };
+  if (collections === undefined) return { seed };
+  const isDocument = (one: unknown) => one !== null && typeof one === 'object' && !Array.isArray(one);
+  if (
+    !isDocument(collections) ||
+    Object.values(collections as object).some((one) => !Array.isArray(one) || !one.every(isDocument))
+  )
+    throw new TypeError('seed: collections must be lists of documents by the name of their collection');
+  return { seed, collections: collections as Readonly<Record<string, readonly object[]>> };
 }
 
 async function readSeed(path: string): Promise<object> {

@@ -1,17 +1,30 @@
 import type { DynamicModule, LoggerService, ModuleMetadata, Provider, Type } from '@nestjs/common';
 import type { EnvironmentGates, ParleyModuleOptions } from '@parley/server';
 
-/** Content of a seed file, or the path of one. */
+/**
+ * Content of a seed file, or the path of one. Its member `collections` has documents by the name of their collection, stored as
+ * they are: for classes with plain storage. In a file they are MongoDB Extended JSON.
+ */
 export type SeedSource = object | string;
 
 /** The configuration sections that apply without a network (docs/reference/configuration.md). */
 type Sections = Pick<
   ParleyModuleOptions,
-  'policy' | 'agents' | 'server' | 'approvals' | 'tasks' | 'exports' | 'subscriptions' | 'embeddings'
+  | 'policy'
+  | 'classes'
+  | 'agents'
+  | 'server'
+  | 'approvals'
+  | 'tasks'
+  | 'exports'
+  | 'subscriptions'
+  | 'embeddings'
 >;
 
-/** The options of a testing application. Every member has a default; the sections are those of a configuration file. */
+/** The options of a testing application. Every member has a default; the sections are those of `ParleyModule.forRoot`. */
 export interface TestingOptions extends Sections {
+  /** How classes are stored that do not say so themselves, as in `database.storage`. Default: as Parse stores them. */
+  readonly database?: { readonly storage?: 'plain' | 'parse' };
   /** The content of the database at the start and after each `reset`. Default: that of `config`, or empty. */
   readonly seed?: SeedSource;
   /**

@@ -127,6 +127,14 @@ export class MongoConnection {
     return this.database;
   }
 
+  /** The other databases of the server, without its own. For tests. */
+  async listOtherDatabases(): Promise<readonly Db[]> {
+    const { databases } = await this.client.db('admin').admin().listDatabases({ nameOnly: true });
+    return databases
+      .filter(({ name }) => name !== this.name && !['admin', 'config', 'local'].includes(name))
+      .map(({ name }) => this.client.db(name));
+  }
+
   /** The name of the database. */
   get name(): string {
     return this.database.databaseName;

@@ -1,6 +1,13 @@
 import { setOwn } from '#core';
 import { createHash } from 'node:crypto';
-import { type Document, type IndexDescription, ObjectId, type OptionalUnlessRequiredId } from 'mongodb';
+import {
+  BSON,
+  type Db,
+  type Document,
+  type IndexDescription,
+  ObjectId,
+  type OptionalUnlessRequiredId,
+} from 'mongodb';
 import type { ParseRow } from '#data';
 import type { MongoConnection, DriverDocument } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
@@ -23,6 +30,8 @@ export interface LoadedSeed {
   /** Documents written, join rows included. */
   readonly rows: number;
 }
+
+const { EJSON } = BSON;
 
 const ROWS_PER_INSERT = 1000;
 
@@ -219,6 +228,24 @@ function toIndexes(schema: SeedClass): IndexDescription[] {
   return [...declared, ...listMissingGeoIndexes(schema)];
 }
 
+/** Stores documents as they are; values in MongoDB Extended JSON become those that they stand for. @throws StoreError */
+export async function storeDocuments(
+  connection: MongoConnection,
+  name: string,
+  documents: readonly object[],
+): Promise<void> {
+  const exact = { relaxed: false };
+  const stored = documents.map(
+    (document) => EJSON.deserialize(EJSON.serialize(document, exact), exact) as Document,
+  );
+  if (stored.length === 0) return;
+  await asStoreOperation(undefined, () =>
+    connection
+      .collection(name)
+      .insertMany(stored as OptionalUnlessRequiredId<DriverDocument>[], { comment: COMMENT }),
+  );
+}
+
 const SNAPSHOT_COMMENT = 'parley snapshot';
 
 interface KeptCollection {
@@ -241,7 +268,7 @@ export class DatabaseSnapshot {
   /** @throws StoreError */
   static take(connection: MongoConnection): Promise<DatabaseSnapshot> {
     return asStoreOperation(undefined, async () => {
-      const names = await namesIn(connection);
+      const names = await namesIn(connection.db);
       return new DatabaseSnapshot(
         connection,
         await Promise.all(names.map((name) => findKept(connection, name))),
@@ -249,14 +276,15 @@ export class DatabaseSnapshot {
     });
   }
 
-  /** Restores the documents and removes all others. @throws StoreError */
+  /** Restores the documents and removes all others, those of other databases included. Indexes stay. @throws StoreError */
   putBack(): Promise<void> {
     return asStoreOperation(undefined, async () => {
+      const { connection } = this;
       const known = new Set(this.collections.map(({ name }) => name));
-      const others = (await namesIn(this.connection)).filter((name) => !known.has(name));
-      await Promise.all(
-        others.map((name) => this.connection.collection(name).drop({ comment: SNAPSHOT_COMMENT })),
-      );
+      const others = (await namesIn(connection.db)).filter((name) => !known.has(name));
+      await Promise.all(others.map((name) => empty(connection.db, name)));
+      for (const database of await connection.listOtherDatabases())
+        for (const name of await namesIn(database)) await empty(database, name);
       await Promise.all(this.collections.map((collection) => this.fill(collection)));
     });
   }
@@ -274,11 +302,17 @@ export class DatabaseSnapshot {
   }
 }
 
-async function namesIn(connection: MongoConnection): Promise<string[]> {
-  const listed = await connection.db
-    .listCollections({}, { nameOnly: true, comment: SNAPSHOT_COMMENT })
-    .toArray();
-  return listed.map(({ name }) => name).filter((name) => !name.startsWith('system.'));
+/** Of collections, not of views. */
+async function namesIn(database: Db): Promise<string[]> {
+  const listed = await database.listCollections({}, { nameOnly: true, comment: SNAPSHOT_COMMENT }).toArray();
+  return listed
+    .filter(({ name, type }) => type !== 'view' && !name.startsWith('system.'))
+    .map(({ name }) => name);
+}
+
+/** Not dropped: a program that made its indexes at its start does not make them again. */
+async function empty(database: Db, name: string): Promise<void> {
+  await database.collection(name).deleteMany({}, { comment: SNAPSHOT_COMMENT });
 }
 
 async function findKept(connection: MongoConnection, name: string): Promise<KeptCollection> {

@@ -1,10 +1,17 @@
 import { ageClock, Refused } from '#core';
+import { assertOptions, type OptionNames } from '#policy';
 import type {
+  AggregateOptions,
+  AutocompleteRequest,
+  FacetRequest,
+  FindOptions,
   GovernedClassWrites,
   GovernedMethods,
   GovernedRecords,
   GovernedSearch,
   GovernedWrites,
+  TextSearchRequest,
+  WriteOptions,
 } from '../governed-access.js';
 import type { GovernedCall } from './row-rules.js';
 
@@ -110,63 +117,139 @@ const OF_REQUESTS: ReadonlySet<string> = new Set(['invalid_argument', 'invalid_q
 const isRefusedRequest = (error: unknown): boolean =>
   error instanceof Refused && OF_REQUESTS.has(error.refusal.code);
 
-/** Every method of an access, named once: the compiler knows when one is missing. */
-type Methods<Access> = Readonly<Record<keyof Access, true>>;
+/** The options that a method takes, and their place among its arguments. */
+interface MethodOptions {
+  readonly at: number;
+  readonly names: Readonly<Record<string, true>>;
+}
 
-/** The access whose methods open it when they are called. @param repeats whether an answer may be asked for again */
+/** Every method of an access, named once: the compiler knows when one is missing. True: it takes no options. */
+type Methods<Access> = Readonly<Record<keyof Access, true | MethodOptions>>;
+
+/**
+ * The access whose methods open it when they are called. An option that a method does not have is an error.
+ * @param name for messages
+ * @param repeats whether an answer may be asked for again
+ */
 function defer<Access>(
   methods: Methods<Access>,
-  { repeats }: { readonly repeats: boolean },
+  { name, repeats }: { readonly name: string; readonly repeats: boolean },
 ): new (open: () => Opening<Access>) => Access {
   class Deferred extends DeferredAccess<Access> {
     protected override readonly repeatsAnswers = repeats;
   }
-  for (const name of Object.keys(methods) as (keyof Access)[])
-    Object.defineProperty(Deferred.prototype, name, {
-      value(this: Deferred, ...args: unknown[]) {
-        return this.through((access) => (access[name] as AsyncMethod).apply(access, args));
-      },
+  for (const [method, options] of Object.entries<true | MethodOptions>(methods)) {
+    const call = (access: Access, args: unknown[]) =>
+      (access[method as keyof Access] as AsyncMethod).apply(access, args);
+    Object.defineProperty(Deferred.prototype, method, {
+      value:
+        options === true
+          ? function (this: Deferred, ...args: unknown[]) {
+              return this.through((access) => call(access, args));
+            }
+          : function (this: Deferred, ...args: unknown[]) {
+              return this.through((access) => {
+                assertOptions(`${name}.${method}`, args[options.at], options.names);
+                return call(access, args);
+              });
+            },
     });
+  }
   return Deferred as unknown as new (open: () => Opening<Access>) => Access;
 }
 
 type AsyncMethod = (...args: unknown[]) => Promise<unknown>;
 
+const WHERE = { where: true } as const;
+const COLUMNS = { keys: true, include: true } as const;
+const FIND = {
+  at: 1,
+  names: {
+    ...WHERE,
+    ...COLUMNS,
+    limit: true,
+    skip: true,
+    order: true,
+    after: true,
+    applyCanonicalFilter: true,
+    expectsScan: true,
+    ceiling: true,
+    tellsMore: true,
+  } satisfies OptionNames<FindOptions>,
+};
+const AGGREGATE = {
+  at: 2,
+  names: {
+    ...WHERE,
+    applyCanonicalFilter: true,
+    rewriteLookups: true,
+    autoLimit: true,
+    atMost: true,
+    expectsScan: true,
+  } satisfies OptionNames<AggregateOptions>,
+};
+
 export const DeferredRecords = defer<GovernedRecords>(
   {
-    find: true,
-    page: true,
-    count: true,
-    get: true,
-    getMany: true,
+    find: FIND,
+    page: FIND,
+    count: { at: 1, names: { ...WHERE, applyCanonicalFilter: true } },
+    get: { at: 2, names: COLUMNS },
+    getMany: { at: 2, names: COLUMNS },
     samples: true,
-    aggregate: true,
-    checkAggregate: true,
-    explain: true,
+    aggregate: AGGREGATE,
+    checkAggregate: { at: 2, names: WHERE },
+    explain: { at: 1, names: WHERE },
     admit: true,
     classes: true,
     describe: true,
     indexes: true,
   },
-  { repeats: true },
+  { name: 'records', repeats: true },
 );
+
+const QUERY = { query: true, limit: true } as const;
 
 export const DeferredSearch = defer<GovernedSearch>(
-  { text: true, autocomplete: true, facets: true, likeness: true },
-  { repeats: true },
+  {
+    text: {
+      at: 1,
+      names: {
+        ...QUERY,
+        fields: true,
+        highlightField: true,
+        filter: true,
+      } satisfies OptionNames<TextSearchRequest>,
+    },
+    autocomplete: {
+      at: 1,
+      names: { ...QUERY, field: true, fuzzy: true } satisfies OptionNames<AutocompleteRequest>,
+    },
+    facets: { at: 1, names: { ...QUERY, facets: true } satisfies OptionNames<FacetRequest> },
+    likeness: true,
+  },
+  { name: 'search', repeats: true },
 );
 
+const WRITE = { idempotencyKey: true } satisfies OptionNames<WriteOptions>;
+
 export const DeferredWrites = defer<GovernedWrites>(
-  { create: true, update: true, delete: true, admit: true, judge: true },
-  { repeats: false },
+  {
+    create: { at: 2, names: WRITE },
+    update: { at: 3, names: WRITE },
+    delete: { at: 2, names: WRITE },
+    admit: true,
+    judge: true,
+  },
+  { name: 'writes', repeats: false },
 );
 
 export const DeferredClassWrites = defer<GovernedClassWrites>(
   { createClass: true, deleteClass: true },
-  { repeats: false },
+  { name: 'classes', repeats: false },
 );
 
 export const DeferredMethods = defer<Omit<GovernedMethods, 'writes'>>(
   { enter: true, checkId: true, permit: true, present: true },
-  { repeats: true },
+  { name: 'methods', repeats: true },
 );

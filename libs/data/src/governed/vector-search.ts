@@ -1,5 +1,7 @@
 import { refusals, Refused } from '#core';
 import {
+  assertOptions,
+  type OptionNames,
   mergeFilters,
   hasCrossClassQuery,
   type ClassAccess,
@@ -76,6 +78,9 @@ function assertUnprotected(access: ClassAccess, { field, textFields }: Searchabl
   }
 }
 
+const FILTERS = { filter: true, vectorFilter: true } satisfies OptionNames<VectorFilters>;
+const NEAREST = { ...FILTERS, vector: true, limit: true, except: true } satisfies OptionNames<NearestRequest>;
+
 class ParleyVectorSearch implements SimilaritySearch {
   readonly className: string;
   readonly field: string;
@@ -96,7 +101,9 @@ class ParleyVectorSearch implements SimilaritySearch {
     return this.access.names.wireName(field);
   }
 
-  check({ filter, vectorFilter }: VectorFilters): void {
+  check(filters: VectorFilters): void {
+    assertOptions('check', filters, FILTERS);
+    const { filter, vectorFilter } = filters;
     this.judgeFilter(filter, 'filter');
     this.judgeInside(vectorFilter);
   }
@@ -113,7 +120,9 @@ class ParleyVectorSearch implements SimilaritySearch {
     throw new Refused(refusals.invalidArgument(`object '${objectId}' has no vector to compare with`));
   }
 
-  async nearest({ vector, limit, except, filter, vectorFilter }: NearestRequest): Promise<NearestRows> {
+  async nearest(request: NearestRequest): Promise<NearestRows> {
+    assertOptions('nearest', request, NEAREST);
+    const { vector, limit, except, filter, vectorFilter } = request;
     const { access, className, field, inner, searchable } = this;
     const inside = this.judgeInside(vectorFilter);
     this.assertListed(filter, 'filter');

@@ -1,4 +1,5 @@
 import { type Agent, type ProgressUpdate, sanitizeCorrelationId, type ClientLink, McpRequest } from '#core';
+import { assertOptions, type OptionNames } from '#policy';
 import { isJsonObject, type JsonObject, type Kernel, type KernelReply, StreamedResult } from '#dispatcher';
 
 /** Options of a message without a transport. */
@@ -25,6 +26,15 @@ export interface AnsweredMessage {
   readonly body: Readonly<Record<string, unknown>> | null;
 }
 
+const OPTIONS = {
+  version: true,
+  signal: true,
+  correlationId: true,
+  progress: true,
+  clientCapabilities: true,
+  link: true,
+} satisfies OptionNames<MessageOptions>;
+
 const VERSION = '2025-11-25';
 const INVALID_REQUEST = -32_600;
 const METHOD_NOT_FOUND = -32_601;
@@ -47,7 +57,8 @@ function envelopeError(body: JsonObject): string | null {
 
 /**
  * Answers one JSON-RPC message of MCP as an agent, through every gate: for custom transports and for tests
- * (docs/guide/module.md#messages-without-http). Never rejects.
+ * (docs/guide/module.md#messages-without-http). Never rejects for a message.
+ * @throws TypeError for an unknown option
  */
 export async function answerMessage(
   kernel: Kernel,
@@ -55,6 +66,7 @@ export async function answerMessage(
   agent: Agent,
   options: MessageOptions = {},
 ): Promise<AnsweredMessage> {
+  assertOptions('handle', options, OPTIONS);
   if (Array.isArray(body))
     return failure(null, INVALID_REQUEST, 'Invalid Request: send one message at a time', 400);
   if (!isJsonObject(body))

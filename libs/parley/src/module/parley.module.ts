@@ -14,6 +14,7 @@ import {
   ModuleRef,
   ModulesContainer,
 } from '@nestjs/core';
+import { assertOptions } from '#policy';
 import { OFFERED_PROVIDERS } from '../instance/index.js';
 import { type CallSteps, createdSteps, stepProviders } from './call-steps.js';
 import { listDeclaredClasses, FeatureList } from './features.js';
@@ -127,12 +128,10 @@ export class ParleyModule extends ConfigurableModuleClass {
    */
   static forFeature(
     classes: readonly Type[],
-    {
-      instance = 'default',
-      imports = [],
-      providers = [],
-    }: { readonly instance?: string } & Pick<ParleyModuleExtras, 'imports' | 'providers'> = {},
+    setting: { readonly instance?: string } & Pick<ParleyModuleExtras, 'imports' | 'providers'> = {},
   ): DynamicModule {
+    assertOptions('forFeature', setting, { instance: true, imports: true, providers: true });
+    const { instance = 'default', imports = [], providers = [] } = setting;
     return {
       module: ParleyFeatureModule,
       imports: [...imports],

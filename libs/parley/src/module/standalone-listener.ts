@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import type { INestApplicationContext } from '@nestjs/common';
 import { mountEdges, RoutesApplication } from '../instance/index.js';
 import { ConfigError, type ParleyConfig, startErrors } from '#config';
-import { isTruthy } from '#policy';
+import { assertOptions, isTruthy } from '#policy';
 import { McpEdge } from '#streaming';
 import { startInside } from './inner-start.js';
 
@@ -38,6 +38,7 @@ export async function openListener(
   environment: Readonly<Record<string, string | undefined>>,
   options: StandaloneOptions,
 ): Promise<StandaloneListener> {
+  assertOptions('listen', options, { standalone: true, port: true, host: true });
   const { standalone, port = 3001, host = '127.0.0.1' } = options;
   if ((standalone as unknown) !== true)
     throw new ConfigError('listen', [

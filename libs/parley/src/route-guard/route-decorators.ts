@@ -7,6 +7,7 @@ import {
   UseInterceptors,
 } from '@nestjs/common';
 import { type Tier, TIERS } from '#core';
+import { assertOptions } from '#policy';
 import type { RowWritingCall, ToolCall, ToolDefinition } from '#tools';
 import { RouteCall, RouteInterceptor } from './route-call.js';
 
@@ -36,8 +37,10 @@ const REQUIRED_PERMISSION = 'parley:required_permission';
  */
 export function RequirePermission(
   permission: Tier,
-  { instance = 'default', clientSafe = false, timeout = 30 }: RequirePermissionOptions = {},
+  options: RequirePermissionOptions = {},
 ): MethodDecorator & ClassDecorator {
+  assertOptions('@RequirePermission', options, { instance: true, clientSafe: true, timeout: true });
+  const { instance = 'default', clientSafe = false, timeout = 30 } = options;
   if (!TIERS.includes(permission))
     throw new TypeError(`@RequirePermission: expected one of ${TIERS.join(', ')}`);
   if (!Number.isFinite(timeout) || timeout < 1)

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { canonicalClassName, type FilterSubject } from '#core';
 import { joinMasks } from '../masking/column-masks.js';
 import { toLowerCamel } from '../model/field-names.js';
+import { type OptionNames, optionsError } from '../model/known-options.js';
 import type { PolicyIssue } from '../model/policy-issue.js';
 import type { ClassConfig, PolicyConfig, PropertyConfig, TenantScopeConfig } from './policy-config.js';
 
@@ -26,6 +27,8 @@ export function withDeclaredClasses(
   if (declarations.length === 0) return policy;
   const classes: Record<string, ClassConfig> = { ...policy.classes };
   for (const { className, config } of declarations) {
+    const unknown = optionsError(config, CLASS_OPTIONS);
+    if (unknown !== null) issues.push({ path: `policy.classes.${className}`, message: unknown });
     const known = Object.keys(classes).find(
       (name) => canonicalClassName(name) === canonicalClassName(className),
     );
@@ -34,6 +37,30 @@ export function withDeclaredClasses(
   }
   return { ...policy, classes };
 }
+
+/** What a declaration may say. */
+export const CLASS_OPTIONS = {
+  storage: true,
+  collection: true,
+  id: true,
+  timestamps: true,
+  description: true,
+  usage: true,
+  visible: true,
+  hidden: true,
+  fields: true,
+  joinFields: true,
+  largeFields: true,
+  masks: true,
+  canonicalFilter: true,
+  filters: true,
+  tenantScope: true,
+  allowCollscan: true,
+  readHooks: true,
+  searchable: true,
+  searchIndex: true,
+  properties: true,
+} satisfies OptionNames<ClassConfig>;
 
 /** Merges two declarations of one class: the texts of the first, the rules of both. */
 export function narrowClassConfig(

@@ -1,4 +1,5 @@
 import { isTier, type Tier, tierCovers } from '#core';
+import { type OptionNames, optionsError } from '#policy';
 import type { SchemaReader } from '../json-schema.js';
 import { schemaReader, type ValueSchema } from './value-schema.js';
 import {
@@ -145,8 +146,29 @@ export interface DefinedTool {
   readonly override?: true;
 }
 
+const OPTIONS = {
+  name: true,
+  title: true,
+  description: true,
+  permission: true,
+  category: true,
+  timeout: true,
+  input: true,
+  output: true,
+  annotations: true,
+  view: true,
+  clientSafe: true,
+  needs: true,
+  use: true,
+  task: true,
+  taskTimeout: true,
+  override: true,
+} satisfies OptionNames<ToolOptions>;
+
 /** The definition with its defaults filled in. @throws ToolDeclarationError */
 export function defineTool(options: ToolOptions): DefinedTool {
+  const unknown = optionsError(options, OPTIONS);
+  if (unknown !== null) throw new ToolDeclarationError(options?.name, unknown);
   const { title, annotations } = options;
   const input = createReader(options, 'input', options.input ?? NO_ARGUMENTS);
   const output = options.output && createReader(options, 'output', options.output);

@@ -1,4 +1,5 @@
 import { isTier, type Tier } from '#core';
+import { type OptionNames, optionsError } from '#policy';
 import type { JsonSchema } from '../tool.js';
 
 const METHOD_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,127}[!?=]?$/;
@@ -133,6 +134,17 @@ export interface MethodDeclaration {
 const isNameList = (value: unknown): value is readonly string[] =>
   Array.isArray(value) && value.every((entry) => typeof entry === 'string');
 
+const OPTIONS = {
+  name: true,
+  description: true,
+  permission: true,
+  type: true,
+  supportsDryRun: true,
+  permittedKeys: true,
+  parameters: true,
+  agent: true,
+} satisfies OptionNames<AgentMethodOptions>;
+
 /** The declaration with its defaults filled in. @throws MethodDeclarationError */
 export function defineMethod(
   className: string,
@@ -143,6 +155,8 @@ export function defineMethod(
   const fail = (error: string): never => {
     throw new MethodDeclarationError(className, name, error);
   };
+  const unknown = optionsError(options, OPTIONS);
+  if (unknown !== null) fail(unknown);
   const { permission = 'readonly', type = 'class', permittedKeys, parameters } = options;
   if (!isMethodName(name)) fail('the name must be an identifier, at most 128 characters');
   if (isDangerousMethodName(name)) fail('the name is blocked for security reasons');

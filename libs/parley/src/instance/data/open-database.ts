@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { ConfigError, type DatabaseConfig } from '#config';
 import { readJson } from '#core';
-import type { RecordReader } from '#data';
+import type { RecordReader, SchemaCatalogue } from '#data';
 import {
   DatabaseSnapshot,
   loadSeed,
@@ -11,8 +11,10 @@ import {
   parseSeed,
   type Seed,
   SeedError,
+  storeDocuments,
   useApplicationConnection,
 } from '#data-mongo';
+import { assertOptions } from '#policy';
 import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { readBuiltSeed } from '../../package-files.js';
 
@@ -108,6 +110,10 @@ export async function applicationDatabase(
 export interface EmbeddedDatabaseOptions {
   /** Content of a seed file. Default: an empty database. */
   readonly seed?: object;
+  /**
+   * Documents by the name of their collection, stored as they are: values of the driver, or MongoDB Extended JSON. Default none.
+   */
+  readonly collections?: Readonly<Record<string, readonly object[]>>;
   /** Unix socket to listen on. Default: a free port of 127.0.0.1. */
   readonly path?: string;
   /** Name of the database. Default `parley`. */
@@ -117,30 +123,35 @@ export interface EmbeddedDatabaseOptions {
 /** An embedded database in this thread and in memory that can be reset to its seed. For tests. */
 export class EmbeddedDatabase {
   private readonly catalogue: MongoSchemaCatalogue;
-  private readonly reader: RecordReader;
 
   private constructor(
     private readonly server: EmbeddedMongo,
     private readonly connection: MongoConnection,
     private readonly seeded: DatabaseSnapshot,
+    /** Of the database. */
+    readonly name: string,
   ) {
     this.catalogue = new MongoSchemaCatalogue(connection);
-    this.reader = new MongoRecordReader(connection, this.catalogue);
   }
 
   /** Starts an embedded database. @throws SeedError listing every error of the seed */
-  static async start({
-    seed,
-    path,
-    name = 'parley',
-  }: EmbeddedDatabaseOptions = {}): Promise<EmbeddedDatabase> {
+  static async start(options: EmbeddedDatabaseOptions = {}): Promise<EmbeddedDatabase> {
+    assertOptions('EmbeddedDatabase.start', options, {
+      seed: true,
+      collections: true,
+      path: true,
+      name: true,
+    });
+    const { seed, collections = {}, path, name = 'parley' } = options;
     const parsed = seed === undefined ? null : parseSeed(seed);
     const server = await EmbeddedMongo.start({ inProcess: true, ...(path !== undefined && { path }) });
     // The server runs in this process: a slow answer means a busy machine.
     const connection = new MongoConnection({ uri: server.uri, database: name, timeout: 30_000 });
     try {
       if (parsed) await loadSeed(connection, parsed, { onlyIfEmpty: false });
-      return new EmbeddedDatabase(server, connection, await DatabaseSnapshot.take(connection));
+      for (const [collection, documents] of Object.entries(collections))
+        await storeDocuments(connection, collection, documents);
+      return new EmbeddedDatabase(server, connection, await DatabaseSnapshot.take(connection), name);
     } catch (error) {
       // An open connection would keep the process alive.
       await connection.close();
@@ -149,19 +160,24 @@ export class EmbeddedDatabase {
     }
   }
 
-  /** Connection string for `database.uri`. */
+  /** Connection string for `database.uri`, and for other clients: it names the database. */
   get uri(): string {
-    return this.server.uri;
+    const uri = new URL(this.server.uri);
+    uri.pathname = `/${this.name}`;
+    return uri.href;
   }
 
-  /** The stored rows without any policy, for tests. */
-  get rows(): RecordReader {
+  /**
+   * The stored rows without any policy, for tests.
+   * @param catalogue the classes of an instance. Default: those that Parse stored
+   */
+  rows(catalogue: SchemaCatalogue = this.catalogue): RecordReader {
     // Other code changes classes without notice.
-    this.catalogue.invalidate();
-    return this.reader;
+    catalogue.invalidate();
+    return new MongoRecordReader(this.connection, catalogue);
   }
 
-  /** Restores the seed. A running instance keeps its cached data until its caches are cleared. */
+  /** Restores the seed, and empties what other clients wrote, into other databases too. Indexes stay. A running instance keeps its cached data until its caches are cleared. */
   async reset(): Promise<void> {
     await this.seeded.putBack();
   }

@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { Refused, refusals } from '#core';
 import { AuditSink } from '#audit';
 import { type OperationContext, type ParseRow, ReadStore, type SortKey, WriteStore } from '#data';
-import type { Where } from '#policy';
+import { assertOptions, type OptionNames, type Where } from '#policy';
 
 /** Milliseconds that one operation may take. */
 const DEFAULT_TIMEOUT = 30_000;
@@ -19,12 +19,15 @@ export interface UngovernedQuery {
   readonly limit?: number;
 }
 
+const COUNT = { where: true } as const;
+const QUERY = { ...COUNT, order: true, keys: true, limit: true } satisfies OptionNames<UngovernedQuery>;
+
 /** Stored rows without policy, rights, tenant or mask. Each operation leaves a record. */
 export interface UngovernedRecords {
   /** Rows of a class. @throws StoreError, and Refused (`audit_unavailable`) while no record can be kept */
   find(className: string, query?: UngovernedQuery): Promise<ParseRow[]>;
-  /** Counts rows. @param where default: all. @throws as `find` */
-  count(className: string, where?: Where): Promise<number>;
+  /** Counts rows. @throws as `find` */
+  count(className: string, query?: Pick<UngovernedQuery, 'where'>): Promise<number>;
   /** Stores a new row. @returns the stored row. @throws as `find` */
   create(className: string, fields: ParseRow): Promise<ParseRow>;
   /** Changes a row. @returns the stored row; null: it does not exist. @throws as `find` */
@@ -57,18 +60,24 @@ export class UngovernedData {
     const run = <T>(verb: string, className: string, work: (operation: OperationContext) => Promise<T>) =>
       this.runRecorded(name, `${verb} ${className}`, work);
     return {
-      find: (className, { where = {}, order, keys, limit = 100 } = {}) =>
-        run('find', className, (operation) =>
+      find: async (className, query = {}) => {
+        assertOptions('ungoverned.find', query, QUERY);
+        const { where = {}, order, keys, limit = 100 } = query;
+        return run('find', className, (operation) =>
           rows.run(
             { kind: 'find', className, where, limit, ...(order && { order }), ...(keys && { keys }) },
             operation,
             'operator',
           ),
-        ),
-      count: (className, where = {}) =>
-        run('count', className, (operation) =>
+        );
+      },
+      count: async (className, query = {}) => {
+        assertOptions('ungoverned.count', query, COUNT);
+        const { where = {} } = query;
+        return run('count', className, (operation) =>
           rows.run({ kind: 'count', className, where }, operation, 'operator'),
-        ),
+        );
+      },
       create: (className, fields) =>
         run('create', className, (operation) =>
           writes.run({ kind: 'create', className, fields }, operation, 'operator'),

@@ -1,0 +1,39 @@
+import { suggestNames } from './field-names.js';
+
+/** What other libraries call an option. */
+const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
+  where: ['filter', 'filters', 'query', 'condition', 'conditions', 'match', 'constraint', 'constraints'],
+  order: ['sort', 'sortBy', 'orderBy', 'order_by'],
+  keys: ['select', 'fields', 'projection', 'columns', 'attributes'],
+  include: ['populate', 'includes', 'relations', 'expand'],
+  skip: ['offset', 'start'],
+  limit: ['take', 'first', 'top', 'max', 'count', 'perPage'],
+  input: ['inputSchema', 'parameters', 'schema', 'args', 'arguments'],
+  output: ['outputSchema', 'result', 'returns'],
+  permission: ['tier', 'level', 'role'],
+  arguments: ['args', 'parameters', 'input'],
+};
+
+/** The names of the options of a function. The compiler knows when one is missing. */
+export type OptionNames<Options> = Readonly<Record<keyof Options, true>>;
+
+/**
+ * Why `given` are not the options of a function, or null. An option with a wrong name would have no effect: a filter among
+ * them would find every row.
+ */
+export function optionsError(given: unknown, known: Readonly<Record<string, true>>): string | null {
+  if (given === undefined) return null;
+  const names = Object.keys(known);
+  if (given === null || typeof given !== 'object' || Array.isArray(given))
+    return `expected an object with options: ${names.join(', ')}`;
+  const unknown = Object.keys(given).find((name) => !Object.hasOwn(known, name));
+  if (unknown === undefined) return null;
+  const meant = names.find((name) => OTHER_NAMES[name]?.includes(unknown)) ?? suggestNames(unknown, names)[0];
+  return `unknown option '${unknown.slice(0, 64)}'${meant === undefined ? '' : `: write '${meant}'`}; there are: ${names.join(', ')}`;
+}
+
+/** @param what the function, for the message. @throws TypeError for an option that it does not have, also from untyped code */
+export function assertOptions(what: string, given: unknown, known: Readonly<Record<string, true>>): void {
+  const error = optionsError(given, known);
+  if (error !== null) throw new TypeError(`${what}: ${error}`);
+}
