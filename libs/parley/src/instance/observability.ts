@@ -54,6 +54,9 @@ export async function showMetrics(
   }
 }
 
+/** A shared state that is away has no number: the series is absent until it is back. */
+const countShared = (count: () => Promise<number>): Promise<number | null> => count().catch(() => null);
+
 /** Sources of values that the service keeps anyway. */
 function readFrom(app: INestApplicationContext, metrics: ServiceMetrics): void {
   const edge = app.get(McpEdge);
@@ -67,11 +70,11 @@ function readFrom(app: INestApplicationContext, metrics: ServiceMetrics): void {
   metrics.read('parley_streamed_answers', () => edge.activeDispatcherCount);
   metrics.read('parley_open_streams', () => edge.activeListeningStreamCount);
   metrics.read('parley_abandoned_calls_total', () => edge.abandonedDispatcherCount);
-  metrics.read('parley_sessions', () => shared.sessions.held);
+  metrics.read('parley_sessions', () => countShared(() => shared.sessions.count()));
   metrics.read('parley_subscriptions', () => subscriptions.watches);
   metrics.read('parley_tasks_running', () => worker.active);
   metrics.read('parley_tasks_waiting', () => queue.countWaiting());
-  metrics.read('parley_approvals_waiting', () => shared.approvals.countWaiting());
+  metrics.read('parley_pending_approvals', () => countShared(() => shared.approvals.countPending()));
   metrics.read('parley_audit_sink_state', () =>
     [...recorder.states].flatMap(([sink, state]) =>
       SINK_STATES.map((each) => ({ labels: { sink, state: each }, value: each === state ? 1 : 0 })),

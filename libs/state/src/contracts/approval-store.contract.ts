@@ -51,6 +51,20 @@ export function approvalStoreContract(name: string, make: MakePort<ApprovalStore
       expect(other.isNew).toBe(true);
     });
 
+    it('counts the undecided cases of all tenants', async () => {
+      const { port } = await make();
+      expect(await port.countPending()).toBe(0);
+      const { opened } = await port.open(createDraft(), TTL);
+      const requester = { principal: 'key:9', agent: 'writer', tenant: null };
+      const other = await port.open(createDraft({ requester, subject: 'subject 2' }), TTL);
+      await port.open(createDraft(), TTL);
+      expect(await port.countPending()).toBe(2);
+      await port.decide(opened.id, yes);
+      expect(await port.countPending()).toBe(1);
+      await port.decide(other.opened.id, no);
+      expect(await port.countPending()).toBe(0);
+    });
+
     it('takes the first of many decisions, and no later one', async () => {
       const { port } = await make();
       const { opened } = await port.open(createDraft(), TTL);

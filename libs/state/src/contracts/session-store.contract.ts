@@ -61,6 +61,25 @@ export function sessionStoreContract(name: string, make: MakePort<SessionStore>)
       expect(ids.filter((id) => id === 'both')).toHaveLength(1);
     });
 
+    it('counts the sessions that can be used, of all principals', async () => {
+      const { port: store } = await make();
+      expect(await store.count()).toBe(0);
+      const ended = await store.create(ada);
+      await store.create(ada);
+      await store.create({ ...bob, proposedId: 'mine' });
+      await store.create({ ...bob, proposedId: 'mine' });
+      expect(await store.count()).toBe(3);
+      await store.terminate(ended);
+      await store.find(ended);
+      expect(await store.count()).toBe(2);
+    });
+
+    it('counts no session that its principal lost beyond its share', async () => {
+      const { port: store } = await make();
+      for (let i = 0; i < 5; i += 1) await store.create(ada);
+      expect(await store.count()).toBe(3);
+    });
+
     it('remembers that a session was terminated', async () => {
       const { port: store } = await make();
       const id = await store.create(ada);

@@ -60,9 +60,9 @@ export class ProcessApprovalStore extends ApprovalStore {
     return Promise.resolve(this.live(id)?.known);
   }
 
-  override countWaiting(): number {
+  countPending(): Promise<number> {
     this.forgetExpired();
-    return [...this.cases.values()].filter(({ known }) => known.status === 'pending').length;
+    return Promise.resolve([...this.cases.values()].filter(({ known }) => known.status === 'pending').length);
   }
 
   listPending(tenant: string | number | null): Promise<readonly ApprovalCase[]> {

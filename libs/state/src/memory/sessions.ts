@@ -39,8 +39,8 @@ export class ProcessSessionStore extends SessionStore {
     this.sessions = new ExpiringMap(maxSessions, now, Infinity, { entries: maxPerPrincipal });
   }
 
-  override get held(): number {
-    return this.sessions.size;
+  count(): Promise<number> {
+    return Promise.resolve(this.sessions.latest(Infinity).filter(([, { terminated }]) => !terminated).length);
   }
 
   create({ proposedId, ...draft }: SessionDraft): Promise<string> {

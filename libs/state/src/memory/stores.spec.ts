@@ -73,7 +73,7 @@ describe('ProcessApprovalStore', () => {
     expect(await store.use(hers)).toBe(true);
     for (const subject of ['f', 'g']) await open(store, subject, `key:${subject}`);
     await expect(open(store, 'h', 'key:h')).rejects.toBeInstanceOf(ApprovalStoreFull);
-    expect(store.countWaiting()).toBe(5);
+    expect(await store.countPending()).toBe(5);
   });
 });
 

@@ -73,10 +73,8 @@ export abstract class ApprovalStore {
   abstract find(id: string): Promise<ApprovalCase | undefined>;
   /** Undecided cases of a tenant, the first to expire first. @throws SharedStateUnavailable */
   abstract listPending(tenant: string | number | null): Promise<readonly ApprovalCase[]>;
-  /** Number of undecided cases of all tenants; null where counting them would require reading all. */
-  countWaiting(): number | null {
-    return null;
-  }
+  /** Number of undecided cases of all tenants. @throws SharedStateUnavailable */
+  abstract countPending(): Promise<number>;
   /** Only the first decision counts, on whichever replica it arrives. @throws SharedStateUnavailable */
   abstract decide(id: string, decision: CaseDecision): Promise<'decided' | 'decided_before' | 'unknown'>;
   /** Consumes an approval: true for one call, false for every other. @throws SharedStateUnavailable */

@@ -32,10 +32,8 @@ export abstract class SessionStore {
   abstract create(draft: SessionDraft): Promise<string>;
   /** A returned session counts as used. @throws SharedStateUnavailable */
   abstract find(id: string): Promise<Session | undefined>;
-  /** Number of sessions and tombstones; null where they are not stored in this process. */
-  get held(): number | null {
-    return null;
-  }
+  /** Number of sessions that can be used; with shared state about that of all replicas. @throws SharedStateUnavailable */
+  abstract count(): Promise<number>;
   /** Ends a session and leaves a tombstone; an id that is unknown stays unknown. @throws SharedStateUnavailable */
   abstract terminate(id: string): Promise<void>;
 }

@@ -21,12 +21,12 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)`;
 const OPEN = new RedisScript(`${NOW}
 local open = redis.call('GET', KEYS[1])
 if open and open ~= ARGV[2] then return { open, 0 } end
-for i = 3, 4 do redis.call('ZREMRANGEBYSCORE', KEYS[i], '-inf', now) end
+for i = 3, 5 do redis.call('ZREMRANGEBYSCORE', KEYS[i], '-inf', now) end
 if redis.call('ZCARD', KEYS[4]) >= tonumber(ARGV[5]) then return { '', 0 } end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[4])
 redis.call('HSET', KEYS[2], 'draft', ARGV[3], 'ttl', ARGV[4], 'requestedAt', now, 'expiresAt', now + ARGV[4], 'status', 'pending')
 redis.call('PEXPIRE', KEYS[2], ARGV[4])
-for i = 3, 4 do
+for i = 3, 5 do
   redis.call('ZADD', KEYS[i], now + ARGV[4], ARGV[1])
   if redis.call('PTTL', KEYS[i]) < tonumber(ARGV[4]) then redis.call('PEXPIRE', KEYS[i], ARGV[4]) end
 end
@@ -42,7 +42,7 @@ if ARGV[2] == 'approved' then
   redis.call('PEXPIRE', KEYS[2], ARGV[4])
   if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
 end
-for i = 3, 4 do redis.call('ZREM', KEYS[i], ARGV[1]) end
+for i = 3, 5 do redis.call('ZREM', KEYS[i], ARGV[1]) end
 return 'decided'`);
 
 const USE = new RedisScript(`
@@ -54,6 +54,9 @@ return 1`);
 /** The cases that have not expired, the next to expire first. */
 const LIST = new RedisScript(`${NOW}
 return redis.call('ZRANGEBYSCORE', KEYS[1], now, '+inf', 'LIMIT', 0, ARGV[1])`);
+
+const COUNT = new RedisScript(`${NOW}
+return redis.call('ZCOUNT', KEYS[1], now, '+inf')`);
 
 /** Cases for all replicas. They outlive every process until they expire. */
 export class RedisApprovalStore extends ApprovalStore {
@@ -113,6 +116,10 @@ export class RedisApprovalStore extends ApprovalStore {
     return found.filter((one) => one?.status === 'pending') as ApprovalCase[];
   }
 
+  async countPending(): Promise<number> {
+    return Number(await this.redis.send((redis) => COUNT.run(redis, [this.allPending], [])));
+  }
+
   async decide(id: string, decision: CaseDecision): Promise<'decided' | 'decided_before' | 'unknown'> {
     const fields = await this.readStored(id);
     const known = readCase(id, fields, this.behind);
@@ -150,8 +157,13 @@ export class RedisApprovalStore extends ApprovalStore {
       this.part('case', id),
       this.tenantIndex(requester.tenant),
       this.part('of', requester.principal),
+      this.allPending,
     ];
     return this.redis.runDurably(script, keys, [id, ...args]);
+  }
+
+  private get allPending(): string {
+    return this.redis.key('approvals', 'desk', 'pending');
   }
 
   private tenantIndex(tenant: string | number | null): string {

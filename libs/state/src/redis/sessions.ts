@@ -37,6 +37,20 @@ redis.call('HSET', KEYS[1], 'capabilities', '{}', 'terminated', '1')
 redis.call('PEXPIRE', KEYS[1], ARGV[1])
 return 1`);
 
+/** KEYS: the sessions of all principals by their expiry. ARGV: a session, its ttl, others that are gone. */
+const INDEX = new RedisScript(`
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
+for i = 3, #ARGV do redis.call('ZREM', KEYS[1], ARGV[i]) end
+redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return 1`);
+
+const COUNT = new RedisScript(`
+local time = redis.call('TIME')
+return redis.call('ZCOUNT', KEYS[1], time[1] * 1000 + math.floor(time[2] / 1000), '+inf')`);
+
 /** Seconds after which the use of a session is recorded again: a request in between needs one command. */
 const COUNTED_EVERY = 60;
 
@@ -68,25 +82,39 @@ export class RedisSessionStore extends SessionStore {
   async find(id: string): Promise<Session | undefined> {
     const reply = await this.run(FIND, id, [this.ttl, COUNTED_EVERY]);
     const session = readSession(reply);
-    if (session && Array.isArray(reply) && reply[5] === 1) await this.count(session.owner, id);
+    if (session && Array.isArray(reply) && reply[5] === 1)
+      await this.countUse(session.owner, id, session.terminated);
     return session;
   }
 
   async terminate(id: string): Promise<void> {
     await this.run(TERMINATE, id, [this.ttl]);
+    await this.redis.send((redis) => redis.zrem(this.index, this.redis.key('session', id)));
+  }
+
+  async count(): Promise<number> {
+    return Number(await this.redis.send((redis) => COUNT.run(redis, [this.index], [])));
+  }
+
+  /** One key for all of them, apart from those of the principals: they may be on other nodes of a cluster. */
+  private get index(): string {
+    return this.redis.key('open', 'sessions');
   }
 
   private async open(id: string, draft: Omit<SessionDraft, 'proposedId'>) {
     const { owner, version, capabilities, logLevel = '' } = draft;
     const fields = [owner, version, JSON.stringify(capabilities), logLevel, this.ttl];
     if ((await this.run(CREATE, id, fields)) !== 1) return false;
-    await this.count(owner, id);
+    await this.countUse(owner, id);
     return true;
   }
 
   /** A principal that has more than its share loses the session that it used longest ago. */
-  private count(owner: string, id: string): Promise<void> {
-    return this.shares.take(owner, this.redis.key('session', id), { ttl: this.ttl });
+  private async countUse(owner: string, id: string, terminated = false): Promise<void> {
+    const key = this.redis.key('session', id);
+    const gone = await this.shares.take(owner, key, { ttl: this.ttl });
+    if (!terminated)
+      await this.redis.send((redis) => INDEX.run(redis, [this.index], [key, this.ttl, ...gone]));
   }
 
   private run(script: RedisScript, id: string, args: readonly (string | number)[]): Promise<unknown> {

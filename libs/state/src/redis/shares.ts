@@ -67,11 +67,14 @@ export class RedisShares {
     private readonly share: Share,
   ) {}
 
-  /** Counts a key, or counts it again, and deletes the keys that the owner set longest ago beyond the share. */
-  async take(owner: string, key: string, counted: Counted): Promise<void> {
-    const gone = await this.run(owner, key, counted, false);
-    if (gone && gone.length > 0)
-      await this.redis.send((redis) => Promise.all(gone.map((one) => redis.del(one))));
+  /**
+   * Counts a key, or counts it again, and deletes the keys that the owner set longest ago beyond the share.
+   * @returns the deleted ones
+   */
+  async take(owner: string, key: string, counted: Counted): Promise<readonly string[]> {
+    const gone = (await this.run(owner, key, counted, false)) ?? [];
+    if (gone.length > 0) await this.redis.send((redis) => Promise.all(gone.map((one) => redis.del(one))));
+    return gone;
   }
 
   /** Counts a key while the share has space. @returns false when it has none, and nothing changed */

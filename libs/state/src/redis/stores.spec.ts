@@ -107,7 +107,7 @@ describe.each([
       await tasks.create('t', {}, 60_000, 'ada');
       const keys = await room.keys(prefix);
       // A share with a weight has two keys.
-      expect(keys).toHaveLength(10 + 8);
+      expect(keys).toHaveLength(11 + 8);
       for (const { key, client } of keys) expect(await client.pttl(key)).toBeGreaterThan(0);
     });
 
@@ -123,7 +123,9 @@ describe.each([
       await streams.append('chosen', 'frame', 'chosen');
       const keys = await room.keys(prefix);
       for (const { key } of keys) {
-        expect(key).toMatch(/^parley-test-[\w-]+:\{(session|stream|share):[\w-]{43}\}(:size|:weights)?$/);
+        expect(key).toMatch(
+          /^parley-test-[\w-]+:\{(session|open|stream|share):[\w-]{43}\}(:size|:weights)?$/,
+        );
         expect(key).not.toContain('chosen');
       }
       const tags = keys
