@@ -84,6 +84,8 @@ export abstract class RenewedCatalogue extends SchemaCatalogue {
   /** Until then no names are looked for: invented ones must not cause a read each. */
   private nextLook = -Infinity;
   private readonly renewed = new Subject<SchemaSnapshot>();
+  /** Emits when a class was created or changed through this catalogue. */
+  readonly invalidated = new Subject<void>();
   private readonly maxAge: number;
   private readonly now: () => number;
 
@@ -128,6 +130,12 @@ export abstract class RenewedCatalogue extends SchemaCatalogue {
   }
 
   invalidate(): void {
+    this.forget();
+    this.invalidated.next();
+  }
+
+  /** The next call reads the classes again, of which nobody is told. */
+  forget(): void {
     this.current = null;
     this.reading = null;
   }
@@ -242,12 +250,12 @@ type Directory = Pick<CachedPrincipalDirectory, 'forgetClass'>;
 export class WrittenClasses {
   constructor(private readonly bus: MessageBus) {}
 
-  /** Wraps the catalogue so that its changes are published. */
-  watchSchemas(catalogue: SchemaCatalogue): SchemaCatalogue {
+  /** Publishes the changes of the catalogue, and takes those of others. */
+  watchSchemas(catalogue: RenewedCatalogue): void {
     this.hear((className) => {
-      if (className === SCHEMA_ROWS) catalogue.invalidate();
+      if (className === SCHEMA_ROWS) catalogue.forget();
     });
-    return new AnnouncingCatalogue(catalogue, () => this.tell(SCHEMA_ROWS));
+    catalogue.invalidated.subscribe(() => this.tell(SCHEMA_ROWS));
   }
 
   /** Wraps the directory so that its changes are published. */
@@ -272,39 +280,5 @@ export class WrittenClasses {
   private tell(className: string): void {
     // The message is an optimisation: no result depends on its delivery.
     this.bus.publish(WRITTEN_TOPIC, { className }).catch(() => undefined);
-  }
-}
-
-class AnnouncingCatalogue extends SchemaCatalogue {
-  constructor(
-    private readonly catalogue: SchemaCatalogue,
-    private readonly announce: () => void,
-  ) {
-    super();
-  }
-
-  snapshot() {
-    return this.catalogue.snapshot();
-  }
-
-  override snapshotNow() {
-    return this.catalogue.snapshotNow();
-  }
-
-  override lookAgain(known: SchemaSnapshot) {
-    return this.catalogue.lookAgain(known);
-  }
-
-  override get renewals() {
-    return this.catalogue.renewals;
-  }
-
-  listIndexes(schema: ClassSchema) {
-    return this.catalogue.listIndexes(schema);
-  }
-
-  invalidate(): void {
-    this.catalogue.invalidate();
-    this.announce();
   }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { type MessageBus, ProcessMessageBus, SharedStateUnavailable } from '#state';
 import { CachedPrincipalDirectory, PrincipalDirectory } from './identity/principal-directory.js';
-import { ClassSchemas, SchemaCatalogue, WrittenClasses } from './schema-store.js';
+import { ClassSchemas, RenewedCatalogue, WrittenClasses } from './schema-store.js';
 
 class CountedDirectory extends PrincipalDirectory {
   asked = 0;
@@ -13,12 +13,12 @@ class CountedDirectory extends PrincipalDirectory {
   rolesOfRole = () => Promise.resolve([]);
 }
 
-class CountedCatalogue extends SchemaCatalogue {
-  invalidated = 0;
-  snapshot = () => Promise.resolve(new ClassSchemas([]));
+class CountedCatalogue extends RenewedCatalogue {
+  forgotten = 0;
   listIndexes = () => Promise.resolve([]);
-  invalidate(): void {
-    this.invalidated += 1;
+  protected load = () => Promise.resolve(new ClassSchemas([]));
+  override forget(): void {
+    this.forgotten += 1;
   }
 }
 
@@ -28,13 +28,8 @@ function replica(bus: MessageBus) {
   const cache = new CachedPrincipalDirectory(source);
   const catalogue = new CountedCatalogue();
   const written = new WrittenClasses(bus);
-  return {
-    source,
-    cache,
-    catalogue,
-    schemas: written.watchSchemas(catalogue),
-    rows: written.watchRows(cache),
-  };
+  written.watchSchemas(catalogue);
+  return { source, cache, catalogue, rows: written.watchRows(cache) };
 }
 
 describe('what replicas remember', () => {
@@ -57,8 +52,8 @@ describe('what replicas remember', () => {
   it('of classes is read again on every replica once one of them changed a class', async () => {
     const bus = new ProcessMessageBus();
     const [here, there] = [replica(bus), replica(bus)];
-    here.schemas.invalidate();
-    await vi.waitFor(() => expect(there.catalogue.invalidated).toBe(1));
+    here.catalogue.invalidate();
+    await vi.waitFor(() => expect(there.catalogue.forgotten).toBe(1));
     expect(there.source.asked).toBe(0);
   });
 
@@ -69,8 +64,8 @@ describe('what replicas remember', () => {
     here.rows.forgetClass('Post');
     for (const message of [{}, { className: 7 }, { className: ['_Role'] }, { className: 'Post' }])
       await bus.publish('written-classes', message);
-    here.schemas.invalidate();
-    await vi.waitFor(() => expect(there.catalogue.invalidated).toBe(1));
+    here.catalogue.invalidate();
+    await vi.waitFor(() => expect(there.catalogue.forgotten).toBe(1));
     await there.cache.rolesOfUser('ada');
     expect(there.source.asked).toBe(1);
   });

@@ -85,7 +85,7 @@ describe('a request at an edge', () => {
     expect(request.aborted).toBe(false);
     request.abort('first');
     request.abort('second');
-    expect(request).toMatchObject({ aborted: true, abortedBecause: 'first' });
+    expect(request).toMatchObject({ aborted: true, reason: 'first' });
     expect(request.signal).toMatchObject({ aborted: true, reason: 'first' });
   });
 });
@@ -112,9 +112,7 @@ describe('the calls that run', () => {
         }
         if (endsWhenAborted) for (const call of running) call.onAbort(() => calls.end(call));
         calls.endAll('server_shutdown');
-        expect(running.map(({ abortedBecause }) => abortedBecause)).toEqual(
-          running.map(() => 'server_shutdown'),
-        );
+        expect(running.map(({ reason }) => reason)).toEqual(running.map(() => 'server_shutdown'));
         expect(ended.some(({ aborted }) => aborted)).toBe(false);
       }),
     );

@@ -49,7 +49,7 @@ export interface EdgeRequestOptions {
 }
 
 /** The transport of a request that an edge received: what it knows of the message, the way back to its client, and the means to abort it. */
-export class EdgeRequest implements RequestTransport, ClientLink {
+export class EdgeRequest extends LazyAbort<string> implements RequestTransport, ClientLink {
   readonly message: Message;
   readonly label: string | undefined;
   readonly correlationId: string | undefined;
@@ -67,7 +67,6 @@ export class EdgeRequest implements RequestTransport, ClientLink {
   /** Set when the answer may be a stream; null: only the answer can be sent. */
   responseStream: ResponseStream | null = null;
 
-  private readonly ending = new LazyAbort<string>();
   /** Created by the first report. */
   private updates: Subject<CallUpdate> | null = null;
   private unsent: { readonly error: unknown } | null = null;
@@ -76,6 +75,7 @@ export class EdgeRequest implements RequestTransport, ClientLink {
     readonly agent: Agent,
     private readonly options: EdgeRequestOptions,
   ) {
+    super();
     const { message, label, protocol, session } = options;
     this.message = message;
     this.label = label;
@@ -88,28 +88,6 @@ export class EdgeRequest implements RequestTransport, ClientLink {
     this.requestId = message.id;
     this.setLogLevel = options.setLogLevel;
     this.parameterHeader = options.parameterHeader;
-  }
-
-  get signal(): AbortSignal {
-    return this.ending.signal;
-  }
-
-  get aborted(): boolean {
-    return this.ending.aborted;
-  }
-
-  /** The reason of the abort; null: it was not aborted. */
-  get abortedBecause(): string | null {
-    return this.ending.reason ?? null;
-  }
-
-  /** The first reason stays. */
-  abort(reason: string): void {
-    this.ending.abort(reason);
-  }
-
-  onAbort(listener: () => void): () => void {
-    return this.ending.onAbort(listener);
   }
 
   /** Absent where neither a stream nor a session reaches the client. */

@@ -53,9 +53,9 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
     return this.found;
   }
 
-  override invalidate(): void {
+  override forget(): void {
     this.plainClasses.forget();
-    super.invalidate();
+    super.forget();
   }
 
   /** Schema rows may list fewer indexes and do not mark unique ones; the collection does. */

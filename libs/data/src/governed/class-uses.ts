@@ -15,7 +15,7 @@ import { admitChangedClass, admitDeletedClass } from './parley-class-writes.js';
 import { facetsRefusal, filtersOfFacets } from './parley-search.js';
 import { admitWrite } from './parley-writes.js';
 import { planRefusal } from './query-plan.js';
-import { type ClassGate, enterClass } from './row-rules.js';
+import { type ClassGate, enterClass } from './governed-call.js';
 import { showClass } from './shown-rows.js';
 import { admitVectorSearch } from './vector-search.js';
 

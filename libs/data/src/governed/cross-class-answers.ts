@@ -9,7 +9,7 @@ import {
 } from '#policy';
 import { MIN_VALUE_BYTES, valueWeight } from '../answers/answer-memory.js';
 import type { FindQuery, ParseRow, RelatedQuery } from '../record-store.js';
-import type { GovernedCall, PredicateOptions } from './row-rules.js';
+import type { GovernedCall, PredicateOptions } from './governed-call.js';
 
 /** Maximum bytes of the results of all subqueries of a call: they become part of its query. */
 const MAX_ANSWER_VALUES = 4 * 1024 * 1024;

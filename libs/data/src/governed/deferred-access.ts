@@ -13,7 +13,7 @@ import type {
   TextSearchRequest,
   WriteOptions,
 } from '../governed-access.js';
-import type { GovernedCall } from './row-rules.js';
+import type { GovernedCall } from './governed-call.js';
 
 /** An access, and the call that it was opened for. */
 interface OpenedAccess<Access> {

@@ -16,14 +16,8 @@ import {
 } from '#policy';
 import type { AggregateOptions } from '../governed-access.js';
 import { readOptOut } from './read-plan.js';
-import {
-  type CallerConstraints,
-  type GovernedCall,
-  pointerGate,
-  createReach,
-  type RowRules,
-  tracePassed,
-} from './row-rules.js';
+import { type GovernedCall, pointerGate, createReach, tracePassed } from './governed-call.js';
+import type { RowRules } from './row-rules.js';
 
 interface GovernedStages {
   readonly stages: GovernedPipeline;
@@ -39,14 +33,13 @@ export class GovernedAggregation {
   constructor(
     private readonly call: GovernedCall,
     private readonly rules: RowRules,
-    private readonly constraints: CallerConstraints,
   ) {}
 
   async govern(access: ClassAccess, pipeline: unknown, options: AggregateOptions): Promise<GovernedStages> {
     const canonical = !readOptOut(options.applyCanonicalFilter);
     const valid = validatePipeline(pipeline);
     const { asked, stages } = beganWith(valid, options.where);
-    const { where } = await this.constraints.composePredicate(access, asked, {
+    const { where } = await this.rules.composePredicate(access, asked, {
       canonical,
       operation: 'find',
     });
@@ -79,7 +72,7 @@ export class GovernedAggregation {
   /** Reads nothing from the store. @throws Refused as `govern` does */
   check(access: ClassAccess, pipeline: unknown, options: Pick<AggregateOptions, 'where'>): void {
     const { asked, stages } = beganWith(validatePipeline(pipeline), options.where);
-    this.constraints.judgeWhere(access, asked);
+    this.rules.judgeWhere(access, asked);
     walkPipeline(stages, access, createReach(this.call), this.walkOptions);
     this.call.trace?.notePassed('pipeline', access.className);
   }

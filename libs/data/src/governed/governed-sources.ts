@@ -52,7 +52,8 @@ import { ParleyMethods } from './parley-methods.js';
 import { ParleyRecords } from './parley-records.js';
 import { ParleySearch } from './parley-search.js';
 import { ParleyWrites } from './parley-writes.js';
-import { type GovernedCall, RowRules } from './row-rules.js';
+import type { GovernedCall } from './governed-call.js';
+import { RowRules } from './row-rules.js';
 import { atStore, refusing } from './store-refusals.js';
 
 /** The limits of a call at the database, and its comment there. */

@@ -10,7 +10,8 @@ import {
 import type { GovernedClassWrites } from '../governed-access.js';
 import { StoreError } from '../record-store.js';
 import type { SchemaWriter } from '../schema-store.js';
-import { type ClassGate, type GovernedCall, pointerGate, RowRules } from './row-rules.js';
+import { type ClassGate, type GovernedCall, pointerGate } from './governed-call.js';
+import { RowRules } from './row-rules.js';
 import { atStore } from './store-refusals.js';
 
 interface GovernedClassWriteCall extends GovernedCall {

@@ -1,7 +1,7 @@
 import { canonicalClassName, isClassName, refusals, Refused, type Tier } from '#core';
 import { type AgentScope, idForm, isIdFor, isRefusal, redact } from '#policy';
 import type { GovernedMethods } from '../governed-access.js';
-import { assertClassPermits, OPERATION_OF_TIER, type GovernedCall } from './row-rules.js';
+import { assertClassPermits, OPERATION_OF_TIER, type GovernedCall } from './governed-call.js';
 
 /** The governed side of running declared methods, for one call. */
 export class ParleyMethods implements Omit<GovernedMethods, 'writes'> {

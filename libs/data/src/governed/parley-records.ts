@@ -33,17 +33,16 @@ import {
   readOrder,
   readPage,
 } from './read-plan.js';
-import { CallerConstraints, enterClass, type GovernedCall, RowRules } from './row-rules.js';
+import { enterClass, type GovernedCall } from './governed-call.js';
+import { RowRules } from './row-rules.js';
 import { rowForm, showClass, showRows } from './shown-rows.js';
 
 /** Governed records of one call. The order of the checks is that of docs/contributing/life-of-a-call.md. */
 export class ParleyRecords implements GovernedRecords {
   private readonly rules: RowRules;
-  private readonly constraints: CallerConstraints;
 
   constructor(private readonly call: GovernedCall) {
     this.rules = new RowRules(call);
-    this.constraints = new CallerConstraints(call, this.rules);
   }
 
   async find(className: unknown, options: FindOptions = {}): Promise<ParseRow[]> {
@@ -53,7 +52,7 @@ export class ParleyRecords implements GovernedRecords {
   async page(className: unknown, options: FindOptions = {}, text?: TextRequest): Promise<RowPage> {
     const access = this.enter(className, 'find');
     const canonical = !readOptOut(options.applyCanonicalFilter);
-    const { where: admitted, asked } = await this.constraints.composePredicate(access, options.where, {
+    const { where: admitted, asked } = await this.rules.composePredicate(access, options.where, {
       canonical,
       operation: 'find',
     });
@@ -91,7 +90,7 @@ export class ParleyRecords implements GovernedRecords {
   ): Promise<number> {
     const access = this.enter(className, 'count');
     const canonical = !readOptOut(options.applyCanonicalFilter);
-    const { where } = await this.constraints.composePredicate(access, options.where, {
+    const { where } = await this.rules.composePredicate(access, options.where, {
       canonical,
       operation: 'count',
     });
@@ -162,7 +161,7 @@ export class ParleyRecords implements GovernedRecords {
 
   async explain(className: unknown, options: Pick<FindOptions, 'where'> = {}): Promise<QueryPlan> {
     const access = this.enter(className, 'find');
-    return explain(this.call, this.constraints, access, options.where);
+    return explain(this.call, this.rules, access, options.where);
   }
 
   async admit(className: unknown, operation: ReadOperation = 'find'): Promise<GovernedClass> {
@@ -198,7 +197,7 @@ export class ParleyRecords implements GovernedRecords {
   }
 
   private get aggregation(): GovernedAggregation {
-    return new GovernedAggregation(this.call, this.rules, this.constraints);
+    return new GovernedAggregation(this.call, this.rules);
   }
 
   private async columns(

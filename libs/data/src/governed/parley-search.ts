@@ -26,21 +26,20 @@ import type {
 import type { Run } from '../metering/metered-stores.js';
 import type { Facet, FacetBucket, Searches, SearchHit, TextMatch } from '../record-search.js';
 import type { ParseRow } from '../record-store.js';
-import { CallerConstraints, enterClass, type GovernedCall, RowRules } from './row-rules.js';
+import { enterClass, type GovernedCall } from './governed-call.js';
+import { RowRules } from './row-rules.js';
 import { hitColumns, showHits, findTexts } from './shown-rows.js';
 import { openVectorSearch } from './vector-search.js';
 
 /** The governed search of one call. See `GovernedSearch` for its guarantees. */
 export class ParleySearch implements GovernedSearch {
   private readonly rules: RowRules;
-  private readonly constraints: CallerConstraints;
 
   constructor(
     private readonly call: GovernedCall,
     private readonly search: Run<Searches>,
   ) {
     this.rules = new RowRules(call);
-    this.constraints = new CallerConstraints(call, this.rules);
   }
 
   async text(className: unknown, request: TextSearchRequest): Promise<SearchHit[]> {
@@ -106,17 +105,14 @@ export class ParleySearch implements GovernedSearch {
   }
 
   likeness(className: unknown): Promise<SimilaritySearch> {
-    return openVectorSearch(
-      { call: this.call, rules: this.rules, constraints: this.constraints, search: this.search },
-      className,
-    );
+    return openVectorSearch({ call: this.call, rules: this.rules, search: this.search }, className);
   }
 
   /** The caller's filter combined with every predicate that limits the rows of the class, and those of the searched paths. */
   private async rows(access: ClassAccess, paths: readonly string[], filter?: unknown): Promise<SearchedRows> {
     if (filter !== undefined) assertNothingDenied(filter, 'filter');
     const options = { canonical: true, operation: 'find' } as const;
-    const { where, limits } = await this.constraints.composePredicate(access, filter, options);
+    const { where, limits } = await this.rules.composePredicate(access, filter, options);
     const ofPaths = mergeFilters(...paths.map((path) => withoutWithheldObjects(path, access)));
     return { where: mergeFilters(where, ofPaths), isLimited: isActive(limits) || isActive(ofPaths) };
   }

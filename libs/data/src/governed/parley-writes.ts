@@ -26,9 +26,9 @@ import {
   type ClassGate,
   type GovernedCall,
   pointerGate,
-  RowRules,
   tracePassed,
-} from './row-rules.js';
+} from './governed-call.js';
+import { RowRules } from './row-rules.js';
 import { presentRow } from './shown-rows.js';
 import { atWriter } from './store-refusals.js';
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { type ClassAccess, FieldNames, type IndexSchema } from '#policy';
 import type { QueryPlan } from '../record-store.js';
 import { explanation, readableIndexes, refuseCollectionScan } from './query-plan.js';
-import type { GovernedCall } from './row-rules.js';
+import type { GovernedCall } from './governed-call.js';
 
 const index = (name: string, ...fields: string[]): IndexSchema => ({ name, fields, unique: false });
 

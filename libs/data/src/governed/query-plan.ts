@@ -9,7 +9,8 @@ import {
   type Where,
 } from '#policy';
 import { type QueryPlan, StoreError } from '../record-store.js';
-import type { CallerConstraints, GovernedCall } from './row-rules.js';
+import type { GovernedCall } from './governed-call.js';
+import type { RowRules } from './row-rules.js';
 import { atStore } from './store-refusals.js';
 
 type IndexAccess = Pick<GovernedCall, 'listIndexes' | 'operation'>;
@@ -39,15 +40,15 @@ export async function readableIndexes(
 /** The plan of a query under every predicate of the class; `exposeExplain` decides how much of it is returned. */
 export async function explain(
   call: GovernedCall,
-  constraints: CallerConstraints,
+  rules: RowRules,
   access: ClassAccess,
   callerWhere: unknown,
 ): Promise<QueryPlan> {
   const { agent, scope, read } = call;
   const refusal = planRefusal(agent);
   if (refusal) throw new Refused(refusal);
-  const asked = constraints.judgeWhere(access, callerWhere);
-  const { where } = await constraints.composePredicate(access, callerWhere, {
+  const asked = rules.judgeWhere(access, callerWhere);
+  const { where } = await rules.composePredicate(access, callerWhere, {
     canonical: true,
     operation: 'find',
   });

@@ -20,7 +20,8 @@ import {
 } from '#policy';
 import type { FindOptions } from '../governed-access.js';
 import type { IncludePlan, ParseRow } from '../record-store.js';
-import { type GovernedCall, createReach, type RowRules, tracePassed } from './row-rules.js';
+import { type GovernedCall, createReach, tracePassed } from './governed-call.js';
+import type { RowRules } from './row-rules.js';
 import { fetchKeys, type RowGuard } from './shown-rows.js';
 
 const ENTRY = /^[A-Za-z][A-Za-z0-9_.]{0,127}$/;
@@ -115,7 +116,7 @@ export class IncludeResolver {
     if (withheld) throw new Refused(withheld.refusal);
     const target = createReach(this.call).reach(targetClass, 'include');
     if (isRefusal(target)) throw new Refused(target);
-    tracePassed(this.rules.trace, 'included class', target);
+    tracePassed(this.call.trace, 'included class', target);
     const hop = hops.get(field) ?? { spelling, target, children: new Map<string, Hop>() };
     hops.set(field, hop);
     this.addPath(rest, target, hop.children);

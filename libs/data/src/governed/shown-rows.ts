@@ -20,7 +20,7 @@ import {
 import type { GovernedClass, TextRequest } from '../governed-access.js';
 import type { SearchHit } from '../record-search.js';
 import type { ParseRow, RowForm, StoreCall } from '../record-store.js';
-import { OPERATION_OF_TIER, type GovernedCall } from './row-rules.js';
+import { OPERATION_OF_TIER, type GovernedCall } from './governed-call.js';
 
 /** The request of one find for a class and for the rows that it includes. */
 export interface RowGuard {

@@ -18,13 +18,8 @@ import type { NearestRequest, NearestRows, SimilaritySearch, VectorFilters } fro
 import type { Run } from '../metering/metered-stores.js';
 import type { Searches } from '../record-search.js';
 import { splitFilter } from './carried-filter.js';
-import {
-  type CallerConstraints,
-  type ClassGate,
-  enterClass,
-  type GovernedCall,
-  type RowRules,
-} from './row-rules.js';
+import { type ClassGate, enterClass, type GovernedCall } from './governed-call.js';
+import type { RowRules } from './row-rules.js';
 import { hitColumns, showHits } from './shown-rows.js';
 
 /** Rows requested from the search per wanted row, and the minimum: other limits remove some of them. */
@@ -33,7 +28,6 @@ const CANDIDATES = { perRow: 10, least: 100 };
 interface VectorSearchDependencies {
   readonly call: GovernedCall;
   readonly rules: RowRules;
-  readonly constraints: CallerConstraints;
   readonly search: Run<Searches>;
 }
 
@@ -126,7 +120,7 @@ class ParleyVectorSearch implements SimilaritySearch {
     const { access, className, field, inner, searchable } = this;
     const inside = this.judgeInside(vectorFilter);
     this.assertListed(filter, 'filter');
-    const { where, limits } = await inner.constraints.composePredicate(access, filter, {
+    const { where, limits } = await inner.rules.composePredicate(access, filter, {
       canonical: true,
       operation: 'find',
     });
@@ -170,7 +164,7 @@ class ParleyVectorSearch implements SimilaritySearch {
 
   private judgeFilter(filter: unknown, argument: string): Where {
     this.assertListed(filter, argument);
-    return this.inner.constraints.judgeWhere(this.access, filter);
+    return this.inner.rules.judgeWhere(this.access, filter);
   }
 
   /** Similarity narrowed by a field that the caller chose reveals the values of that field. */

@@ -7,7 +7,7 @@ import {
   type Provider,
 } from '@nestjs/common';
 import { lastValueFrom, Observable, type Subscriber } from 'rxjs';
-import { type Agent, Refused, refusals, type McpRequest, tierCovers, type ToolTelemetry } from '#core';
+import { type Agent, Refused, refusals, type McpRequest, tierCovers } from '#core';
 import { GovernedRecordsSource, GovernedSearchSource, GovernedWritesSource } from '#data';
 import { Policies } from '#policy';
 import {
@@ -271,29 +271,19 @@ export class ParleyToolRunner extends ToolRunner {
     name: string,
     tool: RunnableTool | undefined,
     args: unknown,
-    context: McpRequest,
+    request: McpRequest,
   ): Promise<ToolOutcome> {
-    const observed = context.telemetry?.tool(name);
-    if (!observed) return this.outcome(name, tool, args, context, undefined);
+    const { sources, budgets, pipeline } = this;
+    const observed = request.telemetry?.tool(name);
     try {
-      return await this.outcome(name, tool, args, context, observed);
+      const budgeted = budgets.open(request.agent);
+      return await pipeline.run(
+        new ParleyToolCall(request, { name, args, tool, sources, budgeted, observed }),
+      );
     } finally {
       // A run without a record has ended as well.
-      observed.ends();
+      observed?.ends();
     }
-  }
-
-  private outcome(
-    name: string,
-    tool: RunnableTool | undefined,
-    args: unknown,
-    context: McpRequest,
-    observed: ToolTelemetry | undefined,
-  ): Promise<ToolOutcome> {
-    const { sources, budgets } = this;
-    const budgeted = budgets.open(context.agent);
-    const parts = { name, args, tool, sources, budgeted, observed };
-    return this.pipeline.run(new ParleyToolCall(context, parts));
   }
 }
 

@@ -156,7 +156,7 @@ async function answerStreaming(
     return keepOpen(outcome, call, exchange);
   }
   if (exchange.refusalsUntilLater > 0) await exchange.keepRefusalPace();
-  const unanswered = call.abortedBecause === 'notifications_cancelled' && exchange.version >= '2025-11-25';
+  const unanswered = call.reason === 'notifications_cancelled' && exchange.version >= '2025-11-25';
   if (unanswered) responseStream.drop();
   else responseStream.finish(outcome);
   return 'streamed';

@@ -24,8 +24,7 @@ export interface ClientRequest extends RequestSender {
   readonly call: {
     readonly agent: Agent;
     readonly signal: AbortSignal;
-    /** Null: it was not aborted. */
-    readonly abortedBecause: string | null;
+    readonly aborted: boolean;
   };
   /** Sends on the stream of the call itself; false when that cannot carry it. */
   readonly onOwnStream: (request: JsonObject) => boolean;
@@ -65,7 +64,7 @@ export class PendingClientRequests {
   /** @throws ClientUnreachable */
   async ask(question: ClientRequest): Promise<ClientReply> {
     const { call, timeout } = question;
-    if (call.abortedBecause !== null) throw new ClientUnreachable('aborted');
+    if (call.aborted) throw new ClientUnreachable('aborted');
     const id = randomUUID();
     const key = toKey(question, id);
     try {

@@ -339,11 +339,11 @@ export class StdioConversation {
 
   private formatReply(
     reply: Exclude<KernelReply, StreamedResult>,
-    { message, agent, abortedBecause }: EdgeRequest,
+    { message, agent, reason }: EdgeRequest,
   ): Reply | null {
     if ('accepted' in reply || isNotification(message)) return null;
     // The client that cancelled a request does not expect its answer.
-    if (abortedBecause === 'notifications_cancelled') return null;
+    if (reason === 'notifications_cancelled') return null;
     if ('error' in reply) return refusedByKernel(reply.status, reply.error, message.id);
     if (message.method === 'initialize') this.begin(message, reply.result, agent);
     return resultReply(message.id, reply);

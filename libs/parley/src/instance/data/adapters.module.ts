@@ -7,6 +7,7 @@ import {
   forgettingWrites,
   PrincipalDirectory,
   ReadStore,
+  type RenewedCatalogue,
   SchemaCatalogue,
   SchemaWriter,
   SearchStore,
@@ -81,7 +82,7 @@ export function createParseConnection({
  * Classes and their permissions, from the available source.
  * @param policy the current one, whose classes may be of plain collections
  */
-export function catalogueOf({ mongo, parse }: Connections, policy: () => Policy): SchemaCatalogue {
+export function catalogueOf({ mongo, parse }: Connections, policy: () => Policy): RenewedCatalogue {
   const options: CatalogueOptions & { readonly declared: () => StorageDeclarations } = {
     declared: () => storageDeclarationsOf(policy()),
   };
@@ -132,7 +133,8 @@ const CATALOGUE_PROVIDER: Provider = {
   ) => {
     const catalogue = catalogueOf({ mongo, parse }, () => versions.current.policy);
     followDeclarations(versions, catalogue);
-    return written.watchSchemas(catalogue);
+    written.watchSchemas(catalogue);
+    return catalogue;
   },
   inject: [MongoConnection, ParseConnection, WrittenClasses, ConfigVersions],
 };

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ConfigVersions } from '#config';
-import type { SchemaCatalogue } from '#data';
+import type { RenewedCatalogue } from '#data';
 import { PARSE_ALONE, type StorageDeclarations } from '#data-mongo';
 import type { Policy } from '#policy';
 
@@ -20,10 +20,10 @@ export function storageDeclarationsOf({ classes, switches, storage }: Policy): S
 /** Reads the classes again as soon as a new version of the configuration declares others. */
 export function followDeclarations(
   versions: Pick<ConfigVersions, 'changes'>,
-  catalogue: SchemaCatalogue,
+  catalogue: Pick<RenewedCatalogue, 'forget'>,
 ): void {
   versions.changes.subscribe(({ before, now }) => {
     if (!isDeepStrictEqual(storageDeclarationsOf(before.policy), storageDeclarationsOf(now.policy)))
-      catalogue.invalidate();
+      catalogue.forget();
   });
 }
