@@ -1,4 +1,4 @@
-import { type IdKind, isInternalField } from '#policy';
+import { type IdKind, isFieldName, isInternalField } from '#policy';
 import { oneLine } from '#audit';
 import { isParseClassName } from '#core';
 import type { DatabaseSurvey, SeenType, SurveyedCollection, SurveyedColumn } from '#data-mongo';
@@ -12,7 +12,6 @@ const MISSING_SHARE = 10;
 /** Members of a column that are declared. */
 const MOST_MEMBERS = 30;
 
-const NAME = /^[A-Za-z][A-Za-z0-9_]{0,127}$/;
 const OWN_NAMES = new Set(['objectId', 'createdAt', 'updatedAt', 'ACL']);
 /** Fewer numbers are no vector of a text: those of models have more. */
 const SHORTEST_VECTOR = 64;
@@ -249,7 +248,7 @@ export class Guesses {
 /** `customer_id` becomes `customer`, unless another column has that name. */
 function propertyName(name: string, taken: ReadonlySet<string>, type: string): string {
   const stem = referenceName(name);
-  return type === 'Pointer' && NAME.test(stem) && !OWN_NAMES.has(stem) && !taken.has(stem) ? stem : name;
+  return type === 'Pointer' && isFieldName(stem) && !OWN_NAMES.has(stem) && !taken.has(stem) ? stem : name;
 }
 
 /** Why a collection becomes no class; null: it may. */
@@ -278,7 +277,7 @@ const isUnnamed = ({ name }: SurveyedColumn, stamps: ReadonlySet<string>): boole
 
 /** Names of members that every object has (`constructor`) are no keys of a configuration. */
 const isUsableName = (name: string): boolean =>
-  NAME.test(name) && !OWN_NAMES.has(name) && !isInternalField(name) && !(name in Object.prototype);
+  isFieldName(name) && !OWN_NAMES.has(name) && !isInternalField(name) && !(name in Object.prototype);
 
 /** Columns that may say which tenant a row belongs to, the likeliest first. */
 const tenantsAmong = (names: readonly string[]): string[] =>
@@ -375,7 +374,7 @@ function findMembers(
     return null;
   const known = members.map((member) => [member.name, memberType(member)] as const);
   if (known.length === 0 || known.length > MOST_MEMBERS) return null;
-  const isKey = (name: string) => NAME.test(name) && !isInternalField(name) && !(name in Object.prototype);
+  const isKey = (name: string) => isFieldName(name) && !isInternalField(name) && !(name in Object.prototype);
   if (!known.every(([name]) => isKey(name))) return null;
   const typed = known.flatMap(([name, member]) => (member === null ? [] : [[name, member] as const]));
   return typed.length === 0 ? null : Object.fromEntries(typed);

@@ -1,5 +1,5 @@
 /** Class declarations from Mongoose models (docs/guide/plain-mongodb.md): the subpath `@parley/server/mongoose`. */
-import { type ClassConfig, type IdKind, isInternalField, type PropertyConfig } from '#policy';
+import { type ClassConfig, type IdKind, isFieldName, isInternalField, type PropertyConfig } from '#policy';
 import type { ClassDeclaration } from '@parley/server';
 
 /** The members of a Mongoose model that are read. Mongoose itself is not imported. */
@@ -77,7 +77,7 @@ const PLAIN_ENTRIES = new Set(['String', 'Number', 'Int32', 'Double', 'Boolean',
 const OF_EVERY_CLASS = new Set(['objectId', 'createdAt', 'updatedAt', 'ACL']);
 
 /** What a mask can name: docs/guide/masking.md. */
-const NAME = /^[A-Za-z][A-Za-z0-9_]{0,127}$/;
+const isNameable: (name: string) => boolean = isFieldName;
 const MAX_DEPTH = 8;
 
 /**
@@ -168,7 +168,7 @@ function readTimestamps({
   const given = (options.timestamps ?? false) as boolean | Readonly<Record<string, unknown>>;
   const nameOf = (stamp: 'createdAt' | 'updatedAt'): string => {
     const named = typeof given === 'object' ? given[stamp] : undefined;
-    return typeof named === 'string' && NAME.test(named) ? named : stamp;
+    return typeof named === 'string' && isNameable(named) ? named : stamp;
   };
   const stamps = { createdAt: nameOf('createdAt'), updatedAt: nameOf('updatedAt') };
   const stored = Object.values(stamps).flatMap((name) => paths[name] ?? []);
@@ -255,7 +255,7 @@ class Columns {
     // Mongoose's own: `__t` is the default key of discriminators, `__v` a version.
     const name = stored === '__t' ? 'kind' : stored.replace(/^_+/, '');
     const unusable = (stored.startsWith('__') && stored !== '__t') || isInternalField(stored);
-    if (unusable || !NAME.test(name) || OF_EVERY_CLASS.has(name) || Object.hasOwn(this.properties, name))
+    if (unusable || !isNameable(name) || OF_EVERY_CLASS.has(name) || Object.hasOwn(this.properties, name))
       return;
     if ([type, ...others].some(isHidden)) return;
     const hidden: string[] = [];
@@ -263,7 +263,7 @@ class Columns {
     for (const other of others) this.property(other, name, hidden);
     // A path that no mask can name hides its column.
     const isNamed = (path: string) =>
-      path.split('.').length <= MAX_DEPTH && path.split('.').every((part) => NAME.test(part));
+      path.split('.').length <= MAX_DEPTH && path.split('.').every((part) => isNameable(part));
     if (hidden.includes(name) || !hidden.every(isNamed)) return;
     for (const path of hidden) this.masks[path] = 'drop';
     this.properties[name] = { ...property, ...(name !== stored && { field: stored }) };
@@ -325,7 +325,7 @@ class Columns {
       }
       // What it hides counts although it has no name for agents itself.
       const property = this.property(type, below, hidden);
-      if (NAME.test(name) && !isInternalField(name)) members[name] = property;
+      if (isNameable(name) && !isInternalField(name)) members[name] = property;
     }
     // The members of embedded discriminators are not declared, and what they hide is hidden.
     for (const other of Object.values(schema.discriminators ?? {})) this.members(other, path, hidden);

@@ -152,7 +152,7 @@ describe('a tool call with bad arguments', () => {
     [
       'an opt-out that is no boolean',
       'count_objects',
-      { class_name: 'Post', apply_canonical_filter: null },
+      { class_name: 'Post', apply_canonical_filter: 'no' },
       'invalid_argument',
       /apply_canonical_filter/,
     ],

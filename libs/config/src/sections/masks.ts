@@ -1,4 +1,4 @@
-import type { MaskConfig } from '#policy';
+import { FIELD_NAME, type MaskConfig } from '#policy';
 import { readSchema } from '../schema/class-schema.js';
 import { IsBoolean, IsInt, IsString, Matches, Max, Min } from 'class-validator';
 import type { SchemaNode } from '#schema';
@@ -59,6 +59,6 @@ export const MASK: SchemaNode = {
 
 /** A field, or a path in it, that a mask names. */
 export const MASKED_PATH: SchemaNode = {
-  pattern: '^[A-Za-z][A-Za-z0-9_]*(\\.[A-Za-z][A-Za-z0-9_]*){0,7}$',
+  pattern: `^${FIELD_NAME}(\\.${FIELD_NAME}){0,7}$`,
   maxLength: 256,
 };

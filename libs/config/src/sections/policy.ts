@@ -143,7 +143,7 @@ class Property {
 
   @Option('the stored column when it has another name')
   @IsString()
-  @Matches(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/)
+  @Matches(/^[^$.][^.]{0,127}$/)
   readonly field?: string;
 
   @Option('value → meaning')

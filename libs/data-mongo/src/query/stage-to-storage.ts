@@ -9,6 +9,7 @@ import {
   type StageContext,
   type Variables,
 } from './expression-to-storage.js';
+import { sumExactly } from './exact-numbers.js';
 import { graphLookupToStorage, lookupToStorage, unionToStorage } from './join-stages.js';
 import { columnWith, type Content, type RowScope, type ScopedColumn } from './row-scope.js';
 import { whereToQuery } from './where-to-query.js';
@@ -62,7 +63,7 @@ function convertGrouped(
 ): Document {
   const names = new Map([['_id', columnWith('_id', mapper.findType(key))]]);
   const mapped: Document = {};
-  for (const [name, accumulator] of Object.entries(outputs)) {
+  for (const [name, accumulator] of Object.entries(sumExactly(outputs, scope, mapper))) {
     setOwn(mapped, name, mapper.map(accumulator));
     names.set(name, columnWith(name, mapper.findType(accumulator)));
   }

@@ -84,7 +84,7 @@ export class JsonText {
       case BSON_TYPE.double: {
         for (let index = 0; index < 8; index += 1) DOUBLE_BYTES[index] = bytes[at + index] as number;
         const number = DOUBLE[0] as number;
-        return this.ascii(Number.isFinite(number) ? String(number) : 'null');
+        return this.ascii(Number.isFinite(number) ? String(number) : `"${number}"`);
       }
       case BSON_TYPE.int64: {
         const number = int64At(bytes, at);

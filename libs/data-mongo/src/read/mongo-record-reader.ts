@@ -22,6 +22,7 @@ import { readBoundedAnswer, readBoundedRows, toRows } from '../answers/bounded-r
 import { type DocumentBatches, driverSignal, openRead, readOne } from '../connection/document-reads.js';
 import { MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
+import { NumberForms } from '../query/exact-numbers.js';
 import { aggregateRow, pipelineToStorage } from '../query/pipeline-to-storage.js';
 import { classWhereToQuery } from '../query/where-to-query.js';
 import { isPlainObject } from '../storage/documents.js';
@@ -152,7 +153,12 @@ export class MongoRecordReader extends RecordReader {
       const classes = StoredClasses.of(schemas);
       const found = this.openPipeline(classes.storage(query.className), stages, AGGREGATE_BATCH, operation);
       const read = { operation, expected: EXPECTED_BYTES.pipeline, left: answerLeft(), bson: classes.bson };
-      const rows = await readBoundedRows(found, read, (document) => aggregateRow(document, scope));
+      const forms = scope.form.pointersAreIds ? new NumberForms() : null;
+      const rows = await readBoundedRows(found, read, (document) => {
+        const row = aggregateRow(document, scope);
+        return forms ? forms.note(document, row) : row;
+      });
+      forms?.unify();
       return { rows, route: 'mongo_direct' };
     });
   }

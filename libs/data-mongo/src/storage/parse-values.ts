@@ -14,7 +14,7 @@ import {
   type ValueForm,
 } from './class-storage.js';
 import { isPlainObject } from './documents.js';
-import { isLong, isSpelledDouble, WHOLE } from './plain-scalars.js';
+import { isLong, isSpelledDouble, NON_FINITE, shownNumber, WHOLE } from './plain-scalars.js';
 
 export type Typed = Readonly<Record<string, unknown>> & { readonly __type: string };
 
@@ -199,7 +199,7 @@ function fromBsonType(value: object): unknown {
       return exactNumber((value as Long | Decimal128).toString());
     case 'Double':
     case 'Int32':
-      return value.valueOf();
+      return shownNumber(Number(value.valueOf()));
     case 'ObjectId':
       return (value as ObjectId).toHexString();
     case 'Binary':
@@ -218,6 +218,7 @@ export function valueFromStorage(
   keepKey?: (key: string) => boolean,
 ): unknown {
   if (typeof value === 'bigint') return exactNumber(value.toString());
+  if (typeof value === 'number') return shownNumber(value);
   if (typeof value !== 'object' || value === null) return value ?? null;
   if (Array.isArray(value)) return value.map((entry) => valueFromStorage(entry, dates, keepKey));
   if (value instanceof Date) {
@@ -318,8 +319,9 @@ export function inQuery<T>(convert: () => T): T {
   }
 }
 
-/** A whole number that JSON cannot say and that is therefore written as text: a double as answers spell it, or all digits. */
+/** A number that JSON cannot say and that is therefore written as text: a double as answers spell it, or all digits. */
 function parseLargeNumber(text: string): number | Long | undefined {
+  if (NON_FINITE.has(text)) return Number(text);
   if (!WHOLE.test(text) || Number.isSafeInteger(Number(text))) return undefined;
   if (isSpelledDouble(text)) return Number(text);
   return isLong(text) ? Long.fromString(text) : undefined;

@@ -35,6 +35,8 @@ export function findKind(field: FieldSchema | undefined): StoredKind | null {
 export const HEX_ID = /^[0-9a-f]{24}$/;
 const UUID_TEXT = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 export const WHOLE = /^-?(?:0|[1-9]\d*)$/;
+/** Numbers that JSON does not have: answers and callers write them as these texts. */
+export const NON_FINITE: ReadonlySet<string> = new Set(['NaN', 'Infinity', '-Infinity']);
 export const DIGITS = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:E[+-]?\d+)?$/i;
 
 const LONG_RANGE = { least: -(2n ** 63n), most: 2n ** 63n - 1n };
@@ -141,9 +143,14 @@ function uuidText(value: object): string | undefined {
   return buffer.length === 16 ? new UUID(Buffer.from(buffer)).toString() : undefined;
 }
 
+/** JSON would make null of what is no number or without end. */
+export const shownNumber = (number: number): number | string =>
+  Number.isFinite(number) ? number : String(number);
+
 /** Classes of BSON are recognised by their mark: the driver of an application has classes of its own. */
 export function scalarFromStorage(value: unknown, dates: DateForm): unknown {
   if (typeof value === 'bigint') return value.toString();
+  if (typeof value === 'number') return shownNumber(value);
   if (typeof value !== 'object' || value === null) return value ?? null;
   if (value instanceof Date) {
     if (Number.isNaN(value.getTime())) return null;
@@ -158,7 +165,7 @@ export function scalarFromStorage(value: unknown, dates: DateForm): unknown {
       return (value as Long | Decimal128).toString();
     case 'Int32':
     case 'Double':
-      return (value as Int32 | Double).valueOf();
+      return shownNumber((value as Int32 | Double).valueOf());
     case 'Binary':
       return uuidText(value) ?? { __type: 'Bytes', base64: (value as Binary).toString('base64') };
     case 'Timestamp':

@@ -1,5 +1,5 @@
 import { isExactNumber, setOwn } from '#core';
-import { Double, Int32, Long } from 'mongodb';
+import { Decimal128, Double, Int32, Long } from 'mongodb';
 import { type FieldSchema, type IdKind, memberField } from '#policy';
 import { UnstorableValue } from '../errors.js';
 import {
@@ -36,6 +36,7 @@ import {
   isIdValue,
   isLong,
   isSpelledDouble,
+  NON_FINITE,
   findKind,
   scalarFromStorage,
   type StoredKind,
@@ -269,6 +270,8 @@ function operand(value: unknown, field: FieldSchema | undefined): unknown {
 function operandOfText(text: string, field: FieldSchema | undefined): unknown {
   if (field?.targetClass !== undefined) return operandOfPointer(text, field);
   const kind = findKind(field);
+  if (NON_FINITE.has(text) && field?.type === 'Number' && field.seen?.String === undefined)
+    return kind === 'decimal' ? Decimal128.fromString(text) : Number(text);
   if (kind === 'double' && isSpelledDouble(text)) return Number(text);
   if (field?.type === 'Number' && field.seen?.String === undefined && DIGITS.test(text))
     return numberToStorage(text, kind === 'decimal' ? kind : null);

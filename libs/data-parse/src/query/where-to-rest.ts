@@ -153,6 +153,15 @@ function geometry(operand: unknown): unknown {
   return operand;
 }
 
+/** Parse Server takes a GeoPoint there, and no GeoJSON. */
+function toPointForm(operand: unknown): unknown {
+  const shape = isPlainObject(operand) ? operand['$geometry'] : undefined;
+  if (!isPlainObject(shape) || shape['type'] !== 'Point' || !Array.isArray(shape['coordinates']))
+    return operand;
+  const [longitude, latitude] = shape['coordinates'] as unknown[];
+  return { $point: { __type: 'GeoPoint', latitude, longitude } };
+}
+
 const SHAPES = new Set(['$box', '$centerSphere', '$polygon', '$point']);
 
 const SAME = [
@@ -165,6 +174,7 @@ const SAME = [
   '$in',
   '$nin',
   '$all',
+  '$containedBy',
   '$exists',
   '$regex',
   '$nearSphere',
@@ -186,7 +196,7 @@ const OPERATORS: ReadonlyMap<string, RestOperator> = new Map<string, RestOperato
       [isPlainObject(operand) && '$box' in operand ? '$within' : '$geoWithin', geometry(operand)],
     ],
   ],
-  ['$geoIntersects', (operand) => [['$geoIntersects', geometry(operand)]]],
+  ['$geoIntersects', (operand) => [['$geoIntersects', geometry(toPointForm(operand))]]],
 ]);
 
 /** Parse Server looks for subqueries at any depth, also inside values: a value may contain no operator. */

@@ -137,7 +137,7 @@ function beganWith(pipeline: Pipeline, where: unknown): Beginning {
 
 const CONSTRAINTS_ONLY = new Set(
   [
-    '$inQuery $notInQuery $select $dontSelect $relatedTo $containedIn $containsAll',
+    '$inQuery $notInQuery $select $dontSelect $relatedTo $containedIn $containedBy $containsAll $within $point $term',
     '$near $nearSphere $maxDistance $maxDistanceInMiles $maxDistanceInKilometers $maxDistanceInRadians',
   ].flatMap((names) => names.split(' ')),
 );

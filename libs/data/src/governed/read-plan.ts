@@ -8,6 +8,7 @@ import {
   isRequestable,
   isMasked,
   isRefusal,
+  isFieldPath,
   joinProjection,
   mayShow,
   parseKeys,
@@ -24,7 +25,6 @@ import { type GovernedCall, createReach, tracePassed } from './governed-call.js'
 import type { RowRules } from './row-rules.js';
 import { fetchKeys, type RowGuard } from './shown-rows.js';
 
-const ENTRY = /^[A-Za-z][A-Za-z0-9_.]{0,127}$/;
 const MAX_ENTRIES = 20;
 
 interface ResolvedIncludes {
@@ -59,11 +59,7 @@ function readEntries(include: unknown): string[] {
   if (include.length > MAX_ENTRIES)
     throw new Refused(refusals.invalidArgument(`include takes at most ${MAX_ENTRIES} entries`));
   for (const entry of include) {
-    if (
-      typeof entry !== 'string' ||
-      !ENTRY.test(entry) ||
-      entry.split('.').some((part) => !/^[A-Za-z]/.test(part))
-    ) {
+    if (!isFieldPath(entry)) {
       throw new Refused(
         refusals.invalidArgument(
           'include entries must be field names; underscore-prefixed names are not permitted',
@@ -333,7 +329,7 @@ const QUERY_LIMITS = { default: 100, max: 1000 } as const;
 
 /** Only `false` disables the canonical filter; a value that is neither boolean nor absent is refused. */
 export function readOptOut(applyCanonicalFilter: unknown): boolean {
-  if (applyCanonicalFilter === undefined || applyCanonicalFilter === true) return false;
+  if ((applyCanonicalFilter ?? true) === true) return false;
   if (applyCanonicalFilter === false) return true;
   throw new Refused(refusals.invalidArgument('apply_canonical_filter must be true or false'));
 }

@@ -13,13 +13,13 @@ import {
   type SearchStore,
   type TextSearchQuery,
 } from '#data';
-import type { Where } from '#policy';
+import { isFieldName, type Where } from '#policy';
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   value !== null && typeof value === 'object' && !Array.isArray(value);
 
 /** A column of the row itself: a dotted name or an operator with `$` is left to the reader. */
-const isColumn = (name: string) => /^[A-Za-z][A-Za-z0-9_]*$/.test(name);
+const isColumn = (name: string) => isFieldName(name);
 
 /** Every condition that a row must meet, including those of `$and`. */
 function* listConditions(where: Where): Generator<readonly [name: string, condition: unknown]> {

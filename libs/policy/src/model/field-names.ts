@@ -21,7 +21,7 @@ export class FieldNames {
     const { columns } = this;
     if (columns === null) return this.likely(name);
     if (columns.has(name)) return name;
-    const column = this.resolveAlias(name) ?? toLowerCamel(name);
+    const column = this.resolveAlias(name) ?? STORED_STAMPS.get(name) ?? toLowerCamel(name);
     return columns.has(column) ? column : null;
   }
 
@@ -54,9 +54,16 @@ export class FieldNames {
   /** Without a schema: the alias, else the lowerCamel form. */
   private likely(name: string): string {
     // The target of an alias keeps its own spelling.
-    return this.resolveAlias(name) ?? (this.targets.has(name) ? name : toLowerCamel(name));
+    const column = this.resolveAlias(name) ?? STORED_STAMPS.get(name);
+    return column ?? (this.targets.has(name) ? name : toLowerCamel(name));
   }
 }
+
+/** Time stamps as Parse stores them, which are named in databases and in dashboards. */
+const STORED_STAMPS: ReadonlyMap<string, string> = new Map([
+  ['_created_at', 'createdAt'],
+  ['_updated_at', 'updatedAt'],
+]);
 
 export function toLowerCamel(name: string): string {
   if (name.startsWith('_') || isLowerCamel(name)) return name;
@@ -74,6 +81,23 @@ export function takeRoot(path: string): string {
   const dot = path.indexOf('.');
   return dot < 0 ? path : path.slice(0, dot);
 }
+
+/**
+ * One name of a column that callers and configurations may write: a letter of any script, then anything that can be seen and means
+ * nothing else (`$` begins operators, dots are in paths, commas in lists). Other stored names need an alias.
+ */
+export const FIELD_NAME = String.raw`\p{L}(?:[^\p{C}$.,]{0,126}[^\p{C}\p{Z}$.,])?`;
+const ONE_NAME = new RegExp(`^${FIELD_NAME}$`, 'u');
+
+export const isFieldName = (name: unknown): name is string =>
+  typeof name === 'string' && name.length <= 128 && ONE_NAME.test(name);
+
+/** Names with dots between them. */
+export const isFieldPath = (path: unknown): path is string =>
+  typeof path === 'string' && path.split('.').every(isFieldName);
+
+/** A name that a listing may show although only documents have it: one with blanks could contain text for a model. */
+export const isPlainName = (name: string): boolean => /^[\p{L}_][\p{L}\p{M}\p{N}_-]{0,127}$/u.test(name);
 
 const POINTER_PREFIX = '_p_';
 

@@ -1,6 +1,15 @@
 import { refusals, Refused } from '#core';
 import type { ClassSchema, FieldSchema, FieldType, StorageForm } from './class-schema.js';
-import { isDateLike, isPlainObject, isTyped, parseIsoDate, reduceTyped, toTypedDate } from './where.js';
+import {
+  isBase64,
+  isDateLike,
+  isPlainObject,
+  isTyped,
+  parseIsoDate,
+  reduceTyped,
+  toTypedDate,
+} from './where.js';
+import { NON_FINITE } from './written-values.js';
 
 /** What is known of the values of a column or an expression. Undefined stands for: nothing. */
 export interface ValueType {
@@ -194,9 +203,22 @@ const KINDS: Readonly<Partial<Record<ValueType['type'], Kind>>> = {
         : 'compare it with a number, such as 5',
     read: (value, { digits }) => {
       if (typeof value === 'number' || typeof value === 'bigint') return value;
-      if (typeof value !== 'string' || !NUMBER_TEXT.test(value)) return undefined;
+      if (typeof value !== 'string') return undefined;
+      // JSON has no such numbers: they are the same texts as in answers.
+      if (NON_FINITE.has(value)) return value;
+      if (!NUMBER_TEXT.test(value)) return undefined;
       // A 64-bit integer that no JSON number holds exactly can only be written as text.
       return digits || isLargeInteger(value) ? value : undefined;
+    },
+  },
+  Bytes: {
+    a: 'binary data',
+    plural: 'binary data',
+    no: 'no base64 text',
+    write: () => 'compare it with {"__type":"Bytes","base64":"…"}, of all of its bytes',
+    read: (value) => {
+      if (typeof value === 'string') return isBase64(value) ? { __type: 'Bytes', base64: value } : undefined;
+      return isTyped(value) && value.__type === 'Bytes' ? reduceTyped(value) : undefined;
     },
   },
   Boolean: {

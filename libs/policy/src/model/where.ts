@@ -63,8 +63,9 @@ export function parsePrefixedPointer(text: string): Pointer | null {
     : null;
 }
 
+/** Years beyond 9999 and before 0 have a sign and six digits, as JavaScript writes them. */
 const ISO_DATE =
-  /^(\d{4})-(\d{2})-(\d{2})(?:[T ](\d{2}):(\d{2})(?::(\d{2})(\.\d{1,9})?)?(?:Z|([+-])(\d{2}):?(\d{2}))?)?$/;
+  /^(\d{4}|[+-]\d{6})-(\d{2})-(\d{2})(?:[T ](\d{2}):(\d{2})(?::(\d{2})(\.\d{1,9})?)?(?:Z|([+-])(\d{2}):?(\d{2}))?)?$/;
 
 /** Whether a text is written as a date, also as one that the calendar does not have. */
 export const isDateLike = (text: string): boolean => ISO_DATE.test(text);
@@ -75,7 +76,7 @@ export const isDateLike = (text: string): boolean => ISO_DATE.test(text);
  */
 export function parseIsoDate(text: string): Date | null {
   const match = ISO_DATE.exec(text);
-  if (!match) return null;
+  if (!match || match[1] === '-000000') return null;
   const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = match
     .slice(1, 7)
     .map((part) => Number(part ?? 0));
@@ -86,13 +87,20 @@ export function parseIsoDate(text: string): Date | null {
   if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return null;
   date.setUTCHours(hour, minute, second, Number((match[7] ?? '').slice(1, 4).padEnd(3, '0')));
   const offset = (zoneHour * 60 + zoneMinute) * (match[8] === '-' ? -1 : 1);
-  return new Date(date.getTime() - offset * 60_000);
+  const time = date.getTime() - offset * 60_000;
+  // JavaScript and MongoDB have dates up to the year 275760.
+  return Math.abs(time) <= 8.64e15 ? new Date(time) : null;
 }
 
 export function toTypedDate(date: Date): TypedValue {
   if (Number.isNaN(date.getTime())) throw createMalformed('Date', 'a valid date');
   return { __type: 'Date', iso: date.toISOString() };
 }
+
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+
+/** Whether a text is base64 of whole bytes. */
+export const isBase64 = (text: string): boolean => BASE64.test(text);
 
 /** Reduces a value of each type to its own members. */
 const REDUCTIONS: Readonly<Record<string, (value: TypedValue) => TypedValue>> = {
@@ -118,7 +126,11 @@ const REDUCTIONS: Readonly<Record<string, (value: TypedValue) => TypedValue>> = 
     return { __type: 'GeoPoint', latitude, longitude };
   },
   Bytes: ({ base64 }) => {
-    if (typeof base64 !== 'string') throw createMalformed('Bytes', 'base64');
+    if (typeof base64 !== 'string' || !BASE64.test(base64))
+      throw createMalformed(
+        'Bytes',
+        'base64, the text of all of its bytes; a text that ends in ... was shortened',
+      );
     return { __type: 'Bytes', base64 };
   },
   Polygon: ({ coordinates }) => {

@@ -1,8 +1,8 @@
-import { canonicalClassName, isClassName } from '#core';
+import { canonicalClassName, isClassName, Refused, refusals } from '#core';
 import { JOINABLE_SYSTEM_CLASSES } from '../model/class-access.js';
 import { hasInternalSegment, hasMagicSegment, takeRoot } from '../model/field-names.js';
 import { isPlainObject } from '../model/where.js';
-import { regexIssue } from '../where/regex-safety.js';
+import { NO_PATTERN, regexIssue } from '../where/regex-safety.js';
 import { pipelineBlocked } from './stages.js';
 
 /** Atlas stages must come first and see every indexed column: only the server builds them. */
@@ -189,6 +189,7 @@ function inspectRegex(pattern: unknown, options: string | null, at: string): voi
   if (typeof pattern !== 'string' || options === null) throw pipelineBlocked('invalid_regex', at);
   if (Buffer.byteLength(pattern) > MAX_REGEX_BYTES) throw pipelineBlocked('regex_pattern_too_long', at);
   const issue = regexIssue(pattern, options);
+  if (issue === 'invalid_regex') throw new Refused(refusals.invalidQuery(NO_PATTERN));
   if (issue) throw pipelineBlocked(issue, at);
 }
 

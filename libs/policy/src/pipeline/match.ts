@@ -4,7 +4,9 @@ import { assertNotWithheld, assertNoTextOfOthers } from '../model/class-access.j
 import { takeRoot } from '../model/field-names.js';
 import { assertMayBeText } from '../model/value-type.js';
 import { isPlainObject, isTyped, type Where } from '../model/where.js';
+import { readWrittenValues } from '../model/written-values.js';
 import {
+  assertNoBareOperators,
   type Column,
   columnAt,
   columnValue,
@@ -26,7 +28,8 @@ export interface MatchRules {
  * The `$match` with its keys checked and in wire names, and dates and pointers typed when compared with a column.
  * @throws Refused `invalid_query` when it could fail on a row; the refusal of a name
  */
-export function resolveMatch(match: unknown, frame: Frame, rules: MatchRules): Where {
+export function resolveMatch(written: unknown, frame: Frame, rules: MatchRules): Where {
+  const match = readWrittenValues(written);
   const resolved = resolveFilter(match, frame, rules);
   assertCannotFail(match);
   return resolved;
@@ -110,7 +113,10 @@ const OTHERS = new Set(
 
 function conditionValue(value: unknown, column: Column, rules: ValueRules): unknown {
   if (!isPlainObject(value) || isTyped(value)) return columnValue(value, column, rules);
-  if (!Object.keys(value).some((key) => key.startsWith('$'))) return columnValue(value, column, rules);
+  if (!Object.keys(value).some((key) => key.startsWith('$'))) {
+    assertNoBareOperators(value, column);
+    return columnValue(value, column, rules);
+  }
   return mapMembers(value, (operator, operand) => operandValue(operator, operand, column, rules));
 }
 

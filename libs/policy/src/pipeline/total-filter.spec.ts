@@ -39,7 +39,7 @@ describe('the operators of filters', () => {
   it('hold whatever a where may say of a column', () => {
     const translated = new Set(
       [
-        '$containedIn $containsAll $near $nearSphere $maxDistance $maxDistanceInMiles $maxDistanceInKilometers',
+        '$containedIn $containedBy $containsAll $within $point $term $language $caseSensitive $diacriticSensitive $near $nearSphere $maxDistance $maxDistanceInMiles $maxDistanceInKilometers',
       ].flatMap((names) => names.split(' ')),
     );
     const others = [

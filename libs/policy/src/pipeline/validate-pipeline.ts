@@ -1,6 +1,7 @@
 import { isClassName, refusals, Refused } from '#core';
 import { suggestNames } from '../model/field-names.js';
 import { isPlainObject, type PlainObject } from '../model/where.js';
+import { readExtendedJson, readObjectText } from '../model/written-values.js';
 import { assertNothingForbidden } from './deny-rules.js';
 import {
   isStageName,
@@ -23,7 +24,8 @@ const EXAMPLE = '[{"$match":{"FIELD":VALUE}},{"$limit":10}]';
  * the whole pipeline, so that an opaque refusal is never replaced by a text about a malformed stage.
  * @throws Refused `security_blocked`, opaque, with the reason and the place in its private cause; `invalid_argument` when malformed
  */
-export function validatePipeline(pipeline: unknown): Pipeline {
+export function validatePipeline(written: unknown): Pipeline {
+  const pipeline = readExtendedJson(readObjectText(written));
   assertNothingForbidden(pipeline);
   if (!Array.isArray(pipeline)) throw invalidArgument(`pipeline is a list of stages, such as ${EXAMPLE}`);
   if (pipeline.length === 0)

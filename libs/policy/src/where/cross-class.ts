@@ -1,4 +1,5 @@
 import { canonicalClassName, isClassName, refusals, Refused } from '#core';
+import { isFieldPath } from '../model/field-names.js';
 import { noneWithheldOn } from '../masking/withheld-objects.js';
 import {
   assertNotWithheld,
@@ -21,7 +22,6 @@ import {
 } from '../model/where.js';
 import { type Column, columnValue, type ValueRules } from './field-condition.js';
 
-const KEY_NAME = /^[A-Za-z][A-Za-z0-9_.]{0,127}$/;
 const RELATION_KEY = /^[A-Za-z][A-Za-z0-9_]{0,127}$/;
 
 export interface CrossClassRules {
@@ -91,7 +91,7 @@ function admitClass(
 }
 
 function columnKey(operator: string, key: unknown, access: ClassAccess, rules: CrossClassRules): string {
-  if (typeof key !== 'string' || !KEY_NAME.test(key)) throw needsKey(operator);
+  if (!isFieldPath(key)) throw needsKey(operator);
   const path = resolveFieldPath(key, access, `${operator} key`, rules.checkFields);
   assertNotWithheld(path, operator, access, (className) => {
     const answer = rules.reach.reach(className, 'pointer');

@@ -26,7 +26,7 @@ import {
   type TypedValue,
   type Where,
 } from '../model/where.js';
-import { regexIssue } from './regex-safety.js';
+import { NO_PATTERN, regexIssue } from './regex-safety.js';
 
 /** The rules for the conditions of one field. */
 export interface ConditionRules extends ValueRules {
@@ -48,6 +48,7 @@ const OPERATORS: Readonly<Record<string, Translate>> = {
   $nin: list('$nin'),
   $all: list('$all'),
   $containedIn: list('$in'),
+  $containedBy: list('$containedBy'),
   $containsAll: list('$all'),
   $exists: (operand) => {
     if (typeof operand !== 'boolean') throw invalidQuery("'$exists' needs true or false");
@@ -64,6 +65,7 @@ const OPERATORS: Readonly<Record<string, Translate>> = {
   },
   $near: (operand) => geoCondition('$near', operand),
   $nearSphere: (operand) => geoCondition('$nearSphere', operand),
+  $within: (operand) => geoCondition('$geoWithin', operand),
   $geoWithin: (operand) => geoCondition('$geoWithin', operand),
   $geoIntersects: (operand) => geoCondition('$geoIntersects', operand),
   $maxDistance: nearOnly('$maxDistance'),
@@ -98,7 +100,23 @@ export function fieldConditions(value: unknown, column: Column, rules: Condition
     }
     return operatorConditions(value, column, rules);
   }
+  assertNoBareOperators(value, column);
   return [{ [column.path]: columnValue(value, column, rules) }];
+}
+
+/**
+ * An object whose names are all those of operators is a condition without its `$`, which no stored object would match.
+ * @throws Refused
+ */
+export function assertNoBareOperators(value: unknown, { path, known }: Column): void {
+  if (!isPlainObject(value) || isTyped(value)) return;
+  const names = Object.keys(value);
+  const isOperator = (name: string) => Object.hasOwn(OPERATORS, `$${name}`) && !known?.member?.(name);
+  const [name] = names;
+  if (name === undefined || !names.every(isOperator)) return;
+  throw invalidQuery(
+    `'${name}' is no operator: write '$${name}'. For a member of that name write the path '${path.slice(0, 128)}.${name}'`,
+  );
 }
 
 function operatorConditions(value: PlainObject, column: Column, rules: ConditionRules): Where[] {
@@ -107,12 +125,27 @@ function operatorConditions(value: PlainObject, column: Column, rules: Condition
     if (operator === '$text') {
       throw invalidQuery("'$text' searches the whole class: write it at the top of the query");
     }
+    if (ALL.has(operator) && Array.isArray(operand) && operand.length > 0 && operand.every(isPattern)) {
+      for (const pattern of operand) place(regexOperator(pattern, column, rules), conditions);
+      continue;
+    }
     const translate = Object.hasOwn(OPERATORS, operator) ? OPERATORS[operator] : undefined;
     if (!translate) throw invalidQuery(`Operator '${operator}' cannot stand under '${column.path}'`);
     place(translate(operand, column, rules, value), conditions);
   }
   return conditions.map((condition) => ({ [column.path]: condition }));
 }
+
+const ALL = new Set(['$all', '$containsAll']);
+
+/** In a list of `$all`: what some entry begins with, as Parse SDKs ask for it. */
+const isPattern = (value: unknown): value is PlainObject =>
+  isPlainObject(value) &&
+  '$regex' in value &&
+  Object.keys(value).every((key) => key === '$regex' || key === '$options');
+
+const regexOperator = (pattern: PlainObject, column: Column, rules: ConditionRules): Where =>
+  (OPERATORS['$regex'] as Translate)(pattern['$regex'], column, rules, pattern);
 
 /** Two spellings of one operator (`$in`, `$containedIn`) must both apply, so they need separate objects. */
 function place(condition: Where, conditions: Record<string, unknown>[]): void {
@@ -131,9 +164,17 @@ function hasOperators(value: PlainObject): boolean {
   );
 }
 
+/** They also compare lists and objects as a whole. */
+const WHOLE_VALUES = new Set(['$eq', '$ne']);
+
 function comparison(operator: string): Translate {
   return (operand, column, rules) => {
-    if (!isScalar(operand) && !isTyped(operand) && !(operand instanceof Date)) {
+    if (
+      !WHOLE_VALUES.has(operator) &&
+      !isScalar(operand) &&
+      !isTyped(operand) &&
+      !(operand instanceof Date)
+    ) {
       throw invalidQuery(`'${operator}' compares with one value, not with an array or object`);
     }
     return { [operator]: columnValue(operand, column, rules) };
@@ -303,16 +344,20 @@ function onlyClassAmong(values: readonly unknown[]): string | undefined {
 }
 
 const MAX_CHARACTERS = 256;
-const OPTIONS = /^[imx]{0,8}$/;
+const OPTIONS = /^[imsx]{0,8}$/;
 
-/** `$regex` with its `$options`, both checked. @throws Refused `security_blocked` */
+/**
+ * `$regex` with its `$options`, both checked.
+ * @throws Refused `invalid_query` for what is no pattern, `security_blocked` for one that could run for ever
+ */
 function regexCondition(pattern: unknown, options: unknown): Record<string, unknown> {
-  if (typeof pattern !== 'string') throw blockFilter('where', 'invalid_regex');
+  if (typeof pattern !== 'string') throw invalidQuery("'$regex' takes a pattern as text");
   if (options !== undefined && (typeof options !== 'string' || !OPTIONS.test(options))) {
-    throw blockFilter('where', 'invalid_regex');
+    throw invalidQuery("'$options' takes the letters i, m, s and x");
   }
   if (Array.from(pattern).length > MAX_CHARACTERS) throw blockFilter('where', 'regex_too_long');
   const issue = regexIssue(pattern, options);
+  if (issue === 'invalid_regex') throw invalidQuery(NO_PATTERN);
   if (issue) throw blockFilter('where', issue);
   return { $regex: pattern, ...(options !== undefined && options !== '' && { $options: options }) };
 }
@@ -324,8 +369,11 @@ function regexCondition(pattern: unknown, options: unknown): Record<string, unkn
  */
 function geoCondition(operator: string, operand: unknown): Record<string, unknown> {
   if (operator === '$geoWithin') return { $geoWithin: region(operand) };
-  if (operator === '$geoIntersects')
-    return { $geoIntersects: { $geometry: geometry(only(operand, '$geometry')) } };
+  if (operator === '$geoIntersects') {
+    const form = isPlainObject(operand) && '$point' in operand ? '$point' : '$geometry';
+    const value = only(operand, form);
+    return { $geoIntersects: { $geometry: geometry(form === '$point' ? point(value) : value) } };
+  }
   if (isPlainObject(operand) && '$geometry' in operand) return nearGeometry(operator, operand);
   return { [operator]: point(operand) };
 }
@@ -373,7 +421,7 @@ function region(operand: unknown): Record<string, unknown> {
 
 function only(operand: unknown, key: string): unknown {
   if (isPlainObject(operand) && Object.keys(operand).length === 1 && key in operand) return operand[key];
-  throw invalidQuery(`'$geoIntersects' takes exactly ${key}`);
+  throw invalidQuery("'$geoIntersects' takes $geometry or $point");
 }
 
 /** A GeoPoint, or a `[longitude, latitude]` pair in GeoJSON order. */

@@ -26,6 +26,10 @@ export function regexIssue(pattern: string, options = ''): RegexIssue | null {
   }
 }
 
+/** What a refusal says of a pattern that cannot be read. */
+export const NO_PATTERN =
+  "'$regex' is not a pattern that can be used: look for a bracket that is not closed, and for * + ? without a character before it";
+
 type RegexIssue = 'invalid_regex' | 'regex_redos';
 
 /** Unbounded repeats per pattern: each can multiply the work of the others. */

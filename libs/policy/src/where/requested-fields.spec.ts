@@ -52,7 +52,7 @@ describe('parseKeys', () => {
     ['an internal name', ['_hashed_password']],
     ['an internal segment', ['profile._rperm']],
     ['an operator', ['$x']],
-    ['a blank', ['a b']],
+    ['a comma', ['a,b']],
     ['an empty segment', ['a..b']],
     ['an empty name', ['']],
     ['a line break', ['title\n']],
@@ -120,7 +120,7 @@ describe('parseOrder', () => {
   it.each([
     5,
     ['title'],
-    'a b',
+    'a$b',
     '--title',
     '+title',
     '$x',

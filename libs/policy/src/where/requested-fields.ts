@@ -11,10 +11,15 @@ import {
   withheldTarget,
 } from '../model/class-access.js';
 import type { ClassSchema, FieldType } from '../model/class-schema.js';
-import { ALWAYS_KEEP, hasInternalSegment, isInternalField, takeRoot } from '../model/field-names.js';
+import {
+  ALWAYS_KEEP,
+  hasInternalSegment,
+  isFieldPath,
+  isInternalField,
+  takeRoot,
+} from '../model/field-names.js';
 import type { ClassPolicy } from '../model/policy.js';
 
-const KEY_NAME = /^[A-Za-z][A-Za-z0-9_.]{0,127}$/;
 const MAX_KEYS = 64;
 
 /**
@@ -86,15 +91,11 @@ function readRequestedKeys(keys: unknown): string[] {
   if (!Array.isArray(keys)) throw invalidArgument('keys is an array of field names');
   if (keys.length > MAX_KEYS) throw invalidArgument(`keys holds at most ${MAX_KEYS} names`);
   return keys.map((key: unknown) => {
-    if (typeof key === 'string' && isKeyName(key)) return key;
+    if (isFieldPath(key)) return key;
     throw invalidArgument(
-      'keys entries are field names of letters, digits, _ and dots; underscore-prefixed names are not permitted',
+      'keys entries are field names, with dots between the names of a path; underscore-prefixed names are not permitted',
     );
   });
-}
-
-function isKeyName(key: string): boolean {
-  return KEY_NAME.test(key) && key.split('.').every((segment) => /^[A-Za-z]/.test(segment));
 }
 
 function invalidArgument(message: string): Refused {
@@ -134,7 +135,6 @@ export interface RequestedSortKey {
   readonly descending: boolean;
 }
 
-const ORDER_ENTRY = /^-?[A-Za-z][A-Za-z0-9_.]{0,127}$/;
 /** The limit of the database. */
 const MAX_SORT_KEYS = 32;
 
@@ -163,7 +163,7 @@ function sortKeys(order: string, access: ClassAccess): readonly RequestedSortKey
 
 function sortKey(entry: string, access: ClassAccess): RequestedSortKey {
   const name = entry.replace(/^-/, '');
-  if (!ORDER_ENTRY.test(entry) || name.split('.').some((segment) => !/^[A-Za-z]/.test(segment))) {
+  if (!isFieldPath(name)) {
     throw invalidArgument("order entries are field names, with '-' in front for descending");
   }
   const field = access.names.wirePath(name);

@@ -12,6 +12,7 @@ import {
 } from '../model/class-access.js';
 import type { Note } from '../model/value-type.js';
 import { blockFilter, isPlainObject, isScalar, type PlainObject, type Where } from '../model/where.js';
+import { readObjectText, readWrittenValues } from '../model/written-values.js';
 import {
   crossClassCondition,
   type CrossClassRules,
@@ -64,9 +65,13 @@ class Translation {
     this.checkFields = options.checkFields ?? true;
   }
 
-  constraint(where: unknown, access: ClassAccess, level: number): Where {
-    if (where === undefined || where === null) return {};
-    if (!isPlainObject(where)) throw createRefused('A query is an object of field names and conditions');
+  constraint(written: unknown, access: ClassAccess, level: number): Where {
+    if (written === undefined || written === null) return {};
+    const where = readWrittenValues(readObjectText(written));
+    if (!isPlainObject(where)) {
+      const instead = typeof written === 'string' ? ', not text, such as {"name":"value"}' : '';
+      throw createRefused(`A query is an object of field names and conditions${instead}`);
+    }
     scanWhere(where);
     return this.conjunction(where, access, level);
   }
@@ -117,11 +122,25 @@ class Translation {
     if (this.checkFields) assertNoTextOfOthers(access);
     const search =
       isPlainObject(operand) && Object.keys(operand).length === 1 ? operand['$search'] : undefined;
-    if (typeof search !== 'string') throw createRefused("'$text' takes an object with $search, a string");
-    return { $search: search };
+    if (typeof search === 'string') return { $search: search };
+    const { $term: term, ...options } = isPlainObject(search) ? search : {};
+    const isOption = ([name, value]: [string, unknown]) =>
+      name === '$language' ? typeof value === 'string' : TEXT_FLAGS.has(name) && typeof value === 'boolean';
+    if (typeof term !== 'string' || !Object.entries(options).every(isOption))
+      throw createRefused(
+        "'$text' takes an object with $search: a text, or $term with $language, $caseSensitive, $diacriticSensitive",
+      );
+    return { $search: term, ...options };
   }
 
   private field(key: string, value: unknown, access: ClassAccess, level: number): Where[] {
+    // Parse SDKs write a search for words under a field, and it covers the index of the class all the same.
+    if (isPlainObject(value) && '$text' in value) {
+      const { $text, ...others } = value;
+      const rest = Object.keys(others).length > 0 ? this.field(key, others, access, level) : [];
+      resolveFieldPath(key, access, 'where field', this.checkFields);
+      return [{ $text: this.textSearch($text, access) }, ...rest];
+    }
     const path = resolveFieldPath(key, access, 'where field', this.checkFields);
     assertNotWithheld(path, value, access, (className) => this.judgeClass(className));
     const root = takeRoot(path);
@@ -215,6 +234,8 @@ const MAX_DEPTH = 8;
 /** The maximum number of fields and operators in one constraint. */
 const MAX_MEMBERS = 1000;
 
+const TEXT_FLAGS = new Set(['$caseSensitive', '$diacriticSensitive']);
+
 const CODE_EXECUTION = new Set(['$where', '$function', '$accumulator', '$expr']);
 
 const CROSS_CLASS = ['$inQuery', '$notInQuery', '$select', '$dontSelect', '$relatedTo'] as const;
@@ -222,9 +243,9 @@ const CROSS_CLASS = ['$inQuery', '$notInQuery', '$select', '$dontSelect', '$rela
 /** All operators of a `where`, in the order of the refusal text. */
 export const SCANNED_OPERATORS: readonly string[] = [
   '$lt $lte $gt $gte $ne $eq $exists',
-  '$in $nin $all $containedIn $containsAll',
-  '$regex $options $text $search',
-  '$near $nearSphere $geoWithin $geoIntersects $centerSphere $box $polygon $geometry',
+  '$in $nin $all $containedIn $containedBy $containsAll',
+  '$regex $options $text $search $term $language $caseSensitive $diacriticSensitive',
+  '$near $nearSphere $within $geoWithin $geoIntersects $centerSphere $box $polygon $point $geometry',
   '$maxDistance $maxDistanceInMiles $maxDistanceInKilometers $maxDistanceInRadians',
   '$or $and $nor',
   CROSS_CLASS.join(' '),

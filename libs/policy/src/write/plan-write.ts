@@ -2,8 +2,9 @@ import { type Agent, type Refusal, Refused, refusals } from '#core';
 import { type ClassAccess, columnRefusal, isMasked } from '../model/class-access.js';
 import type { ClassPolicy } from '../model/policy.js';
 import { type ClassSchema, type FieldSchema, type IndexSchema, isIdFor } from '../model/class-schema.js';
-import { takeRoot, toLowerCamel } from '../model/field-names.js';
+import { isFieldName, takeRoot, toLowerCamel } from '../model/field-names.js';
 import { blockFilter, isPlainObject, type PlainObject } from '../model/where.js';
+import { readObjectText, readWrittenValues } from '../model/written-values.js';
 import { withheldClassIn } from '../masking/withheld-objects.js';
 import { isTenant, type TenantBinding, tenantValue } from '../scope/tenant.js';
 import { assertDeclaredValue, assertFits, type FieldRules, inferFieldType } from './field-types.js';
@@ -47,7 +48,8 @@ export interface WritePlan {
  * order. Nothing is read from the database.
  * @throws Refused
  */
-export function planWrite(given: unknown, context: WriteContext): WritePlan {
+export function planWrite(written: unknown, context: WriteContext): WritePlan {
+  const given = readFields(written);
   const { access, policy, operation, tenant, judgeClass } = context;
   const isPlain = access.schema?.storage === 'plain';
   if (!isPlainObject(given) || Object.keys(given).length === 0)
@@ -87,6 +89,16 @@ export function planWrite(given: unknown, context: WriteContext): WritePlan {
   return { fields, added };
 }
 
+/** JSON text and Extended JSON as Parse's JSON. @throws Refused `invalid_argument` */
+function readFields(written: unknown): unknown {
+  try {
+    return readWrittenValues(readObjectText(written));
+  } catch (error) {
+    if (error instanceof Refused) return refuseFields(error.refusal.message);
+    throw error;
+  }
+}
+
 /** Checks names and values that no class could take, before the rules of the class. */
 const isWithheldTarget = (className: string, { withheld }: ClassAccess): boolean =>
   [...(withheld?.values() ?? [])].some((column) => column.className === className);
@@ -103,9 +115,11 @@ function readValues(
   const isPlain = access.schema?.storage === 'plain';
   for (const [name, value] of Object.entries(given)) {
     if (isPlain) assertNotSetForTheWriter(name);
-    if (!FIELD_NAME.test(name)) {
+    if (isPlain ? !isFieldName(name) : !FIELD_NAME.test(name)) {
       refuseFields(
-        'field names are a letter, then letters, digits and _, at most 128; no dots, no leading _',
+        isPlain
+          ? 'field names have at most 128 characters, no dots, no $ and no leading _'
+          : 'field names are a letter, then letters, digits and _, at most 128; no dots, no leading _',
       );
     }
     values[name] = convertValue(name, value, deferCheck, (id, className) => isIdFor(schemaOf(className), id));
@@ -129,8 +143,10 @@ function assertSize(given: PlainObject): void {
 function wireName(written: string, { access, agent }: WriteContext): string {
   const name = access.names.wireName(written);
   const camel = toLowerCamel(written);
-  const isRefused = access.schema?.storage === 'plain' ? isNeverStored : isNeverGiven;
-  if ([written, name].some((spelling) => isRefused(spelling) || !FIELD_NAME.test(spelling)))
+  const isPlain = access.schema?.storage === 'plain';
+  const isRefused = isPlain ? isNeverStored : isNeverGiven;
+  const isName = (spelling: string) => (isPlain ? isFieldName(spelling) : FIELD_NAME.test(spelling));
+  if ([written, name].some((spelling) => isRefused(spelling) || !isName(spelling)))
     refuseFields(`'${written}' may not be written`);
   if (name === 'password' || camel === 'password')
     refuseFields("'password' may not be written: passwords are set by signing up or resetting");

@@ -1,5 +1,5 @@
 import type { GovernedClass, ParseRow } from '#data';
-import type { FieldSchema } from '#policy';
+import { type FieldSchema, isFieldName } from '#policy';
 import { type Arguments, refuseArgument } from '../arguments/argument-class.js';
 import { BOOLEAN, INTEGER, listOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import type { JsonSchema, ToolCall } from '../tool.js';
@@ -30,9 +30,8 @@ export const DRY_RUN_OUTPUT: Properties = {
   hint: STRING,
 };
 
-const FIELD = /^(_p_)?[A-Za-z][A-Za-z0-9_]{0,127}$/;
-/** A path leads into the documents of a plain class. */
-const PATH = /^[A-Za-z][A-Za-z0-9_]{0,127}(\.[A-Za-z_][A-Za-z0-9_]{0,127}){1,7}$/;
+/** Names in a path, which leads into the documents of a plain class. */
+const MAX_PATH = 8;
 const STORED_PREFIX = '_p_';
 
 /** A column with the name from the caller and its name in a pipeline. */
@@ -50,15 +49,21 @@ export interface Reduction {
   readonly value: GroupedColumn | null;
 }
 
+/** Members may have a `_` in front. */
+const isMemberPath = ([root, ...members]: readonly string[]): boolean =>
+  isFieldName(root) && members.every((member) => isFieldName(member.replace(/^_+/, '')));
+
 /**
  * One column without a path; of a plain class, also a member of one. The storage form of a pointer (`_p_author`) means its field where that field is readable;
  * everywhere else it stays unchanged, and the policy refuses it.
  */
 export function findGroupedColumn(written: string, name: string, known: GovernedClass): GroupedColumn {
-  const isPath = known.schema.storage === 'plain' && PATH.test(written);
-  if (isPath) return { written, reference: `$${written}`, wireName: known.policy.names.wirePath(written) };
-  if (!FIELD.test(written)) {
-    refuseArgument(`${name} must be one field name: letters, digits and _, starting with a letter, no dots`);
+  const segments = written.split('.');
+  const isPath = segments.length > 1 && segments.length <= MAX_PATH && isMemberPath(segments);
+  if (isPath && known.schema.storage === 'plain')
+    return { written, reference: `$${written}`, wireName: known.policy.names.wirePath(written) };
+  if (!isFieldName(written.startsWith(STORED_PREFIX) ? written.slice(STORED_PREFIX.length) : written)) {
+    refuseArgument(`${name} must be one field name, without $, and no dots`);
   }
   const { names } = known.policy;
   if (!written.startsWith(STORED_PREFIX)) {

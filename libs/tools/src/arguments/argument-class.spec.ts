@@ -168,7 +168,8 @@ describe('other arguments', () => {
   it('takes nothing but JSON false for opting out of the canonical filter', () => {
     for (const value of [false, true]) expect(sample('apply_canonical_filter', value)).toEqual({ value });
     expect(readSample({}).apply_canonical_filter).toBeUndefined();
-    for (const value of [null, 0, 'false', []])
+    expect(sample('apply_canonical_filter', null)).toEqual({ value: undefined });
+    for (const value of [0, 'false', []])
       expect(sample('apply_canonical_filter', value)).toEqual(
         refused('apply_canonical_filter must be true or false'),
       );

@@ -5,7 +5,6 @@ import {
   IsOptional,
   IsString,
   ValidateBy,
-  ValidateIf,
   type ValidationArguments,
 } from 'class-validator';
 import { ArgumentSchema, Convert, type JsonSchema } from '#schema';
@@ -88,10 +87,10 @@ export function Flag(description?: string) {
   );
 }
 
-/** Only JSON `false` disables the canonical filter of a class: null, 0 and "false" are errors. */
+/** Only JSON `false` disables the canonical filter of a class: 0 and "false" are errors. */
 export function DefaultFilterChoice() {
   return applyDecorators(
-    ValidateIf((_args, value) => value !== undefined),
+    IsOptional(),
     IsBoolean({ message: '$property must be true or false' }),
     describeSchema(BOOLEAN, 'false: no default filter.'),
   );

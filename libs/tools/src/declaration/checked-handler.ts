@@ -3,6 +3,7 @@ import { ToolContent, type ToolHandler } from '../tool.js';
 import type { SchemaReader, ValueReader } from '../json-schema.js';
 import { schemaReader } from './value-schema.js';
 import type { ToolRegistration } from './tool.decorator.js';
+import { compileGivenForms } from '../arguments/given-forms.js';
 import { ToolDeclarationError } from './tool-declaration.js';
 
 const MAX_FAULTS = 5;
@@ -30,11 +31,12 @@ export function createCheckedHandler(registration: ToolRegistration): ToolHandle
     'input',
     registration.input ?? schemaReader(definition.inputSchema, 'input'),
   );
+  const toForms = compileGivenForms(definition.inputSchema);
   const described = definition.outputSchema && schemaReader(definition.outputSchema, 'output');
   const output = registration.output ?? described;
   const check = output && compileReader(definition.name, 'output', output);
   return async (args, call) => {
-    const given = await read(args ?? {});
+    const given = await read(toForms(args ?? {}));
     if (!given.ok) throw new Refused(refusals.invalidArgument(joinErrors(given.issues)));
     const result = await handler(given.value as Readonly<Record<string, unknown>>, call);
     const failure = readFailure(result);

@@ -207,7 +207,7 @@ describe('export_data', () => {
     [{ columns: [{ a: 'A', b: 'B' }] }, /exactly one/],
     [{ columns: [{ a: 5 }] }, /exactly one/],
     [{ columns: [''] }, /underscore-prefixed/],
-    [{ columns: ['a b'] }, /underscore-prefixed/],
+    [{ columns: ['a,b'] }, /underscore-prefixed/],
     [{ columns: ['a..b'] }, /underscore-prefixed/],
   ])('refuses %j before anything is read', async (args, message) => {
     const { records, run } = setUp(SONGS);

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { IsOptional, ValidateIf } from 'class-validator';
 import type { GovernedClass, ParseRow } from '#data';
-import { hasInternalSegment } from '#policy';
+import { hasInternalSegment, isFieldPath } from '#policy';
 import { AsGiven } from '#schema';
 import { admitsClass, refuseArgument, type Arguments } from '../arguments/argument-class.js';
 import {
@@ -35,14 +35,12 @@ const NO_ROWS: readonly TextColumn[] = [{ header: 'objectId', path: 'objectId' }
 /** Arguments that a file of any number of rows cannot support: rows are read in pages by id. */
 const INLINE_ONLY = ['order', 'skip', 'pipeline', 'row_cap'] as const;
 
-const PATH = /^[A-Za-z][A-Za-z0-9_.]{0,127}$/;
 /** Cells are rows times columns, and a request could name thousands of columns. */
 const MAX_COLUMNS = 200;
 
 function pathError(path: string): string | null {
-  const segments = path.split('.');
-  if (!PATH.test(path) || segments.some((segment) => segment === '' || segment.startsWith('_')))
-    return 'columns: names of letters, digits, _ and dots; underscore-prefixed names are not permitted';
+  if (!isFieldPath(path))
+    return 'columns: field names, with dots between the names of a path; underscore-prefixed names are not permitted';
   return hasInternalSegment(path) ? `columns: '${path}' cannot be exported` : null;
 }
 

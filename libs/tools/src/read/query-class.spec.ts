@@ -86,7 +86,7 @@ describe('query_class', () => {
     [{ skip: -1 }],
     [{ skip: 'x' }],
     [{ format: 'xml' }],
-    [{ apply_canonical_filter: null }],
+    [{ apply_canonical_filter: 0 }],
     [{ class_name: '' }],
     [{ class_name: ['Post'] }],
   ])('refuses %j before anything is read', async (args) => {

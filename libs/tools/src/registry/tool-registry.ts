@@ -9,6 +9,7 @@ import {
 import { getAliases } from '#schema';
 import { BUILT_IN_TOOLS } from '../built-in-tools.js';
 import { createCheckedHandler } from '../declaration/checked-handler.js';
+import { compileGivenForms } from '../arguments/given-forms.js';
 import { isClassReader } from '../declaration/class-reader.js';
 import { checkDefinition, ToolDeclarationError } from '../declaration/tool-declaration.js';
 import { toolDeclarations, type ToolRegistration } from '../declaration/tool.decorator.js';
@@ -182,7 +183,9 @@ export class ToolCatalogue extends ToolRegistry {
 export function createReadingHandler({ definition, input, handler }: ToolRegistration): ToolHandler {
   if (!input || !isClassReader(input))
     throw new ToolDeclarationError(definition.name, 'the arguments of a built-in tool are a class');
-  const read = argumentReader(input.type);
+  const toForms = compileGivenForms(definition.inputSchema);
+  const readClass = argumentReader(input.type);
+  const read = (args: unknown) => readClass(toForms(args));
   const { admission } = input.type as AdmittingArguments;
   const names = ['class_name', ...getAliases(input.type, 'class_name')];
   if (!admission) return (args, call) => handler(read(args) as Arguments, call);

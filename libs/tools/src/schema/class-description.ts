@@ -6,6 +6,7 @@ import {
   isInternalField,
   type PropertyPolicy,
   takeRoot,
+  isPlainName,
 } from '#policy';
 import type { DeclaredMethod } from '../methods/method-declaration.js';
 import { hardenDescriptions, hardenSchemaText, type SchemaTextOptions } from '../shaping/untrusted-text.js';
@@ -90,8 +91,6 @@ export function describeField(name: string, schema: FieldSchema, context: FieldC
   };
 }
 
-/** Names in documents are data of other programs: one that is no identifier could contain text for the model. */
-const MEMBER_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 const MAX_MEMBERS = 100;
 
 /**
@@ -109,7 +108,7 @@ function* memberPaths(
   context: FieldContext,
 ): Generator<[string, string]> {
   for (const [name, member] of members ?? []) {
-    if (member.origin === 'sample' || !MEMBER_NAME.test(name) || isInternalField(name)) continue;
+    if (member.origin === 'sample' || !isPlainName(name) || isInternalField(name)) continue;
     const { type, targetClass } = member;
     const target = targetClass !== undefined && context.knownClasses.has(targetClass) ? targetClass : null;
     const typeName = TYPE_NAMES.get(type) ?? type.toLowerCase();

@@ -1,7 +1,7 @@
 import { Inject, Injectable, Logger, Optional } from '@nestjs/common';
 import { type Agent, isSystemClassName } from '#core';
 import type { GovernedClass } from '#data';
-import { ALWAYS_KEEP, takeRoot } from '#policy';
+import { ALWAYS_KEEP, isPlainName, takeRoot } from '#policy';
 import { ClassName, Text, TextList } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
 import { INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
@@ -15,8 +15,6 @@ import {
   describePermissions,
   showDefaultFilter,
 } from './class-description.js';
-
-const FIELD_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 
 const BUILT_IN_CLASSES = new Map([
   ['_User', 'User accounts'],
@@ -135,8 +133,11 @@ export class GetSchema {
   }
 
   /** A name that is no identifier could contain text for the model. */
-  private nameableFields({ className, fields }: GovernedClass): readonly string[] {
-    const nameable = fields.filter((name) => FIELD_NAME.test(name));
+  private nameableFields({ className, fields, schema, policy }: GovernedClass): readonly string[] {
+    const isDeclared = (name: string) =>
+      policy.fields?.includes(name) === true ||
+      ['declared', 'validator'].includes(schema.fields.get(name)?.origin ?? '');
+    const nameable = fields.filter((name) => isPlainName(name) || isDeclared(name));
     const dropped = fields.length - nameable.length;
     if (dropped > 0)
       this.logger.warn(`${className}: ${dropped} field(s) with unusable names left out of the schema`);

@@ -1,5 +1,6 @@
 import { type Refusal, Refused } from '#core';
 import type { ParseRow } from '#data';
+import { isFieldName, isPlainName } from '#policy';
 import { listDeclaredNames } from '../json-schema.js';
 import type { ToolCall } from '../tool.js';
 import { type TextColumn, valueAt } from './text-formats.js';
@@ -23,7 +24,7 @@ export interface OversizeOptions {
 const KEYS_NAMED = 64;
 const ALWAYS_KEPT = ['objectId', 'createdAt', 'updatedAt'];
 /** A name that the `keys` argument accepts. It also keeps arbitrary pipeline names out of the message. */
-const USABLE_KEY = /^[A-Za-z][A-Za-z0-9_]{0,127}$/;
+const isUsableKey = (name: string): boolean => isFieldName(name) && isPlainName(name);
 /** Share of the limit for values: what stands around them, such as names, separators and indentation, is not measured. */
 const USED_SHARE = 0.7;
 
@@ -78,7 +79,7 @@ function lightKeys(rows: readonly unknown[], budget: number): readonly string[] 
   const heaviest = heaviestField(weighFields(rows));
   let left = budget - ALWAYS_KEPT.reduce((sum, field) => sum + (totals.get(field) ?? 0), 0);
   const light = [...totals]
-    .filter(([field]) => field !== heaviest && !ALWAYS_KEPT.includes(field) && USABLE_KEY.test(field))
+    .filter(([field]) => field !== heaviest && !ALWAYS_KEPT.includes(field) && isUsableKey(field))
     .sort(([, a], [, b]) => a - b)
     .filter(([, bytes]) => (left -= bytes) >= 0)
     .map(([field]) => field)
@@ -87,9 +88,7 @@ function lightKeys(rows: readonly unknown[], budget: number): readonly string[] 
 }
 
 function heavyFields(rows: readonly unknown[], kept: readonly string[]): readonly string[] {
-  return [...sumTotals(rows).keys()]
-    .filter((field) => !kept.includes(field) && USABLE_KEY.test(field))
-    .sort();
+  return [...sumTotals(rows).keys()].filter((field) => !kept.includes(field) && isUsableKey(field)).sort();
 }
 
 function sumTotals(rows: readonly unknown[]): ReadonlyMap<string, number> {

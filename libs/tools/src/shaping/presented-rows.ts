@@ -35,7 +35,12 @@ const SHORT_FORMS = new Map<unknown, (value: TypedValue) => unknown>([
   [
     'Bytes',
     ({ base64 }) =>
-      isText(base64) ? { _type: 'Bytes', base64: `${base64.slice(0, BYTES_SHOWN)}...` } : undefined,
+      isText(base64)
+        ? {
+            _type: 'Bytes',
+            base64: base64.length > BYTES_SHOWN ? `${base64.slice(0, BYTES_SHOWN)}...` : base64,
+          }
+        : undefined,
   ],
   ['Relation', ({ className }) => (isText(className) ? { _type: 'Relation', class: className } : undefined)],
 ]);

@@ -1,0 +1,40 @@
+import { describe, expect, it } from 'vitest';
+import { compileGivenForms } from './given-forms.js';
+
+const read = compileGivenForms({
+  type: 'object',
+  properties: {
+    where: { type: 'object' },
+    keys: { type: 'array', items: { type: 'string' } },
+    title: { type: 'string' },
+    either: { type: ['object', 'string', 'null'] },
+    open: {},
+    nullable: { anyOf: [{ type: 'string' }, { type: 'null' }] },
+    limit: { type: 'integer' },
+  },
+});
+
+describe('arguments as models send them', () => {
+  it.each<[object, object]>([
+    [{ where: '{"a":1}' }, { where: { a: 1 } }],
+    [{ where: ' {"n":9007199254740993}' }, { where: ' {"n":9007199254740993}' }],
+    [
+      { where: '[1]', keys: '{}' },
+      { where: '[1]', keys: '{}' },
+    ],
+    [{ keys: '["a","b"]' }, { keys: ['a', 'b'] }],
+    [{ where: 'a is 1' }, { where: 'a is 1' }],
+    [
+      { title: '{"a":1}', either: '{"a":1}', open: '{"a":1}' },
+      { title: '{"a":1}', either: '{"a":1}', open: '{"a":1}' },
+    ],
+    [{ where: null, keys: null, title: null, limit: null }, {}],
+    [
+      { either: null, open: null, nullable: null },
+      { either: null, open: null, nullable: null },
+    ],
+    [{ other: null, __proto__: null }, { other: null }],
+  ])('%j is read as %j', (given, expected) => {
+    expect(read(given)).toEqual(expected);
+  });
+});
