@@ -6,7 +6,7 @@ import { isPlainObject, parseIsoDate, type PlainObject, toTypedDate } from './wh
  */
 
 /** Extended JSON of MongoDB. Undefined: not of the form. */
-const EXTENDED: Readonly<
+const EXTENDED_FORMS: Readonly<
   Record<string, { readonly form: string; readonly read: (value: unknown) => unknown }>
 > = {
   $oid: {
@@ -80,7 +80,7 @@ const escapeQuoted = (pattern: string): string =>
   );
 
 /** Typed values as answers show them, by their `_type`: what each member is called in Parse's JSON. */
-const SHOWN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+const SHOWN_FORMS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   Pointer: { class: 'className', id: 'objectId' },
   File: { name: 'name', url: 'url' },
   GeoPoint: { latitude: 'latitude', longitude: 'longitude' },
@@ -91,7 +91,7 @@ const SHOWN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 
 function readShown(value: PlainObject): PlainObject | undefined {
   const { _type: type, ...members } = value;
-  const names = typeof type === 'string' && Object.hasOwn(SHOWN, type) ? SHOWN[type] : undefined;
+  const names = typeof type === 'string' && Object.hasOwn(SHOWN_FORMS, type) ? SHOWN_FORMS[type] : undefined;
   if (!names || !Object.keys(members).every((name) => Object.hasOwn(names, name))) return undefined;
   const renamed = Object.entries(members).map(([name, member]) => [names[name] as string, member] as const);
   return { __type: type, ...Object.fromEntries(renamed) };
@@ -118,7 +118,7 @@ function convert(value: unknown, shown: boolean, depth: number): unknown {
   if (!isPlainObject(value)) return value;
   const names = Object.keys(value);
   const [only = ''] = names;
-  if (names.length === 1 && only.startsWith('$') && Object.hasOwn(EXTENDED, only))
+  if (names.length === 1 && only.startsWith('$') && Object.hasOwn(EXTENDED_FORMS, only))
     return readExtended(only, value[only]);
   if (shown && depth > 0 && '_type' in value) {
     const typed = readShown(value);
@@ -140,7 +140,7 @@ function convert(value: unknown, shown: boolean, depth: number): unknown {
 }
 
 function readExtended(name: string, written: unknown): unknown {
-  const { form, read } = EXTENDED[name] as (typeof EXTENDED)[string];
+  const { form, read } = EXTENDED_FORMS[name] as (typeof EXTENDED_FORMS)[string];
   const value = read(written);
   if (value !== undefined) return value;
   throw new Refused(refusals.invalidQuery(`'${name}' takes ${form}`));
