@@ -36,7 +36,7 @@ async function visit() {
     bytes += encodedDataLength;
     requests += 1;
   });
-  await page.goto(`${origin}/console`);
+  await page.goto(`${origin}/console#/live`);
   await page.waitForSelector('form');
   const firstPaint = await page.evaluate(
     `new Promise((resolve) => new PerformanceObserver((list) => resolve(list.getEntries()[0].startTime))
