@@ -59,7 +59,12 @@ function configuration() {
   return config;
 }
 
-/** Every request of the record, in the order in which they are sent. */
+/** @typedef {{ agent?: string, revision?: string, method?: string, params?: object, path?: string }} Asked */
+
+/**
+ * Every request of the record, in the order in which they are sent.
+ * @returns {Generator<Asked>}
+ */
 function* requests() {
   for (const agent of Object.keys(KEYS)) {
     for (const revision of REVISIONS)
@@ -269,7 +274,12 @@ function comparable(text, seeded, fresh) {
   });
 }
 
+/**
+ * @param {string} url
+ * @param {Asked} request
+ */
 async function ask(url, { agent, revision = '2025-11-25', method, params, path }) {
+  /** @type {Record<string, string>} */
   const headers = agent ? { 'x-mcp-api-key': KEYS[agent] } : {};
   const response = path
     ? await fetch(`${url}${path}`, { headers })

@@ -28,12 +28,16 @@ const made = join(root, 'dist', 'api', 'node_modules');
 export const declarationsOf = ({ folder, subpath = 'index' }) =>
   join(made, '@parley', folder, `${subpath}.d.ts`);
 
-/** What is extracted of a package: itself, then each of its subpaths, which may build on it. */
+/**
+ * What is extracted of a package: itself, then each of its subpaths, which may build on it.
+ * @returns {{ folder: string, entry: string, subpath?: string }[]}
+ */
 export const surfacesOf = ({ folder, entry, subpaths = {} }) => [
   { folder, entry },
   ...Object.entries(subpaths).map(([subpath, from]) => ({ folder, entry: from, subpath })),
 ];
 
+/** @param {{ folder: string, subpath?: string }} surface */
 const reportOf = ({ folder, subpath }) => (subpath === undefined ? folder : `${folder}-${subpath}`);
 
 /**
@@ -75,14 +79,14 @@ export function extractApi({ folder, entry, subpath }, { renew = false } = {}) {
       tsdocMetadata: { enabled: false },
       dtsRollup: { enabled: true, untrimmedFilePath: declarations },
       messages: {
-        compilerMessageReporting: { default: { logLevel: 'error' } },
+        compilerMessageReporting: { default: { logLevel: ExtractorLogLevel.Error } },
         extractorMessageReporting: {
-          default: { logLevel: 'warning' },
-          'ae-missing-release-tag': { logLevel: 'none' },
+          default: { logLevel: ExtractorLogLevel.Warning },
+          'ae-missing-release-tag': { logLevel: ExtractorLogLevel.None },
           // A type of the surface may be built of others without a name of their own; the report shows those that have one.
-          'ae-forgotten-export': { logLevel: 'none' },
+          'ae-forgotten-export': { logLevel: ExtractorLogLevel.None },
         },
-        tsdocMessageReporting: { default: { logLevel: 'none' } },
+        tsdocMessageReporting: { default: { logLevel: ExtractorLogLevel.None } },
       },
     },
   });

@@ -21,7 +21,7 @@ async function insideTheService() {
     if (message === 'start') {
       await session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false });
       await session.post('Profiler.takePreciseCoverage');
-      process.send({ started: true });
+      process.send?.({ started: true });
       return;
     }
     const { result } = await session.post('Profiler.takePreciseCoverage');
@@ -34,7 +34,7 @@ async function insideTheService() {
           .map(({ functionName }) => functionName),
       }))
       .filter(({ functions }) => functions.length > 0);
-    process.send({ files });
+    process.send?.({ files });
   };
   process.on('message', (message) => void count(message));
 }

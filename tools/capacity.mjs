@@ -7,7 +7,10 @@ import { DEFAULTS, MOST_REPLICAS, plan } from './capacity/model.mjs';
 const measured = JSON.parse(readFileSync(new URL('capacity/measured.json', import.meta.url), 'utf8'));
 const KINDS = measured.kinds.map(({ name }) => name);
 
-/** Each option: where its number goes, the least that is accepted, whether it is whole, what it means. */
+/**
+ * Each option: where its number goes, the least that is accepted, whether it is whole, what it means.
+ * @type {Record<string, [group: 'demand' | 'supply', key: string, least: number, whole: boolean, meaning: string]>}
+ */
 const OPTIONS = {
   agents: ['demand', 'agents', 1, true, 'principals that call: credentials, not configured agents'],
   tenants: ['demand', 'tenants', 1, true, 'tenants that they belong to'],
@@ -43,18 +46,21 @@ const OPTIONS = {
 /** Products of larger numbers are none any more, and a resource with such a need would not be short. */
 const MOST = 1e12;
 
+/** @returns {never} */
 function wrong(sentence) {
   console.error(`capacity: ${sentence} (npm run capacity -- --help)`);
   process.exit(2);
 }
 
 function given() {
-  const numbers = Object.fromEntries(Object.keys(OPTIONS).map((name) => [name, { type: 'string' }]));
+  /** @satisfies {import('node:util').ParseArgsConfig['options']} */
   const others = { mix: { type: 'string' }, json: { type: 'boolean' }, help: { type: 'boolean' } };
+  /** @type {Record<string, { type: 'string' }>} */
+  const numbers = Object.fromEntries(Object.keys(OPTIONS).map((name) => [name, { type: 'string' }]));
   try {
     return parseArgs({ options: { ...numbers, ...others } }).values;
   } catch (error) {
-    return wrong(error.message.split(/[.\n]/)[0]);
+    return wrong(/** @type {Error} */ (error).message.split(/[.\n]/)[0]);
   }
 }
 

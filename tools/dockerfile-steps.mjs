@@ -19,12 +19,18 @@ export function readDockerfile(path) {
 }
 
 /**
+ * @param {string} root
+ * @returns {{ root: string, folder: string, env: Record<string, string>, command: string[], health: string[], user: string }}
+ */
+const stageIn = (root) => ({ root, folder: '', env: {}, command: [], health: [], user: '' });
+
+/**
  * @param context folder that is copied from, @param scratch folder that the stages are made in
  * @returns the last stage: its folder, environment, command, health check and user
  */
 export function runDockerfile({ dockerfile, context, scratch, log }) {
   const stages = new Map();
-  let stage = null;
+  let stage = stageIn(scratch);
   for (const { name, rest } of readDockerfile(dockerfile)) {
     switch (name) {
       case 'ARG':
@@ -32,7 +38,7 @@ export function runDockerfile({ dockerfile, context, scratch, log }) {
         break;
       case 'FROM': {
         const alias = / AS (\S+)$/.exec(rest)?.[1] ?? 'final';
-        stage = { root: join(scratch, alias), folder: '', env: {}, command: [], health: [], user: '' };
+        stage = stageIn(join(scratch, alias));
         stages.set(alias, stage);
         break;
       }

@@ -63,7 +63,7 @@ async function tryIt({ folder, env, command, health, user }) {
   const port = await freePort();
   const [uid, gid] = user.split(':').map(Number);
   // Only root can become somebody else; anybody else is unprivileged already, and owns the folder.
-  const as = process.getuid() === 0 ? { uid, gid } : {};
+  const as = process.getuid?.() === 0 ? { uid, gid } : {};
   const given = {
     PATH: process.env.PATH,
     ...env,
@@ -100,7 +100,8 @@ async function tryIt({ folder, env, command, health, user }) {
         params: { name: 'count_objects', arguments: { class_name: 'Album' } },
       }),
     });
-  const answer = await call({ 'X-MCP-API-Key': 'image-check-key' }).then((response) => response.json());
+  const response = await call({ 'X-MCP-API-Key': 'image-check-key' });
+  const answer = /** @type {any} */ (await response.json());
   check(
     'answers a call of its demo',
     answer.result?.isError !== true && answer.result?.structuredContent !== undefined,

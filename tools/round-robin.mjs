@@ -1,6 +1,6 @@
 // A plain proxy that hands each request to the next target in turn, as a load balancer without stickiness does.
-import { once } from 'node:events';
 import { createServer, request as forward } from 'node:http';
+import { listen } from './free-port.mjs';
 
 /**
  * @param {readonly { hostname: string, port: number }[]} targets
@@ -23,10 +23,8 @@ export async function startRoundRobin(targets, port = 0) {
     incoming.pipe(onward);
   });
   server.keepAliveTimeout = 0;
-  await once(server.listen(port, '127.0.0.1'), 'listening');
-  const address = /** @type {import('node:net').AddressInfo} */ (server.address());
   return {
-    port: address.port,
+    port: await listen(server, port),
     close: () => {
       server.close();
       server.closeAllConnections();

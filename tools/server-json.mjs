@@ -76,19 +76,20 @@ export function serverJson({ name, url }) {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   try {
     const { values } = parseArgs({ options: { name: { type: 'string' }, url: { type: 'string' } } });
-    if (values.name === undefined) throw new TypeError('--name: is needed, such as io.github.OWNER/parley');
-    if (PLACEHOLDER.test(`${values.name}`))
-      console.error(`'${values.name}' looks like an example: the registry asks for a namespace of yours`);
+    const { name } = values;
+    if (name === undefined) throw new TypeError('--name: is needed, such as io.github.OWNER/parley');
+    if (PLACEHOLDER.test(name))
+      console.error(`'${name}' looks like an example: the registry asks for a namespace of yours`);
     const folder = join(root, 'dist', 'packages');
     mkdirSync(folder, { recursive: true });
     const file = join(folder, 'server.json');
-    writeFileSync(file, `${JSON.stringify(serverJson(values), null, 2)}\n`);
+    writeFileSync(file, `${JSON.stringify(serverJson({ ...values, name }), null, 2)}\n`);
     console.error(
-      `The registry compares it with the package: MCP_NAME=${values.name} npm run pack writes the name into it.`,
+      `The registry compares it with the package: MCP_NAME=${name} npm run pack writes the name into it.`,
     );
     console.log(file);
   } catch (error) {
-    console.error(error.message);
+    console.error(/** @type {Error} */ (error).message);
     process.exit(2);
   }
 }

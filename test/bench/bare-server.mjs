@@ -4,6 +4,7 @@
 import { readFileSync } from 'node:fs';
 import http from 'node:http';
 import { MongoClient } from 'mongodb';
+import { listen } from '../../tools/free-port.mjs';
 
 const listing = process.env.BENCH_BYTES
   ? JSON.parse(readFileSync(process.env.BENCH_BYTES, 'utf8')).result
@@ -30,7 +31,7 @@ const TOOLS = {
 };
 
 async function answer({ params: { name, arguments: given } }) {
-  const found = await TOOLS[name](database.collection(given.class_name), given);
+  const found = await TOOLS[name](database?.collection(given.class_name), given);
   const data = { class_name: given.class_name, ...found };
   return { content: [{ type: 'text', text: JSON.stringify(data) }], structuredContent: data };
 }
@@ -54,4 +55,4 @@ const server = http.createServer((request, response) => {
     void answer(message).then((result) => send(JSON.stringify({ jsonrpc: '2.0', id: message.id, result })));
   });
 });
-server.listen(0, '127.0.0.1', () => console.log(`bare server on http://127.0.0.1:${server.address().port}/`));
+console.log(`bare server on http://127.0.0.1:${await listen(server)}/`);

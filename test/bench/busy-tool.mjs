@@ -1,6 +1,7 @@
 // A plugin with one tool that computes: work of the service alone, which neither a database nor the client takes part in.
 import { Module } from '@nestjs/common';
 import { Tool } from '@parley/server';
+import { decorateMethod } from '../support/decorate-method.mjs';
 
 class Busy {
   busy({ rounds }) {
@@ -9,12 +10,16 @@ class Busy {
     return { value };
   }
 }
-Tool({
-  name: 'busy',
-  description: 'Computes.',
-  input: { type: 'object', properties: { rounds: { type: 'integer' } }, required: ['rounds'] },
-  output: { type: 'object' },
-})(Busy.prototype, 'busy', Object.getOwnPropertyDescriptor(Busy.prototype, 'busy'));
+decorateMethod(
+  Tool({
+    name: 'busy',
+    description: 'Computes.',
+    input: { type: 'object', properties: { rounds: { type: 'integer' } }, required: ['rounds'] },
+    output: { type: 'object' },
+  }),
+  Busy,
+  'busy',
+);
 
 class BusyModule {}
 Module({ providers: [Busy] })(BusyModule);

@@ -35,7 +35,9 @@ const free = { tenantId: TENANT, rateLimit: 1_000_000_000 };
 export async function addRows(uri) {
   const client = await MongoClient.connect(uri);
   const database = client.db('parley');
-  await database.collection('_SCHEMA').insertOne({
+  /** @type {import('mongodb').Collection<any>} */
+  const schemas = database.collection('_SCHEMA');
+  await schemas.insertOne({
     _id: CLASS,
     objectId: 'string',
     createdAt: 'date',
@@ -45,7 +47,9 @@ export async function addRows(uri) {
     orgId: 'string',
   });
   const at = new Date('2026-01-01');
-  await database.collection(CLASS).insertMany(
+  /** @type {import('mongodb').Collection<{ _id: string }>} */
+  const rows = database.collection(CLASS);
+  await rows.insertMany(
     Array.from({ length: ROWS }, (_, rank) => ({
       _id: `row${rank}`,
       title: `Row ${rank}`,
@@ -55,11 +59,14 @@ export async function addRows(uri) {
       _updated_at: at,
     })),
   );
-  await database.collection(CLASS).createIndex({ orgId: 1 });
+  await rows.createIndex({ orgId: 1 });
   await client.close();
 }
 
-/** A service with everything that the kinds need; limits that no load reaches. */
+/**
+ * A service with everything that the kinds need; limits that no load reaches.
+ * @param {{ uri: string, redis: string, server?: object, agents?: object, auth?: object[] } & Record<string, unknown>} options
+ */
 export function startMeasured({ uri, redis, server = {}, agents = {}, auth = [], ...more }) {
   return startParley(
     {

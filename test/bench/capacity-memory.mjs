@@ -98,19 +98,18 @@ async function agentsDefined({ uri, redisUrl }) {
 async function classesKnown({ uri, redisUrl }) {
   const database = 'many';
   const client = await MongoClient.connect(uri);
-  await client
-    .db(database)
-    .collection('_SCHEMA')
-    .insertMany(
-      Array.from({ length: CLASSES }, (_, number) => ({
-        _id: `Class${number}`,
-        objectId: 'string',
-        createdAt: 'date',
-        updatedAt: 'date',
-        orgId: 'string',
-        ...Object.fromEntries(Array.from({ length: 10 }, (__, column) => [`column${column}`, 'string'])),
-      })),
-    );
+  /** @type {import('mongodb').Collection<{ _id: string }>} */
+  const schemas = client.db(database).collection('_SCHEMA');
+  await schemas.insertMany(
+    Array.from({ length: CLASSES }, (_, number) => ({
+      _id: `Class${number}`,
+      objectId: 'string',
+      createdAt: 'date',
+      updatedAt: 'date',
+      orgId: 'string',
+      ...Object.fromEntries(Array.from({ length: 10 }, (__, column) => [`column${column}`, 'string'])),
+    })),
+  );
   await client.close();
   const aliveWith = async (name, count) => {
     const agents = named(count, 'agent', { tenantId: 'northside' });

@@ -1,5 +1,6 @@
 import { Inject, Module } from '@nestjs/common';
 import { Tool, ToolRegistry } from '@parley/server';
+import { decorateMethod } from '../support/decorate-method.mjs';
 
 /** A tool that changes the list of tools: what every listening stream hears of. */
 class ChangingLists {
@@ -16,10 +17,10 @@ class ChangingLists {
   }
 }
 Inject(ToolRegistry)(ChangingLists, undefined, 0);
-Tool({ name: 'change_list', description: 'Adds a tool.', input: { type: 'object', properties: {} } })(
-  ChangingLists.prototype,
+decorateMethod(
+  Tool({ name: 'change_list', description: 'Adds a tool.', input: { type: 'object', properties: {} } }),
+  ChangingLists,
   'change',
-  Object.getOwnPropertyDescriptor(ChangingLists.prototype, 'change'),
 );
 
 export default class ChangingListsModule {}

@@ -13,6 +13,7 @@ const database = await start(
   { cwd: folderWith({ 'seed.json': seed }), ready: /listening on (mongodb\S+)/ },
 );
 const client = await MongoClient.connect(database.url);
+/** @type {import('mongodb').Collection<{ _id: string }>} */
 const readings = client.db('parley').collection('Reading');
 const at = new Date();
 for (let from = 0; from < ROWS; from += BATCH) {
@@ -27,7 +28,11 @@ for (let from = 0; from < ROWS; from += BATCH) {
 }
 await client.close();
 
-const config = stringify({ server: { port: 0 }, database: { uri: database.url, name: 'parley' } });
+const config = stringify({
+  server: { port: 0 },
+  database: { uri: database.url, name: 'parley' },
+  policy: { unlistedClasses: 'allow', suppressMasterKeyWarning: true },
+});
 const service = await start([join(root, 'dist/bundle/main.js')], {
   cwd: folderWith({ 'parley.yaml': config }),
   ready: /Parley listening on (\S+)/,
@@ -41,13 +46,14 @@ const order = async () => {
     headers: { 'Content-Type': 'application/json' },
     body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }),
   });
-  return JSON.parse((await response.json()).result.content[0].text).path;
+  const { result } = /** @type {any} */ (await response.json());
+  return JSON.parse(result.content[0].text).path;
 };
 const response = await fetch(origin + (await order()));
 const before = residentMegabytes(service.pid);
 const began = performance.now();
 let [lines, bytes, peak] = [0, 0, before];
-for await (const chunk of response.body) {
+for await (const chunk of /** @type {ReadableStream<Uint8Array>} */ (response.body)) {
   bytes += chunk.length;
   for (let found = chunk.indexOf(10); found >= 0; found = chunk.indexOf(10, found + 1)) lines += 1;
   peak = Math.max(peak, residentMegabytes(service.pid));

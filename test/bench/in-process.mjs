@@ -116,7 +116,8 @@ export async function inProcess(calls = 5_000) {
         era,
         version: revision,
         clientCapabilities,
-        aborts: null,
+        /** @type {AbortController | undefined} */
+        aborts: undefined,
         aborted: false,
         // As at the edge: created when it is first read, and not to wait for the end of the request.
         get signal() {

@@ -10,8 +10,8 @@ const sockets = [];
 let heard = [];
 
 function open(number) {
-  return new Promise((resolve, reject) => {
-    const socket = connect({ host: hostname, port });
+  return new Promise((/** @type {(value?: undefined) => void} */ resolve, reject) => {
+    const socket = connect({ host: hostname, port: Number(port) });
     sockets.push(socket);
     socket.setEncoding('utf8').once('error', reject);
     let open = false;

@@ -2,6 +2,7 @@
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
+import { listen } from '../../tools/free-port.mjs';
 import { compare } from './load.mjs';
 import { folderWith, root, start } from './processes.mjs';
 
@@ -10,8 +11,7 @@ const headers = { 'x-mcp-api-key': 'bench-key' };
 const collector = createServer((request, response) => {
   request.resume().on('end', () => response.writeHead(200, { 'Content-Type': 'application/json' }).end('{}'));
 });
-await new Promise((resolve) => collector.listen(0, '127.0.0.1', resolve));
-const endpoint = `http://127.0.0.1:${collector.address().port}/v1/traces`;
+const endpoint = `http://127.0.0.1:${await listen(collector)}/v1/traces`;
 
 const database = await start(
   [join(root, 'dist/bundle/cli.js'), 'embedded', '--port', '0', '--seed', join(root, 'demo/seed.json')],
@@ -36,6 +36,7 @@ const service = (more, main = join(root, 'dist/bundle/main.js')) =>
     ready: /Parley listening on (\S+)/,
   });
 
+/** @type {[name: string, service: Awaited<ReturnType<typeof start>>][]} */
 const candidates = [
   ['off', await service({})],
   ['off, once more', await service({})],

@@ -47,6 +47,7 @@ async function openDatabase() {
 
 /** Starts everything once for each round, so that noise falls on all alike; those of the last round stay. */
 async function startAll(database) {
+  /** @type {number[][]} */
   const times = SERVERS.map(() => []);
   let running = [];
   for (let round = 0; round < STARTS; round += 1) {
@@ -67,12 +68,8 @@ async function prove(server, database) {
   const talk = await new Conversation(server.url, agent, server.headers).open();
   const calls = server.calls(database.database);
   const { structuredContent } = await talk.result('tools/call', calls.find);
-  for (const [call, part] of [
-    ['find', /vinyl/g],
-    ['group', /_id/g],
-    ['plainFind', /vinyl/g],
-    ['plainGroup', /_id/g],
-  ]) {
+  const parts = { find: /vinyl/g, group: /_id/g, plainFind: /vinyl/g, plainGroup: /_id/g };
+  for (const [call, part] of Object.entries(parts)) {
     const text = JSON.stringify((await talk.result('tools/call', calls[call])).content);
     if ((text.match(part)?.length ?? 0) < 10)
       throw new Error(`${server.name} does not do the work: ${call} ${text}`);

@@ -1,6 +1,7 @@
+/** @import { Readable } from 'node:stream' */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -19,12 +20,9 @@ process.on('exit', () => {
 });
 
 // A signal ends Node without 'exit'; a proof that winds up by itself listens too.
-for (const [signal, code] of [
-  ['SIGINT', 130],
-  ['SIGTERM', 143],
-])
+for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM']))
   process.once(signal, () => {
-    if (process.listenerCount(signal) === 0) process.exit(code);
+    if (process.listenerCount(signal) === 0) process.exit(128 + constants.signals[signal]);
   });
 
 const CLOCK = fileURLToPath(new URL('cpu-clock.cjs', import.meta.url));
@@ -35,11 +33,13 @@ const CLOCK = fileURLToPath(new URL('cpu-clock.cjs', import.meta.url));
  */
 export async function start(args, { env = {}, cwd = root, ready, clock = true }) {
   const began = performance.now();
-  const child = spawn(process.execPath, clock ? ['-r', CLOCK, ...args] : args, {
-    cwd,
-    env: { PATH: process.env.PATH, ...env },
-    stdio: ['ignore', 'pipe', 'pipe', ...(clock ? ['ipc'] : [])],
-  });
+  const child = /** @type {import('node:child_process').ChildProcessByStdio<null, Readable, Readable>} */ (
+    spawn(process.execPath, clock ? ['-r', CLOCK, ...args] : args, {
+      cwd,
+      env: { PATH: process.env.PATH, ...env },
+      stdio: ['ignore', 'pipe', 'pipe', clock ? 'ipc' : 'ignore'],
+    })
+  );
   children.add(child);
   const match = await new Promise((resolve, reject) => {
     let text = '';
@@ -95,5 +95,6 @@ export function folderWith(files) {
 
 export function residentMegabytes(pid) {
   const line = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  if (!line) throw new Error(`process ${pid} says no VmRSS`);
   return Number(line[1]) / 1024;
 }

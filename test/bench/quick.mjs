@@ -43,6 +43,7 @@ const WARM_UP_OF_ANOTHER = 6000;
 
 const file = join(root, 'test/bench/recorded.json');
 const recorded = JSON.parse(readFileSync(file, 'utf8'));
+/** @type {(import('./works.mjs').Work & { count: number, warmUp: number, fast?: boolean, of?: string })[]} */
 const WORK = [
   ...WORKS.map((work, at) => ({
     ...work,
@@ -64,6 +65,7 @@ const WORK = [
 ];
 
 async function startSides(uri) {
+  /** @type {Record<string, string>} */
   const env = values.slowed
     ? { BENCH_SLOWED: values.slowed, NODE_OPTIONS: `-r ${join(root, 'test/bench/slowed.cjs')}` }
     : {};

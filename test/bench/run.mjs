@@ -47,6 +47,7 @@ async function beside(database) {
   const service = await startParley({ uri: database.url });
   const fast = await startParley({ uri: database.url, fastReads: true });
   const bare = await startBare(service, database.url);
+  /** @type {import('./works.mjs').Work[]} */
   const works = [...WORKS, { ...THOUSAND, count: 0.4, warmUp: 300 }];
   for (const work of works) for (const side of [service, fast]) await prove(side, bare, work);
   const figures = await interleaved(
@@ -159,6 +160,7 @@ async function leanTokens(service) {
 
 async function startUp({ url: uri }) {
   const external = folderWith({ 'parley.yaml': configuration({ uri }) });
+  /** @type {{ name: string, cwd: string, seconds: number, times: number[] }[]} */
   const ways = [
     { name: 'external database', cwd: external, seconds: 0.4, times: [] },
     { name: 'demo seeded', cwd: root, seconds: 0.8, times: [] },

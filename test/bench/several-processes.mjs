@@ -78,14 +78,14 @@ export async function twoAgainstOne(uri, { rounds = 7, seconds = 1.5 } = {}) {
   const plugins = [join(root, 'test/bench/busy-tool.mjs')];
   const withProcesses = (processes) =>
     startParley({ uri, plugins, redis: { url: redis.url }, server: { processes } });
-  const services = [await withProcesses(1), await withProcesses(2)];
-  for (const { url } of services) {
+  const [one, two] = [await withProcesses(1), await withProcesses(2)];
+  for (const { url } of [one, two]) {
     const { result } = JSON.parse((await once(url, BUSY, HEADERS)).text);
     if (result?.isError !== false) throw new Error('the tool does not compute');
   }
-  const busy = await compared(services, BUSY, { rounds, seconds });
-  const query = await compared(services, WORKS[0].own, { rounds, seconds });
-  await Promise.all(services.map((service) => service.stop()));
+  const busy = await compared([one, two], BUSY, { rounds, seconds });
+  const query = await compared([one, two], WORKS[0].own, { rounds, seconds });
+  await Promise.all([one.stop(), two.stop()]);
   await redis.close();
   return { busy, query };
 }

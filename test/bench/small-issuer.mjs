@@ -1,6 +1,7 @@
 // An issuer as the bench needs one: its keys over HTTP, and a token for the bench.
 import http from 'node:http';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
+import { listen } from '../../tools/free-port.mjs';
 
 export const AUDIENCE = 'https://parley.example.com/mcp';
 
@@ -27,8 +28,7 @@ export async function startIssuer(alg) {
     const document = request.url === '/keys' ? { keys } : { issuer, jwks_uri: `${issuer}/keys` };
     response.end(JSON.stringify(document));
   });
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const issuer = `http://127.0.0.1:${server.address().port}`;
+  const issuer = `http://127.0.0.1:${await listen(server)}`;
   const token = (subject) =>
     new SignJWT({})
       .setProtectedHeader({ alg, kid: current.jwk.kid, typ: 'at+jwt' })

@@ -22,8 +22,11 @@ const REQUESTS = [
 
 /**
  * Keeps all clients busy until `going` says no.
- * @param asked is called after each answer
- * @param failed is called with the error that ended a conversation; without it the load ends
+ * @param {string} url
+ * @param {object} load
+ * @param {() => boolean} load.going
+ * @param {() => void} load.asked is called after each answer
+ * @param {(error: Error) => void} [load.failed] is called with the error that ended a conversation; without it the load ends
  */
 export async function conversations(url, { going, asked, failed }) {
   const agent = new http.Agent({ keepAlive: true, maxSockets: CLIENTS });
@@ -33,7 +36,7 @@ export async function conversations(url, { going, asked, failed }) {
         await converse();
       } catch (error) {
         if (!failed) throw error;
-        failed(error);
+        failed(/** @type {Error} */ (error));
       }
     }
   }
@@ -49,7 +52,12 @@ export async function conversations(url, { going, asked, failed }) {
   agent.destroy();
 }
 
-/** @param told is called with each of the twelve readings @returns the range of the second half */
+/**
+ * @param {object} load
+ * @param {number} load.minutes
+ * @param {(reading: { minute: number, asked: number, megabytes: number }) => void} [load.told] is called with each of the twelve
+ * @returns the range of the second half
+ */
 export async function soak({ minutes, told = () => {} }) {
   const database = await startDatabase();
   const service = await startParley({ uri: database.url });

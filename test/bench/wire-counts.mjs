@@ -2,6 +2,7 @@
 import { connect, createServer } from 'node:net';
 import { Redis } from 'ioredis';
 import { BSON } from 'mongodb';
+import { listen } from '../../tools/free-port.mjs';
 
 const OP_MSG = 2013;
 const HEADER = 16;
@@ -63,10 +64,9 @@ export async function countingDatabase(target) {
       if (!ofTheDriver) counts.received += chunk.length;
     });
   });
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     // A replica set would name the address of the database itself.
-    url: `mongodb://127.0.0.1:${server.address().port}/?directConnection=true`,
+    url: `mongodb://127.0.0.1:${await listen(server)}/?directConnection=true`,
     counts: () => structuredClone(counts),
     close: () => {
       for (const socket of sockets) socket.destroy();

@@ -23,8 +23,14 @@ export const PLAIN_CLASSES = {
 
 /**
  * Configuration of a measured service: limits that no load reaches, and so many classes in the policy.
- * @param plain the plain class as well
- * @param fastReads reads on connections beside the driver
+ * @param {{
+ *   uri: string,
+ *   name?: string,
+ *   classes?: number,
+ *   plain?: boolean,
+ *   fastReads?: boolean,
+ *   server?: object,
+ * } & Record<string, unknown>} options `plain`: the plain class as well; `fastReads`: on connections beside the driver
  */
 export function configuration({
   uri,
@@ -73,7 +79,10 @@ export function configuration({
   });
 }
 
-/** @param flags of Node, beside those of `npm start` */
+/**
+ * @param {Parameters<typeof configuration>[0]} options
+ * @param {{ env?: Record<string, string>, flags?: string[] }} process `flags` of Node, beside those of `npm start`
+ */
 export const startParley = (options, { env = {}, flags = [] } = {}) =>
   start([...flags, ...SERVICE], {
     cwd: folderWith({ 'parley.yaml': configuration(options) }),
@@ -121,7 +130,23 @@ const GROUPS = [{ $group: { _id: '$stock', n: { $sum: 1 } } }, { $sort: { _id: 1
 const vinyl = { format: 'vinyl' };
 const ofTenant = { ...vinyl, orgId: TENANT };
 
-/** Work that the service and the bare handler do alike. */
+/**
+ * What is asked for in one measured request, of the service and beside it.
+ * @typedef {object} Work
+ * @property {string} name
+ * @property {string} own request of the service
+ * @property {string} [bare] of the bare handler
+ * @property {string} [parse] of the Parse class with the same rows
+ * @property {number} [target] ratio that is wanted
+ * @property {number} [fastTarget] with `fastReads`
+ * @property {number} [count] of requests, for one of the usual works
+ * @property {number} [warmUp]
+ */
+
+/**
+ * Work that the service and the bare handler do alike.
+ * @type {Work[]}
+ */
 export const WORKS = [
   {
     name: 'query_class, 10 rows',
@@ -161,7 +186,12 @@ export const THOUSAND = {
   bare: call('query_class', { class_name: 'Song', where: {}, limit: 50 }),
 };
 
-/** Throws when an answer is not the work: nothing else may be measured. */
+/**
+ * Throws when an answer is not the work: nothing else may be measured.
+ * @param {{ url: string }} service
+ * @param {{ url: string }} bare
+ * @param {Work} work
+ */
 export async function prove(service, bare, { name, own, bare: base }) {
   const [first, second] = await Promise.all([once(service.url, own, HEADERS), once(bare.url, base)]);
   const sizes = [first, second].map(({ text }) => {
@@ -172,7 +202,11 @@ export async function prove(service, bare, { name, own, bare: base }) {
   return sizes;
 }
 
-/** Throws when the plain class answers with other rows than the Parse class. */
+/**
+ * Throws when the plain class answers with other rows than the Parse class.
+ * @param {{ url: string }} service
+ * @param {Work} work
+ */
 export async function provePlain(service, { name, own, parse }) {
   const [plain, parsed] = await Promise.all(
     [own, parse].map(async (body) => {

@@ -1,6 +1,7 @@
 import { ToolContent } from '@parley/server';
 import { declareTools, PNG, said, textBlock, texts, WAV } from './declare.mjs';
 
+/** @type {import('@parley/server').ContentBlock} */
 const image = { type: 'image', data: PNG, mimeType: 'image/png' };
 const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 

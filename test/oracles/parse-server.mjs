@@ -2,6 +2,7 @@
 // its address and keys when it is ready, and stops on SIGTERM or when its parent closes stdin.
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
+import { listen } from '../../tools/free-port.mjs';
 
 const databaseURI = process.env.MONGODB_URI;
 if (!databaseURI) {
@@ -35,8 +36,7 @@ const http = createServer(app);
 // An idle connection is the client's to close: on a busy machine the default of five seconds ends one in the very
 // moment in which a test sends on it.
 http.keepAliveTimeout = 0;
-await new Promise((resolve) => http.listen(port, '127.0.0.1', resolve));
-const origin = `127.0.0.1:${http.address().port}`;
+const origin = `127.0.0.1:${await listen(http, port)}`;
 const url = `http://${origin}/parse`;
 
 const parse = new ParseServer({

@@ -22,6 +22,7 @@ const ENOUGH_CHANGES = 60;
 function faults(stage, seen, log, going, seconds) {
   const within = (every) => Math.min(every, seconds / 3);
   const { replicas, redis, admin, issuer } = stage;
+  /** @type {Record<string, [first: number, every: number, act: (turn: number) => unknown]>} */
   const kinds = {
     kills: [within(EVERY.kill), within(EVERY.kill), (turn) => stage.kill(turn)],
     reloads: [2, EVERY.reload, (turn) => replicas.forEach((replica) => replica.reload(turn + 1))],

@@ -64,7 +64,10 @@ class Fuzz {
   began = performance.now();
 
   constructor(seed, log, signal, deadline) {
-    Object.assign(this, { seed, log, signal, deadline });
+    this.seed = seed;
+    this.log = log;
+    this.signal = signal;
+    this.deadline = deadline;
   }
 
   get isOver() {
@@ -210,7 +213,8 @@ class Fuzz {
     try {
       return await ask(given);
     } catch (error) {
-      return { outcome: 'thrown', fault: `thrown: ${String(error?.stack ?? error).slice(0, 800)}` };
+      const text = error instanceof Error ? error.stack : String(error);
+      return { outcome: 'thrown', fault: `thrown: ${text?.slice(0, 800)}` };
     }
   }
 

@@ -106,10 +106,11 @@ class Stage {
   /** By writer: increments that were done, and those that may have been. */
   increments = Array.from({ length: WRITERS }, () => ({ ok: 0, unknown: 0 }));
   /** By subscriber: when it was notified. */
-  notified = Array.from({ length: SUBSCRIBERS }, () => []);
+  notified = Array.from({ length: SUBSCRIBERS }, () => /** @type {number[]} */ ([]));
   /** When Parse Server was up. */
   up = [];
   began = performance.now();
+  databaseUri = '';
   #streams = new AbortController();
   #id = 0;
 
@@ -186,6 +187,7 @@ class Stage {
   }
 
   async post(agent, message, headers = {}) {
+    /** @type {Record<string, string>} */
     const session = agent === 'session' ? { 'X-Parse-Session-Token': TOKEN } : {};
     return fetch(this.url, {
       method: 'POST',
@@ -209,7 +211,7 @@ class Stage {
     };
     const opened = await this.post('session', { method: 'initialize', params });
     const headers = {
-      'Mcp-Session-Id': opened.headers.get('mcp-session-id'),
+      'Mcp-Session-Id': opened.headers.get('mcp-session-id') ?? '',
       'MCP-Protocol-Version': '2025-06-18',
     };
     await opened.text();
@@ -233,13 +235,13 @@ class Stage {
     try {
       for await (const chunk of stream.body) {
         const parts = (text + Buffer.from(chunk).toString('utf8')).split('\n\n');
-        text = parts.pop();
+        text = parts.pop() ?? '';
         for (const event of parts)
           if (event.includes('notifications/resources/updated')) this.notified[at].push(Date.now());
       }
     } catch (error) {
       if (!this.#streams.signal.aborted)
-        this.losses.push(`the stream of subscriber ${at} broke: ${error.message}`);
+        this.losses.push(`the stream of subscriber ${at} broke: ${String(error)}`);
       return;
     }
     if (!this.#streams.signal.aborted) this.losses.push(`the stream of subscriber ${at} ended`);
@@ -267,7 +269,7 @@ class Stage {
       if (!result?.isError) outcome = 'ok';
       else outcome = result._meta?.['parse.details']?.outcome === 'unknown' ? 'unknown' : 'refused';
     } catch (error) {
-      this.losses.push(`${name} was not answered: ${error.message}`);
+      this.losses.push(`${name} was not answered: ${String(error)}`);
       outcome = 'unknown';
     }
     this.slowest = Math.max(this.slowest, performance.now() - began);
@@ -337,7 +339,7 @@ class Stage {
     const longest = this.longestSilence(rows);
     await this.countedAlone();
     const updates = this.increments.reduce((sum, { ok, unknown }) => sum + ok + unknown, 0);
-    const most = Math.max(...this.notifiedDuring);
+    const most = Math.max(...(this.notifiedDuring ?? []));
     // Each notification stands for at least one change, or for a reconnection.
     const reasons = titles.size + updates + 2 * this.kills + 1;
     if (most > reasons)

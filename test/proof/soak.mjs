@@ -173,8 +173,9 @@ export async function run({ minutes, log, signal }) {
     others(client, going, count),
     others(client, going, count),
   ];
-  for (const { status, reason } of await Promise.allSettled([...load, looking]))
-    if (status === 'rejected') losses.push(`the load could not go on: ${reason?.message ?? reason}`);
+  for (const each of await Promise.allSettled([...load, looking]))
+    if (each.status === 'rejected')
+      losses.push(`the load could not go on: ${each.reason?.message ?? each.reason}`);
   await end();
   const { figures, notes } = judged(samples, minutes);
   return {

@@ -5,7 +5,11 @@ const [url, tool, json] = process.argv.slice(2);
 const client = await createMCPClient({ transport: { type: 'http', url } });
 try {
   const tools = await client.tools();
-  const result = await tools[tool].execute(JSON.parse(json), { toolCallId: 'one', messages: [] });
+  const result = await tools[tool].execute(JSON.parse(json), {
+    toolCallId: 'one',
+    messages: [],
+    context: {},
+  });
   console.log(JSON.stringify({ names: Object.keys(tools), result }));
 } finally {
   await client.close();

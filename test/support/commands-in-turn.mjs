@@ -21,7 +21,7 @@ async function run(args, env, cwd) {
     await import(`${entry.href}?${(count += 1)}`);
   } catch (error) {
     // What a process ends with that nobody catches.
-    process.stderr.write(`${error?.stack}\n`);
+    process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
     process.exitCode = 1;
   }
   process.removeAllListeners('SIGINT');

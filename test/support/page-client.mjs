@@ -1,3 +1,4 @@
+/// <reference lib="dom" />
 import { Client, StreamableHTTPClientTransport, UnauthorizedError } from '@modelcontextprotocol/client';
 
 /** What a page of another origin does with the official client; bundled for a browser. */
@@ -12,7 +13,7 @@ const provider = {
   tokens: () => JSON.parse(kept('tokens') ?? 'null') ?? undefined,
   saveTokens: (tokens) => keep('tokens', JSON.stringify(tokens)),
   saveCodeVerifier: (verifier) => keep('verifier', verifier),
-  codeVerifier: () => kept('verifier'),
+  codeVerifier: () => kept('verifier') ?? '',
   saveDiscoveryState: (state) => keep('discovery', JSON.stringify(state)),
   discoveryState: () => JSON.parse(kept('discovery') ?? 'null') ?? undefined,
   redirectToAuthorization: (url) => location.assign(url),
@@ -31,9 +32,9 @@ globalThis.callTool = async ({ url, key, mode, name, args }) => {
     await client.connect(transportTo(url, key));
     const { content } = await client.callTool({ name, arguments: args });
     await client.close();
-    return content[0].text;
+    return content.map((block) => (block.type === 'text' ? block.text : '')).join('');
   } catch (error) {
-    return error instanceof UnauthorizedError ? 'signing in' : `failed: ${error.name}: ${error.message}`;
+    return error instanceof UnauthorizedError ? 'signing in' : `failed: ${String(error)}`;
   }
 };
 

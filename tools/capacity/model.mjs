@@ -5,7 +5,10 @@ const SECONDS_OF = { minute: 60, hour: 3600, day: 86_400 };
 const MICROSECONDS = 1_000_000;
 const MEGABYTE = 1024 * 1024;
 
-/** Weights of a load of agents that mostly read. An assumption: give your own with --mix. */
+/**
+ * Weights of a load of agents that mostly read. An assumption: give your own with --mix.
+ * @type {Record<string, number>}
+ */
 export const USUAL_MIX = {
   query_class: 50,
   count_objects: 15,
@@ -70,7 +73,7 @@ const KEPT_SECONDS = {
 /** Kinds whose keys share one slot of a Redis Cluster. */
 const ONE_SLOT = ['task', 'approval'];
 
-/** Requests of each kind in a second. */
+/** @returns {[kind: string, rate: number][]} requests of each kind in a second */
 function rates({ callsPerSecond, mix }) {
   const whole = Object.values(mix).reduce((sum, weight) => sum + weight, 0);
   return Object.entries(mix).map(([name, weight]) => [

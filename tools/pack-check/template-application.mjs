@@ -1,7 +1,7 @@
 // An application as `nest new` makes it, with the test runner of its template and nothing set up for Parley.
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { OutsideFolder } from './outside-folder.mjs';
 
@@ -62,7 +62,7 @@ export class TemplateApplication extends OutsideFolder {
       const text = readFileSync(from, 'utf8');
       // A CommonJS template writes no extensions.
       const written = template === 'ts' ? text.replace(/'(\.\/\w+)\.js'/g, "'$1'") : text;
-      writeFileSync(join(this.folder, 'src', from.split('/').at(-1)), written);
+      writeFileSync(join(this.folder, 'src', basename(from)), written);
     }
   }
 

@@ -7,6 +7,7 @@ import {
 } from '@modelcontextprotocol/node';
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
 import { countRows, findRows, groupRows, openRows } from './rows.mjs';
+import { listen } from '../../../tools/free-port.mjs';
 import { COUNT, FIND, GROUP } from './tool-texts.mjs';
 
 const rows = await openRows();
@@ -25,6 +26,4 @@ const validOrigin = localhostOriginValidation();
 const server = createServer((request, response) => {
   if (validHost(request, response) && validOrigin(request, response)) void answer(request, response);
 });
-server.listen(0, '127.0.0.1', () =>
-  console.log(`listening on http://127.0.0.1:${server.address().port}/mcp`),
-);
+console.log(`listening on http://127.0.0.1:${await listen(server)}/mcp`);

@@ -5,8 +5,10 @@ import { MongoClient } from 'mongodb';
 const LIMIT = { maxTimeMS: 25_000 };
 
 export async function openRows() {
-  const client = await MongoClient.connect(process.env.MONGODB_URI);
-  return client.db(process.env.BENCH_DATABASE);
+  const { MONGODB_URI: uri, BENCH_DATABASE: database } = process.env;
+  if (uri === undefined) throw new Error('MONGODB_URI is missing');
+  const client = await MongoClient.connect(uri);
+  return client.db(database);
 }
 
 export function findRows(database, { collection, filter, limit }) {

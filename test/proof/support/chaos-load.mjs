@@ -37,8 +37,9 @@ export class Seen {
   requests = 0;
 
   /**
-   * @param losesConnections requests that are never answered are counted, and are no loss
-   * @param internal what no answer may contain
+   * @param {object} options
+   * @param {boolean} [options.losesConnections] requests that are never answered are counted, and are no loss
+   * @param {RegExp} [options.internal] what no answer may contain
    */
   constructor({ losesConnections = false, internal } = {}) {
     this.#losesConnections = losesConnections;
@@ -82,10 +83,11 @@ export class Seen {
     try {
       answer = await send(AbortSignal.timeout(NO_ANSWER));
     } catch (error) {
-      if (error.name === 'TimeoutError')
+      const { name } = /** @type {Error} */ (error);
+      if (name === 'TimeoutError')
         if (this.#losesConnections) this.count('requests that were never answered');
         else this.lose(`${kind} was not answered within ${NO_ANSWER / 1000} s`);
-      this.#mark(kind, error.name === 'SyntaxError' ? 'an answer cut in the middle' : 'connection cut');
+      this.#mark(kind, name === 'SyntaxError' ? 'an answer cut in the middle' : 'connection cut');
       return undefined;
     }
     const { good = false, why, unclear } = verdict(answer);
@@ -100,7 +102,13 @@ export class Seen {
     return { ...answer, good };
   }
 
-  /** Sends the same until it succeeds. @returns the answer, or undefined after a loss was written down */
+  /**
+   * Sends the same until it succeeds.
+   * @param {string} kind
+   * @param {(signal: AbortSignal) => Promise<any>} send
+   * @param {{ lost?: (answer: any) => unknown }} [options] `lost` gives the reason why no further answer can be a good one
+   * @returns the answer, or undefined after a loss was written down
+   */
   async insist(kind, send, { lost = () => undefined } = {}) {
     const deadline = performance.now() + PATIENCE;
     let last;
@@ -235,6 +243,7 @@ async function checkWrites(rows, seen) {
 /** The other person: approves every case that it finds. */
 async function approve({ origin }, seen, going) {
   const headers = { ...as('chief'), 'Content-Type': 'application/json' };
+  /** @returns {Promise<any>} */
   const ask = async (path) =>
     (await fetch(`${origin}${path}`, { headers, signal: AbortSignal.timeout(NO_ANSWER) })).json();
   while (going()) {

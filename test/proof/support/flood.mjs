@@ -32,7 +32,10 @@ async function session() {
   return client;
 }
 
-/** Every method, stream and store, each with as many callers as it says. */
+/**
+ * Every method, stream and store, each with as many callers as it says.
+ * @type {Record<string, [callers: number, act: () => Promise<any>]>}
+ */
 const FLOODS = {
   queries: [4, () => modern.call('query_class', { class_name: 'Fixed', limit: 100 })],
   pipelines: [4, () => modern.call('aggregate', { class_name: 'Fixed', pipeline: SLOW })],
@@ -139,7 +142,7 @@ async function obey(message) {
   } else if (message === 'quiet') {
     loud = false;
     await Promise.race([Promise.all(callers), pause(15_000)]);
-    process.send({ answers, unclear: unclear.splice(0) });
+    process.send?.({ answers, unclear: unclear.splice(0) });
     answers = {};
   }
 }

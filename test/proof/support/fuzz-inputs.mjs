@@ -419,7 +419,9 @@ export class FuzzInputs {
     return { name: random.chance(0.99) ? tool.name : edgeName(random), arguments: made };
   }
 
-  argumentsOf(random, { name, inputSchema: { properties = {}, required = [] } }) {
+  argumentsOf(random, { name, inputSchema }) {
+    /** @type {{ properties?: Record<string, any>, required?: string[] }} */
+    const { properties = {}, required = [] } = inputSchema;
     const classes = properties.class_name?.enum;
     const className = classes && random.chance(0.95) ? random.pick(classes) : this.className(random);
     const chosen = Object.keys(properties).filter((key) => required.includes(key) || random.chance(0.35));

@@ -183,6 +183,7 @@ class Conversation {
   #output = new PassThrough();
   #text = '';
   #lines = [];
+  /** @type {(value?: undefined) => void} */
   #arrived = () => undefined;
   #number = 0;
   #running;
@@ -190,7 +191,7 @@ class Conversation {
   constructor(open) {
     this.#output.setEncoding('utf8').on('data', (chunk) => {
       const parts = (this.#text + chunk).split('\n');
-      this.#text = parts.pop();
+      this.#text = parts.pop() ?? '';
       this.#lines.push(...parts);
       this.#arrived();
     });
@@ -216,7 +217,7 @@ class Conversation {
     const deadline = performance.now() + milliseconds;
     while (!done() && performance.now() < deadline) {
       let timer;
-      await new Promise((resolve) => {
+      await new Promise((/** @type {(value?: undefined) => void} */ resolve) => {
         this.#arrived = resolve;
         timer = setTimeout(resolve, deadline - performance.now());
       });
@@ -233,6 +234,7 @@ class Conversation {
 
 /** An HTTP client that sends exactly the bytes it is given and reads one answer. */
 export class RawClient {
+  /** @type {import('node:net').Socket | null} */
   #socket = null;
 
   /** @param sessions ids by key */

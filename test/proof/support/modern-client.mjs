@@ -35,7 +35,7 @@ async function readEvents(body, onMessage) {
   for await (const chunk of body) {
     left += decoder.decode(chunk, { stream: true });
     const lines = left.split('\n');
-    left = lines.pop();
+    left = lines.pop() ?? '';
     for (const line of lines)
       if (line.startsWith('data: {')) onMessage(JSON.parse(line.slice('data: '.length)));
   }
@@ -47,7 +47,7 @@ export class Stream {
   isOpen = false;
   #leaving = new AbortController();
 
-  /** @param onMessage is called with each message as it comes */
+  /** @param {(message: any) => void} onMessage is called with each message as it comes */
   constructor(onMessage = () => {}) {
     this.onMessage = onMessage;
   }
@@ -110,13 +110,23 @@ export class ModernClient {
     };
   }
 
-  /** @returns status, text, and `result` or `error` */
+  /**
+   * @param {string} method
+   * @param {Record<string, unknown>} params
+   * @param {{ extensions?: Record<string, object>, signal?: AbortSignal }} options
+   * @returns status, text, and `result` or `error`
+   */
   ask(method, params = {}, { extensions = { [TASKS]: {} }, signal } = {}) {
     const { headers, message } = this.#request(method, params, extensions);
     return post(this.url, { Accept: EVENTS, ...headers }, message, signal);
   }
 
-  /** @param more extensions that the client declares, answers and state of an earlier round */
+  /**
+   * @param {string} name
+   * @param {object} args
+   * @param {{ extensions?: Record<string, object>, signal?: AbortSignal } & Record<string, unknown>} more extensions that the
+   * client declares, answers and state of an earlier round
+   */
   call(name, args, { extensions = {}, signal, ...more } = {}) {
     return this.ask('tools/call', { name, arguments: args, ...more }, { extensions, signal });
   }
@@ -141,7 +151,11 @@ export class SessionClient {
     return { ...session, ...this.credentials() };
   }
 
-  /** @param accept what answers may be: `application/json` for bodies alone */
+  /**
+   * @param {string} method
+   * @param {object} params
+   * @param {{ accept?: string, signal?: AbortSignal }} options `accept`: what answers may be, `application/json` for bodies alone
+   */
   ask(method, params = {}, { accept = EVENTS, signal } = {}) {
     const message = { id: nextId(), method, params };
     return post(this.url, { Accept: accept, ...this.#headers }, message, signal);

@@ -16,6 +16,7 @@ import { root, source } from './sources.mjs';
 const DATABASE = 'parley';
 const PASSWORD = 'a p@ssword/of:the?proof';
 const MEMBERS = 2;
+/** @type {import('@parley/embedded-mongo').EmbeddedUser[]} */
 const users = [
   { user: 'root', password: PASSWORD, roles: [{ role: 'root', db: 'admin' }] },
   { user: 'service', password: PASSWORD, roles: [{ role: 'readWrite', db: DATABASE }] },
@@ -121,7 +122,8 @@ export async function startMongoStage(log, random) {
   });
   const login = (user) => `mongodb://${user}:${encodeURIComponent(PASSWORD)}@`;
   const security = `tls=true&authSource=admin&tlsCAFile=${encodeURIComponent(certificates.path('ca.pem'))}`;
-  const [, hosts] = /^mongodb:\/\/([^/]+)\//.exec(server.uri);
+  // Of several hosts, which `URL` does not read.
+  const hosts = server.uri.split('/')[2];
   const uriOf = (user) => `${login(user)}${hosts}/${DATABASE}?replicaSet=rs0&${security}`;
   const connect = (uri) => MongoClient.connect(uri);
   const clients = await Promise.all([

@@ -56,5 +56,5 @@ export function shown(result) {
 /** Text of a part on a terminal and on a page: colours are left out, and what would hide, move or turn text is shown as an escape. */
 export const printable = (text) =>
   stripVTControlCharacters(text).replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (sign) =>
-    sign === '\n' ? '\n       ' : `\\u${sign.codePointAt(0).toString(16).padStart(4, '0')}`,
+    sign === '\n' ? '\n       ' : `\\u${Number(sign.codePointAt(0)).toString(16).padStart(4, '0')}`,
   );

@@ -7,10 +7,10 @@ for (const name of ['SIGINT', 'SIGTERM']) process.on(name, () => stop.abort());
 // The command was killed: nobody waits for the result, and nobody else ends what was started here.
 process.on('disconnect', () => process.kill(-process.pid, 'SIGKILL'));
 
-const send = (message) => new Promise((resolve) => process.send(message, resolve));
+const send = (message) => new Promise((resolve) => process.send?.(message, resolve));
 try {
-  const { run } = await import(pathToFileURL(path));
-  const log = (line) => void process.send({ log: String(line) });
+  const { run } = await import(pathToFileURL(path).href);
+  const log = (line) => void process.send?.({ log: String(line) });
   await send({ result: (await run({ ...JSON.parse(settings), log, signal: stop.signal })) ?? null });
 } catch (error) {
   console.error(error);

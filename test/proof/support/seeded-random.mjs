@@ -4,7 +4,8 @@ export class SeededRandom {
 
   constructor(...words) {
     let hash = 2_166_136_261;
-    for (const character of words.join(' ')) hash = Math.imul(hash ^ character.codePointAt(0), 16_777_619);
+    for (const character of words.join(' '))
+      hash = Math.imul(hash ^ Number(character.codePointAt(0)), 16_777_619);
     this.#state = hash >>> 0;
   }
 

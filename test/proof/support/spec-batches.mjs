@@ -11,9 +11,13 @@ const LONGEST = 3_000;
 
 /**
  * Runs scenarios in a process of their own.
- * @param only part of the titles of tests: the others do not run
- * @param log gets the line of each file and of each test that took long
- * @returns what failed, as sentences, and how many tests passed or failed
+ * @param {string[]} specs
+ * @param {object} options
+ * @param {Record<string, string>} [options.variables] of their environment
+ * @param {string} [options.only] part of the titles of tests: the others do not run
+ * @param {(line: string) => void} [options.log] gets the line of each file and of each test that took long
+ * @param {AbortSignal} [options.signal]
+ * @returns {Promise<{ failed: string[], ran: number }>} what failed, as sentences, and how many tests passed or failed
  */
 export async function runSpecs(specs, { variables = {}, only, log = () => undefined, signal }) {
   const folder = await mkdtemp(join(tmpdir(), 'parley-proof-'));
