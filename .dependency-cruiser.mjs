@@ -16,7 +16,7 @@ export const mayImport = {
   exports: ['core', 'policy', 'data', 'tools', 'dispatcher', 'state', 'audit', 'streaming'],
   approvals: ['core', 'data', 'audit', 'state', 'dispatcher'],
   // prettier-ignore
-  console: ['core', 'schema', 'policy', 'data', 'audit', 'auth', 'state', 'streaming', 'dispatcher', 'tools', 'approvals', 'tasks', 'exports'],
+  console: ['core', 'schema', 'policy', 'data', 'audit', 'auth', 'config', 'state', 'streaming', 'dispatcher', 'tools', 'approvals', 'tasks', 'exports'],
   tasks: ['core', 'tools', 'dispatcher', 'state', 'audit', 'telemetry'],
   auth: ['core', 'policy', 'data', 'audit', 'state'],
   views: ['tools', 'dispatcher'],
@@ -52,7 +52,6 @@ const TYPE_CIRCLES = [
   '^libs/embedded-mongo/',
   '^libs/core/src/(agent|agent-definition|filters)\\.ts$',
   '^libs/config/src/(config|sections/[a-z]+)\\.ts$',
-  '^libs/data/src/governed/(cross-class-answers|row-rules)\\.ts$',
   '^libs/schema/src/(class-schema|property\\.decorators)\\.ts$',
   '^libs/tools/src/(json-schema|tool|shaping/[a-z-]+)\\.ts$',
 ];

@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import {
   type DynamicModule,
   type InjectionToken,
@@ -10,17 +11,21 @@ import {
 import { ApprovalService } from '#approvals';
 import { AuditSink, AuditTrail } from '#audit';
 import { Authenticator } from '#auth';
+import { ConfigVersions } from '#config';
 import { MetadataAudit, StateKeys } from '#dispatcher';
 import { ExportOverview } from '#exports';
-import { Policies } from '#policy';
+import { type EnvironmentGates, Policies } from '#policy';
 import { SharedState } from '#state';
 import { McpEdge } from '#streaming';
 import { TaskOverview } from '#tasks';
-import { DeclaredMethods } from '#tools';
+import { DeclaredMethods, ToolEnvironment } from '#tools';
+import type { CallStatistics } from './call-statistics.js';
+import { createOperatorRights, openOidcSetting } from './configured-operators.js';
+import { ConfiguredSimulations, type SimulationsOptions } from './configured-simulations.js';
 import { SecurityHeadersMiddleware } from './console.guards.js';
 import { ApprovalsController } from './controllers/approvals.controller.js';
 import { AuditController } from './controllers/audit.controller.js';
-import { ExplainController } from './controllers/explain.controller.js';
+import { ExplainController, SimulationService } from './controllers/explain.controller.js';
 import { LiveController, LiveStreams } from './controllers/live.controller.js';
 import {
   HeadController,
@@ -32,20 +37,34 @@ import {
 import { OverviewController } from './controllers/overview.controller.js';
 import { PolicyController } from './controllers/policy.controller.js';
 import { OidcCallbackController, SessionController } from './controllers/session.controller.js';
-import { StatusController } from './controllers/status.controller.js';
-import { OIDC_SETTING, type OidcSetting, OidcSignIn } from './oidc-sign-in.js';
-import { OPERATOR_RIGHTS, OperatorGate, OperatorNotes, type OperatorRights } from './operator-gate.js';
+import { ServiceStatus, StatusController } from './controllers/status.controller.js';
+import { LiveRecords } from './live-records.js';
+import { OIDC_SETTING, OidcSignIn } from './oidc-sign-in.js';
+import { OPERATOR_RIGHTS, OperatorGate, OperatorNotes } from './operator-gate.js';
 import { OperatorSessions } from './operator-sessions.js';
+import { Overviews } from './overview.js';
+import { ReplicaStatus, type StatusDependencies } from './replica-status.js';
 import { SignIn } from './sign-in.js';
 
-export interface ConsoleOptions extends OperatorRights {
-  /** Provide the live records, the overviews, the status of the service and simulations. */
-  readonly providers: Provider[];
-  /** Null: operators sign in with their credentials alone. */
-  readonly oidc: OidcSetting | null;
+/** What the service around it gives the console. */
+export interface ConsoleHost {
+  /** Receives all records of this process. */
+  readonly live: LiveRecords;
+  /** Counts all calls of this process. */
+  readonly statistics: CallStatistics;
+  /** The version of the product. */
+  readonly product: string;
   /** With `index.html`, scripts and styles of the page. */
   readonly folder: string;
+  readonly readiness: StatusDependencies['readiness'];
+  /** Simulations of a version of the configuration. */
+  readonly simulations: Pick<
+    SimulationsOptions<ConfigVersions['current']>,
+    'open' | 'compare' | 'identityOf'
+  >;
 }
+
+const CONSOLE_HOST = Symbol('host of the console');
 
 /** What the console takes from the instance. */
 export const CONSOLE_IMPORTS: readonly InjectionToken[] = [
@@ -53,12 +72,55 @@ export const CONSOLE_IMPORTS: readonly InjectionToken[] = [
   AuditSink,
   AuditTrail,
   Authenticator,
+  ConfigVersions,
   DeclaredMethods,
   McpEdge,
   MetadataAudit,
   Policies,
   SharedState,
   StateKeys,
+  ToolEnvironment,
+];
+
+/** What is made of the service around the console. */
+const HOSTED_PROVIDERS: readonly Provider[] = [
+  { provide: LiveRecords, useFactory: ({ live }: ConsoleHost) => live, inject: [CONSOLE_HOST] },
+  {
+    provide: PageFiles,
+    useFactory: ({ folder }: ConsoleHost) => new PageFiles(folder),
+    inject: [CONSOLE_HOST],
+  },
+  {
+    provide: Overviews,
+    useFactory: ({ live, statistics }: ConsoleHost, versions: ConfigVersions, { bus, reach }: SharedState) =>
+      new Overviews(statistics, bus, {
+        replica: live.replica,
+        name: versions.current.config.audit.replica ?? hostname(),
+        reach,
+      }),
+    inject: [CONSOLE_HOST, ConfigVersions, SharedState],
+  },
+  {
+    provide: SimulationService,
+    useFactory: (
+      { simulations }: ConsoleHost,
+      versions: ConfigVersions,
+      methods: DeclaredMethods,
+      environment: EnvironmentGates,
+    ) => new ConfiguredSimulations({ ...simulations, versions, methods: { methods, environment } }),
+    inject: [CONSOLE_HOST, ConfigVersions, DeclaredMethods, ToolEnvironment],
+  },
+  {
+    provide: ServiceStatus,
+    useFactory: (
+      { product, readiness, live: { replica } }: ConsoleHost,
+      versions: ConfigVersions,
+      edge: McpEdge,
+      consoleStreams: LiveStreams,
+      { reach }: SharedState,
+    ) => new ReplicaStatus({ product, versions, readiness, edge, consoleStreams, reach, replica }),
+    inject: [CONSOLE_HOST, ConfigVersions, McpEdge, LiveStreams, SharedState],
+  },
 ];
 
 /** The operator console: its page, and the API of the page. */
@@ -79,28 +141,28 @@ export const CONSOLE_IMPORTS: readonly InjectionToken[] = [
     StatusController,
     OtherPathsController,
   ],
+  providers: [
+    ...HOSTED_PROVIDERS,
+    { provide: OPERATOR_RIGHTS, useFactory: createOperatorRights, inject: [ConfigVersions] },
+    OperatorNotes,
+    OperatorSessions,
+    OperatorGate,
+    SignIn,
+    {
+      provide: OIDC_SETTING,
+      useFactory: ({ current }: ConfigVersions) => openOidcSetting(current.config),
+      inject: [ConfigVersions],
+    },
+    OidcSignIn,
+    LiveStreams,
+    TaskOverview,
+    ExportOverview,
+  ],
 })
 export class ConsoleModule implements NestModule {
   /** @param imports provide `CONSOLE_IMPORTS` */
-  static register(options: ConsoleOptions, imports: ModuleMetadata['imports']): DynamicModule {
-    return {
-      module: ConsoleModule,
-      imports: [...(imports ?? [])],
-      providers: [
-        ...options.providers,
-        { provide: OPERATOR_RIGHTS, useValue: options satisfies OperatorRights },
-        OperatorNotes,
-        OperatorSessions,
-        OperatorGate,
-        SignIn,
-        { provide: OIDC_SETTING, useValue: options.oidc },
-        OidcSignIn,
-        LiveStreams,
-        { provide: PageFiles, useValue: new PageFiles(options.folder) },
-        TaskOverview,
-        ExportOverview,
-      ],
-    };
+  static register(host: ConsoleHost, imports: NonNullable<ModuleMetadata['imports']>): DynamicModule {
+    return { module: ConsoleModule, imports, providers: [{ provide: CONSOLE_HOST, useValue: host }] };
   }
 
   configure(consumer: MiddlewareConsumer): void {

@@ -1,10 +1,3 @@
 export { CallStatistics } from './call-statistics.js';
-export { ConfiguredSimulations } from './configured-simulations.js';
-export { CONSOLE_IMPORTS, ConsoleModule } from './console.module.js';
+export { CONSOLE_IMPORTS, type ConsoleHost, ConsoleModule } from './console.module.js';
 export { LiveRecords } from './live-records.js';
-export type { OidcSetting } from './oidc-sign-in.js';
-export { LiveStreams } from './controllers/live.controller.js';
-export { ServiceStatus } from './controllers/status.controller.js';
-export { SimulationService } from './controllers/explain.controller.js';
-export { Overviews } from './overview.js';
-export { ReplicaStatus } from './replica-status.js';

@@ -17,7 +17,7 @@ interface ServedVersions {
   } | null;
 }
 
-interface StatusDependencies {
+export interface StatusDependencies {
   /** The version of the product. */
   readonly product: string;
   readonly versions: ServedVersions;

@@ -150,13 +150,9 @@ export {
 export { AuthenticationUnavailable, Authenticator, type CredentialSource, InsufficientScope } from '#auth';
 export { openSharedState, SharedState, SharedStateUnavailable } from '#state';
 export {
-  type AdmissionRequest,
-  type AgentChoice,
-  type AgentChooser,
   type ApplicationConnection,
   type ApplicationMongoClient,
   type ApplicationMongooseConnection,
-  type CodeChoice,
   CurrentAgent,
   EmbeddedDatabase,
   type EmbeddedDatabaseOptions,
@@ -193,6 +189,7 @@ export {
   type IndexSchema,
   type SchemaSnapshot,
 } from '#policy';
+export type { AdmissionRequest, AgentChoice, AgentChooser, CodeChoice } from './module/agent-choice.js';
 export type { AnsweredMessage, MessageOptions } from './module/answer-message.js';
 export type { CallSteps, StepClasses } from './module/call-steps.js';
 export type { GlobalEnhancers } from './module/global-enhancers.js';

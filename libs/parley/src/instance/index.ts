@@ -1,16 +1,6 @@
-export {
-  type AdmissionRequest,
-  listAdmitted,
-  type AgentChoice,
-  type AgentChooser,
-  agentWithin,
-  chosenAgent,
-  chosenBy,
-  type CodeChoice,
-} from './agent-choice.js';
 export { assertNamesOf } from './agent-names.js';
 export { closeWithin } from './closing.js';
-export { openConsole } from './console/instance-console.js';
+export { openConsole } from './console.js';
 export type { ReadableAgain } from './configuration-changes.js';
 export {
   type ApplicationConnection,

@@ -76,7 +76,7 @@ export interface InstanceConsole {
   /** Receive all records of this process. */
   readonly listeners: readonly AuditSink[];
   /** The module with its routes, at `/console`. */
-  routes(app: INestApplicationContext, shared: SharedState): Promise<DynamicModule>;
+  routes(app: INestApplicationContext): Promise<DynamicModule>;
 }
 
 /** Null where the configuration has no console. */
@@ -191,7 +191,7 @@ export class ParleyInstance<App extends INestApplicationContext = INestApplicati
    * @param further modules with further controllers
    */
   async openRoutes(further: readonly DynamicModule[] = []): Promise<RoutesApplication> {
-    const console = await this.console?.routes(this.app, this.shared);
+    const console = await this.console?.routes(this.app);
     const routes = await RoutesApplication.open(this.app, [...further, ...(console ? [console] : [])]);
     this.routes.push(routes);
     return routes;

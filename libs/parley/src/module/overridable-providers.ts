@@ -4,7 +4,7 @@ import { AuditSink } from '#audit';
 import { Authenticator } from '#auth';
 import { SharedState } from '#state';
 import { provideApprover } from '#approvals';
-import { type AgentChooser, listAdmitted, chosenBy } from '../instance/index.js';
+import { type AgentChooser, chosenBy, listAdmitted } from './agent-choice.js';
 import { ConfigError, type ConfigIssue } from '#config';
 import {
   PrincipalDirectory,

@@ -9,11 +9,7 @@ import {
   type ClientLink,
 } from '#core';
 import {
-  type AgentChoice,
-  agentWithin,
   assertNamesOf,
-  chosenAgent,
-  type CodeChoice,
   Readiness,
   type ReadyState,
   simulateInstance,
@@ -45,6 +41,7 @@ import {
 import { Conversation, type ConversationOptions, KernelTools, type ModelSettings, openModel } from '#chat';
 import { assertChoiceOfLimits, ConfigVersions } from '#config';
 import { ToolRegistry, ToolRunner } from '#tools';
+import { type AgentChoice, agentWithin, chosenAgent, type CodeChoice } from './agent-choice.js';
 import { type AnsweredMessage, answerMessage, type MessageOptions } from './answer-message.js';
 import { openListener, type StandaloneListener, type StandaloneOptions } from './standalone-listener.js';
 

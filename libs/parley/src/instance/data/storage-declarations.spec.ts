@@ -40,12 +40,11 @@ describe('the classes that a configuration declares', () => {
   it('are read again once a new version of the configuration declares others, and only then', () => {
     const classes = { Order: { collection: 'orders' } };
     const versions = new ConfigVersions(loaded('plain', { classes }), new ProcessRateLimiters());
-    let invalidated = 0;
-    const catalogue = { invalidate: () => (invalidated += 1) };
-    followDeclarations(versions, catalogue as never);
+    let forgotten = 0;
+    followDeclarations(versions, { forget: () => (forgotten += 1) });
     versions.adopt(loaded('plain', { classes: { Order: { collection: 'orders', description: 'other' } } }));
-    expect(invalidated).toBe(0);
+    expect(forgotten).toBe(0);
     versions.adopt(loaded('plain', { classes: { Order: { collection: 'sales' } } }));
-    expect(invalidated).toBe(1);
+    expect(forgotten).toBe(1);
   });
 });
