@@ -25,7 +25,7 @@ const withShortLinks = (text: string) => text.replaceAll(/\]\((?:\.\.?\/)*(?:\w+
 const page = (name: string) =>
   withShortLinks(readFileSync(new URL(`../../../docs/${name}.md`, import.meta.url), 'utf8'));
 const CONFIGURATION = page('reference/configuration');
-const POLICY = page('guide/policy');
+const POLICY = page('reference/policy-options');
 
 /** From one heading to the next of any level. */
 function chapter(text: string, heading: string): string {

@@ -89,7 +89,7 @@ export interface ToolDefinition {
   readonly needs?: readonly ToolNeed[];
 }
 
-/** Switches of the policy that change the text of tools (docs/guide/policy.md#switches). */
+/** Switches of the policy that change the text of tools (docs/reference/policy-options.md#switches). */
 export interface ToolSwitches {
   /** Rows have a `_source` with their origin. Default false. */
   readonly includeSourceProvenance: boolean;

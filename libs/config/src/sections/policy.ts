@@ -274,7 +274,7 @@ export class ClassEntry {
   readonly properties?: Readonly<Record<string, Property>>;
 }
 
-/** The section `policy` (docs/guide/policy.md). Defaults are those of `#policy`, which compiles it. */
+/** The section `policy` (docs/reference/policy-options.md). Defaults are those of `#policy`, which compiles it. */
 export class PolicySection {
   @Option(
     '`refuse`: a class without an entry in `classes` does not exist for any agent. `allow`: agents read all fields of every class of a Parse database that nothing hides; not possible where `database.storage` is `plain`',

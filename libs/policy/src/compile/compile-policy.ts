@@ -21,7 +21,7 @@ import { translateWhere } from '../where/translate-where.js';
 import { compilePlainStorage } from './plain-storage.js';
 import type { ClassConfig, PolicyConfig, PropertyConfig, SearchableConfig } from './policy-config.js';
 
-/** The defaults of all switches (docs/guide/policy.md#switches). */
+/** The defaults of all switches (docs/reference/policy-options.md#switches). */
 const DEFAULT_SWITCHES: PolicySwitches = Object.freeze({
   unlistedClasses: 'refuse',
   requireApprovalFor: [],

@@ -130,7 +130,7 @@ export interface ClassPolicy extends DeclaredClass {
   readonly names: FieldNames;
 }
 
-/** Process-wide switches (docs/guide/policy.md#switches). */
+/** Process-wide switches (docs/reference/policy-options.md#switches). */
 export interface PolicySwitches {
   /** What a class of the database without an entry in `classes` is: a class like others, or none. */
   readonly unlistedClasses: 'allow' | 'refuse';
