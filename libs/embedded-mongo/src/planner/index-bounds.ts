@@ -41,18 +41,33 @@ const looseness = (intervals: readonly Interval[], index: CollectionIndex): numb
   intervals.every((one) => isPoint(one, index.definition.collation)) ? intervals.length : 1_000_000;
 
 /** Whether the index holds every document that can match the filter. */
-export function holdsAllMatches(index: CollectionIndex, conditions: readonly IndexCondition[]): boolean {
+export function holdsAllMatches(
+  index: CollectionIndex,
+  conditions: readonly IndexCondition[],
+  collation?: Collation,
+): boolean {
   if (
     index.definition.sparse &&
     !conditions.some((one) => index.definition.fields.includes(one.field) && excludesNull(one))
   )
     return false;
   const partial = index.spec['partialFilterExpression'];
-  return partial === undefined || (isDocument(partial) && implies(conditions, partial));
+  return (
+    partial === undefined ||
+    (isDocument(partial) && implies(conditions, partial, sameCollation(index, collation), collation))
+  );
 }
 
-/** Whether the conditions make the partial filter true: each of its parts follows from one condition. */
-function implies(conditions: readonly IndexCondition[], partial: Document): boolean {
+/**
+ * Whether the conditions make the partial filter true: each of its parts follows from one condition. Of strings nothing
+ * follows when index and query compare them in two ways.
+ */
+function implies(
+  conditions: readonly IndexCondition[],
+  partial: Document,
+  ordersStrings: boolean,
+  collation: Collation | undefined,
+): boolean {
   const simple = Object.entries(partial).every(
     ([key, part]) =>
       !key.startsWith('$') ||
@@ -62,18 +77,28 @@ function implies(conditions: readonly IndexCondition[], partial: Document): bool
   return listConditions(partial).every((wanted) =>
     conditions.some((given) => {
       if (given.field !== wanted.field) return false;
-      if (given.operator === wanted.operator && compareValues(given.operand, wanted.operand) === 0)
+      if (
+        (ordersStrings || !holdsStrings(given.operand)) &&
+        given.operator === wanted.operator &&
+        compareValues(given.operand, wanted.operand, collation) === 0
+      )
         return true;
       if (wanted.operator === '$exists')
         return (wanted.operand === true || wanted.operand === 1) && excludesNull(given);
-      const inner = toIntervals(given, true);
-      const outer = toIntervals(wanted, true);
+      const inner = toIntervals(given, ordersStrings, collation);
+      const outer = toIntervals(wanted, ordersStrings, collation);
       return (
-        inner !== undefined && outer !== undefined && wanted.operator !== '$regex' && within(inner, outer)
+        inner !== undefined &&
+        outer !== undefined &&
+        wanted.operator !== '$regex' &&
+        within(inner, outer, collation)
       );
     }),
   );
 }
+
+const holdsStrings = (value: unknown): boolean =>
+  typeof value === 'string' || Array.isArray(value) || isDocument(value);
 
 const isFlat = (filter: Document): boolean => Object.keys(filter).every((key) => !key.startsWith('$'));
 

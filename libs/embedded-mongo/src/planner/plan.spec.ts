@@ -1,6 +1,7 @@
 import { BSONRegExp, Long } from 'bson';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
+import { compileCollation } from '../bson/collation.js';
 import type { Document } from '../bson/document.js';
 import { compileFilter } from '../query/filter.js';
 import { PAUSE } from '../server/drain.js';
@@ -22,7 +23,12 @@ function createCollection(documents: readonly Document[], indexes: readonly obje
 /** The ids of the matching documents in the order of the plan, and the plan. */
 function run(collection: Collection, request: PlanRequest) {
   const { winner } = plan(collection, request);
-  const filter = compileFilter(request.filter, { tick: () => {}, now: new Date() });
+  const { collation } = request;
+  const filter = compileFilter(request.filter, {
+    tick: () => {},
+    now: new Date(),
+    ...(collation ? { collation } : {}),
+  });
   const counts = { keys: 0, documents: 0 };
   const ids: unknown[] = [];
   for (const step of winner.run(counts)) {
@@ -38,6 +44,7 @@ const scalar = fc.oneof(
     'a',
     'ab',
     'b',
+    'A',
     '',
     1.5,
     Long.fromNumber(2),
@@ -109,6 +116,38 @@ const indexSets = [
   ],
   [{ key: { 'a.0': 1 } }, { key: { b: 1 }, partialFilterExpression: { a: { $exists: true } } }],
 ];
+const insensitive = { locale: 'en', strength: 2 };
+const collations = fc.constantFrom(undefined, insensitive, { locale: 'en', strength: 1 });
+/** Any index: kinds of keys, sparse, partial and collated in all combinations that are allowed. */
+const anyIndex = fc
+  .record({
+    key: fc.constantFrom<Document>(
+      { a: 1 },
+      { b: -1 },
+      { a: 1, b: 1 },
+      { b: 1, 's.x': -1 },
+      { 's.y': 1, b: 1 },
+    ),
+    kind: fc.constantFrom('plain', 'sparse', 'partial'),
+    partial: fc.record(
+      {
+        a: fc.oneof(single, fc.record({ $gte: single }), fc.constant({ $exists: true })),
+        b: fc.oneof(
+          single,
+          fc.record({ $gt: single }),
+          fc.record({ $in: fc.array(single, { minLength: 1 }) }),
+        ),
+      },
+      { requiredKeys: [] },
+    ),
+    collation: collations,
+  })
+  .map(({ key, kind, partial, collation }) => ({
+    key,
+    ...(kind === 'sparse' ? { sparse: true } : {}),
+    ...(kind === 'partial' ? { partialFilterExpression: partial } : {}),
+    ...(collation ? { collation } : {}),
+  }));
 
 describe('plan', () => {
   it('never changes the result, whatever indexes there are', () => {
@@ -125,6 +164,25 @@ describe('plan', () => {
         },
       ),
       { numRuns: 400 },
+    );
+  });
+
+  it('never changes the result under any index, partial, sparse or collated, whatever collation is asked for', () => {
+    fc.assert(
+      fc.property(
+        fc.array(stored, { maxLength: 20 }),
+        filters,
+        fc.uniqueArray(anyIndex, { maxLength: 3, selector: (index) => JSON.stringify(index.key) }),
+        collations,
+        (documents, filter, indexes, spec) => {
+          const collection = createCollection(documents, indexes);
+          const collation = spec && compileCollation(spec);
+          const planned = run(collection, { filter, collation });
+          const scanned = run(collection, { filter, collation, useIndexes: false });
+          expect(planned.ids.toSorted((x, y) => Number(x) - Number(y))).toEqual(scanned.ids);
+        },
+      ),
+      { numRuns: 600 },
     );
   });
 

@@ -64,7 +64,9 @@ export function plan(collection: Collection, request: PlanRequest): Planned {
   const candidates = collection.indexes
     .filter(
       (index) =>
-        index.definition.ordered && index.spec['hidden'] !== true && holdsAllMatches(index, conditions),
+        index.definition.ordered &&
+        index.spec['hidden'] !== true &&
+        holdsAllMatches(index, conditions, request.collation),
     )
     .map((index) => indexPlan(collection, index, request, sort, conditions));
   const bounded = candidates.filter((one) => one.bounds?.some((field) => field !== undefined));

@@ -2,7 +2,9 @@ import { compileCollation, type Collation } from '../bson/collation.js';
 import { compareValues } from '../bson/compare.js';
 import { isDocument, type Document } from '../bson/document.js';
 import { toDouble } from '../bson/number.js';
+import { parsePath, type FieldPath } from '../bson/path.js';
 import { compileFilter, type Filter } from '../query/filter.js';
+import { checkGeoKeys, type IndexKind } from '../query/geo.js';
 import { extractKeys, type ExtractedKeys } from './index-keys.js';
 import type { IndexSpec } from './index-spec.js';
 
@@ -17,10 +19,15 @@ export class IndexDefinition {
   readonly sparse: boolean;
   private readonly paths: readonly (readonly string[])[];
   private readonly partial: Filter | undefined;
+  /** What a geo index checks, although it orders nothing. */
+  private readonly places: readonly { path: FieldPath; kind: IndexKind }[];
 
   constructor(readonly spec: IndexSpec) {
     this.fields = Object.keys(spec.key);
     this.paths = this.fields.map((field) => field.split('.'));
+    this.places = Object.entries(spec.key).flatMap(([field, kind]) =>
+      kind === '2d' || kind === '2dsphere' ? [{ path: parsePath(field), kind }] : [],
+    );
     this.ordered = Object.values(spec.key).every((kind) => typeof kind !== 'string');
     this.directions = Object.values(spec.key).map((kind) => (this.ordered && toDouble(kind) < 0 ? -1 : 1));
     this.unique = spec['unique'] === true || spec.name === '_id_';
@@ -28,7 +35,11 @@ export class IndexDefinition {
     const { collation, partialFilterExpression: partial } = spec;
     this.collation = isDocument(collation) ? compileCollation(collation) : undefined;
     this.partial = isDocument(partial)
-      ? compileFilter(partial, { tick: () => {}, now: new Date(0) })
+      ? compileFilter(partial, {
+          tick: () => {},
+          now: new Date(0),
+          ...(this.collation ? { collation: this.collation } : {}),
+        })
       : undefined;
   }
 
@@ -42,9 +53,11 @@ export class IndexDefinition {
     return 0;
   }
 
-  /** The keys of a document; undefined when the index does not hold it. Errors: 171 for parallel arrays. */
+  /** The keys of a document; undefined when the index does not hold it. Errors: 171 for parallel arrays, those of geo keys. */
   listKeys(document: Document): ExtractedKeys | undefined {
-    if (!this.ordered || (this.partial && !this.partial.matches(document))) return undefined;
+    if (this.partial && !this.partial.matches(document)) return undefined;
+    for (const { path, kind } of this.places) checkGeoKeys(document, path, kind);
+    if (!this.ordered) return undefined;
     // A sparse index leaves out documents that have none of its fields; a stored null counts as a field.
     if (this.sparse && !this.paths.some((path) => fieldExists(document, path))) return undefined;
     return extractKeys(document, this.paths);
