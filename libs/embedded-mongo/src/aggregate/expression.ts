@@ -117,8 +117,8 @@ class ExpressionBuilder implements Builder {
   private meta(argument: unknown): Evaluator {
     if (typeof argument !== 'string')
       throw mongoError(17307, 'Type of the argument to $meta must be a string');
-    if (argument === 'textScore' || argument === 'sortKey') throw notImplemented('the expression $meta');
-    const read = this.ctx.found?.read(argument);
+    if (argument === 'sortKey') throw notImplemented('the expression $meta: "sortKey"');
+    const read = argument === 'textScore' ? this.ctx.textScore : this.ctx.found?.read(argument);
     if (!read) throw mongoError(40218, `query requires ${argument} metadata, but it is not available`);
     return ({ root }) => (isDocument(root) ? read(root) : undefined);
   }

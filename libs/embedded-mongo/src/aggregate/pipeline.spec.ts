@@ -616,20 +616,6 @@ describe('a pipeline', () => {
     ]);
   });
 
-  it('measures and orders by distance', () => {
-    const docs = [{ p: [0, 2] }, { p: [0, 1] }, { p: [9, 9] }, {}];
-    const near = { near: { type: 'Point', coordinates: [0, 0] }, distanceField: 'd', maxDistance: 300_000 };
-    const found = run(
-      [{ $geoNear: near }, { $project: { p: 1, d: { $round: [{ $divide: ['$d', 1000] }] } } }],
-      docs,
-      { ...ctx, geoPaths: ['p'] },
-    );
-    expect(found).toEqual([
-      { p: [0, 1], d: new Double(111) },
-      { p: [0, 2], d: new Double(223) },
-    ]);
-  });
-
   it('reads no more than a limit asks for', () => {
     let read = 0;
     const source = {
@@ -701,7 +687,7 @@ describe('a text search', () => {
         { _id: 1, k: 'a b' },
         { _id: 2, k: 'c' },
       ],
-      textIndex: (name: string) => (name === 'other' ? { ...text, language: 'none' } : undefined),
+      joinedIndexes: (name: string) => (name === 'other' ? { text: { ...text, language: 'none' } } : {}),
     };
     const union = (coll: string) => [{ $match: { _id: 0 } }, { $unionWith: { coll, pipeline } }];
     expect(run(union('other'), orders, context).map((doc) => doc['_id'])).toEqual([1]);

@@ -13,7 +13,7 @@ import { shellText } from '../storage/shell-text.js';
 import { collectionName, flag, optionalCount, optionalDocument, splitNamespace } from './arguments.js';
 import { cursorReply, encodeRows } from './batches.js';
 import { queryContext } from './query-context.js';
-import { viewOptions } from './views.js';
+import { resolveSource, viewOptions } from './views.js';
 import { refuseView } from './write-target.js';
 
 /** What `create` stores as the collection's options. */
@@ -48,7 +48,8 @@ export const create: CommandHandler = (command, ctx) => {
 /** The options of a view. Errors: those of its definition and of the stages in it. */
 export function viewDefinition(command: Document, name: string, ctx: CommandContext): Document {
   const options = viewOptions(command, name, stored, ctx);
-  compilePipeline(options['pipeline'] as Document[], queryContext(ctx, ctx.operation, undefined));
+  const { collection } = resolveSource(ctx.workspace, ctx.db, String(options['viewOn']));
+  compilePipeline(options['pipeline'] as Document[], queryContext(ctx, ctx.operation, collection));
   return options;
 }
 

@@ -123,6 +123,64 @@ describe('indexes', () => {
     expect(nearest.map(({ n }) => n).toSorted((a, b) => a - b)).toEqual([9, 10, 11]);
   });
 
+  it('are found by $geoNear itself, in the pipeline and in that of a join', async () => {
+    const near = { near: [10, 10], distanceField: 'd', maxDistance: 1.5 };
+    const pipeline = [{ $geoNear: near }, { $project: { _id: 0, n: 1 } }];
+    await expect(items.aggregate(pipeline).toArray()).rejects.toThrow(code(27));
+    await items.createIndex({ at: '2d' });
+    const found = await items.aggregate(pipeline).toArray();
+    expect(found[0]).toEqual({ n: 10 });
+    expect(new Set(found.map(({ n }) => n))).toEqual(new Set([9, 10, 11]));
+    const joined = { $lookup: { from: items.collectionName, pipeline, as: 'near' } };
+    const [first] = await items.aggregate([{ $limit: 1 }, joined]).toArray();
+    expect(first?.['near']).toEqual(found);
+    await expect(items.aggregate([{ $match: { at: { $near: [1, 1] } } }]).toArray()).rejects.toThrow(
+      code(5626500),
+    );
+  });
+
+  it('give the score of a text search to every stage that keeps the documents', async () => {
+    await items.createIndex({ text: 'text' });
+    const score = { $meta: 'textScore' };
+    const search = { $match: { $text: { $search: 'fox' } } };
+    const rows = await items
+      .aggregate([search, { $sort: { score } }, { $project: { n: 1, score } }])
+      .toArray();
+    expect(rows).toEqual([{ _id: expect.anything(), n: 7, score: expect.any(Number) }]);
+    const added = await items.aggregate([{ $match: { n: 7 } }, search, { $addFields: { score } }]).toArray();
+    expect(added[0]?.['score']).toBe(rows[0]?.['score']);
+    const none = items.aggregate([{ $match: { n: 7 } }, { $addFields: { score } }]).toArray();
+    await expect(none).rejects.toThrow(code(40218));
+  });
+
+  it.each([
+    ['2dsphere', { type: 'Point', coordinates: [200, 0] }, 16755],
+    [
+      '2dsphere',
+      {
+        type: 'Polygon',
+        coordinates: [
+          [
+            [0, 0],
+            [1, 1],
+            [1, 0],
+          ],
+        ],
+      },
+      16755,
+    ],
+    ['2dsphere', 'here', 16755],
+    ['2d', [0, 200], 13027],
+    ['2d', 'here', 13026],
+  ] as const)('of the kind %s refuse what is no place', async (kind, at, number) => {
+    await items.createIndex({ place: kind });
+    await expect(items.insertOne({ place: at })).rejects.toThrow(code(number));
+    await items.insertOne({ place: null });
+    await items.dropIndex(`place_${kind}`);
+    await items.insertOne({ place: at });
+    await expect(items.createIndex({ place: kind })).rejects.toThrow(code(number));
+  });
+
   it('change their options by collMod, and become unique only without duplicates', async () => {
     await items.createIndex({ kind: 1 });
     const modify = (index: object) => db.command({ collMod: items.collectionName, index });

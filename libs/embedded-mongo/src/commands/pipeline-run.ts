@@ -70,7 +70,7 @@ export class PipelineRun {
       variables: optionalDocument(this.command, 'let'),
     };
     // The whole pipeline is checked before its beginning is taken off.
-    compilePipeline(written, this.context());
+    compilePipeline(written, this.context(takeLeadingQuery(written, options).spec.filter));
     const { order } = this.ctx.server;
     const stages = order ? reorderPipeline(written, order) : written;
     const { spec, rest } = takeLeadingQuery(stages, options);

@@ -3,9 +3,9 @@ import { compileExpression } from '../aggregate/expression.js';
 import type { Collation } from '../bson/collation.js';
 import { isDocument, setField, type Document } from '../bson/document.js';
 import { toDouble } from '../bson/number.js';
-import type { QueryContext, SearchIndexes, TextIndex } from '../query/context.js';
-import { createMissingGeoIndex } from '../query/geo.js';
-import { compileText } from '../query/text.js';
+import type { QueryContext, SearchIndexes, SpecialIndexes } from '../query/context.js';
+import { createMissingGeoIndex, type NearCondition } from '../query/geo.js';
+import { withTextScore } from '../query/text.js';
 import type { CommandContext } from '../server/command.js';
 import type { Pace } from '../server/operation.js';
 import type { Collection } from '../storage/collection.js';
@@ -29,7 +29,6 @@ export function queryContext(
   collection: Collection | undefined,
   options: QueryOptions = {},
 ): CommandQueryContext {
-  const text = collection && findTextIndex(collection);
   const base: CommandQueryContext = {
     tick: pace.tick,
     tickExpression: pace.tickExpression,
@@ -37,21 +36,20 @@ export function queryContext(
     now: ctx.now,
     ...(options.collation ? { collation: options.collation } : {}),
     collection: (name) => readJoined(ctx, name, base),
-    textIndex: (name) => {
+    joinedIndexes: (name) => {
       const { collection: source, stages } = resolveSource(ctx.workspace, ctx.db, name);
-      return source && stages.length === 0 ? findTextIndex(source) : undefined;
+      return findSpecialIndexes(stages.length === 0 ? source : undefined);
     },
-    ...(text ? { text } : {}),
+    ...findSpecialIndexes(collection),
     ...(ctx.server.order ? { order: ctx.server.order } : {}),
     ...(ctx.server.search ? { search: createSearchIndexes(collection) } : {}),
   };
   const { variables, filter } = options;
-  const search = filter?.['$text'];
-  const scored = search === undefined ? base : { ...base, textScore: compileText(search, base) };
+  const scored = withTextScore(base, filter);
   if (!variables) return scored;
   const values: Document = {};
   for (const name of Object.keys(variables)) {
-    setField(values, name, compileExpression(variables[name], base).evaluate({}));
+    setField(values, name, compileExpression(variables[name], { ...base, variables: values }).evaluate({}));
   }
   return { ...scored, variables: values };
 }
@@ -78,20 +76,28 @@ function readDocuments(collection: Collection | undefined): Iterable<Document> {
   };
 }
 
-/** Errors: 291 when no geo index covers the field. */
-export function requireGeoIndex(collection: Collection | undefined, path: string): void {
-  const covered = collection?.indexes.some(
-    ({ spec }) => spec.key[path] === '2d' || spec.key[path] === '2dsphere',
-  );
-  if (collection && !covered) throw createMissingGeoIndex(path);
+/** Errors: 291 when no geo index serves the condition. */
+export function requireGeoIndex(collection: Collection | undefined, { path, kinds }: NearCondition): void {
+  const serves = collection?.indexes.some(({ spec }) => kinds.some((kind) => spec.key[path] === kind));
+  if (serves === false) throw createMissingGeoIndex(path);
 }
 
-function findTextIndex(collection: Collection): TextIndex | undefined {
-  const spec = collection.indexes.find((index) => index.spec['weights'] !== undefined)?.spec;
-  if (!spec || !isDocument(spec['weights'])) return undefined;
+const isGeo = ([, kind]: [string, unknown]): boolean => kind === '2d' || kind === '2dsphere';
+
+function findSpecialIndexes(collection: Collection | undefined): SpecialIndexes {
+  const specs = collection?.indexes.map((index) => index.spec) ?? [];
+  const spec = specs.find(({ weights }) => weights !== undefined);
+  const geo = specs.flatMap(({ key }) =>
+    Object.entries(key)
+      .filter(isGeo)
+      .map(([path]) => path),
+  );
+  const geoPaths = [...new Set(geo)];
+  if (!isDocument(spec?.['weights'])) return { geoPaths };
   const language = spec['default_language'];
-  return {
+  const text = {
     fields: Object.entries(spec['weights']).map(([path, weight]) => ({ path, weight: toDouble(weight) })),
     ...(typeof language === 'string' ? { language } : {}),
   };
+  return { geoPaths, text };
 }

@@ -46,7 +46,7 @@ export class Selection {
     this.filter = compileFilter(filter, this.queryContext);
     const near = requiresGeoIndex(filter);
     if (near) {
-      requireGeoIndex(collection, near.path);
+      requireGeoIndex(collection, near);
       const path = near.path.split('.');
       this.distance = (document) =>
         near.distance(

@@ -3,8 +3,16 @@ import type { Document } from '../bson/document.js';
 import type { VectorField } from '../search/search-index.js';
 import type { EvaluationOrder } from './evaluation-order.js';
 
+/** Indexes without which their operators are refused. */
+export interface SpecialIndexes {
+  /** The collection's text index, for `$text`. */
+  readonly text?: TextIndex;
+  /** Paths of the collection's geo indexes, which `$geoNear` chooses its field from. */
+  readonly geoPaths?: readonly string[];
+}
+
 /** What compiled queries, projections, updates and expressions need from the operation they serve. */
-export interface QueryContext {
+export interface QueryContext extends SpecialIndexes {
   /** Called in every loop; throws MongoError 50 once the operation's time is up. */
   tick(): void;
   /** The same in loops of expressions, which cannot be interrupted: throws also when one document takes too long. */
@@ -18,10 +26,8 @@ export interface QueryContext {
   readonly now: Date;
   /** Other collections of the database, for joins. */
   collection?(name: string): Iterable<Document>;
-  /** The text index of another collection, for the beginning of a union. */
-  textIndex?(name: string): TextIndex | undefined;
-  /** The collection's text index, without which `$text` is refused. */
-  readonly text?: TextIndex;
+  /** What the beginning of a joined pipeline needs to know of its collection. */
+  joinedIndexes?(name: string): SpecialIndexes;
   /** The score of a document in the running `$text` search, for `{$meta: "textScore"}`. */
   readonly textScore?: (doc: Document) => number;
   /** What the running search knows of the documents it found, for `{$meta: "searchScore"}` and its kin. */
@@ -32,8 +38,6 @@ export interface QueryContext {
   readonly order?: EvaluationOrder;
   /** The same for `$and` and `$or` of expressions, which have it inside `$expr` only. */
   readonly expressionOrder?: EvaluationOrder;
-  /** Paths of the collection's geo indexes, which `$geoNear` chooses its field from. */
-  readonly geoPaths?: readonly string[];
 }
 
 /** Fields of a text index with their weights; the field `$**` stands for every string in the document. */

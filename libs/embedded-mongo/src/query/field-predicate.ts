@@ -103,7 +103,7 @@ function operator(name: string, siblings: Document, scope: FieldScope): Conditio
     case '$geoWithin':
     case '$within':
     case '$geoIntersects':
-      return [{ test: geoWithinTest(name, argument), leaf: 'elements' }];
+      return [{ test: geoWithinTest(name, siblings), leaf: 'elements' }];
     case '$near':
     case '$nearSphere':
     case '$geoNear':

@@ -1,28 +1,40 @@
 import { badValue, mongoError } from '../errors.js';
 import { firstKey, getField, isDocument, type Document } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
-import { compileShape, distanceOnSphere, readPoint, shapeWithin, type Point } from './geo-shape.js';
+import { someValue, type FieldPath } from '../bson/path.js';
+import { printValue } from '../bson/print.js';
+import { isStrict, readGeometry, readPoint, readPosition, storedGeometry } from './geo-json.js';
+import { testShape } from './geo-shape.js';
+import { angle, toVector, type Point } from './sphere.js';
 import type { ValueTest } from './value-tests.js';
 
+/** The kinds of geo index. */
+export type IndexKind = '2d' | '2dsphere';
+
 /** A `$near` or `$nearSphere` condition: the caller orders by `distance` and needs an index on `path`. */
-interface NearCondition {
+export interface NearCondition {
   readonly path: string;
+  /** The kinds of index that can serve it. */
+  readonly kinds: readonly IndexKind[];
   /** In the unit of the query: metres for GeoJSON, radians for `$nearSphere` over pairs, else degrees. */
   readonly distance: (value: unknown) => number;
 }
 
 const earthRadius = 6378100;
-const nearOperators = ['$near', '$nearSphere', '$geoNear'] as const;
+const nearOperators = ['$near', '$nearSphere', '$geoNear'];
+const nearOptions = ['$geometry', '$minDistance', '$maxDistance'];
 
 /** `$geoWithin` and `$geoIntersects` over legacy pairs and GeoJSON. Errors: 2 for a malformed shape. */
-export function geoWithinTest(operator: string, argument: unknown): ValueTest {
+export function geoWithinTest(operator: string, siblings: Document): ValueTest {
+  const argument = getField(siblings, operator);
   if (!isDocument(argument)) throw badValue(`${operator} expects an object`);
+  const other = [...Object.keys(siblings), ...Object.keys(argument).slice(1)].find((key) => key !== operator);
+  if (other !== undefined) throw badValue(`can't parse extra field: ${other}`);
   const name = firstKey(argument);
   if (name === undefined) throw badValue(`${operator} expects a shape`);
   if (operator === '$geoIntersects' && name !== '$geometry')
     throw badValue('$geoIntersects requires $geometry');
-  const shape = compileShape(name, getField(argument, name));
-  return (value) => shapeWithin(value, shape, operator === '$geoIntersects');
+  return testShape(operator, name, getField(argument, name));
 }
 
 /** Whether a location lies within the distances a `$near` condition allows. */
@@ -34,22 +46,33 @@ export function nearTest(condition: Document): ValueTest {
   };
 }
 
-/** The `$near` condition of a filter, which the planner must serve through a geo index in that order. */
+/**
+ * The `$near` condition of a filter, which the planner must serve through a geo index in that order. Errors: 2 for two of
+ * them, and for one beside a text search or in a place that is no part of a conjunction.
+ */
 export function requiresGeoIndex(filter: Document): NearCondition | undefined {
-  for (const key of Object.keys(filter)) {
+  const found = listNear(filter);
+  if (found.length > 1) throw badValue('Too many geoNear expressions');
+  const [near] = found;
+  if (near && Object.hasOwn(filter, '$text')) throw badValue('text and geoNear not allowed in same query');
+  return near;
+}
+
+function listNear(filter: Document): NearCondition[] {
+  return Object.keys(filter).flatMap((key) => {
     const argument = filter[key];
-    if (key === '$and' && Array.isArray(argument)) {
-      for (const part of argument) {
-        const found = isDocument(part) ? requiresGeoIndex(part) : undefined;
-        if (found) return found;
-      }
-    } else if (!key.startsWith('$') && isDocument(argument)) {
-      if (nearOperators.some((name) => Object.hasOwn(argument, name))) {
-        return { path: key, distance: readNear(argument).distance };
-      }
+    if (Array.isArray(argument) && key.startsWith('$')) {
+      const inner = argument.filter(isDocument).flatMap(listNear);
+      if (inner.length > 0 && key !== '$and') throw badValue('geo $near must be top-level expr');
+      return inner;
     }
-  }
-  return undefined;
+    if (key.startsWith('$') || !isDocument(argument)) return [];
+    const inner = ['$not', '$elemMatch'].map((name) => argument[name]).filter(isDocument);
+    if (inner.some((part) => listNear({ field: part, ...part }).length > 0))
+      throw badValue('geo $near must be top-level expr');
+    if (!nearOperators.some((name) => Object.hasOwn(argument, name))) return [];
+    return [{ path: key, ...readNear(argument) }];
+  });
 }
 
 /** The refusal Parse Server understands and answers by creating the index. */
@@ -60,48 +83,105 @@ export const createMissingGeoIndex = (path: string): Error =>
   );
 
 interface Near {
+  readonly kinds: readonly IndexKind[];
   readonly min: number;
   readonly max: number;
   readonly distance: (value: unknown) => number;
 }
 
 function readNear(condition: Document): Near {
-  const name = nearOperators.find((operator) => Object.hasOwn(condition, operator)) as string;
+  const present = nearOperators.filter((operator) => Object.hasOwn(condition, operator));
+  const name = present[0] as string;
+  const other = Object.keys(condition).find(
+    (key) => ![...present, '$minDistance', '$maxDistance', '$comment'].includes(key),
+  );
+  if (other !== undefined) throw mongoError(34413, `invalid argument in geo near query: ${other}`);
+  if (present.length > 1) throw badValue(`invalid argument in geo near query: ${present[1]}`);
   const argument = getField(condition, name);
-  const geometry = isDocument(argument) ? getField(argument, '$geometry') : undefined;
-  const center = readPoint(geometry ?? argument);
-  if (!center) throw badValue(`invalid point in geo near query $geometry argument: ${name}`);
-  const spherical = name === '$nearSphere' || geometry !== undefined;
-  const metres = geometry !== undefined;
+  const options = isDocument(argument) && firstKey(argument)?.startsWith('$') ? argument : undefined;
+  const unknown = Object.keys(options ?? {}).find((key) => !nearOptions.includes(key));
+  if (unknown !== undefined) throw badValue(`invalid argument in geo near query: ${unknown}`);
+  const { center, metres } = readCenter(options ? getField(options, '$geometry') : argument, name);
+  const spherical = name === '$nearSphere' || metres;
   const limit = (field: string, fallback: number): number => {
-    const nested = isDocument(argument) ? getField(argument, field) : undefined;
+    const own = options && Object.hasOwn(options, field) ? options[field] : undefined;
     const positional =
       field === '$maxDistance' && Array.isArray(argument) ? (argument as unknown[])[2] : undefined;
-    const value = nested ?? getField(condition, field) ?? positional;
+    const value = own ?? (Object.hasOwn(condition, field) ? condition[field] : positional);
     if (value === undefined) return fallback;
     if (numberKind(value) === undefined) throw badValue(`${field.slice(1)} must be a number`);
     const distance = toDouble(value);
-    if (!(distance >= 0)) throw badValue(`${field.slice(1)} must be non-negative`);
+    if (!(distance >= 0) || (metres && distance === Infinity))
+      throw metres || field === '$maxDistance'
+        ? badValue(`${field.slice(1)} must be non-negative`)
+        : mongoError(16897, `${field.slice(1)} must be non-negative`);
     return distance;
   };
   return {
+    kinds: metres ? ['2dsphere'] : spherical ? ['2d', '2dsphere'] : ['2d'],
     min: limit('$minDistance', 0),
     max: limit('$maxDistance', Infinity),
-    distance: (value) => nearest(value, (point) => distanceFrom(center, point, spherical, metres)),
+    distance: compileDistance(center, spherical, metres),
   };
 }
 
-/** The distance of the query's unit between two points; shared with `$geoNear`. */
-export function distanceFrom(center: Point, point: Point, spherical: boolean, metres: boolean): number {
-  if (!spherical) return Math.hypot(point[0] - center[0], point[1] - center[1]);
-  return distanceOnSphere(center, point) * (metres ? earthRadius : 1);
+/** Where distances are measured from: a GeoJSON point, in metres, or a pair. Errors: 2. */
+export function readCenter(place: unknown, name: string): { center: Point; metres: boolean } {
+  const coordinates = isDocument(place) ? getField(place, 'coordinates') : undefined;
+  const metres = coordinates !== undefined;
+  if (metres && ![undefined, 'Point'].includes(getField(place as Document, 'type') as string))
+    throw badValue(`invalid point in geo near query: ${name} needs a point`);
+  const center = metres ? readPosition(coordinates) : readPoint(place);
+  if (!center) throw badValue(`invalid point in geo near query $geometry argument: ${name}`);
+  return { center, metres };
 }
 
-/** A field may hold several locations; the nearest counts. NaN when it holds none. */
-export function nearest(value: unknown, distance: (point: Point) => number): number {
-  const point = readPoint(value);
-  if (point) return distance(point);
-  if (!Array.isArray(value)) return NaN;
-  const all = value.map((item) => readPoint(item)).filter((item) => item !== undefined);
-  return all.length === 0 ? NaN : Math.min(...all.map(distance));
+/** The distance of a stored value; the nearest counts where a field holds several. NaN when it holds none. */
+export function compileDistance(
+  center: Point,
+  spherical: boolean,
+  metres: boolean,
+): (value: unknown) => number {
+  const from = toVector(center);
+  const measure = (value: unknown): number => {
+    const point = readPoint(value);
+    if (!spherical) return point ? Math.hypot(point[0] - center[0], point[1] - center[1]) : NaN;
+    const distance = point ? angle(from, toVector(point)) : storedGeometry(value)?.distance(from);
+    return distance === undefined ? NaN : distance * (metres ? earthRadius : 1);
+  };
+  return (value) => {
+    const own = measure(value);
+    if (!Number.isNaN(own) || !Array.isArray(value)) return own;
+    const all = value.map(measure).filter((distance) => !Number.isNaN(distance));
+    return all.length === 0 ? NaN : Math.min(...all);
+  };
+}
+
+/** Errors: 16755 and 13027 for values that a geo index has no place for. */
+export function checkGeoKeys(document: Document, path: FieldPath, kind: IndexKind): void {
+  someValue(document, path, 0, 'whole', (value) => {
+    const isPlace = readPoint(value) !== undefined || !Array.isArray(value);
+    for (const one of isPlace ? [value] : (value as unknown[])) checkGeoKey(one, kind);
+    return false;
+  });
+}
+
+function checkGeoKey(value: unknown, kind: IndexKind): void {
+  if (value === undefined || value === null) return;
+  if (kind === '2d') {
+    const point = readPoint(value);
+    if (!point) throw mongoError(13026, `geo values must be 'legacy coordinate pairs' for 2d indexes`);
+    if (point.some((part) => part < -180 || part >= 180))
+      throw mongoError(13027, `point not in interval of [ -180, 180 ] :: caused by :: ${printValue(value)}`);
+    return;
+  }
+  const refuse = (reason: string): Error =>
+    mongoError(16755, `Can't extract geo keys: ${printValue(value)} ${reason}`);
+  if (!isDocument(value) && !Array.isArray(value)) throw refuse('geo element must be an array or object');
+  try {
+    readGeometry(value);
+  } catch (error) {
+    throw refuse((error as Error).message);
+  }
+  if (isDocument(value) && isStrict(value)) throw refuse('strict winding order is not for indexes');
 }

@@ -52,6 +52,21 @@ export function compileText(argument: unknown, ctx: QueryContext): TextScore {
   };
 }
 
+/** The context in which `{$meta: "textScore"}` has a value, if the filter searches. */
+export function withTextScore<T extends QueryContext>(ctx: T, filter: unknown): T {
+  const search = findSearch(filter);
+  return search === undefined ? ctx : { ...ctx, textScore: compileText(search, ctx) };
+}
+
+function findSearch(filter: unknown): unknown {
+  if (!isDocument(filter)) return undefined;
+  const all = getField(filter, '$and');
+  return (
+    getField(filter, '$text') ??
+    (Array.isArray(all) ? all.map(findSearch).find((search) => search !== undefined) : undefined)
+  );
+}
+
 function readSearch(search: string): { words: string[]; phrases: string[]; banned: string[] } {
   const phrases = [...search.matchAll(/"([^"]+)"/g)].map((match) => match[1] as string);
   const rest = search

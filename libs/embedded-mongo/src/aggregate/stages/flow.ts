@@ -6,6 +6,7 @@ import { readNested, withNested } from '../../bson/nested.js';
 import { parseFieldPath } from '../../bson/path.js';
 import { numberKind, toDouble } from '../../bson/number.js';
 import { compileFilter } from '../../query/filter.js';
+import { requiresGeoIndex } from '../../query/geo.js';
 import type { QueryContext } from '../../query/context.js';
 import { PAUSE } from '../../server/drain.js';
 import { compileExpression } from '../expression.js';
@@ -23,6 +24,8 @@ import {
 
 const match: StageCompiler = (spec, { ctx }) => {
   if (!isDocument(spec)) throw mongoError(15959, 'the match filter must be an expression in an object');
+  if (requiresGeoIndex(spec))
+    throw mongoError(5626500, '$geoNear, $near, and $nearSphere are not allowed in this context');
   const filter = compileFilter(spec, ctx);
   return function* (source) {
     for (const doc of source) {

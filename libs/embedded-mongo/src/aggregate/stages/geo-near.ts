@@ -1,22 +1,24 @@
 import { mongoError } from '../../errors.js';
 import { getField, isDocument, type Document } from '../../bson/document.js';
-import { readNested, withNested } from '../../bson/nested.js';
+import { withNested } from '../../bson/nested.js';
 import { doubleValue, numberKind, toDouble } from '../../bson/number.js';
-import { parseFieldPath } from '../../bson/path.js';
+import { parseFieldPath, someValue, type FieldPath } from '../../bson/path.js';
+import { typeName } from '../../bson/type-name.js';
 import type { QueryContext } from '../../query/context.js';
 import { compileFilter } from '../../query/filter.js';
-import { distanceFrom, nearest } from '../../query/geo.js';
-import { readPoint } from '../../query/geo-shape.js';
+import { compileDistance, createMissingGeoIndex, readCenter, requiresGeoIndex } from '../../query/geo.js';
+import { compileExpression } from '../expression.js';
+import { truthy } from '../evaluate.js';
 import { sortWithinMemory, visitAll, type StageCompiler, type StageTable } from '../stage.js';
 
 /** The indexed field to measure from: the one asked for, or the only one there is. */
-function geoPath(spec: Document, ctx: QueryContext): readonly string[] {
+function geoPath(spec: Document, indexed: readonly string[]): FieldPath {
   const key = getField(spec, 'key');
-  const indexed = ctx.geoPaths ?? [];
   if (key !== undefined) {
     if (typeof key !== 'string' || key === '')
       throw mongoError(14, '$geoNear parameter key must be a non-empty string');
-    return parseFieldPath(key).parts;
+    if (!indexed.includes(key)) throw createMissingGeoIndex(key);
+    return parseFieldPath(key);
   }
   const [only] = indexed;
   if (only === undefined)
@@ -27,24 +29,39 @@ function geoPath(spec: Document, ctx: QueryContext): readonly string[] {
       `There is more than one geo index; unsure which to use for $geoNear: ${indexed.join(', ')}`,
     );
   }
-  return parseFieldPath(only).parts;
+  return parseFieldPath(only);
 }
 
-const geoNear: StageCompiler = (spec, { ctx }) => {
+const known = new Set([
+  'near',
+  'distanceField',
+  'spherical',
+  'minDistance',
+  'maxDistance',
+  'distanceMultiplier',
+  'query',
+  'key',
+  'includeLocs',
+]);
+
+const geoNear: StageCompiler = (spec, { ctx }, name) => {
   if (!isDocument(spec)) throw mongoError(10065, 'invalid parameter: expected an object ($geoNear)');
-  const near = getField(spec, 'near');
-  const center = readPoint(near);
-  if (!center) throw mongoError(5860400, '$geoNear near argument must be a point');
+  const near = constant(getField(spec, 'near'), ctx);
+  if (near === undefined) throw mongoError(5860400, '$geoNear requires a near argument');
+  if (!isDocument(near) && !Array.isArray(near))
+    throw mongoError(5860401, `$geoNear requires a point as near, not ${typeName(near)}`);
+  const { center, metres } = readCenter(near, name);
   const distanceField = getField(spec, 'distanceField');
-  if (typeof distanceField !== 'string')
-    throw mongoError(40414, "BSON field '$geoNear.distanceField' is missing but a required field");
-  const metres = isDocument(near) && Object.hasOwn(near, 'type');
-  const spherical = metres || getField(spec, 'spherical') === true;
-  const option = (name: string, fallback: number): number => {
-    const value = getField(spec, name);
+  if (distanceField !== undefined && typeof distanceField !== 'string')
+    throw mongoError(16606, '$geoNear requires that distanceField is a string');
+  const unknown = Object.keys(spec).find((key) => !known.has(key));
+  if (unknown !== undefined) throw mongoError(40415, `BSON field '$geoNear.${unknown}' is an unknown field.`);
+  const spherical = metres || truthy(getField(spec, 'spherical'));
+  const option = (field: string, fallback: number): number => {
+    const value = constant(getField(spec, field), ctx);
     if (value === undefined) return fallback;
     if (numberKind(value) === undefined || !(toDouble(value) >= 0))
-      throw mongoError(2, `$geoNear ${name} must be a nonnegative number`);
+      throw mongoError(2, `$geoNear ${field} must be a nonnegative number`);
     return toDouble(value);
   };
   const [min, max, factor] = [
@@ -52,27 +69,40 @@ const geoNear: StageCompiler = (spec, { ctx }) => {
     option('maxDistance', Infinity),
     option('distanceMultiplier', 1),
   ];
-  const query = getField(spec, 'query') ?? {};
+  const query = Object.hasOwn(spec, 'query') ? spec['query'] : {};
   if (!isDocument(query)) throw mongoError(14, '$geoNear query must be an object');
+  if (requiresGeoIndex(query)) throw mongoError(5626500, '$near is not allowed in the query of $geoNear');
   const filter = compileFilter(query, ctx);
-  const place = geoPath(spec, ctx);
-  const target = parseFieldPath(distanceField).parts;
+  const target = distanceField === undefined ? undefined : parseFieldPath(distanceField).parts;
   const includeLocs = getField(spec, 'includeLocs');
+  if (includeLocs !== undefined && typeof includeLocs !== 'string')
+    throw mongoError(16607, '$geoNear requires that includeLocs is a string');
+  const locs = includeLocs === undefined ? undefined : parseFieldPath(includeLocs).parts;
+  const distance = compileDistance(center, spherical, metres);
+  const place = geoPath(spec, ctx.geoPaths ?? []);
   return function* (source) {
-    const found: { doc: Document; distance: number }[] = [];
+    const found: { doc: Document; at: unknown; distance: number }[] = [];
     yield* visitAll(ctx, source, (doc) => {
-      const distance = nearest(readNested(doc, place), (point) =>
-        distanceFrom(center, point, spherical, metres),
-      );
-      if (distance >= min && distance <= max && filter.matches(doc)) found.push({ doc, distance });
+      const places: { at: unknown; distance: number }[] = [];
+      someValue(doc, place, 0, 'whole', (at) => {
+        places.push({ at, distance: distance(at) });
+        return false;
+      });
+      const nearest = places
+        .filter((one) => one.distance >= 0)
+        .toSorted((a, b) => a.distance - b.distance)[0];
+      if (nearest && nearest.distance >= min && nearest.distance <= max && filter.matches(doc))
+        found.push({ doc, ...nearest });
     });
-    for (const { doc, distance } of yield* sortWithinMemory(ctx, found, (a, b) => a.distance - b.distance)) {
-      const measured = withNested(doc, target, doubleValue(distance * factor));
-      yield typeof includeLocs === 'string'
-        ? withNested(measured, parseFieldPath(includeLocs).parts, readNested(doc, place))
-        : measured;
+    for (const { doc, ...place } of yield* sortWithinMemory(ctx, found, (a, b) => a.distance - b.distance)) {
+      const measured = target ? withNested(doc, target, doubleValue(place.distance * factor)) : doc;
+      yield locs ? withNested(measured, locs, place.at) : measured;
     }
   };
 };
+
+/** Arguments may be expressions of variables, which have their values when the stage is compiled. */
+const constant = (value: unknown, ctx: QueryContext): unknown =>
+  value === undefined ? undefined : compileExpression(value, ctx).evaluate({});
 
 export const geoStages: StageTable = { $geoNear: geoNear };

@@ -19,7 +19,7 @@ import {
 } from '../stage.js';
 import { MAX_DOCUMENT_BYTES } from '../../wire/limits.js';
 import { countBytes, StageMemory } from '../stage-memory.js';
-import { compileText } from '../../query/text.js';
+import { withTextScore } from '../../query/text.js';
 import { JoinTable, localValues } from './join-table.js';
 
 interface LookupSpec {
@@ -39,7 +39,7 @@ function readSpec(spec: unknown): LookupSpec {
     }
   }
   const text = (name: string): string | undefined => {
-    const value = getField(spec, name);
+    const value = getField(spec, name) ?? undefined;
     if (value !== undefined && typeof value !== 'string')
       throw createParseError(`$lookup argument '${name}' must be a string`);
     return value;
@@ -52,8 +52,8 @@ function readSpec(spec: unknown): LookupSpec {
   const [as, from, localField, foreignField] = [
     text('as'),
     text('from'),
-    text('localField'),
-    text('foreignField'),
+    text('localField') || undefined,
+    text('foreignField') || undefined,
   ];
   if (as === undefined) throw createParseError("must specify 'as' field for a $lookup");
   if ((localField === undefined) !== (foreignField === undefined)) {
@@ -79,7 +79,9 @@ const startsWithDocuments = (pipeline: unknown): boolean =>
 const lookup: StageCompiler = (spec, builder) => {
   const { from, as, localField, foreignField, ...rest } = readSpec(spec);
   const { ctx } = builder;
-  const inner = rest.pipeline ? new InnerPipeline(rest.pipeline, rest.variables, builder) : undefined;
+  const inner = rest.pipeline
+    ? new InnerPipeline(from, rest.pipeline, rest.variables, builder, localField !== undefined)
+    : undefined;
   const localPath = localField === undefined ? undefined : parseFieldPath(localField);
   const stored = from === undefined ? [] : readCollection(ctx, from);
   return function* (source) {
@@ -99,8 +101,13 @@ const lookup: StageCompiler = (spec, builder) => {
       inner?.bind(doc);
       yield* inner?.judgeAll(foreign) ?? [];
       let candidates: readonly Document[] = foreign;
-      if (byField && localPath) candidates = byField.find(localValues(doc, localPath));
-      else if (byVariable && inner?.equality)
+      if (byField && localPath && foreignField !== undefined) {
+        const table = inner?.makes
+          ? yield* JoinTable.byQueryPath(yield* collectRows(ctx, inner.makes([])), foreignField, ctx)
+          : byField;
+        const values = localValues(doc, localPath);
+        candidates = table.find(values.length > 0 ? values : [null]);
+      } else if (byVariable && inner?.equality)
         candidates = byVariable.find([inner.equality.value.evaluate(doc)]);
       let joined: Document[];
       if (!inner) joined = [...candidates];
@@ -132,6 +139,8 @@ function* collectRows(
 /** The pipeline of a `$lookup`: compiled once, its `let` variables bound again for every outer document. */
 class InnerPipeline {
   readonly run: StageRun;
+  /** Makes the documents of a join that begins with `$documents` instead of reading a collection. */
+  readonly makes: StageRun | undefined;
   readonly correlated: boolean;
   /** An equality of a foreign field with a variable in the first `$match`, which a hash join can serve. */
   readonly equality: { field: string; value: Expression } | undefined;
@@ -141,7 +150,13 @@ class InnerPipeline {
   private readonly values: Record<string, unknown>;
   private readonly definitions: { name: string; expression: Expression }[];
 
-  constructor(pipeline: readonly unknown[], variables: Document, builder: StageBuilder) {
+  constructor(
+    from: string | undefined,
+    pipeline: readonly unknown[],
+    variables: Document,
+    builder: StageBuilder,
+    joins: boolean,
+  ) {
     this.ctx = builder.ctx;
     const names = Object.keys(variables);
     this.definitions = names.map((name) => {
@@ -156,8 +171,10 @@ class InnerPipeline {
     );
     this.correlated = names.length > 0;
     const lead = isDocument(pipeline[0]) ? getField(pipeline[0], '$match') : undefined;
-    const inner = { ...foreignContext(builder.ctx), variables: this.values };
-    this.run = builder.pipeline(pipeline, inner);
+    const inner = { ...createJoinedContext(builder.ctx, from, pipeline), variables: this.values };
+    const made = joins && startsWithDocuments(pipeline);
+    this.makes = made ? builder.pipeline(pipeline.slice(0, 1), inner) : undefined;
+    this.run = builder.pipeline(made ? pipeline.slice(1) : pipeline, inner);
     this.judged = builder.ctx.order && isDocument(lead) ? compileFilter(lead, inner) : undefined;
     const found = joinEquality(pipeline[0], names);
     this.equality = found && {
@@ -219,7 +236,7 @@ const unionWith: StageCompiler = (spec, builder) => {
       'the $unionWith stage specification must be a string or an object with a coll field',
     );
   }
-  const run = builder.pipeline(pipeline, createUnionContext(builder.ctx, coll, pipeline));
+  const run = builder.pipeline(pipeline, createJoinedContext(builder.ctx, coll, pipeline));
   const others = typeof coll === 'string' ? readCollection(builder.ctx, coll) : [];
   return function* (source) {
     yield* source;
@@ -227,16 +244,12 @@ const unionWith: StageCompiler = (spec, builder) => {
   };
 };
 
-/** Unlike a join, the pipeline of a union may begin with a text search of its own. */
-function createUnionContext(ctx: QueryContext, coll: unknown, pipeline: unknown): QueryContext {
-  const foreign = foreignContext(ctx);
-  const text = typeof coll === 'string' ? ctx.textIndex?.(coll) : undefined;
-  if (!text) return foreign;
+/** A joined pipeline may begin with a text search or `$geoNear` of its own, by the indexes of its collection. */
+function createJoinedContext(ctx: QueryContext, coll: unknown, pipeline: unknown): QueryContext {
+  const indexes = typeof coll === 'string' ? ctx.joinedIndexes?.(coll) : undefined;
   const lead: unknown = Array.isArray(pipeline) ? pipeline[0] : undefined;
-  const filter = isDocument(lead) ? getField(lead, '$match') : undefined;
-  const search = isDocument(filter) ? getField(filter, '$text') : undefined;
-  const searching = { ...foreign, text };
-  return search === undefined ? searching : { ...searching, textScore: compileText(search, searching) };
+  const joined = { ...foreignContext(ctx), ...indexes };
+  return withTextScore(joined, isDocument(lead) ? getField(lead, '$match') : undefined);
 }
 
 export const joinStages: StageTable = { $lookup: lookup, $unionWith: unionWith };
