@@ -17,7 +17,7 @@ const databaseThread = join(embeddedMongo, 'worker/server-worker.js');
  * Packages that only some configurations and commands use: their code is part of the modules, so that no application installs
  * them. Nothing of theirs is handed to an application or taken from it, so a second copy does no harm.
  */
-export const INSIDE = ['bcryptjs', 'commander', 'pino', 'ws', 'yaml'];
+export const INSIDE = ['bcryptjs', 'commander', 'decimal.js', 'pino', 'ws', 'yaml'];
 
 /** ES modules alone, which a test runner with a module loader of its own (jest) cannot `require`. */
 const WITHOUT_COMMONJS = ['jose', '@nestjs/event-emitter'];
@@ -27,6 +27,8 @@ const NEVER_INSIDE = ['bufferutil', 'utf-8-validate'];
 
 /** @param {string} id */
 const isPath = (id) => /^[.#/]|^[A-Za-z]:[\\/]/.test(id);
+/** @param {string} id */
+const isOurs = (id) => id.startsWith(join(dist, 'libs')) || id.startsWith(embeddedMongo);
 /** @param {string | undefined} importer */
 const isOfPackage = (importer) => importer !== undefined && /[\\/]node_modules[\\/]/.test(importer);
 
@@ -116,7 +118,7 @@ const outside = {
 const visibleRequires = {
   name: 'visible-requires',
   transform(code, id) {
-    if (!id.startsWith(join(dist, 'libs')) || !code.includes('createRequire')) return null;
+    if (!isOurs(id) || !code.includes('createRequire')) return null;
     const visible = code
       .replace(/\b(?:createRequire\(import\.meta\.url\)|load)\('([^']+)'\)/g, "require('$1')")
       .replace(/\bcreateRequire\(import\.meta\.url\)\(\n?\s*'([^']+)'\)/g, "require('$1')");
@@ -132,7 +134,7 @@ const visibleRequires = {
 const requiresOf = (inside) => ({
   name: 'requires-inside',
   transform(code, id) {
-    if (!id.startsWith(join(dist, 'libs')) || !code.includes('createRequire')) return null;
+    if (!isOurs(id) || !code.includes('createRequire')) return null;
     const visible = code.replace(/\bload\('([^']+)'\)/g, (call, name) =>
       inside.includes(name) ? `require('${name}')` : call,
     );

@@ -1,4 +1,5 @@
 import { addNumbers } from '../bson/arithmetic.js';
+import { addDecimals, decimalOfDouble, packDecimal } from '../bson/decimal.js';
 import { doubleValue, integerValue, numberKind, toBigInt, toDouble } from '../bson/number.js';
 
 /** A running sum that keeps decimal exactness and reports ints, longs and doubles as the server would. */
@@ -28,8 +29,11 @@ export class NumberSum {
     const { widest } = this;
     const doubles = this.doubles + (Number.isFinite(this.correction) ? this.correction : 0);
     if (this.decimal !== undefined) {
-      const rest = addNumbers(doubleValue(doubles), integerValue(this.integers, 'int'));
-      if (widest !== 'double') return addNumbers(this.decimal, integerValue(this.integers, 'int'));
+      const integers = { coefficient: this.integers, exponent: 0 };
+      // Only among themselves doubles are rounded: next to a decimal they count with all their digits.
+      const rest = Number.isFinite(doubles)
+        ? packDecimal([this.doubles, this.correction].map(decimalOfDouble).reduce(addDecimals, integers))
+        : doubles;
       return addNumbers(this.decimal, rest);
     }
     if (widest === 'double') return doubleValue(doubles + Number(this.integers));

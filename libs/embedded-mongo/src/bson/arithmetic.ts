@@ -1,7 +1,9 @@
 import { Decimal128 } from 'bson';
 import {
   addDecimals,
+  decimalOfDouble,
   divideDecimals,
+  dropDigits,
   multiplyDecimals,
   packDecimal,
   roundDecimal,
@@ -10,9 +12,11 @@ import {
 import {
   doubleValue,
   integerValue,
+  isNegative,
   numberKind,
   promoteToDecimal,
   toBigInt,
+  toDecimal128,
   toDouble,
   type NumberKind,
 } from './number.js';
@@ -23,7 +27,6 @@ const width: Record<NumberKind, number> = { int: 0, long: 1, double: 2, decimal:
 const widerKind = (a: NumberKind, b: NumberKind): NumberKind => (width[a] >= width[b] ? a : b);
 
 const findKind = (value: unknown): NumberKind => numberKind(value) ?? 'double';
-const decimalNaN = (): Decimal128 => Decimal128.fromString('NaN');
 
 interface Operation {
   integer(a: bigint, b: bigint): bigint;
@@ -43,16 +46,30 @@ function operate(a: unknown, b: unknown, operation: Operation): unknown {
   if (kind === 'int' || kind === 'long')
     return integerValue(operation.integer(toBigInt(a), toBigInt(b)), kind);
   if (kind === 'double') return doubleValue(operation.double(toDouble(a), toDouble(b)));
+  return operateDecimals(a, b, operation);
+}
+
+/** Decimals without NaN and infinities are exact; those, and the sign of a zero, follow the rules of doubles. */
+function operateDecimals(
+  a: unknown,
+  b: unknown,
+  operation: Pick<Operation, 'double' | 'decimal'>,
+): Decimal128 {
   const x = promoteToDecimal(a);
   const y = promoteToDecimal(b);
-  if (typeof x === 'number' || typeof y === 'number') {
-    const special = operation.double(
-      typeof x === 'number' ? x : toDouble(a),
-      typeof y === 'number' ? y : toDouble(b),
-    );
-    return Decimal128.fromString(String(special));
-  }
-  return packDecimal(operation.decimal(x, y));
+  const given = [a, b].find((value) => value instanceof Decimal128 && Number.isNaN(toDouble(value)));
+  if (given) return given as Decimal128;
+  const sign = operation.double(signedUnit(a, x), signedUnit(b, y));
+  if (typeof x === 'number' || typeof y === 'number') return Decimal128.fromString(String(sign));
+  const exact = operation.decimal(x, y);
+  return packDecimal(exact, Object.is(sign, -0));
+}
+
+/** A double that has the sign of a decimal and is zero, infinite or NaN where it is. */
+function signedUnit(value: unknown, exact: ExactDecimal | number): number {
+  if (typeof exact === 'number') return exact;
+  const unit = exact.coefficient === 0n ? 0 : 1;
+  return isNegative(value) ? -unit : unit;
 }
 
 const addition: Operation = { integer: (a, b) => a + b, double: (a, b) => a + b, decimal: addDecimals };
@@ -71,12 +88,7 @@ export const multiplyNumbers = (a: unknown, b: unknown): unknown => operate(a, b
 /** Quotient as a double, or a decimal when either operand is one. The divisor must not be zero. */
 export function divideNumbers(a: unknown, b: unknown): unknown {
   if (widerKind(findKind(a), findKind(b)) !== 'decimal') return doubleValue(toDouble(a) / toDouble(b));
-  const x = promoteToDecimal(a);
-  const y = promoteToDecimal(b);
-  if (typeof x === 'number' || typeof y === 'number') {
-    return Decimal128.fromString(String(toDouble(a) / toDouble(b)));
-  }
-  return packDecimal(divideDecimals(x, y));
+  return operateDecimals(a, b, { double: (x, y) => x / y, decimal: divideDecimals });
 }
 
 /** Truncated remainder with the sign of the dividend, in the wider type. */
@@ -84,13 +96,14 @@ export function remainder(a: unknown, b: unknown): unknown {
   const kind = widerKind(findKind(a), findKind(b));
   if (kind === 'int' || kind === 'long') return integerValue(toBigInt(a) % toBigInt(b), kind);
   if (kind === 'double') return doubleValue(toDouble(a) % toDouble(b));
-  const x = promoteToDecimal(a);
-  const y = promoteToDecimal(b);
-  if (typeof x === 'number' || Number.isNaN(y)) return decimalNaN();
-  if (typeof y === 'number') return a;
+  if (Math.abs(toDouble(b)) === Infinity && Number.isFinite(toDouble(a))) return toDecimal128(a);
+  return operateDecimals(a, b, { double: (x, y) => (x === 0 ? x : x % y), decimal: remainderDecimals });
+}
+
+function remainderDecimals(x: ExactDecimal, y: ExactDecimal): ExactDecimal {
   const low = Math.min(x.exponent, y.exponent);
   const scale = (part: ExactDecimal): bigint => part.coefficient * 10n ** BigInt(part.exponent - low);
-  return packDecimal({ coefficient: scale(x) % scale(y), exponent: low });
+  return { coefficient: scale(x) % scale(y), exponent: low };
 }
 
 /** Rounds to `places` digits after the point, keeping the type; integers only change for negative places. */
@@ -98,19 +111,22 @@ export function roundNumber(value: unknown, places: number, mode: 'halfEven' | '
   const kind = findKind(value);
   if (kind === 'decimal') {
     const parts = promoteToDecimal(value);
-    return typeof parts === 'number' ? value : packDecimal(roundDecimal(parts, places, mode));
+    const rounded = typeof parts === 'number' ? undefined : roundDecimal(parts, places, mode);
+    return rounded ? packDecimal(rounded, isNegative(value)) : value;
   }
   if (kind === 'int' || kind === 'long') {
     if (places >= 0) return value;
-    const exact = roundDecimal({ coefficient: toBigInt(value), exponent: 0 }, places, mode);
+    const exact = roundDecimal({ coefficient: toBigInt(value), exponent: 0 }, places, mode) as ExactDecimal;
     return integerValue(exact.coefficient * 10n ** BigInt(exact.exponent), kind);
   }
   const double = toDouble(value);
   if (!Number.isFinite(double)) return value;
   if (places === 0) return doubleValue(mode === 'truncate' ? Math.trunc(double) : roundHalfEven(double));
-  // The decimal spelling of the double decides, so 1.005 rounds as people read it.
-  const exact = roundDecimal(promoteToDecimal(value) as ExactDecimal, places, mode);
-  return doubleValue(Number(`${exact.coefficient}e${exact.exponent}`));
+  // All digits of the double decide, not those that are printed.
+  const exact = decimalOfDouble(double);
+  if (places > -exact.exponent) return value;
+  const drop = dropDigits(exact.coefficient, -places - exact.exponent, mode);
+  return doubleValue(drop === 0n && double < 0 ? -0 : Number(`${drop}e${-places}`));
 }
 
 function roundHalfEven(value: number): number {

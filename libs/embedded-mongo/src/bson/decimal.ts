@@ -17,10 +17,15 @@ function powerOfTen(exponent: number): bigint {
 /** The exact value of a finite Decimal128; NaN and the infinities as JS numbers. */
 export function decimalParts(value: Decimal128): ExactDecimal | number {
   const text = value.toString();
-  const match = finiteForm.exec(text);
-  if (!match) return text === 'NaN' ? NaN : text.startsWith('-') ? -Infinity : Infinity;
+  if (/n/i.test(text)) return text.endsWith('NaN') ? NaN : text.startsWith('-') ? -Infinity : Infinity;
+  return parseDecimal(text);
+}
+
+/** The value of digits with a point, an exponent, both or none. */
+export function parseDecimal(text: string): ExactDecimal {
+  const match = finiteForm.exec(text) as RegExpExecArray;
   const fraction = match[3] ?? '';
-  const coefficient = BigInt(match[2] + fraction);
+  const coefficient = BigInt(`${match[2]}${fraction}`);
   return {
     coefficient: match[1] === '-' ? -coefficient : coefficient,
     exponent: Number(match[4] ?? 0) - fraction.length,
@@ -103,20 +108,23 @@ export function divideDecimals(a: ExactDecimal, b: ExactDecimal): ExactDecimal {
   return coefficient === 0n ? { coefficient, exponent: ideal } : { coefficient, exponent };
 }
 
-/** Half-even rounding to a number of digits after the point (negative: before it). */
+/** Rounds to a number of digits after the point (negative: before it), which the result has; undefined for more than 34 in all. */
 export function roundDecimal(
   value: ExactDecimal,
   places: number,
   mode: 'halfEven' | 'truncate',
-): ExactDecimal {
+): ExactDecimal | undefined {
   const drop = -places - value.exponent;
-  if (drop <= 0) return value;
-  if (drop > digitCount(value.coefficient) + 1) return { coefficient: 0n, exponent: -places };
-  return { coefficient: dropDigits(value.coefficient, drop, mode), exponent: value.exponent + drop };
+  const size = digitCount(value.coefficient);
+  if (drop > size + 1) return { coefficient: 0n, exponent: -places };
+  if (size - drop > digits) return undefined;
+  const coefficient =
+    drop > 0 ? dropDigits(value.coefficient, drop, mode) : value.coefficient * powerOfTen(-drop);
+  return { coefficient, exponent: -places };
 }
 
-/** Rounds to the 34 digits a Decimal128 holds and packs the result. */
-export function packDecimal(value: ExactDecimal): Decimal128 {
+/** Rounds to the 34 digits a Decimal128 holds and packs the result. `negativeZero` is the sign of an exact zero. */
+export function packDecimal(value: ExactDecimal, negativeZero = false): Decimal128 {
   let { coefficient, exponent } = value;
   const excess = digitCount(coefficient) - digits;
   if (excess > 0) {
@@ -124,17 +132,20 @@ export function packDecimal(value: ExactDecimal): Decimal128 {
     exponent += excess;
   }
   const size = digitCount(coefficient) + exponent;
-  const sign = coefficient < 0n ? '-' : '';
+  const sign = coefficient < 0n || (coefficient === 0n && negativeZero) ? '-' : '';
   if (coefficient !== 0n && size > 6145) return Decimal128.fromString(`${sign}Infinity`);
   if (size < -6176) return Decimal128.fromString(`${sign}0E-6176`);
   if (exponent < -6176) {
     coefficient = dropDigits(coefficient, -6176 - exponent, 'halfEven');
     exponent = -6176;
   }
-  return Decimal128.fromStringWithRounding(`${coefficient}E${exponent}`);
+  return Decimal128.fromStringWithRounding(
+    `${sign}${coefficient < 0n ? -coefficient : coefficient}E${exponent}`,
+  );
 }
 
-function dropDigits(coefficient: bigint, count: number, mode: 'halfEven' | 'truncate'): bigint {
+/** The coefficient without its last digits. */
+export function dropDigits(coefficient: bigint, count: number, mode: 'halfEven' | 'truncate'): bigint {
   const unit = powerOfTen(count);
   const kept = coefficient / unit;
   if (mode === 'truncate') return kept;

@@ -42,6 +42,13 @@ export function toDouble(value: unknown): number {
   return NaN;
 }
 
+/** Whether a number has the minus sign, as a zero may. */
+export function isNegative(value: unknown): boolean {
+  if (value instanceof Decimal128) return ((value.bytes[15] as number) & 0x80) !== 0;
+  const double = toDouble(value);
+  return double < 0 || Object.is(double, -0);
+}
+
 /** The exact decimal of a finite number of any type; NaN and infinities as JS numbers. */
 export function exactDecimal(value: unknown): ExactDecimal | number {
   if (value instanceof Long) return { coefficient: value.toBigInt(), exponent: 0 };
@@ -75,7 +82,12 @@ export function integerValue(value: bigint, atLeast: 'int' | 'long'): number | L
   return fitsLong(value) ? longValue(value) : doubleValue(Number(value));
 }
 
+/** The integer part of a finite number. */
 export function toBigInt(value: unknown): bigint {
+  if (value instanceof Decimal128) {
+    const { coefficient, exponent } = decimalParts(value) as ExactDecimal;
+    return exponent < 0 ? coefficient / 10n ** BigInt(-exponent) : coefficient * 10n ** BigInt(exponent);
+  }
   return value instanceof Long ? value.toBigInt() : BigInt(Math.trunc(toDouble(value)));
 }
 

@@ -1,5 +1,6 @@
 import { printValue } from '../../bson/print.js';
 import { Decimal128, Long } from 'bson';
+import type { Decimal } from 'decimal.js';
 import { mongoError } from '../../errors.js';
 import {
   addNumbers,
@@ -10,13 +11,15 @@ import {
   subtractNumbers,
 } from '../../bson/arithmetic.js';
 import { createDate } from '../../bson/date.js';
-import { decimalParts, packDecimal } from '../../bson/decimal.js';
+import { decimalParts } from '../../bson/decimal.js';
+import { computeDecimal } from '../../bson/decimal-functions.js';
 import {
+  compareNumbers,
   doubleValue,
   integerValue,
+  isNegative,
   numberKind,
   toBigInt,
-  toDecimal128,
   toDouble,
   wholeNumber,
 } from '../../bson/number.js';
@@ -30,20 +33,32 @@ const number = (value: unknown, name: string, code = 28765): unknown => {
   return value;
 };
 
-/** A function of one double: decimals are computed through the double and stay decimals. */
-const real = (
+/** A function of one number: doubles with the precision of doubles, decimals with that of decimals. */
+export const real = (
   apply: (value: number) => number,
-  check?: (value: number, name: string) => void,
+  exact: (value: Decimal) => Decimal,
+  check?: (value: unknown, name: string) => void,
 ): OperatorCompiler =>
   unary((value, name) => {
     if (nullish(value)) return null;
-    const double = toDouble(number(value, name));
-    check?.(double, name);
-    return keepDecimal(value, apply(double));
+    check?.(number(value, name), name);
+    return value instanceof Decimal128
+      ? computeDecimal([value], exact, apply)
+      : doubleValue(apply(toDouble(value)));
   });
 
-const keepDecimal = (like: unknown, result: number): unknown =>
-  like instanceof Decimal128 ? Decimal128.fromString(String(result)) : doubleValue(result);
+/** To the nearest whole number, halves away from zero. */
+const roundAway = (value: number): number => Math.sign(value) * Math.round(Math.abs(value));
+
+const sign = (value: unknown): number => compareNumbers(value, 0);
+
+/** Refuses what has no logarithm; NaN has NaN. */
+const positive =
+  (code: number) =>
+  (value: unknown, name: string): void => {
+    if (sign(value) <= 0 && !Number.isNaN(toDouble(value)))
+      throw mongoError(code, `${name}'s argument must be a positive number, but is ${printValue(value)}`);
+  };
 
 const compileRounding =
   (mode: 'halfEven' | 'truncate'): OperatorCompiler =>
@@ -71,13 +86,12 @@ const toWhole = (apply: (value: number) => number, upward: boolean): OperatorCom
     const kind = numberKind(number(value, name));
     if (kind === 'int' || kind === 'long') return value;
     if (kind === 'double') return doubleValue(apply(toDouble(value)));
-    const parts = decimalParts(value as Decimal128);
-    if (typeof parts === 'number' || parts.exponent >= 0) return value;
-    const unit = 10n ** BigInt(-parts.exponent);
-    const kept = parts.coefficient / unit;
-    const rest = parts.coefficient % unit;
-    const step = upward ? (rest > 0n ? 1n : 0n) : rest < 0n ? -1n : 0n;
-    return packDecimal({ coefficient: kept + step, exponent: 0 });
+    const kept = roundNumber(value, 0, 'truncate');
+    // Without room for all digits before the point MongoDB has no answer.
+    const exact = decimalParts(kept as Decimal128);
+    if (typeof exact === 'number' || exact.exponent !== 0) return Decimal128.fromString('NaN');
+    const rest = compareNumbers(value, kept);
+    return (upward ? rest > 0 : rest < 0) ? addNumbers(kept, upward ? 1 : -1) : kept;
   });
 
 export const arithmeticOperators: OperatorTable = {
@@ -94,13 +108,13 @@ export const arithmeticOperators: OperatorTable = {
         throw mongoError(14, `$add only supports numeric or date types, not ${typeName(value)}`);
       } else sum = addNumbers(sum, value);
     }
-    return date ? createDate(Math.round(toDouble(sum))) : sum;
+    return date ? createDate(roundAway(toDouble(sum))) : sum;
   }),
   $subtract: binary((a, b) => {
     if (nullish(a) || nullish(b)) return null;
     if (a instanceof Date) {
       if (b instanceof Date) return Long.fromNumber(Number(a) - Number(b));
-      if (numberKind(b) !== undefined) return createDate(Math.round(Number(a) - toDouble(b)));
+      if (numberKind(b) !== undefined) return createDate(roundAway(Number(a) - toDouble(b)));
     } else if (numberKind(a) !== undefined && numberKind(b) !== undefined) return subtractNumbers(a, b);
     throw mongoError(14, `can't $subtract ${typeName(b)} from ${typeName(a)}`);
   }),
@@ -119,7 +133,7 @@ export const arithmeticOperators: OperatorTable = {
     if (numberKind(a) === undefined || numberKind(b) === undefined) {
       throw mongoError(14, `$divide only supports numeric types, not ${typeName(a)} and ${typeName(b)}`);
     }
-    if (toDouble(b) === 0) throw mongoError(2, "can't $divide by zero");
+    if (sign(b) === 0) throw mongoError(2, "can't $divide by zero");
     return divideNumbers(a, b);
   }),
   $mod: binary((a, b) => {
@@ -127,7 +141,7 @@ export const arithmeticOperators: OperatorTable = {
     if (numberKind(a) === undefined || numberKind(b) === undefined) {
       throw mongoError(16611, `$mod only supports numeric types, not ${typeName(a)} and ${typeName(b)}`);
     }
-    if (toDouble(b) === 0) throw mongoError(16610, "can't $mod by zero");
+    if (sign(b) === 0) throw mongoError(16610, "can't $mod by zero");
     return remainder(a, b);
   }),
   $abs: unary((value, name) => {
@@ -136,38 +150,46 @@ export const arithmeticOperators: OperatorTable = {
     if (kind === 'double') return doubleValue(Math.abs(toDouble(value)));
     if (kind === 'long' && toBigInt(value) === -(2n ** 63n))
       throw mongoError(28680, "can't take $abs of long long min");
-    return toDouble(value) < 0 ? subtractNumbers(0, value) : value;
+    return isNegative(value) ? multiplyNumbers(value, -1) : value;
   }),
   $ceil: toWhole(Math.ceil, true),
   $floor: toWhole(Math.floor, false),
   $round: compileRounding('halfEven'),
   $trunc: compileRounding('truncate'),
-  $sqrt: real(Math.sqrt, (value) => {
-    if (value < 0) throw mongoError(28714, "$sqrt's argument must be greater than or equal to 0");
+  $sqrt: real(
+    Math.sqrt,
+    (value) => value.sqrt(),
+    (value) => {
+      if (sign(value) < 0 && !Number.isNaN(toDouble(value)))
+        throw mongoError(28714, "$sqrt's argument must be greater than or equal to 0");
+    },
+  ),
+  $exp: real(Math.exp, (value) => {
+    const result = value.exp();
+    // Nothing is its own exponent: what is left below the last digit is not a plain zero.
+    return result.isZero() ? value.abs().pow(0).times('1E-9999') : result;
   }),
-  $exp: real(Math.exp),
-  $ln: real(Math.log, (value) => {
-    if (value <= 0) throw mongoError(28766, `$ln's argument must be a positive number, but is ${value}`);
-  }),
-  $log10: real(Math.log10, (value) => {
-    if (value <= 0) throw mongoError(28761, `$log10's argument must be a positive number, but is ${value}`);
-  }),
+  $ln: real(Math.log, (value) => value.ln(), positive(28766)),
+  $log10: real(Math.log10, (value) => value.log(10), positive(28761)),
   $log: binary((value, base) => {
     if (nullish(value) || nullish(base)) return null;
     if (numberKind(value) === undefined)
       throw mongoError(28756, `$log's argument must be numeric, not ${typeName(value)}`);
     if (numberKind(base) === undefined)
       throw mongoError(28757, `$log's base must be numeric, not ${typeName(base)}`);
-    if (toDouble(value) <= 0)
-      throw mongoError(28758, `$log's argument must be a positive number, but is ${toDouble(value)}`);
-    if (toDouble(base) <= 0 || toDouble(base) === 1) {
+    positive(28758)(value, '$log');
+    if ((sign(base) <= 0 && !Number.isNaN(toDouble(base))) || compareNumbers(base, 1) === 0) {
       throw mongoError(
         28759,
-        `$log's base must be a positive number not equal to 1, but is ${toDouble(base)}`,
+        `$log's base must be a positive number not equal to 1, but is ${printValue(base)}`,
       );
     }
+    if (value instanceof Decimal128 || base instanceof Decimal128) {
+      const [x, y] = [value, base].map((one) => computeDecimal([one], (exact) => exact.ln(), Math.log));
+      return divideNumbers(x, y);
+    }
     const [x, y] = [toDouble(value), toDouble(base)];
-    return keepDecimal(value, y === 10 ? Math.log10(x) : y === 2 ? Math.log2(x) : Math.log(x) / Math.log(y));
+    return doubleValue(y === 10 ? Math.log10(x) : y === 2 ? Math.log2(x) : Math.log(x) / Math.log(y));
   }),
   $pow: binary((base, exponent) => {
     if (nullish(base) || nullish(exponent)) return null;
@@ -195,21 +217,17 @@ export const arithmeticOperators: OperatorTable = {
 
 function power(base: unknown, exponent: unknown): unknown {
   const kinds = [numberKind(base), numberKind(exponent)];
-  if (kinds.includes('decimal')) {
-    const count = wholeNumber(exponent);
-    const parts = decimalParts(toDecimal128(base));
-    if (count !== undefined && count >= 0 && count <= 1000 && typeof parts !== 'number') {
-      return packDecimal({
-        coefficient: parts.coefficient ** BigInt(count),
-        exponent: parts.exponent * count,
-      });
-    }
-    return Decimal128.fromString(String(toDouble(base) ** toDouble(exponent)));
-  }
+  if (kinds.includes('decimal'))
+    return computeDecimal([base, exponent], (x, y) => x.pow(y), Math.pow, sign(exponent) !== 0);
   const result = toDouble(base) ** toDouble(exponent);
-  if (kinds.includes('double') || toDouble(exponent) < 0) return doubleValue(result);
+  const inverse = toDouble(exponent) < 0 && Math.abs(toDouble(base)) !== 1;
+  if (kinds.includes('double') || inverse) return doubleValue(result);
   if (!Number.isFinite(result) || Math.abs(result) > 2 ** 64) return doubleValue(result);
-  return integerValue(toBigInt(base) ** toBigInt(exponent), kinds.includes('long') ? 'long' : 'int');
+  const whole = toBigInt(exponent);
+  return integerValue(
+    toBigInt(base) ** (whole < 0n ? -whole : whole),
+    kinds.includes('long') ? 'long' : 'int',
+  );
 }
 
 function bitwise(apply: (a: bigint, b: bigint) => bigint, start: bigint): OperatorCompiler {

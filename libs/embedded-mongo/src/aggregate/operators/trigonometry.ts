@@ -1,58 +1,63 @@
 import { Decimal128 } from 'bson';
+import type { Decimal } from 'decimal.js';
+import { computeDecimal } from '../../bson/decimal-functions.js';
 import { mongoError } from '../../errors.js';
 import { doubleValue, numberKind, toDouble } from '../../bson/number.js';
 import { typeName } from '../../bson/type-name.js';
-import { binary, unary } from '../arguments.js';
+import { binary } from '../arguments.js';
 import { nullish, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
+import { real } from './arithmetic.js';
 
-interface Bounds {
-  readonly low: number;
-  readonly high: number;
-}
+type FunctionName =
+  `a${'sin' | 'cos' | 'tan'}` | `${'' | 'a'}${'sinh' | 'cosh' | 'tanh'}` | 'sin' | 'cos' | 'tan';
 
-/** A function of one angle or ratio; a decimal argument gives a decimal, to the precision of a double. */
-const of = (apply: (value: number) => number, bounds?: Bounds): OperatorCompiler =>
-  unary((value, name) => {
-    if (nullish(value)) return null;
-    if (numberKind(value) === undefined)
-      throw mongoError(28765, `${name} only supports numeric types, not ${typeName(value)}`);
-    const x = toDouble(value);
-    if (bounds && !Number.isNaN(x) && (x < bounds.low || x > bounds.high)) {
-      throw mongoError(
-        50989,
-        `cannot apply ${name} to ${x}, value must be in [${bounds.low},${bounds.high}]`,
-      );
-    }
-    return like(value, apply(x));
-  });
+/** A function of one angle or ratio. */
+const of = (functionName: FunctionName, low = -Infinity, high = Infinity): OperatorCompiler =>
+  real(
+    Math[functionName],
+    (value) => value[functionName](),
+    (value, name) => {
+      const x = toDouble(value);
+      if (x < low || x > high)
+        throw mongoError(50989, `cannot apply ${name} to ${x}, value must be in [${low},${high}]`);
+    },
+  );
 
-const like = (value: unknown, result: number): unknown =>
-  value instanceof Decimal128 ? Decimal128.fromString(String(result)) : doubleValue(result);
+const finite = (functionName: FunctionName): OperatorCompiler =>
+  of(functionName, -Number.MAX_VALUE, Number.MAX_VALUE);
 
-const ratio = { low: -1, high: 1 };
-const finite = (apply: (value: number) => number): OperatorCompiler =>
-  of(apply, { low: -Number.MAX_VALUE, high: Number.MAX_VALUE });
+const halfTurn = 180;
 
 export const trigonometryOperators: OperatorTable = {
-  $sin: finite(Math.sin),
-  $cos: finite(Math.cos),
-  $tan: finite(Math.tan),
-  $asin: of(Math.asin, ratio),
-  $acos: of(Math.acos, ratio),
-  $atan: of(Math.atan),
-  $sinh: of(Math.sinh),
-  $cosh: of(Math.cosh),
-  $tanh: of(Math.tanh),
-  $asinh: of(Math.asinh),
-  $acosh: of(Math.acosh, { low: 1, high: Infinity }),
-  $atanh: of(Math.atanh, ratio),
-  $degreesToRadians: of((degrees) => (degrees * Math.PI) / 180),
-  $radiansToDegrees: of((radians) => (radians * 180) / Math.PI),
+  $sin: finite('sin'),
+  $cos: finite('cos'),
+  $tan: finite('tan'),
+  $asin: of('asin', -1, 1),
+  $acos: of('acos', -1, 1),
+  $atan: of('atan'),
+  $sinh: of('sinh'),
+  $cosh: of('cosh'),
+  $tanh: of('tanh'),
+  $asinh: of('asinh'),
+  $acosh: of('acosh', 1),
+  $atanh: of('atanh', -1, 1),
+  $degreesToRadians: real(
+    (degrees) => degrees * (Math.PI / halfTurn),
+    (degrees) => degrees.times(pi(degrees)).div(halfTurn),
+  ),
+  $radiansToDegrees: real(
+    (radians) => radians * (halfTurn / Math.PI),
+    (radians) => radians.times(halfTurn).div(pi(radians)),
+  ),
   $atan2: binary((y, x, name) => {
     if (nullish(y) || nullish(x)) return null;
     if (numberKind(y) === undefined || numberKind(x) === undefined) {
       throw mongoError(51044, `${name} only supports numeric types, not ${typeName(y)} and ${typeName(x)}`);
     }
-    return like(x instanceof Decimal128 ? x : y, Math.atan2(toDouble(y), toDouble(x)));
+    return y instanceof Decimal128 || x instanceof Decimal128
+      ? computeDecimal([y, x], (a, b) => (a.constructor as typeof Decimal).atan2(a, b), Math.atan2)
+      : doubleValue(Math.atan2(toDouble(y), toDouble(x)));
   }),
 };
+
+const pi = (value: Decimal): Decimal => (value.constructor as typeof Decimal).acos(-1);
