@@ -56,6 +56,9 @@ function locateMatch(
   positions: Map<string, number>,
 ): void {
   const { test, leaf } = condition;
+  const note = (place: string, index: number): void => {
+    if (index >= 0 && !positions.has(place)) positions.set(place, index);
+  };
   let current: unknown = doc;
   for (const [depth, part] of path.parts.entries()) {
     if (Array.isArray(current)) {
@@ -65,8 +68,7 @@ function locateMatch(
         continue;
       }
       const index = current.findIndex((item) => isDocument(item) && someValue(item, path, depth, leaf, test));
-      if (index >= 0) positions.set(path.parts.slice(0, depth).join('.'), index);
-      return;
+      return note(path.parts.slice(0, depth).join('.'), index);
     }
     if (!isDocument(current)) return;
     current = getField(current, part);
@@ -75,5 +77,5 @@ function locateMatch(
   const index = condition.elementIndex
     ? condition.elementIndex(current)
     : current.findIndex((item) => test(item));
-  if (index >= 0) positions.set(path.text, index);
+  note(path.text, index);
 }

@@ -4,6 +4,7 @@ import { numberKind, toDouble } from '../bson/number.js';
 import { typeMatcher, typeName } from '../bson/type-name.js';
 import { createParseError, notImplemented, typeMismatch } from '../errors.js';
 import { compileRegex } from './regex.js';
+import { testOrder } from './value-tests.js';
 
 /** One keyword of a schema, compiled: whether a value satisfies it, and what is wrong with one that does not. */
 interface Rule {
@@ -131,15 +132,15 @@ const compileBound =
   (name: string, exclusiveName: string, sign: 1 | -1): Keyword =>
   (argument, schema) => {
     if (!isNumber(argument)) throw typeMismatch(`$jsonSchema keyword '${name}' must be a number`);
-    const exclusive = getField(schema, exclusiveName) ?? false;
+    const exclusive = Object.hasOwn(schema, exclusiveName) ? schema[exclusiveName] : false;
     if (typeof exclusive !== 'boolean') {
       throw typeMismatch(`$jsonSchema keyword '${exclusiveName}' must be a boolean`);
     }
+    const holds = testOrder(`${sign > 0 ? '$gt' : '$lt'}${exclusive ? '' : 'e'}`, argument);
     return {
       test: (value) => {
         if (!isNumber(value)) return true;
-        const order = compareValues(value, argument) * sign;
-        return exclusive ? order > 0 : order >= 0;
+        return holds(value);
       },
       failure: (value) => ({
         operatorName: name,
@@ -219,6 +220,8 @@ const compileRequired: Keyword = (argument) => {
   const names = nonEmptyArray('required', argument);
   if (!names.every(isString))
     throw typeMismatch("$jsonSchema keyword 'required' must be an array of strings");
+  if (new Set(names).size < names.length)
+    throw createParseError("$jsonSchema keyword 'required' array cannot contain duplicate values");
   const listMissing = (value: Document): string[] => names.filter((name) => !Object.hasOwn(value, name));
   return {
     test: (value) => !isObject(value) || listMissing(value).length === 0,

@@ -6,7 +6,7 @@ const posix: Readonly<Record<string, string>> = {
   alnum: 'a-zA-Z0-9',
   upper: 'A-Z',
   lower: 'a-z',
-  space: '\\s',
+  space: ' \\t-\\r',
   blank: ' \\t',
   punct: '!-\\/:-@\\[-`{-~',
   xdigit: '0-9A-Fa-f',

@@ -1,9 +1,18 @@
-import { BSONRegExp, Long, Binary } from 'bson';
+import { BSONRegExp, Binary } from 'bson';
 import { badValue } from '../errors.js';
 import type { Collation } from '../bson/collation.js';
 import { firstKey, isDocument } from '../bson/document.js';
 import { toKey } from '../bson/key-string.js';
-import { numberKind, toBigInt, toDouble } from '../bson/number.js';
+import {
+  compareNumbers,
+  fitsLong,
+  longValue,
+  numberKind,
+  toBigInt,
+  toDouble,
+  wholeNumber,
+} from '../bson/number.js';
+import { printValue } from '../bson/print.js';
 import { compareValues, typeRank, valuesEqual } from '../bson/compare.js';
 import { compileRegex, type CompiledRegex, isRegex } from './regex.js';
 
@@ -38,8 +47,8 @@ export function testOrder(operator: OrderOperator, wanted: unknown, collation?: 
   const everyType = rank === -1 || rank === 127;
   const wantsNaN = isNaNValue(wanted);
   return (value) => {
+    if (everyType) return accept(compareValues(value ?? null, wanted, collation));
     if (value === undefined) return false;
-    if (everyType) return accept(compareValues(value, wanted, collation));
     if (typeRank(value) !== rank) return false;
     if (rank === 10 && (wantsNaN || isNaNValue(value))) {
       return wantsNaN && isNaNValue(value) && operator.endsWith('e');
@@ -92,7 +101,9 @@ export function modulo(argument: unknown): ValueTest {
         `malformed mod, ${i === 0 ? 'divisor' : 'remainder'} value is invalid :: caused by :: Unable to coerce NaN/Inf to integral type`,
       );
     }
-    return toBigInt(item);
+    const whole = toBigInt(item);
+    if (!fitsLong(whole)) throw badValue(`malformed mod, ${printValue(item)} is out of range`);
+    return whole;
   }) as [bigint, bigint];
   if (divisor === 0n) throw badValue('divisor cannot be 0');
   return (value) => {
@@ -106,10 +117,14 @@ export function arrayOfSize(argument: unknown): ValueTest {
   const size = toDouble(argument);
   if (numberKind(argument) === undefined)
     throw badValue(`Failed to parse $size. Expected a number in: $size: ${String(argument)}`);
-  if (!Number.isInteger(size)) throw badValue(`Failed to parse $size. Expected an integer: $size: ${size}`);
+  if (wholeNumber(argument) === undefined)
+    throw badValue(`Failed to parse $size. Expected an integer: $size: ${size}`);
   if (size < 0) throw badValue(`Failed to parse $size. Expected a non-negative number in: $size: ${size}`);
   return (value) => Array.isArray(value) && value.length === size;
 }
+
+/** As many as a document has room for. */
+const mostBits = 16 * 1024 * 1024 * 8;
 
 type BitOperator = '$bitsAllSet' | '$bitsAllClear' | '$bitsAnySet' | '$bitsAnyClear';
 
@@ -139,26 +154,29 @@ function bitMask(operator: string, argument: unknown): bigint {
       if (!Number.isInteger(bit) || bit < 0 || bit > 0x7fffffff) {
         throw badValue(`bit positions must be an integer >= 0 in ${operator}`);
       }
-      // Numbers are sign-extended, so positions past 63 all read the sign bit.
-      return mask | (1n << BigInt(Math.min(bit, 63)));
+      return mask | (1n << BigInt(Math.min(bit, mostBits)));
     }, 0n);
   }
   const bits = readBits(argument);
-  if (bits === undefined || (numberKind(argument) !== undefined && toDouble(argument) < 0)) {
+  if (bits === undefined || bits < 0n) {
     throw badValue(`${operator} takes an Array, a number, or a BinData but received: ${String(argument)}`);
   }
   return bits;
 }
 
+/** The bits of a value; a number has endless copies of its sign, which a bigint has as well. */
 function readBits(value: unknown): bigint | undefined {
   if (value instanceof Binary) {
-    let bits = 0n;
-    for (let i = value.position - 1; i >= 0; i--) bits = (bits << 8n) | BigInt(value.buffer[i] as number);
-    return bits;
+    // The old subtype stores its length once more, as a part of the value.
+    const stored = value.sub_type === Binary.SUBTYPE_BYTE_ARRAY ? [new Uint8Array(4)] : [];
+    const all = Buffer.concat([...stored, value.value()]);
+    if (stored.length > 0) all.writeInt32LE(value.length(), 0);
+    return all.length === 0 ? 0n : BigInt(`0x${all.reverse().toString('hex')}`);
   }
-  if (numberKind(value) === undefined) return undefined;
-  if (!(value instanceof Long) && !Number.isSafeInteger(toDouble(value))) return undefined;
-  return BigInt.asUintN(64, toBigInt(value));
+  const double = toDouble(value);
+  if (!Number.isFinite(double)) return undefined;
+  const whole = toBigInt(value);
+  return fitsLong(whole) && compareNumbers(value, longValue(whole)) === 0 ? whole : undefined;
 }
 
 /** A text that the pattern cannot be tried on does not match, as in MongoDB where the matcher gives up. */

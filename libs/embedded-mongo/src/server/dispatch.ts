@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { Binary, Long } from 'bson';
+import { Binary, Double, Long } from 'bson';
 import { firstKey, isDocument, type Document } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
 import { mongoError, MongoError, retryableCodes, typeMismatch } from '../errors.js';
@@ -45,7 +45,7 @@ export async function dispatch(
     const reply = await run(server, client, request, name);
     if (server.store.persistent) await server.store.settle();
     if (isRetryableWrite(command) && failPoints?.closesAfterWrite()) return CLOSE;
-    return addClusterTime(server, { ...reply, ...extra, ok: 1 });
+    return addClusterTime(server, { ...reply, ...extra, ok: new Double(1) });
   } catch (error) {
     return addClusterTime(server, errorReply(error, command, name, watches(server, command, name)));
   }

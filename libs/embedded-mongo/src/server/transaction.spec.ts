@@ -1,3 +1,4 @@
+import { Double } from 'bson';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import {
@@ -179,7 +180,9 @@ describe('a transaction', () => {
     const late = one.run({ insert, documents: [{ _id: 'late' }], ...common });
     const start = two.run({ insert, documents: [{ _id: 'first' }], startTransaction: true, ...common });
     expect(await Promise.all([late, start])).toMatchObject([{ n: 1 }, { n: 1 }]);
-    expect(await one.run({ commitTransaction: 1, ...common, $db: 'admin' })).toMatchObject({ ok: 1 });
+    expect(await one.run({ commitTransaction: 1, ...common, $db: 'admin' })).toMatchObject({
+      ok: new Double(1),
+    });
     expect(await accounts.countDocuments()).toBe(4);
     one.close();
     two.close();
@@ -191,7 +194,7 @@ describe('a transaction', () => {
     const statement = (txnNumber: number, more = {}) =>
       raw.run({ find: 'x', lsid, txnNumber: Long.fromNumber(txnNumber), autocommit: false, ...more });
     expect(await statement(5)).toMatchObject({ code: 251, errorLabels: ['TransientTransactionError'] });
-    expect(await statement(5, { startTransaction: true })).toMatchObject({ ok: 1 });
+    expect(await statement(5, { startTransaction: true })).toMatchObject({ ok: new Double(1) });
     expect(await statement(5, { startTransaction: true })).toMatchObject({ code: 117 });
     expect(await statement(4, { startTransaction: true })).toMatchObject({ code: 225 });
     raw.close();

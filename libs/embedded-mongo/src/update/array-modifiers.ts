@@ -1,4 +1,5 @@
 import { badValue, createParseError, typeMismatch } from '../errors.js';
+import type { Collation } from '../bson/collation.js';
 import { compareValues, sortComparator } from '../bson/compare.js';
 import { firstKey, isDocument, type Document } from '../bson/document.js';
 import { printValue } from '../bson/print.js';
@@ -7,6 +8,7 @@ import { numberKind, toDouble, wholeNumber } from '../bson/number.js';
 import { typeName } from '../bson/type-name.js';
 import { isRegex } from '../query/regex.js';
 import { documentId } from './field-modifiers.js';
+import { requireViable } from './path-copy.js';
 import { unchanged, type ModifierCompiler, type ModifierContext } from './modifier.js';
 
 /** `$push` and `$addToSet` take one value, or several as `{$each: […]}`. */
@@ -118,7 +120,10 @@ const pop: ModifierCompiler = (argument, field) => {
   const end = toDouble(argument);
   if (end !== 1 && end !== -1) throw createParseError(`$pop expects 1 or -1, found: ${end}`);
   return (current, target) => {
-    if (current === undefined) return unchanged;
+    if (current === undefined) {
+      requireViable(target.doc, target.path.split('.'));
+      return unchanged;
+    }
     if (!Array.isArray(current)) {
       throw typeMismatch(
         `Path '${target.path}' contains an element of non-array type '${typeName(current)}'`,
@@ -130,7 +135,7 @@ const pop: ModifierCompiler = (argument, field) => {
 };
 
 const pull: ModifierCompiler = (argument, _field, { ctx, compileFilter: filterOf }) => {
-  const matches = elementMatcher(argument, filterOf);
+  const matches = elementMatcher(argument, filterOf, ctx.collation);
   return (current) => {
     if (current === undefined) return unchanged;
     if (!Array.isArray(current)) throw badValue('Cannot apply $pull to a non-array value');
@@ -144,6 +149,7 @@ const pull: ModifierCompiler = (argument, _field, { ctx, compileFilter: filterOf
 function elementMatcher(
   argument: unknown,
   filterOf: ModifierContext['compileFilter'],
+  collation: Collation | undefined,
 ): (item: unknown) => boolean {
   const first = isDocument(argument) ? firstKey(argument) : undefined;
   const logical = first !== undefined && ['$and', '$or', '$nor', '$expr'].includes(first);
@@ -155,8 +161,8 @@ function elementMatcher(
     const predicate = filterOf({ item: argument });
     return (item) => predicate.test({ item });
   }
-  const key = toKey(argument);
-  return (item) => toKey(item) === key;
+  const key = toKey(argument, collation);
+  return (item) => toKey(item, collation) === key;
 }
 
 const pullAll: ModifierCompiler = (argument, _field, { ctx }) => {

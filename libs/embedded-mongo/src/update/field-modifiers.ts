@@ -4,7 +4,7 @@ import { addNumbers, multiplyNumbers } from '../bson/arithmetic.js';
 import { compareValues } from '../bson/compare.js';
 import { getField, isDocument, type Document } from '../bson/document.js';
 import { printValue } from '../bson/print.js';
-import { integerValue, numberKind, toBigInt } from '../bson/number.js';
+import { compareNumbers, integerValue, numberKind, toBigInt } from '../bson/number.js';
 import { typeName } from '../bson/type-name.js';
 import { absent, unchanged, type Modifier, type ModifierCompiler } from './modifier.js';
 
@@ -31,6 +31,9 @@ const arithmetic =
         );
       }
       const result = apply(current, argument);
+      // An equal value of the same type is no change, also where a zero would get another sign.
+      if (numberKind(result) === numberKind(current) && compareNumbers(result, current) === 0)
+        return unchanged;
       const integers = [current, argument].every((value) =>
         ['int', 'long'].includes(numberKind(value) as string),
       );
@@ -54,8 +57,10 @@ const extreme =
       : unchanged;
 
 const currentDate: ModifierCompiler = (argument, field, { ctx }) => {
-  const type = isDocument(argument) ? getField(argument, '$type') : argument === false ? undefined : argument;
-  if (type === true || type === 'date' || argument === false) return () => new Date(ctx.now);
+  const unknown = isDocument(argument) ? Object.keys(argument).find((key) => key !== '$type') : undefined;
+  if (unknown !== undefined) throw badValue(`Unrecognized $currentDate option: ${unknown}`);
+  const type = isDocument(argument) ? getField(argument, '$type') : undefined;
+  if (typeof argument === 'boolean' || type === 'date') return () => new Date(ctx.now);
   if (type === 'timestamp') return () => new Timestamp({ t: Math.floor(Number(ctx.now) / 1000), i: 1 });
   if (isDocument(argument)) {
     throw badValue(
@@ -135,7 +140,7 @@ export function renameTarget(field: string, argument: unknown): string {
   if (argument === field) {
     throw badValue(`The source and target field for $rename must differ: ${field}: ${printValue(argument)}`);
   }
-  if (`${field}.${argument}`.split('.').some((part) => part.startsWith('$'))) {
+  if (`${field}.${argument}`.split('.').some((part) => /^\$(\[.*\])?$/.test(part))) {
     throw badValue(`The source and target field for $rename may not be dynamic: ${field}`);
   }
   if (argument.startsWith(`${field}.`) || field.startsWith(`${argument}.`)) {

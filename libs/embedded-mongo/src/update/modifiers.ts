@@ -1,4 +1,4 @@
-import { createParseError, badValue } from '../errors.js';
+import { createParseError, badValue, mongoError } from '../errors.js';
 import { getField, isDocument, type Document } from '../bson/document.js';
 import { identical } from '../bson/identical.js';
 import { printValue } from '../bson/print.js';
@@ -16,7 +16,7 @@ import {
   type ArrayFilters,
   type UpdatePath,
 } from './path.js';
-import { readChild, valueAt, withoutValue, withValue } from './path-copy.js';
+import { readChild, requireViable, valueAt, withoutValue, withValue } from './path-copy.js';
 
 interface Change {
   readonly path: UpdatePath;
@@ -113,6 +113,7 @@ function renameChanges(from: UpdatePath, target: string, filters: ArrayFilters):
       onInsertOnly: false,
       apply: (doc, place, original) => {
         refuseArrays(original, source, 'source', from.text);
+        if (valueAt(original, source) === undefined) requireViable(original, source);
         return withoutValue(doc, place);
       },
     },
@@ -122,6 +123,11 @@ function renameChanges(from: UpdatePath, target: string, filters: ArrayFilters):
       apply: (doc, place, original) => {
         const value = valueAt(original, source);
         if (value === undefined) return doc;
+        if (place[0] === '_id')
+          throw mongoError(
+            66,
+            "Performing an update on the path '_id' would modify the immutable field '_id'",
+          );
         refuseArrays(original, place, 'destination', target);
         return withValue(doc, place, value);
       },

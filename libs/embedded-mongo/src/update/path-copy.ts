@@ -47,6 +47,10 @@ function replaceIn(container: unknown, parts: readonly string[], depth: number, 
   return copy;
 }
 
+/** Errors: 28 when a missing path leads through a scalar, or by name through an array. */
+export const requireViable = (doc: Document, parts: readonly string[]): void =>
+  void withValue(doc, parts, null);
+
 /** A copy without the value at a path: fields vanish, array elements become null. The same object if absent. */
 export function withoutValue(doc: Document, parts: readonly string[]): Document {
   return removeIn(doc, parts, 0) as Document;

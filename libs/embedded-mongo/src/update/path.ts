@@ -27,29 +27,26 @@ export interface UpdatePath {
 
 export type ArrayFilters = ReadonlyMap<string, { accepts(element: unknown): boolean }>;
 
-/** Errors: 56 for an empty part, 52 for a field name with a dollar, 2 for an unknown array filter. */
+/** Errors: 56 for an empty part, 2 for an unknown array filter and a second `$`. */
 export function parseUpdatePath(text: string, filters: ArrayFilters): UpdatePath {
   if (text === '') throw mongoError(56, 'An empty update path is not valid.');
   const steps = text.split('.').map((part, i): UpdateStep => {
     if (part === '')
       throw mongoError(56, `The update path '${text}' contains an empty field name, which is not allowed.`);
-    if (!part.startsWith('$') || ['$ref', '$id', '$db'].includes(part)) return { kind: 'field', name: part };
+    if (!part.startsWith('$')) return { kind: 'field', name: part };
     if (i === 0 && (part === '$' || part.startsWith('$['))) {
       throw badValue(`Cannot have positional (i.e. '$') element in the first position in path '${text}'`);
     }
     if (part === '$') return { kind: 'matched' };
     if (part === '$[]') return { kind: 'all' };
     const identifier = /^\$\[(.+)\]$/.exec(part)?.[1];
-    if (identifier === undefined) {
-      throw mongoError(
-        52,
-        `The dollar ($) prefixed field '${part}' in '${text}' is not allowed in the context of an update's replacement document. Consider using an aggregation pipeline with $replaceWith.`,
-      );
-    }
+    if (identifier === undefined) return { kind: 'field', name: part };
     const filter = filters.get(identifier);
     if (!filter) throw badValue(`No array filter found for identifier '${identifier}' in path '${text}'`);
     return { kind: 'filtered', identifier, accepts: (element) => filter.accepts(element) };
   });
+  if (steps.filter((step) => step.kind === 'matched').length > 1)
+    throw badValue(`Too many positional (i.e. '$') elements found in path '${text}'`);
   return { text, steps, dynamic: steps.some((step) => step.kind !== 'field') };
 }
 

@@ -10,10 +10,13 @@ import { utcZone, findZone, type Zone } from './zone.js';
 export function toInstant(value: unknown): number | null {
   if (nullish(value)) return null;
   if (value instanceof Date) return Number(value);
-  if (value instanceof ObjectId) return Number(value.getTimestamp());
+  if (value instanceof ObjectId) return secondsOfId(value) * 1000;
   if (value instanceof Timestamp) return value.t * 1000;
   throw mongoError(16006, `can't convert from BSON type ${typeName(value)} to Date`);
 }
+
+/** The seconds in an ObjectId are signed: they end in 2038. */
+export const secondsOfId = (id: ObjectId): number => (Number(id.getTimestamp()) / 1000) | 0;
 
 /** The zone an argument names; null when it is null. Errors: 40517 when it is no string. */
 export function zoneArgument(timezone: Evaluator | undefined, scope: Scope): Zone | null {
@@ -38,9 +41,9 @@ export function unitArgument(value: unknown, name: string): DateUnit | null {
 
 const weekDays = ['sunday', 'monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday'];
 
-/** The day a week begins on, Sunday being 0. Errors: 9 for an unknown name. */
-export function startOfWeek(value: unknown, name: string): number {
-  if (nullish(value)) return 0;
+/** The day a week begins on, Sunday being 0; null when it is null. Errors: 9 for an unknown name. */
+export function startOfWeek(value: unknown, name: string): number | null {
+  if (nullish(value)) return null;
   const text = typeof value === 'string' ? value.toLowerCase() : '';
   const day = weekDays.findIndex((full) => full === text || full.slice(0, 3) === text);
   if (day < 0)

@@ -41,7 +41,7 @@ const specifiers: Readonly<Record<string, Part>> = {
     const minutes = Math.abs(offset) / 60_000;
     return `${offset < 0 ? '-' : '+'}${pad(Math.floor(minutes / 60), 2)}${pad(Math.floor(minutes % 60), 2)}`;
   },
-  Z: (_local, offset) => `${offset < 0 ? '-' : '+'}${pad(Math.abs(offset) / 60_000, 3)}`,
+  Z: (_local, offset) => String(offset / 60_000),
   '%': () => '%',
 };
 

@@ -14,6 +14,7 @@ import {
 import { typeName } from '../../bson/type-name.js';
 import { positional, unary } from '../arguments.js';
 import { nullish, truthy, type Evaluator, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
+import { secondsOfId } from '../date/arguments.js';
 import { parseIsoDate } from '../date/parse.js';
 
 type Target = 'double' | 'string' | 'objectId' | 'bool' | 'date' | 'int' | 'long' | 'decimal';
@@ -52,14 +53,16 @@ export function stringForm(value: unknown): string | undefined {
   return numberKind(value) === undefined ? undefined : doubleString(toDouble(value));
 }
 
-function doubleString(value: number): string {
+/** The digits that tell a double from all others, or `precision` of them; with an exponent where it is far from the point. */
+export function doubleString(value: number, precision?: number): string {
   if (Number.isNaN(value)) return 'NaN';
   if (!Number.isFinite(value)) return value > 0 ? 'Infinity' : '-Infinity';
-  return Object.is(value, -0)
-    ? '-0'
-    : String(value)
-        .replace(/e\+?(-?)(\d)$/, 'e$1' + '0$2')
-        .replace(/e(\d)/, 'e+$1');
+  if (Object.is(value, -0)) return '-0';
+  const shown = precision === undefined ? value : Number(value.toPrecision(precision));
+  const [mantissa, power] = shown.toExponential().split('e') as [string, string];
+  const exponent = Number(power);
+  if (exponent >= -4 && exponent < (precision ?? 16)) return String(shown);
+  return `${mantissa}e${exponent < 0 ? '-' : '+'}${String(Math.abs(exponent)).padStart(2, '0')}`;
 }
 
 function isoString(date: Date): string {
@@ -130,7 +133,7 @@ function parseNumber(text: string, to: 'int' | 'long' | 'double' | 'decimal'): u
 
 function toDate(value: unknown): Date {
   if (value instanceof Date) return value;
-  if (value instanceof ObjectId) return value.getTimestamp();
+  if (value instanceof ObjectId) return createDate(secondsOfId(value) * 1000);
   if (value instanceof Timestamp) return createDate(value.t * 1000);
   if (typeof value === 'string') return parseIsoDate(value);
   const kind = numberKind(value);

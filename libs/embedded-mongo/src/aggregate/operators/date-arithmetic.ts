@@ -74,7 +74,8 @@ const difference: OperatorCompiler = (argument, builder, name) => {
     const kind = unitArgument(unit(scope), name);
     const zone = zoneArgument(parts.timezone, scope);
     if (start === null || end === null || kind === null || zone === null) return null;
-    const weekStart = kind === 'week' ? startOfWeek(parts.startOfWeek?.(scope), name) : 0;
+    const weekStart = kind === 'week' && parts.startOfWeek ? startOfWeek(parts.startOfWeek(scope), name) : 0;
+    if (weekStart === null) return null;
     return Long.fromNumber(unitNumber(end, kind, zone, weekStart) - unitNumber(start, kind, zone, weekStart));
   };
 };
@@ -109,7 +110,8 @@ const truncate: OperatorCompiler = (argument, builder, name) => {
     const bin = wholeNumber(size);
     if (bin === undefined || bin < 1)
       throw mongoError(5439018, `${name} requires 'binSize' to be a positive integer`);
-    const weekStart = kind === 'week' ? startOfWeek(parts.startOfWeek?.(scope), name) : 0;
+    const weekStart = kind === 'week' && parts.startOfWeek ? startOfWeek(parts.startOfWeek(scope), name) : 0;
+    if (weekStart === null) return null;
     return createDate(truncateDate(instant, kind, bin, zone, weekStart));
   };
 };

@@ -1,17 +1,26 @@
 import { codePoints } from '../../bson/code-points.js';
-import { Binary } from 'bson';
+import { Binary, Code, Timestamp } from 'bson';
 import { mongoError } from '../../errors.js';
 import { compareStrings } from '../../bson/compare.js';
 import { numberKind, toDouble } from '../../bson/number.js';
 import { typeName } from '../../bson/type-name.js';
 import { binary, intArgument, readNamedArguments, positional, unary, variadic } from '../arguments.js';
 import { nullish, type Evaluator, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
-import { stringForm } from './conversion.js';
+import { doubleString, stringForm } from './conversion.js';
 
-/** Numbers and dates are accepted as strings by the older string operators; null counts as empty. */
+/** Numbers, dates and code are accepted as strings by the older string operators; null counts as empty. */
 function asText(value: unknown, name: string, code: number): string {
   if (nullish(value)) return '';
   if (typeof value === 'string') return value;
+  if (value instanceof Code && !value.scope) return value.code;
+  if (value instanceof Timestamp) {
+    const [, day, month, , time] = new Date(value.t * 1000).toUTCString().split(' ');
+    return `${month} ${day?.replace(/^0/, ' ')} ${time}:${value.i}`;
+  }
+  if (numberKind(value) === 'double') {
+    const text = doubleString(toDouble(value), 6);
+    return /N|I/.test(text) ? text.toLowerCase().replace('inity', '') : text;
+  }
   const text = numberKind(value) !== undefined || value instanceof Date ? stringForm(value) : undefined;
   if (text === undefined)
     throw mongoError(code, `can't convert from BSON type ${typeName(value)} to String in ${name}`);
@@ -102,7 +111,7 @@ function indexOfBytes(text: string, wanted: string, from: number, to: number): n
 
 function indexOfPoints(text: string, wanted: string, from: number, to: number): number {
   const points = codePoints(text);
-  if (from > points.length) return -1;
+  if (from > points.length || from > to) return -1;
   const start = points.slice(0, from).join('').length;
   const found = text.indexOf(wanted, start);
   if (found < 0) return -1;

@@ -1,6 +1,7 @@
 import { mongoError, notImplemented } from '../../errors.js';
+import type { Collation } from '../../bson/collation.js';
 import { compareValues, typeRank } from '../../bson/compare.js';
-import { getField, isDocument, type Document } from '../../bson/document.js';
+import { firstKey, getField, isDocument, type Document } from '../../bson/document.js';
 import { PAUSE } from '../../server/drain.js';
 import type { Accumulator } from '../folds.js';
 import { compileExpression } from '../expression.js';
@@ -14,25 +15,33 @@ import {
 } from '../stage.js';
 import { GroupOutput } from './group.js';
 
-const defaultOutput = { count: { $sum: 1 } };
+/** The outputs of the buckets; a count where none are asked for. */
+function readOutput(spec: Document): Document {
+  const output = getField(spec, 'output');
+  return isDocument(output) && firstKey(output) !== undefined ? output : { count: { $sum: 1 } };
+}
 
 const bucket: StageCompiler = (spec, { ctx }) => {
   if (!isDocument(spec)) throw mongoError(40201, 'Argument to $bucket stage must be an object');
   const groupBy = compileExpression(requireField(spec, 'groupBy'), ctx);
-  const boundaries = readBoundaries(requireField(spec, 'boundaries'));
+  const boundaries = readBoundaries(requireField(spec, 'boundaries'), ctx.collation);
   const hasDefault = Object.hasOwn(spec, 'default');
   const fallback = constant(getField(spec, 'default'));
-  if (hasDefault && typeRank(fallback) === typeRank(boundaries[0]) && place(fallback, boundaries) >= 0) {
+  if (
+    hasDefault &&
+    typeRank(fallback) === typeRank(boundaries[0]) &&
+    place(fallback, boundaries, ctx.collation) >= 0
+  ) {
     throw mongoError(
       40199,
       "The $bucket 'default' field must be less than the lowest boundary or greater than or equal to the highest boundary.",
     );
   }
-  const output = new GroupOutput((getField(spec, 'output') as Document | undefined) ?? defaultOutput, ctx);
+  const output = new GroupOutput(readOutput(spec), ctx);
   return function* (source) {
     const buckets = new Map<number, Accumulator[]>();
     yield* visitAll(ctx, source, (doc) => {
-      const index = place(groupBy.evaluate(doc) ?? null, boundaries);
+      const index = place(groupBy.evaluate(doc) ?? null, boundaries, ctx.collation);
       if (index < 0 && !hasDefault) {
         throw mongoError(
           40066,
@@ -47,7 +56,7 @@ const bucket: StageCompiler = (spec, { ctx }) => {
       id: index < 0 ? fallback : boundaries[index],
       accumulators,
     }));
-    results.sort((a, b) => compareValues(a.id, b.id));
+    results.sort((a, b) => compareValues(a.id, b.id, ctx.collation));
     for (const { id, accumulators } of results) yield output.finish(id, accumulators);
   };
 };
@@ -60,7 +69,7 @@ function requireField(spec: Document, name: string): unknown {
 const constant = (value: unknown): unknown =>
   isDocument(value) && Object.hasOwn(value, '$literal') ? value['$literal'] : value;
 
-function readBoundaries(value: unknown): unknown[] {
+function readBoundaries(value: unknown, collation?: Collation): unknown[] {
   if (!Array.isArray(value)) throw mongoError(40200, "The $bucket 'boundaries' field must be an array");
   if (value.length < 2) throw mongoError(40192, "The $bucket 'boundaries' field must have at least 2 values");
   const boundaries = value.map(constant);
@@ -68,7 +77,7 @@ function readBoundaries(value: unknown): unknown[] {
     if (typeRank(boundaries[i]) !== typeRank(boundaries[0])) {
       throw mongoError(40193, "All values in the 'boundaries' option to $bucket must have the same type");
     }
-    if (compareValues(boundaries[i - 1], boundaries[i]) >= 0) {
+    if (compareValues(boundaries[i - 1], boundaries[i], collation) >= 0) {
       throw mongoError(40194, "The 'boundaries' option to $bucket must be sorted");
     }
   }
@@ -76,14 +85,14 @@ function readBoundaries(value: unknown): unknown[] {
 }
 
 /** The bucket whose lower bound is inclusive and upper bound exclusive, or -1. */
-function place(value: unknown, boundaries: readonly unknown[]): number {
-  if (compareValues(value, boundaries[0]) < 0) return -1;
+function place(value: unknown, boundaries: readonly unknown[], collation?: Collation): number {
+  if (compareValues(value, boundaries[0], collation) < 0) return -1;
   let low = 0;
   let high = boundaries.length - 1;
-  if (compareValues(value, boundaries[high]) >= 0) return -1;
+  if (compareValues(value, boundaries[high], collation) >= 0) return -1;
   while (high - low > 1) {
     const middle = (low + high) >> 1;
-    if (compareValues(value, boundaries[middle]) >= 0) low = middle;
+    if (compareValues(value, boundaries[middle], collation) >= 0) low = middle;
     else high = middle;
   }
   return low;
@@ -99,7 +108,7 @@ const bucketAuto: StageCompiler = (spec, { ctx }) => {
   );
   if (wanted <= 0) throw mongoError(40243, "The $bucketAuto 'buckets' field must be greater than 0");
   if (getField(spec, 'granularity') !== undefined) throw notImplemented('$bucketAuto granularity');
-  const output = new GroupOutput((getField(spec, 'output') as Document | undefined) ?? defaultOutput, ctx);
+  const output = new GroupOutput(readOutput(spec), ctx);
   return function* (source) {
     const read: { value: unknown; doc: Document }[] = [];
     yield* visitAll(ctx, source, (doc) => void read.push({ value: groupBy.evaluate(doc) ?? null, doc }));
