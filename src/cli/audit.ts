@@ -56,6 +56,7 @@ const TYPES: Readonly<Record<NonNullable<AuditQuery['type']>, true>> = {
   authentication: true,
   task_end: true,
   operator_action: true,
+  configuration: true,
   outage: true,
   chain_begin: true,
   chain_anchor: true,

@@ -63,6 +63,27 @@ export interface OutageEvent extends EventBase {
   readonly dropped: number;
 }
 
+/** A configuration that is in force from now on, or that was read and is refused. */
+export interface ConfigurationEvent extends EventBase {
+  readonly type: 'configuration';
+  /** How it came: at the start, because its file changed, or on request (a signal, or the application). */
+  readonly by: 'start' | 'file' | 'request';
+  /** Number of the configuration in force in this process, from 1 at the start. */
+  readonly configuration_version: number;
+  /** Version of the policy in force. */
+  readonly policy_version: string;
+  /** Version of the policy before it. */
+  readonly previous_policy_version?: string;
+  /** SHA-256 of the configuration file. */
+  readonly file_digest?: string;
+  /** Paths of the options that changed; never their values. */
+  readonly changed?: readonly string[];
+  /** Why it is refused. */
+  readonly issues?: readonly string[];
+  /** The policy in force, where it is another than before: options with their defaults, without `maskingKey`. */
+  readonly policy?: object | string;
+}
+
 /** An event of the chain of records itself (docs/operations/audit.md). */
 interface ChainEvent extends EventBase {
   readonly type: 'chain_begin' | 'chain_anchor' | 'chain_end';
@@ -80,7 +101,8 @@ export interface ChainHead {
 }
 
 /** All records except those of calls and approvals. */
-export type AuditEvent = AuthenticationEvent | TaskEndEvent | OperatorEvent | OutageEvent | ChainEvent;
+export type AuditEvent =
+  AuthenticationEvent | TaskEndEvent | OperatorEvent | ConfigurationEvent | OutageEvent | ChainEvent;
 
 /** The agent of a call and its limits. Names only, never a value of a filter. */
 export interface AuditedAgent extends AuditedLimits {

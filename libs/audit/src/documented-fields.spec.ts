@@ -10,7 +10,7 @@ const SUCCESS = 'success';
 /** Which types of record hold the members of an interface. */
 const HELD_BY: Record<string, readonly string[]> = {
   SealedRecord: ['all'],
-  EventBase: ['authentication', 'task_end', 'operator_action', 'outage', 'chain_*'],
+  EventBase: ['authentication', 'task_end', 'operator_action', 'configuration', 'outage', 'chain_*'],
   AuditRecord: ['tool_call', 'export_read'],
   AuditedAgent: ['tool_call', 'export_read'],
   AuditedLimits: ['tool_call', 'export_read'],
@@ -18,6 +18,7 @@ const HELD_BY: Record<string, readonly string[]> = {
   AuthenticationEvent: ['authentication'],
   TaskEndEvent: ['task_end'],
   OperatorEvent: ['operator_action'],
+  ConfigurationEvent: ['configuration'],
   OutageEvent: ['outage'],
   ChainEvent: ['chain_*'],
 };

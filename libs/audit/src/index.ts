@@ -5,6 +5,7 @@ export {
   type AuditRecord,
   AuditSink,
   type ChainHead,
+  type ConfigurationEvent,
   type EmbeddingSpend,
   type TaskEndEvent,
   isoNow,

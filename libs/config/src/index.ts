@@ -41,4 +41,5 @@ export { isLoopbackHost, processCount, startErrors, type StartKind } from './sec
 export type { DatabaseConfig, LiveQueryConfig, ParseConfig } from './sections/stores.js';
 export { agentsWithMasterPosture, logSecurityWarnings } from './security-warnings.js';
 export { ConfigVersions, type ConfigVersion, type VersionChange } from './versions/config-versions.js';
-export { ConfigWatch, mustReturn, NEEDS_RESTART, Reloader } from './versions/reloader.js';
+export { recordAdopted } from './versions/configuration-record.js';
+export { computeDigest, ConfigWatch, mustReturn, NEEDS_RESTART, Reloader } from './versions/reloader.js';

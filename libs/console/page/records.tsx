@@ -11,6 +11,7 @@ export type ConsoleRecord = Readonly<Record<string, unknown>>;
 const TYPES: Readonly<Record<string, string>> = {
   approval: 'approval',
   operator_action: 'operator',
+  configuration: 'configuration',
   authentication: 'sign-in',
   task_end: 'task end',
   outage: 'outage',

@@ -271,8 +271,8 @@ export class ConfiguredSimulations<Loaded extends Versioned>
 
 const NO_CHANGES: ComparedVersions = { changes: [], classesLeftOut: 0 };
 
-function versionOf({ policy, number }: Versioned): { readonly version: string; readonly edition: number } {
-  return { version: policy.version, edition: number };
+function versionOf({ policy, number }: Versioned): { readonly version: string; readonly number: number } {
+  return { version: policy.version, number };
 }
 
 function byName(a: { readonly name: string }, b: { readonly name: string }): number {

@@ -50,7 +50,7 @@ export class ReplicaStatus extends ServiceStatus {
         version: policy.version,
         classes: policy.classes.size,
         agents: agents.size,
-        edition: number,
+        number,
         loaded_at: loadedAt.toISOString(),
         last_refused: refusedOf(versions),
       },

@@ -8,7 +8,7 @@ import {
   ResourceUpdatedNotificationSchema,
   ToolListChangedNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -288,3 +288,47 @@ const INITIALIZE = {
   capabilities: {},
   clientInfo: { name: 'raw', version: '1' },
 };
+
+describe('audit records of the configuration', () => {
+  it('tell each one that was served or refused, how it came, what changed and which policy is in force', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'parley-reload-'));
+    const path = join(folder, 'audit.jsonl');
+    const more = { audit: { sinks: [{ kind: 'file', path }] } };
+    const own = await startService({ config: configOf({ more }) });
+    const records = () =>
+      readFileSync(path, 'utf8')
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as Record<string, unknown>)
+        .filter(({ type }) => type === 'configuration');
+    try {
+      await vi.waitFor(() => expect(records()).toHaveLength(1), SOON);
+      own.reconfigure(configOf({ fields: ['title'], more }));
+      await vi.waitFor(() => expect(records()).toHaveLength(2), SOON);
+      own.reconfigure(configOf({ fields: ['title'], more: { ...more, server: { maxBodySize: 1000 } } }));
+      await vi.waitFor(() => expect(records()).toHaveLength(3), SOON);
+      const [started, changed, refusedOne] = records();
+      expect(started).toMatchObject({ by: 'start', success: true, configuration_version: 1 });
+      expect(started?.['policy']).toMatchObject({ unlistedClasses: 'allow' });
+      expect(changed).toMatchObject({
+        by: 'file',
+        success: true,
+        configuration_version: 2,
+        previous_policy_version: started?.['policy_version'],
+        changed: ['policy.classes.Post.fields'],
+        policy: { classes: { Post: { fields: ['title'] } } },
+      });
+      expect(changed?.['file_digest']).toMatch(/^[0-9a-f]{64}$/);
+      expect(changed?.['file_digest']).not.toBe(started?.['file_digest']);
+      expect(refusedOne).toMatchObject({
+        success: false,
+        configuration_version: 2,
+        policy_version: changed?.['policy_version'],
+        issues: ['server.maxBodySize: has changed, which needs a restart'],
+      });
+    } finally {
+      await own.stop();
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+});

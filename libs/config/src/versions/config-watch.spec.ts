@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ConfigWatch, type Reloaded } from './reloader.js';
+import { ConfigWatch, type FileReading, type Reloaded } from './reloader.js';
 
 describe('a watch over the configuration file', () => {
   let folder: string;
@@ -18,10 +18,10 @@ describe('a watch over the configuration file', () => {
     reloads = 0;
     during = () => undefined;
     watch = new ConfigWatch(file, {
-      reload: (same?: () => boolean): Promise<Reloaded> => {
+      reload: ({ isSame }: FileReading): Promise<Reloaded> => {
         reloads += 1;
         during();
-        return Promise.resolve((same?.() ?? true) ? 'adopted' : 'unsettled');
+        return Promise.resolve(isSame() ? 'adopted' : 'unsettled');
       },
     });
     // What the start read is looked at once more: it may have changed before the watch began.

@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
-import { oneLine } from '#audit';
+import { type AuditSink, oneLine } from '#audit';
 import type { Agent } from '#core';
 import { ConfigError, type ConfigIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
 import type { LoadedConfig } from '../load-config.js';
 import type { AuthRuleConfig } from '../sections/auth.js';
 import type { ConfigVersions, VersionChange } from './config-versions.js';
+import { type ConfigurationCause, recordAdopted, recordRefused } from './configuration-record.js';
 
 export interface ReloaderDependencies {
   readonly versions: ConfigVersions;
@@ -15,7 +16,15 @@ export interface ReloaderDependencies {
   readonly reread: () => LoadedConfig;
   /** What else must hold before a version is served, as at a start. @throws ConfigError */
   readonly admit: (loaded: LoadedConfig) => void | Promise<void>;
-  readonly log: { warn(line: string): void };
+  readonly audit: Pick<AuditSink, 'recordEvent'>;
+  readonly log: { log(line: string): void; warn(line: string): void };
+}
+
+/** A reading of the file: how it came about, what the file held, and whether it still does. */
+export interface FileReading {
+  readonly by: ConfigurationCause;
+  readonly digest: string | null;
+  isSame(): boolean;
 }
 
 /** `unsettled`: it changed while it was read, so it is as if nobody had looked. */
@@ -27,44 +36,44 @@ export class Reloader {
 
   constructor(private readonly parts: ReloaderDependencies) {}
 
-  /**
-   * One at a time, in the order they were asked for. Never rejects.
-   * @param same whether what was read is what there still is
-   */
-  reload(same: () => boolean = () => true): Promise<Reloaded> {
-    const next = this.running.then(() => this.once(same));
+  /** One at a time, in the order they were asked for. Never rejects. */
+  reload(reading: FileReading): Promise<Reloaded> {
+    const next = this.running.then(() => this.once(reading));
     this.running = next;
     return next;
   }
 
-  private async once(same: () => boolean): Promise<Reloaded> {
-    const { versions, log } = this.parts;
+  private async once(reading: FileReading): Promise<Reloaded> {
+    const { versions, audit, log } = this.parts;
     const { current } = versions;
     try {
       const loaded = this.parts.reread();
-      if (!same()) return 'unsettled';
+      if (!reading.isSame()) return 'unsettled';
       const issues = listNeedingRestart(current.config, loaded.config);
-      if (issues.length > 0) return this.reportRefused(issues);
+      if (issues.length > 0) return this.reportRefused(issues, reading);
       if (isDeepStrictEqual(loaded.config, current.config)) {
         versions.confirm();
         return 'unchanged';
       }
       await this.parts.admit(loaded);
-      const { number, policy } = versions.adopt(loaded);
-      log.warn(`[Reload] edition ${number} of the configuration is served, policy version ${policy.version}`);
+      const now = versions.adopt(loaded);
+      audit.recordEvent(recordAdopted(now, current, reading));
+      log.log(`[Reload] configuration version ${now.number} is served, policy version ${now.policy.version}`);
       return 'adopted';
     } catch (error) {
-      if (!same()) return 'unsettled';
+      if (!reading.isSame()) return 'unsettled';
       // Whatever failed, the version that is served is whole.
       const cause = error instanceof Error ? error.message : String(error);
-      return this.reportRefused(error instanceof ConfigError ? error.issues : [{ path: '', message: cause }]);
+      const issues = error instanceof ConfigError ? error.issues : [{ path: '', message: cause }];
+      return this.reportRefused(issues, reading);
     }
   }
 
-  private reportRefused(issues: readonly ConfigIssue[]): 'refused' {
-    const { versions, log } = this.parts;
+  private reportRefused(issues: readonly ConfigIssue[], reading: FileReading): 'refused' {
+    const { versions, audit, log } = this.parts;
     versions.refuse(issues);
-    log.warn(`[Reload] the configuration is refused, edition ${versions.current.number} stays:`);
+    audit.recordEvent(recordRefused(versions.current, issues, reading));
+    log.warn(`[Reload] the configuration is refused, version ${versions.current.number} stays:`);
     for (const { path, message } of issues) log.warn(oneLine(`[Reload]   ${path || '(file)'}: ${message}`));
     return 'refused';
   }
@@ -126,7 +135,8 @@ export function mustReturn({ before, now }: VersionChange): (agent: Agent) => bo
 /** What a file holds that cannot be read. */
 const UNREADABLE_FILE = 'gone';
 
-function computeDigest(file: string): string {
+/** SHA-256 of a file. */
+export function computeDigest(file: string): string {
   try {
     return createHash('sha256').update(readFileSync(file)).digest('hex');
   } catch {
@@ -169,18 +179,19 @@ export class ConfigWatch {
   /** Has read what there is, at once: somebody says that it is complete. */
   async loadNow(): Promise<void> {
     await this.looking;
-    await this.load(computeDigest(this.file));
+    await this.load(computeDigest(this.file), 'request');
   }
 
   private async lookOnce(): Promise<void> {
     const digest = computeDigest(this.file);
     const settled = digest === this.candidate;
     this.candidate = digest === this.known ? null : digest;
-    if (settled && this.candidate !== null) await this.load(digest);
+    if (settled && this.candidate !== null) await this.load(digest, 'file');
   }
 
-  private async load(digest: string): Promise<void> {
-    const outcome = await this.reloader.reload(() => computeDigest(this.file) === digest);
+  private async load(digest: string, by: ConfigurationCause): Promise<void> {
+    const isSame = () => computeDigest(this.file) === digest;
+    const outcome = await this.reloader.reload({ by, digest, isSame });
     this.candidate = null;
     if (outcome !== 'unsettled') this.known = digest;
   }

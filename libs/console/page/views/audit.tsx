@@ -38,6 +38,7 @@ const TYPES = [
   ['tool_call', 'calls'],
   ['approval', 'approvals'],
   ['operator_action', 'operators'],
+  ['configuration', 'configurations'],
   ['authentication', 'refused sign-ins'],
   ['export_read', 'exports'],
   ['task_end', 'ended tasks'],

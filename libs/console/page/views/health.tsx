@@ -50,7 +50,7 @@ function Report({ report }: { readonly report: ServiceReport }) {
             pairs={[
               ['version', policy.version],
               ['loaded', <Time iso={policy.loaded_at} />],
-              ['number since the start', policy.edition],
+              ['number since the start', policy.number],
               ['classes with rules', policy.classes],
               ['agents', policy.agents],
             ]}

@@ -21,7 +21,7 @@ export function PolicyPage() {
       <Loaded of={agents}>
         {(value) => (
           <>
-            <p class="quiet">{`Version ${value.version}, number ${value.edition} since the start`}</p>
+            <p class="quiet">{`Version ${value.version}, number ${value.number} since the start`}</p>
             <h2>What each agent sees</h2>
             <AgentMatrix agents={value.agents} />
           </>
@@ -157,17 +157,17 @@ function VersionChanges() {
                 >
                   {versions.slice(0, -1).map((newer, at) => {
                     const older = versions[at + 1];
-                    const value = `${older?.edition} ${newer.edition}`;
+                    const value = `${older?.number} ${newer.number}`;
                     return (
                       <option key={value} value={value} selected={value === `${from} ${to}`}>
-                        {`${older?.edition} to ${newer.edition} (${newer.version})`}
+                        {`${older?.number} to ${newer.number} (${newer.version})`}
                       </option>
                     );
                   })}
                 </select>
               </label>
               <span>
-                loaded at <Time iso={versions.find(({ edition }) => edition === to)?.loaded_at ?? ''} />
+                loaded at <Time iso={versions.find(({ number }) => number === to)?.loaded_at ?? ''} />
               </span>
               {widens ? <Badge kind="busy">widens access</Badge> : <Badge kind="good">widens nothing</Badge>}
             </div>

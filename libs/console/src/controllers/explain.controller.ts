@@ -24,7 +24,7 @@ export interface PolicyVersion {
   /** Version of the policy. */
   readonly version: string;
   /** Number of the configuration version in this process. */
-  readonly edition: number;
+  readonly number: number;
 }
 
 /** What an agent sees of a part of the classes. */

@@ -20,7 +20,7 @@ export interface ServiceReport {
     readonly classes: number;
     readonly agents: number;
     /** Number of the configuration version: 1 at the start, incremented by each reload. */
-    readonly edition: number;
+    readonly number: number;
     readonly loaded_at: string;
     /** The latest configuration file that was refused, and why; null when there was none. */
     readonly last_refused: { readonly at: string; readonly faults: readonly string[] } | null;

@@ -1,6 +1,14 @@
 import { type INestApplicationContext, Logger } from '@nestjs/common';
-import { OperationLog } from '#audit';
-import { ConfigVersions, ConfigWatch, logSecurityWarnings, mustReturn, Reloader } from '#config';
+import { AuditSink, OperationLog } from '#audit';
+import {
+  computeDigest,
+  ConfigVersions,
+  ConfigWatch,
+  logSecurityWarnings,
+  mustReturn,
+  recordAdopted,
+  Reloader,
+} from '#config';
 import { FilterNames } from '#dispatcher';
 import { McpEdge } from '#streaming';
 import { checkFilterNames, warnOfNoClasses } from './agent-names.js';
@@ -22,7 +30,10 @@ export function followConfiguration(
   { file, reread }: ReadableAgain,
 ): ConfigurationReload {
   const versions = app.get(ConfigVersions);
+  const audit = app.get(AuditSink);
   const log = new Logger('Parley');
+  const digest = !file ? null : computeDigest(file);
+  audit.recordEvent(recordAdopted(versions.current, null, { by: 'start', digest }));
   versions.changes.subscribe((change) => {
     const { now } = change;
     app.get(OperationLog).resize(now.policy.switches.maxLogSize);
@@ -37,6 +48,7 @@ export function followConfiguration(
     admit: async (loaded) => {
       await checkFilterNames(loaded, app.get(FilterNames), log);
     },
+    audit,
     log,
   });
   const watch = new ConfigWatch(file, reloader);

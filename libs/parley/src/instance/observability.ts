@@ -83,7 +83,7 @@ function readFrom(app: INestApplicationContext, metrics: ServiceMetrics): void {
   metrics.read('parley_policy_info', () => [
     { labels: { version: versions.current.policy.version }, value: 1 },
   ]);
-  metrics.read('parley_configuration_edition', () => versions.current.number);
+  metrics.read('parley_configuration_version', () => versions.current.number);
   metrics.read('parley_configuration_refused', () => (versions.refused ? 1 : 0));
   metrics.read('parley_build_info', () => [{ labels: { version: productVersion() }, value: 1 }]);
   metrics.read('parley_ready', async () => ((await readiness.look()).ready ? 1 : 0));

@@ -102,7 +102,8 @@ describe('a version of the configuration', () => {
           versions,
           reread: read,
           admit: () => undefined,
-          log: { warn: (line) => refusals.push(line) },
+          audit: { recordEvent: () => undefined },
+          log: { log: () => undefined, warn: (line) => refusals.push(line) },
         });
         const authenticator = new VersionAuthenticator(versions, (version) => new OneAgent(version));
         const scopes = new AgentScopes(versions.policies);
@@ -143,7 +144,7 @@ describe('a version of the configuration', () => {
           if (one.do === 'write') writeFileSync(path, textOf((written = one.file)));
           else if (one.do === 'reload') {
             const before = changes;
-            const outcome = await reloader.reload();
+            const outcome = await reloader.reload({ by: 'request', digest: null, isSame: () => true });
             const differs = textOf(written) !== textOf(served);
             const expected = written.fault !== 'none' ? 'refused' : differs ? 'adopted' : 'unchanged';
             expect(outcome).toBe(expected);

@@ -81,7 +81,7 @@ export const METRICS = {
     'state',
   ),
   parley_policy_info: gauge('1, labelled with the version of the policy in force', 'version'),
-  parley_configuration_edition: gauge('number of the configuration in force, from 1 at the start'),
+  parley_configuration_version: gauge('number of the configuration in force, from 1 at the start'),
   parley_configuration_refused: gauge('1 while the last configuration that was read is refused, else 0'),
   parley_build_info: gauge('1, labelled with the version of Parley', 'version'),
 } as const satisfies Record<string, MetricDeclaration>;
