@@ -102,7 +102,7 @@ describe('the alert rules', () => {
         alert: string;
         expr: string;
         labels: { severity: string };
-        annotations: { summary: string; description: string };
+        annotations: { summary: string; description: string; runbook_url: string };
       }[];
     }[];
   };
@@ -120,6 +120,15 @@ describe('the alert rules', () => {
       expect(annotations.summary.length).toBeLessThan(90);
       expect(annotations.description.length).toBeGreaterThan(30);
     }
+  });
+
+  it('lead to a section of the runbook each, and the runbook has no other', () => {
+    const sections = [...read('docs/operations/runbook.md').matchAll(/^## (\w+)$/gm)].map(([, name]) => name);
+    expect(sections).toEqual(rules.map(({ alert }) => alert));
+    for (const { alert, annotations } of rules)
+      expect(annotations.runbook_url).toBe(
+        `https://docs.example.com/operations/runbook.html#${alert.toLowerCase()}`,
+      );
   });
 
   it('refuse what is not PromQL, and a metric that does not exist', async () => {
