@@ -47,15 +47,6 @@ const EMBEDDED = 'embedded-mongo';
 /** What a browser runs. */
 const PAGES = '^libs/[^/]+/page/';
 
-/** Files that still know each other by their types. */
-const TYPE_CIRCLES = [
-  '^libs/embedded-mongo/',
-  '^libs/core/src/(agent|agent-definition|filters)\\.ts$',
-  '^libs/config/src/(config|sections/[a-z]+)\\.ts$',
-  '^libs/schema/src/(class-schema|property\\.decorators)\\.ts$',
-  '^libs/tools/src/(json-schema|tool|shaping/[a-z-]+)\\.ts$',
-];
-
 const directions = Object.entries(mayImport).map(([lib, others]) => ({
   name: `lib-${lib}`,
   severity: 'error',
@@ -65,13 +56,8 @@ const directions = Object.entries(mayImport).map(([lib, others]) => ({
 
 export default {
   forbidden: [
-    {
-      name: 'no-circular',
-      severity: 'error',
-      from: {},
-      to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },
-    },
-    { name: 'no-circular-types', severity: 'error', from: { pathNot: TYPE_CIRCLES }, to: { circular: true } },
+    // Of types as well as of values.
+    { name: 'no-circular', severity: 'error', from: {}, to: { circular: true } },
     { name: 'no-unresolvable', severity: 'error', from: {}, to: { couldNotResolve: true } },
     {
       name: 'lib-not-in-the-table',

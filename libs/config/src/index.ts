@@ -16,13 +16,8 @@ export {
   VARIABLES_FROM_FILES,
   withEnvironmentFiles,
 } from './environment.js';
-export {
-  consoleBase,
-  type ConsoleOidcConfig,
-  consoleIssuer,
-  fourEyesDoubt,
-  isFixed,
-} from './sections/operators.js';
+export { consoleBase, consoleIssuer, fourEyesDoubt, isFixed } from './checks/operators-checks.js';
+export { type ConsoleOidcConfig } from './sections/operators.js';
 export { checkConfig, readConfig, configPath, loadConfig, type LoadedConfig } from './load-config.js';
 export {
   configFile,
@@ -34,10 +29,13 @@ export {
 export { isSection } from './section.js';
 export type { AgentConfig } from './sections/agents.js';
 export type { AuthRuleConfig } from './sections/auth.js';
-export { type AuditConfig, type MongoSinkConfig, listPlaces, listAuditPaths } from './sections/audit.js';
-export { type LlmConfig, findLlm } from './sections/models.js';
+export { listPlaces } from './checks/audit-checks.js';
+export { type AuditConfig, type MongoSinkConfig, listAuditPaths } from './sections/audit.js';
+export { findLlm } from './checks/models-checks.js';
+export { type LlmConfig } from './sections/models.js';
 export type { LoggingConfig } from './sections/observability.js';
-export { isLoopbackHost, processCount, startErrors, type StartKind } from './sections/server.js';
+export { processCount, startErrors, type StartKind } from './checks/server-checks.js';
+export { isLoopbackHost } from './sections/server.js';
 export type { DatabaseConfig, LiveQueryConfig, ParseConfig } from './sections/stores.js';
 export { agentsWithMasterPosture, logSecurityWarnings } from './security-warnings.js';
 export { ConfigVersions, type ConfigVersion, type VersionChange } from './versions/config-versions.js';

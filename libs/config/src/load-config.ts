@@ -26,36 +26,31 @@ import { readDefaults } from './schema/class-schema.js';
 import type { SchemaFinding } from '#schema';
 import { isSection, type Section } from './section.js';
 import { readablePart } from './schema/readable-part.js';
-import { auditConfig, auditErrors } from './sections/audit.js';
+import { auditErrors } from './checks/audit-checks.js';
+import { auditConfig } from './sections/audit.js';
 import { authRuleErrors } from './sections/auth.js';
 import { ExportSection, ReloadSection, SubscriptionsSection, TaskSection } from './sections/background.js';
-import { agentLlmErrors, EmbeddingsSection, endpointErrors, LlmSection } from './sections/models.js';
-import { LoggingSection, MetricsSection, packageErrors, TracesSection } from './sections/observability.js';
-import {
-  approvalErrors,
-  ApprovalsSection,
-  ConsoleOidcConfig,
-  ConsoleSection,
-  consoleErrors,
-} from './sections/operators.js';
-import {
-  anonymousErrors,
-  originErrors,
-  ServerSection,
-  startErrors,
-  type StartKind,
-} from './sections/server.js';
+import { agentLlmErrors, endpointErrors } from './checks/models-checks.js';
+import { EmbeddingsSection, LlmSection } from './sections/models.js';
+import { packageErrors } from './checks/observability-checks.js';
+import { LoggingSection, MetricsSection, TracesSection } from './sections/observability.js';
+import { approvalErrors, consoleErrors } from './checks/operators-checks.js';
+import { ApprovalsSection, ConsoleOidcConfig, ConsoleSection } from './sections/operators.js';
+import { anonymousErrors, originErrors, startErrors, type StartKind } from './checks/server-checks.js';
+import { ServerSection } from './sections/server.js';
 import { RedisSection } from './sections/redis.js';
 import {
-  readDatabaseName,
-  DatabaseSection,
   inClientMode,
-  liveQueryConfig,
-  OPENED_BY_APPLICATION,
-  ParseSection,
   parseServerErrors,
   plainStorageErrors,
   storeAddressErrors,
+} from './checks/stores-checks.js';
+import {
+  readDatabaseName,
+  DatabaseSection,
+  liveQueryConfig,
+  OPENED_BY_APPLICATION,
+  ParseSection,
 } from './sections/stores.js';
 
 const DEFAULT_FILE = 'parley.yaml';

@@ -1,4 +1,3 @@
-import type { Observable } from 'rxjs';
 import {
   type ClassFilters,
   type FilterEntry,
@@ -6,9 +5,10 @@ import {
   type NameFilterOptions,
   parseClassFilters,
   parseNameFilter,
-  canonicalClassName,
 } from './filters.js';
-import { impersonationLabel, isTier, type Tier, type Agent } from './agent.js';
+import { canonicalClassName } from './class-names.js';
+import { impersonationLabel } from './identity.js';
+import { isTier, type Tier } from './tier.js';
 import { type BudgetOptions, compileBudget, type DataBudget } from './data-budget.js';
 import {
   DEFAULT_RATE_LIMIT,
@@ -210,16 +210,4 @@ export function compileAgentDefinition(name: string, options: AgentDefinitionOpt
     strictClassFilter: options.strictClassFilter ?? null,
     outer: null,
   });
-}
-
-/** The named agents of the current configuration, which may be reloaded while the process runs. */
-export abstract class CurrentAgents {
-  /** Emits after each new version of the configuration: agents are admitted under it from then on. */
-  abstract readonly changes: Observable<unknown>;
-  /** @returns `undefined` when no such agent is configured now */
-  abstract findDefinition(name: string): AgentDefinition | undefined;
-  /** Whether this version of the configuration, or an earlier one, created the definition. */
-  abstract knows(definition: AgentDefinition): boolean;
-  /** The agent as it would be admitted now, for work that outlives a call; null when it would not. */
-  abstract asNow(agent: Agent): Agent | null;
 }

@@ -1,9 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Agent, tierCovers, TIERS } from './agent.js';
+import { Agent } from './agent.js';
+import { tierCovers, TIERS } from './tier.js';
 import { type AgentDefinitionOptions, compileAgentDefinition } from './agent-definition.js';
 import { sanitizeCorrelationId } from './mcp-request.js';
-import { parseNameFilter, canonicalClassName, isClassName, isObjectId } from './filters.js';
+import { canonicalClassName, isClassName, isObjectId } from './class-names.js';
+import { parseNameFilter } from './filters.js';
 import { ProcessRateLimiter } from './limits.js';
 import { fieldDenied } from './refusals/index.js';
 

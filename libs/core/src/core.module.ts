@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { CurrentAgents } from './agent-definition.js';
+import { CurrentAgents } from './agent.js';
 import { provideFromInstance } from './instance-providers.js';
 import { MCP_PATH, ServedAt } from './served-at.js';
 

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compileAgentDefinition } from './agent-definition.js';
+import { Agent } from './agent.js';
 import {
-  Agent,
   type IdentityOptions,
   impersonationLabel,
   MASTER,
@@ -11,7 +11,7 @@ import {
   readIdentityOptions,
   sessionIdentity,
   findWidening,
-} from './agent.js';
+} from './identity.js';
 import { subAgentWidens } from './refusals/index.js';
 import { deriveAgent } from './sub-agent.js';
 

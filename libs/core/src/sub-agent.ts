@@ -1,4 +1,6 @@
-import { Agent, type Identity, isUserId, MASTER, toRoleName, sessionIdentity, tierCovers } from './agent.js';
+import { Agent } from './agent.js';
+import { type Identity, isUserId, MASTER, sessionIdentity, toRoleName } from './identity.js';
+import { tierCovers } from './tier.js';
 import {
   type AgentDefinition,
   type AgentDefinitionOptions,

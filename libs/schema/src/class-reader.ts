@@ -3,7 +3,7 @@ import {
   type ValidationArguments,
   type ValidatorConstraintInterface,
 } from 'class-validator';
-import type { DecoratedClass } from './class-schema.js';
+import type { DecoratedClass } from './property.decorators.js';
 import {
   type Conversion,
   getAliases,

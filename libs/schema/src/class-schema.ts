@@ -2,12 +2,7 @@ import 'reflect-metadata';
 import { isDeepStrictEqual } from 'node:util';
 import { plainToInstance } from 'class-transformer';
 import { getMetadataStorage, ValidateBy, ValidateIf } from 'class-validator';
-import { getDeclaredSchema } from './property.decorators.js';
-
-export type JsonSchema = Readonly<Record<string, unknown>>;
-
-/** A class whose properties carry class-validator decorators. */
-export type DecoratedClass<T extends object = object> = new () => T;
+import { type DecoratedClass, getDeclaredSchema, type JsonSchema } from './property.decorators.js';
 
 type Part = Record<string, unknown>;
 

@@ -1,7 +1,16 @@
 export { compileReader, type Given, listUndeclaredNames } from './class-reader.js';
-export { compileClass, type DecoratedClass, type JsonSchema, Keywords, Nullable } from './class-schema.js';
+export { compileClass, Keywords, Nullable } from './class-schema.js';
 export { compileJsonSchema, type JsonSchemaCheck } from './json-schema-check.js';
 export { nearKey } from './near-key.js';
-export { Alias, ArgumentSchema, AsGiven, Convert, getAliases, Undeclared } from './property.decorators.js';
+export {
+  Alias,
+  ArgumentSchema,
+  AsGiven,
+  Convert,
+  type DecoratedClass,
+  getAliases,
+  type JsonSchema,
+  Undeclared,
+} from './property.decorators.js';
 export { type SchemaFinding, schemaErrors } from './schema-errors.js';
 export { acceptsType, type SchemaNode } from './schema-node.js';

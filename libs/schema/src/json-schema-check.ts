@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import type * as AjvPackage from 'ajv/dist/2020.js';
 import type { Ajv2020, ErrorObject } from 'ajv/dist/2020.js';
-import type { JsonSchema } from './class-schema.js';
+import type { JsonSchema } from './property.decorators.js';
 
 /** What is wrong with a value, with paths and without values; empty: nothing. */
 export type JsonSchemaCheck = (value: unknown) => readonly string[];

@@ -1,6 +1,10 @@
 import 'reflect-metadata';
 import { Transform } from 'class-transformer';
-import type { DecoratedClass, JsonSchema } from './class-schema.js';
+
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
+/** A class whose properties carry class-validator decorators. */
+export type DecoratedClass<T extends object = object> = new () => T;
 
 const SCHEMA = Symbol('parley:argument-schema');
 const ALIASES = Symbol('parley:argument-aliases');

@@ -10,7 +10,7 @@ import type {
 } from '#data';
 import type { EnvironmentGates } from '#policy';
 import type { JsonSchema } from '#schema';
-import type { WrittenAnswer } from './shaping/fit-to-size.js';
+import type { WrittenAnswer } from './shaping/written-answer.js';
 
 export type { JsonSchema };
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { readDefaults } from '../schema/class-schema.js';
-import { approvalErrors, ApprovalsSection } from './operators.js';
+import { approvalErrors } from '../checks/operators-checks.js';
+import { ApprovalsSection } from './operators.js';
 
 const agents = { editor: {}, writer: {} };
 const errorsOf = (approvals: object) =>

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../config-error.js';
 import { readConfig } from '../load-config.js';
-import { listPlaces } from './audit.js';
+import { listPlaces } from '../checks/audit-checks.js';
 
 const SERVICE = 'mongodb://parley:secret@Db-1.example.net,db-2.example.net:27018/shop?replicaSet=rs0';
 

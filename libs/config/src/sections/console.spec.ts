@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { readDefaults } from '../schema/class-schema.js';
-import { ConsoleOidcConfig, consoleErrors } from './operators.js';
+import { consoleErrors } from '../checks/operators-checks.js';
+import { ConsoleOidcConfig } from './operators.js';
 import { ServerSection } from './server.js';
 
 const base = {

@@ -7,7 +7,8 @@ import { PROVIDERS } from '#chat';
 import { ConfigError } from '../config-error.js';
 import { loadConfig } from '../load-config.js';
 import { readDefaults, readSchema } from '../schema/class-schema.js';
-import { LlmSection, findLlm } from './models.js';
+import { findLlm } from '../checks/models-checks.js';
+import { LlmSection } from './models.js';
 
 let folder: string;
 beforeAll(() => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { packageErrors } from './observability.js';
+import { packageErrors } from '../checks/observability-checks.js';
 import { loadConfig } from '../load-config.js';
 
 const { config } = loadConfig({}, '/nonexistent');

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../config-error.js';
 import { readConfig } from '../load-config.js';
 import { auditConfig } from './audit.js';
-import { processCount, startErrors } from './server.js';
+import { processCount, startErrors } from '../checks/server-checks.js';
 
 const { config } = readConfig({});
 const errorsOf = (

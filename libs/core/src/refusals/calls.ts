@@ -1,5 +1,5 @@
 import type { BudgetVerdict, Quantity } from '../data-budget.js';
-import type { Tier } from '../agent.js';
+import type { Tier } from '../tier.js';
 import { MIN_RETRY_AFTER } from '../limits.js';
 import type { Refusal } from '../refusal.js';
 import { accessDenied, invalidArgument, notImplemented } from './general.js';

@@ -1,4 +1,4 @@
-import type { Widening } from '../agent.js';
+import type { Widening } from '../identity.js';
 import type { DenialKind, Refusal, MissingRowReason } from '../refusal.js';
 import { accessDenied, invalidArgument, notImplemented, parseError } from './general.js';
 

@@ -1,3 +1,4 @@
+import type { CommandNeeds } from '../server/access.js';
 import type { CommandHandler } from '../server/command.js';
 import { aggregate } from './aggregate.js';
 import { bulkWrite } from './bulk-write.js';
@@ -39,13 +40,6 @@ import {
 } from './session-commands.js';
 import { collStats, dbStats, validate } from './statistics.js';
 import { insert, remove, update } from './write-commands.js';
-
-/**
- * What a command may be run with. `nothing`: before a login. `login`: by every user. `read`, `write` and `manage`: a right to the
- * database. `monitor` and `root`: a right to the server. `write` and `manage` also need the primary, and `read` needs it unless
- * the client reads from secondaries.
- */
-export type CommandNeeds = 'nothing' | 'login' | 'read' | 'write' | 'manage' | 'monitor' | 'root';
 
 /** A command as the server knows it. */
 export interface CommandEntry {

@@ -1,7 +1,6 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes, timingSafeEqual } from 'node:crypto';
 import { firstKey, isDocument, type Document } from '../bson/document.js';
 import { printValue } from '../bson/print.js';
-import type { CommandNeeds } from '../commands/registry.js';
 import { mongoError, type MongoError } from '../errors.js';
 
 /** A right of a user: a built-in role of MongoDB, for one database. */
@@ -117,6 +116,13 @@ export class ScramConversation {
     return `v=${hmac(serverKey, signed).toString('base64')}`;
   }
 }
+
+/**
+ * What a command may be run with. `nothing`: before a login. `login`: by every user. `read`, `write` and `manage`: a right to the
+ * database. `monitor` and `root`: a right to the server. `write` and `manage` also need the primary, and `read` needs it unless
+ * the client reads from secondaries.
+ */
+export type CommandNeeds = 'nothing' | 'login' | 'read' | 'write' | 'manage' | 'monitor' | 'root';
 
 /** Roles of one database and what they permit there. */
 const inDatabase: Readonly<Record<string, ReadonlySet<CommandNeeds>>> = {

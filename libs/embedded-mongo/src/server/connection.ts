@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { Framer } from '../wire/framer.js';
 import { encodeReply, parseRequest } from '../wire/message.js';
-import type { ClientInfo } from './command.js';
+import type { ClientInfo } from './client-info.js';
 import { CLOSE, dispatch } from './dispatch.js';
 import type { OpenConnection, ServerState } from './server-state.js';
 

@@ -6,7 +6,8 @@ import { mongoError, MongoError, retryableCodes, typeMismatch } from '../errors.
 import { commands, commonFields, type CommandEntry } from '../commands/registry.js';
 import type { Request } from '../wire/message.js';
 import { authorize } from './access.js';
-import type { ClientInfo, CommandContext } from './command.js';
+import type { ClientInfo } from './client-info.js';
+import type { CommandContext } from './command.js';
 import { failPointError } from './fail-point.js';
 import type { Operation } from './operation.js';
 import type { ServerState } from './server-state.js';

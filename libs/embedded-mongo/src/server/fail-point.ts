@@ -1,7 +1,7 @@
 import { isDocument, type Document } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
 import { badValue, mongoError } from '../errors.js';
-import type { ClientInfo } from './command.js';
+import type { ClientInfo } from './client-info.js';
 
 /** What a triggered failCommand does to one command. */
 export interface Failure {

@@ -2,7 +2,7 @@ import { ObjectId } from 'bson';
 import type { EvaluationOrder } from '../query/evaluation-order.js';
 import type { DocumentStore } from '../storage/store.js';
 import type { Users } from './access.js';
-import type { ClientInfo } from './command.js';
+import type { ClientInfo } from './client-info.js';
 import { CursorTable } from './cursors.js';
 import { FailPoints } from './fail-point.js';
 import { OperationTable } from './operation.js';

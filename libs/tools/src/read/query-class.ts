@@ -12,7 +12,7 @@ import { BOOLEAN, describeSchema, INTEGER, listOf, OBJECT, objectOf, STRING } fr
 import { fitText } from '../shaping/oversize-refusal.js';
 import { presentText, presentRows, toSourced } from '../shaping/presented-rows.js';
 import { formatRows, inferColumns, TEXT_FORMATS, type TextFormat } from '../shaping/text-formats.js';
-import { withWrittenRows } from '../shaping/fit-to-size.js';
+import { withWrittenRows } from '../shaping/written-answer.js';
 import { READ_ONLY, RESULTS_VIEW, type ToolCall } from '../tool.js';
 
 /** Maximum rows of one answer, however many were requested: the amount that a model can use at once. */

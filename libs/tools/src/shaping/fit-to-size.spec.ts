@@ -1,7 +1,8 @@
 import type { Refusal } from '#core';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type FittedResult, fitToSize, toOutcome, textBytes, withWrittenRows } from './fit-to-size.js';
+import { type FittedResult, fitToSize, textBytes, toOutcome } from './fit-to-size.js';
+import { withWrittenRows } from './written-answer.js';
 import { MAX_RESULT_BYTES } from './oversize-refusal.js';
 
 interface Envelope {

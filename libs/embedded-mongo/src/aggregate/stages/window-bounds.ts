@@ -2,12 +2,18 @@ import { printValue } from '../../bson/print.js';
 import { createParseError, mongoError } from '../../errors.js';
 import { addNumbers } from '../../bson/arithmetic.js';
 import { compareValues, typeRank } from '../../bson/compare.js';
-import { getField, isDocument } from '../../bson/document.js';
+import { type Document, getField, isDocument } from '../../bson/document.js';
 import { numberKind, toDouble, wholeNumber } from '../../bson/number.js';
 import { isDateUnit, type DateUnit } from '../date/calendar.js';
 import { utcZone } from '../date/zone.js';
 import { addToDate } from '../operators/date-arithmetic.js';
-import type { Partition } from './window-functions.js';
+
+/** The documents of one partition in order, with their sort keys. */
+export interface Partition {
+  readonly docs: readonly Document[];
+  readonly keys: readonly (readonly unknown[])[];
+  sameRank(a: number, b: number): boolean;
+}
 
 type Bound = 'unbounded' | 'current' | number;
 

@@ -9,14 +9,7 @@ import { nullish, type Evaluator, type Scope } from '../evaluate.js';
 import { expressionBuilder } from '../expression.js';
 import { PAUSE } from '../../server/drain.js';
 import { turnIsOver, visitAll } from '../stage.js';
-import { windowBounds, type WindowBounds } from './window-bounds.js';
-
-/** The documents of one partition in order, with their sort keys. */
-export interface Partition {
-  readonly docs: readonly Document[];
-  readonly keys: readonly (readonly unknown[])[];
-  sameRank(a: number, b: number): boolean;
-}
+import { type Partition, windowBounds, type WindowBounds } from './window-bounds.js';
 
 /** Computes one output value per document of a partition, at once or with pauses. */
 export type WindowFunction = (partition: Partition) => unknown[] | Generator<typeof PAUSE, unknown[]>;

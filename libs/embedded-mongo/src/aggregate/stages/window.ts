@@ -6,7 +6,8 @@ import { withNested } from '../../bson/nested.js';
 import { parseFieldPath } from '../../bson/path.js';
 import { compileExpression } from '../expression.js';
 import { sortWithinMemory, visitAll, type StageCompiler, type StageTable } from '../stage.js';
-import { windowFunction, type Partition, type WindowFunction } from './window-functions.js';
+import type { Partition } from './window-bounds.js';
+import { windowFunction, type WindowFunction } from './window-functions.js';
 
 interface OutputField {
   readonly path: readonly string[];
