@@ -75,6 +75,8 @@ async function open(agent: AgentName = 'chief', size = { width: 1280, height: 80
   await opened.emulateMedia({ reducedMotion: 'reduce' });
   const cookies = sessions.get(agent);
   if (cookies) await own.addCookies(cookies);
+  // Its seconds can be let pass at once.
+  await opened.clock.install();
   await opened.goto(`${service.origin}/console#/approvals`);
   if (!cookies) {
     await opened.getByLabel('API key or access token').fill(KEYS[agent]);
@@ -123,7 +125,14 @@ const button = (within: Locator, name: string) =>
 const isInert = (one: Locator) => one.getAttribute('aria-disabled');
 /** Waits until the buttons of a card take a press. */
 async function ready(one: Locator): Promise<void> {
-  await expect.poll(() => isInert(one), PATIENT).toBe('false');
+  await one.waitFor();
+  const { clock } = one.page();
+  await expect
+    .poll(async () => {
+      await clock.runFor(300);
+      return isInert(one);
+    }, PATIENT)
+    .toBe('false');
 }
 /** Reads from the start of the page, part by part, until this button is in view and takes a press. */
 async function readTo(one: Locator): Promise<void> {
@@ -133,7 +142,7 @@ async function readTo(one: Locator): Promise<void> {
   const [width, height] = await page.evaluate<[number, number]>('[innerWidth, innerHeight]');
   await page.mouse.move(width / 2, height / 2);
   for (;;) {
-    await page.waitForTimeout(400);
+    await page.clock.runFor(400);
     const { y, height: high } = await boxOf(one);
     if (y + high <= height) return ready(one);
     const [before, end] = await page.evaluate<[number, number]>(
@@ -222,8 +231,6 @@ describe('the buttons of a card', () => {
   it('are inert for a second after the card came into view, and after the list moved', async () => {
     await fourWrites();
     page = await open();
-    await page.clock.install();
-    await page.reload();
     const approve = button(card(page, 'p01'), 'Approve');
     await approve.waitFor();
     await page.clock.pauseAt(Date.now() + 60_000);
@@ -282,7 +289,7 @@ describe('the buttons of a card', () => {
     await approve.waitFor();
     await page.keyboard.press('End');
     await expect.poll(async () => (await boxOf(approve)).y, PATIENT).toBeLessThan(LOW.height);
-    await page.waitForTimeout(1_500);
+    await page.clock.runFor(1_500);
     expect(await isInert(approve)).toBe('true');
     await page.getByText('Scroll through the whole change first').waitFor();
     await approve.focus();
@@ -321,7 +328,7 @@ describe('the buttons of a card', () => {
         for (const beyond of [-0.3, 0.3]) {
           const { y, height: high } = await boxOf(one);
           await page.evaluate(`scrollBy(0, ${y + high - height + beyond})`);
-          await page.waitForTimeout(200);
+          await page.clock.runFor(200);
           await ready(one);
         }
         await one.click();
@@ -339,6 +346,7 @@ describe('the buttons of a card', () => {
     await ready(approve);
     const before = await boxOf(approve);
     await ask(update('p01'), update('p02'));
+    await page.clock.runFor(10_000);
     await page.getByRole('heading', { name: 'Waiting (3)' }).waitFor(PATIENT);
     await button(card(page, 'p02'), 'Approve').waitFor();
     expect(await boxOf(approve)).toEqual(before);
@@ -458,6 +466,7 @@ describe('a decision', () => {
     expect((await calls[0])?.isError).toBe(false);
     await ready(button(card(page, 'p09'), 'Refuse'));
     await button(card(page, 'p09'), 'Refuse').click();
+    await other.clock.runFor(10_000);
     await card(other, 'p09').getByText('no longer waits').waitFor(PATIENT);
     expect(await button(card(other, 'p09'), 'Approve').count()).toBe(0);
     expect(await tops(other)).toEqual(places);
