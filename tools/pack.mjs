@@ -13,7 +13,8 @@ const out = join(root, 'dist', 'packages');
 
 /** @returns {Promise<{ name: string, archive: string }[]>} */
 export async function pack() {
-  rmSync(out, { recursive: true, force: true });
+  // Other archives lie beside them.
+  rmSync(join(out, 'node_modules'), { recursive: true, force: true });
   const archives = [];
   for (const one of packages) archives.push(await packed(one));
   return archives;

@@ -1,5 +1,5 @@
-// `npm test`: lint, formatting, types, import table, dead code, and every unit and scenario test; with `--conformance` the
-// official conformance suite as well. Ends with one plain line: "N passed, N failed".
+// `npm test`: lint, formatting, types, import table, dead code, packages, and every unit and scenario test; with `--conformance` the
+// official conformance suite as well, with `--delivery` the image and every archive. Ends with one plain line: "N passed, N failed".
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,16 +15,21 @@ const node = (...args) => ({ command: process.execPath, args });
 const tsc = 'node_modules/typescript-native/bin/tsc';
 const scratch = mkdtempSync(join(tmpdir(), 'parley-test-'));
 const report = join(scratch, 'report.json');
-const forTests = process.argv.slice(2).filter((arg) => arg !== '--conformance');
+const OWN = ['--conformance', '--delivery'];
+const forTests = process.argv.slice(2).filter((arg) => !OWN.includes(arg));
+/** @param {string} option */
+const asks = (option) => process.argv.includes(option);
 
-// What others wait for, and what takes long, comes first. Tests wait a lot: one lane of checks runs beside them, of those that
-// change nothing in dist.
+/** @param {boolean} asked @param {import('./run-steps.mjs').Step[]} more */
+const where = (asked, ...more) => (asked ? more : []);
+const built = ['build', 'test partners'];
+
+// What others wait for comes first, then what takes seconds. Tests wait a lot: one lane of checks runs beside them, of those that
+// change nothing of dist that a test reads.
+/** @type {import('./run-steps.mjs').Step[]} */
 const steps = [
   { name: 'test partners', ...node('tools/test-partners.mjs'), waits: true },
   { name: 'build', ...node('tools/build/build.mjs') },
-  { name: 'public surface', ...node('tools/api.mjs'), after: ['build'] },
-  // The declarations that it packs are those of the public surface.
-  { name: 'packages', ...node('tools/pack-check.mjs'), after: ['build'], behind: ['public surface'] },
   {
     name: 'tests',
     command: bin('vitest'),
@@ -36,20 +41,15 @@ const steps = [
       `--outputFile=${report}`,
       ...forTests,
     ],
-    behind: ['build', 'test partners', 'public surface', 'packages'],
+    behind: built,
     live: true,
   },
-  ...(process.argv.includes('--conformance')
-    ? [
-        {
-          name: 'conformance',
-          ...node('tools/conformance.mjs'),
-          after: ['build', 'test partners'],
-          waits: true,
-        },
-      ]
-    : []),
-  { name: 'other versions of Node', ...node('tools/other-nodes.mjs'), after: ['build', 'test partners'] },
+  ...where(asks('--conformance'), {
+    name: 'conformance',
+    ...node('tools/conformance.mjs'),
+    after: built,
+    waits: true,
+  }),
   {
     name: 'format',
     command: bin('prettier'),
@@ -66,6 +66,20 @@ const steps = [
   { name: 'types of the tools', ...node(tsc, '-p', 'tools'), after: ['build'] },
   { name: 'types of the page', ...node(tsc, '-p', 'libs/console/page') },
   { name: 'types of the views', ...node(tsc, '-p', 'libs/views/page') },
+  { name: 'public surface', ...node('tools/api.mjs'), after: ['build'] },
+  // The declarations that it packs are those of the public surface.
+  { name: 'packages', ...node('tools/pack-check.mjs'), after: ['build'], behind: ['public surface'] },
+  { name: 'other versions of Node', ...node('tools/other-nodes.mjs'), after: built },
+  // Builds of their own, of the stages of the image and of every archive from two clones.
+  ...where(
+    asks('--delivery'),
+    { name: 'image', ...node('tools/image-check.mjs'), after: ['build'] },
+    {
+      name: 'archives',
+      ...node('tools/proof.mjs', '--part', 'supply', '--report', 'reports/supply'),
+      after: built,
+    },
+  ),
 ];
 
 const env = { ...process.env, CI: process.env.CI ?? '' };

@@ -132,7 +132,7 @@ describe('a command that a page names', () => {
     docs: 'test/e2e/operations/docs-site.e2e-spec.ts',
     example: 'test/e2e/examples/example-process.ts',
     format: 'tools/test.mjs',
-    'image:check': '.ci/run',
+    'image:check': 'tools/test.mjs',
     licences: 'test/e2e/operations/supply-chain.e2e-spec.ts',
     lint: 'tools/test.mjs',
     mcpb: 'test/e2e/protocol/mcp-bundle.e2e-spec.ts',
