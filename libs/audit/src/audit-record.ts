@@ -1,4 +1,4 @@
-import type { AuthType, DenialKind, ErrorCode, Tier } from '#core';
+import type { ApplicationCode, AuthType, DenialKind, ErrorCode, Tier } from '#core';
 
 interface EventBase {
   /** ISO 8601. */
@@ -36,7 +36,7 @@ export interface TaskEndEvent extends EventBase {
   /** Name of the tool that was called. */
   readonly tool: string;
   /** Code of the refusal or error. */
-  readonly error_code?: ErrorCode;
+  readonly error_code?: ErrorCode | ApplicationCode;
   /** The gate that refused. */
   readonly gate?: string;
   /** Reason, for the operator alone. */
@@ -207,7 +207,7 @@ export interface AuditRecord extends AuditedAgent {
   /** Total duration in milliseconds. */
   readonly duration_ms: number;
   /** Code of the refusal or error. */
-  readonly error_code?: ErrorCode;
+  readonly error_code?: ErrorCode | ApplicationCode;
   /** Class name of the thrown value: `Refused` for a refusal by a rule, any other name for an internal error. */
   readonly error_class?: string;
   /** The gate that refused. */

@@ -6,6 +6,7 @@ import {
   authType,
   type AuthType,
   canonicalClassName,
+  type ApplicationCode,
   type ErrorCode,
   isClassName,
   type NameFilter,
@@ -286,7 +287,7 @@ interface SuccessEntry extends Operation {
 interface FailureEntry extends Operation {
   readonly success: false;
   readonly error: string;
-  readonly error_code: ErrorCode;
+  readonly error_code: ErrorCode | ApplicationCode;
 }
 
 /** A call that violated a rule; the reason is for the operator only. */
@@ -295,7 +296,7 @@ interface SecurityEntry extends Operation {
   readonly success: false;
   readonly error_class: string;
   readonly error_message: string;
-  readonly error_code: ErrorCode;
+  readonly error_code: ErrorCode | ApplicationCode;
   readonly reason: string;
 }
 

@@ -11,7 +11,9 @@ import { impersonationLabel } from './identity.js';
 import { isTier, type Tier } from './tier.js';
 import { type BudgetOptions, compileBudget, type DataBudget } from './data-budget.js';
 import {
+  type AgentRateLimiter,
   DEFAULT_RATE_LIMIT,
+  InjectedRateLimiter,
   ProcessRateLimiters,
   type RateLimit,
   type RateLimiter,
@@ -51,7 +53,7 @@ export interface AgentDefinitionOptions {
   /** Seconds. Default 60. */
   readonly rateWindow?: number;
   /** Replaces the limiter built from `rateLimit` and `rateWindow`. */
-  readonly rateLimiter?: RateLimiter;
+  readonly rateLimiter?: AgentRateLimiter;
   /** How much data a principal may use. Default: no limit. */
   readonly budget?: BudgetOptions | null;
   /** Levels of sub-agents below it. Default 4. */
@@ -200,7 +202,9 @@ export function compileAgentDefinition(name: string, options: AgentDefinitionOpt
     allowMutations: options.allowMutations ?? !clientMode,
     clientMode,
     masterAtlas: options.masterAtlas ?? false,
-    rateLimiter: rate ? limiters.limiter(`agent ${name}`, rate) : (options.rateLimiter as RateLimiter),
+    rateLimiter: rate
+      ? limiters.limiter(`agent ${name}`, rate)
+      : new InjectedRateLimiter(options.rateLimiter as AgentRateLimiter),
     rate,
     limiters,
     budget: compileBudget(options.budget),

@@ -52,7 +52,6 @@ const EXAMPLES: Record<keyof typeof refusals, readonly Refusal[]> = {
   rateLimited: [refusals.rateLimited(60, 60, 12)],
   tooManyRunning: [refusals.tooManyRunning(20, 2)],
   databaseShareTaken: [refusals.databaseShareTaken(2)],
-  limitUncountable: [refusals.limitUncountable('rate_limit', 2), refusals.limitUncountable('budget', 2)],
   exportNotStored: [refusals.exportNotStored(2)],
   budgetExhausted: [refusals.budgetExhausted(WINDOW as never)],
   auditUnavailable: [refusals.auditUnavailable(5)],
@@ -91,6 +90,8 @@ const row = ({ code, gate, details, opaque, message }: Refusal): string =>
     opaque ? 'nothing: JSON-RPC -32602 `Invalid params`' : `${message.replaceAll(/[|<]/g, '\\$&')}`
   } |`;
 
+const codes: readonly string[] = ERROR_CODES;
+
 const LIST = `# Every refusal
 
 Written from the catalogue in the code: \`npx vitest run --project unit libs/core -u\`. What the codes, kinds and gates mean:
@@ -99,7 +100,7 @@ Written from the catalogue in the code: \`npx vitest run --project unit libs/cor
 | Code | Gate | Kind | Text for the agent |
 | --- | --- | --- | --- |
 ${[...every]
-  .sort((a, b) => ERROR_CODES.indexOf(a.code) - ERROR_CODES.indexOf(b.code))
+  .sort((a, b) => codes.indexOf(a.code) - codes.indexOf(b.code))
   .map(row)
   .join('\n')}
 `;

@@ -21,10 +21,7 @@ export const DEFAULT_RATE_LIMIT: RateLimit = { limit: 60, window: 60 };
 /** The shortest `retryAfter` that is returned, in seconds. */
 export const MIN_RETRY_AFTER = 0.1;
 
-/**
- * Counts the calls of one principal. A limiter that throws is treated as exhausted (fail closed).
- * Anything with a `check` may be injected.
- */
+/** Counts the calls of one principal. A limiter that throws is treated as exhausted (fail closed). */
 export abstract class RateLimiter {
   /** What it permits, where that is known. Default 60 per 60 s. */
   readonly rate?: RateLimit;
@@ -32,6 +29,82 @@ export abstract class RateLimiter {
   /** @param key whose budget is spent: stable per principal */
   abstract check(key: string): Promise<RateVerdict | null>;
 }
+
+/** What a limiter of the application answers: true, null and undefined permit the call. Another answer is a failure. */
+export type LimiterAnswer = true | null | undefined | (Pick<RateVerdict, 'retryAfter'> & Partial<RateLimit>);
+
+/**
+ * A limiter of the application, for all processes that share its store. An error with a number `retryAfter` (and `limit`,
+ * `window`) is a limit as well; with any other error the limiter failed, which its caller cannot tell from a limit.
+ */
+export interface AgentRateLimiter {
+  /** What it permits, for the text of a refusal. Default 60 per 60 s. */
+  readonly rate?: RateLimit;
+  /** @param key whose call is counted: stable per principal */
+  check(key: string): LimiterAnswer | Promise<LimiterAnswer>;
+}
+
+/** Reads the answers of a limiter of the application. */
+export class InjectedRateLimiter extends RateLimiter {
+  override readonly rate: RateLimit;
+
+  constructor(private readonly given: AgentRateLimiter) {
+    super();
+    this.rate = given.rate ?? DEFAULT_RATE_LIMIT;
+  }
+
+  async check(key: string): Promise<RateVerdict | null> {
+    let answer: unknown;
+    try {
+      answer = await this.given.check(key);
+    } catch (error) {
+      const limit = this.toVerdict(error);
+      if (limit) return limit;
+      throw error;
+    }
+    if (answer === true || answer === null || answer === undefined) return null;
+    const limit = this.toVerdict(answer);
+    if (limit) return limit;
+    throw new TypeError(
+      'the rate limiter answered with something else than true, null or { retryAfter, limit, window }',
+    );
+  }
+
+  private toVerdict(answer: unknown): RateVerdict | null {
+    if (answer === null || typeof answer !== 'object') return null;
+    const { retryAfter, limit, window } = answer as Partial<Record<keyof RateVerdict, unknown>>;
+    if (!isAmount(retryAfter)) return null;
+    return {
+      retryAfter: Math.max(retryAfter, MIN_RETRY_AFTER),
+      limit: isAmount(limit) ? limit : this.rate.limit,
+      window: isAmount(window) ? window : this.rate.window,
+    };
+  }
+}
+
+const isAmount = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isFinite(value) && value >= 0;
+
+/**
+ * Counts a call. While the limiter fails, every call is refused as by the limit, for a random time: nobody can tell the two
+ * apart.
+ * @param report receives the error, for the operator
+ */
+export async function spendLimit(
+  limiter: Pick<RateLimiter, 'check' | 'rate'>,
+  key: string,
+  report: (error: unknown) => void,
+): Promise<RateVerdict | null> {
+  try {
+    return await limiter.check(key);
+  } catch (error) {
+    report(error);
+    return { ...(limiter.rate ?? DEFAULT_RATE_LIMIT), retryAfter: failureDelay() };
+  }
+}
+
+/** Seconds that a call waits while its limit cannot be counted, spread over those that are refused together. */
+export const failureDelay = (): number => 1 + Math.random() * 4;
 
 /** How much of its limit a principal has used. */
 export interface RateUsage extends RateLimit {

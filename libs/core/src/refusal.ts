@@ -10,6 +10,8 @@ export const ERROR_CODES = [
   'invalid_query',
   'pointer_shape_mismatch',
   'parse_error',
+  'not_found',
+  'conflict',
   'timeout',
   'rate_limited',
   'cancelled',
@@ -20,6 +22,23 @@ export const ERROR_CODES = [
 ] as const;
 /** One of `ERROR_CODES`. */
 export type ErrorCode = (typeof ERROR_CODES)[number];
+
+/** A code that a tool of the application returns, as records and metrics name it. */
+export type ApplicationCode = `application:${string}`;
+
+const APPLICATION = 'application:';
+const OWN_CODE = /^[A-Za-z0-9_.-]{1,64}$/;
+
+/** The code of a failure that a tool names; null: it can be no code. */
+export function readErrorCode(named: unknown): ErrorCode | ApplicationCode | null {
+  const known = ERROR_CODES.find((code) => code === named);
+  if (known) return known;
+  return typeof named === 'string' && OWN_CODE.test(named) ? `${APPLICATION}${named}` : null;
+}
+
+/** A code as agents receive it: that of an application as its tool named it. */
+export const toSentCode = (code: ErrorCode | ApplicationCode): string =>
+  code.startsWith(APPLICATION) ? code.slice(APPLICATION.length) : code;
 
 /** The kind of the access rule that refused; the `kind` member of `parse.details`. */
 export const DENIAL_KINDS = [
@@ -117,13 +136,15 @@ export interface RefusalDetails {
  */
 export interface Refusal {
   /** Stable, for programs. */
-  readonly code: ErrorCode;
+  readonly code: ErrorCode | ApplicationCode;
   /** The gate that refused, as named in docs/contributing/life-of-a-call.md. */
   readonly gate: string;
   /** The text for the agent. */
   readonly message: string;
   /** Structured details, for programs. Default none. */
   readonly details?: RefusalDetails;
+  /** What a tool of the application adds, sent as `details` are. Default none. */
+  readonly applicationDetails?: Readonly<Record<string, unknown>>;
   /** Seconds. */
   readonly retryAfter?: number;
   /** Sent without any reason. Default false. */

@@ -1,7 +1,16 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { filter, firstValueFrom, merge, timer } from 'rxjs';
-import { isSameOwner, type Owner, type RateLimiter, type Refusal, refusals, Refused, toOwner } from '#core';
+import {
+  isSameOwner,
+  type Owner,
+  type RateLimiter,
+  type Refusal,
+  refusals,
+  Refused,
+  spendLimit,
+  toOwner,
+} from '#core';
 import { type MessageBus, SharedState } from '#state';
 import {
   BackgroundCalls,
@@ -173,12 +182,11 @@ function waitForEnd(bus: MessageBus, taskId: string, timeout: number): Promise<u
   return firstValueFrom(merge(ended, timer(timeout)));
 }
 
-/** Null: a further task may be created. While the limit cannot be counted, none may. */
-async function findRefusal(begun: Pick<RateLimiter, 'check'>, principal: string): Promise<Refusal | null> {
-  try {
-    const tooMany = await begun.check(principal);
-    return tooMany && refusals.rateLimited(tooMany.limit, tooMany.window, tooMany.retryAfter);
-  } catch {
-    return refusals.limitUncountable('rate_limit', 1 + Math.random() * 4);
-  }
+/** Null: a further task may be created. */
+async function findRefusal(
+  begun: Pick<RateLimiter, 'check' | 'rate'>,
+  principal: string,
+): Promise<Refusal | null> {
+  const tooMany = await spendLimit(begun, principal, () => undefined);
+  return tooMany && refusals.rateLimited(tooMany.limit, tooMany.window, tooMany.retryAfter);
 }

@@ -1,6 +1,7 @@
 import { ToolCallbacks } from '@parley/server';
 import type {
   Agent,
+  ApplicationCode,
   AuditRecord,
   DenialKind,
   ErrorCode,
@@ -36,7 +37,7 @@ export interface ToolRefusal extends Beside {
   /** The text for the model. */
   readonly text: string;
   /** The code for programs. */
-  readonly code: ErrorCode;
+  readonly code: ErrorCode | ApplicationCode;
   /** The access rule that refused; absent for refusals of other gates. */
   readonly kind?: DenialKind;
   /** `parse.details` as the agent receives them. */

@@ -1,5 +1,6 @@
 import { AssertionError } from 'node:assert';
 import {
+  type ApplicationCode,
   DENIAL_KINDS,
   type DenialKind,
   ERROR_CODES,
@@ -11,7 +12,7 @@ import {
 } from '@parley/server';
 
 /** The code of a refusal, or its more specific kind (docs/reference/refusals.md). */
-export type RefusalCode = ErrorCode | DenialKind;
+export type RefusalCode = ErrorCode | ApplicationCode | DenialKind;
 
 function assertKnown(what: string, name: unknown, known: readonly string[]): void {
   if (typeof name === 'string' && known.includes(name)) return;
@@ -32,7 +33,8 @@ export function assertKeys(what: string, given: object | undefined, known: reado
 
 /** @throws AssertionError listing the valid names: an expectation with an unknown name proves nothing */
 export function assertNames(code: RefusalCode, gate: Gate): void {
-  assertKnown('code or kind of a refusal', code, [...ERROR_CODES, ...DENIAL_KINDS]);
+  if (!code.startsWith('application:'))
+    assertKnown('code or kind of a refusal', code, [...ERROR_CODES, ...DENIAL_KINDS]);
   assertKnown('gate', gate, GATES);
 }
 

@@ -163,7 +163,7 @@ describe('two replicas that share one Redis', () => {
       expect([opened.status, opened.body.error?.code]).toEqual([503, -32000]);
       // Of the stateless revision: no session stands between the caller and the limits.
       const modern = await callModern(service, 'analyst');
-      expect(modern.text).toContain('The rate limit cannot be counted at the moment');
+      expect(modern.text).toContain('Rate limit exceeded (');
       expect(modern.text).not.toContain('exceeded');
       expect(modern.text).toContain('"parse.retry_after"');
       for (const answer of [used, opened]) {

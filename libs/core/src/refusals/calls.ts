@@ -117,18 +117,6 @@ export function databaseShareTaken(retryAfter: number): Refusal {
   };
 }
 
-/** The counts of a limit cannot be read or written: the call is refused rather than uncounted. */
-export function limitUncountable(limit: 'rate_limit' | 'budget', retryAfter: number): Refusal {
-  const what = limit === 'budget' ? 'The data budget' : 'The rate limit';
-  return {
-    code: 'rate_limited',
-    gate: limit,
-    message: `${what} cannot be counted at the moment, and no call passes uncounted. Retry after ${retryAfter.toFixed(1)}s`,
-    ...(limit === 'budget' && { details: { kind: 'budget' as const } }),
-    retryAfter: Number(retryAfter.toFixed(2)),
-  };
-}
-
 /** The order of an export cannot be stored where replicas find it; no file can be fetched. */
 export function exportNotStored(retryAfter: number): Refusal {
   return {

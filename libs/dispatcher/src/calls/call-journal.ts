@@ -17,9 +17,12 @@ import {
   type TaskEndEvent,
 } from '#audit';
 import {
+  DEFAULT_RATE_LIMIT,
   describeError,
   type Agent,
   ClientUnreachable,
+  type ErrorCode,
+  MIN_RETRY_AFTER,
   type Refusal,
   refusals,
   Refused,
@@ -282,8 +285,43 @@ function refusalByApplication(error: unknown): Refusal | null {
   const status = error.getStatus();
   if (status >= 500) return null;
   const message = readMessage(error);
-  if (status === 400 || status === 422) return refusals.invalidArgument(message, 'application');
-  return refusals.accessDenied('application', message);
+  const code = CODES[status] ?? 'invalid_argument';
+  if (code === 'invalid_argument') return refusals.invalidArgument(message, 'application');
+  return {
+    code,
+    gate: 'application',
+    message,
+    ...(code === 'rate_limited' && { retryAfter: readRetryAfter(error) }),
+  };
+}
+
+/** What a client error means, by its status; any other is about the request itself. */
+const CODES: Readonly<Record<number, ErrorCode>> = {
+  401: 'access_denied',
+  402: 'access_denied',
+  403: 'access_denied',
+  404: 'not_found',
+  407: 'access_denied',
+  408: 'timeout',
+  409: 'conflict',
+  410: 'not_found',
+  412: 'conflict',
+  423: 'conflict',
+  428: 'conflict',
+  429: 'rate_limited',
+  451: 'access_denied',
+};
+
+/** Seconds, as the exception says in its response. */
+function readRetryAfter(error: HttpException): number {
+  const body = error.getResponse();
+  const { retryAfter, retry_after: written = retryAfter } = (
+    typeof body === 'object' ? body : {}
+  ) as Readonly<Record<string, unknown>>;
+  const seconds = Number(written);
+  return written !== undefined && Number.isFinite(seconds) && seconds >= 0
+    ? Math.max(seconds, MIN_RETRY_AFTER)
+    : DEFAULT_RATE_LIMIT.window;
 }
 
 /** A ValidationPipe lists its findings in the body. */

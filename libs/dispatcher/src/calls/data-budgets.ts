@@ -3,9 +3,12 @@ import { LRUCache } from 'lru-cache';
 import {
   type Agent,
   type BudgetStore,
+  type BudgetVerdict,
   type DataBudget,
   type DataMeter,
   type DataUse,
+  failureDelay,
+  type Quantity,
   refusals,
   Refused,
   findRootAgent,
@@ -120,7 +123,7 @@ export class DataBudgets {
         verdict = await this.store.admit(account.name, account.budget, counts);
       } catch (error) {
         this.logger.error(`the ledger of data budgets failed: ${String(error)}`);
-        throw new Refused(refusals.limitUncountable('budget', 1 + Math.random() * 4));
+        throw new Refused(refusals.budgetExhausted(asExhausted(account.budget)));
       }
       if (verdict) throw new Refused(refusals.budgetExhausted(verdict));
     }
@@ -197,4 +200,10 @@ export function meters(
       other.reaches?.(className);
     },
   };
+}
+
+/** Of a budget that cannot be counted at the moment: nobody can tell it from one that is used up. */
+function asExhausted({ limits, window }: DataBudget): BudgetVerdict {
+  const [quantity = 'calls', limit = 0] = (Object.entries(limits) as [Quantity, number][])[0] ?? [];
+  return { quantity, limit, window, retryAfter: failureDelay() };
 }

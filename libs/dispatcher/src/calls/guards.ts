@@ -1,5 +1,5 @@
 import { type CanActivate, Inject, Injectable, Logger } from '@nestjs/common';
-import { type Agent, inexactIn, orThrow, type Refusal, refusals, Refused } from '#core';
+import { type Agent, inexactIn, orThrow, type Refusal, refusals, Refused, spendLimit } from '#core';
 import { AuditSink } from '#audit';
 import { envGate, type EnvironmentGates, methodGate, suggestNames, toolGate } from '#policy';
 import {
@@ -183,21 +183,14 @@ export function cancelReason(signal: AbortSignal): string | undefined {
   return typeof signal.reason === 'string' ? signal.reason : undefined;
 }
 
-/**
- * Consumes one call of the principal's rate limit. While the limiter fails, it refuses every call for a random time.
- * @throws Refused
- */
+/** Consumes one call of the principal's rate limit. @throws Refused */
 export async function spendCall(
   { definition, principal }: Agent,
   logger: { error(line: string): void },
 ): Promise<true> {
-  let verdict;
-  try {
-    verdict = await definition.rateLimiter.check(principal);
-  } catch (error) {
-    logger.error(`the rate limiter of '${definition.name}' failed: ${String(error)}`);
-    throw new Refused(refusals.limitUncountable('rate_limit', 1 + Math.random() * 4));
-  }
+  const verdict = await spendLimit(definition.rateLimiter, principal, (error) =>
+    logger.error(`the rate limiter of '${definition.name}' failed: ${String(error)}`),
+  );
   return admitUnless(verdict && refusals.rateLimited(verdict.limit, verdict.window, verdict.retryAfter));
 }
 

@@ -8,6 +8,7 @@ import {
   refusals,
   Refused,
   type McpRequest,
+  toSentCode,
   whenAborted,
 } from '#core';
 import { PolicyCache } from '#policy';
@@ -130,7 +131,7 @@ export class OutcomeInterceptor implements NestInterceptor<ToolOutcome, ToolOutc
 function toAnswer(refusal: Refusal, { prettyText }: ToolSwitches): ToolOutcome {
   const { body, message, code } = refusal;
   if (!body) return { ok: false, refusal };
-  const shown = { success: false, error: message, error_code: code, ...body };
+  const shown = { success: false, error: message, error_code: toSentCode(code), ...body };
   return { ok: false, refusal, text: resultText(shown, prettyText) };
 }
 

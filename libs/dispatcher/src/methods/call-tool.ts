@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { type ErrorCode, isExactNumber, type Refusal, refusals, Refused, type McpRequest } from '#core';
+import { isExactNumber, type Refusal, refusals, Refused, type McpRequest, toSentCode } from '#core';
 import { suggestNames } from '#policy';
 import { type ContentBlock, type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
 import { ContinuesAsTask } from '../calls/tool-call.js';
@@ -21,7 +21,7 @@ import { RenderedLists } from './list-tools.js';
 import { McpMethod, type MethodRequest } from './method.js';
 
 /** Refusals of gates that do not depend on the tool: a caller over its limit receives this refusal for any tool. */
-const BEFORE_THE_TOOL: ReadonlySet<ErrorCode> = new Set(['rate_limited', 'audit_unavailable']);
+const BEFORE_THE_TOOL: ReadonlySet<string> = new Set(['rate_limited', 'audit_unavailable']);
 
 /** Milliseconds in which an optional task is answered like any other call. */
 const TASK_TIMEOUT = 500;
@@ -128,10 +128,11 @@ function createRefusedResult(error: unknown): JsonObject {
 const text = (value: string) => [{ type: 'text', text: value }];
 
 function errorMeta(refusal: Refusal): JsonObject {
+  const details = refusal.details ?? refusal.applicationDetails;
   return {
-    'parse.error_code': refusal.code,
+    'parse.error_code': toSentCode(refusal.code),
     ...(refusal.retryAfter !== undefined && { [RETRY_AFTER_KEY]: refusal.retryAfter }),
-    ...(refusal.details !== undefined && { 'parse.details': refusal.details }),
+    ...(details !== undefined && { 'parse.details': details }),
   };
 }
 

@@ -182,7 +182,7 @@ export class ListResources {
 const SAMPLE_SIZE = 5;
 
 /** Refusals that mean: this resource does not exist for the agent. */
-const ABSENT: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+const ABSENT: ReadonlySet<string> = new Set<ErrorCode>([
   'access_denied',
   'permission_denied',
   'tool_filtered',

@@ -1,12 +1,12 @@
 import { HttpException } from '@nestjs/common';
-import type { ErrorCode, Refusal } from '#core';
+import { type ErrorCode, type Refusal, toSentCode } from '#core';
 
 /** The JSON body of a refusal on a route of the application, in the words that a tool refuses with. */
 export interface RefusalBody {
   /** For people and models. */
   readonly error: string;
   /** For programs. Absent where a tool shows no reason, and for a caller who is not known. */
-  readonly error_code?: ErrorCode;
+  readonly error_code?: string;
   /** Seconds. */
   readonly retry_after?: number;
   /** As `parse.details` of a tool. */
@@ -39,6 +39,8 @@ const STATUS: Readonly<Record<ErrorCode, number>> = {
   invalid_query: 400,
   pointer_shape_mismatch: 400,
   parse_error: 503,
+  not_found: 404,
+  conflict: 409,
   timeout: 504,
   rate_limited: 429,
   cancelled: 503,
@@ -52,7 +54,7 @@ const ABSENT = 'Parse error: Object not found';
 
 function statusOf({ code, opaque, message }: Refusal): number {
   if (opaque) return 400;
-  return code === 'parse_error' && message.startsWith(ABSENT) ? 404 : STATUS[code];
+  return code === 'parse_error' && message.startsWith(ABSENT) ? 404 : (STATUS[code as ErrorCode] ?? 422);
 }
 
 /** @param challenge headers for a caller who would be permitted more with other credentials */
@@ -66,7 +68,7 @@ export function refusedOverHttp(
     statusOf(refusal),
     {
       error: message,
-      ...(reasons && { error_code: code }),
+      ...(reasons && { error_code: toSentCode(code) }),
       ...(retryAfter !== undefined && { retry_after: retryAfter }),
       ...(reasons && details && { details }),
       ...body,

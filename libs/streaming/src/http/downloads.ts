@@ -18,7 +18,7 @@ import { type Reply, reply } from '../message.js';
 import type { UnreadAnswers } from './client-memory.js';
 
 /** The caller did not cause the error: another attempt may succeed. */
-const UNAVAILABLE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+const UNAVAILABLE: ReadonlySet<string> = new Set<ErrorCode>([
   'parse_error',
   'timeout',
   'cancelled',

@@ -1,4 +1,4 @@
-import { ERROR_CODES, type ErrorCode, type Refusal, Refused, refusals } from '#core';
+import { readErrorCode, type Refusal, Refused, refusals } from '#core';
 import { ToolContent, type ToolHandler } from '../tool.js';
 import type { SchemaReader, ValueReader } from '../json-schema.js';
 import { schemaReader } from './value-schema.js';
@@ -10,6 +10,8 @@ const MAX_FAULTS = 5;
 const MAX_FAULT = 200;
 /** Maximum characters of the failure text that a handler returns. */
 const MAX_FAILURE_TEXT = 2000;
+/** Maximum characters of the JSON of its details. */
+const MAX_DETAILS = 8192;
 
 /**
  * A tool returned a result that its schema or JSON does not allow. The operator's log gets the reason; the agent
@@ -39,29 +41,64 @@ export function createCheckedHandler(registration: ToolRegistration): ToolHandle
     const given = await read(toForms(args ?? {}));
     if (!given.ok) throw new Refused(refusals.invalidArgument(joinErrors(given.issues)));
     const result = await handler(given.value as Readonly<Record<string, unknown>>, call);
-    const failure = readFailure(result);
-    if (failure !== null) throw new Refused(failure);
-    const error = notJson(result instanceof ToolContent ? result.data : result);
+    const returned = readReturned(definition.name, result);
+    if ('failure' in returned) throw new Refused(returned.failure);
+    const { data } = returned;
+    const error = notJson(data instanceof ToolContent ? data.data : data);
     if (error !== null) throw new ResultError(error);
-    return check ? checkResult(result, check) : result;
+    return check ? checkResult(data, check) : data;
   };
 }
 
+const ENVELOPE: readonly string[] = ['success', 'data', 'error', 'error_code', 'cancelled', 'details'];
+
+/** What a handler returned: its data, or why it failed. */
+type Returned = { readonly data: unknown } | { readonly failure: Refusal };
+
 /**
- * A handler may return `{ success: false, error, error_code }` instead of throwing (docs/guide/writing-tools.md); null:
- * `result` is no failure. An `error_code` outside `ERROR_CODES` counts as `internal_error`.
+ * A handler may return an envelope (docs/guide/writing-tools.md): an object with `success` and members of the envelope alone.
+ * `{ success: true, data }` is its data, `{ success: false, … }` a failure. Any other value is data.
+ * @throws ResultError for an envelope whose members are not what they should be
  */
-function readFailure(result: unknown): Refusal | null {
-  if (result === null || typeof result !== 'object' || result instanceof ToolContent) return null;
-  const { success, error, error_code: code } = result as Readonly<Record<string, unknown>>;
-  if (success !== false || typeof error !== 'string') return null;
-  const known = ERROR_CODES.find((one): one is ErrorCode => one === code) ?? 'internal_error';
+function readReturned(tool: string, result: unknown): Returned {
+  if (!isEnvelope(result)) return { data: result };
+  if (result['success'] === true) return { data: Object.hasOwn(result, 'data') ? result['data'] : result };
+  const { error, error_code: named, cancelled, details } = result;
+  const message = typeof error === 'string' && error !== '' ? error.slice(0, MAX_FAILURE_TEXT) : undefined;
+  if (cancelled === true) return { failure: { ...refusals.cancelled(), ...(message && { message }) } };
+  if (error !== undefined && error !== null && message === undefined)
+    throw new ResultError(`'error' of a failure is no text`);
+  const code = named === undefined || named === null ? 'internal_error' : readErrorCode(named);
+  if (code === null) throw new ResultError(`'error_code' of a failure is no code: ${String(named)}`);
   return {
-    code: known,
-    gate: 'tool',
-    message: error.slice(0, MAX_FAILURE_TEXT),
-    ...(known === 'security_blocked' && { opaque: true }),
+    failure: {
+      code,
+      gate: 'tool',
+      message: message ?? `Tool '${tool}' failed`,
+      ...(details !== undefined && details !== null && { applicationDetails: readDetails(details) }),
+      ...(code === 'security_blocked' && { opaque: true }),
+    },
   };
+}
+
+function isEnvelope(result: unknown): result is Readonly<Record<string, unknown>> {
+  if (result === null || typeof result !== 'object' || result instanceof ToolContent) return false;
+  return (
+    typeof (result as { success?: unknown }).success === 'boolean' &&
+    Object.keys(result).every((name) => ENVELOPE.includes(name))
+  );
+}
+
+/** @throws ResultError */
+function readDetails(details: unknown): Readonly<Record<string, unknown>> {
+  const error = notJson(details, 'details');
+  if (error !== null) throw new ResultError(error);
+  if (typeof details !== 'object' || Array.isArray(details))
+    throw new ResultError(`'details' of a failure is no object`);
+  const text = JSON.stringify(details);
+  if (text.length > MAX_DETAILS)
+    throw new ResultError(`'details' of a failure has more than ${MAX_DETAILS} characters of JSON`);
+  return JSON.parse(text) as Readonly<Record<string, unknown>>;
 }
 
 function compileReader(tool: string, side: string, reader: SchemaReader): ValueReader {

@@ -4,9 +4,10 @@ import {
   type ExecutionContext,
   Inject,
   Injectable,
+  Logger,
 } from '@nestjs/common';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Agent, Unauthorized } from '#core';
+import { type Agent, spendLimit, Unauthorized } from '#core';
 import { AuthenticationUnavailable, Authenticator, type CredentialSource, InsufficientScope } from '#auth';
 import { SharedStateUnavailable } from '#state';
 import { McpEdge, NotServed, notServed, readTrustedHeaders } from '#streaming';
@@ -125,10 +126,14 @@ export class CallerGuard implements CanActivate {
 /** Counts a request to a route as a call of the caller. Runs after `CallerGuard`. */
 @Injectable()
 export class CallerRateGuard implements CanActivate {
+  private readonly logger = new Logger(CallerRateGuard.name);
+
   /** @throws NotServed */
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const { definition, principal } = readCaller(context);
-    const spent = await definition.rateLimiter.check(principal);
+    const spent = await spendLimit(definition.rateLimiter, principal, (error) =>
+      this.logger.error(`the rate limiter of '${definition.name}' failed: ${String(error)}`),
+    );
     if (spent) throw notServed(429, { 'Retry-After': String(Math.ceil(spent.retryAfter)) });
     return true;
   }
