@@ -294,10 +294,10 @@ export interface GovernedMethods {
   /** @throws Refused for a text that is the id of no row of the class, whatever rows there are */
   checkId(className: string, objectId: string): Promise<void>;
   /**
-   * Class permissions of a method's tier: readonly asks `find`, write `update`, admin `delete`.
-   * @throws Refused `clp_denied`; `unenforceable_scope` for what a method could do to rows beyond the agent's own rights
+   * Class permissions of a method's tier: readonly asks `find`, write `update`, admin `delete`. What the method then writes passes
+   * the rules of any write. @throws Refused `clp_denied`
    */
-  permit(className: string, permission: Tier, type: 'instance' | 'class'): Promise<void>;
+  permit(className: string, permission: Tier): Promise<void>;
   /** For methods above readonly; what they write goes through the same rules as any write. */
   writes(): GovernedWrites;
   /** A method's result as the agent may see it: objects cut to their class's allowlist and redacted, at any depth. */

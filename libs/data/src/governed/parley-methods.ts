@@ -19,17 +19,8 @@ export class ParleyMethods implements Omit<GovernedMethods, 'writes'> {
     if (!isIdFor(schema, objectId)) throw new Refused(refusals.invalidArgument(idForm(schema)));
   }
 
-  async permit(className: string, permission: Tier, type: 'instance' | 'class'): Promise<void> {
-    const { agent } = this.call;
+  async permit(className: string, permission: Tier): Promise<void> {
     assertClassPermits(this.call, className, OPERATION_OF_TIER[permission]);
-    const assumed = agent.identity.kind === 'aclUser' || agent.identity.kind === 'aclRole';
-    if (assumed && type === 'instance' && permission !== 'readonly') {
-      throw new Refused(
-        refusals.unenforceableScope(
-          `A ${permission} method on an object of '${className}' cannot be held to the rights of an assumed user or role`,
-        ),
-      );
-    }
   }
 
   async present(result: unknown): Promise<unknown> {

@@ -109,13 +109,11 @@ export function callableMethods(
   agent: Agent,
   environment: EnvironmentGates,
 ): readonly DeclaredMethod[] {
-  const { definition, identity } = agent;
+  const { definition } = agent;
   if (definition.clientMode || !definition.tools.permits('call_method')) return [];
-  const assumed = identity.kind === 'aclUser' || identity.kind === 'aclRole';
   return methods.filter(
-    ({ name, permission, type }) =>
+    ({ name, permission }) =>
       methodTiers.has(permission) &&
-      !(assumed && type === 'instance' && permission !== 'readonly') &&
       methodGate(agent, { className, name, permission }, environment) === null,
   );
 }

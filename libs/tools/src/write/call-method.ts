@@ -112,7 +112,7 @@ export class CallMethod {
     const method = this.methods.find(className, name);
     if (!method) return this.refuseUnknown(className, name, call);
     orThrow(methodGate(call.agent, { className, name, permission: method.permission }, this.environment));
-    await call.methods.permit(className, method.permission, method.type);
+    await call.methods.permit(className, method.permission);
     // A copy: what a preview changes in it is neither what was approved nor what the call is made with.
     const given = methodArguments(copyArguments(args.arguments));
     assertArgumentKeys(given, method);
