@@ -5,9 +5,9 @@ import { randomUUID } from 'node:crypto';
 import { userInfo } from 'node:os';
 import { Agent, type ClientLink } from '#core';
 import { createInnerCredentials, Authenticator } from '#auth';
-import { type AuthRuleConfig, type Environment, type LlmConfig, findLlm, type ParleyConfig } from '#config';
+import { type AuthRuleConfig, type Environment, findLlm, type ParleyConfig } from '#config';
 import { AgentIntrospection, type DescribedAgent, Kernel } from '#dispatcher';
-import { type LoadedService, ParleyInstance } from '#parley/instance';
+import { type LoadedService, ParleyInstance, readModelSettings } from '#parley/instance';
 import { Conversation, KernelTools, openModel } from '#chat';
 import { ServiceLogger } from '../logging/service-logger.js';
 import { UsageError } from './command-options.js';
@@ -121,21 +121,6 @@ function accountName(): string {
   }
 }
 
-/** The settings of an agent, overridden by the environment. */
-function llmSettings(
-  llm: LlmConfig,
-  env: Environment,
-): Omit<LlmConfig, 'provider'> & { provider: string | null } {
-  const readVariable = (name: string) => env[name] || undefined;
-  return {
-    ...llm,
-    provider: readVariable('LLM_PROVIDER') ?? llm.provider,
-    model: readVariable('LLM_MODEL') ?? llm.model,
-    endpoint: readVariable('LLM_BASE_URL') ?? readVariable('LLM_ENDPOINT') ?? llm.endpoint,
-    apiKey: readVariable('LLM_API_KEY') ?? llm.apiKey,
-  };
-}
-
 export type OpenConversation = (agent: OpenAgent) => Conversation;
 
 /**
@@ -150,7 +135,7 @@ export function prepareConversation(
   warn: (line: string) => void,
 ): OpenConversation {
   const [only = ''] = Object.keys(config.agents);
-  const settings = llmSettings(findLlm(config, agent ?? only), env);
+  const settings = readModelSettings(findLlm(config, agent ?? only), env);
   const model = openModel(settings);
   if (settings.allowedEndpoints === null)
     warn('[SECURITY] llm.allowedEndpoints is not set: what agents read may be sent to any endpoint');

@@ -1,11 +1,4 @@
-export {
-  Answer,
-  callLine,
-  type ConversationListener,
-  type MadeCall,
-  type Prices,
-  Usage,
-} from './conversation/answer.js';
+export { Answer, callLine, type ConversationListener, type Prices, Usage } from './conversation/answer.js';
 export {
   type QuestionOptions,
   Conversation,
@@ -13,6 +6,7 @@ export {
   type ConversationOptions,
 } from './conversation/conversation.js';
 export { ConversationFileError, type HistoryEntry, HistoryError } from './conversation/conversation-file.js';
+export type { MadeCall } from './model/made-call.js';
 export { LanguageModelError, ModelSettingsError } from './model/language-model.js';
 export { type ModelSettings, openModel, type Provider, PROVIDERS } from './model/open-model.js';
 export { KernelTools, type ToolReply } from './conversation/kernel-tools.js';

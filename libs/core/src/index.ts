@@ -8,6 +8,7 @@ export * from './described-error.js';
 export * from './abortable.js';
 export * from './call-observers.js';
 export * from './mcp-request.js';
+export * from './to-request.js';
 export * from './client-requests.js';
 export * from './data-budget.js';
 export * from './limits.js';

@@ -40,7 +40,7 @@ export type LimiterAnswer = true | null | undefined | (Pick<RateVerdict, 'retryA
 export interface AgentRateLimiter {
   /** What it permits, for the text of a refusal. Default 60 per 60 s. */
   readonly rate?: RateLimit;
-  /** @param key whose call is counted: stable per principal */
+  /** Counts a call. @param key whose call it is: stable per principal */
   check(key: string): LimiterAnswer | Promise<LimiterAnswer>;
 }
 

@@ -11,6 +11,7 @@ export {
   ERROR_CODES,
   type AgentRateLimiter,
   type ApplicationCode,
+  type CodeCaller,
   type ErrorCode,
   type LimiterAnswer,
   type Gate,
@@ -165,6 +166,8 @@ export {
   UngovernedData,
   type UngovernedQuery,
   type UngovernedRecords,
+  type CodeConversationOptions,
+  Conversations,
 } from './instance/index.js';
 export { AgentOptionsError, ConfigError, type ConfigIssue, type LoadedConfig, type StartKind } from '#config';
 export {

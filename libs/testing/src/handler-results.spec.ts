@@ -81,6 +81,7 @@ describe('What a handler returns', () => {
       'declined',
     ],
     ['no code', { error: 'closed' }, 'internal_error', 'closed'],
+    ['a code that is none', { error: 'closed', error_code: 'no code' }, 'internal_error', 'closed'],
     ['nothing more', {}, 'internal_error', "Tool 'answer' failed"],
     ['a cancellation', { cancelled: true }, 'cancelled', 'Cancelled by client'],
     ['a cancellation with a text', { cancelled: true, error: 'Stopped' }, 'cancelled', 'Stopped'],
@@ -113,7 +114,6 @@ describe('What a handler returns', () => {
 
   it.each([
     ['a text that is none', { error: { message: 'a' } }],
-    ['a code that is none', { error: 'a', error_code: 'no code' }],
     ['details that are none', { error: 'a', details: 5 }],
     ['details without a form', { error: 'a', details: { at: new Map() } }],
     ['details that are large', { error: 'a', details: { at: 'x'.repeat(9000) } }],

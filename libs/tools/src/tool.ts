@@ -1,4 +1,4 @@
-import type { AskingCall, McpRequest, Refusal, Tier } from '#core';
+import type { AskingCall, CodeCaller, McpRequest, Refusal, Tier } from '#core';
 import type { EmbeddingSpend } from '#audit';
 import type {
   ClassUse,
@@ -197,24 +197,25 @@ export type ToolOutcome =
 /** Runs tools through the one ordered pipeline. Listing and calling use the same decision. */
 export abstract class ToolRunner {
   /** The tools that this context's agent may call, in catalogue order. */
-  abstract list(context: Pick<McpRequest, 'agent'>): readonly ToolDefinition[];
+  abstract list(caller: CodeCaller): readonly ToolDefinition[];
   /**
    * Those that `tools/list` returns: without tools that cannot work for this agent on this database. Default: all that it
    * may call.
    */
-  listTools(
-    context: Pick<McpRequest, 'agent'>,
-  ): readonly ToolDefinition[] | Promise<readonly ToolDefinition[]> {
-    return this.list(context);
+  listTools(caller: CodeCaller): readonly ToolDefinition[] | Promise<readonly ToolDefinition[]> {
+    return this.list(caller);
   }
   /** Whether any tool of that name exists, permitted or not. */
   abstract has(name: string): boolean;
   /** Whether the tool is listed for this context's agent and the agent has the tier that these arguments require. */
-  permits(context: Pick<McpRequest, 'agent'>, name: string, _args: unknown): boolean {
-    return this.list(context).some((tool) => tool.name === name);
+  permits(caller: CodeCaller, name: string, _args: unknown): boolean {
+    return this.list(caller).some((tool) => tool.name === name);
   }
-  /** Never throws for errors of the caller; an internal error becomes `internal_error`. @throws Unauthorized */
-  abstract run(name: string, args: unknown, context: McpRequest): Promise<ToolOutcome>;
+  /**
+   * Calls a tool as an agent, or within the call that runs. Never throws for errors of the caller; an internal error becomes
+   * `internal_error`. @throws Unauthorized. @throws TypeError for what names no agent
+   */
+  abstract run(name: string, args: unknown, caller: CodeCaller): Promise<ToolOutcome>;
 }
 
 /** The tools that a caller may use; the same decision lists and runs tools. */

@@ -378,7 +378,8 @@ describe('tools while the application runs', () => {
 
   it.each([
     ['invalid_argument', 'invalid_argument'],
-    ['no_such_code', 'internal_error'],
+    ['no_such_code', 'no_such_code'],
+    ['no such code', 'internal_error'],
     [undefined, 'internal_error'],
   ])('that return a failure with code %s are answered as failed with %s', async (code, told) => {
     const args = code === undefined ? {} : { code };

@@ -9,7 +9,8 @@ import {
   type OfferedTool,
   type RequestedCall,
 } from '../model/language-model.js';
-import type { AnswerEnd, ConversationListener, MadeCall } from './answer.js';
+import type { MadeCall } from '../model/made-call.js';
+import type { AnswerEnd, ConversationListener, Usage } from './answer.js';
 import { fitMessages, measureFixedSize } from './fit-messages.js';
 import type { ChatTools } from './kernel-tools.js';
 
@@ -102,7 +103,7 @@ interface LoopDependencies {
   readonly signal: AbortSignal;
   readonly limits: Partial<LoopLimits>;
   readonly system: string;
-  readonly turn: (request: ModelRequest) => Promise<ModelTurn>;
+  readonly turn: (request: ModelRequest) => Promise<ModelTurn & { readonly usage: Usage | null }>;
 }
 
 interface FoundAnswer {
@@ -134,8 +135,12 @@ export class AnswerLoop {
     let text = '';
     let end: AnswerEnd = 'max-iterations';
     for (let iteration = 0; iteration < this.limits.maxIterations; iteration += 1) {
-      const reply = await turn(this.request(messages, before.length, tools));
-      listener.onModelTurn(reply.text);
+      const reply = await turn(this.request(messages, before.length, tools)).catch((error: unknown) => {
+        // What was called stays known, although there is no answer.
+        if (error instanceof LanguageModelError) error.toolCalls = toolCalls;
+        throw error;
+      });
+      listener.onModelTurn(reply.text, reply.usage);
       if (reply.text.trim() !== '') text = reply.text;
       messages.push({
         role: 'assistant',

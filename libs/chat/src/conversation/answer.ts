@@ -1,6 +1,6 @@
+import type { MadeCall } from '../model/made-call.js';
 import type { ProgressUpdate } from '#core';
 import { oneLine, terminalText } from '#audit';
-import type { JsonObject } from '#dispatcher';
 import type { ModelMessage, TokenCount } from '../model/language-model.js';
 
 /** US dollars per million tokens. */
@@ -69,18 +69,6 @@ export class Usage {
   }
 }
 
-/** A call that the model requested, with its result. */
-export interface MadeCall {
-  /** Name of the tool. */
-  readonly name: string;
-  /** Null: the model did not write a JSON object, and nothing was called. */
-  readonly arguments: JsonObject | null;
-  /** The text that the model received, without the marker. */
-  readonly result: string;
-  /** Whether the call was refused or failed. */
-  readonly failed: boolean;
-}
-
 /** Callbacks during an answer. Errors of a callback are passed to `warn` and have no other effect. */
 export interface ConversationListener {
   /** A part of the answer was received. */
@@ -93,8 +81,8 @@ export interface ConversationListener {
   readonly onToolResult?: (call: MadeCall) => void;
   /** A request to the model will be repeated. */
   readonly onRetry?: (seconds: number, why: string) => void;
-  /** The model has finished a turn. */
-  readonly onModelTurn?: (text: string) => void;
+  /** The model has finished a turn. Usage is null where its server reports none. */
+  readonly onModelTurn?: (text: string, usage: Usage | null) => void;
   /** The question failed. */
   readonly onError?: (error: unknown) => void;
 }

@@ -64,6 +64,8 @@ export interface ConversationOptions extends SystemPromptOptions, Partial<LoopLi
   readonly autoCompactAt?: number | null;
   /** Written into exports. */
   readonly permissions?: string;
+  /** Ends every question and compaction. Default: only their own signals do. */
+  readonly signal?: AbortSignal;
   /** Called with warnings. Default: ignored. */
   readonly warn?: (line: string) => void;
 }
@@ -121,6 +123,12 @@ export class Conversation {
     return this.last;
   }
 
+  /** Counts usage from 0 again; messages are kept. */
+  resetUsage(): void {
+    this.session = Usage.NONE;
+    this.last = Usage.NONE;
+  }
+
   /** Forgets all messages; usage is kept. */
   reset(): void {
     this.entries = [];
@@ -139,8 +147,9 @@ export class Conversation {
     return this.alone(async () => {
       const listener = safely(options, this.warn);
       try {
-        const answer = await this.answerQuestion(question, options, listener);
-        await this.compactWhenLong(options.signal ?? NEVER_ABORTED);
+        const signal = this.join(options.signal);
+        const answer = await this.answerQuestion(question, { ...options, signal }, listener);
+        await this.compactWhenLong(signal);
         return answer;
       } catch (error) {
         listener.onError(error);
@@ -158,11 +167,16 @@ export class Conversation {
    * Replaces the history with a summary by the model.
    * @returns the summary; empty when there was no history
    */
-  compact(signal: AbortSignal = NEVER_ABORTED): Promise<string> {
+  compact(signal?: AbortSignal): Promise<string> {
     return this.alone(() => {
       this.last = Usage.NONE;
-      return this.summarise(signal);
+      return this.summarise(this.join(signal));
     });
+  }
+
+  private join(signal: AbortSignal | undefined): AbortSignal {
+    const signals = [signal, this.options.signal].filter((one) => one !== undefined);
+    return signals.length > 1 ? AbortSignal.any(signals) : (signals[0] ?? NEVER_ABORTED);
   }
 
   /** The conversation and its usage as JSON, without credentials and tool results. */
@@ -191,7 +205,7 @@ export class Conversation {
 
   private async answerQuestion(
     question: string,
-    { reset = true, signal = NEVER_ABORTED }: QuestionOptions,
+    { reset = true, signal }: QuestionOptions & { readonly signal: AbortSignal },
     listener: ReturnType<typeof safely>,
   ): Promise<Answer> {
     const before = reset ? [] : this.entries;
@@ -219,12 +233,12 @@ export class Conversation {
     listener: Partial<ReturnType<typeof safely>>,
   ) {
     const turn = await this.model.turn(request, { signal, ...listener });
-    if (turn.tokens) {
-      const usage = Usage.of(turn.tokens, this.model.model, this.prices);
+    const usage = turn.tokens && Usage.of(turn.tokens, this.model.model, this.prices);
+    if (usage) {
       this.last = this.last.plus(usage);
       this.session = this.session.plus(usage);
     }
-    return turn;
+    return { ...turn, usage };
   }
 
   private async summarise(signal: AbortSignal): Promise<string> {

@@ -31,6 +31,8 @@ export interface KernelToolsOptions {
   readonly correlationId?: string;
   /** The person who answers elicitations. Default: none, and calls that need an approval are refused. */
   readonly person?: ClientLink;
+  /** Called before each call of a tool, with its number among them. */
+  readonly onCall?: (name: string, number: number) => void;
 }
 
 /** A revision with sessions, cursors and structured results. */
@@ -42,6 +44,7 @@ const MAX_PAGES = 50;
 /** Calls the tools of this process's kernel as one agent. Gates and audit are those of any other client. */
 export class KernelTools extends ChatTools {
   private requests = 0;
+  private calls = 0;
 
   constructor(private readonly options: KernelToolsOptions) {
     super();
@@ -62,6 +65,8 @@ export class KernelTools extends ChatTools {
   }
 
   async call(name: string, args: JsonObject, watch: ToolWatch): Promise<ToolReply> {
+    this.calls += 1;
+    this.options.onCall?.(name, this.calls);
     const reply = await this.dispatch('tools/call', { name, arguments: args }, watch);
     watch.signal.throwIfAborted();
     if (!('result' in reply)) {

@@ -1,4 +1,5 @@
 import type { JsonObject } from '#dispatcher';
+import type { MadeCall } from './made-call.js';
 
 /** A tool as it is described to the model. */
 export interface OfferedTool {
@@ -99,6 +100,8 @@ export class LanguageModelError extends Error {
   readonly retryAfter: number | undefined;
   /** Whether the same request may succeed later. */
   readonly transient: boolean;
+  /** The calls of tools that ran before it, of a question that failed. */
+  toolCalls: readonly MadeCall[] = [];
 
   constructor(
     /** Kind of the error. */

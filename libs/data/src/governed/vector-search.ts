@@ -72,8 +72,13 @@ function assertUnprotected(access: ClassAccess, { field, textFields }: Searchabl
   }
 }
 
-const FILTERS = { filter: true, vectorFilter: true } satisfies OptionNames<VectorFilters>;
-const NEAREST = { ...FILTERS, vector: true, limit: true, except: true } satisfies OptionNames<NearestRequest>;
+const FILTER_OPTIONS = { filter: true, vectorFilter: true } satisfies OptionNames<VectorFilters>;
+const NEAREST_OPTIONS = {
+  ...FILTER_OPTIONS,
+  vector: true,
+  limit: true,
+  except: true,
+} satisfies OptionNames<NearestRequest>;
 
 class ParleyVectorSearch implements SimilaritySearch {
   readonly className: string;
@@ -96,7 +101,7 @@ class ParleyVectorSearch implements SimilaritySearch {
   }
 
   check(filters: VectorFilters): void {
-    assertOptions('check', filters, FILTERS);
+    assertOptions('check', filters, FILTER_OPTIONS);
     const { filter, vectorFilter } = filters;
     this.judgeFilter(filter, 'filter');
     this.judgeInside(vectorFilter);
@@ -115,7 +120,7 @@ class ParleyVectorSearch implements SimilaritySearch {
   }
 
   async nearest(request: NearestRequest): Promise<NearestRows> {
-    assertOptions('nearest', request, NEAREST);
+    assertOptions('nearest', request, NEAREST_OPTIONS);
     const { vector, limit, except, filter, vectorFilter } = request;
     const { access, className, field, inner, searchable } = this;
     const inside = this.judgeInside(vectorFilter);

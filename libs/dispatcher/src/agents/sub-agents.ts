@@ -2,6 +2,7 @@ import { Inject, Injectable, Logger } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import {
   type Agent,
+  type CodeCaller,
   type McpRequest,
   deriveAgent,
   refusals,
@@ -9,6 +10,7 @@ import {
   type SubAgentOptions,
   type Widening,
   findWidening,
+  toRequest,
 } from '#core';
 import { PrincipalResolver } from '#data';
 import { Policies } from '#policy';
@@ -43,8 +45,9 @@ export class SubAgents {
    * names are strict; no agent is created with fewer limits than the options contain
    * @throws Refused or Unauthorized when an identity cannot be resolved
    */
-  async delegate(context: McpRequest, options: SubAgentOptions = {}): Promise<McpRequest> {
-    return context.with({ agent: await this.create(context.agent, options) });
+  async delegate(caller: CodeCaller, options: SubAgentOptions = {}): Promise<McpRequest> {
+    const request = toRequest(caller);
+    return request.with({ agent: await this.create(request.agent, options) });
   }
 
   /** As `delegate`, but returns the agent alone. */

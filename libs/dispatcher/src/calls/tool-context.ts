@@ -26,7 +26,7 @@ import {
   type ToolParameters,
   type ToolRegistration,
   ToolRegistry,
-  UNDECORATED,
+  UNDECORATED_PARAMETERS,
 } from '#tools';
 import { NO_OTHER_TRANSPORT, TOOL_CONTEXT_TYPE } from './tool-call.js';
 
@@ -108,7 +108,7 @@ export class ToolContext {
     if (parameters) return this.createFilledHandler(instance, methodName, method, parameters);
     const piped = [method, instance.constructor].some((host) => Reflect.hasMetadata(PIPES_METADATA, host));
     return piped || this.options?.globalPipes === true
-      ? this.createFilledHandler(instance, methodName, method, UNDECORATED)
+      ? this.createFilledHandler(instance, methodName, method, UNDECORATED_PARAMETERS)
       : this.plain(instance, methodName, method);
   }
 

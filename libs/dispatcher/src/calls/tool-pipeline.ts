@@ -7,7 +7,7 @@ import {
   type Provider,
 } from '@nestjs/common';
 import { lastValueFrom, Observable, type Subscriber } from 'rxjs';
-import { type Agent, Refused, refusals, type McpRequest, tierCovers } from '#core';
+import { type CodeCaller, Refused, refusals, type McpRequest, tierCovers, toRequest } from '#core';
 import { GovernedRecordsSource, GovernedSearchSource, GovernedWritesSource } from '#data';
 import { Policies } from '#policy';
 import {
@@ -241,25 +241,26 @@ export class ParleyToolRunner extends ToolRunner {
     this.sources = { policies, records, search, writes };
   }
 
-  list({ agent }: Pick<McpRequest, 'agent'>): readonly ToolDefinition[] {
-    return this.listings.of(agent);
+  list(caller: CodeCaller): readonly ToolDefinition[] {
+    return this.listings.of(toRequest(caller).agent);
   }
 
-  override listTools({ agent }: Pick<McpRequest, 'agent'>): Awaitable<readonly ToolDefinition[]> {
-    return this.listings.listTools(agent);
+  override listTools(caller: CodeCaller): Awaitable<readonly ToolDefinition[]> {
+    return this.listings.listTools(toRequest(caller).agent);
   }
 
   has(name: string): boolean {
     return this.registry.get(name) !== undefined;
   }
 
-  override permits({ agent }: { readonly agent: Agent }, name: string, args: unknown): boolean {
+  override permits(caller: CodeCaller, name: string, args: unknown): boolean {
+    const { agent } = toRequest(caller);
     const tool = this.listings.of(agent).find((listed) => listed.name === name);
     return tool !== undefined && tierCovers(agent.permissions, effectiveTier(tool, args, this.methods));
   }
 
-  run(name: string, args: unknown, context: McpRequest): Promise<ToolOutcome> {
-    return this.runTool(name, this.registry.get(name), args, context);
+  async run(name: string, args: unknown, caller: CodeCaller): Promise<ToolOutcome> {
+    return this.runTool(name, this.registry.get(name), args, toRequest(caller));
   }
 
   /** Runs code that no listing shows, such as a route of an application, as a tool with this definition runs. */

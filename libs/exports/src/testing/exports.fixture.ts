@@ -1,4 +1,11 @@
-import { Agent, type AgentDefinitionOptions, compileAgentDefinition, type Identity, McpRequest } from '#core';
+import {
+  Agent,
+  type AgentDefinitionOptions,
+  compileAgentDefinition,
+  type Identity,
+  McpRequest,
+  toRequest,
+} from '#core';
 import { type AuditRecord, AuditSink } from '#audit';
 import { ProcessBudgetStore, ProcessVersionedStore, steadyClock } from '#state';
 import {
@@ -152,7 +159,7 @@ export function exportsUnderTest(rows: readonly ParseRow[], options: ExportsUnde
       new DataBudgets({ budgets: new ProcessBudgetStore() }, { of: () => ({ tenantBudget: null }) }),
     ),
     new ExportJournal(audit, policies),
-    { list: ({ agent }) => (agent.definition.tools.permits(tool.name) ? [tool] : []) },
+    { list: (caller) => (toRequest(caller).agent.definition.tools.permits(tool.name) ? [tool] : []) },
     policies,
     { emit: (_event: unknown, { phrase }: { phrase: string }) => canaries.push(phrase) > 0 },
   );

@@ -32,6 +32,7 @@ export {
   toolsOfPlugins,
 } from './plugins.js';
 export { EMBEDDED_URI } from './data/installation.js';
+export { type CodeConversationOptions, Conversations, readModelSettings } from './conversations.js';
 export { type Mounted, mountEdges, RoutesApplication } from './routes/routes-application.js';
 export {
   authenticateCaller,

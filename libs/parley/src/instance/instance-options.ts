@@ -5,6 +5,7 @@ import { AUDIT_OPTIONS, type AuditModuleOptions, type AuditSink, MAX_LOG_SIZE } 
 import {
   type AuditConfig,
   assertSubAgentOptions,
+  type Environment,
   isLoopbackHost,
   type LoadedConfig,
   type MongoSinkConfig,
@@ -32,6 +33,7 @@ import { readBuiltPage, productVersion } from '../package-files.js';
 import { LOADED_CONFIG } from './configuration.module.js';
 import { CLASSES_READ_HOOKS } from './data/adapters.module.js';
 import { UNGOVERNED_NAMES } from './data/ungoverned-data.js';
+import { CONVERSATION_ENVIRONMENT } from './conversations.js';
 import type { PluginModule } from './plugins.js';
 
 /** The parts of an instance. The code that opened a connection, the state or the queue closes it. */
@@ -45,6 +47,8 @@ export interface InstanceOptions {
   /** Default: no telemetry. */
   readonly observed?: Observability;
   readonly gates: EnvironmentGates;
+  /** Where conversations look for their model. Default: nowhere. */
+  readonly environment?: Environment;
   /** Listeners of all records. Default: none. */
   readonly auditListeners?: readonly AuditSink[];
   /** The application's own `@Tool` and `@ParseClass` providers. */
@@ -68,6 +72,7 @@ export function optionProviders(options: InstanceOptions): Exclude<Provider, Typ
     [CLASSES_READ_HOOKS, config.parse.readHooks],
     [AUDIT_OPTIONS, createAuditOptions(config.audit, options)],
     [UNGOVERNED_NAMES, config.ungoverned],
+    [CONVERSATION_ENVIRONMENT, options.environment ?? {}],
     [APPROVAL_OPTIONS, { ...approvals, clientTimeout: server.approvalTimeout }],
     [EMBEDDING_OPTIONS, embeddings && { ...embeddings, listed: llm.allowedEndpoints !== null }],
     [RUNNING_CALLS_OPTIONS, { perPrincipal: server.maxRunningCalls }],

@@ -60,6 +60,7 @@ import {
   createParseConnection,
   userSessionsOf,
 } from './data/adapters.module.js';
+import { Conversations, ConversationsModule } from './conversations.js';
 import { UngovernedData } from './data/ungoverned-data.js';
 import { type InstanceOptions, optionProviders } from './instance-options.js';
 import { ReadinessModule } from './routes/routes.module.js';
@@ -81,6 +82,7 @@ export const OFFERED_PROVIDERS: readonly (abstract new (...args: never[]) => unk
   Impersonation,
   PrincipalResolver,
   ToolCallbacks,
+  Conversations,
 ];
 
 /** The names that metrics and traces may contain; any other name comes from a client. */
@@ -103,7 +105,7 @@ const PLUGIN_ALIASES = new Map(OFFERED_PROVIDERS.map((token) => [token, Symbol(t
 
 /** The offered providers under other names, because a module exports what it imports only as a whole. */
 @Module({
-  imports: [ToolsModule, DispatcherModule, StoresModule, DataModule, UngovernedModule],
+  imports: [ToolsModule, DispatcherModule, StoresModule, DataModule, UngovernedModule, ConversationsModule],
   providers: [...PLUGIN_ALIASES].map(([token, provide]) => ({ provide, useExisting: token })),
   exports: [...PLUGIN_ALIASES.values()],
 })

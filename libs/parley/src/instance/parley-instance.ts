@@ -139,6 +139,7 @@ export class ParleyInstance<App extends INestApplicationContext = INestApplicati
         shared,
         observed,
         gates: gates ?? readEnvironmentGates(environment),
+        environment,
         ...(queue && { queue }),
         ...(console && { auditListeners: console.listeners }),
         ...(features && { features }),

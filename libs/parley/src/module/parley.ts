@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { Inject, type INestApplicationContext, type Type } from '@nestjs/common';
 import { ModuleRef, ModulesContainer } from '@nestjs/core';
 import {
@@ -6,10 +5,12 @@ import {
   type AgentDefinition,
   type AgentDefinitionOptions,
   compileAgentDefinition,
-  type ClientLink,
+  type CodeCaller,
 } from '#core';
 import {
   assertNamesOf,
+  type CodeConversationOptions,
+  Conversations,
   Readiness,
   type ReadyState,
   simulateInstance,
@@ -38,7 +39,7 @@ import {
   SubAgents,
   ToolCallbacks,
 } from '#dispatcher';
-import { Conversation, type ConversationOptions, KernelTools, type ModelSettings, openModel } from '#chat';
+import type { Conversation } from '#chat';
 import { assertChoiceOfLimits, ConfigVersions } from '#config';
 import { ToolRegistry, ToolRunner } from '#tools';
 import { type AgentChoice, agentWithin, chosenAgent, type CodeChoice } from './agent-choice.js';
@@ -161,23 +162,11 @@ export class Parley {
   /**
    * Opens a conversation with a language model that uses the tools of an agent (docs/guide/chat.md#from-code). Every
    * call passes every gate and leaves its record.
-   * @throws ModelSettingsError when these settings select no usable model
+   * @param caller an agent, or the call of a tool: the conversation then ends with it
+   * @throws ModelSettingsError when these settings, `llm` and the environment select no usable model
    */
-  converse(
-    agent: Agent,
-    {
-      model,
-      person,
-      ...options
-    }: ConversationOptions & { readonly model: ModelSettings; readonly person?: ClientLink },
-  ): Conversation {
-    const tools = new KernelTools({
-      kernel: this.kernel,
-      agent: () => Promise.resolve(agent),
-      correlationId: randomUUID(),
-      ...(person && { person }),
-    });
-    return new Conversation(openModel(model), tools, { permissions: agent.permissions, ...options });
+  converse(caller: CodeCaller, options: CodeConversationOptions = {}): Conversation {
+    return this.context.get(Conversations).open(caller, options);
   }
 
   /**

@@ -68,8 +68,7 @@ function readReturned(tool: string, result: unknown): Returned {
   if (cancelled === true) return { failure: { ...refusals.cancelled(), ...(message && { message }) } };
   if (error !== undefined && error !== null && message === undefined)
     throw new ResultError(`'error' of a failure is no text`);
-  const code = named === undefined || named === null ? 'internal_error' : readErrorCode(named);
-  if (code === null) throw new ResultError(`'error_code' of a failure is no code: ${String(named)}`);
+  const code = readErrorCode(named) ?? 'internal_error';
   return {
     failure: {
       code,
@@ -81,12 +80,12 @@ function readReturned(tool: string, result: unknown): Returned {
   };
 }
 
+/** What says that it failed, and why, is a failure whatever else it has: nothing else of it is sent. */
 function isEnvelope(result: unknown): result is Readonly<Record<string, unknown>> {
   if (result === null || typeof result !== 'object' || result instanceof ToolContent) return false;
-  return (
-    typeof (result as { success?: unknown }).success === 'boolean' &&
-    Object.keys(result).every((name) => ENVELOPE.includes(name))
-  );
+  const { success, error } = result as Readonly<Record<string, unknown>>;
+  if (success === false && typeof error === 'string') return true;
+  return typeof success === 'boolean' && Object.keys(result).every((name) => ENVELOPE.includes(name));
 }
 
 /** @throws ResultError */

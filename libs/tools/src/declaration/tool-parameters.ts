@@ -14,9 +14,9 @@ interface Parameter {
 /** What `createParamDecorator` puts into the key of its parameters. */
 const CUSTOM = '__customRouteArgs__';
 /** Nest's number for a request body and for the payload of a message. */
-const BODY = 3;
+const BODY_PARAM_TYPE = 3;
 /** Of this package. Nest's own numbers end at 13. */
-const CALL = 4096;
+const CALL_PARAM_TYPE = 4096;
 
 /**
  * The arguments of the call, or one of them: `overdue(@Payload() args: OverdueArguments)`. Only a tool without any parameter
@@ -26,13 +26,14 @@ export function Payload(
   property?: string | Type<PipeTransform> | PipeTransform,
   ...pipes: (Type<PipeTransform> | PipeTransform)[]
 ): ParameterDecorator {
-  if (property === undefined || typeof property === 'string') return decorate(BODY, property, pipes);
-  return decorate(BODY, undefined, [property, ...pipes]);
+  if (property === undefined || typeof property === 'string')
+    return decorate(BODY_PARAM_TYPE, property, pipes);
+  return decorate(BODY_PARAM_TYPE, undefined, [property, ...pipes]);
 }
 
 /** The call of a tool, with its governed data access: `overdue(@Ctx() call: ToolCall)`. */
 export function Ctx(): ParameterDecorator {
-  return decorate(CALL, undefined, []);
+  return decorate(CALL_PARAM_TYPE, undefined, []);
 }
 
 function decorate(kind: number, data: string | undefined, pipes: Parameter['pipes']): ParameterDecorator {
@@ -89,21 +90,24 @@ export function readParameters(instance: object, methodName: string): ToolParame
     const { index } = parameter;
     if (positions.has(index)) fail(index, 'has two decorators that fill it in');
     positions.add(index);
-    if (key.includes(CUSTOM) || key.startsWith(`${BODY}:`)) byNest[key] = parameter;
-    else if (key.startsWith(`${CALL}:`)) calls.push(index);
+    if (key.includes(CUSTOM) || key.startsWith(`${BODY_PARAM_TYPE}:`)) byNest[key] = parameter;
+    else if (key.startsWith(`${CALL_PARAM_TYPE}:`)) calls.push(index);
     else fail(index, `has a decorator of another transport: ${INSTEAD}`);
   }
   const first = Math.min(...positions);
   const { length } = Reflect.get(instance, methodName) as { readonly length: number };
   for (let index = first; index < length; index += 1)
     if (!positions.has(index)) fail(index, `has no decorator, and one before it has: ${INSTEAD}`);
-  if (first > 0) byNest[`${BODY}:0`] = THE_ARGUMENTS;
+  if (first > 0) byNest[`${BODY_PARAM_TYPE}:0`] = THE_ARGUMENTS;
   if (first > 1) calls.push(1);
   return { byNest, calls };
 }
 
 /** Those of a tool without decorated parameters whose arguments pass pipes. */
-export const UNDECORATED: ToolParameters = { byNest: { [`${BODY}:0`]: THE_ARGUMENTS }, calls: [1] };
+export const UNDECORATED_PARAMETERS: ToolParameters = {
+  byNest: { [`${BODY_PARAM_TYPE}:0`]: THE_ARGUMENTS },
+  calls: [1],
+};
 
 const INSTEAD = 'write @Payload() or @Ctx() of @parley/server, or a decorator made with createParamDecorator';
 
@@ -118,7 +122,7 @@ export function defineParameters(instance: object, methodName: string, { byNest 
 
 /** What a parameter receives of the arguments. */
 export function pickArguments(kind: number, property: unknown, args: unknown): unknown {
-  if (kind !== BODY) return undefined;
+  if (kind !== BODY_PARAM_TYPE) return undefined;
   if (typeof property !== 'string') return args;
   return Object.hasOwn(args as object, property) ? (args as Record<string, unknown>)[property] : undefined;
 }

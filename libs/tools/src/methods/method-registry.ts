@@ -113,7 +113,6 @@ export function callableMethods(
   if (definition.clientMode || !definition.tools.permits('call_method')) return [];
   return methods.filter(
     ({ name, permission }) =>
-      methodTiers.has(permission) &&
-      methodGate(agent, { className, name, permission }, environment) === null,
+      methodTiers.has(permission) && methodGate(agent, { className, name, permission }, environment) === null,
   );
 }
