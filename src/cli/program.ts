@@ -5,6 +5,7 @@ import { StoreError } from '#data';
 import { connectionProblem } from '#data-mongo';
 import { productVersion } from '#parley/instance';
 import { ConfigError, configurationSchema, dotEnv } from '#config';
+import type { ApprovalOptions, DecisionOptions } from './approvals.js';
 import type { SearchOptions, VerifyCommandOptions } from './audit.js';
 import { runEmbedded } from './embedded.js';
 import { demoConfig } from './demo.js';
@@ -17,6 +18,7 @@ import type { CheckOptions } from './policy-check.js';
 import type { DiffOptions } from './policy-diff.js';
 import type { PolicyTestOptions } from './policy-test.js';
 import type { SuggestOptions } from './policy-suggest.js';
+import type { StatusOptions } from './status.js';
 import type { RevokeOptions } from './revoke.js';
 import { type StartOptions, UsageError, withStartOptions } from './command-options.js';
 import { runSeed } from './seed.js';
@@ -32,6 +34,8 @@ const program = new Command('parley')
   .showHelpAfterError('(parley COMMAND --help lists what it takes)')
   .exitOverride()
   .hook('preAction', (_program, command) => {
+    // A client on a pipe that goes away ends its service in order.
+    if (command.name() !== 'stdio') process.stdout.on('error', endWithoutReader);
     Object.assign(process.env, dotEnv(process.env, process.cwd()));
     const named = command.opts<{ config?: string }>().config !== undefined;
     if (named || !SHOWS_THE_DEMO.includes(command.name())) return;
@@ -40,6 +44,12 @@ const program = new Command('parley')
     process.env['PARLEY_CONFIG'] = demo;
     process.stderr.write('There is no parley.yaml here: this is the demo.\n');
   });
+
+/** What reads the output has read enough (`| head`): the rest is for nobody. */
+function endWithoutReader(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit();
+}
 
 const CONFIG = ['--config <file>', 'configuration file (default: PARLEY_CONFIG, else parley.yaml)'] as const;
 const JSON_OUTPUT = ['--json', 'write JSON instead of text'] as const;
@@ -173,6 +183,7 @@ program
   .command('tool')
   .argument('[name]', 'name of a tool')
   .argument('[json]', 'its arguments, a JSON object (default: {})')
+  .option('--list', 'list the tools of the agent instead')
   .option(...AGENT)
   .option(...CONFIG)
   .description(
@@ -195,6 +206,73 @@ program
   .action(async (options: RevokeOptions) => {
     const { runRevoke } = await import('./revoke.js');
     await runRevoke(options);
+  });
+
+const URL_OPTION = [
+  '--url <url>',
+  'of the service (default: PARLEY_URL, else that of the configuration)',
+] as const;
+
+program
+  .command('status')
+  .option(...URL_OPTION)
+  .option(...CONFIG)
+  .option(...JSON_OUTPUT)
+  .description('whether a running service is ready; with an operator’s PARLEY_API_KEY also its status')
+  .action(async (options: StatusOptions) => {
+    const { runStatus } = await import('./status.js');
+    await runStatus(options);
+  });
+
+const approvals = program
+  .command('approvals')
+  .description(
+    'list and decide pending approvals of a running service; PARLEY_API_KEY holds the key of an approver',
+  );
+
+approvals
+  .command('list')
+  .option(...URL_OPTION)
+  .option(...CONFIG)
+  .option(...JSON_OUTPUT)
+  .description('pending approvals, the next one to expire first')
+  .action(async (options: ApprovalOptions) => {
+    const { listApprovals } = await import('./approvals.js');
+    await listApprovals(options);
+  });
+
+approvals
+  .command('show')
+  .argument('<id>')
+  .option(...URL_OPTION)
+  .option(...CONFIG)
+  .description('one pending approval: what would be changed, and its digest')
+  .action(async (id: string, options: ApprovalOptions) => {
+    const { showApproval } = await import('./approvals.js');
+    await showApproval(id, options);
+  });
+
+for (const decision of ['approve', 'deny'] as const)
+  approvals
+    .command(decision)
+    .argument('<id>')
+    .option('--digest <digest>', 'of what was shown: a case that changed since is not decided')
+    .option('--reason <text>', 'for the agent and the audit record')
+    .option(...URL_OPTION)
+    .option(...CONFIG)
+    .description(`${decision} a pending approval as it was shown`)
+    .action(async (id: string, options: DecisionOptions) => {
+      const { decideApproval } = await import('./approvals.js');
+      await decideApproval(id, decision, options);
+    });
+
+program
+  .command('completion')
+  .argument('<shell>', 'bash, zsh or fish')
+  .description('a script by which a shell completes commands and options: source <(parley completion bash)')
+  .action(async (shell: string) => {
+    const { writeCompletion } = await import('./completion.js');
+    writeCompletion(shell, program);
   });
 
 const policy = program.command('policy').description('check, test and compare policies');

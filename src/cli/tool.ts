@@ -5,11 +5,12 @@ import { readObject, UsageError, withConfig } from './command-options.js';
 import { openAgent } from './open-agent.js';
 import { PersonAtTerminal } from './terminal/person-at-terminal.js';
 import { Terminal } from './terminal/terminal.js';
-import { jsonText } from './text-output.js';
+import { jsonText, textTable } from './text-output.js';
 
 export interface ToolCommandOptions {
   readonly agent?: string;
   readonly config?: string;
+  readonly list?: boolean;
 }
 
 const EXIT_INTERRUPTED = 130;
@@ -24,7 +25,9 @@ export async function runTool(
   json: string | undefined,
   options: ToolCommandOptions,
 ): Promise<void> {
-  if (name === undefined) throw new UsageError('usage: parley tool NAME [JSON] [--agent NAME]');
+  if (options.list) return listTools(options);
+  if (name === undefined)
+    throw new UsageError('usage: parley tool NAME [JSON] [--agent NAME], or parley tool --list');
   const args = readObject(json ?? '{}', 'the arguments');
   const env = withConfig(options.config);
   const loaded = await loadWithPlugins(env);
@@ -60,6 +63,21 @@ export async function runTool(
     terminal?.close();
   }
 }
+
+/** The tools that the agent may call, with the first line of what each does. */
+async function listTools({ config, agent }: ToolCommandOptions): Promise<void> {
+  const env = withConfig(config);
+  const opened = await openAgent(await loadWithPlugins(env), env, { agent });
+  try {
+    const tools = await opened.tools.list(new AbortController().signal);
+    const rows = tools.map(({ name, description }) => [name, firstSentence(description)]);
+    process.stdout.write(textTable(['TOOL', 'DOES'], rows));
+  } finally {
+    await opened.close();
+  }
+}
+
+const firstSentence = (text: string) => text.split(/(?<=\.)\s/, 1)[0] ?? '';
 
 /** The result of a tool for scripts: `success` with `data`, or `error` and `error_code`. */
 export function toolEnvelope({ text, failed, result }: ToolReply): JsonObject {

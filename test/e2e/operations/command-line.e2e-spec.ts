@@ -77,6 +77,8 @@ describe('exit codes', () => {
     ['a prompt without a configuration', ['console'], 1, NOTHING],
     ['a chat without a model', ['chat'], 1, {}],
     ['an option of a chat that is none', ['chat', '--model', 'x'], 2, {}],
+    ['a completion', ['completion', 'bash'], 0, {}],
+    ['a completion for another shell', ['completion', 'tcsh'], 2, {}],
     ['a tool that did its work', ['tool', 'list_tools'], 0, {}],
     ['a first configuration', ['init', '--out', '-'], 0, REAL],
     ['a first configuration of nothing', ['init', '--out', '-'], 2, {}],
@@ -176,6 +178,11 @@ describe('exit codes', () => {
   const ELSEWHERE: Readonly<Record<string, string>> = {
     'chat 0': 'test/e2e/operations/chat.e2e-spec.ts',
     'revoke 0': 'test/e2e/auth/oauth.e2e-spec.ts',
+    ...Object.fromEntries(
+      ['status', ...['list', 'show', 'approve', 'deny'].map((name) => `approvals ${name}`)].flatMap((name) =>
+        [0, 1, 2].map((code) => [`${name} ${code}`, 'test/e2e/operations/service-commands.e2e-spec.ts']),
+      ),
+    ),
   };
 
   it('are those of the table of the page, of every command', async () => {
@@ -190,7 +197,7 @@ describe('exit codes', () => {
       const names = [...commands.matchAll(/^ {2}([a-z-]+)/gm)].map(([, name = '']) => name);
       return names.filter((name) => name !== 'help').map((name) => [...group, name].join(' '));
     };
-    const groups = ['policy', 'audit'];
+    const groups = ['policy', 'audit', 'approvals'];
     const all = [
       ...(await listed()).filter((name) => !groups.includes(name)),
       ...(await Promise.all(groups.map((one) => listed(one)))).flat(),

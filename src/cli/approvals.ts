@@ -1,0 +1,49 @@
+import { UsageError } from './command-options.js';
+import { ServiceClient, type ServiceOptions } from './service-client.js';
+import { jsonText, textTable } from './text-output.js';
+
+export interface ApprovalOptions extends ServiceOptions {
+  readonly json?: boolean;
+}
+
+export interface DecisionOptions extends ServiceOptions {
+  /** Of what was shown: a case that changed since is not decided. */
+  readonly digest?: string;
+  readonly reason?: string;
+}
+
+/** The pending approvals that the caller may decide. */
+export async function listApprovals(options: ApprovalOptions): Promise<void> {
+  const { approvals } = await new ServiceClient(options).get('/approvals');
+  const cases = approvals as readonly Readonly<Record<string, unknown>>[];
+  if (options.json) {
+    process.stdout.write(`${jsonText(cases)}\n`);
+    return;
+  }
+  const rows = cases.map((one) =>
+    ['id', 'agent', 'tool', 'class_name', 'object_id', 'expires_at'].map((name) => toCell(one[name])),
+  );
+  const header = ['ID', 'AGENT', 'TOOL', 'CLASS', 'OBJECT', 'EXPIRES'];
+  process.stdout.write(rows.length > 0 ? textTable(header, rows) : 'There are no pending approvals.\n');
+}
+
+/** One case with its preview and its digest. */
+export async function showApproval(id: string, options: ApprovalOptions): Promise<void> {
+  process.stdout.write(`${jsonText(await new ServiceClient(options).get(toPath(id)))}\n`);
+}
+
+/** Decides a case as it was shown. @throws UsageError without the digest of an approval */
+export async function decideApproval(
+  id: string,
+  decision: 'approve' | 'deny',
+  { reason, digest, ...options }: DecisionOptions,
+): Promise<void> {
+  if (digest === undefined)
+    throw new UsageError('--digest is needed: parley approvals show ID prints it with what would be changed');
+  const body = { decision, digest, ...(reason !== undefined && { reason }) };
+  process.stdout.write(`${jsonText(await new ServiceClient(options).get(toPath(id), body))}\n`);
+}
+
+const toPath = (id: string) => `/approvals/${encodeURIComponent(id)}`;
+
+const toCell = (value: unknown) => (typeof value === 'string' ? value : '-');

@@ -1,0 +1,58 @@
+import type { Command } from 'commander';
+import { UsageError } from './command-options.js';
+
+/** What may follow each command: its subcommands and options. */
+function listWords(command: Command, path: string): [path: string, words: string][] {
+  const options = command.options.map(({ long, short }) => long ?? short ?? '');
+  const words = [...command.commands.map((one) => one.name()), ...options, '--help'];
+  return [
+    [path, words.join(' ')],
+    ...command.commands.flatMap((one) => listWords(one, `${path} ${one.name()}`.trim())),
+  ];
+}
+
+const bash = (words: readonly [string, string][]) => `_parley() {
+  local path='' word
+  for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+    case "$word" in -*) ;; *) path="\${path:+$path }$word" ;; esac
+  done
+  local words=''
+  case "$path" in
+${words
+  .map(([path, list]) => `    '${path}'*) words='${list}' ;;`)
+  .reverse()
+  .join('\n')}
+  esac
+  COMPREPLY=($(compgen -W "$words" -- "\${COMP_WORDS[COMP_CWORD]}"))
+  [ \${#COMPREPLY[@]} -gt 0 ] || COMPREPLY=($(compgen -f -- "\${COMP_WORDS[COMP_CWORD]}"))
+}
+complete -F _parley parley
+`;
+
+const SHELLS: Readonly<Record<string, (words: readonly [string, string][]) => string>> = {
+  bash,
+  zsh: (words) => `autoload -U +X bashcompinit && bashcompinit\n${bash(words)}`,
+  fish: (words) =>
+    words
+      .flatMap(([path, list]) =>
+        list.split(' ').map((word) => {
+          const seen = path.split(' ').filter((part) => part !== '');
+          const condition =
+            seen.length === 0
+              ? '__fish_use_subcommand'
+              : seen.map((part) => `__fish_seen_subcommand_from ${part}`).join('; and ');
+          return word.startsWith('--')
+            ? `complete -c parley -n '${condition}' -l ${word.slice(2)}`
+            : `complete -c parley -f -n '${condition}' -a ${word}`;
+        }),
+      )
+      .map((line) => `${line}\n`)
+      .join(''),
+};
+
+/** A script by which a shell completes commands and options. @throws UsageError for another shell */
+export function writeCompletion(shell: string, program: Command): void {
+  const write = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined;
+  if (!write) throw new UsageError(`${shell}: must be one of ${Object.keys(SHELLS).join(', ')}`);
+  process.stdout.write(write(listWords(program, '')));
+}

@@ -1,0 +1,94 @@
+import { readJson } from '#core';
+import { type Environment, loadConfig } from '#config';
+import { UsageError, withConfig } from './command-options.js';
+
+/** How a command reaches a service that runs. */
+export interface ServiceOptions {
+  readonly url?: string;
+  readonly config?: string;
+}
+
+/** Milliseconds for one answer. */
+const ANSWER_TIMEOUT = 10_000;
+
+/** An answer that is no success: the service says why. */
+class ServiceRefused extends Error {
+  override readonly name = 'ServiceRefused';
+}
+
+export interface ServiceAnswer {
+  readonly status: number;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+/** Calls the HTTP routes of a running service with the API key of `PARLEY_API_KEY`. */
+export class ServiceClient {
+  private readonly origin: URL;
+  private readonly key: string | undefined;
+
+  /** @throws UsageError for an address that is none */
+  constructor({ url, config }: ServiceOptions, env: Environment = process.env) {
+    this.origin = readAddress(url ?? env['PARLEY_URL'] ?? configuredAddress(withConfig(config)));
+    this.key = env['PARLEY_API_KEY'];
+  }
+
+  get address(): string {
+    return this.origin.href;
+  }
+
+  get hasKey(): boolean {
+    return this.key !== undefined;
+  }
+
+  /** @throws ServiceRefused when nothing answers, or no JSON */
+  async ask(path: string, body?: object): Promise<ServiceAnswer> {
+    const response = await fetch(new URL(path, this.origin), {
+      method: body ? 'POST' : 'GET',
+      headers: {
+        ...(this.key !== undefined && { 'X-MCP-API-Key': this.key }),
+        ...(body && { 'Content-Type': 'application/json' }),
+      },
+      ...(body && { body: JSON.stringify(body) }),
+      redirect: 'error',
+      signal: AbortSignal.timeout(ANSWER_TIMEOUT),
+    }).catch((error: unknown) => {
+      throw new ServiceRefused(`nothing answers at ${this.origin.origin}: ${causeOf(error)}`);
+    });
+    const reading = readJson(await response.text());
+    if (!reading.ok || reading.value === null || typeof reading.value !== 'object')
+      throw new ServiceRefused(`${this.origin.origin} is no Parley service: it answers ${response.status}`);
+    return { status: response.status, body: reading.value as ServiceAnswer['body'] };
+  }
+
+  /** @throws ServiceRefused also for every status but 200 */
+  async get(path: string, body?: object): Promise<ServiceAnswer['body']> {
+    if (!this.hasKey) throw new UsageError('PARLEY_API_KEY must hold the API key of an approver or operator');
+    const answer = await this.ask(path, body);
+    if (answer.status === 200) return answer.body;
+    const { error, message } = answer.body;
+    throw new ServiceRefused(`refused (${answer.status}): ${describe(message ?? error)}`);
+  }
+}
+
+function describe(said: unknown): string {
+  return typeof said === 'string' ? said : JSON.stringify(said ?? 'no reason');
+}
+
+/** The error codes of the network say more than "fetch failed". */
+function causeOf(error: unknown): string {
+  const { cause, message } = error as Error;
+  return (cause as NodeJS.ErrnoException | undefined)?.code ?? message;
+}
+
+function configuredAddress(env: Environment): string {
+  const { host, port } = loadConfig(env, process.cwd()).config.server;
+  const open = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
+  return `http://${open.includes(':') ? `[${open}]` : open}:${port}`;
+}
+
+function readAddress(text: string): URL {
+  const address = URL.canParse(text) ? new URL(text) : null;
+  if (!address || !/^https?:$/.test(address.protocol))
+    throw new UsageError(`--url: ${text} is no address such as https://parley.example.com`);
+  return address;
+}

@@ -1,0 +1,140 @@
+import { spawn } from 'node:child_process';
+import { tmpdir } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
+import { runCommand } from '../../support/terminal.js';
+
+const COMMANDS = fileURLToPath(new URL('../../../dist/bundle/cli.js', import.meta.url));
+const NOBODY = 'http://127.0.0.1:65000';
+
+let database: Database;
+let service: Service;
+
+beforeAll(async () => {
+  database = await startDatabase({ objects: { Post: [{ objectId: 'p1', title: 'One' }] } });
+  service = await startService({
+    config: {
+      database: { uri: database.uri, name: 'parley' },
+      agents: { writer: { permissions: 'write' }, editor: {} },
+      auth: [
+        { apiKey: 'writer', agent: 'writer' },
+        { apiKey: 'editor', agent: 'editor' },
+      ],
+      policy: { unlistedClasses: 'allow', requireApprovalFor: ['write'] },
+      approvals: { mode: 'desk', approvers: ['editor'] },
+      console: { operators: ['editor'] },
+    },
+    env: { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' },
+  });
+});
+afterAll(async () => {
+  await service.stop();
+  await database.stop();
+});
+
+function parley(args: readonly string[], key: string | null = 'editor', url = new URL(service.url).origin) {
+  const env = { PARLEY_URL: url, ...(key !== null && { PARLEY_API_KEY: key }) };
+  return runCommand([...args], '', { cwd: tmpdir(), env });
+}
+
+describe('parley status', () => {
+  it('tells everyone whether the service is ready, and an operator its status', async () => {
+    const { code, stdout } = await parley(['status'], null);
+    expect([code, stdout]).toEqual([0, expect.stringContaining('ready: true')]);
+    expect(stdout).not.toContain('policy');
+    const own = await parley(['status', '--json']);
+    const report = JSON.parse(own.stdout) as { service: { policy: { number: number } } };
+    expect(report.service.policy.number).toBe(1);
+  });
+
+  it('names the address where nothing answers, and shows no stack', async () => {
+    const { code, stderr } = await parley(['status'], null, NOBODY);
+    expect([code, stderr]).toEqual([1, `nothing answers at ${NOBODY}: ECONNREFUSED\n`]);
+  });
+
+  it('asks for an address that is one', async () => {
+    const { code, stderr } = await parley(['status'], null, 'parley.example.com');
+    expect([code, stderr]).toEqual([2, expect.stringContaining('is no address such as https://')]);
+  });
+
+  it('shows the status to no other agent', async () => {
+    const { code, stderr } = await parley(['status'], 'writer');
+    expect(code).toBe(1);
+    expect(stderr).toContain('refused (403)');
+  });
+});
+
+describe('parley approvals', () => {
+  const listed = async () =>
+    JSON.parse((await parley(['approvals', 'list', '--json'])).stdout) as { id: string }[];
+  const callUpdate = (title: string) =>
+    callTool(
+      service,
+      'update_object',
+      { class_name: 'Post', object_id: 'p1', fields: { title } },
+      { 'X-MCP-API-Key': 'writer' },
+    );
+
+  it.each([
+    ['approve', 'Two', false],
+    ['deny', 'Three', true],
+  ] as const)('lists, shows and can %s a call that waits', async (decision, title, isError) => {
+    const call = callUpdate(title);
+    await vi.waitFor(async () => expect(await listed()).toHaveLength(1), { timeout: 30_000 });
+    const [{ id } = { id: '' }] = await listed();
+    expect((await parley(['approvals', 'list'])).stdout).toContain('update_object');
+    const blind = await parley(['approvals', decision, id]);
+    expect([blind.code, blind.stderr]).toEqual([2, expect.stringContaining('--digest is needed')]);
+    const shown = await parley(['approvals', 'show', id]);
+    expect(shown.stdout).toContain(title);
+    const { digest } = JSON.parse(shown.stdout) as { digest: string };
+    const decided = await parley(['approvals', decision, id, '--digest', digest, '--reason', 'by hand']);
+    expect([decided.code, decided.stderr]).toEqual([0, '']);
+    const outcome = await call;
+    expect(outcome.isError).toBe(isError);
+    if (isError) expect(outcome.text).toContain('by hand');
+    expect(await listed()).toEqual([]);
+  });
+
+  it('says that there is no such approval', async () => {
+    const shown = await parley(['approvals', 'show', 'none']);
+    expect([shown.code, shown.stderr]).toEqual([1, expect.stringContaining('refused (404)')]);
+    const decided = await parley(['approvals', 'deny', 'none', '--digest', 'd']);
+    expect([decided.code, decided.stderr]).toEqual([1, expect.stringContaining('refused (404)')]);
+  });
+
+  it('needs a key, and one of an approver', async () => {
+    for (const args of [['list'], ['show', 'none'], ['approve', 'none', '--digest', 'd']]) {
+      const { code, stderr } = await parley(['approvals', ...args], null);
+      expect([code, stderr]).toEqual([2, expect.stringContaining('PARLEY_API_KEY')]);
+    }
+    expect((await parley(['approvals', 'list'], 'writer')).stderr).toContain('refused (403)');
+  });
+});
+
+describe('what a shell asks of the command line', () => {
+  it.each(['bash', 'zsh', 'fish'])('has a completion of its commands and options for %s', async (shell) => {
+    const { code, stdout } = await parley(['completion', shell], null);
+    expect(code).toBe(0);
+    for (const word of ['policy', 'suggest', 'approvals', 'config']) expect(stdout).toContain(word);
+  });
+
+  it('completes a subcommand in bash', async () => {
+    const { stdout: script } = await parley(['completion', 'bash'], null);
+    const ask = `${script}\nCOMP_WORDS=(parley policy su); COMP_CWORD=2; _parley; echo "\${COMPREPLY[@]}"`;
+    const bash = spawn('bash', ['-c', ask]);
+    let said = '';
+    bash.stdout.on('data', (chunk: Buffer) => (said += chunk.toString()));
+    await new Promise((resolve) => bash.on('close', resolve));
+    expect(said.trim()).toBe('suggest');
+  });
+
+  it('ends without a word when its reader has read enough', async () => {
+    const shell = spawn('bash', ['-c', `node '${COMMANDS}' schema | head -1; exit "\${PIPESTATUS[0]}"`]);
+    let said = '';
+    shell.stderr.on('data', (chunk: Buffer) => (said += chunk.toString()));
+    const code = await new Promise((resolve) => shell.on('close', resolve));
+    expect([code, said]).toEqual([0, '']);
+  });
+});
