@@ -41,9 +41,8 @@ export const count: CommandHandler = async (command, ctx) => {
     const [counted] = await viewRows(ctx, name, command, countStages(command));
     return { n: counted?.['n'] ?? 0 };
   }
-  if (!collection) return { n: 0 };
   if (Object.keys(spec.filter).length === 0 && !spec.skip && !spec.limit && spec.hint === undefined)
-    return { n: collection.count };
+    return { n: collection?.count ?? 0 };
   let n = 0;
   await drain(ctx.operation, await new Selection(ctx, collection, spec).rows(), () => void (n += 1));
   return { n };
@@ -76,7 +75,6 @@ export const distinct: CommandHandler = async (command, ctx) => {
   const key = optionalText(command, 'key');
   if (key === undefined) throw mongoError(40414, "BSON field 'distinct.key' is missing but a required field");
   if (key === '') throw badValue('the key of distinct must not be empty');
-  if (!collection) return { values: [] };
   const path = [key.split('.')];
   const values = new Map<string, unknown>();
   let bytes = 0;
@@ -90,7 +88,7 @@ export const distinct: CommandHandler = async (command, ctx) => {
       if (bytes > MAX_DOCUMENT_BYTES) throw mongoError(17217, 'distinct too big, 16mb cap');
     }
   };
-  if (collection.view) {
+  if (collection?.view) {
     (await viewRows(ctx, name, command, findStages({ filter: spec.filter }))).forEach(visit);
   } else {
     const rows = await new Selection(ctx, collection, spec).rows();

@@ -28,16 +28,16 @@ export async function runDelete(
   statement: DeleteStatement,
 ): Promise<{ deleted: number; last?: StoredDocument }> {
   const collection = writeTarget(ctx, db, coll, 'change');
-  if (!collection) return { deleted: 0 };
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
     const selection = new Selection(ctx, collection, {
       filter: statement.filter,
       sort: statement.sort,
       hint: statement.hint,
       limit: statement.multi ? 0 : 1,
-      collation: readCollation(statement.place, collection.options),
+      collation: readCollation(statement.place, collection?.options),
       variables: statement.variables,
     });
+    if (!collection) return { deleted: 0 };
     let deleted = 0;
     let last: StoredDocument | undefined;
     let outdated = false;

@@ -1,8 +1,8 @@
 import type { Document } from '../bson/document.js';
 import { compileProjection } from '../projection/projection.js';
-import type { CommandContext, CommandHandler } from '../server/command.js';
+import type { CommandHandler } from '../server/command.js';
 import { Reader } from '../server/cursors.js';
-import { mapRows, toRows } from '../server/rows.js';
+import { mapRows } from '../server/rows.js';
 import {
   readCollation,
   collectionName,
@@ -13,9 +13,7 @@ import {
   optionalDocument,
 } from './arguments.js';
 import { cursorReply, encodeReplyDocument } from './batches.js';
-import { compileFilter } from '../query/filter.js';
 import { notImplemented } from '../errors.js';
-import { queryContext } from './query-context.js';
 import { PipelineRun } from './pipeline-run.js';
 import { Selection, type SelectionSpec } from './selection.js';
 import { findStages } from './views.js';
@@ -53,10 +51,6 @@ export const find: CommandHandler = async (command, ctx) => {
     const rows = await new PipelineRun(ctx, name, command, reader).rows(findStages(command));
     return cursorReply(ctx, namespace, rows.encoded, reader, options);
   }
-  if (!collection) {
-    checkQuery(ctx, spec, projection);
-    return cursorReply(ctx, namespace, toRows([]), reader, options);
-  }
   const selection = new Selection(ctx, collection, spec, reader);
   const project =
     projection && Object.keys(projection).length > 0
@@ -68,11 +62,3 @@ export const find: CommandHandler = async (command, ctx) => {
     : mapRows(stored, ({ raw }) => raw.bytes);
   return cursorReply(ctx, namespace, rows, reader, options);
 };
-
-/** A malformed query is refused also when there is nothing to search. */
-function checkQuery(ctx: CommandContext, spec: SelectionSpec, projection: Document | undefined): void {
-  const context = queryContext(ctx, ctx.operation, undefined, spec);
-  const withText = { ...context, text: { fields: [] } };
-  const filter = compileFilter(spec.filter, withText);
-  if (projection) compileProjection(projection, withText, filter);
-}

@@ -20,6 +20,8 @@ export interface QueryOptions {
   readonly variables?: Document | undefined;
   /** The filter, whose `$text` search gives documents their score. */
   readonly filter?: Document | undefined;
+  /** Lets `$text` pass without an index. */
+  readonly searchable?: boolean;
 }
 
 /** What the query engine needs to know to serve a statement on `collection`. */
@@ -41,6 +43,7 @@ export function queryContext(
       return findSpecialIndexes(stages.length === 0 ? source : undefined);
     },
     ...findSpecialIndexes(collection),
+    ...(options.searchable ? { text: { fields: [] } } : {}),
     ...(ctx.server.order ? { order: ctx.server.order } : {}),
     ...(ctx.server.search ? { search: createSearchIndexes(collection) } : {}),
   };

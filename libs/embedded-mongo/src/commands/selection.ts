@@ -9,7 +9,7 @@ import type { CommandContext } from '../server/command.js';
 import { Reader } from '../server/cursors.js';
 import { collect, PAUSE, type Step } from '../server/drain.js';
 import { sortInTurns } from '../server/sort-in-turns.js';
-import type { Collection } from '../storage/collection.js';
+import { Collection } from '../storage/collection.js';
 import type { StoredDocument } from '../storage/stored-document.js';
 import { queryContext, requireGeoIndex, type CommandQueryContext } from './query-context.js';
 import { rowsFrom, toRows, type Rows } from '../server/rows.js';
@@ -32,17 +32,23 @@ export class Selection {
   readonly planned: Planned;
   readonly filter: Filter;
   readonly queryContext: CommandQueryContext;
+  /** What is searched: nothing, where the collection is missing. */
+  readonly collection: Collection;
   private readonly distance: ((document: Document) => number) | undefined;
 
   /** Errors: those of the filter, the sort and the hint; 291 without a geo index. */
   constructor(
     private readonly ctx: CommandContext,
-    readonly collection: Collection,
+    collection: Collection | undefined,
     readonly spec: SelectionSpec,
     readonly reader: Reader = new Reader(ctx.operation),
   ) {
-    const { filter, sort, hint, collation, variables } = spec;
-    this.queryContext = queryContext(ctx, reader, collection, { collation, variables, filter });
+    const { filter, sort, collation, variables } = spec;
+    this.collection = collection ?? new Collection({ db: ctx.db, coll: '' });
+    // A malformed query is refused also where there is nothing to search; a missing index is not missed there.
+    const hint = collection ? spec.hint : undefined;
+    const options = { collation, variables, filter, searchable: !collection };
+    this.queryContext = queryContext(ctx, reader, collection, options);
     this.filter = compileFilter(filter, this.queryContext);
     const near = requiresGeoIndex(filter);
     if (near) {
@@ -53,7 +59,7 @@ export class Selection {
           path.reduce<unknown>((at, name) => (isDocument(at) ? getField(at, name) : undefined), document),
         );
     }
-    this.planned = plan(collection, { filter, sort: near && !sort ? undefined : sort, hint, collation });
+    this.planned = plan(this.collection, { filter, sort: near && !sort ? undefined : sort, hint, collation });
   }
 
   /** True when results are collected and put in order before the first one is given. */

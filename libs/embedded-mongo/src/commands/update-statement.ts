@@ -9,7 +9,7 @@ import { draftNext, createDraft, type StoredDocument } from '../storage/stored-d
 import { compileUpdate, type Update } from '../update/update.js';
 import { readCollation } from './arguments.js';
 import { queryContext } from './query-context.js';
-import { Selection, type SelectionSpec } from './selection.js';
+import { Selection } from './selection.js';
 import { documentCheck } from './validation.js';
 import { writeTarget } from './write-target.js';
 
@@ -57,10 +57,8 @@ export async function runUpdate(
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
     const collection = writeTarget(ctx, db, coll, 'change');
     if (!collection) {
-      if (!statement.upsert) {
-        new UpdateRun(ctx, undefined, statement);
-        return { matched: 0, modified: 0 };
-      }
+      new UpdateRun(ctx, undefined, statement).select();
+      if (!statement.upsert) return { matched: 0, modified: 0 };
       return new UpdateRun(ctx, ctx.workspace.obtain(db, coll), statement).insert();
     }
     const run = new UpdateRun(ctx, collection, statement);
@@ -92,18 +90,22 @@ class UpdateRun {
     this.update = compileUpdate(update, { ...(arrayFilters ? { arrayFilters } : {}), ctx: context });
   }
 
-  async updateMatches(): Promise<UpdateOutcome | 'changed meanwhile'> {
-    const { ctx, statement } = this;
-    const collection = this.collection as Collection;
-    const spec: SelectionSpec = {
+  select(): Selection {
+    const { statement } = this;
+    return new Selection(this.ctx, this.collection, {
       filter: statement.filter,
       sort: statement.sort,
       hint: statement.hint,
       limit: statement.multi ? 0 : 1,
       collation: this.collation,
       variables: statement.variables,
-    };
-    const selection = new Selection(ctx, collection, spec);
+    });
+  }
+
+  async updateMatches(): Promise<UpdateOutcome | 'changed meanwhile'> {
+    const { ctx, statement } = this;
+    const collection = this.collection as Collection;
+    const selection = this.select();
     const check = documentCheck(ctx, collection, statement.bypassValidation);
     const outcome: UpdateOutcome = { matched: 0, modified: 0 };
     let outdated = false;

@@ -33,7 +33,7 @@ const add = (a: Vector, b: Vector, times = 1): Vector => [
 /** The distance of two points in radians. */
 export const angle = (a: Vector, b: Vector): number => Math.atan2(Math.hypot(...cross(a, b)), dot(a, b));
 
-export function distanceToArc(point: Vector, [a, b]: Arc): number {
+function distanceToArc(point: Vector, [a, b]: Arc): number {
   const normal = unit(cross(a, b));
   const beside = dot(cross(normal, a), point) > 0 && dot(cross(b, normal), point) > 0;
   return beside

@@ -1,4 +1,5 @@
-import { createParseError, mongoError, notImplemented } from '../../errors.js';
+import { Decimal128 } from 'bson';
+import { createParseError, mongoError } from '../../errors.js';
 import { addNumbers, divideNumbers, multiplyNumbers, subtractNumbers } from '../../bson/arithmetic.js';
 import { firstKey, getField, isDocument, type Document } from '../../bson/document.js';
 import { doubleValue, numberKind, toDouble, wholeNumber } from '../../bson/number.js';
@@ -30,7 +31,7 @@ export function windowFunction(spec: unknown, sortBy: unknown, ctx: QueryContext
   const window = getField(spec, 'window');
   const special = Object.hasOwn(ordered, name) ? ordered[name] : undefined;
   if (special) {
-    if (!isDocument(sortBy) || Object.keys(sortBy).length === 0)
+    if (name !== '$locf' && (!isDocument(sortBy) || Object.keys(sortBy).length === 0))
       throw mongoError(5371602, `${name} must be specified with a top level sortBy expression`);
     if (window !== undefined) throw mongoError(5371601, `'window' field is not allowed in ${name}`);
     return special(argument, ctx);
@@ -71,10 +72,19 @@ function compileAccumulated(
         accumulator.add(plan.input(scope), scope);
         if (turnIsOver(ctx)) yield PAUSE;
       }
-      results.push(accumulator.result());
+      results.push(
+        bounds.growing ? accumulator.result() : slidingResult(name, accumulator.result(), to - from),
+      );
     }
     return results;
   };
+}
+
+/** Over a window that slides MongoDB computes deviations in another way. */
+function slidingResult(name: string, result: unknown, size: number): unknown {
+  if (!name.startsWith('$stdDev')) return result;
+  if (Number.isNaN(toDouble(result))) return null;
+  return size === 1 && toDouble(result) === 0 ? 0 : result;
 }
 
 function* eachPlace(
@@ -165,7 +175,7 @@ const compileMovingAverage: SpecialFunction = (argument, ctx) => {
       if (numberKind(value) === undefined) return average;
       average =
         average === null
-          ? value
+          ? multiplyNumbers(value, value instanceof Decimal128 ? 1 : doubleValue(1))
           : addNumbers(
               multiplyNumbers(value, doubleValue(alpha)),
               multiplyNumbers(average, doubleValue(1 - alpha)),
@@ -225,23 +235,41 @@ function covariance(
   bounds: WindowBounds,
   ctx: QueryContext,
 ): WindowFunction {
-  if (!Array.isArray(argument) || argument.length !== 2)
-    throw notImplemented(`${name} with other than two expressions`);
-  const builder = expressionBuilder(ctx);
-  const [first, second] = argument.map((part) => builder.compile(part)) as [Evaluator, Evaluator];
+  const pair = expressionBuilder(ctx).compile(argument);
   return (partition) => {
-    const pairs = partition.docs.map(
-      (doc) => [toDouble(first(createScope(doc))), toDouble(second(createScope(doc)))] as const,
+    const pairs = partition.docs.map((doc) => pair(createScope(doc)));
+    return eachPlace(
+      partition,
+      (at) => covarianceOf(pairs.slice(...bounds.span(partition, at)), name === '$covarianceSamp' ? 1 : 0),
+      ctx,
     );
-    const covarianceAt = (at: number): unknown => {
-      const [from, to] = bounds.span(partition, at);
-      const within = pairs.slice(from, to).filter(([x, y]) => !Number.isNaN(x) && !Number.isNaN(y));
-      const divisor = name === '$covarianceSamp' ? within.length - 1 : within.length;
-      if (divisor < 1) return null;
-      const mean = (side: 0 | 1): number => within.reduce((sum, pair) => sum + pair[side], 0) / within.length;
-      const [meanX, meanY] = [mean(0), mean(1)];
-      return doubleValue(within.reduce((sum, [x, y]) => sum + (x - meanX) * (y - meanY), 0) / divisor);
-    };
-    return eachPlace(partition, covarianceAt, ctx);
   };
+}
+
+/** What is no pair of numbers does not count. Infinite numbers decide the result, unless they contradict each other. */
+function covarianceOf(values: readonly unknown[], lost: 0 | 1): unknown {
+  const pairs = values.filter(
+    (value): value is unknown[] =>
+      Array.isArray(value) && value.length === 2 && value.every((one) => numberKind(one) !== undefined),
+  );
+  const special = pairs.flat().filter((one) => !Number.isFinite(toDouble(one)));
+  const finite = pairs.filter((one) => one.every((side) => Number.isFinite(toDouble(side))));
+  const infinite = special.reduce<number>((sum, one) => sum + toDouble(one), 0);
+  if (special.length > 0 && !Number.isNaN(infinite)) return infinite;
+  if (special.length > 0 && (finite.length > 1 || special.some((one) => Number.isNaN(toDouble(one)))))
+    return NaN;
+  const count = finite.length;
+  if (count - lost < 1) return null;
+  const start = doubleValue(0);
+  const mean = (side: 0 | 1): unknown =>
+    divideNumbers(
+      finite.map((one) => one[side]).reduce((sum, one) => addNumbers(sum, one)),
+      count,
+    );
+  const [meanX, meanY] = [mean(0), mean(1)];
+  const products = finite.map(([x, y]) =>
+    multiplyNumbers(subtractNumbers(x, meanX), subtractNumbers(y, meanY)),
+  );
+  const total = products.reduce((sum, one) => addNumbers(sum, one));
+  return divideNumbers(total, count - lost);
 }
