@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import type { Document } from '../bson/document.js';
 import { MongoError } from '../errors.js';
 import type { QueryContext } from '../query/context.js';
+import { compileFilter } from '../query/filter.js';
 import { encodeDocument } from '../wire/encode.js';
 import { compileExpression } from './expression.js';
 
@@ -30,6 +31,27 @@ type Row = [title: string, expression: unknown, answer: unknown, doc?: Document]
 
 const values: Row[] = [
   ['a path maps over arrays', '$a.b', [1, 2], { a: [{ b: 1 }, {}, { b: 2 }, 5] }],
+  ['$toUpper writes a double with six digits', { $toUpper: 123456.789 }, '123457'],
+  ['$toLower writes a million with an exponent', { $toLower: 1_000_000.5 }, '1e+06'],
+  ['$toLower of a small double', { $toLower: 0.00009 }, '9e-05'],
+  ['$toLower of a timestamp', { $toLower: new Timestamp({ t: 1704067200, i: 1 }) }, 'jan  1 00:00:00:1'],
+  ['$toString keeps the digits of a double', { $toString: 1e15 + 0.5 }, '1000000000000000.5'],
+  ['$toString writes an exponent from 1e16 on', { $toString: 1e16 }, '1e+16'],
+  ['$trunc looks at all digits of a double', { $trunc: [0.29, 2] }, 0.28],
+  ['$round looks at all digits of a double', { $round: [1.005, 2] }, new Double(1)],
+  ['$pow of -1 stays whole', { $pow: [-1, -3] }, -1],
+  ['$year of an ObjectId is signed', { $year: new ObjectId('ffffffff0000000000000000') }, 1969],
+  [
+    '%Z is in minutes',
+    { $dateToString: { date: at('2024-01-01T00:00:00Z'), format: '%Z', timezone: '-05:00' } },
+    '-300',
+  ],
+  [
+    '$dateTrunc by a week that begins nowhere',
+    { $dateTrunc: { date: spring, unit: 'week', startOfWeek: null } },
+    null,
+  ],
+  ['\\s is no hard space', { $regexMatch: { input: '\u00a0', regex: '\\s' } }, false],
   ['a number in a path is no position', '$a.0', [], { a: [7] }],
   ['$literal keeps a dollar', { $literal: '$a' }, '$a'],
   ['an object is built from expressions, without missing fields', { x: '$a', y: '$b' }, { x: 1 }, { a: 1 }],
@@ -394,6 +416,50 @@ describe.each([
 ] as [string, Row[]][])('expressions on %s', (_area, rows) => {
   it.each(rows)('%s', (_title, expression, answer, doc = { d: spring, id }) => {
     expect(exact(evaluate(expression, doc))).toBe(exact(answer));
+  });
+});
+
+describe('an expression', () => {
+  const number = fc.oneof(
+    fc.integer({ min: -9, max: 9 }),
+    fc.double({ min: -9, max: 9, noNaN: true }),
+    fc.integer({ min: -9, max: 9 }).map(long),
+    fc.integer({ min: -99, max: 99 }).map((n) => dec(`${n}E-1`)),
+  );
+  const operand = fc.oneof(number, fc.constantFrom<unknown>(null, 'a', true, at('2024-01-01T00:00:00Z')));
+  const name = fc.constantFrom(
+    '$add',
+    '$subtract',
+    '$multiply',
+    '$divide',
+    '$mod',
+    '$cmp',
+    '$eq',
+    '$max',
+    '$ifNull',
+  );
+  const outcome = (expression: unknown, doc: Document): object => {
+    try {
+      return { value: exact(evaluate(expression, doc)) };
+    } catch (error) {
+      return { code: (error as MongoError).code };
+    }
+  };
+
+  it('has one value for constants, fields and variables, and in a filter', () => {
+    fc.assert(
+      fc.property(name, operand, operand, (operator, x, y) => {
+        const folded = { [operator]: [{ $literal: x }, { $literal: y }] };
+        const read = { [operator]: ['$x', '$y'] };
+        const bound = { $let: { vars: { a: '$x', b: '$y' }, in: { [operator]: ['$$a', '$$b'] } } };
+        const mapped = { $first: [{ $map: { input: [1], in: read } }] };
+        const expected = outcome(folded, {});
+        for (const form of [read, bound, mapped]) expect(outcome(form, { x, y })).toEqual(expected);
+        if ('code' in expected) return;
+        const filter = { $expr: { $eq: [read, { $literal: evaluate(folded) }] } };
+        expect(compileFilter(filter, ctx).matches({ x, y })).toBe(true);
+      }),
+    );
   });
 });
 

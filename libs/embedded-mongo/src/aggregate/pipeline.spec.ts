@@ -232,6 +232,41 @@ const joining: Row[] = [
     [{ k: ['b', 'a'] }],
   ],
   [
+    '$lookup joins an empty array with missing ones',
+    [{ $lookup: { from: 'other', localField: 'k', foreignField: 'f', as: 'o' } }, joined],
+    [{ o: [13] }],
+    [{ k: [] }],
+  ],
+  [
+    '$lookup joins an array in an array with that array alone',
+    [{ $lookup: { from: 'other', localField: 'k', foreignField: 'f', as: 'o' } }, joined],
+    [{ o: [12] }],
+    [{ k: [['a', 'c']] }],
+  ],
+  [
+    '$lookup joins the documents of its own pipeline',
+    [
+      {
+        $lookup: {
+          localField: 'k',
+          foreignField: 'f',
+          pipeline: [
+            {
+              $documents: [
+                { _id: 1, f: 'a' },
+                { _id: 2, f: 'b' },
+              ],
+            },
+          ],
+          as: 'o',
+        },
+      },
+      joined,
+    ],
+    [{ o: [2] }],
+    [{ k: 'b' }],
+  ],
+  [
     '$lookup with variables',
     [
       first,

@@ -36,7 +36,7 @@ function target(value: unknown, stage: string): { db?: string; coll: string } {
   if (typeof value === 'string') return { coll: checkName(value, stage) };
   if (!isDocument(value))
     throw mongoError(16990, `${stage} only supports a string or object argument, not ${typeName(value)}`);
-  const [db, coll] = [getField(value, 'db'), getField(value, 'coll')];
+  const [db, coll] = [getField(value, 'db') || undefined, getField(value, 'coll')];
   if (typeof coll !== 'string' || (db !== undefined && typeof db !== 'string')) {
     throw mongoError(
       16994,
@@ -67,8 +67,9 @@ function readMerge(spec: unknown): WriteStage {
   if (fields.length === 0 || !fields.every((field) => typeof field === 'string')) {
     throw mongoError(51186, "$merge 'on' field must be a string or an array of strings");
   }
-  const variables = getField(options, 'let') ?? { new: '$$ROOT' };
-  if (!isDocument(variables)) throw mongoError(14, "BSON field '$merge.let' must be an object");
+  const own = getField(options, 'let') ?? {};
+  if (!isDocument(own)) throw mongoError(14, "BSON field '$merge.let' must be an object");
+  const variables = { new: '$$ROOT', ...own };
   return {
     kind: 'merge',
     ...target(getField(options, 'into'), '$merge into'),

@@ -5,7 +5,7 @@ import type { CommandHandler } from '../server/command.js';
 import { Reader } from '../server/cursors.js';
 import { collect } from '../server/drain.js';
 import { toRows } from '../server/rows.js';
-import { flag, optionalCount, optionalDocument } from './arguments.js';
+import { flag, optionalCount, optionalDocument, readCollation } from './arguments.js';
 import { cursorReply } from './batches.js';
 import { openChangeStream } from './change-streams.js';
 import { explainCommand } from './explain.js';
@@ -39,8 +39,11 @@ export const aggregate: CommandHandler = async (command, ctx) => {
   const rows = await run.rows(stages);
   const namespace = `${ctx.db}.${coll ?? '$cmd.aggregate'}`;
   if (!write) return cursorReply(ctx, namespace, rows.encoded, reader, { batchSize });
-  const bypass = flag(command, 'bypassDocumentValidation');
-  await writeResults(ctx, write, await collect(ctx.operation, rows.documents), bypass);
+  await writeResults(ctx, write, await collect(ctx.operation, rows.documents), {
+    bypass: flag(command, 'bypassDocumentValidation'),
+    collation: readCollation(command, coll === undefined ? {} : ctx.workspace.find(ctx.db, coll)?.options),
+    variables: optionalDocument(command, 'let'),
+  });
   return cursorReply(ctx, namespace, toRows([]), reader, {});
 };
 

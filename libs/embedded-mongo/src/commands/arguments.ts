@@ -80,7 +80,7 @@ export function readCollation(
   collectionOptions: Document | undefined,
 ): Collation | undefined {
   const own = optionalDocument(place, 'collation');
-  if (own) return compileCollation(own);
+  if (own && Object.keys(own).length > 0) return compileCollation(own);
   const inherited = collectionOptions?.['collation'];
   return isDocument(inherited) ? compileCollation(inherited) : undefined;
 }

@@ -30,7 +30,7 @@ export const collMod: CommandHandler = (command, ctx) => {
     ]);
   }
   const change = optionalDocument(command, 'index');
-  return change ? modifyIndex(ctx, collection, change) : {};
+  return change ? modifyIndex(ctx, collection, change, command) : {};
 };
 
 /** Errors: 72 for options that only collections have, and those of a view's definition. */
@@ -62,7 +62,12 @@ function newLimits(collection: Collection, command: Document): Document {
   };
 }
 
-function modifyIndex(ctx: CommandContext, collection: Collection, change: Document): Document {
+function modifyIndex(
+  ctx: CommandContext,
+  collection: Collection,
+  change: Document,
+  command: Document,
+): Document {
   const index = findIndex(collection, change['name'] ?? change['keyPattern']);
   if (!index) {
     const wanted = shellText(change['name'] ?? change['keyPattern']);
@@ -78,6 +83,7 @@ function modifyIndex(ctx: CommandContext, collection: Collection, change: Docume
   }
   if (flag(change, 'unique')) {
     refuseDuplicates(collection, index);
+    if (flag(command, 'dryRun')) return {};
     spec['unique'] = true;
     reply['unique_new'] = true;
   }

@@ -206,6 +206,33 @@ describe('writing', () => {
     expect(await target.countDocuments()).toBe(3);
   });
 
+  it('merges every document, whichever fails first', async () => {
+    const target = db.collection<Document>(`target-${made}`);
+    await target.createIndex({ key: 1 }, { unique: true });
+    await target.insertOne({ _id: 10 as never, key: 'b' });
+    const merge = { into: target.collectionName, on: 'key', whenMatched: 'fail' };
+    const pipeline = [{ $set: { key: { $ifNull: ['$none', '$title'] } } }, { $merge: merge }];
+    await expect(books.aggregate(pipeline).toArray()).rejects.toThrow(code(11000));
+    expect((await target.find().sort({ key: 1 }).toArray()).map(({ key }) => key)).toEqual(['a', 'b', 'c']);
+  });
+
+  it('merges by what is missing, and under the variables of the command', async () => {
+    const target = db.collection<Document>(`target-${made}`);
+    await target.createIndex({ key: 1 }, { unique: true });
+    await target.insertOne({ _id: 10 as never, key: null });
+    const whenMatched = [{ $set: { from: '$$new.title', by: '$$who', own: '$$mine' } }];
+    const merge = { into: target.collectionName, on: 'key', let: { mine: '$pages' }, whenMatched };
+    await books.aggregate([{ $match: { _id: 1 } }, { $merge: merge }], { let: { who: 'me' } }).toArray();
+    expect(await target.findOne()).toEqual({ _id: 10, key: null, from: 'a', by: 'me', own: 10 });
+  });
+
+  it('merges nothing into a collection that it would not make', async () => {
+    const name = `target-${made}`;
+    await books.aggregate([{ $match: { _id: 0 } }, { $merge: name }]).toArray();
+    await books.aggregate([{ $merge: { into: name, whenNotMatched: 'discard' } }]).toArray();
+    expect(await db.listCollections({ name }).toArray()).toEqual([]);
+  });
+
   it('checks documents against the validator of their collection', async () => {
     const strict = await db.createCollection(`strict-${made}`, { validator: { n: { $gt: 0 } } });
     await expect(strict.insertOne({ n: 0 })).rejects.toThrow(code(121));
@@ -220,11 +247,23 @@ describe('writing', () => {
 });
 
 describe('refusing', () => {
+  it('finds the unknown operator of a write also where there is nothing to write', async () => {
+    const none = db.collection('none');
+    const filter = { a: { $near2: 1 } };
+    await expect(none.updateOne(filter, { $set: { a: 1 } })).rejects.toThrow(code(2));
+    await expect(none.updateOne(filter, { $set: { a: 1 } }, { upsert: true })).rejects.toThrow(code(2));
+    await expect(none.deleteMany(filter)).rejects.toThrow(code(2));
+    await expect(none.findOneAndDelete(filter)).rejects.toThrow(code(2));
+    expect(await db.listCollections({ name: 'none' }).toArray()).toEqual([]);
+  });
+
   it.each([
     ['an unknown command', { nonsense: 1 }, 59],
     ['an unknown field', { find: 'c', fiter: {} }, 40415],
     ['a filter that is no object', { find: 'c', filter: 'x' }, 14],
     ['an unknown operator', { find: 'c', filter: { a: { $near2: 1 } } }, 2],
+    ['an unknown operator of a count', { count: 'none', query: { a: { $near2: 1 } } }, 2],
+    ['an unknown operator of a distinct', { distinct: 'none', key: 'a', query: { a: { $near2: 1 } } }, 2],
     ['a negative skip', { find: 'c', skip: -1 }, 51024],
     ['server-side script', { find: 'c', filter: { $where: 'true' } }, 31264],
     ['a tailable cursor', { find: 'c', tailable: true }, 238],

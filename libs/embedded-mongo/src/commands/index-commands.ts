@@ -1,12 +1,12 @@
 import { compareValues } from '../bson/compare.js';
-import type { Document } from '../bson/document.js';
+import { isDocument, type Document } from '../bson/document.js';
 import { mongoError } from '../errors.js';
 import type { CommandContext, CommandHandler } from '../server/command.js';
 import { Reader } from '../server/cursors.js';
 import { VIEW_CATALOG } from '../storage/catalog.js';
 import type { Collection } from '../storage/collection.js';
 import type { CollectionIndex } from '../storage/collection-index.js';
-import { normaliseIndex } from '../storage/index-spec.js';
+import { normaliseIndex, type IndexSpec } from '../storage/index-spec.js';
 import { shellText } from '../storage/shell-text.js';
 import { collectionName, documentArray, optionalCount, optionalDocument } from './arguments.js';
 import { cursorReply, encodeRows } from './batches.js';
@@ -21,9 +21,7 @@ export const createIndexes: CommandHandler = (command, ctx) => {
   const collection = insertTarget(ctx, ctx.db, name);
   const numIndexesBefore = collection.indexes.length;
   for (const spec of specs) {
-    const own = collection.options['collation'];
-    const complete =
-      spec['collation'] === undefined && own !== undefined ? { ...spec, collation: own } : spec;
+    const complete = withCollation(spec, collection);
     if (!collection.addIndex(complete)) continue;
     store.publish([{ kind: 'createIndexes', ns: collection.ns, uuid: collection.uuid, spec: complete }]);
   }
@@ -35,6 +33,13 @@ export const createIndexes: CommandHandler = (command, ctx) => {
     ...(numIndexesAfter === numIndexesBefore ? { note: 'all indexes already exist' } : {}),
   };
 };
+
+/** An index compares as its collection does, unless it says otherwise; the order of bytes is not written down. */
+function withCollation(spec: IndexSpec, collection: Collection): IndexSpec {
+  const { collation = collection.options['collation'], ...rest } = spec;
+  const ordered = isDocument(collation) && collation['locale'] !== 'simple';
+  return ordered ? { ...(rest as IndexSpec), collation } : (rest as IndexSpec);
+}
 
 /** An index by its name or its key pattern. */
 export function findIndex(collection: Collection, wanted: unknown): CollectionIndex | undefined {

@@ -181,6 +181,27 @@ describe('indexes', () => {
     await expect(items.createIndex({ place: kind })).rejects.toThrow(code(number));
   });
 
+  it('stay as they are in a trial of collMod', async () => {
+    const trial = { collMod: items.collectionName, index: { name: 'n_1', unique: true }, dryRun: true };
+    await items.createIndex({ n: 1 });
+    await db.command(trial);
+    await items.insertOne({ n: 5 });
+    await expect(db.command(trial)).rejects.toThrow(code(359));
+  });
+
+  it('compare by bytes where they say so, in a collection that compares otherwise', async () => {
+    const name = `folded-${made}`;
+    const folded = await db.createCollection(name, { collation: { locale: 'en', strength: 2 } });
+    await folded.createIndex({ a: 1 }, { unique: true, collation: { locale: 'simple' } });
+    await folded.insertMany([
+      { a: 'X', b: 1 },
+      { a: 'x', b: 2 },
+    ]);
+    await folded.createIndex({ b: 1 }, { unique: true });
+    await folded.insertOne({ a: 'y', b: 'X' });
+    await expect(folded.insertOne({ a: 'z', b: 'x' })).rejects.toThrow(code(11000));
+  });
+
   it('change their options by collMod, and become unique only without duplicates', async () => {
     await items.createIndex({ kind: 1 });
     const modify = (index: object) => db.command({ collMod: items.collectionName, index });

@@ -1,30 +1,41 @@
 import { compileExpression } from '../aggregate/expression.js';
 import { compilePipeline, type WriteStage } from '../aggregate/pipeline.js';
 import { withoutPauses } from '../aggregate/stage.js';
-import { getField, isDocument, type Document } from '../bson/document.js';
-import { mongoError } from '../errors.js';
+import { extendVariables } from '../aggregate/evaluate.js';
+import { compareValues } from '../bson/compare.js';
+import type { Document } from '../bson/document.js';
+import { readNested, withNested } from '../bson/nested.js';
+import { mongoError, MongoError } from '../errors.js';
 import type { CommandContext } from '../server/command.js';
 import { drain } from '../server/drain.js';
 import { Collection } from '../storage/collection.js';
 import { draftNext, createDraft, type StoredDocument } from '../storage/stored-document.js';
-import { queryContext } from './query-context.js';
+import { queryContext, type QueryOptions } from './query-context.js';
 import { Selection } from './selection.js';
 import { documentCheck, type DocumentCheck } from './validation.js';
 import { writeTarget } from './write-target.js';
 
 type Merge = Extract<WriteStage, { kind: 'merge' }>;
 
+/** Options of an aggregate that concern what it writes. */
+interface WriteOptions extends QueryOptions {
+  readonly bypass: boolean;
+}
+
 /** Writes the results of a pipeline where its `$out` or `$merge` says. */
 export async function writeResults(
   ctx: CommandContext,
   write: WriteStage,
   documents: Document[],
-  bypass: boolean,
+  options: WriteOptions,
 ): Promise<void> {
   const db = write.db ?? ctx.db;
   const existing = writeTarget(ctx, db, write.coll, 'change');
-  if (write.kind === 'out') replaceAll(ctx, db, write.coll, documents, bypass);
-  else await merge(ctx, existing ?? ctx.workspace.obtain(db, write.coll), write, documents, bypass);
+  if (write.kind === 'out') return replaceAll(ctx, db, write.coll, documents, options.bypass);
+  const creates = documents.length > 0 && write.whenNotMatched === 'insert';
+  const missing = (): Collection =>
+    creates ? ctx.workspace.obtain(db, write.coll) : new Collection({ db, coll: write.coll });
+  await merge(ctx, existing ?? missing(), write, documents, options);
 }
 
 /** The new content takes the place of the old one in a single step, or not at all. */
@@ -53,20 +64,35 @@ async function merge(
   target: Collection,
   write: Merge,
   documents: Document[],
-  bypass: boolean,
+  options: WriteOptions,
 ): Promise<void> {
-  const check = documentCheck(ctx, target, bypass);
-  const identified = target.indexes.some(
-    (index) =>
-      index.definition.unique &&
-      index.definition.fields.length === write.on.length &&
-      write.on.every((field) => index.definition.fields.includes(field)),
+  const check = documentCheck(ctx, target, options.bypass);
+  const identified = target.indexes.find(
+    ({ definition: { unique, fields, collation } }) =>
+      unique &&
+      compareValues(collation?.spec, options.collation?.spec) === 0 &&
+      fields.length === write.on.length &&
+      write.on.every((field) => fields.includes(field)),
   );
   if (!identified) throw mongoError(51183, 'Cannot find index to verify that join fields will be unique');
+  const mayMiss = !identified.definition.sparse && identified.spec.name !== '_id_';
+  let failure: unknown;
   for (const document of documents) {
-    await mergeOne(ctx, target, write, document, check);
+    // Every document gets its chance; the first that failed is told in the end.
+    await mergeOne(
+      ctx,
+      target,
+      write,
+      mayMiss ? withNulls(document, write.on) : document,
+      check,
+      options,
+    ).catch((error: unknown) => {
+      if (!(error instanceof MongoError) || ctx.transaction) throw error;
+      failure ??= error;
+    });
     if (ctx.operation.turnIsOver) await ctx.operation.breathe();
   }
+  if (failure) throw failure as MongoError;
 }
 
 async function mergeOne(
@@ -75,16 +101,18 @@ async function mergeOne(
   write: Merge,
   document: Document,
   check: DocumentCheck,
+  options: WriteOptions,
 ): Promise<void> {
   const draft = createDraft(document);
   const filter = Object.fromEntries(
     write.on.map((field) => [field, { $eq: joinValue(draft.document, field) }]),
   );
-  const selection = new Selection(ctx, target, { filter, limit: 1 });
+  const { collation } = options;
+  const selection = new Selection(ctx, target, { filter, limit: 1, collation });
   let found: StoredDocument | undefined;
   await drain(ctx.operation, await selection.rows(), (stored) => void (found = stored));
   if (found) {
-    const after = replaceMatched(ctx, write, found.document, document);
+    const after = replaceMatched(ctx, write, found.document, document, options);
     if (!after) return;
     check(after, found.document);
     ctx.workspace.replace(target, found, draftNext(found, after), 'update');
@@ -108,6 +136,7 @@ function replaceMatched(
   write: Merge,
   existing: Document,
   incoming: Document,
+  options: QueryOptions,
 ): Document | undefined {
   const { whenMatched } = write;
   const id = { _id: existing['_id'] };
@@ -120,23 +149,33 @@ function replaceMatched(
       keyValue: Object.fromEntries(write.on.map((field) => [field, joinValue(existing, field)])),
     });
   }
-  const base = queryContext(ctx, ctx.operation, undefined);
+  const base = queryContext(ctx, ctx.operation, undefined, options);
   const variables = Object.fromEntries(
     Object.entries(write.variables).map(([name, value]) => [
       name,
       compileExpression(value, base).evaluate(incoming),
     ]),
   );
-  const [result] = withoutPauses(compilePipeline(whenMatched, { ...base, variables })([existing]));
+  const [result] = withoutPauses(
+    compilePipeline(whenMatched, {
+      ...base,
+      variables: extendVariables(base.variables, variables),
+    })([existing]),
+  );
   return result && { ...result, ...id };
 }
 
-/** Errors: 51132 for a missing, null or array value. */
+/** An index that is not sparse holds a missing value as null, and so does what is merged by it. */
+const withNulls = (document: Document, paths: readonly string[]): Document =>
+  paths
+    .map((path) => path.split('.'))
+    .filter((parts) => readNested(document, parts) === undefined)
+    .reduce((all, parts) => withNested(all, parts, null), document);
+
+/** Errors: 51132 for a missing or array value. */
 function joinValue(document: Document, path: string): unknown {
-  const value = path
-    .split('.')
-    .reduce<unknown>((at, name) => (isDocument(at) ? getField(at, name) : undefined), document);
-  if (value === undefined || value === null || Array.isArray(value)) {
+  const value = readNested(document, path.split('.'));
+  if (value === undefined || Array.isArray(value)) {
     throw mongoError(51132, "$merge write error: 'on' field cannot be missing, null, undefined or an array");
   }
   return value;

@@ -20,6 +20,11 @@ const posix: Readonly<Record<string, string>> = {
 export const posixClass = (name: string): string | undefined =>
   Object.hasOwn(posix, name) ? posix[name] : undefined;
 
+/** `\d`, `\w`, `\s` and their opposites: spaces are those of ASCII alone, unlike JavaScript's. */
+export const perlClass = (letter: string): string =>
+  letter === 's' ? ' \\t-\\r' : letter === 'S' ? `\\S${wideSpace}` : `\\${letter}`;
+
+const wideSpace = '\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000\\ufeff';
 export const horizontalSpace = '\\t \\xa0\\u1680\\u180e\\u2000-\\u200a\\u202f\\u205f\\u3000';
 export const verticalSpace = '\\n\\x0b\\f\\r\\x85\\u2028\\u2029';
 

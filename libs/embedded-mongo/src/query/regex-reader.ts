@@ -4,6 +4,7 @@ import {
   escapeCharacter,
   foldRange,
   horizontalSpace,
+  perlClass,
   posixClass,
   verticalSpace,
 } from './regex-class.js';
@@ -29,7 +30,7 @@ export class PatternReader {
     const [, perl, space, property, caret, long, short] = match;
     if (perl !== undefined) {
       this.countsCharacters ||= perl < 'a';
-      return { members: `\\${perl}`, inverted: false };
+      return { members: perlClass(perl), inverted: false };
     }
     if (space !== undefined) {
       this.countsCharacters ||= space < 'a';

@@ -43,9 +43,14 @@ export async function dispatch(
         };
       }
     }
+    const write = isRetryableWrite(command) ? failPoints?.ofWrite() : undefined;
+    if (write?.code !== undefined) {
+      if (write.closes) return CLOSE;
+      throw mongoError(write.code, 'Failing write due to failpoint. The write must not be reflected.');
+    }
     const reply = await run(server, client, request, name);
     if (server.store.persistent) await server.store.settle();
-    if (isRetryableWrite(command) && failPoints?.closesAfterWrite()) return CLOSE;
+    if (write?.closes) return CLOSE;
     return addClusterTime(server, { ...reply, ...extra, ok: new Double(1) });
   } catch (error) {
     return addClusterTime(server, errorReply(error, command, name, watches(server, command, name)));

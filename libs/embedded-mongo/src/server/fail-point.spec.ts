@@ -143,6 +143,16 @@ describe('onPrimaryTransactionalWrite', () => {
     await increment(client);
     expect(await n()).toBe(1);
   });
+
+  it('fails a write before it is done, which the driver then does', async () => {
+    const data = { failBeforeCommitExceptionCode: 91, closeConnection: false };
+    await set('onPrimaryTransactionalWrite', { times: 1 }, data);
+    await increment(client);
+    expect(await n()).toBe(1);
+    await set('onPrimaryTransactionalWrite', 'alwaysOn', { ...data, failBeforeCommitExceptionCode: 2 });
+    await expect(increment(client)).rejects.toMatchObject({ code: 2 });
+    expect(await n()).toBe(1);
+  });
 });
 
 describe('a fail point', () => {

@@ -99,10 +99,14 @@ export class FailPoints {
     };
   }
 
-  /** Whether the connection is to be closed after a retryable write that was done. */
-  closesAfterWrite(): boolean {
+  /** What a retryable write has to suffer: the connection closes, after it is done or instead of it, or it fails. */
+  ofWrite(): { readonly closes: boolean; readonly code: number | undefined } {
     const data = this.known.onPrimaryTransactionalWrite.fire(() => true);
-    return data !== undefined && data['closeConnection'] !== false;
+    const code = data?.['failBeforeCommitExceptionCode'];
+    return {
+      closes: data !== undefined && data['closeConnection'] !== false,
+      code: code === undefined ? undefined : numberOr(code, 1),
+    };
   }
 }
 

@@ -3,6 +3,9 @@ import { compileCollation } from '../bson/collation.js';
 import { isDocument, type Document } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
 import { createParseError, mongoError, notImplemented, typeMismatch } from '../errors.js';
+import { truthy } from '../aggregate/evaluate.js';
+import { holdsOperators } from '../query/field-predicate.js';
+import { isRegex } from '../query/regex.js';
 import { shellText } from './shell-text.js';
 
 /** An index as listIndexes shows it: `key`, `name` and the options that were set. */
@@ -46,11 +49,13 @@ export function normaliseIndex(request: unknown): IndexSpec {
       "Error in specification: the 'key' field is a required property of an index specification",
     );
   }
-  if (typeof name !== 'string' || name === '') {
+  if (name === undefined) {
     throw createParseError(
       "Error in specification: the 'name' field is a required property of an index specification",
     );
   }
+  if (typeof name !== 'string') throw typeMismatch("The field 'name' must be a string");
+  if (name === '') throw mongoError(67, 'index name cannot be empty');
   for (const option of Object.keys(request)) {
     if (option === 'wildcardProjection') throw notImplemented('a wildcard index');
     if (options.has(option)) continue;
@@ -75,6 +80,9 @@ export function normaliseIndex(request: unknown): IndexSpec {
 function checkKey(key: Document): void {
   const fields = Object.entries(key);
   if (fields.length === 0) throw mongoError(67, 'Index keys cannot be an empty field.');
+  if (fields.length > 32) throw mongoError(13103, 'too many compound keys');
+  if (fields.filter(([, kind]) => kind === 'hashed').length > 1)
+    throw mongoError(31303, 'A maximum of one index field is allowed to be hashed');
   for (const [field, kind] of fields) {
     if (field === '' || field.startsWith('.') || field.endsWith('.') || field.includes('..')) {
       throw mongoError(67, 'Index keys cannot contain an empty field.');
@@ -101,17 +109,62 @@ function checkOptions(spec: IndexSpec): void {
       throw mongoError(67, 'TTL indexes are single-field indexes, compound indexes do not support TTL');
     }
   }
-  if (spec['partialFilterExpression'] !== undefined && !isDocument(spec['partialFilterExpression'])) {
-    throw mongoError(67, 'partialFilterExpression must be an object');
+  const partial = spec['partialFilterExpression'];
+  if (partial !== undefined) {
+    if (!isDocument(partial)) throw typeMismatch("The field 'partialFilterExpression' must be an object");
+    if (spec['sparse'] === true)
+      throw mongoError(67, 'cannot mix "partialFilterExpression" and "sparse" options');
+    checkPartialFilter(partial);
   }
-  if (spec['partialFilterExpression'] !== undefined && spec['sparse'] === true) {
-    throw mongoError(67, 'cannot mix "partialFilterExpression" and "sparse" options');
-  }
+  const kinds = Object.values(spec.key);
+  if (spec['unique'] === true && kinds.includes('hashed'))
+    throw mongoError(16764, 'Currently hashed indexes cannot guarantee uniqueness. Use a regular index.');
+  const onId = Object.keys(spec.key).join() === '_id' && !kinds.includes('hashed');
+  const foreign = ['expireAfterSeconds', 'hidden', 'partialFilterExpression', 'sparse'].find(
+    (option) => onId && spec[option] !== undefined,
+  );
+  if (foreign !== undefined)
+    throw mongoError(197, `The field '${foreign}' is not valid for an _id index specification.`);
+  if (spec['weights'] !== undefined && !kinds.includes('text'))
+    throw mongoError(67, 'the index plugin of a text index is needed for weights');
   if (spec['collation'] !== undefined) {
     if (!isDocument(spec['collation'])) throw typeMismatch('collation must be an object');
     const collation = compileCollation(spec['collation']);
-    if (collation === undefined) delete spec['collation'];
-    else spec['collation'] = collation.spec;
+    if (collation && kinds.includes('text'))
+      throw mongoError(67, 'text index does not support the collation option');
+    spec['collation'] = collation?.spec ?? { locale: 'simple' };
+  }
+}
+
+const partialOperators = [
+  '$eq',
+  '$gt',
+  '$gte',
+  '$lt',
+  '$lte',
+  '$in',
+  '$all',
+  '$exists',
+  '$type',
+  '$geoWithin',
+  '$geoIntersects',
+];
+
+/** Errors: 67 for an operator that no partial index knows, 224 for `$expr`. Whether they are well formed shows the index. */
+function checkPartialFilter(filter: Document): void {
+  for (const [key, argument] of Object.entries(filter)) {
+    if (key === '$and' || key === '$or') {
+      if (Array.isArray(argument)) argument.filter(isDocument).forEach(checkPartialFilter);
+      continue;
+    }
+    if (key === '$expr') throw mongoError(224, '$expr is not allowed in the query predicate for an index');
+    if (key === '$where' || key === '$text') throw mongoError(2, `${key} is not allowed in a partial index`);
+    const operators = holdsOperators(argument) ? Object.entries(argument) : [];
+    const unknown = operators.find(
+      ([name, value]) => !partialOperators.includes(name) || (name === '$exists' && !truthy(value)),
+    );
+    if (unknown || key.startsWith('$') || isRegex(argument))
+      throw mongoError(67, `Expression not supported in partial index: ${shellText({ [key]: argument })}`);
   }
 }
 
@@ -141,8 +194,8 @@ function textForm(spec: IndexSpec): IndexSpec {
   };
 }
 
-const identity = ['key', 'collation', 'partialFilterExpression', 'weights'];
-const behaviour = ['unique', 'sparse', 'expireAfterSeconds'];
+const identity = ['key', 'collation', 'partialFilterExpression', 'weights', 'unique', 'sparse'];
+const behaviour = ['expireAfterSeconds'];
 
 const agree = (a: IndexSpec, b: IndexSpec, fields: readonly string[]): boolean =>
   fields.every((field) => compareValues(a[field], b[field]) === 0);

@@ -260,7 +260,6 @@ function covarianceOf(values: readonly unknown[], lost: 0 | 1): unknown {
     return NaN;
   const count = finite.length;
   if (count - lost < 1) return null;
-  const start = doubleValue(0);
   const mean = (side: 0 | 1): unknown =>
     divideNumbers(
       finite.map((one) => one[side]).reduce((sum, one) => addNumbers(sum, one)),
