@@ -48,6 +48,37 @@ async function open(
   return page;
 }
 
+/** What people look for, and the page that must come first. */
+const QUESTIONS: Record<string, string> = {
+  'rate limit': 'reference/limits',
+  tenant: 'guide/policy',
+  approve: 'guide/approvals',
+  'hide a column': 'guide/masking',
+  'test a policy': 'guide/policy',
+  'get started': 'guide/start',
+  Claude: 'guide/connect',
+  NestJS: 'guide/module',
+  Mongoose: 'guide/plain-mongodb',
+  'write a tool': 'guide/writing-tools',
+  export: 'guide/exports',
+  'sub-agent': 'guide/agents',
+  idempotency: 'guide/tools',
+  access_denied: 'reference/refusals',
+  'environment variables': 'reference/configuration',
+  replicas: 'operations/replicas',
+  'Redis down': 'operations/replicas',
+  OAuth: 'operations/oauth',
+  audit: 'operations/audit',
+  metrics: 'operations/observability',
+  Helm: 'operations/deployment',
+  nginx: 'operations/load-balancer',
+  reload: 'operations/reload',
+  upgrade: 'operations/upgrade',
+  backup: 'operations/backup',
+  'rotate key': 'operations/keys',
+  alert: 'operations/runbook',
+};
+
 describe('the documentation site', () => {
   it('finds a page by a word', async () => {
     const page = await open('/');
@@ -57,6 +88,35 @@ describe('the documentation site', () => {
     await page.waitForURL(/guide\/policy\.html/);
     await page.getByRole('heading', { level: 1, name: 'Policy' }).waitFor();
     expect(await page.locator('main').textContent()).toContain('tenantScope');
+    await page.close();
+  });
+
+  it('says at the top what Parley is, with a picture, and which version', async () => {
+    const page = await open('/');
+    const [first] = await page.locator('main p').allTextContents();
+    expect(first).toBe(
+      'Let AI agents work with your Parse and MongoDB data, and decide what each of them may see and change.',
+    );
+    expect(await page.locator('main img').first().isVisible()).toBe(true);
+    const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
+    expect(await page.locator('header').innerText()).toContain(`Version ${version}`);
+    await page.close();
+  });
+
+  it('puts first the page that answers a question', async () => {
+    const page = await open('/');
+    await page.getByRole('button', { name: 'Search' }).click();
+    const box = page.getByRole('searchbox');
+    const results = page.locator('.result');
+    const found: Record<string, string> = {};
+    for (const question of Object.keys(QUESTIONS)) {
+      await box.fill('');
+      await results.first().waitFor({ state: 'detached' });
+      await box.fill(question);
+      const address = (await results.first().getAttribute('href')) ?? '';
+      found[question] = address.replace(/^\/|(\.html)?(#.*)?$/g, '');
+    }
+    expect(found).toEqual(QUESTIONS);
     await page.close();
   });
 

@@ -1,12 +1,15 @@
 // The documentation site: the Markdown files of the repository, with the index of docs/README.md as navigation. VitePress finds
 // its packages beside pages only, so they are copied into this folder first.
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitepress';
 import { copyPages, navigationOf } from './pages.mjs';
 import { githubSlug, RepositoryLinks } from './repository-links.mjs';
+import { search } from './search.mjs';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const pages = fileURLToPath(new URL('../dist/pages', import.meta.url));
+const { version } = JSON.parse(readFileSync(`${root}/package.json`, 'utf8'));
 const links = new RepositoryLinks(root, copyPages(root, pages));
 
 export default defineConfig({
@@ -32,7 +35,13 @@ export default defineConfig({
     config: (markdown) => links.extend(markdown),
   },
   themeConfig: {
-    search: { provider: 'local' },
+    search,
+    nav: [
+      { text: 'Guide', link: '/guide/start', activeMatch: '^/guide/' },
+      { text: 'Reference', link: '/reference/configuration', activeMatch: '^/reference/' },
+      { text: 'Operations', link: '/operations/deployment', activeMatch: '^/operations/' },
+      { text: `Version ${version}`, link: '/changelog' },
+    ],
     outline: [2, 3],
     sidebar: navigationOf(root),
   },
