@@ -296,6 +296,21 @@ describe('the Helm chart', () => {
     expect(stderr).toMatch(message);
   });
 
+  it('ends all pods before another version starts, as the page on upgrades does', () => {
+    const [end = ''] = /helm upgrade .*--set .*/.exec(
+      readFileSync(join(root, 'docs/operations/upgrade.md'), 'utf8'),
+    ) as RegExpExecArray;
+    const changes = [...end.matchAll(/--set \S+/g)].flatMap(([one]) => one.split(' '));
+    const file = join(folder, 'running.json');
+    writeFileSync(file, JSON.stringify(EVERYTHING));
+    const { status, stdout } = run('template', 'parley', chart, '--values', file, ...changes);
+    expect([status, /replicas: 0$/m.test(stdout), /HorizontalPodAutoscaler/.test(stdout)]).toEqual([
+      0,
+      true,
+      false,
+    ]);
+  });
+
   it('renders what the service starts with, and asks where it answers', async () => {
     const objects = rendered({ ...EVERYTHING, replicas: 1 });
     const container = containerOf(objects);

@@ -286,7 +286,7 @@ describe('the pages on upkeep', () => {
     const pages = ['upgrade.md', 'backup.md', 'keys.md', 'audit-sinks.md', 'runbook.md'];
     const named = pages.flatMap((page) => [
       ...textOf(page).matchAll(
-        /`parley ((?:audit|policy) \w+|[a-z-]+)|npx parley ((?:audit|policy) \w+|[a-z-]+)(.*)/g,
+        /`parley ((?:audit|policy|approvals) \w+|[a-z-]+)|npx parley ((?:audit|policy|approvals) \w+|[a-z-]+)(.*)/g,
       ),
     ]);
     const options = new Map<string, Set<string>>();
