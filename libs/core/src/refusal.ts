@@ -54,6 +54,7 @@ export const DENIAL_KINDS = [
   'tenant_scope',
   'missing_tenant_scope',
   'agent_value',
+  'row_filter',
   'read_hooks',
   'tenant_join_denied',
   'unenforceable_scope',

@@ -126,10 +126,12 @@ function wordOptions(options: Record<string, unknown>): Record<string, unknown> 
 }
 
 function condition(value: unknown, { filterOnly }: RestForm): unknown {
+  // Parse Server compares a whole list by an operator alone, and no whole object.
+  if (Array.isArray(value)) return { $eq: plain(value) };
   if (!isPlainObject(value) || isTyped(value)) return plain(value);
   const keys = Object.keys(value);
   const operators = keys.filter((key) => key.startsWith('$'));
-  if (operators.length === 0) return plain(value);
+  if (operators.length === 0) throw inexpressible('a whole object');
   if (operators.length < keys.length) throw inexpressible('a condition mixes operators and fields');
   const constraint = filterOnly ? withoutDistanceOrder(value) : value;
   return Object.fromEntries(
@@ -139,9 +141,21 @@ function condition(value: unknown, { filterOnly }: RestForm): unknown {
 
 type RestOperator = (operand: unknown) => readonly (readonly [string, unknown])[];
 
+const LIST_OPERATORS = new Set(['$in', '$nin', '$all', '$containedBy']);
+
 const same =
   (operator: string): RestOperator =>
-  (operand) => [[operator, plain(operand)]];
+  (operand) => {
+    const values: unknown = LIST_OPERATORS.has(operator) ? operand : [operand];
+    const isWhole = (value: unknown) => isPlainObject(value) && !isTyped(value);
+    // Lists in a list are flattened there.
+    if (
+      Array.isArray(values) &&
+      values.some((value) => isWhole(value) || (LIST_OPERATORS.has(operator) && Array.isArray(value)))
+    )
+      throw inexpressible(`${operator} with a whole object or list`);
+    return [[operator, plain(operand)]];
+  };
 
 /** A geometry: one operator with plain values below it. */
 function geometry(operand: unknown): unknown {

@@ -12,6 +12,7 @@ import {
 } from '#data';
 import {
   type AgentScope,
+  type FieldSchema,
   listConstrainedFields,
   joinTargets,
   type Pipeline,
@@ -39,9 +40,30 @@ import {
 } from './route-table.js';
 
 /** Whether Parse Server's query language can express the request. */
-function canBeAsked({ where, include = [] }: Pick<FindQuery, 'where' | 'include'>): boolean {
-  return isExpressible(where) && include.every(canBeAsked);
+function canBeAsked(
+  { className, where, include = [] }: Pick<FindQuery, 'className' | 'where' | 'include'>,
+  scope: AgentScope,
+): boolean {
+  return (
+    isExpressible(where) &&
+    !comparesDigits(where, scope.schemas.get(className)?.fields) &&
+    include.every(({ targetClass, ...plan }) => canBeAsked({ ...plan, className: targetClass }, scope))
+  );
 }
+
+/** Whether a constraint compares numbers as text: those that JSON does not have, which is all that Parse Server reads. */
+function comparesDigits(where: Where, fields: ReadonlyMap<string, FieldSchema> | undefined): boolean {
+  return Object.entries(where).some(([key, value]) => {
+    if (key.startsWith('$'))
+      return (
+        Array.isArray(value) && value.filter(isPlainObject).some((branch) => comparesDigits(branch, fields))
+      );
+    if (fields?.get(key)?.type !== 'Number') return false;
+    return isPlainObject(value) ? Object.values(value).flat().some(isText) : isText(value);
+  });
+}
+
+const isText = (value: unknown): boolean => typeof value === 'string';
 
 /**
  * Whether Parse Server, called with the caller's session, returns exactly the requested rows. It does not where
@@ -104,13 +126,13 @@ function routingOf(operation: StoreOperation<Reads>, call: StoreCall): Routing |
       return {
         kind: 'rows',
         classNames: () => listClasses(operation),
-        suitsServer: () => canBeAsked(operation) && (!serverJudges || serverAgrees(operation, scope)),
+        suitsServer: () => canBeAsked(operation, scope) && (!serverJudges || serverAgrees(operation, scope)),
       };
     case 'count':
       return {
         kind: 'rows',
         classNames: () => [operation.className],
-        suitsServer: () => canBeAsked(operation) && (!serverJudges || countAgrees(operation, scope)),
+        suitsServer: () => canBeAsked(operation, scope) && (!serverJudges || countAgrees(operation, scope)),
       };
     case 'aggregate':
       return {
@@ -122,7 +144,7 @@ function routingOf(operation: StoreOperation<Reads>, call: StoreCall): Routing |
       return {
         kind: 'plans',
         classNames: () => [operation.className],
-        suitsServer: () => canBeAsked(operation),
+        suitsServer: () => canBeAsked(operation, scope),
       };
     case 'related':
       // Relations have no rights of their own: the rights of the linked rows are checked when those are read.

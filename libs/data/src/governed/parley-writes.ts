@@ -315,6 +315,7 @@ export class ParleyWrites implements GovernedWrites {
       policy: scope.classPolicy(access.className),
       operation,
       tenant: this.rules.tenant(access.className),
+      filter: operation === 'create' ? await this.rules.filter(access.className) : undefined,
       indexes: access.masks ? await everyIndex(access, this.call) : [],
       findSchema: (className) => scope.schemas.get(className),
       judgeClass: pointerGate(this.call),

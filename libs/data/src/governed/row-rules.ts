@@ -110,6 +110,13 @@ export class RowRules {
     return asked;
   }
 
+  /** What the filters of the class and of the agent admit, without the tenant. @throws Refused as `predicate` */
+  async filter(className: string): Promise<Where> {
+    const fixed = this.call.scope.findFixedAgentFilter(className);
+    const filter = fixed === undefined ? await this.findComputedFilter(className) : fixed;
+    return this.answerCrossClass(filter ?? {}, 'operator');
+  }
+
   /** @throws Refused when the agent has no tenant on a scoped class */
   tenant(className: string): TenantBinding | null {
     const { agent, scope } = this.call;

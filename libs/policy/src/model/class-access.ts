@@ -30,6 +30,8 @@ export interface ClassAccess {
   readonly masks?: ColumnMasks;
   /** Columns that point to a class withheld from the agent, by wire name: their values may not be used. */
   readonly withheld?: ReadonlyMap<string, WithheldTarget>;
+  /** Of a Parse class: lists of pointers, by wire name, and the class that the policy declares for each. */
+  readonly lists?: ReadonlyMap<string, string>;
   /** Set when classes are withheld from the agent and other columns may hold objects of them that the schema does not declare. */
   readonly mayHold?: WithheldObjects;
   /** Set with withheld classes: columns that are declared to hold neither objects nor lists, and are not trusted to. */

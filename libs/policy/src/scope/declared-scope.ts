@@ -119,12 +119,14 @@ export class DeclaredScope {
             this.definition,
           );
     const { mayHold, flat } = this.listGuarded(schema, withheld);
+    const lists = findDeclaredLists(policy, schema);
     const access: ClassAccess = {
       className,
       schema,
       names: policy.names,
       readable: listed,
       withheld,
+      ...(lists.size > 0 && { lists }),
       ...(mayHold && { mayHold }),
       ...(flat && { flat }),
       ...masked,
@@ -326,6 +328,18 @@ export class DeclaredScope {
       { strictPointerShapes: false, checkFields: false, ...(literals && { literals }) },
     );
   }
+}
+
+function findDeclaredLists(
+  policy: ClassPolicy,
+  schema: ClassSchema | undefined,
+): ReadonlyMap<string, string> {
+  if (schema?.storage === 'plain') return new Map();
+  return new Map(
+    [...policy.properties].flatMap(([field, { targetClass }]) =>
+      targetClass !== undefined && schema?.fields.get(field)?.type === 'Array' ? [[field, targetClass]] : [],
+    ),
+  );
 }
 
 const HOLDS_OBJECTS: ReadonlySet<FieldType> = new Set(['Object', 'Array']);

@@ -206,7 +206,7 @@ export interface Column {
   readonly className: string;
   readonly path: string;
   readonly type?: FieldType;
-  /** Of a pointer column. */
+  /** Of a pointer column, and of a list of pointers whose class is declared. */
   readonly targetClass?: string;
   /** Of a plain class: what its schema says about the path, inside documents too. */
   readonly stored?: FieldSchema;
@@ -235,7 +235,8 @@ export function columnAt(path: string, access: ClassAccess): Column {
   const known = typeAt(typeOfColumn(root, schema), inside, false);
   const column = { className: access.className, path, known, ...(stored && { stored }) };
   if (path !== root || !field) return column;
-  return { ...column, type: field.type, ...(field.targetClass && { targetClass: field.targetClass }) };
+  const targetClass = field.type === 'Array' && !stored ? access.lists?.get(root) : field.targetClass;
+  return { ...column, type: field.type, ...(targetClass && { targetClass }) };
 }
 
 export function toMemberColumn({ className, path, stored, known }: Column, key: string): Column {
@@ -282,7 +283,7 @@ const convertCompared = (
 /** The members of `$in`, `$nin`, `$all`: bare ids get the class of typed pointers beside them. */
 export function columnValues(values: readonly unknown[], column: Column, rules: ValueRules): unknown[] {
   const holdsPointers =
-    column.type === 'Pointer' || (column.type === undefined && values.some((value) => isPointer(value)));
+    isReference(column) || (column.type === undefined && values.some((value) => isPointer(value)));
   if (!holdsPointers) return values.map((value) => columnValue(value, column, rules));
   const target = column.targetClass ?? onlyClassAmong(values);
   const pointers: Column = { ...column, type: 'Pointer' };
@@ -299,7 +300,11 @@ function columnText(text: string, column: Column, target: string | undefined, ru
     if (operand === null) throw createUnfitting(column);
     if (operand !== text) return operand;
   }
-  if (column.type !== 'Pointer') return convertCompared(text, column, rules);
+  if (!isReference(column)) {
+    if (column.type === 'Array' && !column.stored && isLikeId(text))
+      rules.note?.(describeListOfIds(text, column));
+    return convertCompared(text, column, rules);
+  }
   const prefixed = rules.literals?.has(text) ? null : parsePrefixedPointer(text);
   if (prefixed) return admitValue({ ...prefixed }, rules);
   if (target !== undefined) return admitValue({ ...pointer(target, text) }, rules);
@@ -307,6 +312,17 @@ function columnText(text: string, column: Column, target: string | undefined, ru
     throw new Refused(refusals.pointerShapeMismatch(column.className, column.path));
   return text;
 }
+
+/** A text beside its values is the id of a row. Lists of plain classes hold ids as they are. */
+const isReference = ({ type, targetClass, stored }: Column): boolean =>
+  type === 'Pointer' || (type === 'Array' && targetClass !== undefined && !stored);
+
+/** As Parse generates ids: ten letters and digits, which are hardly ever a word. */
+const isLikeId = (text: string): boolean => /^(?=.*[A-Z0-9])[A-Za-z0-9]{10}$/.test(text);
+
+const describeListOfIds = (text: string, { path }: Column): string =>
+  `'${text}' was compared as text with the entries of '${path.slice(0, 128)}'. Where these are Pointers, write ` +
+  `{"__type":"Pointer","className":"CLASS","objectId":"${text}"}`;
 
 const createUnfitting = ({ className, path }: Column): Refused =>
   new Refused(refusals.agentValueUnset(className, `the value of the agent is no value of '${path}'`));

@@ -3,10 +3,11 @@ import { type ClassAccess, columnRefusal, isMasked } from '../model/class-access
 import type { ClassPolicy } from '../model/policy.js';
 import { type ClassSchema, type FieldSchema, type IndexSchema, isIdFor } from '../model/class-schema.js';
 import { isFieldName, takeRoot, toLowerCamel } from '../model/field-names.js';
-import { blockFilter, isPlainObject, type PlainObject } from '../model/where.js';
+import { blockFilter, isPlainObject, type PlainObject, type Where } from '../model/where.js';
 import { readObjectText, readWrittenValues } from '../model/written-values.js';
 import { withheldClassIn } from '../masking/withheld-objects.js';
 import { isTenant, type TenantBinding, tenantValue } from '../scope/tenant.js';
+import { assertAdmitted, findFixedValues } from './admitted-row.js';
 import { assertDeclaredValue, assertFits, type FieldRules, inferFieldType } from './field-types.js';
 import { assertFitsPlain, assertNotSetForTheWriter } from './plain-columns.js';
 import {
@@ -28,6 +29,8 @@ export interface WriteContext {
   readonly policy: ClassPolicy;
   readonly operation: 'create' | 'update';
   readonly tenant: TenantBinding | null;
+  /** Of a new row: what the filters of the class and of the agent admit. */
+  readonly filter?: Where | undefined;
   /** All indexes of the class. Used when some field is masked for the agent. */
   readonly indexes: readonly IndexSchema[];
   /** The class gate for classes that pointers name. */
@@ -82,11 +85,21 @@ export function planWrite(written: unknown, context: WriteContext): WritePlan {
   assertNoMaskedIndex(Object.keys(fields), context);
   if (operation === 'create') {
     if (tenant) fields[tenant.field] = tenantValue(tenant, access.schema?.fields.get(tenant.field));
+    admitNewRow(fields, context);
     assertComplete(fields, access);
   } else if (Object.keys(fields).length === 0) {
     refuseFields('fields holds nothing that can be changed');
   }
   return { fields, added };
+}
+
+/** The values that the filters admit alone are set. @throws Refused for a row that they do not admit */
+function admitNewRow(fields: Record<string, unknown>, { access, filter = {} }: WriteContext): void {
+  for (const [name, value] of findFixedValues(filter)) fields[name] ??= value;
+  const defaults = [...(access.schema?.fields ?? [])].flatMap(([name, { defaultValue }]) =>
+    defaultValue === undefined ? [] : [[name, defaultValue] as const],
+  );
+  assertAdmitted(access.className, filter, { ...Object.fromEntries(defaults), ...fields });
 }
 
 /** JSON text and Extended JSON as Parse's JSON. @throws Refused `invalid_argument` */

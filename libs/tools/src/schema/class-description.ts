@@ -66,7 +66,9 @@ interface FieldContext {
 
 /** One entry of get_schema's `fields`. */
 export function describeField(name: string, schema: FieldSchema, context: FieldContext) {
-  const { type, targetClass, required = false } = schema;
+  const { type, required = false } = schema;
+  const isList = type === 'Array';
+  const targetClass = schema.targetClass ?? (isList ? context.properties.get(name)?.targetClass : undefined);
   const isReference = type === 'Pointer' || type === 'Relation';
   const target = targetClass !== undefined && context.knownClasses.has(targetClass) ? targetClass : null;
   const typeName = TYPE_NAMES.get(type) ?? type.toLowerCase();
@@ -75,7 +77,7 @@ export function describeField(name: string, schema: FieldSchema, context: FieldC
   const initial = toDefault(schema);
   return {
     name,
-    type: isReference && target !== null ? `${typeName} → ${target}` : typeName,
+    type: (isReference || isList) && target !== null ? `${typeName} → ${target}` : typeName,
     required,
     ...(schema.origin === 'sample' && {
       inferred: true,
@@ -86,7 +88,7 @@ export function describeField(name: string, schema: FieldSchema, context: FieldC
     ...(property?.description && { description: hardenSchemaText(property.description, context.text) }),
     ...(values.length > 0 && { allowed_values: values }),
     ...(!isReference && context.largeFields.includes(name) && { large_field: true }),
-    ...(isReference && target !== null && { target_class: target }),
+    ...((isReference || isList) && target !== null && { target_class: target }),
     ...(type === 'Pointer' && { query_hint: pointerHint(name, target ?? '<targetClass>') }),
   };
 }
