@@ -106,10 +106,9 @@ describe('a connection to Parse Server', () => {
       answering(200, `{"a":${'['.repeat(400)}${']'.repeat(400)}}`),
       'failed',
     ],
-    ['a missing permission', answering(403, '{"code":119,"error":"no"}'), 'denied'],
-    ['a session that ended', answering(400, '{"code":209,"error":"no"}'), 'session_ended'],
+    ['a missing permission', answering(403, '{"code":119,"error":"Permission denied"}'), 'denied'],
     ['a value of another type', answering(400, '{"code":111,"error":"no"}'), 'invalid_query'],
-    ['a duplicate', answering(400, '{"code":137,"error":"no"}'), 'duplicate'],
+    ['a duplicate', answering(400, '{"code":137,"error":"A duplicate value for …"}'), 'duplicate'],
     ['a trigger’s refusal', answering(400, '{"code":141,"error":"no"}'), 'rejected'],
     ['a code of the application', answering(400, '{"code":4711,"error":"no"}'), 'rejected'],
     ['an error of the server', answering(500, '{"code":1,"error":"no"}'), 'failed'],
@@ -118,6 +117,27 @@ describe('a connection to Parse Server', () => {
     const fault = await faultOf(ask(await serving(listener)));
     expect(fault).toMatchObject({ code, store: 'Parse Server' });
     expect(printed(fault)).not.toMatch(/MASTER-KEY|REST-KEY/);
+  });
+
+  it.each([101, 102, 105, 107, 111, 119, 121, 137, 141, 142, 155, 202, 206, 208, 209, 4711])(
+    'calls what a trigger threw as %d a refusal of the application, whoever writes',
+    async (code) => {
+      const connection = await serving(answering(400, JSON.stringify({ code, error: 'out of stock' })));
+      for (const credentials of [MASTER_KEY, sessionCredentials('r:ada')])
+        for (const method of ['POST', 'PUT', 'DELETE'] as const) {
+          const sent = connection.send(
+            { credentials, method, path: '/classes/Note' },
+            { maxTimeMS: 5_000, signal: new AbortController().signal },
+          );
+          expect(await faultOf(sent)).toMatchObject({ code: 'rejected' });
+        }
+    },
+  );
+
+  it('takes a session for ended where one was sent and Parse Server says so', async () => {
+    const connection = await serving(answering(400, '{"code":209,"error":"Invalid session token"}'));
+    expect((await faultOf(ask(connection, {}, sessionCredentials('r:ada')))).code).toBe('session_ended');
+    expect((await faultOf(ask(connection))).code).toBe('rejected');
   });
 
   it('reads no more of an answer than its limit', async () => {

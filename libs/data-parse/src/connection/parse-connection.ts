@@ -149,7 +149,7 @@ export class ParseConnection {
     const { url, init } = this.prepareRequest(request);
     try {
       const response = await fetch(url, { ...init, signal, redirect: 'manual' });
-      return readAnswer(response, await body(response));
+      return readAnswer(response, await body(response), request);
     } catch (error) {
       if (operation.signal.aborted) throw createCancelled(operation.signal);
       if (deadline.aborted) throw parseServerError('timeout', 'no complete answer in time');
@@ -237,14 +237,18 @@ async function refuseRedirect({ status, body }: Response): Promise<void> {
   throw parseServerError('failed', `redirected with ${status}; redirects are not followed`);
 }
 
-function readAnswer(response: Response, body: unknown): ParseAnswer {
+function readAnswer(response: Response, body: unknown, request: ParseRequest): ParseAnswer {
   const isObject = body !== null && typeof body === 'object' && !Array.isArray(body);
   if (!isObject) throw parseServerError('failed', `the answer (status ${response.status}) is no object`);
   const answer = body as ParseAnswer;
   if (response.ok) return answer;
   const { code, error } = answer;
   const text = typeof error === 'string' ? error : '';
-  if (typeof code === 'number') throw new ParseServerError(code, text);
+  if (typeof code === 'number')
+    throw new ParseServerError(code, text, {
+      isWrite: request.method !== 'GET' && request.expected === undefined,
+      hasSession: request.credentials.kind === 'session',
+    });
   if (response.status >= 500) throw parseServerError('unavailable', `status ${response.status}: ${text}`);
   // An answer without a code was rejected before routing: the application id or key is wrong.
   throw parseServerError('failed', `status ${response.status}: ${text}`);

@@ -28,10 +28,31 @@ const CODES: ReadonlyMap<number, StoreErrorCode> = new Map<number, StoreErrorCod
   [209, 'session_ended'],
 ]);
 
+/**
+ * What Parse Server itself says under codes that Cloud Code may throw too, with any other text: how its refusals are told from
+ * those of triggers. Codes that are missing here mean the server whatever they say: a write may have happened.
+ */
+const OWN_TEXTS: ReadonlyMap<number, RegExp> = new Map([
+  [101, /^(?:object not found|permission denied|user not found|invalid username)/i],
+  [119, /permission denied|not allowed|aren't allowed|master ?key|unauthorized|invalid object id/i],
+  [137, /^(?:a duplicate value|tried to ensure)/i],
+  [142, /is required$/],
+  [155, /too many|rate/i],
+  [202, /^account already exists/i],
+  [203, /^account already exists/i],
+  [206, /^(?:cannot modify user|insufficient auth)/i],
+  [208, /^this auth is already/i],
+  [209, /^(?:invalid session token|session token)/i],
+]);
+
+/** The same of values that a write brings; in a query they have many more. */
+const OWN_TEXTS_OF_VALUES =
+  /^(?:schema mismatch|bad |invalid |id is |objectid |objects to |incrementing|could not add|failed to add|nested keys|this is not a valid|mongodb only|there can only|cannot (?:set|transform)|prohibited|you cannot use|class .* does not|.* is required\.$)/i;
+
 /** Codes that Parse Server itself raises, never an application. */
 const SERVER_ERRORS = new Set([-1, 1]);
 
-export const OBJECT_NOT_FOUND = 101;
+const OBJECT_NOT_FOUND = 101;
 export const INVALID_QUERY = 102;
 export const CLASS_NOT_EMPTY = 255;
 
@@ -42,23 +63,41 @@ const QUOTING: ReadonlySet<StoreErrorCode> = new Set<StoreErrorCode>([
   'rejected',
 ]);
 
+/** What was sent: decides what a code can mean. */
+export interface SentRequest {
+  readonly isWrite: boolean;
+  readonly hasSession: boolean;
+}
+
 /** Parse Server refused the request. Its text is for the log only, and not even for that where it may contain values. */
 export class ParseServerError extends StoreError {
   /** Errors of a pipeline are marked only by their text. */
   readonly isOfTimeZone: boolean;
+  /** The row does not exist for the caller. */
+  readonly isOfRow: boolean;
 
   constructor(
     readonly parseCode: number,
     text: string,
+    sent: SentRequest,
   ) {
-    const code = storeCode(parseCode);
+    const code = isOwnRefusal(parseCode, text, sent) ? storeCode(parseCode) : 'rejected';
     const told = QUOTING.has(code) ? '' : `: ${text.slice(0, 500)}`;
     super(code, {
       store: 'Parse Server',
       cause: new Error(`Parse Server answered ${parseCode}${told}`),
     });
+    this.isOfRow = parseCode === OBJECT_NOT_FOUND && code !== 'rejected';
     this.isOfTimeZone = parseCode === INVALID_QUERY && /time ?zone/i.test(text);
   }
+}
+
+/** Whether Parse Server refuses, and no trigger of the application. */
+function isOwnRefusal(parseCode: number, text: string, { isWrite, hasSession }: SentRequest): boolean {
+  if (parseCode === 209 && !hasSession) return false;
+  if (isWrite && CODES.get(parseCode) === 'invalid_query' && parseCode !== 142)
+    return OWN_TEXTS_OF_VALUES.test(text);
+  return OWN_TEXTS.get(parseCode)?.test(text) ?? true;
 }
 
 function storeCode(parseCode: number): StoreErrorCode {

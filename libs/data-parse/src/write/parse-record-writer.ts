@@ -8,13 +8,7 @@ import {
 } from '#data';
 import type { Where } from '#policy';
 import type { ParseAnswer, ParseConnection, ParseCredentials } from '../connection/parse-connection.js';
-import {
-  classPath,
-  OBJECT_NOT_FOUND,
-  ParseServerError,
-  rowPath,
-  unstorable,
-} from '../connection/parse-errors.js';
+import { classPath, ParseServerError, rowPath, unstorable } from '../connection/parse-errors.js';
 import { isPlainObject } from '../query/plain-value.js';
 import { rowFromRest } from '../read/rest-row.js';
 
@@ -159,7 +153,7 @@ function unknownOutcome(reason: string): StoreError {
 
 /** Parse Server returns the same answer for a missing row and for one that the session may not change. */
 function isMissing(error: unknown): boolean {
-  return error instanceof ParseServerError && error.parseCode === OBJECT_NOT_FOUND;
+  return error instanceof ParseServerError && error.isOfRow;
 }
 
 /** Names that Parse Server sets itself, or reads as an instruction of the request and not as a field. */
