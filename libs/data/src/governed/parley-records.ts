@@ -6,6 +6,7 @@ import {
   idForm,
   isIdFor,
   isOwnRow,
+  isRefusal,
   mayShow,
   parseKeys,
   type ReadOperation,
@@ -20,10 +21,11 @@ import type {
   RowPage,
   TextRequest,
 } from '../governed-access.js';
-import type { ParseRow, QueryPlan } from '../record-store.js';
+import type { FindQuery, ParseRow, QueryPlan } from '../record-store.js';
 import { GovernedAggregation } from './governed-aggregation.js';
 import { explain, refuseCollectionScan, readableIndexes } from './query-plan.js';
 import {
+  findListClass,
   IncludeResolver,
   createNarrowing,
   plainColumns,
@@ -33,9 +35,11 @@ import {
   readOrder,
   readPage,
 } from './read-plan.js';
-import { enterClass, type GovernedCall } from './governed-call.js';
+import { createReach, enterClass, type GovernedCall } from './governed-call.js';
 import { RowRules } from './row-rules.js';
 import { rowForm, showClass, showRows } from './shown-rows.js';
+
+type RowsAsked = Pick<FindQuery, 'where' | 'limit'> & Partial<Pick<FindQuery, 'skip' | 'order'>>;
 
 /** Governed records of one call. The order of the checks is that of docs/contributing/life-of-a-call.md. */
 export class ParleyRecords implements GovernedRecords {
@@ -58,7 +62,7 @@ export class ParleyRecords implements GovernedRecords {
     });
     const { limit, skip } = readPage(options);
     const { where, order } = readOrder(admitted, options, access);
-    const columns = await this.columns(options, access);
+    const columns = await this.columns(options, access, { where, limit, skip, order });
     const scans = options.expectsScan ?? Object.keys(asked).length === 0;
     if (!scans) await this.refuseScan(access.className, where);
     // One row more than the limit shows whether there are more.
@@ -203,10 +207,31 @@ export class ParleyRecords implements GovernedRecords {
   private async columns(
     { keys, include }: Pick<FindOptions, 'keys' | 'include'>,
     access: ClassAccess,
+    rows: RowsAsked,
   ): Promise<ReadColumns> {
     if (include === undefined || include === null) return plainColumns(keys, access);
-    const resolver = new IncludeResolver(this.call, this.rules);
+    const lists = IncludeResolver.listUndeclaredLists(include, access, this.call);
+    const classes = lists.length > 0 ? await this.listClasses(lists, access, rows) : undefined;
+    const resolver = new IncludeResolver(this.call, this.rules, classes);
     return readColumns(await resolver.resolve(include, access, parseKeys(keys, access)));
+  }
+
+  /** Parse declares no class for the pointers in a list: the rows that are asked for tell it. */
+  private async listClasses(
+    lists: readonly string[],
+    { className }: ClassAccess,
+    rows: RowsAsked,
+  ): Promise<ReadonlyMap<string, string>> {
+    const found = await this.call.read({ kind: 'find', className, ...rows, keys: lists });
+    const reach = createReach(this.call);
+    return new Map(
+      lists.flatMap((field) => {
+        const target = findListClass(found, field);
+        return target !== null && !isRefusal(reach.reach(target, 'include'))
+          ? [[field, target] as const]
+          : [];
+      }),
+    );
   }
 
   /**
@@ -225,9 +250,9 @@ export class ParleyRecords implements GovernedRecords {
       canonical: false,
       operation: 'get',
     });
-    const columns = await this.columns(options, access);
-    const { keys, include } = columns.asked;
     const where = mergeFilters({ objectId: ids.length === 1 ? ids[0] : { $in: ids } }, limits);
+    const columns = await this.columns(options, access, { where, limit: ids.length });
+    const { keys, include } = columns.asked;
     // Read only for the check of the row, where it was not requested.
     const addedTenant = tenant !== null && !(keys?.includes(tenant.field) ?? mayShow(access, tenant.field));
     const projected = keys && tenant ? [...new Set([...keys, tenant.field])] : keys;

@@ -72,12 +72,17 @@ function readEntries(include: unknown): string[] {
 
 /**
  * Resolves `include` against the policy: every hop passes the class gate and its parent's allowlist, carries its target's row
- * predicate, and returns only what the target's policy permits. Paths that are not declared pointers have no effect.
+ * predicate, and returns only what the target's policy permits. Paths that lead to no other row have no effect, and the answer
+ * names them.
  */
 export class IncludeResolver {
+  private readonly roots = new Map<string, Hop>();
+
   constructor(
     private readonly call: GovernedCall,
     private readonly rules: RowRules,
+    /** Of the class that is read: the class of the pointers in a list, where rows alone tell it. */
+    private readonly listClasses: ReadonlyMap<string, string> = new Map(),
   ) {}
 
   /** @param keys effective projection of the class in wire names; absent: everything */
@@ -86,7 +91,7 @@ export class IncludeResolver {
     access: ClassAccess,
     keys: readonly string[] | undefined,
   ): Promise<ResolvedIncludes> {
-    const roots = new Map<string, Hop>();
+    const { roots } = this;
     for (const entry of readEntries(include)) this.addPath(entry.split('.'), access, roots);
     const truncated: Record<string, readonly string[]> = {};
     const included = await this.planIncludes(roots, keys, truncated);
@@ -106,8 +111,12 @@ export class IncludeResolver {
     const field = parent.names.wireName(spelling);
     if (isMasked(parent, field) || !(fetchableColumns(parent)?.has(field) ?? true))
       orThrow(columnRefusal('include', spelling, field, parent));
-    const targetClass = this.findTarget(parent, field);
-    if (targetClass === undefined) return;
+    const isRoot = hops === this.roots;
+    const targetClass = this.findTarget(parent, field) ?? (isRoot ? this.listClasses.get(field) : undefined);
+    if (targetClass === undefined) {
+      this.call.note?.(describeNotIncluded(spelling, field, parent));
+      return;
+    }
     const withheld = withheldTarget(field, parent);
     if (withheld) throw new Refused(withheld.refusal);
     const target = createReach(this.call).reach(targetClass, 'include');
@@ -116,6 +125,21 @@ export class IncludeResolver {
     const hop = hops.get(field) ?? { spelling, target, children: new Map<string, Hop>() };
     hops.set(field, hop);
     this.addPath(rest, target, hop.children);
+  }
+
+  /** The lists among the includes whose class no declaration tells, for the class that is read. */
+  static listUndeclaredLists(include: unknown, access: ClassAccess, call: GovernedCall): readonly string[] {
+    if (access.schema?.storage === 'plain') return [];
+    const { properties } = call.scope.classPolicy(access.className);
+    return readEntries(include)
+      .map((entry) => access.names.wireName(takeRoot(entry)))
+      .filter(
+        (field) =>
+          access.schema?.fields.get(field)?.type === 'Array' &&
+          properties.get(field)?.targetClass === undefined &&
+          !isMasked(access, field) &&
+          (fetchableColumns(access)?.has(field) ?? true),
+      );
   }
 
   /** The class of a pointer by its column; of an array of pointers only where the policy names the class of its members. */
@@ -194,6 +218,33 @@ export class IncludeResolver {
     truncated[hop.spelling] = projection.dropped.filter((name) => mayShow(hop.target, name));
     return projection.fields;
   }
+}
+
+/** Why an entry of `include` has no effect. A column that the caller may not know is one that does not exist. */
+function describeNotIncluded(
+  written: string,
+  field: string,
+  { className, schema, readable }: ClassAccess,
+): string {
+  const name = `include '${written.slice(0, 128)}'`;
+  const type = readable === null || readable.has(field) ? schema?.fields.get(field)?.type : undefined;
+  if (type === undefined) return `${name}: class '${className}' has no such field`;
+  if (type === 'Relation')
+    return `${name}: a row holds no members of a relation; ask their class with {"$relatedTo":{"object":POINTER,"key":"${field}"}}`;
+  if (type === 'Array') return `${name}: the entries are no Pointers, or not to one class that you may read`;
+  if (type === 'Object')
+    return `${name}: Pointers inside of an object are not followed; get them by their ids`;
+  return `${name}: a ${type} refers to no other row`;
+}
+
+/** The class of all pointers in a column of rows; null where there are none, or several classes. */
+export function findListClass(rows: readonly ParseRow[], field: string): string | null {
+  const classes = new Set<string>();
+  for (const row of rows)
+    for (const entry of [row[field]].flat())
+      if (isTyped(entry) && entry['__type'] === 'Pointer') classes.add(String(entry['className']));
+  const [only] = classes;
+  return classes.size === 1 && only !== undefined ? only : null;
 }
 
 /** The parts of a row that the caller requested. */
