@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { defer, filter, map, merge, type Observable, Subject } from 'rxjs';
 import {
   type Agent,
@@ -163,10 +162,6 @@ const RISING = '2025-03-26';
 
 const rank = (level: LogLevel) => LOG_LEVELS.indexOf(level);
 
-function readToken(params: unknown, version: string): unknown {
-  return readProgressToken(params) ?? (version < ADDITIONS ? randomUUID() : undefined);
-}
-
 function readWantedLevel(params: unknown, { era, version, logLevel }: ProtocolSession): LogLevel | null {
   if (era === 'legacy') return version < ADDITIONS ? null : (logLevel ?? DEFAULT_LEVEL);
   const asked = member(member(params, '_meta'), LOG_LEVEL_KEY);
@@ -179,7 +174,7 @@ export function toNotifications(
   params: unknown,
   protocol: ProtocolSession,
 ): Observable<JsonObject> {
-  const token = readToken(params, protocol.version);
+  const token = readProgressToken(params);
   const level = readWantedLevel(params, protocol);
   const progress = updates.pipe(
     map((reported) => (reported.kind === 'progress' ? reported.update : null)),

@@ -40,9 +40,9 @@ const OWN_TEXTS: ReadonlyMap<number, RegExp> = new Map([
   [155, /too many|rate/i],
   [202, /^account already exists/i],
   [203, /^account already exists/i],
-  [206, /^(?:cannot modify user|insufficient auth)/i],
+  [206, /^(?:cannot modify user|insufficient auth|permission denied)/i],
   [208, /^this auth is already/i],
-  [209, /^(?:invalid session token|session token)/i],
+  [209, /^(?:invalid session token|session token|permission denied)/i],
 ]);
 
 /** The same of values that a write brings; in a query they have many more. */

@@ -74,7 +74,7 @@ function chooseResponseStream(exchange: HttpExchange): ResponseStream | Reply | 
       stream,
       edge.keepAlives,
       (answer) => exchange.send(answer),
-      new Heartbeat(readProgressToken(message.params), exchange.version),
+      new Heartbeat(readProgressToken(message.params)),
     );
   return legacyStream(exchange, stream);
 }
@@ -83,7 +83,7 @@ function legacyStream(exchange: HttpExchange, stream: EventStream): ResponseStre
   const { agent, message, version, session, correlationId } = exchange;
   const { keepAlives, wire } = exchange.edge;
   const late = version >= ADDITIONS;
-  const heartbeat = new Heartbeat(readProgressToken(message.params), version);
+  const heartbeat = new Heartbeat(readProgressToken(message.params));
   // The session's id stands in the headers, and is not known before the answer is.
   if (message.method !== 'initialize') stream.open();
   if (late && agent && session && correlationId !== undefined && message.method === 'tools/call')

@@ -1,5 +1,4 @@
 import type { ServerResponse } from 'node:http';
-import { randomUUID } from 'node:crypto';
 import type { Observable, Subscription } from 'rxjs';
 import { type JsonObject, member } from '#dispatcher';
 import type { UnreadAnswers } from '../http/client-memory.js';
@@ -140,8 +139,6 @@ export class EventStream {
 }
 
 const PROGRESS = 'notifications/progress';
-/** The first revision that receives only comments where the client requested no progress. */
-const COMMENTS = '2025-11-25';
 /**
  * The fraction of a tool's own unit that a second counts for: the progress of a heartbeat stays below what a tool reports.
  */
@@ -153,28 +150,21 @@ export function readProgressToken(params: unknown): string | number | undefined 
   return typeof token === 'string' || typeof token === 'number' ? token : undefined;
 }
 
-/** The next message while the call reports nothing: a notification, a comment, or nothing. */
-export type Beat = JsonObject | 'comment' | null;
+/** The next message while the call reports nothing: a notification or a comment. */
+export type Beat = JsonObject | 'comment';
 
 /**
  * The heartbeats of one call, until its tool reports for the first time. A client that sent a token receives them under it,
- * in every revision, so that it does not treat a slow and silent tool as lost. Without a token the revisions up to 2025-06-18
- * receive seconds under a generated token, later ones a comment.
+ * in every revision, so that it does not treat a slow and silent tool as lost. Without a token there is no progress, only comments:
+ * clients take progress under a token that they did not send for an error.
  */
 export class Heartbeat {
   private readonly begun = performance.now();
-  private readonly late: boolean;
-  private ownToken: string | undefined;
   private last = -Infinity;
   private reported = false;
 
   /** @param token the client's */
-  constructor(
-    private readonly token: string | number | undefined,
-    version: string,
-  ) {
-    this.late = version >= COMMENTS;
-  }
+  constructor(private readonly token: string | number | undefined) {}
 
   /** Whether a client expects them under its own token. */
   get isAskedFor(): boolean {
@@ -183,22 +173,17 @@ export class Heartbeat {
 
   /** @param now milliseconds of the monotonic clock */
   next(now: number): Beat {
-    if (this.reported || (this.token === undefined && this.late)) return this.late ? 'comment' : null;
+    if (this.reported || this.token === undefined) return 'comment';
     const seconds = ((now - this.begun) / 1000).toFixed(1);
-    const progress =
-      this.token === undefined ? Number(seconds) : Number((Number(seconds) * SECOND).toFixed(7));
+    const progress = Number((Number(seconds) * SECOND).toFixed(7));
     // A token's progress increases: heartbeats closer than its resolution would repeat themselves.
-    if (progress <= this.last) return this.late ? 'comment' : null;
+    if (progress <= this.last) return 'comment';
     this.last = progress;
-    if (this.token !== undefined)
-      return notification(PROGRESS, {
-        progressToken: this.token,
-        progress,
-        message: `running for ${seconds} s`,
-      });
-    // Seconds and units of work are different scales, so they never share a token.
-    this.ownToken ??= `parley:heartbeat:${randomUUID()}`;
-    return notification(PROGRESS, { progressToken: this.ownToken, progress });
+    return notification(PROGRESS, {
+      progressToken: this.token,
+      progress,
+      message: `running for ${seconds} s`,
+    });
   }
 
   /**
@@ -264,8 +249,7 @@ export class ImmediateStream implements ResponseStream {
 
   beat(now: number): void {
     const beat = this.dependencies.heartbeat.next(now);
-    if (beat !== null)
-      this.stream.write(beat === 'comment' ? KEEP_ALIVE : messageFrame(JSON.stringify(beat)));
+    this.stream.write(beat === 'comment' ? KEEP_ALIVE : messageFrame(JSON.stringify(beat)));
   }
 
   send(message: JsonObject): boolean {
@@ -315,7 +299,7 @@ export class LateStream implements ResponseStream {
 
   beat(now: number): void {
     const beat = this.heartbeat.next(now);
-    if (beat === null || beat === 'comment') {
+    if (beat === 'comment') {
       if (this.streaming) this.stream.write(KEEP_ALIVE);
       return;
     }

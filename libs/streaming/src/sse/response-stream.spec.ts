@@ -83,22 +83,32 @@ describe('an answer as a stream, up to 2025-06-18', () => {
     ]);
   });
 
-  it('generates one token for a request without one', async () => {
-    edge.tools.work = ({ progress }) => [1, 2].forEach((step) => progress({ progress: step }));
-    const [one, two] = (await readAnswered(await edge.open({ headers: EVENTS, body: call('work') }))) as {
-      params: { progressToken: string };
-    }[];
-    expect(one?.params.progressToken).toMatch(/^[0-9a-f-]{36}$/);
-    expect(two?.params.progressToken).toBe(one?.params.progressToken);
-  });
+  it.each(['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25', '2026-07-28'])(
+    'never carries progress that the request of %s did not ask for, only comments',
+    async (version) => {
+      lively.tools.work = async ({ progress }) => {
+        progress({ progress: 1 });
+        await new Promise((resolve) => setTimeout(resolve, 60));
+        progress({ progress: 2 });
+      };
+      const meta =
+        version === '2026-07-28' ? { 'io.modelcontextprotocol/protocolVersion': version } : undefined;
+      const headers = { ...EVENTS, 'MCP-Protocol-Version': version };
+      const arriving = await lively.open({ headers, body: call('work', 1, meta) });
+      await arriving.over;
+      expect(arriving.text()).not.toContain('notifications/progress');
+    },
+  );
 
   it.each([
     ['2025-06-18', [1, 3]],
-    ['2024-11-05', [1, 3, 3, 2]],
-  ])('sends only increasing progress from 2025-03-26 on: %s', async (version, sent) => {
+    ['2024-11-05', [1, 3, 3.0000001, 3.0000002]],
+  ])('sends progress that increases under a token, in %s', async (version, sent) => {
     edge.tools.work = ({ progress }) => [1, 3, 3, 2].forEach((step) => progress({ progress: step }));
     const headers = { ...EVENTS, 'MCP-Protocol-Version': version };
-    const messages = await readAnswered(await edge.open({ headers, body: call('work') }));
+    const messages = await readAnswered(
+      await edge.open({ headers, body: call('work', 1, { progressToken: 7 }) }),
+    );
     expect(messages.slice(0, -1).map(({ params }) => (params as { progress: number }).progress)).toEqual(
       sent,
     );
@@ -122,58 +132,49 @@ describe('an answer as a stream, up to 2025-06-18', () => {
       return { worked: true };
     };
     await edge.ask({ body: call('work') });
-    const messages = await readAnswered(await edge.open({ headers: EVENTS, body: call('work') }));
+    const body = call('work', 1, { progressToken: 'p' });
+    const messages = await readAnswered(await edge.open({ headers: EVENTS, body }));
     expect(messages.slice(0, -1).map(({ params }) => params)).toEqual([
-      { progressToken: expect.any(String) as string, progress: 1 },
-      { progressToken: expect.any(String) as string, progress: 2 },
-      { progressToken: expect.any(String) as string, progress: 3, total: 4, message: 'three' },
+      { progressToken: 'p', progress: 1 },
+      { progressToken: 'p', progress: 2 },
+      { progressToken: 'p', progress: 3, total: 4, message: 'three' },
     ]);
     expect(JSON.stringify(messages.at(-1))).toContain('worked');
   });
 
-  it.each(['its own', 'the client’s'])(
-    'beats with %s token until the tool reports, and never again',
-    async (whose) => {
-      const token = whose === 'its own' ? undefined : 'mine';
-      let first: Arriving | undefined;
-      let second: Arriving | undefined;
-      lively.tools.work = async ({ progress, transport: { requestId } }) => {
-        if (requestId === 'second') return until(() => first?.isOver() ?? false);
-        await until(() => (first?.messages().length ?? 0) >= 2);
-        progress({ progress: 0 });
-        progress({ progress: 0.5 });
-        // Another stream's beats are the clock.
-        await until(() => (second?.messages().length ?? 0) >= 4);
-      };
-      const body = call('work', 'first', token === undefined ? {} : { progressToken: token });
-      first = await lively.open({ headers: EVENTS, body });
-      await until(() => (first?.messages().length ?? 0) >= 4);
-      second = await lively.open({ headers: EVENTS, body: call('work', 'second') });
-      const messages = await readAnswered(first);
-      const beats = messages.slice(0, -3) as { method: string; params: Record<string, unknown> }[];
-      expect(beats.length).toBeGreaterThanOrEqual(2);
-      const tokens = [...new Set(beats.map(({ params }) => params.progressToken))];
-      if (token === undefined)
-        expect(tokens).toEqual([expect.stringMatching(/^parley:heartbeat:[0-9a-f-]{36}$/)]);
-      else expect(tokens).toEqual([token]);
-      const reports = messages.slice(-3, -1).map(({ params }) => params as { progress: number });
-      const received = [
-        ...beats.map(({ params }) => params.progress as number),
-        ...(token ? reports.map(({ progress }) => progress) : []),
-      ];
-      expect(received).toEqual([...new Set(received)].sort((one, other) => one - other));
-      expect(beats[0]?.params).not.toHaveProperty('total');
-      if (token !== undefined) {
-        for (const { params } of beats) {
-          expect(params.progress).toBeLessThan(0.001);
-          expect(params.message).toMatch(/^running for \d+\.\d s$/);
-        }
-      }
-      expect(reports[1]).toMatchObject({ progress: 0.5 });
-      expect(messages.at(-1)).toMatchObject({ id: 'first', result: { isError: false } });
-      await second.over;
-    },
-  );
+  it('beats with the client’s token until the tool reports, and never again', async () => {
+    let first: Arriving | undefined;
+    let second: Arriving | undefined;
+    lively.tools.work = async ({ progress, transport: { requestId } }) => {
+      if (requestId === 'second') return until(() => first?.isOver() ?? false);
+      await until(() => (first?.messages().length ?? 0) >= 2);
+      progress({ progress: 0 });
+      progress({ progress: 0.5 });
+      // Another stream's beats are the clock.
+      await until(() => (second?.messages().length ?? 0) >= 4);
+    };
+    first = await lively.open({ headers: EVENTS, body: call('work', 'first', { progressToken: 'mine' }) });
+    await until(() => (first?.messages().length ?? 0) >= 4);
+    second = await lively.open({ headers: EVENTS, body: call('work', 'second', { progressToken: 'other' }) });
+    const messages = await readAnswered(first);
+    const beats = messages.slice(0, -3) as { method: string; params: Record<string, unknown> }[];
+    expect(beats.length).toBeGreaterThanOrEqual(2);
+    const reports = messages.slice(-3, -1).map(({ params }) => params as { progress: number });
+    const received = [
+      ...beats.map(({ params }) => Number(params.progress)),
+      ...reports.map((one) => one.progress),
+    ];
+    expect(received).toEqual([...new Set(received)].sort((one, other) => one - other));
+    for (const { params } of beats) {
+      expect(params.progressToken).toBe('mine');
+      expect(params).not.toHaveProperty('total');
+      expect(params.progress).toBeLessThan(0.001);
+      expect(params.message).toMatch(/^running for \d+\.\d s$/);
+    }
+    expect(reports[1]).toMatchObject({ progress: 0.5 });
+    expect(messages.at(-1)).toMatchObject({ id: 'first', result: { isError: false } });
+    await second.over;
+  });
 
   it('announces changed lists while the call runs', async () => {
     edge.tools.work = async () => {
