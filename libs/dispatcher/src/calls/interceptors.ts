@@ -1,6 +1,6 @@
 import { type CallHandler, Inject, Injectable, type NestInterceptor } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
-import { catchError, finalize, map, mergeMap, Observable, of, tap } from 'rxjs';
+import { finalize, map, Observable, tap } from 'rxjs';
 import {
   FairQueue,
   NoCapacityError,
@@ -29,7 +29,37 @@ import { CallJournal, toFailedRun, refusalByProtocol } from './call-journal.js';
 import { DataBudgets } from './data-budgets.js';
 import { cancelReason } from './guards.js';
 import { tasksNotDeclared } from '../protocol.js';
-import { ContinuesAsTask, type ParleyToolCall, RUN_HANDED_OVER } from './tool-call.js';
+import { type Awaitable, ContinuesAsTask, type ParleyToolCall, RUN_HANDED_OVER } from './tool-call.js';
+
+/** What takes the place of the outcome or the error of the steps behind an interceptor, at once or later. */
+interface Settling {
+  readonly outcome: (outcome: ToolOutcome) => Awaitable<ToolOutcome>;
+  /** @throws the error, or another one */
+  readonly error: (error: unknown) => Awaitable<ToolOutcome>;
+}
+
+/** Runs the steps behind an interceptor, which have one outcome or an error. */
+function settle(next: CallHandler<ToolOutcome>, settling: Settling): Observable<ToolOutcome> {
+  return new Observable((answer) => {
+    const emit = (outcome: ToolOutcome) => {
+      answer.next(outcome);
+      answer.complete();
+    };
+    const end = <Ended>(settled: (ended: Ended) => Awaitable<ToolOutcome>, ended: Ended) => {
+      try {
+        const outcome = settled(ended);
+        if (outcome instanceof Promise) outcome.then(emit, (error: unknown) => answer.error(error));
+        else emit(outcome);
+      } catch (error) {
+        answer.error(error);
+      }
+    };
+    return next.handle().subscribe({
+      next: (outcome) => end(settling.outcome, outcome),
+      error: (error: unknown) => end(settling.error, error),
+    });
+  });
+}
 
 /** Records the outcome of every call, refusals by guards and calls that end in a protocol error included. */
 @Injectable()
@@ -37,14 +67,14 @@ export class AuditInterceptor implements NestInterceptor<ToolOutcome, ToolOutcom
   constructor(private readonly journal: CallJournal) {}
 
   intercept(call: ParleyToolCall, next: CallHandler<ToolOutcome>): Observable<ToolOutcome> {
-    return next.handle().pipe(
-      catchError((error: unknown) => this.fail(call, error)),
-      mergeMap((outcome) => {
-        if (call.isCancelled && call.request.signal.reason === RUN_HANDED_OVER) return of(outcome);
+    return settle(next, {
+      outcome: (outcome) => {
+        if (call.isCancelled && call.request.signal.reason === RUN_HANDED_OVER) return outcome;
         const kept = this.record(call, outcome);
-        return kept ? withholdUnlessKept(kept, call, outcome) : of(outcome);
-      }),
-    );
+        return kept ? withholdUnlessKept(kept, call, outcome) : outcome;
+      },
+      error: (error) => this.fail(call, error),
+    });
   }
 
   /** @throws the error */
@@ -92,19 +122,19 @@ export class ChargeInterceptor implements NestInterceptor<ToolOutcome, ToolOutco
   constructor(private readonly budgets: DataBudgets) {}
 
   intercept(call: ParleyToolCall, next: CallHandler<ToolOutcome>): Observable<ToolOutcome> {
-    return next.handle().pipe(
-      catchError((error: unknown) => {
+    return settle(next, {
+      outcome: (outcome) => {
+        const charged = this.charge(call, outcome.ok ? textBytes(outcome) : 0);
+        return charged ? charged.then(() => outcome) : outcome;
+      },
+      error: (error) => {
         const charged = this.charge(call, 0);
         if (!charged) throw error;
         return charged.then(() => {
           throw error;
         });
-      }),
-      mergeMap((outcome) => {
-        const charged = this.charge(call, outcome.ok ? textBytes(outcome) : 0);
-        return charged ? charged.then(() => outcome) : of(outcome);
-      }),
-    );
+      },
+    });
   }
 
   private charge(call: ParleyToolCall, bytes: number): Promise<void> | undefined {
@@ -117,14 +147,14 @@ export class ChargeInterceptor implements NestInterceptor<ToolOutcome, ToolOutco
 @Injectable()
 export class OutcomeInterceptor implements NestInterceptor<ToolOutcome, ToolOutcome> {
   intercept(call: ParleyToolCall, next: CallHandler<ToolOutcome>): Observable<ToolOutcome> {
-    return next.handle().pipe(
-      catchError((thrown: unknown) => {
+    return settle(next, {
+      outcome: (outcome) => (outcome.ok ? outcome : toAnswer(outcome.refusal, call.switches)),
+      error: (thrown) => {
         const { refusal, error } = toFailedRun(thrown, call.name);
         call.error = error;
-        return of<ToolOutcome>({ ok: false, refusal });
-      }),
-      map((outcome) => (outcome.ok ? outcome : toAnswer(outcome.refusal, call.switches))),
-    );
+        return toAnswer(refusal, call.switches);
+      },
+    });
   }
 }
 
