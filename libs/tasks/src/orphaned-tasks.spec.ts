@@ -34,8 +34,8 @@ class NothingRuns extends ToolRunner {
   list() {
     return [];
   }
-  has() {
-    return true;
+  find() {
+    return undefined;
   }
   run(): Promise<never> {
     this.ran += 1;

@@ -205,8 +205,8 @@ export abstract class ToolRunner {
   listTools(caller: CodeCaller): readonly ToolDefinition[] | Promise<readonly ToolDefinition[]> {
     return this.list(caller);
   }
-  /** Whether any tool of that name exists, permitted or not. */
-  abstract has(name: string): boolean;
+  /** The tool of that name, permitted or not; undefined: there is none. */
+  abstract find(name: string): ToolDefinition | undefined;
   /** Whether the tool is listed for this context's agent and the agent has the tier that these arguments require. */
   permits(caller: CodeCaller, name: string, _args: unknown): boolean {
     return this.list(caller).some((tool) => tool.name === name);

@@ -32,8 +32,8 @@ export class SmallTools extends ToolRunner {
     return this.tools;
   }
 
-  has(name: string): boolean {
-    return this.handlers.has(name);
+  find(name: string): ToolDefinition | undefined {
+    return this.tools.find((known) => known.name === name);
   }
 
   async run(name: string, args: unknown, context: McpRequest): Promise<ToolOutcome> {

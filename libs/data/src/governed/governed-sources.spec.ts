@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { Agent, compileAgentDefinition, McpRequest, type RequestTransport } from '#core';
-import { operationContext } from './governed-sources.js';
+import { CallOperation } from './governed-sources.js';
 
 const agent = new Agent({ definition: compileAgentDefinition('analyst', {}), principal: 'p' });
 const telemetry = { traceId: 'a'.repeat(32), tool: () => expect.fail('no tool is called') };
 const comment = (more: Partial<RequestTransport>, tool = 'query_class') =>
-  operationContext(new McpRequest(agent, { signal: new AbortController().signal, ...more }), {
+  new CallOperation(new McpRequest(agent, { signal: new AbortController().signal, ...more }), {
     tool,
     timeout: 30,
   }).comment;

@@ -1,14 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import {
-  type Agent,
-  isAborted,
-  type Principals,
-  Refused,
-  McpRequest,
-  findRootAgent,
-  whenAborted,
-} from '#core';
+import { type Agent, type Principals, Refused, McpRequest, findRootAgent } from '#core';
 import {
   type AgentScope,
   AgentScopes,
@@ -80,12 +72,8 @@ function createComment({ correlationId, agent, telemetry }: McpRequest, { tool }
   return telemetry?.traceId === undefined ? comment : `${comment}:${telemetry.traceId}`;
 }
 
-export function operationContext(context: McpRequest, budget: CallBudget): OperationContext {
-  return new CallOperation(context, budget);
-}
-
-/** Ends with its call. */
-class CallOperation implements OperationContext {
+/** What a store sees of a call. It ends with the call. */
+export class CallOperation implements OperationContext {
   readonly maxTimeMS: number;
   readonly comment: string;
   readonly principal: string;
@@ -104,11 +92,11 @@ class CallOperation implements OperationContext {
   }
 
   get aborted(): boolean {
-    return isAborted(this.call);
+    return this.call.aborted;
   }
 
   onAbort(listener: () => void): () => void {
-    return whenAborted(this.call, listener);
+    return this.call.onAbort(listener);
   }
 }
 
@@ -143,13 +131,8 @@ export class GovernedRecordsSource {
 
   /** The classes and fields that an agent may use, without a way to read any of them: for introspection. */
   findScope(agent: Agent): AgentScope | Promise<AgentScope> {
-    const principals = this.identities.resolveNow(agent);
-    const schemas = principals && this.catalogue.snapshotNow();
-    if (principals && schemas) return this.scopes.of(schemas, agent, principals);
-    const context = new McpRequest(agent);
-    return this.openCall(context, PROTOCOL_BUDGET, operationContext(context, PROTOCOL_BUDGET)).then(
-      ({ scope }) => scope,
-    );
+    const call = this.open(new McpRequest(agent), PROTOCOL_BUDGET);
+    return call instanceof Promise ? call.then(({ scope }) => scope) : call.scope;
   }
 
   /**
@@ -157,7 +140,7 @@ export class GovernedRecordsSource {
    * governed access may use it: it holds the ungoverned reader.
    */
   open(context: McpRequest, budget: CallBudget): GovernedCall | Promise<GovernedCall> {
-    const operation = operationContext(context, budget);
+    const operation = new CallOperation(context, budget);
     const principals = this.identities.resolveNow(context.agent);
     const schemas = principals && this.catalogue.snapshotNow();
     if (principals && schemas) return this.openRequest(context, budget, { operation, principals, schemas });

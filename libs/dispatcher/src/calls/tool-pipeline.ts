@@ -249,8 +249,8 @@ export class ParleyToolRunner extends ToolRunner {
     return this.listings.listTools(toRequest(caller).agent);
   }
 
-  has(name: string): boolean {
-    return this.registry.get(name) !== undefined;
+  find(name: string): ToolDefinition | undefined {
+    return this.registry.get(name)?.definition;
   }
 
   override permits(caller: CodeCaller, name: string, args: unknown): boolean {

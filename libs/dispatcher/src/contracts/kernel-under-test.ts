@@ -200,8 +200,8 @@ export class SmallToolRunner extends ToolRunner {
       );
   }
 
-  has(name: string): boolean {
-    return this.tools.has(name);
+  find(name: string): ToolDefinition | undefined {
+    return this.tools.get(name)?.tool;
   }
 
   run(name: string, args: unknown, context: McpRequest): Promise<ToolOutcome> {

@@ -43,7 +43,7 @@ export class CallTool {
     if (typeof name !== 'string') throw invalidParams('Missing tool name');
     const modern = dialect.era === 'modern';
     // In revisions up to 2025-06-18 the tool gate answers.
-    if (dialect.additions && !this.runner.has(name)) return this.unknown(name, request);
+    if (dialect.additions && !this.runner.find(name)) return this.unknown(name, request);
     const args = params.arguments ?? {};
     if (!isJsonObject(args)) {
       if (!modern) throw invalidParams();
@@ -99,7 +99,7 @@ export class CallTool {
     const { agent, correlationId, telemetry } = context;
     const { version = dialect.version } = context.transport;
     const began = telemetry?.traceParent;
-    const optional = this.catalogue.for(context).find(tool)?.task === 'optional';
+    const optional = this.runner.find(tool)?.task === 'optional';
     const state = await store.start(
       {
         agent,

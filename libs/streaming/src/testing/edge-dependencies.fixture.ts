@@ -72,13 +72,13 @@ export class EdgeTools extends ToolRunner {
     return this.tools;
   }
 
-  has(name: string): boolean {
-    return this.tools.some((known) => known.name === name);
+  find(name: string): ToolDefinition | undefined {
+    return this.tools.find((known) => known.name === name);
   }
 
   async run(name: string, args: unknown, context: McpRequest): Promise<ToolOutcome> {
     this.contexts.push(context);
-    if (!this.has(name)) return { ok: false, refusal: refusals.unknownTool(name, 'readonly', []) };
+    if (!this.find(name)) return { ok: false, refusal: refusals.unknownTool(name, 'readonly', []) };
     if (name === 'limited') {
       await this.work(context as McpRequest, args);
       return { ok: false, refusal: refusals.rateLimited(60, 60, 12) };
