@@ -85,6 +85,9 @@ const EVERYTHING = {
   service: { annotations: { note: 'one' } },
   autoscaling: { enabled: true },
   serviceMonitor: { enabled: true, labels: { release: 'prometheus' } },
+  prometheusRule: { enabled: true, labels: { release: 'prometheus' } },
+  dashboard: { enabled: true },
+  networkPolicy: { internetPorts: [443, 27017] },
   podAnnotations: { note: 'two' },
   podLabels: { team: 'data' },
   nodeSelector: { disk: 'ssd' },
@@ -253,6 +256,33 @@ describe('the Helm chart', () => {
     );
   });
 
+  it('publishes to the outside what MCP clients need, and no page for operators or approvers', () => {
+    const objects = rendered({
+      ...EVERYTHING,
+      ingress: { enabled: true, hosts: ['mcp.example.com'] },
+    });
+    const paths = JSON.stringify(objectOf(objects, 'Ingress')['spec']);
+    expect(paths).toContain('"path":"/mcp"');
+    for (const path of ['"path":"/"', '/console', '/approvals', '/metrics'])
+      expect(paths).not.toContain(path);
+  });
+
+  it('lets the service reach public addresses at the named ports alone', () => {
+    expect(JSON.stringify(objectOf(rendered({}), 'NetworkPolicy'))).not.toContain('0.0.0.0/0');
+    const policy = objectOf(rendered({ networkPolicy: { internetPorts: [443] } }), 'NetworkPolicy');
+    const [open] = list((policy['spec'] as Node)['egress']).slice(-1);
+    expect(open).toMatchObject({ ports: [{ protocol: 'TCP', port: 443 }] });
+    expect(JSON.stringify(open)).toContain('"except":["10.0.0.0/8"');
+  });
+
+  it('carries the alerts and the dashboard', () => {
+    const objects = rendered(EVERYTHING);
+    const rules = JSON.stringify(objectOf(objects, 'PrometheusRule')['spec']);
+    expect(rules).toContain('ParleyApprovalsWait');
+    const [board] = objects.filter((one) => text(one['metadata']?.['name']).endsWith('-dashboard'));
+    expect(JSON.parse(text(board?.['data']?.['parley.json']))).toHaveProperty('panels');
+  });
+
   it.each([
     ['one server', { url: 'redis://redis:6379' }],
     ['Sentinels', { sentinels: ['redis:26379'], name: 'parley' }],
@@ -285,6 +315,12 @@ describe('the Helm chart', () => {
       /'a\.example' is not in server\.allowedHosts/,
     ],
     ['no time to end', { ...ONE, terminationGracePeriodSeconds: 5 }, /terminationGracePeriodSeconds/],
+    [
+      'less time than running calls are given',
+      { ...ONE, config: `${ONE.config}server: { drainTimeout: 60 }` },
+      /must be at least 78/,
+    ],
+    ['rules without metrics', { ...ONE, prometheusRule: { enabled: true } }, /config has no metrics/],
     ['an unknown value', { replica: 2 }, /replica/],
     ['an unknown gate', { openGates: ['PARSE_AGENT_ALLOW_ALL'] }, /openGates/],
     ['a secret in the place of its name', { secret: { name: 'x', value: 'hunter2' } }, /secret/],

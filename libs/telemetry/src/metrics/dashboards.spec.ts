@@ -65,7 +65,7 @@ interface Panel {
 }
 
 describe('the Grafana dashboard', () => {
-  const { panels, templating } = JSON.parse(read('deploy/grafana/parley.json')) as {
+  const { panels, templating } = JSON.parse(read('deploy/helm/parley/files/dashboard.json')) as {
     panels: readonly Panel[];
     templating: { list: readonly { name: string }[] };
   };
@@ -96,7 +96,7 @@ describe('the Grafana dashboard', () => {
 });
 
 describe('the alert rules', () => {
-  const { groups } = parse(read('deploy/prometheus/alerts.yaml')) as {
+  const { groups } = parse(read('deploy/helm/parley/files/alerts.yaml')) as {
     groups: readonly {
       rules: readonly {
         alert: string;
