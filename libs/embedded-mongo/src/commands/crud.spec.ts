@@ -267,6 +267,8 @@ describe('refusing', () => {
     ['a negative skip', { find: 'c', skip: -1 }, 51024],
     ['server-side script', { find: 'c', filter: { $where: 'true' } }, 31264],
     ['a tailable cursor', { find: 'c', tailable: true }, 238],
+    ['an unknown read concern', { find: 'c', readConcern: { level: 'recent' } }, 2],
+    ['a snapshot that later reads would not see', { find: 'c', readConcern: { level: 'snapshot' } }, 246],
     ['a read in the past', { find: 'c', readConcern: { level: 'snapshot', atClusterTime: 1 } }, 246],
     ['a search without an operator', { aggregate: 'c', pipeline: [{ $search: {} }], cursor: {} }, 8],
     ['an unknown stage', { aggregate: 'c', pipeline: [{ $fancy: {} }], cursor: {} }, 40324],

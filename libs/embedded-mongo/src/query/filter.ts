@@ -1,5 +1,6 @@
 import { badValue, mongoError, scriptRefused } from '../errors.js';
 import { getField, isDocument, type Document } from '../bson/document.js';
+import { numberKind, toDouble } from '../bson/number.js';
 import { compileExpression } from '../aggregate/expression.js';
 import { truthy } from '../aggregate/evaluate.js';
 import { fieldPredicate } from './field-predicate.js';
@@ -62,6 +63,11 @@ function topLevel(key: string, argument: unknown, ctx: QueryContext): Predicate 
     case '$text': {
       const score = compileText(argument, ctx);
       return { test: (doc) => score(doc) > 0 };
+    }
+    case '$sampleRate': {
+      const rate = numberKind(argument) === undefined ? NaN : toDouble(argument);
+      if (!(rate >= 0 && rate <= 1)) throw badValue('numeric argument to $sampleRate must be in [0, 1]');
+      return { test: () => Math.random() < rate };
     }
     case '$alwaysTrue':
       return { test: () => true };

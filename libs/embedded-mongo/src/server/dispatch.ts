@@ -167,16 +167,28 @@ async function inTransaction(call: Call, session: ServerSession, number: string)
   });
 }
 
-/** Errors: 40415 for a field that would be ignored, 246 for a read in the past. */
+/** Errors: 40415 for a field that would be ignored, 246 for a read in the past, 2 for an unknown level. */
 function checkFields(command: Document, name: string, entry: CommandEntry): void {
   for (const field of Object.keys(command)) {
     if (field === name || commonFields.has(field) || entry.fields?.has(field) !== false) continue;
     throw mongoError(40415, `BSON field '${name}.${field}' is an unknown field.`);
   }
   const concern = command['readConcern'];
-  if (isDocument(concern) && concern['atClusterTime'] !== undefined) {
+  if (isDocument(concern)) checkReadConcern(concern, command['startTransaction'] === true);
+}
+
+const readLevels: unknown[] = [undefined, 'local', 'available', 'majority', 'linearizable', 'snapshot'];
+
+/** Outside of transactions a snapshot would be followed by reads of later data, which nobody asked for. */
+function checkReadConcern(concern: Document, inTransaction: boolean): void {
+  const { level } = concern;
+  if (!readLevels.includes(level))
+    throw mongoError(
+      2,
+      `Enumeration value '${String(level)}' for field 'readConcern.level' is not a valid value.`,
+    );
+  if (concern['atClusterTime'] !== undefined || (level === 'snapshot' && !inTransaction))
     throw mongoError(246, 'Unable to read from a snapshot in the past');
-  }
 }
 
 function readDeadline(command: Document, name: string): number {
