@@ -1,5 +1,5 @@
 // The questions of `npm run parity`: what MongoDB's documentation leaves to be tried, each on the same documents.
-import { Decimal128, Double, Int32, Long, ObjectId, Timestamp } from 'mongodb';
+import { Decimal128, Double, Int32, Long, MinKey, ObjectId, Timestamp } from 'mongodb';
 
 const id = (n) => new ObjectId(String(n).padStart(24, '0'));
 
@@ -56,12 +56,58 @@ const filters = {
   '$expr of missing': { $expr: { $eq: ['$v', null] } },
   '$expr orders types': { $expr: { $lt: ['$v', 'a'] } },
   'a document equals in its order': { o: { p: 2 } },
+  'bits past the 64th': { v: { $bitsAllClear: [200] } },
+  'more than MinKey': { none: { $gt: new MinKey() } },
+  'a space that is none of ASCII': { s: { $regex: String.raw`\s` } },
+  '$geoIntersects of nothing on earth': {
+    a: { $geoIntersects: { $geometry: { type: 'Point', coordinates: [0, 91] } } },
+  },
+  '$geoIntersects beside another condition': {
+    a: { $geoIntersects: { $geometry: { type: 'Point', coordinates: [0, 0] } }, $exists: true },
+  },
   'an unknown operator': { v: { $nothing: 1 } },
   'an empty $in': { v: { $in: [] } },
   $bitsAllSet: { v: { $bitsAllSet: [0] } },
 };
 
+const dec = (text) => Decimal128.fromString(text);
+
+/** Of constants, each asked on one document. */
+const expressions = {
+  'a root of a decimal': { $sqrt: dec('2') },
+  'a power of a decimal': { $pow: [dec('0.5'), 2] },
+  'a logarithm of decimals': { $log: [dec('64'), dec('2')] },
+  'a sum of a decimal and a double': { $sum: [dec('0.1'), 0.1] },
+  'a product with the sign of zero': { $multiply: [dec('-0'), 5] },
+  'rounding a decimal keeps its places': { $round: [dec('1.5'), 3] },
+  'truncating a double': { $trunc: [0.29, 2] },
+  'a whole power of -1': { $pow: [-1, -3] },
+  'a double in capitals': { $toUpper: 1234567.5 },
+  'a large double as a text': { $toString: 1e16 },
+  'minutes of a zone': { $dateToString: { date: new Date(0), format: '%Z', timezone: '-05:00' } },
+  'a week that begins nowhere': { $dateTrunc: { date: new Date(0), unit: 'week', startOfWeek: null } },
+  'the year of a late ObjectId': { $year: new ObjectId('ffffffff0000000000000000') },
+};
+
 const pipelines = {
+  ...Object.fromEntries(
+    Object.entries(expressions).map(([title, value]) => [
+      title,
+      [{ $match: { _id: 1 } }, { $project: { value } }],
+    ]),
+  ),
+  '$near in a $match': [{ $match: { o: { $near: [0, 0] } } }],
+  'a join of documents of its own': [
+    {
+      $lookup: {
+        localField: 'g',
+        foreignField: 'f',
+        pipeline: [{ $documents: [{ f: 'x' }, { f: 'z' }] }],
+        as: 'j',
+      },
+    },
+    { $project: { j: 1 } },
+  ],
   'sum of number types': [{ $group: { _id: null, n: { $sum: '$v' }, c: { $sum: 1 } } }],
   'average without numbers': [{ $match: { _id: 7 } }, { $group: { _id: null, n: { $avg: '$v' } } }],
   'group by null and missing': [{ $group: { _id: '$g', n: { $sum: 1 } } }, { $sort: { _id: 1 } }],
@@ -170,6 +216,113 @@ const sorts = {
   'arrays down': { a: -1, _id: 1 },
 };
 
+const SHAPES = [
+  {
+    _id: 1,
+    at: {
+      type: 'LineString',
+      coordinates: [
+        [-20, 0],
+        [20, 0],
+      ],
+    },
+  },
+  {
+    _id: 2,
+    at: {
+      type: 'LineString',
+      coordinates: [
+        [1, 1],
+        [2, 2],
+      ],
+    },
+  },
+  {
+    _id: 3,
+    at: {
+      type: 'MultiPoint',
+      coordinates: [
+        [0, 0],
+        [50, 50],
+      ],
+    },
+  },
+  {
+    _id: 4,
+    at: {
+      type: 'Polygon',
+      coordinates: [
+        [
+          [-1, -1],
+          [1, -1],
+          [1, 1],
+          [-1, 1],
+          [-1, -1],
+        ],
+      ],
+    },
+  },
+  {
+    _id: 5,
+    at: {
+      type: 'Polygon',
+      coordinates: [
+        [
+          [10, 10],
+          [20, 10],
+          [20, 20],
+          [10, 20],
+          [10, 10],
+        ],
+      ],
+    },
+  },
+  { _id: 6, at: { type: 'Point', coordinates: [179.5, 0] } },
+  { _id: 7, at: { type: 'GeometryCollection', geometries: [{ type: 'Point', coordinates: [3, 3] }] } },
+  { _id: 8, at: [4, 4] },
+];
+
+const around = (type, coordinates) => ({ $geometry: { type, coordinates } });
+const square = [
+  [
+    [-10, -10],
+    [10, -10],
+    [10, 10],
+    [-10, 10],
+    [-10, -10],
+  ],
+];
+const geometries = {
+  'within a polygon': { $geoWithin: around('Polygon', square) },
+  'that meets a polygon': { $geoIntersects: around('Polygon', square) },
+  'that meets a line': {
+    $geoIntersects: around('LineString', [
+      [0, -5],
+      [0, 5],
+    ]),
+  },
+  'over the date line': {
+    $geoIntersects: around('Polygon', [
+      [
+        [179, -1],
+        [-179, -1],
+        [-179, 1],
+        [179, 1],
+        [179, -1],
+      ],
+    ]),
+  },
+  'within a cap': { $geoWithin: { $centerSphere: [[0, 0], 0.1] } },
+  'within a box of the plane': {
+    $geoWithin: {
+      $box: [
+        [-10, -10],
+        [10, 10],
+      ],
+    },
+  },
+};
+
 /**
  * What is run by its title; the answer, or the code of the error, is compared.
  * @type {Record<string, (rows: import('mongodb').Collection<any>, db: import('mongodb').Db) => Promise<unknown>>}
@@ -196,6 +349,32 @@ export const CASES = {
     await rows.createIndex({ s: 1 }, { unique: true, partialFilterExpression: { s: { $type: 'string' } } });
     await rows.insertOne({ _id: 50, s: 'Alpha' });
   },
+  'index: a partial one under another collation': async (rows) => {
+    await rows.createIndex({ s: 1 }, { partialFilterExpression: { s: 'alpha' } });
+    const found = rows.find({ s: 'alpha' }).collation({ locale: 'en', strength: 2 }).sort({ _id: 1 });
+    return (await found.toArray()).map(({ _id }) => _id);
+  },
+  'index: a partial filter with $ne': (rows) =>
+    rows.createIndex({ s: 1 }, { partialFilterExpression: { s: { $ne: 'x' } } }),
+  'index: the same keys, unique and not': async (rows) => {
+    await rows.createIndex({ _id: 1, s: 1 }, { name: 'plain' });
+    return rows.createIndex({ _id: 1, s: 1 }, { name: 'unique', unique: true });
+  },
+  'index: a place that is none': async (_rows, db) => {
+    /** @type {import('mongodb').Collection<any>} */
+    const places = db.collection('places');
+    await places.createIndex({ at: '2dsphere' });
+    await places.insertOne({ _id: 1, at: { type: 'Point', coordinates: [200, 0] } });
+  },
+  ...casesOf('geometry', geometries, (condition) => async (_rows, db) => {
+    /** @type {import('mongodb').Collection<any>} */
+    const shapes = db.collection('shapes');
+    if ((await shapes.countDocuments()) === 0) await shapes.insertMany(SHAPES);
+    const found = await shapes.find({ at: condition }).sort({ _id: 1 }).toArray();
+    return found.map(({ _id }) => _id);
+  }),
+  'count: an unknown operator where there is nothing': (_rows, db) =>
+    db.command({ count: 'nothing', query: { v: { $nothing: 1 } } }),
   'collation: without case': async (rows) => {
     const found = rows.find({ s: 'ALPHA' }).collation({ locale: 'en', strength: 2 }).sort({ _id: 1 });
     return (await found.toArray()).map(({ _id }) => _id);
