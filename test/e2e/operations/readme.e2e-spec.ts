@@ -78,6 +78,70 @@ describe('the five minutes', () => {
   );
 });
 
+describe('the guide on policies', () => {
+  type Part = Record<string, Record<string, unknown>>;
+  const columns = (...names: string[]) =>
+    Object.fromEntries(names.map((name) => [name, { type: name === 'embedding' ? 'Array' : 'String' }]));
+  const seed = {
+    schemas: [
+      {
+        className: 'Post',
+        fields: columns('title', 'author', 'status', 'body', 'orgId', 'full_text', 'embedding'),
+      },
+      { className: 'Order', fields: columns('orgId', 'owner_id', 'region') },
+      { className: 'Invoice', fields: columns('accountId') },
+      { className: 'Listing', fields: columns('title', 'orgId', 'costPrice') },
+      { className: 'Ticket', fields: { assignee: { type: 'Pointer', targetClass: '_User' } } },
+    ],
+  };
+
+  /** Rules of a class that stand in several examples, together. */
+  const withRules = (known: Record<string, unknown> = {}, more: Record<string, unknown> = {}) => ({
+    ...known,
+    ...more,
+    ...(known['fields'] !== undefined &&
+      more['fields'] !== undefined && { fields: [...new Set([known['fields'], more['fields']].flat())] }),
+  });
+
+  it('is made of rules without an error, and its cases hold', { timeout: 180_000 }, async () => {
+    const blocks = [...textOf('docs/guide/policy.md').matchAll(/```yaml\n(.*?)```/gs)].map(
+      ([, text = '']) => parse(text) as Part | unknown[],
+    );
+    const classes: Part = { Listing: { fields: ['title'], tenantScope: { field: 'orgId' } }, Ticket: {} };
+    let policy: Record<string, unknown> = { maskingKey: 'm'.repeat(40) };
+    let agents: Record<string, unknown> = { northside: { tenantId: 'northside' } };
+    for (const block of blocks.filter((one): one is Part => !Array.isArray(one))) {
+      const { policy: { classes: some = {}, ...switches } = {}, agents: more, properties, ...rules } = block;
+      policy = { ...policy, ...switches };
+      agents = { ...agents, ...more };
+      const named = { ...(some as Part), ...rules, ...(properties && { Post: { properties } }) };
+      for (const [name, one] of Object.entries(named)) classes[name] = withRules(classes[name], one);
+    }
+    const folder = mkdtempSync(join(tmpdir(), 'parley-policy-'));
+    try {
+      const write = (name: string, value: unknown) =>
+        writeFileSync(join(folder, name), JSON.stringify(value));
+      write('seed.json', seed);
+      write('cases.json', blocks.find(Array.isArray));
+      const auth = Object.keys(agents).map((agent) => ({ apiKey: `${agent}-`.repeat(6), agent }));
+      const database = { uri: 'embedded', seed: './seed.json' };
+      write('parley.yaml', { database, agents, auth, policy: { ...policy, classes } });
+      const findings = async (...args: string[]) =>
+        JSON.parse(
+          (
+            await run(process.execPath, [join(root, 'dist/bundle/cli.js'), 'policy', ...args, '--json'], {
+              cwd: folder,
+            }).catch((error: unknown) => error as { stdout: string })
+          ).stdout,
+        ) as { faults: unknown[] }[] | { faults: unknown[] };
+      expect([await findings('check')].flat().map(({ faults }) => faults)).toEqual([[]]);
+      expect([await findings('test', 'cases.json')].flat().map(({ faults }) => faults)).toEqual([[], []]);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+});
+
 describe('the page on architecture', () => {
   it('lists the imports that are checked, of every lib', async () => {
     const rules = (await import(pathToFileURL(join(root, '.dependency-cruiser.mjs')).href)) as {
