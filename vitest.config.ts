@@ -19,7 +19,7 @@ export default defineConfig({
           pool: 'forks',
           isolate: false,
           // More than there are cores, here and below: many tests wait for something outside.
-          maxWorkers: 3,
+          maxWorkers: 4,
           // Generous, because property tests share two cores with whatever else runs; no test waits for it.
           testTimeout: 60_000,
           hookTimeout: 60_000,
@@ -34,7 +34,7 @@ export default defineConfig({
           pool: 'forks',
           // What a file tries runs in processes that it starts: its own module graph is the same for all, and loaded once.
           isolate: false,
-          maxWorkers: 3,
+          maxWorkers: 4,
           // A bound for what hangs: tests wait for conditions, and start several processes each.
           testTimeout: 120_000,
           hookTimeout: 180_000,

@@ -7,7 +7,7 @@ export default defineConfig({
     include: ['src/**/*.spec.ts'],
     pool: 'forks',
     isolate: false,
-    maxWorkers: 3,
+    maxWorkers: 4,
     // Generous, because property tests share two cores with whatever else runs; no test waits for it.
     testTimeout: 60_000,
     hookTimeout: 60_000,
