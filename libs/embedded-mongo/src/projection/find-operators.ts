@@ -2,16 +2,24 @@ import { badValue, mongoError } from '../errors.js';
 import { getField, isDocument, setField, type Document } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
 import { compileFilter } from '../query/filter.js';
+import { requiresGeoIndex } from '../query/geo.js';
 import type { Filter, QueryContext } from '../query/context.js';
 import type { ProjectionLeaf } from './projection-tree.js';
 
 /** `$slice: n` or `$slice: [skip, limit]`. Errors: 28667, 28724 and 28725 as the expression of that name. */
 export function sliceLeaf(argument: unknown): ProjectionLeaf {
   const numbers = (Array.isArray(argument) ? argument : [argument]) as unknown[];
-  if (numbers.length < 1 || numbers.length > 2 || !numbers.every((item) => numberKind(item) !== undefined)) {
+  if (
+    numbers.length < (Array.isArray(argument) ? 2 : 1) ||
+    numbers.length > 2 ||
+    !numbers.every((item) => numberKind(item) !== undefined)
+  ) {
     throw mongoError(28667, 'Invalid $slice syntax: expected a number or an array of two numbers');
   }
-  const [first, limit] = numbers.map((item) => Math.trunc(toDouble(item))) as [number, number | undefined];
+  const [first, limit] = numbers.map((item) => Math.trunc(toDouble(item)) || 0) as [
+    number,
+    number | undefined,
+  ];
   if (limit !== undefined && limit <= 0) {
     throw mongoError(
       28724,
@@ -34,6 +42,7 @@ function sliceArray(items: readonly unknown[], first: number, limit: number | un
 export function elementMatchLeaf(path: string, argument: unknown, ctx: QueryContext): ProjectionLeaf {
   if (path.includes('.')) throw mongoError(31275, 'Cannot use $elemMatch projection on a nested field.');
   if (!isDocument(argument)) throw mongoError(31274, 'elemMatch: Invalid argument, object required');
+  refuseInElement(argument);
   const filter = compileFilter({ items: { $elemMatch: argument } }, ctx);
   return {
     kind: 'rewrite',
@@ -43,6 +52,15 @@ export function elementMatchLeaf(path: string, argument: unknown, ctx: QueryCont
       return index === undefined ? undefined : [value[index]];
     },
   };
+}
+
+/** Errors: 2, 224 and 5626500 for what no element alone can be asked. */
+function refuseInElement(argument: Document): void {
+  if (Object.hasOwn(argument, '$expr')) throw badValue('$expr can only be applied to the top-level document');
+  if (Object.hasOwn(argument, '$jsonSchema'))
+    throw mongoError(224, '$jsonSchema is not allowed in this context');
+  if (requiresGeoIndex(argument))
+    throw mongoError(5626500, '$geoNear, $near, and $nearSphere are not allowed in this context');
 }
 
 /** `path.$`: of the array at the path only the element that satisfied the filter. */

@@ -68,6 +68,10 @@ class ProjectionCompiler {
   private field(key: string, value: unknown, prefix = ''): void {
     const path = prefix + key;
     if (this.place === 'find' && path.endsWith('.$')) {
+      if (isDocument(value))
+        throw mongoError(31271, 'positional projection cannot be used with an expression or sub object');
+      if (inclusionFlag(value) === undefined)
+        throw mongoError(31308, 'positional projection cannot be used with a literal');
       this.positional(path.slice(0, -2));
       return;
     }
@@ -99,6 +103,12 @@ class ProjectionCompiler {
       return;
     }
     const argument = getField(value, first);
+    const ofFind = first === '$slice' || first === '$elemMatch';
+    if (this.place === 'find' && ofFind && Object.keys(value).length > 1)
+      throw mongoError(
+        16410,
+        "FieldPath field names may not start with '$'. Consider using $getField or $setField.",
+      );
     if (this.place === 'find' && first === '$slice' && !expressionSlice(argument)) {
       this.tree.add(parseFieldPath(path).parts, sliceLeaf(argument));
     } else if (this.place === 'find' && first === '$elemMatch') {
@@ -169,4 +179,4 @@ const inclusionFlag = (value: unknown): boolean | undefined =>
 
 /** `{$slice: ["$a", 2]}` is the expression, `{$slice: [1, 2]}` the projection operator. */
 const expressionSlice = (argument: unknown): boolean =>
-  Array.isArray(argument) && numberKind(argument[0]) === undefined;
+  Array.isArray(argument) && argument.some((one) => numberKind(one) === undefined);

@@ -83,6 +83,12 @@ function listChanges(
   return Object.keys(fields).flatMap((field): Change[] => {
     const argument = getField(fields, field);
     const path = parseUpdatePath(field, filters);
+    // Below the top a name may begin with a dollar, and in a new document.
+    if (/^\$(?!(ref|id|db)(\.|$))/.test(field) && !['$setOnInsert', '$rename', '$unset'].includes(name))
+      throw mongoError(
+        52,
+        `The dollar ($) prefixed field '${field}' in '${field}' is not valid for storage.`,
+      );
     if (!compile) return renameChanges(path, renameTarget(field, argument), filters);
     const modifier = compile(argument, field, context);
     return [

@@ -246,6 +246,7 @@ describe('an update refuses', () => {
     ['an unknown modifier', {}, { $foo: { a: 1 } }, 9],
     ['a modifier without fields', {}, { $set: 1 }, 9],
     ['an empty part of a path', {}, { $set: { 'a..b': 1 } }, 56],
+    ['a dollar at the top', {}, { $inc: { $a: 1 } }, 52],
     ['two matched elements in one path', { a: [{ b: [1] }] }, { $set: { 'a.$.b.$': 1 } }, 2],
     ['a dollar in a replacement', { a: 1 }, { b: 1, $c: 2 }, 52],
     ['a path through a scalar', { a: 1 }, { $set: { 'a.b': 1 } }, 28],

@@ -2,6 +2,9 @@ import { createDate } from '../../bson/date.js';
 
 /** Calendar arithmetic on local times, which are milliseconds read as if they were UTC. */
 
+export const monthNames =
+  'January February March April May June July August September October November December'.split(' ');
+
 export const dayLength = 86_400_000;
 
 /** A local time from calendar fields; fields out of range carry over, as in month 14. */

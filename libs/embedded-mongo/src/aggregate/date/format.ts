@@ -1,22 +1,8 @@
 import { mongoError } from '../../errors.js';
 import { createDate } from '../../bson/date.js';
-import { dayOfYear, isoDayOfWeek, isoWeek, sundayWeek } from './calendar.js';
+import { dayOfYear, isoDayOfWeek, isoWeek, monthNames, sundayWeek } from './calendar.js';
 import type { Zone } from './zone.js';
 
-const months = [
-  'January',
-  'February',
-  'March',
-  'April',
-  'May',
-  'June',
-  'July',
-  'August',
-  'September',
-  'October',
-  'November',
-  'December',
-];
 const pad = (value: number, width: number): string => String(value).padStart(width, '0');
 
 type Part = (local: Date, offset: number) => string;
@@ -35,8 +21,8 @@ const specifiers: Readonly<Record<string, Part>> = {
   U: (local) => pad(sundayWeek(local), 2),
   V: (local) => pad(isoWeek(local).week, 2),
   G: (local) => pad(isoWeek(local).year, 4),
-  b: (local) => (months[local.getUTCMonth()] as string).slice(0, 3),
-  B: (local) => months[local.getUTCMonth()] as string,
+  b: (local) => (monthNames[local.getUTCMonth()] as string).slice(0, 3),
+  B: (local) => monthNames[local.getUTCMonth()] as string,
   z: (_local, offset) => {
     const minutes = Math.abs(offset) / 60_000;
     return `${offset < 0 ? '-' : '+'}${pad(Math.floor(minutes / 60), 2)}${pad(Math.floor(minutes % 60), 2)}`;

@@ -1,6 +1,6 @@
 import { mongoError } from '../../errors.js';
 import { createDate } from '../../bson/date.js';
-import { isoWeekDate, localTime } from './calendar.js';
+import { isoWeekDate, localTime, monthNames } from './calendar.js';
 import { utcZone, findZone, type Zone } from './zone.js';
 
 const isoForm =
@@ -44,21 +44,6 @@ function checkRanges(
     throw failure(text, 'a part is out of range');
   }
 }
-
-const monthNames = [
-  'january',
-  'february',
-  'march',
-  'april',
-  'may',
-  'june',
-  'july',
-  'august',
-  'september',
-  'october',
-  'november',
-  'december',
-];
 
 const patterns: Readonly<Record<string, string>> = {
   Y: '(?<Y>\\d{4})',
@@ -138,7 +123,8 @@ function parseDay(
   const month =
     name === undefined
       ? number('m', 1)
-      : monthNames.findIndex((full) => full === name || full.slice(0, 3) === name) + 1;
+      : monthNames.findIndex((full) => [full, full.slice(0, 3)].some((one) => one.toLowerCase() === name)) +
+        1;
   const day = number('d', 1);
   checkRanges(text, month, day, 0, 0, 0);
   const midnight = localTime(year, month, day);

@@ -1,16 +1,7 @@
-import { mongoError } from '../../errors.js';
-import { isDocument, setField, type Document } from '../../bson/document.js';
 import { numberKind, toDouble } from '../../bson/number.js';
-import { typeName } from '../../bson/type-name.js';
-import { average, deviation, extreme, sum, type Accumulator } from '../folds.js';
-import { positional, variadic } from '../arguments.js';
-import {
-  nullish,
-  type Builder,
-  type Evaluator,
-  type OperatorCompiler,
-  type OperatorTable,
-} from '../evaluate.js';
+import { average, deviation, extreme, mergeObjects, sum, type Accumulator } from '../folds.js';
+import { positional } from '../arguments.js';
+import { type Builder, type Evaluator, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
 import { percentileSpec, computePercentiles } from '../percentile.js';
 
 /** As an expression an accumulator folds its arguments, or the elements of a single array argument. */
@@ -49,15 +40,5 @@ export const accumulatorExpressions: OperatorTable = {
   $stdDevSamp: compileFold(() => deviation(true)),
   $median: percentile,
   $percentile: percentile,
-  $mergeObjects: variadic((values) => {
-    const [only] = values;
-    const merged: Document = {};
-    for (const value of values.length === 1 && Array.isArray(only) ? (only as unknown[]) : values) {
-      if (nullish(value)) continue;
-      if (!isDocument(value))
-        throw mongoError(40400, `$mergeObjects requires object inputs, but input ${typeName(value)} is not`);
-      for (const key of Object.keys(value)) setField(merged, key, value[key]);
-    }
-    return merged;
-  }),
+  $mergeObjects: compileFold(mergeObjects),
 };
