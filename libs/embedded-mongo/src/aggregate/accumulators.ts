@@ -22,10 +22,7 @@ type AccumulatorCompiler = (argument: unknown, builder: Builder, name: string) =
 const simple =
   (create: (collation: Collation | undefined) => Accumulator): AccumulatorCompiler =>
   (argument, builder, name) => {
-    if (Array.isArray(argument)) {
-      if (argument.length !== 1) throw mongoError(40237, `The ${name} accumulator is a unary operator`);
-      return { input: builder.compile(argument[0]), create: () => create(builder.ctx.collation) };
-    }
+    if (Array.isArray(argument)) throw mongoError(40237, `The ${name} accumulator is a unary operator`);
     return { input: builder.compile(argument), create: () => create(builder.ctx.collation) };
   };
 
@@ -141,11 +138,8 @@ const compilers: Readonly<Record<string, AccumulatorCompiler>> = {
   $max: simple((collation) => extreme(-1, collation)),
   $stdDevPop: simple(() => deviation(false)),
   $stdDevSamp: simple(() => deviation(true)),
-  $push: (argument, builder) => ({ input: builder.compile(argument), create: push }),
-  $addToSet: (argument, builder) => ({
-    input: builder.compile(argument),
-    create: () => addToSet(builder.ctx.collation),
-  }),
+  $push: simple(push),
+  $addToSet: simple(addToSet),
   $mergeObjects: simple(mergeObjects),
   $first: edge(false),
   $last: edge(true),

@@ -770,6 +770,7 @@ describe('a pipeline refuses', () => {
     ['$lookup with half an equality', [{ $lookup: { from: 'x', localField: 'a', as: 'o' } }], 9],
     ['unsorted boundaries', [{ $bucket: { groupBy: '$n', boundaries: [2, 1] } }], 40194],
     ['nested facets', [{ $facet: { a: [{ $facet: { b: [] } }] } }], 40600],
+    ['a group accumulator of several', [{ $group: { _id: null, n: { $push: ['$a'] } } }], 40237],
     ['an unknown window function', [{ $setWindowFields: { output: { a: { $nope: 1 } } } }], 15952],
   ] as [string, Document[], number][])('%s, before reading a document', (_title, pipeline, code) => {
     expect(() => runPipeline(pipeline, [], ctx)).toThrow(expect.objectContaining({ code }));

@@ -338,6 +338,21 @@ describe('$text', () => {
   });
 });
 
+describe('$text is refused', () => {
+  const ctx: QueryContext = { ...base, text: { fields: [{ path: 'a', weight: 1 }] } };
+  const search = { $text: { $search: 'a' } };
+  it.each([
+    ['without a search', { $text: {} }, 4],
+    ['in an unknown language', { $text: { $search: 'a', $language: 'klingon' } }, 2],
+    ['with another option', { $text: { $search: 'a', $fuzzy: true } }, 2],
+    ['with a flag that is none', { $text: { $search: 'a', $caseSensitive: 1 } }, 14],
+    ['within $nor', { $nor: [search] }, 2],
+    ['of an element', { a: { $elemMatch: search } }, 2],
+  ])('%s', (_title, filter, code) => {
+    expect(() => compileFilter(filter, ctx)).toThrow(expect.objectContaining({ code }));
+  });
+});
+
 const scalar = fc.oneof(fc.integer({ min: -3, max: 3 }), fc.constantFrom('a', 'b', null, true));
 const anyDoc = fc.record(
   { a: fc.oneof(scalar, fc.array(scalar, { maxLength: 3 })), b: scalar },

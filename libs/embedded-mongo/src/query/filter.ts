@@ -5,7 +5,7 @@ import { compileExpression } from '../aggregate/expression.js';
 import { truthy } from '../aggregate/evaluate.js';
 import { fieldPredicate } from './field-predicate.js';
 import { compileJsonSchema } from './json-schema.js';
-import { compileText } from './text.js';
+import { compileText, listSearches } from './text.js';
 import type { Filter, Predicate, QueryContext } from './context.js';
 import { allHold, type EvaluationOrder, someHolds } from './evaluation-order.js';
 
@@ -52,6 +52,8 @@ function topLevel(key: string, argument: unknown, ctx: QueryContext): Predicate 
     case '$or':
       return some(branches(key, argument, ctx), ctx.order);
     case '$nor': {
+      if (Array.isArray(argument) && argument.some((branch) => listSearches(branch).length > 0))
+        throw badValue('text expression not allowed in nor');
       const any = some(branches(key, argument, ctx), ctx.order);
       return { test: (doc) => !any.test(doc) };
     }

@@ -1,4 +1,4 @@
-import { badValue, mongoError } from '../errors.js';
+import { badValue, mongoError, typeMismatch } from '../errors.js';
 import { getField, isDocument, type Document } from '../bson/document.js';
 import { leafValues, parsePath } from '../bson/path.js';
 import type { QueryContext, TextIndex } from './context.js';
@@ -14,6 +14,19 @@ const stopWords = new Set(
   ).split(' '),
 );
 
+const argumentTypes: Readonly<Record<string, string>> = {
+  $search: 'string',
+  $language: 'string',
+  $caseSensitive: 'boolean',
+  $diacriticSensitive: 'boolean',
+};
+const languages = new Set(
+  (
+    'none danish da dutch nl english en finnish fi french fr german de hungarian hu italian it norwegian nb ' +
+    'portuguese pt romanian ro russian ru spanish es swedish sv turkish tr'
+  ).split(' '),
+);
+
 /**
  * Compiles `$text`: any of the words, all of the "phrases", none of the -words. A plain word match with light
  * English stemming, not MongoDB's ranking. Errors: 27 without a text index, 2 or 9 for a malformed argument.
@@ -21,18 +34,25 @@ const stopWords = new Set(
 export function compileText(argument: unknown, ctx: QueryContext): TextScore {
   if (!isDocument(argument)) throw badValue('$text expects an object');
   const search = getField(argument, '$search');
-  if (typeof search !== 'string') throw mongoError(9, 'Missing required field $search in $text');
+  if (search === undefined) throw mongoError(4, 'Missing required field $search in $text');
+  for (const [field, value] of Object.entries(argument)) {
+    const type = Object.hasOwn(argumentTypes, field) ? argumentTypes[field] : undefined;
+    if (type === undefined) throw badValue(`extra fields in $text: ${field}`);
+    if (typeof value !== type) throw typeMismatch(`${field} of $text must be a ${type}`);
+  }
   const index = ctx.text;
   if (!index) throw mongoError(27, 'text index required for $text query');
   const caseSensitive = getField(argument, '$caseSensitive') === true;
   const diacriticSensitive = getField(argument, '$diacriticSensitive') === true;
   const language = getField(argument, '$language') ?? index.language ?? 'english';
+  if (!languages.has(String(language).toLowerCase()))
+    throw badValue(`unsupported language: "${String(language)}" for text index version 3`);
   const fold = (text: string): string => {
     const marked = diacriticSensitive ? text.normalize('NFC') : text.normalize('NFD').replace(/\p{M}/gu, '');
     return caseSensitive ? marked : marked.toLowerCase();
   };
   const stemWords = (text: string): string[] => words(fold(text), language !== 'none');
-  const query = readSearch(search);
+  const query = readSearch(String(search));
   const wanted = new Set(query.words.flatMap(stemWords));
   const banned = new Set(query.banned.flatMap(stemWords));
   const phrases = query.phrases.map(fold);
@@ -54,17 +74,17 @@ export function compileText(argument: unknown, ctx: QueryContext): TextScore {
 
 /** The context in which `{$meta: "textScore"}` has a value, if the filter searches. */
 export function withTextScore<T extends QueryContext>(ctx: T, filter: unknown): T {
-  const search = findSearch(filter);
+  const [search, second] = listSearches(filter);
+  if (second !== undefined) throw badValue('Too many text expressions');
   return search === undefined ? ctx : { ...ctx, textScore: compileText(search, ctx) };
 }
 
-function findSearch(filter: unknown): unknown {
-  if (!isDocument(filter)) return undefined;
+/** The text searches that have to be met. */
+export function listSearches(filter: unknown): unknown[] {
+  if (!isDocument(filter)) return [];
   const all = getField(filter, '$and');
-  return (
-    getField(filter, '$text') ??
-    (Array.isArray(all) ? all.map(findSearch).find((search) => search !== undefined) : undefined)
-  );
+  const own = getField(filter, '$text');
+  return [...(own === undefined ? [] : [own]), ...(Array.isArray(all) ? all.flatMap(listSearches) : [])];
 }
 
 function readSearch(search: string): { words: string[]; phrases: string[]; banned: string[] } {

@@ -1,5 +1,5 @@
 import { Timestamp } from 'bson';
-import { badValue, createParseError, typeMismatch } from '../errors.js';
+import { badValue, createParseError, mongoError, typeMismatch } from '../errors.js';
 import { addNumbers, multiplyNumbers } from '../bson/arithmetic.js';
 import { compareValues } from '../bson/compare.js';
 import { getField, isDocument, type Document } from '../bson/document.js';
@@ -149,5 +149,7 @@ export function renameTarget(field: string, argument: unknown): string {
     );
   }
   if (argument === '') throw createParseError('An empty update path is not valid.');
+  if (argument.startsWith('$'))
+    throw mongoError(52, `The dollar ($) prefixed field '${argument}' is not valid for storage.`);
   return argument;
 }

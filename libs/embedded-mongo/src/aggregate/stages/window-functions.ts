@@ -48,7 +48,9 @@ function compileAccumulated(
   bounds: WindowBounds,
   ctx: QueryContext,
 ): WindowFunction {
-  const plan = compileAccumulator(name, { [name]: argument }, expressionBuilder(ctx));
+  // Unlike a group, a window takes an array for what it is.
+  const input = Array.isArray(argument) ? { $concatArrays: [argument] } : argument;
+  const plan = compileAccumulator(name, { [name]: input }, expressionBuilder(ctx));
   return function* (partition): Generator<typeof PAUSE, unknown[]> {
     const scopes = partition.docs.map(createScope);
     let accumulator = plan.create();
