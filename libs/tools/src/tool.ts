@@ -29,6 +29,12 @@ export const READ_ONLY: ToolAnnotations = { readOnlyHint: true, idempotentHint: 
 /** The same, but the search text may be sent to the operator's embeddings endpoint. */
 export const READS_AND_EMBEDS: ToolAnnotations = { ...READ_ONLY, openWorldHint: true };
 
+/** What a tool of a tier does, as far as its tier says: a client takes a tool without hints for one that destroys. */
+export function annotationsByTier(permission: Tier, given: ToolAnnotations = {}): ToolAnnotations {
+  const { readOnlyHint = permission === 'readonly' } = given;
+  return { readOnlyHint, ...(!readOnlyHint && { destructiveHint: true }), ...given };
+}
+
 /** Shows rows and groups as a table and a chart (docs/guide/views.md). */
 export const RESULTS_VIEW = 'ui://parley/results';
 

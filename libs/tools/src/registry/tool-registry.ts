@@ -13,7 +13,7 @@ import { compileGivenForms } from '../arguments/given-forms.js';
 import { isClassReader } from '../declaration/class-reader.js';
 import { checkDefinition, ToolDeclarationError } from '../declaration/tool-declaration.js';
 import { toolDeclarations, type ToolRegistration } from '../declaration/tool.decorator.js';
-import type { ToolDefinition, ToolHandler } from '../tool.js';
+import { annotationsByTier, type ToolDefinition, type ToolHandler } from '../tool.js';
 
 export interface RegisteredTool {
   readonly definition: ToolDefinition;
@@ -143,6 +143,7 @@ export class ToolCatalogue extends ToolRegistry {
       definition: Object.freeze({
         ...definition,
         ...gates,
+        annotations: annotationsByTier((gates ?? definition).permission, definition.annotations),
         ...(input && isClassReader(input) && { inputSchema: input.jsonSchemaWithDefaults() }),
       }),
       handler: createCheckedHandler(registration),
