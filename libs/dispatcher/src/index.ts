@@ -30,10 +30,12 @@ export {
   PromptExplorer,
   type PromptOptions,
   PromptRegistry,
+  hasPrompts,
   listPrompts,
 } from './prompts/prompt-registry.js';
 export * from './prompts/built-in-prompts.js';
 export * from './resources/resource-registry.js';
+export * from './resources/resource-decorators.js';
 export { RecordsSource } from './reads/read-accounts.js';
 export * from './tasks/background-calls.js';
 export * from './tasks/task-store.js';

@@ -84,6 +84,7 @@ export {
   Kernel,
   type KernelReply,
   type ListedResource,
+  type ListedTemplate,
   MetadataAudit,
   ParleyExecutionContext,
   type PermitAnswer,
@@ -99,7 +100,10 @@ export {
   type ResourceCall,
   type ResourceProvider,
   ResourceRegistry,
-  type ResourceTemplate,
+  ResourceMethod as Resource,
+  type ResourceOptions,
+  ResourceTemplateMethod as ResourceTemplate,
+  type ResourceTemplateOptions,
   type SimulatedCall,
   SubAgents,
   ToolCallbacks,
@@ -209,6 +213,7 @@ export type {
   ParleyEndpoints,
   ParleyModuleExtras,
   ParleyModuleOptions,
+  ParleyOptionsFactory,
 } from './module/parley-options.js';
 export { AGENT_FACTORY } from './module/overridable-providers.js';
 export type { StandaloneListener, StandaloneOptions } from './module/standalone-listener.js';

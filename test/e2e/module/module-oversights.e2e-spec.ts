@@ -167,9 +167,11 @@ describe('the start says what cannot have been meant', () => {
     expect(warnings()).toEqual([]);
   });
 
-  it('a tool that no forFeature lists', async () => {
-    await using _ = await open([ParleyModule.forRoot(OPTIONS)], [Greeting]);
-    expect(warnings()).toEqual(['tools that no ParleyModule.forFeature lists are not served: Greeting']);
+  it('a tool that no instance serves', async () => {
+    await using _ = await open([ParleyModule.forRoot({ ...OPTIONS, discovery: false })], [Greeting]);
+    expect(warnings()).toEqual([
+      'tools that no ParleyModule.forFeature lists are not served: Greeting; discovery: true of one instance serves them',
+    ]);
   });
 
   it('a forFeature for an instance that is not there', async () => {

@@ -16,11 +16,7 @@ import {
   RPC,
 } from '../protocol.js';
 import { ReadAccounts, RecordsSource } from '../reads/read-accounts.js';
-import {
-  type ResourceCall,
-  ResourceRegistry,
-  type ResourceTemplate,
-} from '../resources/resource-registry.js';
+import { type ResourceCall, ResourceRegistry, type ListedTemplate } from '../resources/resource-registry.js';
 
 const MIME_TYPE = 'application/json';
 
@@ -79,7 +75,7 @@ export class ProvidedResources {
     @Inject(ReadAccounts) private readonly reads: Pick<ReadAccounts, 'run'>,
   ) {}
 
-  get templates(): readonly ResourceTemplate[] {
+  get templates(): readonly ListedTemplate[] {
     return this.registry.templates;
   }
 

@@ -92,6 +92,9 @@ function promptDeclarations(prototype: object): readonly PromptDeclaration[] {
   });
 }
 
+/** Whether a provider's prototype declares prompts. */
+export const hasPrompts = (prototype: object): boolean => promptDeclarations(prototype).length > 0;
+
 /** Finds `@Prompt` methods on the application's providers and registers them. */
 @Injectable()
 export class PromptExplorer implements OnModuleInit {

@@ -20,7 +20,7 @@ export interface ListedResource {
 }
 
 /** A family of addresses with `{variables}` (RFC 6570, level 1). */
-export interface ResourceTemplate {
+export interface ListedTemplate {
   /** RFC 6570, in the scheme of its provider. */
   readonly uriTemplate: string;
   /** For programs. */
@@ -47,7 +47,7 @@ export interface ResourceProvider {
   /** Lower case, without the colon. `parse` is reserved. */
   readonly scheme: string;
   /** The same for every agent. Default none. */
-  readonly templates?: readonly ResourceTemplate[];
+  readonly templates?: readonly ListedTemplate[];
   /** The resources that this caller may see. */
   list(call: ResourceCall): Promise<readonly ListedResource[]> | readonly ListedResource[];
   /** `undefined`: this resource does not exist for the agent. @throws Refused */
@@ -94,7 +94,7 @@ export class ResourceRegistry {
   }
 
   /** The templates of all providers. */
-  get templates(): readonly ResourceTemplate[] {
+  get templates(): readonly ListedTemplate[] {
     return this.all().flatMap(({ templates = [] }) => templates);
   }
 

@@ -27,6 +27,7 @@ import {
   MetadataAudit,
   MethodExplorer,
   PromptExplorer,
+  ResourceExplorer,
   PromptRegistry,
   ResourceRegistry,
   ResourceSubscriptions,
@@ -220,7 +221,7 @@ const MODULES = [
  */
 @Module({
   imports: [DiscoveryModule],
-  providers: [ToolContext, ToolExplorer, PromptExplorer, MethodExplorer],
+  providers: [ToolContext, ToolExplorer, PromptExplorer, ResourceExplorer, MethodExplorer],
 })
 export class InstanceModule {
   static forRoot(options: InstanceOptions): DynamicModule {

@@ -16,7 +16,7 @@ import {
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import type { Server } from 'node:http';
 import { type ConfigIssue, readConfig, ConfigVersions, consoleBase } from '#config';
-import { type ApplicationSteps, listPrompts, ToolPipeline, toolsOf } from '#dispatcher';
+import { type ApplicationSteps, listPrompts, listResources, ToolPipeline, toolsOf } from '#dispatcher';
 import {
   ApplicationConnectionError,
   type ApplicationDatabase,
@@ -29,7 +29,7 @@ import type { ClassDeclaration } from '#policy';
 import { listAgentMethods, MethodRegistry } from '#tools';
 import { startInside } from './inner-start.js';
 import { listBases, followFurtherServers } from './mountings.js';
-import { listInstances, listUnlistedTools } from './features.js';
+import { listInstances, listUnlisted } from './features.js';
 import { type GlobalEnhancers, ToolEnhancers } from './global-enhancers.js';
 import {
   type CodeConfiguration,
@@ -146,6 +146,8 @@ const formatCount = (count: number, noun: string): string => `${count} ${noun}${
 export interface HostDependencies {
   readonly name: string;
   readonly version: string | undefined;
+  /** Whether it serves what no `forFeature` lists. */
+  readonly discovers: boolean;
   readonly endpoints: ParleyEndpoints | undefined;
   readonly globalEnhancers: GlobalEnhancers | undefined;
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -175,7 +177,7 @@ export class ParleyHost
 
   /** @throws ToolDeclarationError, MethodDeclarationError. @throws ConfigError for global guards that cannot run on tools, and for routes */
   onModuleInit(): void {
-    const { name, discovery, config, modules, globalEnhancers, opened, steps } = this.dependencies;
+    const { name, discovers, discovery, config, modules, globalEnhancers, opened, steps } = this.dependencies;
     this.checkApplication();
     opened.app.get(ToolPipeline).install(steps());
     publishEvents(opened.app, discovery);
@@ -183,13 +185,15 @@ export class ParleyHost
     const context = this.enhancers.contextOver(modules);
     const methods = opened.app.get(MethodRegistry);
     let registered = 0;
-    for (const instance of listInstances(name, discovery)) {
+    const instances = listInstances({ name, discovers }, discovery);
+    for (const instance of instances) {
       const tools = toolsOf(instance, context);
       registered += tools.length;
       this.parley.tools.registerDeclared(tools);
       for (const prompt of listPrompts(instance)) this.parley.prompts.register(prompt);
       for (const { className, method } of listAgentMethods(instance)) methods.register(className, method);
     }
+    for (const resources of listResources(instances)) this.parley.resources.register(resources);
     this.enhancers.warn(registered);
   }
 
@@ -203,10 +207,12 @@ export class ParleyHost
       );
     if (hosts[0] !== this) return;
     guardedRoutes(discovery, config, new Set(hosts.map(({ parley }) => parley.name)));
-    const names = listUnlistedTools(discovery);
+    if (hosts.some(({ dependencies }) => dependencies.discovers)) return;
+    const names = listUnlisted(discovery);
     if (names.length > 0)
       new Logger('Parley').warn(
-        `tools that no ParleyModule.forFeature lists are not served: ${names.join(', ')}`,
+        `tools that no ParleyModule.forFeature lists are not served: ${names.join(', ')}; ` +
+          'discovery: true of one instance serves them',
       );
   }
 

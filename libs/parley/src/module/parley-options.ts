@@ -111,6 +111,12 @@ export type ParleyModuleOptions = {
   readonly globalEnhancers?: GlobalEnhancers;
 };
 
+/** Makes the options of an instance: for `useClass` and `useExisting` of `forRootAsync`. */
+export interface ParleyOptionsFactory {
+  /** Called once, at the start. */
+  createParleyOptions(): ParleyModuleOptions | Promise<ParleyModuleOptions>;
+}
+
 /** Options that are known before any provider is created. */
 export interface ParleyModuleExtras extends CallSteps {
   /** Distinguishes the instances of one application. Default `default`. */
@@ -121,6 +127,11 @@ export interface ParleyModuleExtras extends CallSteps {
   readonly imports?: ModuleMetadata['imports'];
   /** Rebound ports (docs/guide/module.md), with their dependencies. Default none. */
   readonly providers?: readonly Provider[];
+  /**
+   * Whether this instance serves the tools, prompts and resources of the application that no `forFeature` lists. Default: true
+   * for the only instance of an application, else false.
+   */
+  readonly discovery?: boolean;
   /** Version in the URL where the application has URI versioning. Default: the application's. */
   readonly version?: string;
 }

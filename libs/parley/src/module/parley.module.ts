@@ -20,7 +20,7 @@ import { type CallSteps, createdSteps, stepProviders } from './call-steps.js';
 import { listDeclaredClasses, FeatureList } from './features.js';
 import { ParleyFeatureModule } from './parley-feature.module.js';
 import { ParleyHealthIndicator } from './health-indicator.js';
-import { openParley, ParleyHost } from './parley-host.js';
+import { type HostDependencies, openParley, ParleyHost } from './parley-host.js';
 import { getParleyToken, Parley } from './parley.js';
 import type { ParleyModuleExtras, ParleyModuleOptions } from './parley-options.js';
 import { BoundProviders, OVERRIDABLE_TOKENS, UNBOUND } from './overridable-providers.js';
@@ -37,6 +37,7 @@ const EXTRAS: ParleyModuleExtras = {
   isGlobal: true,
   imports: [],
   providers: [],
+  discovery: undefined,
   version: undefined,
   guards: [],
   interceptors: [],
@@ -46,32 +47,43 @@ const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } = new ConfigurableModule
   moduleName: 'Parley',
 })
   .setClassMethodName('forRoot')
-  .setExtras(EXTRAS, (definition, { name = 'default', isGlobal, imports, providers, version, ...steps }) => {
-    const offered = name === 'default' ? [...DEFAULT_EXPORTS, ParleyHealthIndicator] : [];
-    const token = getParleyToken(name);
-    return {
-      ...definition,
-      global: isGlobal ?? true,
-      imports: [DiscoveryModule, ...new Set([...(definition.imports ?? []), ...(imports ?? [])])],
-      providers: [
-        ...(definition.providers ?? []),
-        ...UNBOUND,
-        ...(providers ?? []),
-        ...stepProviders(steps),
-        hostProvider(name, version, steps),
-        { provide: token, useFactory: ({ parley }: ParleyHost) => parley, inject: [ParleyHost] },
-        ...offered,
-      ],
-      exports: [token, ...offered.map(readToken)],
-    };
-  })
+  .setFactoryMethodName('createParleyOptions')
+  .setExtras(
+    EXTRAS,
+    (definition, { name = 'default', isGlobal, imports, providers, discovery, version, ...steps }) => {
+      const offered = name === 'default' ? [...DEFAULT_EXPORTS, ParleyHealthIndicator] : [];
+      const token = getParleyToken(name);
+      return {
+        ...definition,
+        global: isGlobal ?? true,
+        imports: [DiscoveryModule, ...new Set([...(definition.imports ?? []), ...(imports ?? [])])],
+        providers: [
+          ...(definition.providers ?? []),
+          ...UNBOUND,
+          ...(providers ?? []),
+          ...stepProviders(steps),
+          hostProvider({ name, version, discovers: discovery }, steps),
+          { provide: token, useFactory: ({ parley }: ParleyHost) => parley, inject: [ParleyHost] },
+          ...offered,
+        ],
+        exports: [token, ...offered.map(readToken)],
+      };
+    },
+  )
   .build();
 
 const readToken = (provider: Provider): InjectionToken =>
   typeof provider === 'function' ? provider : provider.provide;
 
 /** Opens the instance when its options and bindings are resolved, which may depend on other modules. */
-function hostProvider(name: string, version: string | undefined, steps: CallSteps): Provider {
+function hostProvider(
+  {
+    name,
+    version,
+    discovers,
+  }: Pick<HostDependencies, 'name' | 'version'> & { readonly discovers: boolean | undefined },
+  steps: CallSteps,
+): Provider {
   return {
     provide: ParleyHost,
     useFactory: async (
@@ -83,7 +95,9 @@ function hostProvider(name: string, version: string | undefined, steps: CallStep
       own: ModuleRef,
       ...values: unknown[]
     ) => {
-      const declared = listDeclaredClasses(name, discovery);
+      const hosts = [...modules.values()].filter(({ providers }) => providers.has(ParleyHost));
+      const serving = { name, discovers: discovers ?? hosts.length === 1 };
+      const declared = listDeclaredClasses(serving, discovery);
       const bound = new BoundProviders(values);
       const opened = await openParley(options, { name, declared, bound });
       const module = ParleyModule;
@@ -91,6 +105,7 @@ function hostProvider(name: string, version: string | undefined, steps: CallStep
       return new ParleyHost({
         name,
         version,
+        discovers: serving.discovers,
         endpoints,
         globalEnhancers,
         environment,
@@ -123,7 +138,8 @@ function hostProvider(name: string, version: string | undefined, steps: CallStep
 @Module({})
 export class ParleyModule extends ConfigurableModuleClass {
   /**
-   * Registers the tools, prompts and methods of these providers at one instance; unlisted providers are not served.
+   * Serves the tools, prompts, resources and methods of these classes at one instance. A class that is a provider of another
+   * module too is served as that module made it.
    * @param setting the instance (default `default`), and further dependencies of the providers
    */
   static forFeature(
