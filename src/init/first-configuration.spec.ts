@@ -73,6 +73,7 @@ describe('a first configuration', () => {
     const { config } = await configured();
     expect(config).toEqual({
       database: { uri: '${MONGODB_URI}', name: db.databaseName, storage: 'plain' },
+      server: { maxResultBytes: 262_144 },
       agents: { reader: { permissions: 'readonly' } },
       auth: [{ apiKey: '${MCP_API_KEY}', agent: 'reader' }],
       policy: {

@@ -45,6 +45,9 @@ export async function firstConfiguration(
 }
 
 /** Values that are references to the environment stay text, whatever they are replaced by. */
+/** About 60,000 tokens: what a model reads of one result at most. */
+const MODEL_RESULT_BYTES = 262_144;
+
 function quoteText(text: string): Scalar {
   const scalar = new Scalar(text);
   scalar.type = Scalar.QUOTE_SINGLE;
@@ -61,6 +64,7 @@ function writeConfiguration(
   const hasTenants = classes.some(({ tenant }) => tenant !== null);
   const document = new Document({
     database: { uri: quoteText(uri), name: survey.database, storage: ofParse ? 'parse' : 'plain' },
+    server: { maxResultBytes: MODEL_RESULT_BYTES },
     agents: {
       reader: {
         permissions: 'readonly',

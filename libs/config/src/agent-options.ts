@@ -90,7 +90,7 @@ const CODE_OPTIONS: Readonly<Record<string, SchemaNode>> = {
     },
   },
   tenantId: { type: ['string', 'number', 'null'], description: 'a text, a number or null' },
-  ...fileOptions('allowMutations', 'clientMode', 'masterAtlas', 'rateLimit', 'rateWindow'),
+  ...fileOptions('allowMutations', 'clientMode', 'masterAtlas', 'maxResultBytes', 'rateLimit', 'rateWindow'),
   rateLimiter: { type: 'object', description: 'an object with a check method' },
   ...fileOptions('recursionDepth'),
   impersonationLabel: { type: ['string', 'null'] },

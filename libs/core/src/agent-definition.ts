@@ -48,6 +48,8 @@ export interface AgentDefinitionOptions {
   readonly clientMode?: boolean;
   /** May count facets, which row filters cannot narrow. Null: as its parent, false without one. */
   readonly masterAtlas?: boolean | null;
+  /** Maximum bytes of the text of a result. Default and null: as its parent, else as the service. */
+  readonly maxResultBytes?: number | null;
   /** Calls of a principal within `rateWindow`. Default 60. */
   readonly rateLimit?: number;
   /** Seconds. Default 60. */
@@ -80,6 +82,8 @@ export interface AgentDefinition {
   readonly allowMutations: boolean;
   readonly clientMode: boolean;
   readonly masterAtlas: boolean;
+  /** Maximum bytes of the text of a result; null: that of the service. */
+  readonly maxResultBytes: number | null;
   readonly rateLimiter: RateLimiter;
   /** The limit of `rateLimiter`; null for an injected one. */
   readonly rate: RateLimit | null;
@@ -119,6 +123,7 @@ const KNOWN_OPTIONS: Readonly<Record<keyof AgentDefinitionOptions, true>> = {
   allowMutations: true,
   clientMode: true,
   masterAtlas: true,
+  maxResultBytes: true,
   rateLimit: true,
   rateWindow: true,
   rateLimiter: true,
@@ -153,6 +158,18 @@ function readRecursionDepth(value: number | undefined): number {
   if (value === undefined) return DEFAULT_RECURSION_DEPTH;
   if (Number.isSafeInteger(value) && value >= 0) return value;
   throw new TypeError('recursionDepth: expected a whole number, zero or more');
+}
+
+/** Less than this holds no refusal that says how to go on. */
+const LEAST_RESULT_BYTES = 4_096;
+const MOST_RESULT_BYTES = 4_194_304;
+
+function readResultBytes(value: number | null): number | null {
+  if (value === null) return null;
+  if (Number.isSafeInteger(value) && value >= LEAST_RESULT_BYTES && value <= MOST_RESULT_BYTES) return value;
+  throw new TypeError(
+    `maxResultBytes: expected a whole number from ${LEAST_RESULT_BYTES} to ${MOST_RESULT_BYTES}`,
+  );
 }
 
 function readRate({ rateLimiter, rateLimit, rateWindow }: AgentDefinitionOptions): RateLimit | null {
@@ -202,6 +219,7 @@ export function compileAgentDefinition(name: string, options: AgentDefinitionOpt
     allowMutations: options.allowMutations ?? !clientMode,
     clientMode,
     masterAtlas: options.masterAtlas ?? false,
+    maxResultBytes: readResultBytes(options.maxResultBytes ?? null),
     rateLimiter: rate
       ? limiters.limiter(`agent ${name}`, rate)
       : new InjectedRateLimiter(options.rateLimiter as AgentRateLimiter),

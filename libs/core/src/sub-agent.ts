@@ -132,6 +132,7 @@ function narrowDefinition(parent: Agent, options: SubAgentOptions): AgentDefinit
     clientMode: narrowClientMode(options.clientMode, outer.clientMode),
     allowMutations: narrowMutations(options, own, outer),
     masterAtlas: narrowMasterAtlas(options.masterAtlas ?? null, outer.masterAtlas),
+    maxResultBytes: narrowResultBytes(own.maxResultBytes, outer.maxResultBytes),
     rateLimiter: narrowLimiter(options, own, outer),
     limiters: outer.limiters,
     budget: outer.budget,
@@ -142,6 +143,11 @@ function narrowDefinition(parent: Agent, options: SubAgentOptions): AgentDefinit
 
 function describeLineage(definition: AgentDefinition): string {
   return definition.outer ? `${describeLineage(definition.outer)} > ${definition.name}` : definition.name;
+}
+
+/** A sub-agent of a bounded agent never reads larger results. */
+function narrowResultBytes(own: number | null, outer: number | null): number | null {
+  return own === null || outer === null ? (own ?? outer) : Math.min(own, outer);
 }
 
 /** Its own limit counts under the names of both agents: creating the sub-agent again does not reset it. */

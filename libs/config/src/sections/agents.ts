@@ -6,7 +6,7 @@ import {
   TOOL_PROFILES,
 } from '#core';
 import { type TenantClaim, USER_FIELDS, type UserClaim } from '#auth';
-import { Equals, IsBoolean, IsIn, IsInt, IsNumber, IsPositive, IsString, Min } from 'class-validator';
+import { Equals, IsBoolean, IsIn, IsInt, IsNumber, IsPositive, IsString, Max, Min } from 'class-validator';
 import { Nullable, type SchemaNode } from '#schema';
 import { AnyOf, IsTexts, MapOf, Nested, Option, type Plain } from '../schema/option.js';
 import { CLAIM } from './auth.js';
@@ -208,6 +208,13 @@ export class AgentEntry {
   @IsBoolean()
   @Nullable()
   readonly masterAtlas?: boolean | null;
+
+  @Option('maximum bytes of the text of a result; a sub-agent has at most that of its parent')
+  @IsInt()
+  @Min(4096)
+  @Max(4_194_304)
+  @Nullable()
+  readonly maxResultBytes?: number | null;
 
   @Option('calls of a principal within `rateWindow`, on all replicas together', { default: 60 })
   @IsInt()

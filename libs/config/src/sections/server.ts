@@ -82,6 +82,14 @@ export class ServerSection {
   readonly maxRunningCalls: number | null = 20;
 
   @Option(
+    'maximum bytes of the text of a result, of every tool; what is larger is [cut, with how to go on](tools.md#large-results), or refused. 262144 suits the context of a model; `agents.X.maxResultBytes` says otherwise for one agent',
+  )
+  @IsInt()
+  @Min(4096)
+  @Max(4_194_304)
+  readonly maxResultBytes: number = 4_194_304;
+
+  @Option(
     '[streamed answers](streaming.md#limits), and separately listening streams, that are served concurrently; null: unbounded',
   )
   @IsInt()

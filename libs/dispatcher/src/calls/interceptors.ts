@@ -319,6 +319,9 @@ export class DeadlineInterceptor implements NestInterceptor<ToolOutcome, ToolOut
  */
 const withCode = (refusal: Refusal): Refusal => ({ ...refusal, wordsOnly: false });
 
+/** Injection token: maximum bytes of the text of a result, for agents that have none of their own. */
+export const MAX_RESULT_BYTES = Symbol('maximum bytes of a result');
+
 /** Serialises the result of the handler once, within the size limit, and searches it for the operator's canaries. */
 @Injectable()
 export class ResultInterceptor implements NestInterceptor<unknown, ToolOutcome> {
@@ -326,7 +329,10 @@ export class ResultInterceptor implements NestInterceptor<unknown, ToolOutcome> 
     compileCanaries(switches.promptInjectionCanaries),
   );
 
-  constructor(private readonly events: EventEmitter2) {}
+  constructor(
+    private readonly events: EventEmitter2,
+    @Inject(MAX_RESULT_BYTES) private readonly maxResultBytes: number,
+  ) {}
 
   intercept(call: ParleyToolCall, next: CallHandler<unknown>): Observable<ToolOutcome> {
     return next.handle().pipe(map((returned) => this.toOutcome(returned, call)));
@@ -336,11 +342,12 @@ export class ResultInterceptor implements NestInterceptor<unknown, ToolOutcome> 
     const { name, definition, policy } = call;
     const data = withNotes(returned, call.notes);
     const pretty = policy.switches.prettyText;
+    const cap = call.agent.definition.maxResultBytes ?? this.maxResultBytes;
     // Rows of data can be left out. Content is sent whole or not at all.
     const content = data instanceof ToolContent ? data : null;
     const fitted = content
-      ? fitToSize('', { blocks: content.blocks, data: content.data }, { pretty })
-      : fitToSize(name, data, { pretty, inputSchema: definition?.inputSchema });
+      ? fitToSize('', { blocks: content.blocks, data: content.data }, { cap, pretty })
+      : fitToSize(name, data, { cap, pretty, inputSchema: definition?.inputSchema });
     if ('gate' in fitted) return { ok: false, refusal: isBuiltInName(name) ? fitted : withCode(fitted) };
     // Only a search needs the text of rows that were written as they were read.
     const searched = policy.switches.promptInjectionCanaries.length > 0;

@@ -130,7 +130,7 @@ describe('the pipeline of a call', () => {
 
   it('waits for a promise of another library', async () => {
     const events = { emit: () => true } as never;
-    const pipeline = new ToolPipeline([new ResultInterceptor(events)]);
+    const pipeline = new ToolPipeline([new ResultInterceptor(events, 4_194_304)]);
     // oxlint-disable-next-line unicorn/no-thenable
     const thenable = { then: (resolve: (value: unknown) => void) => resolve({ held: 1 }) };
     expect(await pipeline.run(makeCall(() => thenable))).toMatchObject({ ok: true, data: { held: 1 } });

@@ -204,6 +204,8 @@ export function toRefusedResource(uri: string, dialect: Dialect, refusal: Refusa
   // The resource can be read, but it has no change notifications.
   if (refusal.gate === 'subscription' && refusal.code === 'access_denied')
     return invalidParams(refusal.message);
+  // It exists, and is listed: only what it holds cannot be sent.
+  if (refusal.gate === 'result_size') return new ProtocolError(RPC.internalError, refusal.message);
   if (ABSENT.has(refusal.code)) return notFound(uri, dialect);
   return new ProtocolError(RPC.internalError, refusal.message);
 }

@@ -18,6 +18,7 @@ import {
   INSTRUCTIONS,
   KERNEL_OPTIONS,
   OPERATOR_KEYS,
+  MAX_RESULT_BYTES,
   RUNNING_CALLS_OPTIONS,
   SUB_AGENT_CHECK,
 } from '#dispatcher';
@@ -75,6 +76,7 @@ export function optionProviders(options: InstanceOptions): Exclude<Provider, Typ
     [CONVERSATION_ENVIRONMENT, options.environment ?? {}],
     [APPROVAL_OPTIONS, { ...approvals, clientTimeout: server.approvalTimeout }],
     [EMBEDDING_OPTIONS, embeddings && { ...embeddings, listed: llm.allowedEndpoints !== null }],
+    [MAX_RESULT_BYTES, server.maxResultBytes],
     [RUNNING_CALLS_OPTIONS, { perPrincipal: server.maxRunningCalls }],
     [MAX_LOG_SIZE, policy.switches.maxLogSize],
     [SUB_AGENT_CHECK, (given: unknown) => assertSubAgentOptions('sub-agent', given)],

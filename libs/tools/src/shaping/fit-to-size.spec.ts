@@ -195,18 +195,48 @@ describe('what cannot be cut', () => {
   it('is refused with its three heaviest fields and the keys that leave out the heaviest', () => {
     const refusal = refused(
       'get_object',
-      { class_name: 'Post', object: row(1, 'x'.repeat(10_000), { b: 'y'.repeat(3_000) }) },
+      { class_name: 'Post', object: row(1, 'x'.repeat(10_000), { b: 'y'.repeat(6_000) }) },
       4_000,
     );
     expect(refusal.gate).toBe('result_size');
     expect(refusal.message).toMatch(/^Tool result exceeded 4000 bytes \(\d+\)\./);
     expect(refusal.message).toContain(
-      'Largest fields by bytes: body (~9.8 KB/record), b (~2.9 KB/record), createdAt (~26 B/record).',
+      'Largest fields by bytes: body (~9.8 KB/record), b (~5.9 KB/record), createdAt (~26 B/record).',
     );
     expect(refusal.message).toContain(
       'Try keys: ["title","objectId","createdAt","updatedAt"] (drops the heaviest field).',
     );
     expect(refusal.message).toContain('Narrow the query: lower limit:');
+  });
+
+  it('of one object is the object without its heaviest field, where that is enough', () => {
+    const object = row(1, 'x'.repeat(10_000), { b: 'y' });
+    const { data } = toFitted('get_object', { class_name: 'Post', object }, 4_000);
+    expect(data).toMatchObject({
+      object: { title: object['title'], b: 'y' },
+      _truncated: { dropped_fields: ['body'] },
+    });
+  });
+
+  it('of samples, groups and values is their beginning, and says how to get the others', () => {
+    const long = Array.from({ length: 40 }, (_, index) => ({
+      key: `${index} ${'k'.repeat(200)}`,
+      value: index,
+    }));
+    for (const [tool, member] of [
+      ['group_by', 'groups'],
+      ['distinct', 'values'],
+      ['get_sample_objects', 'samples'],
+    ] as const) {
+      const { data } = toFitted(tool, { class_name: 'Post', [member]: long }, 4_096);
+      const answer = data as unknown as Record<string, unknown[]> & {
+        _truncated: { kept_count: number; hint: string };
+      };
+      expect(answer[member]?.length).toBe(answer._truncated.kept_count);
+      expect(answer[member]).not.toEqual([]);
+      expect(answer._truncated.hint).toMatch(/Ask for fewer|get_object/);
+      if (member !== 'samples') expect(answer[member]?.[0]).toEqual(long[0]);
+    }
   });
 
   it('is diagnosed by field only where there are rows', () => {

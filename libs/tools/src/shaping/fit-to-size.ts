@@ -134,8 +134,8 @@ export interface FitOptions {
 }
 
 /**
- * The result to send, its text at most `cap` bytes. Row results of query_class, get_objects and aggregate lose their heaviest
- * field and then their last rows, and report it under `_truncated`; any other oversized result is refused.
+ * The result to send, its text at most `cap` bytes. Rows of built-in tools lose their heaviest field and then the last of them, other
+ * lists their last entries, and report it under `_truncated`; any other oversized result is refused.
  */
 export function fitToSize(
   toolName: string,
@@ -150,7 +150,7 @@ export function fitToSize(
 
   const recovery = isEnvelope(data) ? recoveryFor(toolName, data, cap) : null;
   if (recovery && recovery.rows.length > 0) {
-    const dropped = heaviestField(weighFields(recovery.rows));
+    const dropped = recovery.wholeEntries ? null : heaviestField(weighFields(recovery.rows));
     const trimmed = recovery.rows.map((row) => withoutField(row, dropped));
     const kept = keepRows(recovery, dropped, trimmed, { cap, pretty });
     if (kept) return kept;
@@ -187,6 +187,8 @@ function readParts(data: unknown): OversizeOptions | null {
 /** Rebuilds one tool's oversized envelope from fewer rows. */
 interface Recovery {
   readonly rows: readonly unknown[];
+  /** Entries lose no field: they are no rows. */
+  readonly wholeEntries?: boolean;
   /** @param kept the first rows, already without the dropped field */
   build(kept: readonly unknown[], droppedField: string | null): Envelope;
 }
@@ -278,13 +280,68 @@ function objectsById(envelope: Envelope, objects: Envelope, cap: number): Recove
   };
 }
 
+/** Tools that answer with a list in their own order: the first entries, and how to ask for the others. */
+const BUILT_IN_LISTS: ReadonlyMap<string, string> = new Map([
+  ['get_sample_objects', 'Ask for fewer with limit, or page with query_class(order: "-createdAt").'],
+  [
+    'group_by',
+    'Ask for fewer with limit, or page with aggregate: sort its groups by _id, then $skip and $limit.',
+  ],
+  ['group_by_date', 'Ask for a coarser interval, or a shorter time with where.'],
+  [
+    'distinct',
+    'Ask for fewer with limit, or page with aggregate: sort its groups by _id, then $skip and $limit.',
+  ],
+  ['atlas_text_search', 'Ask for fewer with limit.'],
+  ['atlas_autocomplete', 'Ask for fewer with limit.'],
+  ['semantic_search', 'Ask for fewer with k, or for smaller passages with chunk_size.'],
+  ['find_similar', 'Ask for fewer with limit.'],
+]);
+
+function listEntries(
+  envelope: Envelope,
+  [member, areRows]: (typeof LISTS)[number],
+  hint: string,
+  cap: number,
+): Recovery {
+  const rows = envelope[member] as readonly unknown[];
+  return {
+    rows,
+    wholeEntries: !areRows,
+    build(kept, dropped) {
+      const cut = { dropped, kept: kept.length, of: rows.length, cap };
+      return {
+        ...envelope,
+        [member]: kept,
+        _truncated: annotation(cut, `${hint} ${readDropped(cut)}`.trim()),
+      };
+    },
+  };
+}
+
+function oneObject(envelope: Envelope, cap: number): Recovery {
+  return {
+    rows: [envelope['object']],
+    build([object], dropped) {
+      const cut = { dropped, kept: 1, of: 1, cap };
+      const hint =
+        dropped === null ? '' : `Read parts of it by keys, such as ["${dropped}.NAME"], or by export_data.`;
+      return { ...envelope, object: object ?? null, _truncated: annotation(cut, hint) };
+    },
+  };
+}
+
 /** Null when a tool's results are refused rather than cut, or do not have the form that can be cut. */
 function recoveryFor(toolName: string, envelope: Envelope, cap: number): Recovery | null {
   const { results, objects } = envelope;
   if (toolName === 'query_class') return Array.isArray(results) ? queryRows(envelope, results, cap) : null;
   if (toolName === 'aggregate') return Array.isArray(results) ? aggregateRows(envelope, results, cap) : null;
-  if (toolName !== 'get_objects' || objects === null || typeof objects !== 'object') return null;
-  return objectsById(envelope, objects as Envelope, cap);
+  if (toolName === 'get_objects' && objects !== null && typeof objects === 'object')
+    return objectsById(envelope, objects as Envelope, cap);
+  if (toolName === 'get_object' && isEnvelope(envelope['object'])) return oneObject(envelope, cap);
+  const list = LISTS.find(([member]) => Array.isArray(envelope[member]));
+  const hint = BUILT_IN_LISTS.get(toolName);
+  return list && hint !== undefined ? listEntries(envelope, list, hint, cap) : null;
 }
 
 /** The answer of a tool with remarks in its `note`, in front of its rows. Any other result stays as it is. */
