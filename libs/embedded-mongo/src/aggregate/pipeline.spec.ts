@@ -436,6 +436,43 @@ const dated = [
 ];
 const windows: Row[] = [
   [
+    '$covariancePop keeps decimals, and passes over what is no pair of numbers',
+    [
+      { $setWindowFields: { output: { c: { $covariancePop: ['$x', '$y'] } } } },
+      { $project: { c: 1 } },
+      { $limit: 1 },
+    ],
+    [{ c: Decimal128.fromString('1.333333333333333333333333333333333') }],
+    [
+      { x: Decimal128.fromString('1'), y: 2 },
+      { x: 2, y: Decimal128.fromString('4') },
+      { x: 3, y: 6 },
+      { x: 'a', y: 1 },
+    ],
+  ],
+  [
+    '$stdDevPop has no value while an infinite one is in its window',
+    [
+      {
+        $setWindowFields: {
+          sortBy: { _id: 1 },
+          output: { s: { $stdDevPop: '$x', window: { documents: [-1, 0] } } },
+        },
+      },
+      { $project: { s: 1 } },
+    ],
+    [
+      { _id: 1, s: null },
+      { _id: 2, s: null },
+      { _id: 3, s: new Double(5) },
+    ],
+    [
+      { _id: 1, x: Infinity },
+      { _id: 2, x: 10 },
+      { _id: 3, x: 20 },
+    ],
+  ],
+  [
     'a running sum per partition',
     [
       {
