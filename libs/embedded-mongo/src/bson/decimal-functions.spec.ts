@@ -41,6 +41,7 @@ describe('a decimal', () => {
     [{ $abs: dec('-0') }, '0'],
     [{ $sum: [dec('0.1'), 0.1] }, '0.2000000000000000055511151231257827'],
     [{ $avg: [dec('5'), 1] }, '3'],
+    [{ $sum: [dec('3.5'), 2.5] }, '6.0'],
     [{ $sum: [dec('9E+6144'), dec('9E+6144'), dec('-9E+6144')] }, 'Infinity'],
   ])('%j is %s', (expression, expected) => {
     expect(compute(expression)).toBe(expected);

@@ -40,8 +40,10 @@ export function decimalOfDouble(value: number): ExactDecimal {
   const bits = view.getBigUint64(0);
   const rawExponent = Number((bits >> 52n) & 0x7ffn);
   const fraction = bits & 0xfffffffffffffn;
-  const mantissa = rawExponent === 0 ? fraction : fraction | 0x10000000000000n;
-  const power = (rawExponent === 0 ? 1 : rawExponent) - 1075;
+  let mantissa = rawExponent === 0 ? fraction : fraction | 0x10000000000000n;
+  let power = (rawExponent === 0 ? 1 : rawExponent) - 1075;
+  // As short as it can be: without zeros behind the last digit.
+  for (; mantissa % 2n === 0n; power += 1) mantissa /= 2n;
   return { coefficient: (value < 0 ? -mantissa : mantissa) * 5n ** BigInt(-power), exponent: power };
 }
 

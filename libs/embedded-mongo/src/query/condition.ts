@@ -57,7 +57,7 @@ function locateMatch(
 ): void {
   const { test, leaf } = condition;
   const note = (place: string, index: number): void => {
-    if (index >= 0 && !positions.has(place)) positions.set(place, index);
+    if (index >= 0) positions.set(place, index);
   };
   let current: unknown = doc;
   for (const [depth, part] of path.parts.entries()) {
