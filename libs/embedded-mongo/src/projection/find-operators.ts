@@ -54,9 +54,8 @@ export function elementMatchLeaf(path: string, argument: unknown, ctx: QueryCont
   };
 }
 
-/** Errors: 2, 224 and 5626500 for what no element alone can be asked. */
+/** Errors: 224 and 5626500 for what no element alone can be asked. */
 function refuseInElement(argument: Document): void {
-  if (Object.hasOwn(argument, '$expr')) throw badValue('$expr can only be applied to the top-level document');
   if (Object.hasOwn(argument, '$jsonSchema'))
     throw mongoError(224, '$jsonSchema is not allowed in this context');
   if (requiresGeoIndex(argument))

@@ -139,8 +139,9 @@ function elementMatch(argument: unknown, scope: FieldScope): QueryOperator {
 /** `{$elemMatch: {$gt: 1}}` tests the elements themselves, `{$elemMatch: {a: 1}}` their fields. */
 function elementTest(argument: Document, scope: FieldScope): ValueTest {
   const first = firstKey(argument);
-  if (first === '$text') throw badValue('$text can only be applied to the top-level document');
-  const logical = first !== undefined && ['$and', '$or', '$nor', '$expr', '$where', '$text'].includes(first);
+  if (first === '$text' || first === '$expr')
+    throw badValue(`${first} can only be applied to the top-level document`);
+  const logical = first !== undefined && ['$and', '$or', '$nor', '$where'].includes(first);
   if (holdsOperators(argument) && !logical) {
     const tests = conditions(argument, scope).map(onElement);
     return (item) => allHold(tests, (test) => test(item), scope.ctx.order);

@@ -16,6 +16,7 @@ describe('a PCRE pattern', () => {
     ['lets ^ match at lines with m', '^b', 'm', 'a\nb', true],
     ['keeps ^ at the start without m', '^b', '', 'a\nb', false],
     ['lets the dot match a newline with s only', 'a.b', '', 'a\nb', false],
+    ['takes UTF-8 for granted', '(*UTF8)é', '', 'é', true],
     ['lets the dot match a newline with s', 'a.b', 's', 'a\nb', true],
     ['lets the dot match a carriage return', 'a.b', '', 'a\rb', true],
     ['ignores comments with x', 'a # first\n b', 'x', 'ab', true],

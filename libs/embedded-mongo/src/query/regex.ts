@@ -65,7 +65,8 @@ function build(pattern: string, options: string): CompiledRegex {
   if (Buffer.byteLength(pattern) > maxPatternBytes) {
     throw mongoError(51091, 'Regular expression is invalid: regular expression is too large');
   }
-  const translated = translateRegex(pattern, options);
+  // Strings are UTF-8 in any case.
+  const translated = translateRegex(pattern.replace(/^\(\*UTF8?\)/, ''), options);
   const plain = translated.needsUnicode ? undefined : guard(translated, false);
   let wide = plain ? undefined : guard(translated, true);
   const matcherFor = (text: string): Matcher => {

@@ -256,12 +256,9 @@ function covarianceOf(values: readonly unknown[], lost: 0 | 1): unknown {
   );
   const special = pairs.flat().filter((one) => !Number.isFinite(toDouble(one)));
   const finite = pairs.filter((one) => one.every((side) => Number.isFinite(toDouble(side))));
-  const infinite = special.reduce<number>((sum, one) => sum + toDouble(one), 0);
-  if (special.length > 0 && !Number.isNaN(infinite)) return infinite;
-  if (special.length > 0 && (finite.length > 1 || special.some((one) => Number.isNaN(toDouble(one)))))
-    return NaN;
   const count = finite.length;
   if (count - lost < 1) return null;
+  if (special.length > 0 && count > 1) return special.reduce<number>((sum, one) => sum + toDouble(one), 0);
   const mean = (side: 0 | 1): unknown =>
     divideNumbers(
       finite.map((one) => one[side]).reduce((sum, one) => addNumbers(sum, one)),
