@@ -334,6 +334,7 @@ describe('a first configuration', () => {
         examples: [
           [Object.fromEntries([['constructor', { tenant: { sessionToken: 1 }, null: {} }]])],
           [Object.fromEntries([['constructor', { A: {}, orgId: null }]])],
+          [{ things: { A: Array.from({ length: 64 }, () => 0.5) }, others: { tenant: 1 } }],
         ],
       },
     );

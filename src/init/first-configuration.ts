@@ -57,11 +57,12 @@ function quoteText(text: string): Scalar {
 function writeConfiguration(
   survey: DatabaseSurvey,
   { uri, schema }: ConfiguredDatabase,
-  classes: readonly GuessedClass[],
+  guessed: readonly GuessedClass[],
   leftOut: readonly string[],
 ): string {
   const ofParse = survey.parseClasses !== null;
-  const hasTenants = classes.some(({ tenant }) => tenant !== null);
+  const hasTenants = guessed.some(({ tenant }) => tenant !== null);
+  const classes = hasTenants ? guessed.map(withoutSharedSearch) : guessed;
   const document = new Document({
     database: { uri: quoteText(uri), name: survey.database, storage: ofParse ? 'parse' : 'plain' },
     server: { maxResultBytes: MODEL_RESULT_BYTES },
@@ -106,6 +107,14 @@ function writeConfiguration(
     commentOn(document, ['policy', 'classes', className], comments);
   for (const { className } of classes) flowLists(document, className);
   return document.toString({ lineWidth: 120 });
+}
+
+/** Where other classes have a tenant, a search of a class without one would show every tenant its rows. */
+function withoutSharedSearch(one: GuessedClass): GuessedClass {
+  const { tenant, vector, comments } = one;
+  if (tenant !== null || vector === null) return one;
+  const comment = `Not searchable by ${shortenName(vector)}: other classes have a tenant, and this one has none.`;
+  return { ...one, vector: null, comments: [...comments, comment] };
 }
 
 function classEntry(one: GuessedClass, besideParse: boolean): object {

@@ -274,7 +274,7 @@ describe('the page on upgrades', () => {
     ]);
   });
 
-  it('and with an option that the version does not know, end and name it', async () => {
+  it('end and name an option that the version does not know', async () => {
     writeFileSync(join(folder, 'parley.yaml'), stringify({ ...configOf({}), laterOption: true }));
     const { code, said } = await run('npx parley policy check');
     expect([code, said]).toEqual([1, expect.stringContaining('laterOption')]);
