@@ -1,6 +1,7 @@
 import { createParseError, mongoError, notImplemented, typeMismatch } from '../errors.js';
 import { firstKey, getField, isDocument, type Document } from '../bson/document.js';
 import type { QueryContext } from '../query/context.js';
+import { listSearches } from '../query/text.js';
 import { compileSearchStage, SEARCH_STAGES, type SearchStage } from '../search/search-stage.js';
 import { PAUSE, type Step } from '../server/drain.js';
 import {
@@ -120,6 +121,8 @@ function compileStage(stage: unknown, position: number, length: number, ctx: Que
   if (elsewhere.has(name)) throw notImplemented(`the stage ${name} in this place`);
   const compile = stages[name];
   if (!compile) throw mongoError(40324, `Unrecognized pipeline stage name: '${name}'`);
+  if (name === '$match' && position > 0 && listSearches(getField(stage, name)).length > 0)
+    throw mongoError(17313, '$match with $text is only allowed as the first pipeline stage');
   if (firstOnly.has(name) && position > 0) {
     throw mongoError(40602, `${name} is only valid as the first stage in a pipeline.`);
   }

@@ -147,8 +147,9 @@ describe('indexes', () => {
       .aggregate([search, { $sort: { score } }, { $project: { n: 1, score } }])
       .toArray();
     expect(rows).toEqual([{ _id: expect.anything(), n: 7, score: expect.any(Number) }]);
-    const added = await items.aggregate([{ $match: { n: 7 } }, search, { $addFields: { score } }]).toArray();
+    const added = await items.aggregate([search, { $match: { n: 7 } }, { $addFields: { score } }]).toArray();
     expect(added[0]?.['score']).toBe(rows[0]?.['score']);
+    await expect(items.aggregate([{ $match: { n: 7 } }, search]).toArray()).rejects.toThrow(code(17313));
     const none = items.aggregate([{ $match: { n: 7 } }, { $addFields: { score } }]).toArray();
     await expect(none).rejects.toThrow(code(40218));
   });
@@ -179,6 +180,12 @@ describe('indexes', () => {
     await items.dropIndex(`place_${kind}`);
     await items.insertOne({ place: at });
     await expect(items.createIndex({ place: kind })).rejects.toThrow(code(number));
+  });
+
+  it('of a plane have the limits of their definition', async () => {
+    await items.createIndex({ place: '2d' }, { min: -500, max: 500 });
+    await items.insertOne({ place: [400, 500] });
+    await expect(items.insertOne({ place: [501, 0] })).rejects.toThrow(code(13027));
   });
 
   it('stay as they are in a trial of collMod', async () => {

@@ -107,7 +107,8 @@ function readNear(condition: Document): Near {
     const own = options && Object.hasOwn(options, field) ? options[field] : undefined;
     const positional =
       field === '$maxDistance' && Array.isArray(argument) ? (argument as unknown[])[2] : undefined;
-    const value = own ?? (Object.hasOwn(condition, field) ? condition[field] : positional);
+    const beside = Object.hasOwn(condition, field) ? condition[field] : positional;
+    const value = own === undefined ? beside : own;
     if (value === undefined) return fallback;
     if (numberKind(value) === undefined) throw badValue(`${field.slice(1)} must be a number`);
     const distance = toDouble(value);
@@ -157,22 +158,33 @@ export function compileDistance(
   };
 }
 
-/** Errors: 16755 and 13027 for values that a geo index has no place for. */
-export function checkGeoKeys(document: Document, path: FieldPath, kind: IndexKind): void {
+/** The limits of a plane index, which its definition may move. */
+export type PlaneLimits = readonly [number, number];
+
+/** Errors: 16755, 13026 and 13027 for values that a geo index has no place for. */
+export function checkGeoKeys(
+  document: Document,
+  path: FieldPath,
+  kind: IndexKind,
+  limits: PlaneLimits,
+): void {
   someValue(document, path, 0, 'whole', (value) => {
     const isPlace = readPoint(value) !== undefined || !Array.isArray(value);
-    for (const one of isPlace ? [value] : (value as unknown[])) checkGeoKey(one, kind);
+    for (const one of isPlace ? [value] : (value as unknown[])) checkGeoKey(one, kind, limits);
     return false;
   });
 }
 
-function checkGeoKey(value: unknown, kind: IndexKind): void {
+function checkGeoKey(value: unknown, kind: IndexKind, [low, high]: PlaneLimits): void {
   if (value === undefined || value === null) return;
   if (kind === '2d') {
     const point = readPoint(value);
     if (!point) throw mongoError(13026, `geo values must be 'legacy coordinate pairs' for 2d indexes`);
-    if (point.some((part) => part < -180 || part >= 180))
-      throw mongoError(13027, `point not in interval of [ -180, 180 ] :: caused by :: ${printValue(value)}`);
+    if (point.some((part) => part < low || part > high))
+      throw mongoError(
+        13027,
+        `point not in interval of [ ${low}, ${high} ] :: caused by :: ${printValue(value)}`,
+      );
     return;
   }
   const refuse = (reason: string): Error =>

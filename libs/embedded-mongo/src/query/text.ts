@@ -44,7 +44,7 @@ export function compileText(argument: unknown, ctx: QueryContext): TextScore {
   if (!index) throw mongoError(27, 'text index required for $text query');
   const caseSensitive = getField(argument, '$caseSensitive') === true;
   const diacriticSensitive = getField(argument, '$diacriticSensitive') === true;
-  const language = getField(argument, '$language') ?? index.language ?? 'english';
+  const language = getField(argument, '$language') || index.language || 'english';
   if (!languages.has(String(language).toLowerCase()))
     throw badValue(`unsupported language: "${String(language)}" for text index version 3`);
   const fold = (text: string): string => {

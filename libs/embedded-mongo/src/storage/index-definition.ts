@@ -1,10 +1,10 @@
 import { compileCollation, type Collation } from '../bson/collation.js';
 import { compareValues } from '../bson/compare.js';
 import { isDocument, type Document } from '../bson/document.js';
-import { toDouble } from '../bson/number.js';
+import { numberKind, toDouble } from '../bson/number.js';
 import { parsePath, type FieldPath } from '../bson/path.js';
 import { compileFilter, type Filter } from '../query/filter.js';
-import { checkGeoKeys, type IndexKind } from '../query/geo.js';
+import { checkGeoKeys, type IndexKind, type PlaneLimits } from '../query/geo.js';
 import { extractKeys, type ExtractedKeys } from './index-keys.js';
 import type { IndexSpec } from './index-spec.js';
 
@@ -19,12 +19,16 @@ export class IndexDefinition {
   readonly sparse: boolean;
   private readonly paths: readonly (readonly string[])[];
   private readonly partial: Filter | undefined;
+  private readonly limits: PlaneLimits;
   /** What a geo index checks, although it orders nothing. */
   private readonly places: readonly { path: FieldPath; kind: IndexKind }[];
 
   constructor(readonly spec: IndexSpec) {
     this.fields = Object.keys(spec.key);
     this.paths = this.fields.map((field) => field.split('.'));
+    const limit = (value: unknown, fallback: number): number =>
+      numberKind(value) === undefined ? fallback : toDouble(value);
+    this.limits = [limit(spec['min'], -180), limit(spec['max'], 180)];
     this.places = Object.entries(spec.key).flatMap(([field, kind]) =>
       kind === '2d' || kind === '2dsphere' ? [{ path: parsePath(field), kind }] : [],
     );
@@ -56,7 +60,7 @@ export class IndexDefinition {
   /** The keys of a document; undefined when the index does not hold it. Errors: 171 for parallel arrays, those of geo keys. */
   listKeys(document: Document): ExtractedKeys | undefined {
     if (this.partial && !this.partial.matches(document)) return undefined;
-    for (const { path, kind } of this.places) checkGeoKeys(document, path, kind);
+    for (const { path, kind } of this.places) checkGeoKeys(document, path, kind, this.limits);
     if (!this.ordered) return undefined;
     // A sparse index leaves out documents that have none of its fields; a stored null counts as a field.
     if (this.sparse && !this.paths.some((path) => fieldExists(document, path))) return undefined;
