@@ -39,6 +39,13 @@ const values: Row[] = [
   ['$toString writes an exponent from 1e16 on', { $toString: 1e16 }, '1e+16'],
   ['$trunc looks at all digits of a double', { $trunc: [0.29, 2] }, 0.28],
   ['$round looks at all digits of a double', { $round: [1.005, 2] }, new Double(1)],
+  ['$pow of 1 is 1 for every power', { $pow: [1, Infinity] }, new Double(1)],
+  ['$round keeps the sign of what becomes nothing', { $round: -0.5 }, -0],
+  [
+    '$subtract rounds what is taken from a date',
+    { $subtract: [at('2024-01-01T00:00:00.003Z'), 2.5] },
+    at('2024-01-01T00:00:00Z'),
+  ],
   ['$pow of -1 stays whole', { $pow: [-1, -3] }, -1],
   ['$year of an ObjectId is signed', { $year: new ObjectId('ffffffff0000000000000000') }, 1969],
   [

@@ -133,5 +133,6 @@ function roundHalfEven(value: number): number {
   const floor = Math.floor(value);
   const rest = value - floor;
   if (rest !== 0.5) return Math.round(value);
-  return floor % 2 === 0 ? floor : floor + 1;
+  if (floor % 2 === 0) return floor;
+  return floor === -1 ? -0 : floor + 1;
 }

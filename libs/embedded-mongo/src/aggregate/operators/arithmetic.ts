@@ -96,25 +96,24 @@ const toWhole = (apply: (value: number) => number, upward: boolean): OperatorCom
 
 export const arithmeticOperators: OperatorTable = {
   $add: variadic((values) => {
-    let date = false;
+    let date: Date | undefined;
     let sum: unknown = 0;
     for (const value of values) {
       if (nullish(value)) return null;
       if (value instanceof Date) {
         if (date) throw mongoError(16612, 'only one date allowed in an $add expression');
-        date = true;
-        sum = addNumbers(sum, Long.fromNumber(Number(value)));
+        date = value;
       } else if (numberKind(value) === undefined) {
         throw mongoError(14, `$add only supports numeric or date types, not ${typeName(value)}`);
       } else sum = addNumbers(sum, value);
     }
-    return date ? createDate(roundAway(toDouble(sum))) : sum;
+    return date ? createDate(Number(date) + roundAway(toDouble(sum))) : sum;
   }),
   $subtract: binary((a, b) => {
     if (nullish(a) || nullish(b)) return null;
     if (a instanceof Date) {
       if (b instanceof Date) return Long.fromNumber(Number(a) - Number(b));
-      if (numberKind(b) !== undefined) return createDate(roundAway(Number(a) - toDouble(b)));
+      if (numberKind(b) !== undefined) return createDate(Number(a) - roundAway(toDouble(b)));
     } else if (numberKind(a) !== undefined && numberKind(b) !== undefined) return subtractNumbers(a, b);
     throw mongoError(14, `can't $subtract ${typeName(b)} from ${typeName(a)}`);
   }),
@@ -219,7 +218,9 @@ function power(base: unknown, exponent: unknown): unknown {
   const kinds = [numberKind(base), numberKind(exponent)];
   if (kinds.includes('decimal'))
     return computeDecimal([base, exponent], (x, y) => x.pow(y), Math.pow, sign(exponent) !== 0);
-  const result = toDouble(base) ** toDouble(exponent);
+  // In JavaScript one to an infinite power is no number.
+  const one = Math.abs(toDouble(base)) === 1 && Math.abs(toDouble(exponent)) === Infinity;
+  const result = one ? 1 : toDouble(base) ** toDouble(exponent);
   const inverse = toDouble(exponent) < 0 && Math.abs(toDouble(base)) !== 1;
   if (kinds.includes('double') || inverse) return doubleValue(result);
   if (!Number.isFinite(result) || Math.abs(result) > 2 ** 64) return doubleValue(result);
