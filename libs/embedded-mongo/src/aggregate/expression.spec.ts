@@ -489,6 +489,8 @@ describe('an expression refuses', () => {
     ['$toInt past 32 bits', { $toInt: 1e10 }, 241],
     ['$toObjectId of a short text', { $toObjectId: '12' }, 241],
     ['$switch without a match', { $switch: { branches: [{ case: false, then: 1 }] } }, 40066],
+    ['a power of a text', { $exp: 'a' }, 28765],
+    ['degrees of a text', { $degreesToRadians: 'a' }, 28765],
     ['an unknown zone', { $hour: { date: spring, timezone: 'Mars/Base' } }, 40485],
     ['the year of a string', { $year: 'x' }, 16006],
     ['an unknown unit', { $dateAdd: { startDate: spring, unit: 'fortnight', amount: 1 } }, 9],

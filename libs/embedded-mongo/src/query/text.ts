@@ -34,25 +34,27 @@ const languages = new Set(
 export function compileText(argument: unknown, ctx: QueryContext): TextScore {
   if (!isDocument(argument)) throw badValue('$text expects an object');
   const search = getField(argument, '$search');
-  if (search === undefined) throw mongoError(4, 'Missing required field $search in $text');
   for (const [field, value] of Object.entries(argument)) {
     const type = Object.hasOwn(argumentTypes, field) ? argumentTypes[field] : undefined;
     if (type === undefined) throw badValue(`extra fields in $text: ${field}`);
     if (typeof value !== type) throw typeMismatch(`${field} of $text must be a ${type}`);
   }
+  if (search === undefined) throw mongoError(4, 'Missing required field $search in $text');
+  if (typeof search !== 'string') throw typeMismatch('$search of $text must be a string');
   const index = ctx.text;
   if (!index) throw mongoError(27, 'text index required for $text query');
   const caseSensitive = getField(argument, '$caseSensitive') === true;
   const diacriticSensitive = getField(argument, '$diacriticSensitive') === true;
-  const language = getField(argument, '$language') || index.language || 'english';
-  if (!languages.has(String(language).toLowerCase()))
-    throw badValue(`unsupported language: "${String(language)}" for text index version 3`);
+  const asked = getField(argument, '$language');
+  const language = (typeof asked === 'string' && asked) || index.language || 'english';
+  if (!languages.has(language.toLowerCase()))
+    throw badValue(`unsupported language: "${language}" for text index version 3`);
   const fold = (text: string): string => {
     const marked = diacriticSensitive ? text.normalize('NFC') : text.normalize('NFD').replace(/\p{M}/gu, '');
     return caseSensitive ? marked : marked.toLowerCase();
   };
   const stemWords = (text: string): string[] => words(fold(text), language !== 'none');
-  const query = readSearch(String(search));
+  const query = readSearch(search);
   const wanted = new Set(query.words.flatMap(stemWords));
   const banned = new Set(query.banned.flatMap(stemWords));
   const phrases = query.phrases.map(fold);

@@ -41,7 +41,8 @@ export const real = (
 ): OperatorCompiler =>
   unary((value, name) => {
     if (nullish(value)) return null;
-    check?.(number(value, name), name);
+    number(value, name);
+    check?.(value, name);
     return value instanceof Decimal128
       ? computeDecimal([value], exact, apply)
       : doubleValue(apply(toDouble(value)));
