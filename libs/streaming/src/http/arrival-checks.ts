@@ -55,6 +55,7 @@ import {
   tooManyRequests,
   TWO_HOSTS,
   unreadableBody,
+  UNSUPPORTED_ENCODING,
   UNSUPPORTED_MEDIA_TYPE,
   unsupportedLegacyVersion,
   unsupportedVersion,
@@ -152,7 +153,8 @@ export const declaredLength: RequestCheck = {
 export const mediaType: RequestCheck = {
   name: 'media-type',
   check: ({ headers }) => {
-    const type = headers['content-type'] ?? '';
+    const { 'content-encoding': encoding, 'content-type': type = '' } = headers;
+    if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity') return UNSUPPORTED_ENCODING;
     if (type === JSON_TYPE) return null;
     const semicolon = type.indexOf(';');
     const bare = semicolon < 0 ? type : type.slice(0, semicolon);

@@ -31,9 +31,13 @@ import {
 const toChallengeHeaders = (challenge: string | undefined) =>
   challenge === undefined ? undefined : { 'WWW-Authenticate': challenge };
 
-/** The only answer to credentials that were not recognised, with the challenge where there is one. */
+/** Of a service without OAuth: HTTP asks for a challenge with every 401 (RFC 9110, 11.6.1). */
+const KEY_CHALLENGE = 'ApiKey realm="parley"';
+
+/** The only answer to credentials that were not recognised, with a challenge. */
 export function refuseUnauthorized(exchange: HttpExchange): Reply {
-  return unauthenticated(null, toChallengeHeaders(exchange.edge.authenticator.challengeTo(exchange)));
+  const challenge = exchange.edge.authenticator.challengeTo(exchange) ?? KEY_CHALLENGE;
+  return unauthenticated(null, toChallengeHeaders(challenge));
 }
 
 /** A known caller would be permitted more with these scopes. */

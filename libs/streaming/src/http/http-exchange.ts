@@ -63,6 +63,8 @@ export function namesTwoHosts({ rawHeaders }: IncomingMessage): boolean {
 export const NO_BODY = Buffer.alloc(0);
 const NO_CAPABILITIES: JsonObject = Object.freeze({});
 const EVENTS = 'text/event-stream';
+/** A client that names the type with the weight 0 takes everything but it. */
+const REFUSED_EVENTS = /text\/event-stream\s*;[^,]*\bq=0(?:\.0*)?\s*(?:[;,]|$)/i;
 
 /** The path of a request target, without its query. */
 export function readPath(url: string): string {
@@ -176,7 +178,9 @@ export class HttpExchange {
   /** Whether the client reads server-sent events. */
   get takesEvents(): boolean {
     const { accept } = this.headers;
-    return accept !== undefined && (accept.includes(EVENTS) || accept.toLowerCase().includes(EVENTS));
+    if (accept === undefined) return false;
+    const asked = accept.includes(EVENTS) ? accept : accept.toLowerCase();
+    return asked.includes(EVENTS) && !(asked.includes('=') && REFUSED_EVENTS.test(asked));
   }
 }
 

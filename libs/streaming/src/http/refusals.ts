@@ -39,7 +39,7 @@ const ALLOW = { Allow: 'GET, POST, DELETE' };
 export const METHOD_NOT_ALLOWED = refusal(
   405,
   RPC.invalidRequest,
-  'Method Not Allowed: only POST is accepted',
+  'Method Not Allowed: send messages by POST; GET and DELETE are for sessions',
   null,
   ALLOW,
 );
@@ -54,6 +54,13 @@ export const UNSUPPORTED_MEDIA_TYPE = refusal(
   415,
   RPC.parseError,
   'Unsupported Media Type: Content-Type must be application/json',
+);
+export const UNSUPPORTED_ENCODING = refusal(
+  415,
+  RPC.parseError,
+  'Unsupported Media Type: Content-Encoding must be identity',
+  null,
+  { 'Accept-Encoding': 'identity' },
 );
 export const BODY_TIMED_OUT = refusal(
   408,

@@ -56,7 +56,11 @@ const NOT_FOUND = [404, -32601, 'Not Found'] as const;
 const MALFORMED_HOST = [400, -32600, 'Invalid Request: Host is not host[:port]'] as const;
 const FOREIGN_HOST = [403, -32700, 'Host not allowed'] as const;
 const TOO_MANY = [429, -32000, 'Too Many Requests'] as const;
-const ONLY_POST = [405, -32600, 'Method Not Allowed: only POST is accepted'] as const;
+const ONLY_POST = [
+  405,
+  -32600,
+  'Method Not Allowed: send messages by POST; GET and DELETE are for sessions',
+] as const;
 const TOO_LARGE = [413, -32700, 'Payload Too Large: body exceeds 100 bytes'] as const;
 const NOT_JSON_TYPE = [415, -32700, 'Unsupported Media Type: Content-Type must be application/json'] as const;
 const FOREIGN_ORIGIN = [403, -32700, 'Origin not allowed'] as const;
@@ -107,7 +111,7 @@ export const REFUSALS: readonly CheckRefusal[] = [
   refusal(
     'get',
     'no stream is asked for',
-    { method: 'GET', headers: { Accept: 'application/json' } },
+    { method: 'GET', headers: { Accept: 'application/json, text/event-stream;q=0' } },
     ONLY_POST,
     { headers: { allow: 'GET, POST, DELETE' } },
   ),
@@ -126,6 +130,11 @@ export const REFUSALS: readonly CheckRefusal[] = [
   ),
   refusal('declared-length', 'too long', { body: big }, TOO_LARGE, { options: { maxBodySize: 100 } }),
   refusal('media-type', 'text', { headers: { 'Content-Type': 'text/plain' }, body: ping() }, NOT_JSON_TYPE),
+  refusal('media-type', 'compressed', { headers: { 'Content-Encoding': 'gzip' }, body: ping() }, [
+    415,
+    -32700,
+    'Unsupported Media Type: Content-Encoding must be identity',
+  ]),
   refusal('media-type', 'none', { headers: { 'Content-Type': null }, body: ping() }, NOT_JSON_TYPE),
   refusal(
     'media-type',
