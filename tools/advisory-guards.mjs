@@ -99,7 +99,7 @@ export const GUARDS = [
   {
     advisory: 'GHSA-8xq9-g7ch-35hg',
     guard: 'the id of a user cannot read as a role',
-    file: 'libs/core/src/agent.ts',
+    file: 'libs/core/src/identity.ts',
     find: 'const USER_ID = /^[A-Za-z0-9_-]{1,64}$/;',
     replace: 'const USER_ID = /^[A-Za-z0-9_:-]{1,64}$/;',
   },

@@ -26,6 +26,7 @@ import { Observable } from 'rxjs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   Authenticator,
+  McpRequest,
   Parley,
   ParleyModule,
   type ParleyModuleOptions,
@@ -251,12 +252,11 @@ describe('an application that listens nowhere', () => {
     const agent = await parley.get(Authenticator).authenticate(request);
     const params = { name: 'keeps_nothing', arguments: {} };
     const reply = await kept.run({ trace: 'of the application' }, () =>
-      parley.kernel.dispatch('tools/call', params, {
-        agent,
-        era: 'legacy',
-        version: '2025-06-18',
-        signal: new AbortController().signal,
-      } as never),
+      parley.kernel.dispatch(
+        'tools/call',
+        params,
+        new McpRequest(agent, { version: '2025-06-18', signal: new AbortController().signal }),
+      ),
     );
     expect(JSON.stringify(reply)).toContain('of the application');
     expect((await parley.readiness()).ready).toBe(true);
