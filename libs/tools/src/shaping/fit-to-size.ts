@@ -344,12 +344,19 @@ function recoveryFor(toolName: string, envelope: Envelope, cap: number): Recover
   return list && hint !== undefined ? listEntries(envelope, list, hint, cap) : null;
 }
 
+function withNote(data: Envelope, note: string): Envelope {
+  const name = LISTS.map(([member]) => member).find((member) => member in data);
+  if (name === undefined) return { ...data, note };
+  const { [name]: rows, ...rest } = data;
+  return { ...rest, note, [name]: rows };
+}
+
 /** The answer of a tool with remarks in its `note`, in front of its rows. Any other result stays as it is. */
 export function withNotes(data: unknown, notes: ReadonlySet<string>): unknown {
   if (notes.size === 0 || !isEnvelope(data) || data instanceof ToolContent) return data;
   const note = [...notes].join(' ');
   const member = findWrittenRows(data);
-  if (!member) return 'note' in data ? data : { ...data, note };
+  if (!member) return 'note' in data ? data : withNote(data, note);
   const members = Object.keys(data).filter((key) => key !== member.name);
   return withWrittenRows(
     Object.fromEntries([...members.map((key) => [key, data[key]] as const), ['note', note]]),
