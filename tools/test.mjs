@@ -82,7 +82,7 @@ const steps = [
   ),
 ];
 
-const env = { ...process.env, CI: process.env.CI ?? '' };
+const env = { ...process.env, CI: process.env.CI ?? '', PARLEY_BUILT: root };
 const failedSteps = await runSteps(steps, { cwd: root, env });
 
 let passed = 0;
