@@ -61,9 +61,18 @@ describe('a row that a filter admits', () => {
   });
 });
 
+const FILTER = { region: { $in: ['north', 'south'] } };
+
+it('a refusal names no column that the caller did not write, such as one with a default', () => {
+  const row = { region: 'west', title: 'x' };
+  const refused = catchRefusal(() => assertAdmitted('Order', FILTER, row, new Set(['title'])));
+  expect(refused).toMatchObject({ code: 'access_denied', details: { kind: 'row_filter' } });
+  expect(refused?.message).not.toMatch(/region|north|south/);
+});
+
 it('a refused row is told by the column that was written, never by the filter', () => {
   const refused = catchRefusal(() =>
-    assertAdmitted('Order', { region: { $in: ['north', 'south'] } }, { region: 'west' }),
+    assertAdmitted('Order', FILTER, { region: 'west' }, new Set(['region'])),
   );
   expect(refused).toMatchObject({ code: 'access_denied', details: { kind: 'row_filter' } });
   expect(refused?.message).toContain("'region'");

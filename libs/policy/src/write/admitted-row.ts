@@ -26,11 +26,19 @@ export function admitsRow(filter: Where, fields: PlainObject): boolean {
   });
 }
 
-/** @throws Refused without the filter, which is the operator's */
-export function assertAdmitted(className: string, filter: Where, fields: PlainObject): void {
+/**
+ * @param written the columns that the caller named: a refusal names no other, which it may not know
+ * @throws Refused without the filter, which is the operator's
+ */
+export function assertAdmitted(
+  className: string,
+  filter: Where,
+  fields: PlainObject,
+  written: ReadonlySet<string>,
+): void {
   if (admitsRow(filter, fields)) return;
   const named = listConditions(filter).find(([column, condition]) => {
-    return Object.hasOwn(fields, column) && !meets(valueAt(fields, [column]), condition);
+    return written.has(column) && !meets(valueAt(fields, [column]), condition);
   });
   const because = named ? `: the value of '${named[0]}' is not one of them` : '';
   throw new Refused(

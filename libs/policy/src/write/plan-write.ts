@@ -95,11 +95,12 @@ export function planWrite(written: unknown, context: WriteContext): WritePlan {
 
 /** The values that the filters admit alone are set. @throws Refused for a row that they do not admit */
 function admitNewRow(fields: Record<string, unknown>, { access, filter = {} }: WriteContext): void {
+  const written = new Set(Object.keys(fields));
   for (const [name, value] of findFixedValues(filter)) fields[name] ??= value;
   const defaults = [...(access.schema?.fields ?? [])].flatMap(([name, { defaultValue }]) =>
     defaultValue === undefined ? [] : [[name, defaultValue] as const],
   );
-  assertAdmitted(access.className, filter, { ...Object.fromEntries(defaults), ...fields });
+  assertAdmitted(access.className, filter, { ...Object.fromEntries(defaults), ...fields }, written);
 }
 
 /** JSON text and Extended JSON as Parse's JSON. @throws Refused `invalid_argument` */
