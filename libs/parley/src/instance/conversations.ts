@@ -19,18 +19,23 @@ export interface CodeConversationOptions extends ConversationOptions {
 /** Injection token of the environment of the process. */
 export const CONVERSATION_ENVIRONMENT = Symbol('environment of conversations');
 
-/** The settings of an agent's model, overridden by the environment. */
+const NO_PROVIDER = { model: null, endpoint: null, apiKey: null };
+
+/** The settings of an agent's model, overridden by the environment. A key of one provider is never sent to another. */
 export function readModelSettings(
   llm: LlmConfig,
   env: Environment,
 ): Omit<LlmConfig, 'provider'> & { readonly provider: string | null } {
   const readVariable = (name: string) => env[name] || undefined;
+  const provider = readVariable('LLM_PROVIDER') ?? llm.provider;
+  const isOther = llm.provider !== null && provider?.toLowerCase() !== llm.provider.toLowerCase();
+  const { model, endpoint, apiKey } = isOther ? NO_PROVIDER : llm;
   return {
     ...llm,
-    provider: readVariable('LLM_PROVIDER') ?? llm.provider,
-    model: readVariable('LLM_MODEL') ?? llm.model,
-    endpoint: readVariable('LLM_BASE_URL') ?? readVariable('LLM_ENDPOINT') ?? llm.endpoint,
-    apiKey: readVariable('LLM_API_KEY') ?? llm.apiKey,
+    provider,
+    model: readVariable('LLM_MODEL') ?? model,
+    endpoint: readVariable('LLM_BASE_URL') ?? readVariable('LLM_ENDPOINT') ?? endpoint,
+    apiKey: readVariable('LLM_API_KEY') ?? apiKey,
   };
 }
 
