@@ -14,7 +14,8 @@ export interface DecisionOptions extends ServiceOptions {
 
 /** The pending approvals that the caller may decide. */
 export async function listApprovals(options: ApprovalOptions): Promise<void> {
-  const { approvals } = await new ServiceClient(options).get('/approvals');
+  const { approvals } = await new ServiceClient(options).call('/approvals');
+  if (!Array.isArray(approvals)) throw new UsageError('--url: what answers there is no Parley service');
   const cases = approvals as readonly Readonly<Record<string, unknown>>[];
   if (options.json) {
     process.stdout.write(`${jsonText(cases)}\n`);
@@ -29,7 +30,7 @@ export async function listApprovals(options: ApprovalOptions): Promise<void> {
 
 /** One case with its preview and its digest. */
 export async function showApproval(id: string, options: ApprovalOptions): Promise<void> {
-  process.stdout.write(`${jsonText(await new ServiceClient(options).get(toPath(id)))}\n`);
+  process.stdout.write(`${jsonText(await new ServiceClient(options).call(toPath(id)))}\n`);
 }
 
 /** Decides a case as it was shown. @throws UsageError without the digest of an approval */
@@ -41,7 +42,7 @@ export async function decideApproval(
   if (digest === undefined)
     throw new UsageError('--digest is needed: parley approvals show ID prints it with what would be changed');
   const body = { decision, digest, ...(reason !== undefined && { reason }) };
-  process.stdout.write(`${jsonText(await new ServiceClient(options).get(toPath(id), body))}\n`);
+  process.stdout.write(`${jsonText(await new ServiceClient(options).call(toPath(id), body))}\n`);
 }
 
 const toPath = (id: string) => `/approvals/${encodeURIComponent(id)}`;

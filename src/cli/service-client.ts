@@ -61,7 +61,7 @@ export class ServiceClient {
   }
 
   /** @throws ServiceRefused also for every status but 200 */
-  async get(path: string, body?: object): Promise<ServiceAnswer['body']> {
+  async call(path: string, body?: object): Promise<ServiceAnswer['body']> {
     if (!this.hasKey) throw new UsageError('PARLEY_API_KEY must hold the API key of an approver or operator');
     const answer = await this.ask(path, body);
     if (answer.status === 200) return answer.body;

@@ -10,7 +10,7 @@ export interface StatusOptions extends ServiceOptions {
 export async function runStatus(options: StatusOptions): Promise<void> {
   const service = new ServiceClient(options);
   const ready = await service.ask('/ready');
-  const status = service.hasKey ? await service.get('/console/api/status') : null;
+  const status = service.hasKey ? await service.call('/console/api/status') : null;
   const report = { ready: ready.status === 200, ...ready.body, ...(status && { service: status }) };
   if (ready.status !== 200) process.exitCode = 1;
   process.stdout.write(options.json ? `${jsonText(report)}\n` : describeReport(report));
