@@ -134,7 +134,7 @@ export abstract class RenewedCatalogue extends SchemaCatalogue {
     this.invalidated.next();
   }
 
-  /** The next call reads the classes again, of which nobody is told. */
+  /** The next call reads the classes again. Listeners receive no event. */
   forget(): void {
     this.current = null;
     this.reading = null;

@@ -4,8 +4,13 @@ import type { ConfigIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
 import type { ConfigVersion } from './config-versions.js';
 
-/** How a configuration came: at the start, because its file changed, or because somebody asked for it. */
-export type ConfigurationCause = ConfigurationEvent['by'];
+/** Where a configuration came from. */
+export interface ConfigurationOrigin {
+  /** At the start, because its file changed, or because somebody asked for it. */
+  readonly by: ConfigurationEvent['by'];
+  /** SHA-256 of the file; null: there is none. */
+  readonly digest: string | null;
+}
 
 /** Maximum number of paths or issues in one record. */
 const MAX_LISTED = 100;
@@ -17,7 +22,7 @@ const SECRET = '***';
 export function recordAdopted(
   now: ConfigVersion,
   before: ConfigVersion | null,
-  came: { readonly by: ConfigurationCause; readonly digest: string | null },
+  came: ConfigurationOrigin,
 ): ConfigurationEvent {
   const changed = before && listChangedPaths(before.config, now.config);
   const hasNewPolicy = before?.policy.version !== now.policy.version;
@@ -34,16 +39,13 @@ export function recordAdopted(
 export function recordRefused(
   now: ConfigVersion,
   issues: readonly ConfigIssue[],
-  came: { readonly by: ConfigurationCause; readonly digest: string | null },
+  came: ConfigurationOrigin,
 ): ConfigurationEvent {
   const lines = issues.map(({ path, message }) => `${path || '(file)'}: ${message}`);
   return { ...beginRecord(now, came), success: false, issues: cutList(lines) };
 }
 
-function beginRecord(
-  { number, policy }: ConfigVersion,
-  { by, digest }: { readonly by: ConfigurationCause; readonly digest: string | null },
-) {
+function beginRecord({ number, policy }: ConfigVersion, { by, digest }: ConfigurationOrigin) {
   return {
     type: 'configuration' as const,
     at: new Date().toISOString(),

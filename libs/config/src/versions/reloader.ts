@@ -8,7 +8,7 @@ import type { ParleyConfig } from '../config.js';
 import type { LoadedConfig } from '../load-config.js';
 import type { AuthRuleConfig } from '../sections/auth.js';
 import type { ConfigVersions, VersionChange } from './config-versions.js';
-import { type ConfigurationCause, recordAdopted, recordRefused } from './configuration-record.js';
+import { type ConfigurationOrigin, recordAdopted, recordRefused } from './configuration-record.js';
 
 export interface ReloaderDependencies {
   readonly versions: ConfigVersions;
@@ -20,10 +20,8 @@ export interface ReloaderDependencies {
   readonly log: { log(line: string): void; warn(line: string): void };
 }
 
-/** A reading of the file: how it came about, what the file held, and whether it still does. */
-export interface FileReading {
-  readonly by: ConfigurationCause;
-  readonly digest: string | null;
+/** A reading of the file, and whether it still holds what was read. */
+export interface FileReading extends ConfigurationOrigin {
   isSame(): boolean;
 }
 
@@ -189,7 +187,7 @@ export class ConfigWatch {
     if (settled && this.candidate !== null) await this.load(digest, 'file');
   }
 
-  private async load(digest: string, by: ConfigurationCause): Promise<void> {
+  private async load(digest: string, by: ConfigurationOrigin['by']): Promise<void> {
     const isSame = () => computeDigest(this.file) === digest;
     const outcome = await this.reloader.reload({ by, digest, isSame });
     this.candidate = null;

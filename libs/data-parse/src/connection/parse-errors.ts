@@ -29,8 +29,8 @@ const CODES: ReadonlyMap<number, StoreErrorCode> = new Map<number, StoreErrorCod
 ]);
 
 /**
- * What Parse Server itself says under codes that Cloud Code may throw too, with any other text: how its refusals are told from
- * those of triggers. Codes that are missing here mean the server whatever they say: a write may have happened.
+ * What Parse Server itself says under codes that Cloud Code may throw too, with any other text: tells its refusals
+ * from those of triggers. Codes that are missing here mean the server whatever they say: a write may have happened.
  */
 const OWN_TEXTS: ReadonlyMap<number, RegExp> = new Map([
   [101, /^(?:object not found|permission denied|user not found|invalid username)/i],

@@ -67,7 +67,7 @@ import {
  */
 
 /** `Retry-After`, in seconds, where requests cannot be counted. */
-const LIMITER_FAILED_RETRY = 5;
+export const LIMITER_FAILED_RETRY = 5;
 
 /** Only the exact path, with or without one trailing slash, is MCP. */
 export const path: RequestCheck = {

@@ -10,7 +10,7 @@ import { SharedStateUnavailable } from '#state';
 import { faultLine, isLegacyVersion, member } from '#dispatcher';
 import { ACCEPTED_REPLY, isNotification, type Message, type Reply } from '../message.js';
 import { formatJson } from '../sse/event-stream.js';
-import { VERSION_HEADER } from './arrival-checks.js';
+import { LIMITER_FAILED_RETRY, VERSION_HEADER } from './arrival-checks.js';
 import type { SocketTurn } from './client-memory.js';
 import type { EdgeDependencies } from './edge-dependencies.js';
 import { type HttpExchange, headerText, type RequestCheck, type CheckVerdict } from './http-exchange.js';
@@ -140,9 +140,6 @@ export const spokenVersion: RequestCheck = {
     return null;
   },
 };
-
-/** `Retry-After`, in seconds, where the limiter itself failed. */
-const LIMITER_FAILED_RETRY = 5;
 
 /** `ping` is free, and a tool call is counted by its agent's own limit. */
 function isCounted({ method, params }: Message): boolean {

@@ -142,8 +142,8 @@ export function oversizeRefusal(
   };
 }
 
-/** Maximum bytes of one character in the answer: `\u0000`. */
-const MOST_PER_CHARACTER = 6;
+/** Maximum growth factor of a text in JSON: a control character becomes the six of `\u0000`. */
+const MAX_ESCAPE_FACTOR = 6;
 const ENVELOPE_BYTES = 1024;
 
 /**
@@ -158,7 +158,7 @@ export function fitText<Envelope extends { readonly output: string; readonly hea
   { tool, switches }: Pick<ToolCall, 'tool' | 'switches'>,
   cap = MAX_RESULT_BYTES,
 ): Envelope {
-  if (envelope.output.length * MOST_PER_CHARACTER + ENVELOPE_BYTES <= cap) return envelope;
+  if (envelope.output.length * MAX_ESCAPE_FACTOR + ENVELOPE_BYTES <= cap) return envelope;
   const bytes = Buffer.byteLength(resultText(envelope, switches.prettyText));
   if (bytes <= cap) return envelope;
   const entries = rows.map((row) =>
@@ -176,8 +176,6 @@ export function resultText(data: unknown, pretty: boolean): string {
   return JSON.stringify(data, null, pretty ? 2 : undefined) ?? 'null';
 }
 
-/** Maximum growth factor of a text in JSON: a control character becomes six characters. */
-const MAX_ESCAPE_FACTOR = 6;
 /** Line break, quotes, colon, comma and the longest number. */
 const PER_VALUE = 32;
 
