@@ -1,14 +1,13 @@
-import { holderOfFile } from '#audit';
 import { type AgentDefinition, hasRedis } from '#core';
 import { inspectRedis, type RedisFacts } from '#state';
 import { StoreError } from '#data';
 import { connectionProblem, inspectMongo, MongoConnection, type MongoFacts } from '#data-mongo';
 import { inspectParseServer } from '#data-parse';
-import { type ParleyConfig, isLoopbackHost, listAuditPaths } from '#config';
+import { type ParleyConfig, isLoopbackHost } from '#config';
 import { type Finding, fail, ok, warn } from './finding.js';
 
 /** Milliseconds that each store has to answer. */
-const CHECK_TIMEOUT = 5_000;
+export const CHECK_TIMEOUT = 5_000;
 /** Milliseconds that clocks may differ before time stamps and expiries become unreliable. */
 const CLOCK_TOLERANCE = 5_000;
 
@@ -67,7 +66,7 @@ export function checkFastReads({ fastReadsProblem }: Pick<MongoConnection, 'fast
   );
 }
 
-const REFUSED_PROBLEM = { found: 'it answers, and refuses us', remedy: 'see the log of the database' };
+export const REFUSED_PROBLEM = { found: 'it answers, and refuses us', remedy: 'see the log of the database' };
 
 const NO_READING = 'grant it readWrite on the database, or read where nothing is written';
 
@@ -115,44 +114,6 @@ function judgeMongo({ version, topology, search, clockAhead }: MongoFacts, liveQ
     ),
     ...checkClock('mongodb.clock', 'MongoDB', clockAhead),
   ];
-}
-
-/** The collections that audit records are written to. One that cannot be used stops every call, or fills the buffer. */
-export async function checkAuditSinks({ audit, database }: ParleyConfig): Promise<Finding[]> {
-  const found = await Promise.all(
-    audit.sinks.map(async (sink): Promise<Finding[]> => {
-      if (sink.kind !== 'mongodb') return [];
-      const uri = sink.uri ?? database.uri;
-      // The configuration is checked before: only a database of this process is left.
-      if (uri === null || uri === 'embedded') return [];
-      const connection = new MongoConnection({ uri, database: sink.database });
-      try {
-        await inspectMongo(connection, CHECK_TIMEOUT);
-        return [ok('audit.mongodb', `records can reach ${sink.database}.${sink.collection}`)];
-      } catch (error) {
-        const why = connectionProblem(error)?.found ?? REFUSED_PROBLEM.found;
-        return [
-          fail('audit.mongodb', `${sink.database}: ${why}`, 'check the uri of the sink in audit.sinks'),
-        ];
-      } finally {
-        await connection.close();
-      }
-    }),
-  );
-  return found.flat();
-}
-
-/** Files of audit records have one writer: beside a service that runs, another one with the same path does not start. */
-export async function checkAuditFiles({ audit }: Pick<ParleyConfig, 'audit'>): Promise<Finding[]> {
-  const found = await Promise.all(
-    listAuditPaths(audit).map(async ([option, path]): Promise<Finding[]> => {
-      const holder = await holderOfFile(path);
-      if (holder === null) return [];
-      const remedy = `if that is not this service, give ${option} another path: this one does not start meanwhile`;
-      return [warn('audit.files', `${path} is written by ${holder}`, remedy)];
-    }),
-  );
-  return found.flat();
 }
 
 /** The shared state of replicas. */

@@ -9,9 +9,11 @@ describe('the page on the doctor', () => {
       /^(check|examine).*(?<!spec)\.ts$/.test(name),
     );
     const made = sources.flatMap((name) =>
-      [...here(name).matchAll(/\b(?:ok|warn|fail|checkClock|writable|readable)\(\s*'([a-z_.]+)'/g)].map(
-        ([, check]) => check,
-      ),
+      [
+        ...here(name).matchAll(
+          /\b(?:ok|warn|fail|checkClock|checkPort|checkWebhook|writable|readable)\(\s*'([a-z_.]+)'/g,
+        ),
+      ].map(([, check]) => check),
     );
     const page = here('../../docs/operations/doctor.md');
     const result = [...page.matchAll(/^\| (`.*?) *\|/gm)].flatMap(([, names = '']) =>

@@ -17,17 +17,14 @@ import { type LoadedWithPlugins, type LoadOptions, loadWithPlugins, openDatabase
 import { readEnvironmentGates } from '#policy';
 import { judgeBySchema } from '../cli/policy-check.js';
 import { checkAgents, checkListening, checkReadHooks } from './check-access.js';
+import { checkAudit } from './check-audit.js';
 import { checkClasses } from './check-classes.js';
 import { areTrusted, checkFiles, secretFiles } from './check-files.js';
 import { checkLimits, checkPlugins, checkRuntime } from './check-runtime.js';
 import { checkOAuth, checkSignIn } from './check-oauth.js';
-import {
-  checkAuditFiles,
-  checkAuditSinks,
-  checkMongo,
-  checkParseServer,
-  checkRedis,
-} from './check-stores.js';
+import { checkPorts } from './check-ports.js';
+import { checkMongo, checkParseServer, checkRedis } from './check-stores.js';
+import { checkTenants } from './check-tenants.js';
 import { fail, type Finding, type Level, ok, warn } from './finding.js';
 import { type ConfigLine, type ConfigSources, MASK, maskConfig, listSecrets } from './masked-config.js';
 
@@ -97,7 +94,9 @@ export async function examine(env: Environment, cwd: string): Promise<Examinatio
         ...checkLimits(loaded),
         ...checkPlugins(loaded, plugins),
         ...(await checkStores(loaded)),
-        ...(issues.some(({ path: at }) => at === 'database.seed') ? [] : await checkPolicy(loaded)),
+        ...(issues.some(({ path: at }) => at === 'database.seed')
+          ? []
+          : [...(await checkPolicy(loaded)), ...(await checkTenants(loaded))]),
       ],
     };
   } catch (error) {
@@ -164,8 +163,8 @@ async function checkStores({ config, policy, agents }: LoadedWithPlugins): Promi
   try {
     const found = await Promise.all([
       checkMongo(config, agents, database.connection),
-      checkAuditSinks(config),
-      checkAuditFiles(config),
+      checkAudit(config),
+      checkPorts(config),
       checkRedis(config),
       checkParseServer(config),
       checkOAuth(config.auth),

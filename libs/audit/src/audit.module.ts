@@ -1,5 +1,4 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdir } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { Injectable, Logger, Module, type OnApplicationShutdown } from '@nestjs/common';
@@ -120,8 +119,6 @@ async function openRecorder(
     anchorInterval: ANCHOR_CHECK_INTERVAL,
     log,
   });
-  if (options.sinks.some(({ onFailure }) => onFailure === 'buffer'))
-    await mkdir(options.bufferFolder, { recursive: true, mode: 0o700 });
   await recorder.open();
   return recorder;
 }

@@ -44,3 +44,4 @@ export { collectionSource, FilesAuditTrail, fileSource, type RecordSource } from
 export { type ChainIssue, type Verification, verifyRecords } from './verify/verify-records.js';
 export { AUDIT_OPTIONS, AuditModule, type AuditModuleOptions } from './audit.module.js';
 export { FileHeld, holdFile, holderOfFile } from './delivery/file-lock.js';
+export { examineFile, FileProblem } from './delivery/file-problem.js';

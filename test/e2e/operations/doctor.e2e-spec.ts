@@ -1,4 +1,6 @@
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -146,5 +148,59 @@ describe('parley doctor', () => {
     expect(findingsOf(JSON.parse(open.text) as Report, 'config')).toEqual([
       expect.stringContaining('fail server.host: non-loopback address'),
     ]);
+  });
+
+  it('finds what keeps records from being written, ports that are taken, and tenants without rows', async () => {
+    put('a-file', '');
+    const taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    const { port } = taken.address() as AddressInfo;
+    const { code, text } = await doctor({
+      server: { port },
+      metrics: { port: 1, host: '192.0.2.1' },
+      database: { uri: database.uri },
+      agents: {
+        here: { tenantId: 'One' },
+        nowhere: { tenantId: 'northsid' },
+      },
+      auth: [{ anonymous: true, agent: 'here' }],
+      policy: { classes: { Post: { fields: ['title'], tenantScope: { field: 'title' } } } },
+      audit: {
+        sinks: [
+          { kind: 'file', path: join(folder, 'a-file', 'records.jsonl') },
+          { kind: 'file', path: join(folder, 'new', 'records.jsonl'), maxBytes: 2 ** 52 },
+          {
+            kind: 'webhook',
+            url: 'http://127.0.0.1:1/secret-path',
+            secret: 'x'.repeat(16),
+            onFailure: 'buffer',
+          },
+        ],
+      },
+    });
+    taken.close();
+    expect(code).toBe(1);
+    const report = JSON.parse(text) as Report;
+    expect(findingsOf(report, 'audit.files')).toEqual([
+      `fail audit.sinks.0.path: a part of ${join(folder, 'a-file')} is a file and no folder (ENOTDIR)`,
+      'ok audit.bufferFolder: records can be written',
+    ]);
+    expect(findingsOf(report, 'audit.space')).toEqual([
+      expect.stringMatching(
+        /^warn .*new has \d+ MiB left, and audit\.sinks\.1\.path grows to 4294967296 MiB$/,
+      ),
+    ]);
+    expect(findingsOf(report, 'audit.webhook')).toEqual(['fail 127.0.0.1:1 does not answer (ECONNREFUSED)']);
+    expect(findingsOf(report, 'listening.port')).toEqual([
+      `warn something listens on 127.0.0.1:${port} already`,
+    ]);
+    expect(findingsOf(report, 'metrics.port')).toEqual([
+      'fail 192.0.2.1:1 cannot be listened on (EADDRNOTAVAIL)',
+    ]);
+    expect(findingsOf(report, 'agents.tenant')).toEqual([
+      'warn \'nowhere\' has tenant "northsid", and no row of Post has it',
+    ]);
+    expect(text).not.toContain('secret-path');
+    expect(existsSync(join(folder, 'new'))).toBe(false);
   });
 });

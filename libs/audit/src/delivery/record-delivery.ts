@@ -1,5 +1,6 @@
 import type { ChainHead } from '../audit-record.js';
 import type { SealedLine } from '../chain/audit-chain.js';
+import { FileProblem } from './file-problem.js';
 
 /** A destination of records. It handles one operation at a time; a failed delivery is repeated. */
 export interface RecordDelivery {
@@ -64,8 +65,9 @@ export interface DeliveryLog {
   warn(line: string): void;
 }
 
-/** Name and code of an error, without addresses and paths; of an error of a store, what is wrong with it. */
+/** Name and code of an error, without addresses; of a store or a file, what is wrong with it and what to do. */
 export function errorName(error: unknown): string {
+  if (error instanceof FileProblem) return error.message;
   if (error instanceof AuditStoreError) return error.found;
   if (!(error instanceof Error)) return 'unknown fault';
   const { code } = error as NodeJS.ErrnoException;

@@ -7,12 +7,15 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
+  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { RecordingLog, createRecords, temporaryFolder } from './deliveries.fixture.js';
+import { examineFile } from './file-problem.js';
+import { errorName } from './record-delivery.js';
 import { JsonLinesFile, type JsonLinesOptions } from './record-files.js';
 
 let folder: ReturnType<typeof temporaryFolder>;
@@ -134,7 +137,7 @@ describe('what lies at the place of the file', () => {
   ])('is refused when it is %s', async (_what, put) => {
     writeFileSync(folder.at('victim'), 'precious');
     put();
-    await expect(createFile().open()).rejects.toThrow(/link|regular|EISDIR|second/);
+    await expect(createFile().open()).rejects.toThrow(/link|regular|folder|EISDIR|second/);
     expect(readFileSync(folder.at('victim'), 'utf8')).toBe('precious');
     expect(existsSync(folder.at('nobody'))).toBe(false);
   });
@@ -149,6 +152,41 @@ describe('what lies at the place of the file', () => {
     await expect(file.deliver(createRecords(1))).rejects.toThrow('symbolic link');
     expect(readFileSync(folder.at('victim'), 'utf8')).toBe('precious');
     await file.close();
+  });
+});
+
+describe('the folder of the file', () => {
+  it('is made with the file, also when it was removed while the service ran', async () => {
+    const path = folder.at('one/two/audit.jsonl');
+    const file = createFile({ path });
+    await file.open();
+    rmSync(folder.at('one'), { recursive: true });
+    await file.deliver(createRecords(1));
+    expect(readLines(path)).toHaveLength(1);
+    await file.close();
+  });
+
+  it('is named with what to do about it where it cannot be made, before a start and at the start', async () => {
+    writeFileSync(folder.at('a-file'), '');
+    const path = folder.at('a-file/below/audit.jsonl');
+    const problem = {
+      found: `a part of ${folder.at('a-file/below')} is a file and no folder (ENOTDIR)`,
+      remedy: 'name another path',
+    };
+    await expect(examineFile(path)).rejects.toMatchObject(problem);
+    await expect(createFile({ path }).open()).rejects.toMatchObject(problem);
+    expect(
+      errorName(
+        await createFile({ path })
+          .open()
+          .catch((error: unknown) => error),
+      ),
+    ).toBe(`${problem.found}: ${problem.remedy}`);
+  });
+
+  it('is examined without a trace', async () => {
+    await expect(examineFile(folder.at('one/two/audit.jsonl'))).resolves.toBeGreaterThan(0);
+    expect(existsSync(folder.at('one'))).toBe(false);
   });
 });
 

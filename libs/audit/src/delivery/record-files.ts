@@ -1,36 +1,36 @@
 import { constants } from 'node:fs';
-import { type FileHandle, lstat, open, readFile, rename, writeFile } from 'node:fs/promises';
-import { basename } from 'node:path';
+import { type FileHandle, lstat, mkdir, open, readFile, rename, writeFile } from 'node:fs/promises';
+import { basename, dirname } from 'node:path';
 import type { ChainHead } from '../audit-record.js';
 import { readLine, type SealedLine } from '../chain/audit-chain.js';
+import { assertRegular, withFile } from './file-problem.js';
 import type { DeliveryLog, RecordDelivery } from './record-delivery.js';
-
-/** The path is not a regular file of this process. */
-class UnsafeFile extends Error {
-  override readonly name = 'UnsafeFile';
-}
 
 const { O_APPEND, O_CREAT, O_NOFOLLOW, O_RDWR } = constants;
 
 /**
- * Opens a file for appending, readable and writable by this user only; creates it if needed.
- * @throws UnsafeFile for a symbolic or hard link, or anything but a regular file
+ * Opens a file for appending, readable and writable by this user only; creates it and its folder if needed.
+ * @throws FileProblem also for a symbolic or hard link, or anything but a regular file
  */
-async function openGuarded(path: string): Promise<FileHandle> {
-  const handle = await open(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600).catch((error: unknown) => {
-    if ((error as NodeJS.ErrnoException).code === 'ELOOP') throw new UnsafeFile('a symbolic link');
-    throw error;
+function openGuarded(path: string): Promise<FileHandle> {
+  return withFile(path, async () => {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    const handle = await open(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600).catch(
+      async (error: unknown) => {
+        assertRegular(path, await lstat(path));
+        throw error;
+      },
+    );
+    try {
+      const stats = await handle.stat();
+      assertRegular(path, stats);
+      if ((stats.mode & 0o077) !== 0) await handle.chmod(0o600);
+      return handle;
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
   });
-  try {
-    const { nlink, mode } = await handle.stat();
-    if ((mode & constants.S_IFMT) !== constants.S_IFREG) throw new UnsafeFile('no regular file');
-    if (nlink > 1) throw new UnsafeFile('a file with a second name');
-    if ((mode & 0o077) !== 0) await handle.chmod(0o600);
-    return handle;
-  } catch (error) {
-    await handle.close();
-    throw error;
-  }
 }
 
 /** Whether the path still refers to the opened file. */
@@ -134,7 +134,11 @@ export class JsonLinesFile implements RecordDelivery {
     }
   }
 
-  async deliver(records: readonly SealedLine[]): Promise<void> {
+  deliver(records: readonly SealedLine[]): Promise<void> {
+    return withFile(this.options.path, () => this.append(records));
+  }
+
+  private async append(records: readonly SealedLine[]): Promise<void> {
     const fresh = this.withoutDelivered(records);
     if (fresh.length > 0) {
       const handle = await this.current();
@@ -262,11 +266,14 @@ export class SpoolFile {
 
   /** Resolves when the records are on disk. */
   append(records: readonly SealedLine[]): Promise<void> {
-    return this.inTurn(async () => {
-      const handle = this.requireHandle();
-      this.size += await appendWhole(handle, records.map(({ line }) => `${line}\n`).join(''));
-      await handle.datasync();
-    });
+    const text = records.map(({ line }) => `${line}\n`).join('');
+    return this.inTurn(() =>
+      withFile(this.path, async () => {
+        const handle = this.requireHandle();
+        this.size += await appendWhole(handle, text);
+        await handle.datasync();
+      }),
+    );
   }
 
   /** The oldest queued records; unreadable lines are skipped and counted. */

@@ -143,7 +143,8 @@ describe('a place that buffers', () => {
     expect(full.state).toBe('down');
     await full.close(10);
 
-    const spool = new SpoolFile(folder.at('no-such-folder/spool.jsonl'), 1_000);
+    writeFileSync(folder.at('a-file'), '');
+    const spool = new SpoolFile(folder.at('a-file/spool.jsonl'), 1_000);
     const diskless = new BufferingSinkWriter(place, 1_000, spool, new RecordingLog());
     await diskless.open();
     expect(diskless.state).toBe('down');
