@@ -84,13 +84,15 @@ describe('a call', () => {
     await expect.poll(running, { timeout: 10_000 }).toEqual([]);
   });
 
-  it('that the database gives up on is answered as a time-out, with the budget and nothing else', async () => {
+  it('that the database gives up on is answered as a time-out, with the budget and how to ask for less', async () => {
     await failFinds({ errorCode: 50 });
     const answer = await callTool(service, 'query_class', { class_name: 'Post' });
     expect(answer).toMatchObject({
       isError: true,
       code: 'timeout',
-      text: 'Query timed out at the database (max_time_ms=25000)',
+      text:
+        'Query timed out at the database (max_time_ms=25000). Narrow the filter, or add an index for it: explain_query shows ' +
+        'whether one serves it',
     });
   });
 

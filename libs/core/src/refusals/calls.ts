@@ -146,8 +146,12 @@ export function budgetExhausted({ quantity, limit, window, retryAfter }: BudgetV
   };
 }
 
-export function toolTimedOut(tool: string, seconds: number): Refusal {
-  return { code: 'timeout', gate: 'timeout', message: `Tool '${tool}' timed out after ${seconds}s` };
+const FASTER = 'Narrow the filter, or add an index for it: explain_query shows whether one serves it';
+
+/** @param reads whether the tool reads a class, so that another filter may be faster */
+export function toolTimedOut(tool: string, seconds: number, reads: boolean): Refusal {
+  const message = `Tool '${tool}' timed out after ${seconds}s`;
+  return { code: 'timeout', gate: 'timeout', message: reads ? `${message}. ${FASTER}` : message };
 }
 
 /** The query is valid, but its result is larger than the limit. */
@@ -174,12 +178,10 @@ export function answersBusy(): Refusal {
   };
 }
 
-export function databaseTimedOut(maxTimeMs: number): Refusal {
-  return {
-    code: 'timeout',
-    gate: 'timeout',
-    message: `Query timed out at the database (max_time_ms=${maxTimeMs})`,
-  };
+/** @param reads false for a write, which no other filter makes faster */
+export function databaseTimedOut(maxTimeMs: number, reads: boolean): Refusal {
+  const message = `Query timed out at the database (max_time_ms=${maxTimeMs})`;
+  return { code: 'timeout', gate: 'timeout', message: reads ? `${message}. ${FASTER}` : message };
 }
 
 /** Sent to the agent, unlike other security refusals: it explains how to change the query. */

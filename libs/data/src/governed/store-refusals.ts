@@ -31,7 +31,7 @@ function toRefusal(error: StoreError, operation: OperationContext, where: unknow
   const cause = error.cause instanceof Error ? describeError(error.cause) : undefined;
   switch (error.code) {
     case 'timeout':
-      return refusals.databaseTimedOut(operation.maxTimeMS);
+      return refusals.databaseTimedOut(operation.maxTimeMS, error.outcome !== 'unknown');
     case 'cancelled':
       return refusals.cancelled();
     case 'invalid_query':

@@ -303,9 +303,10 @@ export class DeadlineInterceptor implements NestInterceptor<ToolOutcome, ToolOut
       });
       if (call.isCancelled) return refuseGone();
       clock.start(call.seconds * 1000, () => {
-        const refusal = refusals.toolTimedOut(call.name, call.seconds);
         // A write that was sent continues.
         const writes = (definition?.needs ?? []).length > 0;
+        const reads = !writes && definition?.use !== undefined;
+        const refusal = refusals.toolTimedOut(call.name, call.seconds, reads);
         refuse(new Refused(writes ? refusals.outcomeUnknown(refusal) : refusal));
       });
       return running;
