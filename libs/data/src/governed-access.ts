@@ -16,7 +16,7 @@ export interface FindOptions {
   readonly include?: unknown;
   /** Only `false` switches the class's canonical filter off. */
   readonly applyCanonicalFilter?: unknown;
-  /** The tool reads much of the class on purpose (samples, exports): no collection-scan check. Default false. */
+  /** The rows are few whatever the constraint, or were judged before: no collection-scan check. Default false. */
   readonly expectsScan?: boolean;
   /** Most rows that may be asked for, in place of 1000. Set by tools, never by callers. */
   readonly ceiling?: number;
@@ -57,8 +57,6 @@ export interface AggregateOptions {
   readonly autoLimit?: number;
   /** Rows returned at most, whatever the caller's pipeline ends in. Default: no bound. */
   readonly atMost?: number;
-  /** As in `FindOptions`. */
-  readonly expectsScan?: boolean;
 }
 
 export interface AggregateResult {

@@ -100,6 +100,9 @@ export interface CountQuery {
   readonly where: Where;
 }
 
+/** The rows whose plan is asked for. */
+export type PlannedQuery = CountQuery & Pick<FindQuery, 'order'>;
+
 /** A pipeline over the rows of a class. */
 export interface AggregateQuery {
   /** The class of the input rows. */
@@ -205,7 +208,7 @@ export interface Reads {
   /** Ids of rows, in no particular order and possibly repeated. */
   related: { readonly asked: RelatedQuery; readonly answer: string[] };
   /** The query plan of the database; reads no row. */
-  explain: { readonly asked: CountQuery; readonly answer: QueryPlan };
+  explain: { readonly asked: PlannedQuery; readonly answer: QueryPlan };
 }
 
 /** The port that rows are read from. It has no information about agents: only `GovernedRecords` may hold one. */
@@ -262,7 +265,7 @@ export abstract class RecordReader extends ReadStore {
   abstract related(query: RelatedQuery, operation: OperationContext): Promise<string[]>;
 
   /** The query plan of the database; reads no row. */
-  abstract explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan>;
+  abstract explain(query: PlannedQuery, operation: OperationContext): Promise<QueryPlan>;
 }
 
 /** A row to store. */

@@ -290,7 +290,10 @@ export class PolicySection {
   @IsIn([...TIERS], { each: true })
   readonly requireApprovalFor?: readonly string[];
 
-  @Option('refuses queries and groupings whose constraint would read a whole collection', { default: false })
+  @Option(
+    'refuses queries, counts, exports, pipelines and groupings that would read a whole collection, those without a constraint too; not samples, rows by id, and all rows in the order of an index',
+    { default: false },
+  )
   @IsBoolean()
   readonly refuseCollscan?: boolean;
 

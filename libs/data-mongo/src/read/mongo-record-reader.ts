@@ -7,6 +7,7 @@ import {
   type AnswerLeft,
   answerLeft,
   type CountQuery,
+  type PlannedQuery,
   type FindQuery,
   type FirstRows,
   type OperationContext,
@@ -191,11 +192,16 @@ export class MongoRecordReader extends RecordReader {
     });
   }
 
-  explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan> {
+  explain(query: PlannedQuery, operation: OperationContext): Promise<QueryPlan> {
     return asStoreOperation(operation, async () => {
       const storage = (await this.classes()).storage(query.className);
       const { maxTimeMS, comment } = operation;
-      const find = { find: storage.collection, filter: classWhereToQuery(query.where, storage), comment };
+      const find = {
+        find: storage.collection,
+        filter: classWhereToQuery(query.where, storage),
+        ...(query.order && { sort: toSort(query.order, storage) }),
+        comment,
+      };
       const answer = await this.connection.db.command(
         { explain: find, verbosity: 'queryPlanner', maxTimeMS, comment },
         { signal: driverSignal(operation) },

@@ -4,6 +4,7 @@ import {
   type AnswerLeft,
   answerLeft,
   type CountQuery,
+  type PlannedQuery,
   type FindQuery,
   type IncludePlan,
   type OperationContext,
@@ -78,7 +79,7 @@ export class ParseRecordReader extends RecordReader {
       {
         limit: query.limit,
         ...(skip ? { skip } : {}),
-        ...(order && order.length > 0 && { order: order.map(orderKey).join(',') }),
+        ...orderToRest(query),
         ...(sent && { keys: sent.join(',') }),
       },
       operation,
@@ -171,7 +172,7 @@ export class ParseRecordReader extends RecordReader {
     return [...rows.values()];
   }
 
-  async explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan> {
+  async explain(query: PlannedQuery, operation: OperationContext): Promise<QueryPlan> {
     const { results } = await this.requestPlan(query, operation);
     const answer: unknown = Array.isArray(results) ? results[0] : results;
     const planner = isPlainObject(answer) ? answer['queryPlanner'] : undefined;
@@ -181,9 +182,9 @@ export class ParseRecordReader extends RecordReader {
   }
 
   /** A setting of Parse Server decides who may request plans: by default only the master key. */
-  private async requestPlan(query: CountQuery, operation: OperationContext): Promise<ParseAnswer> {
+  private async requestPlan(query: PlannedQuery, operation: OperationContext): Promise<ParseAnswer> {
     try {
-      return await this.get(query, { explain: true, limit: 1 }, operation);
+      return await this.get(query, { explain: true, limit: 1, ...orderToRest(query) }, operation);
     } catch (error) {
       const asSession = this.parts.credentials.kind === 'session';
       if (asSession && error instanceof ParseServerError && error.parseCode === INVALID_QUERY)
@@ -250,8 +251,9 @@ export class ParseRecordReader extends RecordReader {
   }
 }
 
-function orderKey({ field, descending }: { field: string; descending: boolean }): string {
-  return descending ? `-${field}` : field;
+function orderToRest({ order = [] }: Pick<FindQuery, 'order'>): { readonly order?: string } {
+  if (order.length === 0) return {};
+  return { order: order.map(({ field, descending }) => (descending ? `-${field}` : field)).join(',') };
 }
 
 /**

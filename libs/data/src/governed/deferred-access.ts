@@ -185,7 +185,6 @@ const AGGREGATE = {
     rewriteLookups: true,
     autoLimit: true,
     atMost: true,
-    expectsScan: true,
   } satisfies OptionNames<AggregateOptions>,
 };
 

@@ -21,8 +21,8 @@ import type { RowRules } from './row-rules.js';
 
 interface GovernedStages {
   readonly stages: GovernedPipeline;
-  /** The leading filter, when the caller's request begins with one: the input of the collection-scan check. */
-  readonly scanned: Where | null;
+  /** The leading filter: the input of the collection-scan check. */
+  readonly leading: Where;
   readonly autoLimited: boolean;
   /** What is known of the resulting rows. */
   readonly results: ValueType | undefined;
@@ -52,8 +52,6 @@ export class GovernedAggregation {
       { ...this.walkOptions, results: (documents) => (results = documents) },
     );
     this.call.trace?.notePassed('pipeline', access.className);
-    const constrained = '$match' in (valid[0] ?? {}) || hasMembers(options.where);
-    const leading = constrained ? governed[0]?.['$match'] : undefined;
     const last = valid.at(-1) ?? {};
     const { autoLimit, atMost } = options;
     const autoLimited = autoLimit !== undefined && !('$limit' in last) && !('$count' in last);
@@ -63,7 +61,7 @@ export class GovernedAggregation {
         ...(autoLimited ? [{ $limit: autoLimit }] : []),
         ...(atMost !== undefined ? [{ $limit: atMost }] : []),
       ],
-      scanned: leading === undefined ? null : (leading as Where),
+      leading: (governed[0]?.['$match'] ?? {}) as Where,
       autoLimited,
       results: isAllText(access, joins) ? ALL_TEXT : results,
     };
@@ -149,8 +147,4 @@ function isConstraint(value: unknown): boolean {
     typeof value === 'object' &&
     Object.entries(value).some(([key, member]) => CONSTRAINTS_ONLY.has(key) || isConstraint(member))
   );
-}
-
-function hasMembers(where: unknown): boolean {
-  return where !== null && typeof where === 'object' && Object.keys(where).length > 0;
 }

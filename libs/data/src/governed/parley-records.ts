@@ -10,7 +10,6 @@ import {
   mayShow,
   parseKeys,
   type ReadOperation,
-  type Where,
 } from '#policy';
 import type {
   AggregateOptions,
@@ -21,7 +20,7 @@ import type {
   RowPage,
   TextRequest,
 } from '../governed-access.js';
-import type { FindQuery, ParseRow, QueryPlan } from '../record-store.js';
+import type { FindQuery, ParseRow, PlannedQuery, QueryPlan } from '../record-store.js';
 import { GovernedAggregation } from './governed-aggregation.js';
 import { explain, refuseCollectionScan, readableIndexes } from './query-plan.js';
 import {
@@ -56,15 +55,16 @@ export class ParleyRecords implements GovernedRecords {
   async page(className: unknown, options: FindOptions = {}, text?: TextRequest): Promise<RowPage> {
     const access = this.enter(className, 'find');
     const canonical = !readOptOut(options.applyCanonicalFilter);
-    const { where: admitted, asked } = await this.rules.composePredicate(access, options.where, {
+    const { where: admitted } = await this.rules.composePredicate(access, options.where, {
       canonical,
       operation: 'find',
     });
     const { limit, skip } = readPage(options);
     const { where, order } = readOrder(admitted, options, access);
     const columns = await this.columns(options, access, { where, limit, skip, order });
-    const scans = options.expectsScan ?? Object.keys(asked).length === 0;
-    if (!scans) await this.refuseScan(access.className, where);
+    // A walk along the ids reads as much as one without an order.
+    const ordered = options.after === undefined && { order };
+    if (!options.expectsScan) await this.refuseScan({ className: access.className, where, ...ordered });
     // One row more than the limit shows whether there are more.
     const read = options.tellsMore ? limit + 1 : limit;
     const query = { className: access.className, where, limit: read, skip, order, ...columns.asked };
@@ -73,12 +73,16 @@ export class ParleyRecords implements GovernedRecords {
       showRows(rows, this.call, columns.guard).map(createNarrowing(columns.request));
     if (text) {
       const form = rowForm(this.call, columns.guard, text);
-      const { atMost } = text;
+      const atMost = Math.min(text.atMost, limit);
       const found = await this.call.read({ kind: 'findShown', ...query, atMost, form }, options.where);
-      const { count } = found;
+      const counted = {
+        count: Math.min(found.count, limit),
+        ...(options.tellsMore && { more: found.count > limit }),
+        ...truncated,
+      };
       return 'rows' in found
-        ? { count, rows: showAll(found.rows), ...truncated }
-        : { count, rows: [], text: found, ...truncated };
+        ? { ...counted, rows: showAll(found.rows) }
+        : { ...counted, rows: [], text: found };
     }
     const found = await this.call.read({ kind: 'find', ...query }, options.where);
     return {
@@ -98,6 +102,7 @@ export class ParleyRecords implements GovernedRecords {
       canonical,
       operation: 'count',
     });
+    await this.refuseScan({ className: access.className, where });
     return this.call.read({ kind: 'count', className: access.className, where });
   }
 
@@ -136,12 +141,12 @@ export class ParleyRecords implements GovernedRecords {
     options: AggregateOptions = {},
   ): Promise<AggregateResult> {
     const access = this.enter(className, 'find');
-    const { stages, scanned, autoLimited, results } = await this.aggregation.govern(
+    const { stages, leading, autoLimited, results } = await this.aggregation.govern(
       access,
       pipeline,
       options,
     );
-    if (scanned && !options.expectsScan) await this.refuseScan(access.className, scanned);
+    await this.refuseScan({ className: access.className, where: leading });
     const { rows, route } = await this.call.read({
       kind: 'aggregate',
       className: access.className,
@@ -279,10 +284,10 @@ export class ParleyRecords implements GovernedRecords {
   }
 
   /** Refuses a scan of a whole collection where the policy asks for it. @throws Refused */
-  private async refuseScan(className: string, where: Where): Promise<void> {
+  private async refuseScan(query: PlannedQuery): Promise<void> {
     const { scope } = this.call;
-    if (!scope.policy.switches.refuseCollscan || scope.classPolicy(className).allowCollscan) return;
-    await refuseCollectionScan(this.call, className, where);
+    if (!scope.policy.switches.refuseCollscan || scope.classPolicy(query.className).allowCollscan) return;
+    await refuseCollectionScan(this.call, query);
   }
 
   private refuse(refusal: Refusal | null): void {

@@ -120,7 +120,7 @@ describe('a query whose plan reads a whole collection is refused', () => {
       scope: { policy: { switches: { exposeExplain: false } } },
       readAsOperator: () => Promise.resolve(plan),
     } as unknown as GovernedCall;
-    return refuseCollectionScan(call, 'Post', { status: 'live' });
+    return refuseCollectionScan(call, { className: 'Post', where: { status: 'live' } });
   };
   const scanned = { stage: 'COLLSCAN', filter: { status: 'live' } };
   const filtered = { stage: 'SHARDING_FILTER', inputStage: scanned };

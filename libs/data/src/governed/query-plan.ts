@@ -8,7 +8,7 @@ import {
   takeRoot,
   type Where,
 } from '#policy';
-import { type QueryPlan, StoreError } from '../record-store.js';
+import { type PlannedQuery, type QueryPlan, StoreError } from '../record-store.js';
 import type { GovernedCall } from './governed-call.js';
 import type { RowRules } from './row-rules.js';
 import { atStore } from './store-refusals.js';
@@ -133,14 +133,14 @@ function scansCollection(plan: QueryPlan): boolean {
  */
 export async function refuseCollectionScan(
   { scope, readAsOperator }: GovernedCall,
-  className: string,
-  where: Where,
+  { className, where, order = [] }: PlannedQuery,
 ): Promise<void> {
   const { switches } = scope.policy;
-  if (Object.keys(where).length === 0) return;
+  // Rows that no constraint chooses are read along the index of their order; beside a constraint such an index is read whole.
+  const orders = order.length > 0 && Object.keys(where).length === 0;
   let plan: QueryPlan;
   try {
-    plan = await readAsOperator({ kind: 'explain', className, where });
+    plan = await readAsOperator({ kind: 'explain', className, where, ...(orders && { order }) });
   } catch {
     return;
   }

@@ -81,7 +81,7 @@ describe('export_data', () => {
     expect(await setUp(rows).run(args)).toMatchObject({ headers, output });
   });
 
-  it('asks as a query does, on purpose without a scan check and never with an opt-out', async () => {
+  it('asks as a query does, and never with an opt-out', async () => {
     const { records, run } = setUp(SONGS);
     await run({
       where: { a: 1 },
@@ -105,7 +105,6 @@ describe('export_data', () => {
           skip: 2,
           ceiling: 10_000,
           tellsMore: true,
-          expectsScan: true,
         },
       },
     ]);
@@ -159,7 +158,7 @@ describe('export_data', () => {
       output: 'playCount,play_count\n2,""\n',
     });
     expect(records.asked).toEqual([
-      { method: 'aggregate', className: 'Song', options: { pipeline, atMost: 10_001, expectsScan: true } },
+      { method: 'aggregate', className: 'Song', options: { pipeline, atMost: 10_001 } },
     ]);
     expect(await run({ pipeline })).toMatchObject({
       headers: ['_id', 'playCount'],
@@ -225,7 +224,7 @@ describe('export_data', () => {
       {
         method: 'page',
         className: 'Song',
-        options: { where, keys: ['title'], include: undefined, after: '', limit: 1, expectsScan: true },
+        options: { where, keys: ['title'], include: undefined, after: '', limit: 1 },
       },
     ]);
     const columns = [{ header: 'title', path: 'title' }];

@@ -185,7 +185,7 @@ export class ExportData {
     if (refused !== undefined) return refuseArgument(`${refused} cannot be used with delivery resource`);
     const order = createOrder(args, className, this.store.maxRows);
     const { where, keys, include } = order;
-    await call.records.find(className, { where, keys, include, after: '', limit: 1, expectsScan: true });
+    await call.records.find(className, { where, keys, include, after: '', limit: 1 });
     const { uri, path, fileName, mimeType, expiresAt, maxRows } = await this.store.promise(order, call);
     const data = {
       class_name: className,
@@ -238,8 +238,7 @@ async function fetchRows(args: ExportDataArguments, cap: number, call: ToolCall)
   const { class_name: className, where, keys, include, order, pipeline, row_cap: asked, skip } = args;
   if (pipeline !== undefined) {
     // One more than can be written, to detect further rows.
-    const options = { atMost: MAX_ROWS + 1, expectsScan: true };
-    const { rows } = await call.records.aggregate(className, pipeline, options);
+    const { rows } = await call.records.aggregate(className, pipeline, { atMost: MAX_ROWS + 1 });
     return { rows: logicalRows(rows), more: rows.length > MAX_ROWS };
   }
   const usual = asked === undefined ? DEFAULT_LIMIT : Math.max(cap, DEFAULT_LIMIT);
@@ -253,7 +252,6 @@ async function fetchRows(args: ExportDataArguments, cap: number, call: ToolCall)
     skip,
     ceiling: MAX_ROWS,
     tellsMore: true,
-    expectsScan: true,
   });
   return { rows, more };
 }

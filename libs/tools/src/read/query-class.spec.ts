@@ -56,6 +56,7 @@ describe('query_class', () => {
           limit: 100,
           skip: 0,
           applyCanonicalFilter: undefined,
+          tellsMore: true,
         },
       },
     ]);
@@ -100,15 +101,21 @@ describe('query_class', () => {
   it('offers the next page with what the caller wrote, and only that', async () => {
     const where = { status: 'live' };
     const args = { where, keys: ['title'], order: '-createdAt', include: ['author'], limit: 2, skip: 1 };
-    expect(await setUp().query(args)).toMatchObject({
+    expect(await setUp(sampleRows(4)).query(args)).toMatchObject({
       pagination: { limit: 2, skip: 1, has_more: true },
       next_call: { tool: 'query_class', arguments: { class_name: 'Post', ...args, limit: 2, skip: 3 } },
     });
-    const bare = await setUp().query({ limit: 3, where: null });
+    const bare = await setUp(sampleRows(4)).query({ limit: 3, where: null });
     expect(bare['next_call']).toEqual({
       tool: 'query_class',
       arguments: { class_name: 'Post', limit: 3, skip: 3 },
     });
+  });
+
+  it('offers no next page behind a last page that is full', async () => {
+    const answer = await setUp(sampleRows(3)).query({ limit: 3 });
+    expect(answer).toMatchObject({ result_count: 3, pagination: { has_more: false } });
+    expect(answer).not.toHaveProperty('next_call');
   });
 
   it('repeats an opt-out in the calls it offers', async () => {

@@ -70,19 +70,17 @@ export class QueryClass {
   async query(args: QueryClassArguments, call: ToolCall) {
     const { class_name: className, where, order, keys, include, limit, skip, format } = args;
     const applyCanonicalFilter = args.apply_canonical_filter;
-    const options = { where, order, keys, include, applyCanonicalFilter, limit, skip };
+    const options = { where, order, keys, include, applyCanonicalFilter, limit, skip, tellsMore: true };
     if (format === 'json') {
       const shown = presentText(call, ROWS_SHOWN);
       return this.answer(args, await call.records.page(className, options, shown), call);
     }
-    const page = await call.records.page(className, { ...options, tellsMore: true });
-    return this.text(args, page, format, call);
+    return this.text(args, await call.records.page(className, options), format, call);
   }
 
   private answer(args: QueryClassArguments, page: RowPage, call: ToolCall) {
     const { class_name: className, limit, skip } = args;
-    const { rows, count = rows.length, text, truncatedIncludeFields } = page;
-    const hasMore = count >= limit;
+    const { rows, count = rows.length, more: hasMore = false, text, truncatedIncludeFields } = page;
     const truncated = count > ROWS_SHOWN;
     const answer = {
       class_name: className,

@@ -381,6 +381,25 @@ describe('whatever the rows', () => {
     );
   });
 
+  it('the only column beside ids and times is never left out', () => {
+    const named = (value: string) => ({ objectId: 'id', createdAt: 'then', updatedAt: 'now', value });
+    fc.assert(
+      fc.property(
+        tool,
+        fc.array(fc.string({ maxLength: 3_000 }).map(named), { minLength: 1, maxLength: 20 }),
+        fc.integer({ min: 300, max: 6_000 }),
+        (name, list, cap) => {
+          const objects = Object.fromEntries(list.map((each, index) => [`k${index}`, each]));
+          const answer = fitToSize(name, name === 'get_objects' ? { objects } : page(list), { cap });
+          if ('code' in answer) return;
+          const sent = JSON.parse(answer.text) as Partial<Envelope>;
+          const kept = sent.results ?? Object.values(sent.objects ?? {});
+          expect(kept).toEqual(list.slice(0, kept.length));
+        },
+      ),
+    );
+  });
+
   it('the rows it was given are left as they were', () => {
     const data = page(rows(5, 2_000));
     const before = structuredClone(data);

@@ -4,11 +4,11 @@ import type { JsonSchema } from '#schema';
 import { ToolContent, type ToolOutcome } from '../tool.js';
 import {
   byteLength,
-  heaviestField,
   MAX_RESULT_BYTES,
   type OversizeOptions,
   oversizeRefusal,
   measurePrinted,
+  removableField,
   resultText,
   takeSample,
   weighFields,
@@ -150,7 +150,7 @@ export function fitToSize(
 
   const recovery = isEnvelope(data) ? recoveryFor(toolName, data, cap) : null;
   if (recovery && recovery.rows.length > 0) {
-    const dropped = recovery.wholeEntries ? null : heaviestField(weighFields(recovery.rows));
+    const dropped = recovery.wholeEntries ? null : removableField(weighFields(recovery.rows));
     const trimmed = recovery.rows.map((row) => withoutField(row, dropped));
     const kept = keepRows(recovery, dropped, trimmed, { cap, pretty });
     if (kept) return kept;

@@ -248,6 +248,12 @@ export function heaviestField(weights: readonly FieldWeight[]): string | null {
   return weights.find(({ field }) => !NEVER_DROPPED.has(field))?.field ?? null;
 }
 
+/** That field, or null where rows without it would show nothing but who they are. */
+export function removableField(weights: readonly FieldWeight[]): string | null {
+  const shown = weights.filter(({ field }) => !NEVER_DROPPED.has(field));
+  return shown.length > 1 ? heaviestField(shown) : null;
+}
+
 export function withoutField(row: unknown, field: string | null): unknown {
   if (field === null || !isRow(row)) return row;
   return Object.fromEntries(Object.entries(row).filter(([key]) => key !== field));

@@ -15,7 +15,7 @@ describe('the size of a result before it is printed', () => {
   it('ends a result that would print more than any text can be, instead of failing', () => {
     let value: unknown = 'x'.repeat(1000);
     for (let level = 0; level < 30; level += 1) value = [value, value];
-    expect(fitToSize('aggregate', { results: [{ value }] })).toMatchObject({
+    expect(fitToSize('aggregate', { results: [{ value, n: 1 }] })).toMatchObject({
       data: { _truncated: { dropped_fields: ['value'] } },
     });
     expect(fitToSize('other', { value })).toMatchObject({ code: 'invalid_argument', gate: 'result_size' });
