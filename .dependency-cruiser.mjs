@@ -14,7 +14,7 @@ export const mayImport = {
   tools: ['core', 'schema', 'policy', 'data', 'audit'],
   dispatcher: ['core', 'schema', 'policy', 'data', 'tools', 'audit', 'state', 'telemetry'],
   exports: ['core', 'policy', 'data', 'tools', 'dispatcher', 'state', 'audit', 'streaming'],
-  approvals: ['core', 'data', 'audit', 'state', 'dispatcher'],
+  approvals: ['core', 'data', 'audit', 'auth', 'state', 'streaming', 'dispatcher'],
   // prettier-ignore
   console: ['core', 'schema', 'policy', 'data', 'audit', 'auth', 'config', 'state', 'streaming', 'dispatcher', 'tools', 'approvals', 'tasks', 'exports'],
   tasks: ['core', 'tools', 'dispatcher', 'state', 'audit', 'telemetry'],
@@ -38,7 +38,7 @@ export const mayImport = {
   testing: ['parley'],
   subscriptions: ['core', 'policy', 'data', 'state', 'dispatcher'],
   chat: ['core', 'audit', 'data', 'tools', 'dispatcher'],
-  streaming: ['core', 'schema', 'dispatcher', 'auth', 'state', 'audit', 'telemetry'],
+  streaming: ['core', 'schema', 'tools', 'dispatcher', 'auth', 'state', 'audit', 'telemetry'],
 };
 
 /** A package of its own, which others meet by its name. */

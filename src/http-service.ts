@@ -4,9 +4,8 @@ import { type AbstractHttpAdapter, NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { Server } from 'node:http';
 import type { MongoConnection } from '#data-mongo';
-import { McpEdge } from '#streaming';
+import { CONSOLE_PATH, McpEdge } from '#streaming';
 import {
-  CONSOLE_PATH,
   type LoadedService,
   mountEdges,
   openConsole,
@@ -94,8 +93,8 @@ async function serveOverHttp(
   server.requestTimeout = 60_000;
   await instance.begin();
   const edge = app.get(McpEdge);
-  const startPage = loaded.config.server.startPage ? StartPageModule.register(app) : null;
-  const routes = await instance.openRoutes(startPage ? [startPage] : []);
+  const { startPage } = loaded.config.server;
+  const routes = await instance.openRoutes(startPage ? [StartPageModule.register(app)] : []);
   const mounted = [
     edge,
     routes,

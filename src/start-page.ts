@@ -12,8 +12,9 @@ import {
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ConfigVersions } from '#config';
-import { InstanceProvidersModule, Readiness, ROUTE_PATHS } from '#parley/instance';
-import { ArrivalGuard, McpEdge } from '#streaming';
+import { provideFromInstance } from '#core';
+import { InstanceProvidersModule, Readiness } from '#parley/instance';
+import { ArrivalGuard, McpEdge, ROUTE_PATHS } from '#streaming';
 
 /** The path of the page. */
 export const START_PAGE = '/';
@@ -118,12 +119,12 @@ const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', 
 const escapeHtml = (text: string) => text.replace(/[&<>"]/g, (character) => ENTITIES[character] ?? '');
 
 /** The page of the service. In an application of somebody else `/` belongs to that application. */
-@Module({ controllers: [StartPageController] })
+@Module({
+  controllers: [StartPageController],
+  providers: [ConfigVersions, McpEdge, Readiness].map(provideFromInstance),
+})
 export class StartPageModule {
   static register(app: INestApplicationContext): DynamicModule {
-    return {
-      module: StartPageModule,
-      imports: [InstanceProvidersModule.register(app, [ConfigVersions, McpEdge, Readiness])],
-    };
+    return { module: StartPageModule, imports: [InstanceProvidersModule.register(app, [ConfigVersions])] };
   }
 }

@@ -1,6 +1,6 @@
 import { oneLine } from '#audit';
-import { EVERY_FIELD, type SurfaceChange, widens } from '#dispatcher';
-import { compareSurfaces, type LoadedService, loadWithPlugins } from '#parley/instance';
+import { compareSurfaces, EVERY_FIELD, type SurfaceChange, widens } from '#dispatcher';
+import { type LoadedService, loadWithPlugins } from '#parley/instance';
 import { withConfig } from './command-options.js';
 import { openConfiguredSimulation } from './simulation.js';
 import { jsonText } from './text-output.js';

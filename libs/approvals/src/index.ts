@@ -9,5 +9,5 @@ export {
 export type { ApprovalView, DetailedApprovalView } from './approval-views.js';
 export * from './approval-webhook.js';
 export * from './chosen-approver.js';
-export { ApprovalsModule } from './approvals.module.js';
+export { ApprovalRoutesModule, ApprovalsModule } from './approvals.module.js';
 export { provideApprover } from './chosen-approver.js';

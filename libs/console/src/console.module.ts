@@ -4,7 +4,6 @@ import {
   type InjectionToken,
   type MiddlewareConsumer,
   Module,
-  type ModuleMetadata,
   type NestModule,
   type Provider,
 } from '@nestjs/common';
@@ -12,6 +11,7 @@ import { ApprovalService } from '#approvals';
 import { AuditSink, AuditTrail } from '#audit';
 import { Authenticator } from '#auth';
 import { ConfigVersions } from '#config';
+import { provideFromInstance } from '#core';
 import { MetadataAudit, StateKeys } from '#dispatcher';
 import { ExportOverview } from '#exports';
 import { type EnvironmentGates, Policies } from '#policy';
@@ -66,7 +66,7 @@ export interface ConsoleHost {
 
 const CONSOLE_HOST = Symbol('host of the console');
 
-/** What the console takes from the instance. */
+/** What the console takes from the instance, with `provideFromInstance`. */
 export const CONSOLE_IMPORTS: readonly InjectionToken[] = [
   ApprovalService,
   AuditSink,
@@ -142,6 +142,7 @@ const HOSTED_PROVIDERS: readonly Provider[] = [
     OtherPathsController,
   ],
   providers: [
+    ...CONSOLE_IMPORTS.map(provideFromInstance),
     ...HOSTED_PROVIDERS,
     { provide: OPERATOR_RIGHTS, useFactory: createOperatorRights, inject: [ConfigVersions] },
     OperatorNotes,
@@ -160,9 +161,13 @@ const HOSTED_PROVIDERS: readonly Provider[] = [
   ],
 })
 export class ConsoleModule implements NestModule {
-  /** @param imports provide `CONSOLE_IMPORTS` */
-  static register(host: ConsoleHost, imports: NonNullable<ModuleMetadata['imports']>): DynamicModule {
-    return { module: ConsoleModule, imports, providers: [{ provide: CONSOLE_HOST, useValue: host }] };
+  /** @param taken provides `CONSOLE_IMPORTS` */
+  static register(host: ConsoleHost, taken: DynamicModule): DynamicModule {
+    return {
+      module: ConsoleModule,
+      imports: [taken],
+      providers: [{ provide: CONSOLE_HOST, useValue: host }],
+    };
   }
 
   configure(consumer: MiddlewareConsumer): void {

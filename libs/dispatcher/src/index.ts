@@ -74,6 +74,7 @@ export {
   RecordingStore,
   type StoreCommand,
 } from './simulation/recording-store.js';
+export { compareSurfaces } from './simulation/compare-surfaces.js';
 export { judgeCase, type PolicyCase, readPolicyCases, createSimulatedFor } from './simulation/policy-case.js';
 export {
   type AgentSurface,
@@ -82,7 +83,6 @@ export {
   type SurfaceDependencies,
   describeSurface,
   type SurfaceChange,
-  surfaceChanges,
   widens,
 } from './simulation/policy-surface.js';
 export {

@@ -1,2 +1,2 @@
 export { DEFAULT_EXPORTS, EXPORT_SETTINGS, ExportOverview, type ListedExport } from './export-tickets.js';
-export { ExportsModule } from './exports.module.js';
+export { ExportRoutesModule, ExportsModule } from './exports.module.js';

@@ -156,12 +156,12 @@ export {
   OperationLog,
 } from '#audit';
 export { AuthenticationUnavailable, Authenticator, type CredentialSource, InsufficientScope } from '#auth';
+export { CurrentAgent } from '#streaming';
 export { openSharedState, SharedState, SharedStateUnavailable } from '#state';
 export {
   type ApplicationConnection,
   type ApplicationMongoClient,
   type ApplicationMongooseConnection,
-  CurrentAgent,
   EmbeddedDatabase,
   type EmbeddedDatabaseOptions,
   loadWithPlugins,

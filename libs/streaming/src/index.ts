@@ -3,8 +3,20 @@ export { type Download, type DownloadCall, Downloads } from './http/edge-depende
 export { mayLackHeaders } from './http/max-headers.js';
 export { mountAt, readMountPath, readPath, readTrustedHeaders } from './http/http-exchange.js';
 export * from './http/arrival.guard.js';
+export {
+  authenticateCaller,
+  type CallerChecks,
+  CallerGuard,
+  CallerRateGuard,
+  CurrentAgent,
+  NoStoreGuard,
+  scopesLacking,
+  setCaller,
+  toRefusal,
+} from './http/caller.guard.js';
 export * from './http/mcp-edge.js';
 export { NodeHttpAdapter } from './http/node-http-adapter.js';
+export { CONSOLE_PATH, ROUTE_PATHS } from './http/route-paths.js';
 export {
   ClosedSignal,
   JsonBodyInterceptor,
@@ -21,6 +33,7 @@ export { Wire } from './sessions/wire.js';
 export { EventStream } from './sse/event-stream.js';
 export { StdioEdge } from './stdio/stdio-edge.js';
 export {
+  CallerRoutesModule,
   STREAMING_OPTIONS,
   StreamingModule,
   type StreamingModuleOptions,

@@ -1,11 +1,17 @@
 import { Module } from '@nestjs/common';
-import { AuthModule } from '#auth';
+import { Authenticator, AuthModule, CurrentDocuments } from '#auth';
 import { provideFromInstance } from '#core';
 import { SharedState, StateModule } from '#state';
 import { KernelModule } from '#dispatcher';
 import { TelemetryModule } from '#telemetry';
+import { ToolRunner } from '#tools';
 import { Downloads, EdgeDependencies, EdgeSettings, type McpEdgeOptions } from './http/edge-dependencies.js';
 import { McpEdge } from './http/mcp-edge.js';
+import {
+  AuthorizationServerController,
+  ProtectedResourceController,
+} from './http/oauth-documents.controller.js';
+import { ToolsController } from './http/tools.controller.js';
 import { PendingClientRequests } from './sessions/client-requests.js';
 import { ListeningStreams, ReplicatedListChanges } from './sessions/listening-streams.js';
 import { ReplicaSignals } from './sessions/replica-signals.js';
@@ -64,3 +70,10 @@ export const STREAMING_OPTIONS = Symbol('options of the endpoint');
   exports: [McpEdge],
 })
 export class StreamingModule {}
+
+/** What callers read beside MCP, in the application of the routes beside MCP: their tools, and where they get a token. */
+@Module({
+  controllers: [ToolsController, ProtectedResourceController, AuthorizationServerController],
+  providers: [Authenticator, CurrentDocuments, McpEdge, ToolRunner].map(provideFromInstance),
+})
+export class CallerRoutesModule {}

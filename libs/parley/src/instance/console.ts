@@ -3,10 +3,10 @@ import type { AuditSink } from '#audit';
 import type { LoadedConfig } from '#config';
 import type { CallStatistics, ConsoleHost, LiveRecords } from '#console';
 import type { SchemaCatalogue } from '#data';
+import { compareSurfaces } from '#dispatcher';
 import type { SharedState } from '#state';
 import { productVersion, readBuiltPage } from '../package-files.js';
 import type { ConsoleOpening, InstanceConsole } from './parley-instance.js';
-import { compareSurfaces } from './policy-changes.js';
 import { Readiness } from './routes/readiness.js';
 import { InstanceProvidersModule } from './routes/routes.module.js';
 import { createSimulatedIdentity, simulateInstance } from './simulation.js';
@@ -50,7 +50,7 @@ class OpenConsole implements InstanceConsole {
       readiness: app.get(Readiness),
       simulations: this.simulations(app),
     };
-    return ConsoleModule.register(host, [InstanceProvidersModule.register(app, CONSOLE_IMPORTS)]);
+    return ConsoleModule.register(host, InstanceProvidersModule.register(app, CONSOLE_IMPORTS));
   }
 
   private simulations(app: INestApplicationContext): ConsoleHost['simulations'] {

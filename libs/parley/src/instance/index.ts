@@ -22,7 +22,6 @@ export { UngovernedData, type UngovernedQuery, type UngovernedRecords } from './
 export { InstanceModule, OFFERED_PROVIDERS } from './instance.module.js';
 export { productVersion } from '../package-files.js';
 export { ParleyInstance } from './parley-instance.js';
-export { compareSurfaces } from './policy-changes.js';
 export {
   beforePlugins,
   type LoadedService,
@@ -34,17 +33,8 @@ export {
 export { EMBEDDED_URI } from './data/installation.js';
 export { type CodeConversationOptions, Conversations, readModelSettings } from './conversations.js';
 export { type Mounted, mountEdges, RoutesApplication } from './routes/routes-application.js';
-export {
-  authenticateCaller,
-  type CallerChecks,
-  CurrentAgent,
-  toRefusal,
-  scopesLacking,
-  setCaller,
-} from './routes/caller.guard.js';
-export { Readiness, type ReadyState } from './routes/readiness.js';
-export { CONSOLE_PATH, ROUTE_PATHS } from './routes/route-paths.js';
 export { InstanceProvidersModule } from './routes/routes.module.js';
+export { Readiness, type ReadyState } from './routes/readiness.js';
 export {
   openSimulation,
   type SimulatedInstance,

@@ -21,11 +21,11 @@ import {
   ApplicationConnectionError,
   type ApplicationDatabase,
   applicationDatabase,
-  CONSOLE_PATH,
   openConsole,
   ParleyInstance,
 } from '../instance/index.js';
 import type { ClassDeclaration } from '#policy';
+import { CONSOLE_PATH } from '#streaming';
 import { listAgentMethods, MethodRegistry } from '#tools';
 import { startInside } from './inner-start.js';
 import { listBases, followFurtherServers } from './mountings.js';

@@ -1,16 +1,10 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Logger } from '@nestjs/common';
-import {
-  CONSOLE_PATH,
-  type Mounted,
-  type ParleyInstance,
-  ROUTE_PATHS,
-  type RoutesApplication,
-} from '../instance/index.js';
+import type { Mounted, ParleyInstance, RoutesApplication } from '../instance/index.js';
 import { resourceUrlOf } from '#auth';
 import { ServedAt } from '#core';
 import { consoleBase, type ParleyConfig, listPlaces } from '#config';
-import { McpEdge, mountAt } from '#streaming';
+import { CONSOLE_PATH, McpEdge, mountAt, ROUTE_PATHS } from '#streaming';
 import { DEFAULT_ENDPOINTS, type ParleyEndpoints } from './parley-options.js';
 import { startInside } from './inner-start.js';
 import { Mountings } from './mountings.js';

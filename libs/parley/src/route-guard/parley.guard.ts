@@ -12,15 +12,17 @@ import { Agent, describeError, Refused } from '#core';
 import { Authenticator } from '#auth';
 import { ParleyToolRunner } from '#dispatcher';
 import { toolGate } from '#policy';
-import { McpEdge, type NotServed, readTrustedHeaders } from '#streaming';
-import type { ToolCall, ToolDefinition } from '#tools';
 import {
   authenticateCaller,
   type CallerChecks,
-  toRefusal,
+  McpEdge,
+  type NotServed,
+  readTrustedHeaders,
   scopesLacking,
   setCaller,
-} from '../instance/index.js';
+  toRefusal,
+} from '#streaming';
+import type { ToolCall, ToolDefinition } from '#tools';
 import { getParleyToken, type Parley } from '../module/parley.js';
 import { type AdmittedRequest, RouteCall, type RouteRequest } from './route-call.js';
 import { admitClasses, type DeclaredRoute, readRoute } from './route-decorators.js';

@@ -1,7 +1,7 @@
 import { Controller, Get, Header, Inject, Res } from '@nestjs/common';
 import type { ServerResponse } from 'node:http';
+import { ROUTE_PATHS } from '#streaming';
 import { Readiness, type ReadyState } from './readiness.js';
-import { ROUTE_PATHS } from './route-paths.js';
 
 /** Liveness, without credentials. It probes no dependency: a process must not be restarted because its database is down. */
 @Controller(ROUTE_PATHS.health)

@@ -13,10 +13,10 @@ import {
   notServed,
   readPath,
   RefusalFilter,
+  ROUTE_PATHS,
   sendJson,
   type UnreadAnswers,
 } from '#streaming';
-import { ROUTE_PATHS } from './route-paths.js';
 import { RoutesModule } from './routes.module.js';
 
 type Unread = Pick<UnreadAnswers, 'admit' | 'wrote'>;
@@ -62,8 +62,7 @@ export class RoutesApplication implements Mounted {
     further: readonly DynamicModule[] = [],
   ): Promise<RoutesApplication> {
     const adapter = new NodeHttpAdapter();
-    const { module, imports = [] } = RoutesModule.register(instance);
-    const app = await NestFactory.create({ module, imports: [...imports, ...further] }, adapter, {
+    const app = await NestFactory.create(RoutesModule.register(instance, further), adapter, {
       abortOnError: false,
       bodyParser: false,
     });

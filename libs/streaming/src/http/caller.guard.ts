@@ -10,7 +10,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Agent, spendLimit, Unauthorized } from '#core';
 import { AuthenticationUnavailable, Authenticator, type CredentialSource, InsufficientScope } from '#auth';
 import { SharedStateUnavailable } from '#state';
-import { McpEdge, NotServed, notServed, readTrustedHeaders } from '#streaming';
+import { readTrustedHeaders } from './http-exchange.js';
+import { McpEdge } from './mcp-edge.js';
+import { NotServed, notServed } from './routes.js';
 
 /** The agents of requests that a guard authenticated. */
 const callers = new WeakMap<object, Agent>();

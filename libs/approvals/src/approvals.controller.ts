@@ -11,23 +11,27 @@ import {
   UseInterceptors,
 } from '@nestjs/common';
 import type { Agent } from '#core';
+import { Authenticator } from '#auth';
 import {
-  type ApprovalServiceResult,
+  CallerGuard,
+  CallerRateGuard,
+  ClosedSignal,
+  createValidationPipe,
+  CurrentAgent,
+  JsonBodyInterceptor,
+  NoStoreGuard,
+  NotServed,
+  ROUTE_PATHS,
+  scopesLacking,
+  SharedStateFilter,
+} from '#streaming';
+import {
   ApprovalService,
+  type ApprovalServiceResult,
   DecisionBody,
   decisionRefused,
   toVerdict,
-} from '#approvals';
-import { Authenticator } from '#auth';
-import {
-  ClosedSignal,
-  JsonBodyInterceptor,
-  NotServed,
-  SharedStateFilter,
-  createValidationPipe,
-} from '#streaming';
-import { CallerGuard, CallerRateGuard, CurrentAgent, NoStoreGuard, scopesLacking } from './caller.guard.js';
-import { ROUTE_PATHS } from './route-paths.js';
+} from './approval-service.js';
 
 /** Calls that wait for another person's approval, for approvers (docs/guide/approvals.md). */
 @Controller(ROUTE_PATHS.approvals)

@@ -1,7 +1,6 @@
 import { All, Controller, Inject, Req, Res } from '@nestjs/common';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { McpEdge } from '#streaming';
-import { ROUTE_PATHS } from './route-paths.js';
+import { McpEdge, ROUTE_PATHS } from '#streaming';
 
 /**
  * Files of exports. Their checks are a list of the edge, like those of MCP, and no guards: a file that is being sent is a

@@ -1,7 +1,5 @@
-import { type AgentDefinition, DEFAULT_FILTER, type FilterConstraint } from '#core';
-import type { LoadedConfig } from '#config';
+import { type Agent, type AgentDefinition, DEFAULT_FILTER, type FilterConstraint } from '#core';
 import { ClassSchemas, SchemaCatalogue } from '#data';
-import { type AgentSurface, type SurfaceChange, surfaceChanges, describeSurface } from '#dispatcher';
 import {
   ALWAYS_KEEP,
   type ClassSchema,
@@ -10,12 +8,29 @@ import {
   type FieldSchema,
   type IndexSchema,
   listMissingColumns,
+  type Policy,
   takeRoot,
   type SchemaSnapshot,
 } from '#policy';
-import type { SimulatedInstance } from './simulation.js';
+import {
+  type AgentSurface,
+  describeSurface,
+  surfaceChanges,
+  type SurfaceChange,
+  type SurfaceDependencies,
+} from './policy-surface.js';
 
-type Compared = Pick<LoadedConfig, 'policy' | 'agents'>;
+/** What a configuration says of agents and their data. */
+interface Compared {
+  readonly policy: Policy;
+  readonly agents: ReadonlyMap<string, AgentDefinition>;
+}
+
+/** A simulation of a configuration. */
+interface OpenedSimulation extends SurfaceDependencies {
+  readonly agents: ReadonlyMap<string, Agent>;
+  close(): Promise<void>;
+}
 
 /** What changed between two configurations, and how many classes were compared. */
 export interface ComparedSurfaces {
@@ -31,7 +46,7 @@ export interface ComparedSurfaces {
  */
 export async function compareSurfaces<Loaded extends Compared>(
   pair: readonly [Loaded, Loaded],
-  open: (loaded: Loaded, schemas: (read: SchemaCatalogue) => SchemaCatalogue) => Promise<SimulatedInstance>,
+  open: (loaded: Loaded, schemas: (read: SchemaCatalogue) => SchemaCatalogue) => Promise<OpenedSimulation>,
   most = Infinity,
 ): Promise<ComparedSurfaces> {
   const surfaces: Map<string, AgentSurface>[] = [];
@@ -67,7 +82,7 @@ class DeclaredSchemas extends SchemaCatalogue {
 
   constructor(
     private readonly read: SchemaCatalogue,
-    private readonly compared: readonly Pick<LoadedConfig, 'policy' | 'agents'>[],
+    private readonly compared: readonly Compared[],
   ) {
     super();
   }

@@ -14,8 +14,8 @@ import {
 } from '@nestjs/common';
 import type { ServerResponse } from 'node:http';
 import { AuthenticationUnavailable, CurrentDocuments } from '#auth';
-import { NotServed, notServed } from '#streaming';
 import { ROUTE_PATHS } from './route-paths.js';
+import { NotServed, notServed } from './routes.js';
 
 /** Pages of any origin may read these documents; other routes are for listed origins alone. */
 const OPEN = { 'Access-Control-Allow-Origin': '*', 'Cross-Origin-Resource-Policy': 'cross-origin' };
