@@ -143,7 +143,8 @@ export function readBatch(values: readonly unknown[], limit: number): Message[] 
   const messages: Message[] = [];
   for (const value of values) {
     const message = readMessage(value);
-    if (!message || message.method === 'initialize' || readClaimedVersion(message) !== undefined) return null;
+    if (message?.jsonrpc !== '2.0' || message.method === 'initialize') return null;
+    if (readClaimedVersion(message) !== undefined) return null;
     messages.push(message);
   }
   return messages;

@@ -234,8 +234,20 @@ describe('an operation in the database', () => {
 describe('a service that receives SIGTERM', () => {
   it('ends open streams with a last word, and then itself', async () => {
     const service = await startService({ config, env: { MONGODB_URI: database.uri } });
+    const opened = await post(
+      service,
+      JSON.stringify({
+        jsonrpc: '2.0',
+        id: 0,
+        method: 'initialize',
+        params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: info },
+      }),
+    );
     const listening = await fetch(service.url, {
-      headers: { Accept: 'text/event-stream', 'Mcp-Session-Id': 'until-the-end' },
+      headers: {
+        Accept: 'text/event-stream',
+        'Mcp-Session-Id': String(opened.headers.get('mcp-session-id')),
+      },
     });
     const meta = {
       'io.modelcontextprotocol/protocolVersion': '2026-07-28',

@@ -147,10 +147,14 @@ describe('tools/list', () => {
       );
     });
 
-    it('gives the frozen revisions everything at once and ignores their cursor', async () => {
-      const all = readResult(await many('tools/list', { cursor: 'x' }));
+    it('gives the frozen revisions everything at once, and refuses any cursor of theirs', async () => {
+      const all = readResult(await many('tools/list', { cursor: null }));
       expect(all.tools).toHaveLength(450);
       expect(all).not.toHaveProperty('nextCursor');
+      const { nextCursor } = readResult(await many('tools/list', {}, MODERN));
+      for (const cursor of ['x', nextCursor, 1, false, {}])
+        for (const list of ['tools/list', 'resources/list', 'resources/templates/list', 'prompts/list'])
+          expect(await many(list, { cursor })).toEqual(error(-32602, 'Invalid cursor'));
     });
   });
 });

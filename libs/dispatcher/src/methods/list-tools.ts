@@ -129,11 +129,10 @@ export class ListToolsMethod {
   }
 
   private page(request: MethodRequest, tools: readonly ToolDefinition[], list: string): JsonObject {
-    const { dialect, params, capabilities } = request;
+    const { dialect, capabilities } = request;
     const views = showsViews(capabilities, dialect);
     const describe = (tool: ToolDefinition) => describeTool(tool, dialect, views);
-    if (!dialect.additions) return { tools: tools.map(describe) };
-    const { entries, nextCursor } = takePage(list, tools, params.cursor);
+    const { entries, nextCursor } = takePage(list, tools, request);
     return { tools: entries.map(describe), ...(nextCursor !== undefined && { nextCursor }) };
   }
 }

@@ -97,7 +97,7 @@ export interface KernelOptions {
 /** Injection token of `KernelOptions`. */
 export const KERNEL_OPTIONS = Symbol('KERNEL_OPTIONS');
 
-/** Entries per page of a list; a smaller catalogue is sent whole. */
+/** Entries per page of a list; a smaller catalogue is sent whole, and the frozen revisions receive each whole. */
 const PAGE_SIZE = 200;
 
 export interface Page<T> {
@@ -119,10 +119,14 @@ function readOffset(list: string, cursor: unknown, total: number): number {
 }
 
 /** @throws ProtocolError -32602 for a cursor this list never issued */
-export function takePage<T>(list: string, all: readonly T[], cursor: unknown): Page<T> {
-  const offset = readOffset(list, cursor, all.length);
+export function takePage<T>(
+  list: string,
+  all: readonly T[],
+  { params, dialect }: Pick<MethodRequest, 'params' | 'dialect'>,
+): Page<T> {
+  const offset = readOffset(list, params.cursor, dialect.additions ? all.length : 0);
   const end = offset + PAGE_SIZE;
-  if (offset === 0 && end >= all.length) return { entries: all };
+  if (!dialect.additions || (offset === 0 && end >= all.length)) return { entries: all };
   return {
     entries: all.slice(offset, end),
     ...(end < all.length && { nextCursor: encode(list, end) }),

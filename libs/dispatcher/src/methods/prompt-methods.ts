@@ -45,8 +45,7 @@ export class PromptMethods {
   @McpMethod('prompts/list', { cache: OF_AGENT })
   list({ params, dialect }: MethodRequest): JsonObject {
     const prompts = this.registry.all().map(describe);
-    if (!dialect.additions) return { prompts };
-    const { entries, nextCursor } = takePage('prompts', prompts, params.cursor);
+    const { entries, nextCursor } = takePage('prompts', prompts, { params, dialect });
     return { prompts: entries, ...(nextCursor !== undefined && { nextCursor }) };
   }
 

@@ -151,8 +151,7 @@ export class ListResources {
         .map((kind) => describe(listed, kind)),
     );
     const resources = [...ofClasses, ...(await this.provided.list(context))];
-    if (!dialect.additions) return { resources };
-    const { entries, nextCursor } = takePage('resources', resources, params.cursor);
+    const { entries, nextCursor } = takePage('resources', resources, { params, dialect });
     return { resources: entries, ...(nextCursor !== undefined && { nextCursor }) };
   }
 
@@ -160,8 +159,7 @@ export class ListResources {
   @McpMethod('resources/templates/list', { cache: OF_SERVER })
   templates({ params, dialect }: Pick<MethodRequest, 'params' | 'dialect'>): JsonObject {
     const resourceTemplates = [...TEMPLATES, ...this.provided.templates];
-    if (!dialect.additions) return { resourceTemplates };
-    const { entries, nextCursor } = takePage('templates', resourceTemplates, params.cursor);
+    const { entries, nextCursor } = takePage('templates', resourceTemplates, { params, dialect });
     return { resourceTemplates: entries, ...(nextCursor !== undefined && { nextCursor }) };
   }
 

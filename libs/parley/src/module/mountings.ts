@@ -2,6 +2,7 @@ import { RequestMethod, VERSION_NEUTRAL, VersioningType } from '@nestjs/common';
 import { MODULE_PATH } from '@nestjs/common/constants.js';
 import type { ApplicationConfig, HttpAdapterHost, ModulesContainer } from '@nestjs/core';
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
+import { shortenTarget } from '#streaming';
 
 type Serving = (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -69,6 +70,7 @@ export class Mountings {
     const others = server.listeners('request') as RequestListener[];
     server.removeAllListeners('request');
     server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+      shortenTarget(request);
       const serve = this.at(request.url ?? '');
       if (serve) serve(request, response);
       else for (const listener of others) listener.call(server, request, response as never);

@@ -22,6 +22,7 @@ import {
   parseBody,
   readBatch,
   readMessage,
+  NO_MESSAGE,
   type CheckedMessage,
   type Reply,
 } from '../message.js';
@@ -280,25 +281,30 @@ function isNotification({ message }: CheckedMessage): boolean {
 }
 
 /** A check that needs no HTTP request: it applies on every transport. */
-export interface ModernCheck {
+export interface MessageCheck {
   readonly name: string;
   readonly check: (checked: CheckedMessage) => Reply | null;
 }
 
 /** A check of the stateless era; legacy messages pass. */
-function modernCheck(name: string, check: ModernCheck['check']): ModernCheck {
+function modernCheck(name: string, check: MessageCheck['check']): MessageCheck {
   return {
     name,
     check: (exchange) => (exchange.era === 'modern' ? check(exchange) : null),
   };
 }
 
-/** Strict JSON-RPC 2.0. */
-export const modernShape = modernCheck('modern-shape', ({ message: { jsonrpc, id } }) => {
-  const validId = id === undefined || typeof id === 'string' || Number.isSafeInteger(id);
-  if (jsonrpc === '2.0' && validId) return null;
-  return malformedMessage(id);
-});
+/** JSON-RPC 2.0, with ids to the letter in the stateless era. Messages of a batch are checked when they are read. */
+export const jsonRpc: MessageCheck = {
+  name: 'json-rpc',
+  check: ({ message, era: spoken }) => {
+    const { jsonrpc, id } = message;
+    if (message === NO_MESSAGE) return null;
+    const validId =
+      spoken === 'legacy' || id === undefined || typeof id === 'string' || Number.isSafeInteger(id);
+    return jsonrpc === '2.0' && validId ? null : malformedMessage(id);
+  },
+};
 
 /** Every request carries its version and the capabilities of its client. */
 export const envelope = modernCheck('envelope', (exchange) => {

@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
+import { openSession } from '../testing/calls.js';
 import { type Answer, type Asked, edgeUnderTest, type EdgeUnderTest } from '../testing/edge-under-test.js';
 import { modern, ping } from '../testing/requests.js';
 import { DOWNLOADS } from './downloads.js';
@@ -164,7 +165,7 @@ describe('an answer to a page of a listed origin', () => {
   it('may be a stream', async () => {
     const asked = {
       method: 'GET',
-      headers: { Accept: 'text/event-stream', Origin: PAGE, 'Mcp-Session-Id': 's1' },
+      headers: { Accept: 'text/event-stream', Origin: PAGE, ...(await openSession(usual)) },
     };
     const stream = await usual.open(asked);
     expect([stream.status, stream.headers['access-control-allow-origin']]).toEqual([200, PAGE]);

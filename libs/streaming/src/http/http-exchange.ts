@@ -47,6 +47,20 @@ export function headerText(headers: IncomingHttpHeaders, name: string): string |
   return text === '' ? undefined : text;
 }
 
+const ABSOLUTE = /^https?:\/\/([^/?#]+)/i;
+
+/**
+ * Gives a request whose target is a whole address, as proxies write it (RFC 9112, 3.2.2), the path of that address as its target.
+ * Where the address and `Host` name two hosts, nothing is changed.
+ */
+export function shortenTarget(request: IncomingMessage): void {
+  const { url = '', headers } = request;
+  const [whole, host] = (url.startsWith('/') ? null : ABSOLUTE.exec(url)) ?? [];
+  if (whole === undefined || host?.toLowerCase() !== headers.host?.toLowerCase()) return;
+  const rest = url.slice(whole.length);
+  request.url = rest.startsWith('/') ? rest : `/${rest}`;
+}
+
 /** Whether `Host` was sent more than once; parsed headers show only the first. */
 export function namesTwoHosts({ rawHeaders }: IncomingMessage): boolean {
   let seen = false;

@@ -48,7 +48,7 @@ export const METHOD_NOT_ALLOWED = refusal(
 export const LENGTH_REQUIRED = refusal(
   411,
   RPC.parseError,
-  'Length Required: Content-Length header is required and Transfer-Encoding: chunked is not accepted',
+  'Length Required: Content-Length header is required and Transfer-Encoding: chunked is not accepted (server.requireContentLength: false accepts it)',
 );
 export const UNSUPPORTED_MEDIA_TYPE = refusal(
   415,

@@ -1,5 +1,5 @@
 import { type Agent, sanitizeCorrelationId } from '#core';
-import { FALLBACK_VERSION, isLegacyVersion } from '#dispatcher';
+import { isLegacyVersion } from '#dispatcher';
 import { ListeningStream, type OpenStream } from '../sse/open-streams.js';
 import { ReturnedStream } from '../sse/resumable-stream.js';
 import { customHeader, forMethod, legacyVersion, origin, VERSION_HEADER } from './arrival-checks.js';
@@ -21,7 +21,10 @@ import { NO_CONTENT } from '../message.js';
 /** The first revision whose events have ids. */
 const WITH_EVENT_IDS = '2025-11-25';
 
-/** Finds the session of a stream; an unknown session is assigned to the caller. */
+/**
+ * Finds the session of a stream. An unknown one, such as one from before a restart, is not found in either mode: a client that reopens
+ * its stream learns that its subscriptions are gone, and begins a new session.
+ */
 const ownSession: RequestCheck = {
   name: 'own-session',
   check: async (exchange) => {
@@ -32,21 +35,13 @@ const ownSession: RequestCheck = {
     exchange.correlationId = id;
     const named = headerText(headers, VERSION_HEADER);
     const known = await sessions.find(id);
-    if (!known) {
-      if (settings.strictSessions) return sessionNotFound(exchange.message.id);
-      const version = isLegacyVersion(named) ? named : FALLBACK_VERSION;
-      const draft = { owner: agent.principal, version, capabilities: {} };
-      if ((await sessions.create({ ...draft, proposedId: id })) !== id) return FOREIGN_SESSION;
-      exchange.session = { ...draft, terminated: false };
-    } else {
-      // No caller finds an ended session; in strict mode a foreign session is answered as an unknown one.
-      const isForeign = known.owner !== agent.principal;
-      if (known.terminated || (isForeign && settings.strictSessions))
-        return sessionNotFound(exchange.message.id);
-      if (isForeign) return FOREIGN_SESSION;
-      exchange.session = known;
-    }
-    exchange.version = isLegacyVersion(named) ? named : exchange.session.version;
+    // In strict mode a foreign session is answered as an unknown one.
+    const isForeign = known !== undefined && known.owner !== agent.principal;
+    if (!known || known.terminated || (isForeign && settings.strictSessions))
+      return sessionNotFound(exchange.message.id);
+    if (isForeign) return FOREIGN_SESSION;
+    exchange.session = known;
+    exchange.version = isLegacyVersion(named) ? named : known.version;
     return null;
   },
 };

@@ -75,15 +75,15 @@ describe('opening a listening stream', () => {
     }
   });
 
-  it('assigns an unknown session to the first caller, and to no other', async () => {
-    const label = { 'Mcp-Session-Id': 'first-come' };
-    const stream = await openListening(here, label);
-    expect((await there.ask(listenAs({ ...label, 'X-MCP-API-Key': 'eve' }))).status).toBe(403);
-    const again = await openListening(there, label);
-    await stream.over;
-    again.leave();
-    const strict = { 'X-MCP-Client': '1', 'Mcp-Session-Id': 'never-opened' };
-    expect((await guarded.ask(listenAs(strict))).status).toBe(404);
+  it('is refused for a session that nobody opened, or that was lost in a restart, in either mode', async () => {
+    const lost = { 'X-MCP-Client': '1', 'Mcp-Session-Id': 'before-the-restart' };
+    for (const edge of [here, guarded]) {
+      const answer = await edge.ask(listenAs(lost));
+      expect([answer.status, answer.json()]).toEqual([404, error(-32001, 'Session not found')]);
+    }
+    // In calls it is a label still, and no call makes a session of it.
+    expect((await here.ask({ headers: lost, body: ping() })).status).toBe(200);
+    expect((await here.ask(listenAs(lost))).status).toBe(404);
   });
 
   it('is refused for a session that ended', async () => {

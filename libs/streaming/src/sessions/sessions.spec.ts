@@ -192,7 +192,7 @@ describe('messages without an answer', () => {
   });
 
   it('answers a request without an id under a null id', async () => {
-    expect((await usual.ask({ body: { method: 'ping' } })).json()).toEqual({
+    expect((await usual.ask({ body: { jsonrpc: '2.0', method: 'ping' } })).json()).toEqual({
       jsonrpc: '2.0',
       id: null,
       result: {},

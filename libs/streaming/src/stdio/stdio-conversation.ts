@@ -18,7 +18,7 @@ import {
 import type { Telemetry } from '#telemetry';
 import { BatchAnswers } from '../batch-answers.js';
 import { EdgeRequest, findEnding, INTERNAL_ERROR_ENDING, toMeasuredMessage } from '../edge-request.js';
-import { envelope, modernShape, servedMethod, servedVersion } from '../http/arrival-checks.js';
+import { envelope, jsonRpc, servedMethod, servedVersion } from '../http/arrival-checks.js';
 import { internalError, refusedByKernel, unauthenticated } from '../http/refusals.js';
 import {
   type CheckedMessage,
@@ -191,8 +191,8 @@ export interface StdioClient {
   readonly log: WarningLog;
 }
 
-/** Checks of the stateless era that hold without headers. */
-const MODERN_CHECKS = [modernShape, envelope, servedVersion, servedMethod];
+/** Checks that hold without headers. */
+const MESSAGE_CHECKS = [jsonRpc, envelope, servedVersion, servedMethod];
 const NO_HEADERS: IncomingHttpHeaders = Object.freeze({});
 const NO_CAPABILITIES: JsonObject = Object.freeze({});
 
@@ -254,7 +254,7 @@ export class StdioConversation {
   /** @returns the answer; `null` when there is none, or it was sent already */
   private async outcome(message: Message): Promise<Reply | null> {
     const checked = this.check(message);
-    for (const { check } of MODERN_CHECKS) {
+    for (const { check } of MESSAGE_CHECKS) {
       const refused = check(checked);
       if (refused) return message.id === undefined ? null : refused;
     }

@@ -31,7 +31,7 @@ function refusal(
 }
 
 export const deep = (levels: number) =>
-  `{"method":"ping","params":${'['.repeat(levels)}${']'.repeat(levels)}}`;
+  `{"jsonrpc":"2.0","method":"ping","params":${'['.repeat(levels)}${']'.repeat(levels)}}`;
 const exhausted: RateLimiter = {
   check: () => Promise.resolve({ retryAfter: 1.2, limit: 1, window: 60 }),
 };
@@ -125,7 +125,7 @@ export const REFUSALS: readonly CheckRefusal[] = [
     [
       411,
       -32700,
-      'Length Required: Content-Length header is required and Transfer-Encoding: chunked is not accepted',
+      'Length Required: Content-Length header is required and Transfer-Encoding: chunked is not accepted (server.requireContentLength: false accepts it)',
     ],
   ),
   refusal('declared-length', 'too long', { body: big }, TOO_LARGE, { options: { maxBodySize: 100 } }),
@@ -174,18 +174,40 @@ export const REFUSALS: readonly CheckRefusal[] = [
   refusal('message-shape', 'an object as id', { body: ping({}) }, NOT_A_MESSAGE),
   refusal('message-shape', 'a list as id', { body: ping([1]) }, NOT_A_MESSAGE),
   refusal('message-shape', 'a scalar', { body: '"ping"' }, NOT_A_MESSAGE),
-  refusal('message-shape', 'a method that is no text', { body: { id: 1, method: 5 } }, NOT_A_MESSAGE),
-  refusal('message-shape', 'an empty method', { body: { id: 1, method: '' } }, NOT_A_MESSAGE),
-  refusal('message-shape', 'a response without an outcome', { body: { id: 1 } }, NOT_A_MESSAGE),
   refusal(
-    'modern-shape',
-    'no JSON-RPC version',
-    { ...modern('tools/list'), body: { id: 7, method: 'tools/list', params: { _meta: MODERN_META } } },
+    'message-shape',
+    'a method that is no text',
+    { body: { jsonrpc: '2.0', id: 1, method: 5 } },
     NOT_A_MESSAGE,
-    { id: 7 },
   ),
+  refusal('message-shape', 'an empty method', { body: { jsonrpc: '2.0', id: 1, method: '' } }, NOT_A_MESSAGE),
   refusal(
-    'modern-shape',
+    'message-shape',
+    'a response without an outcome',
+    { body: { jsonrpc: '2.0', id: 1 } },
+    NOT_A_MESSAGE,
+  ),
+  ...[undefined, null, '1.0', '2.1', '2.0 ', 2, '', ['2.0']].flatMap((jsonrpc) => [
+    refusal(
+      'json-rpc',
+      `${String(jsonrpc)} as the version of JSON-RPC`,
+      { body: { ...ping(), jsonrpc } },
+      NOT_A_MESSAGE,
+      { id: 1 },
+    ),
+    refusal(
+      'json-rpc',
+      `${String(jsonrpc)} as the version of JSON-RPC, in the stateless era`,
+      {
+        ...modern('tools/list'),
+        body: { jsonrpc, id: 7, method: 'tools/list', params: { _meta: MODERN_META } },
+      },
+      NOT_A_MESSAGE,
+      { id: 7 },
+    ),
+  ]),
+  refusal(
+    'json-rpc',
     'a null id',
     {
       ...modern('tools/list'),

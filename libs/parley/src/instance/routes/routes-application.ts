@@ -16,6 +16,7 @@ import {
   ROUTE_PATHS,
   sendJson,
   type UnreadAnswers,
+  shortenTarget,
 } from '#streaming';
 import { RoutesModule } from './routes.module.js';
 
@@ -142,6 +143,7 @@ export function mountEdges(server: Server, edges: readonly Mounted[], unread: Un
   const others = server.listeners('request') as RequestListener[];
   server.removeAllListeners('request');
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    shortenTarget(request);
     const edge = edges.find((one) => one.claims(request.url ?? ''));
     if (edge) {
       void edge.handle(request, response);
