@@ -22,7 +22,6 @@ import { SubscriptionMethods } from './methods/subscription-methods.js';
 import {
   type Dialect,
   findDialect,
-  FALLBACK_VERSION,
   faultLine,
   type WarningLog,
   isJsonObject,
@@ -37,6 +36,7 @@ import {
   invalidParams,
   methodNotFound,
   ProtocolError,
+  readDialect,
   RPC,
   LOG_LEVEL_KEY,
   ResultEnvelope,
@@ -87,7 +87,7 @@ const NO_MEMBERS: JsonObject = Object.freeze({});
 const NOTIFICATION_ACCEPTED = Object.freeze({ accepted: true } as const);
 
 /**
- * The MCP dispatcher: it maps (method, params, context) to a reply, in every protocol revision, without a transport. It
+ * The MCP dispatcher: it maps (method, params, request) to a reply, in every protocol revision, without a transport. It
  * never throws, whatever the params or the agent are.
  */
 @Injectable()
@@ -119,24 +119,19 @@ export class Kernel {
   }
 
   /** Answers one message. @param method `tools/call` and the like. @param params unvalidated */
-  async dispatch(method: string, params: unknown, context: McpRequest): Promise<KernelReply> {
+  async dispatch(method: string, params: unknown, request: McpRequest): Promise<KernelReply> {
     try {
-      return await this.answer(method, params, context);
+      return await this.answer(method, params, request);
     } catch (error) {
       return this.failure(
         error,
-        member(member(context, 'transport'), 'era') === 'modern' ? 'modern' : 'legacy',
+        member(member(request, 'transport'), 'era') === 'modern' ? 'modern' : 'legacy',
       );
     }
   }
 
-  private async answer(method: string, params: unknown, context: McpRequest): Promise<KernelReply> {
-    const {
-      era = 'legacy',
-      version = FALLBACK_VERSION,
-      clientCapabilities = NO_MEMBERS,
-      requestId,
-    } = context.transport;
+  private async answer(method: string, params: unknown, request: McpRequest): Promise<KernelReply> {
+    const { era = 'legacy', requestId } = request.transport;
     if (typeof method !== 'string') throw methodNotFound(String(JSON.stringify(method)));
     if (method.startsWith(NOTIFICATION) && (era === 'legacy' || requestId === undefined)) {
       if (requestId === undefined || requestId === null) return NOTIFICATION_ACCEPTED;
@@ -147,11 +142,9 @@ export class Kernel {
         400,
       );
     }
-    const dialect = findDialect(era, version);
     const known = this.methods.find(method);
-    if (!known || !existsIn(known, dialect)) throw methodNotFound(method);
-    const request = { params: this.checked(params, era), context, dialect, capabilities: clientCapabilities };
-    const handled = known.handle(request);
+    if (!known || !existsIn(known, readDialect(request))) throw methodNotFound(method);
+    const handled = known.handle(this.checked(params, era), request);
     // A cached list is returned without another turn of the event loop.
     const result = handled instanceof Promise ? await handled : handled;
     if (result instanceof RequestFailure) return result;

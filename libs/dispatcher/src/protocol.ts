@@ -1,7 +1,7 @@
 import { IntrinsicException } from '@nestjs/common';
 import { createHash } from 'node:crypto';
 import type { Observable } from 'rxjs';
-import { describeError, type Era } from '#core';
+import { describeError, type Era, type RequestTransport } from '#core';
 import { oneLine } from '#audit';
 import type { WrittenAnswer } from '#tools';
 
@@ -331,6 +331,18 @@ export function findDialect(era: Era, version: string): Dialect {
   );
 }
 
+/** What a client declared with a request. */
+export interface DeclaringRequest {
+  readonly transport: Pick<RequestTransport, 'era' | 'version' | 'clientCapabilities'>;
+}
+
+/** The dialect of a request. */
+export function readDialect({
+  transport: { era = 'legacy', version = FALLBACK_VERSION },
+}: DeclaringRequest): Dialect {
+  return findDialect(era, version);
+}
+
 const DECLARED_CAPABILITY: JsonObject = Object.freeze({});
 
 /** The declared members, each as an empty object: their content is never read. */
@@ -372,16 +384,18 @@ export const VIEWS_EXTENSION = 'io.modelcontextprotocol/ui';
  * Whether the client declares that it shows the views of tools. Revisions up to 2025-06-18 are frozen without
  * extensions.
  */
-export function showsViews(capabilities: JsonObject, { additions }: Dialect): boolean {
-  return additions && isJsonObject(member(member(capabilities, 'extensions'), VIEWS_EXTENSION));
+export function showsViews({ transport }: DeclaringRequest, { additions }: Dialect): boolean {
+  return (
+    additions && isJsonObject(member(member(transport.clientCapabilities, 'extensions'), VIEWS_EXTENSION))
+  );
 }
 
 /** Name of the extension in capabilities (MCP 2026-07-28, extensions/tasks). */
 export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
 
 /** Whether the client of this request declares support for tasks. */
-export function declaresTasks(capabilities: JsonObject, { era }: Dialect): boolean {
-  return era === 'modern' && isJsonObject(member(member(capabilities, 'extensions'), TASKS_EXTENSION));
+export function declaresTasks({ transport: { era, clientCapabilities } }: DeclaringRequest): boolean {
+  return era === 'modern' && isJsonObject(member(member(clientCapabilities, 'extensions'), TASKS_EXTENSION));
 }
 
 export function tasksNotDeclared(): ProtocolError {

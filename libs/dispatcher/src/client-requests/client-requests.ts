@@ -21,12 +21,13 @@ import {
 } from './question-wire.js';
 import type { RequestStateContent, OpenedState } from './request-state.js';
 import {
-  type Dialect,
   computeDigest,
+  type DeclaringRequest,
   type JsonObject,
   member,
   invalidParams,
   ProtocolError,
+  readDialect,
   RPC,
 } from '../protocol.js';
 
@@ -45,13 +46,12 @@ export class InputRequired extends IntrinsicException {
 export class LegacyClientRequests implements ClientRequests {
   /** @param timeout milliseconds that a client has for each request */
   constructor(
-    private readonly context: McpRequest,
-    private readonly dialect: Dialect,
+    private readonly request: McpRequest,
     private readonly timeout: number,
   ) {}
 
   canAnswer(question: ClientQuestion): boolean {
-    return isDeclared(question, this.context.transport.clientCapabilities ?? {}, this.dialect);
+    return isDeclared(question, this.request);
   }
 
   /**
@@ -63,11 +63,11 @@ export class LegacyClientRequests implements ClientRequests {
     question: Question,
   ): Promise<ClientAnswerTo<Question>> {
     if (!this.canAnswer(question)) throw new Refused(refusals.clientCannotAnswer(question.kind));
-    const { aborted, correlationId, transport } = this.context;
+    const { aborted, correlationId, transport } = this.request;
     const { link } = transport;
     if (aborted) throw new ClientUnreachable('aborted');
     if (!link) throw new ClientUnreachable(correlationId === undefined ? 'no-session' : 'no-stream');
-    const { method, params } = wireRequest(question, this.dialect);
+    const { method, params } = wireRequest(question, readDialect(this.request));
     const reply = await link.request(method, params, this.timeout);
     const reading = readAnswer(question, 'result' in reply ? reply.result : undefined);
     if (reading.ok) return reading.answer;
@@ -90,8 +90,7 @@ export interface InputRoundOptions {
   /** The opened state that the client returned. Without it no answer counts. */
   readonly state: OpenedState | undefined;
   readonly responses: JsonObject;
-  readonly capabilities: JsonObject;
-  readonly dialect: Dialect;
+  readonly request: DeclaringRequest;
   readonly useOnce: UseOnce;
 }
 
@@ -129,7 +128,7 @@ export class InputRound implements EarlierApprovals {
   }
 
   canAnswer(question: ClientQuestion): boolean {
-    return isDeclared(question, this.dependencies.capabilities, this.dependencies.dialect);
+    return isDeclared(question, this.dependencies.request);
   }
 
   async ask<Question extends ClientQuestion>(
@@ -137,7 +136,7 @@ export class InputRound implements EarlierApprovals {
     question: Question,
     { once }: AskOptions,
   ): Promise<ClientAnswerTo<Question>> {
-    const request = wireRequest(question, this.dependencies.dialect);
+    const request = wireRequest(question, readDialect(this.dependencies.request));
     const digest = computeDigest(once ? { holdsFor: once.holdsFor } : request);
     const known = this.answerTo(key, question, digest, once !== undefined);
     if (known === undefined) return this.raise(key, question, request, digest);

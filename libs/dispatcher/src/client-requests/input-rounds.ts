@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { toOwner } from '#core';
+import { type McpRequest, toOwner } from '#core';
 import { OneTimeStore } from '#state';
 import {
   InputRound,
@@ -14,7 +14,7 @@ import {
   RequestStateSeal,
   type StateSubject,
 } from './request-state.js';
-import type { Handled, MethodHandler, MethodRequest } from '../methods/method.js';
+import type { Handled, MethodHandler } from '../methods/method.js';
 import { computeDigest, isJsonObject, type JsonObject, invalidParams } from '../protocol.js';
 
 /** Maximum number of rounds of one call: it ends a tool that never stops sending client requests. */
@@ -32,37 +32,33 @@ export class InputRounds {
 
   /** Wraps a method that sends client requests: open requests are its answer until the client answers them. */
   asking(method: string, nameOf: (params: JsonObject) => unknown, handle: MethodHandler): MethodHandler {
-    return (request) => {
-      if (request.dialect.era === 'modern') return this.inRounds(method, nameOf, request, handle);
-      const clientRequests = new LegacyClientRequests(request.context, request.dialect, this.options.timeout);
-      return handle({ ...request, context: request.context.with({ clientRequests }) });
+    return (params, request) => {
+      if (request.transport.era === 'modern') {
+        const subject = () => createSubject(method, nameOf(params), params, request);
+        return this.inRounds(subject, params, request, handle);
+      }
+      const clientRequests = new LegacyClientRequests(request, this.options.timeout);
+      return handle(params, request.with({ clientRequests }));
     };
   }
 
   private async inRounds(
-    method: string,
-    nameOf: (params: JsonObject) => unknown,
-    request: MethodRequest,
+    subject: () => StateSubject,
+    params: JsonObject,
+    request: McpRequest,
     handle: MethodHandler,
   ): Promise<Handled> {
-    const { params, context, dialect, capabilities } = request;
-    const subject = () => createSubject(method, nameOf(params), request);
     const responses = readResponses(params);
     const state = await this.readState(params, subject);
     const round = new InputRound({
       state,
       responses,
-      dialect,
-      capabilities,
-      useOnce: (name) => this.oneTime.claim(`decision:${name}`, this.seal.longest, context.agent.principal),
+      request,
+      useOnce: (name) => this.oneTime.claim(`decision:${name}`, this.seal.longest, request.agent.principal),
     });
     const clientRequests = new ModernClientRequests(round, { postpones: true });
     try {
-      const result = await handle({
-        ...request,
-        round,
-        context: context.with({ clientRequests }),
-      });
+      const result = await handle(params, request.with({ clientRequests }));
       // A handler that continued without its answers has no result yet.
       return round.isOpen ? await this.required(round, subject) : result;
     } catch (error) {
@@ -99,8 +95,12 @@ function readResponses({ inputResponses }: JsonObject): JsonObject {
 }
 
 /** Digests the arguments: only a call that has rounds pays for that. A handler works on a copy, so it may come after the call. */
-function createSubject(method: string, name: unknown, { params, context }: MethodRequest): StateSubject {
-  const { agent } = context;
+function createSubject(
+  method: string,
+  name: unknown,
+  params: JsonObject,
+  { agent }: McpRequest,
+): StateSubject {
   return {
     ...toOwner(agent),
     method,

@@ -11,7 +11,7 @@ import {
 } from '#core';
 import { LegacyClientRequests } from './client-requests.js';
 import { smallAgent } from '../contracts/kernel-under-test.js';
-import { findDialect, isJsonObject, type JsonObject } from '../protocol.js';
+import { isJsonObject, type JsonObject } from '../protocol.js';
 
 /** A client link in the same process that answers with the values of a test. */
 class LinkInProcess implements ClientLink {
@@ -45,11 +45,7 @@ function asksOf(more: Partial<RequestTransport>, reply: ClientReply | ClientUnre
   };
   return {
     link,
-    asks: new LegacyClientRequests(
-      new McpRequest(smallAgent(), transport),
-      findDialect('legacy', transport.version ?? ''),
-      5_000,
-    ),
+    asks: new LegacyClientRequests(new McpRequest(smallAgent(), transport), 5_000),
   };
 }
 

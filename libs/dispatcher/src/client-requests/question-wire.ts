@@ -1,6 +1,13 @@
 import type { ClientAnswerTo, ClientQuestion, FormAnswer } from '#core';
 import { compileJsonSchema, type JsonSchemaCheck } from '#schema';
-import { type Dialect, isJsonObject, type JsonObject, member } from '../protocol.js';
+import {
+  type Dialect,
+  isJsonObject,
+  type JsonObject,
+  member,
+  type DeclaringRequest,
+  readDialect,
+} from '../protocol.js';
 
 /** A question as a JSON-RPC request without its envelope. */
 export interface WireRequest {
@@ -42,7 +49,9 @@ export function listRequiredCapabilities(question: ClientQuestion): JsonObject {
 }
 
 /** Whether a client with these capabilities can answer the request, in a revision that has such requests. */
-export function isDeclared(question: ClientQuestion, capabilities: JsonObject, dialect: Dialect): boolean {
+export function isDeclared(question: ClientQuestion, request: DeclaringRequest): boolean {
+  const capabilities = request.transport.clientCapabilities;
+  const dialect = readDialect(request);
   switch (question.kind) {
     case 'form':
       return dialect.version >= '2025-06-18' && declaresForm(member(capabilities, 'elicitation'), dialect);

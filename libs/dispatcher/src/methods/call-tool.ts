@@ -12,13 +12,15 @@ import {
   type JsonObject,
   member,
   RequestFailure,
+  readDialect,
   RETRY_AFTER_KEY,
   RPC,
   WrittenResult,
 } from '../protocol.js';
 import { createdTask, TaskStore } from '../tasks/task-store.js';
 import { RenderedLists } from './list-tools.js';
-import { McpMethod, type MethodRequest } from './method.js';
+import { InputRound } from '../client-requests/client-requests.js';
+import { McpMethod } from './method.js';
 
 /** Refusals of gates that do not depend on the tool: a caller over its limit receives this refusal for any tool. */
 const BEFORE_THE_TOOL: ReadonlySet<string> = new Set(['rate_limited', 'audit_unavailable']);
@@ -37,30 +39,33 @@ export class CallTool {
   ) {}
 
   @McpMethod('tools/call', { asksAbout: 'name' })
-  async handle(request: MethodRequest): Promise<JsonObject | WrittenResult | RequestFailure> {
-    const { params, context, dialect } = request;
+  async handle(
+    params: JsonObject,
+    request: McpRequest,
+  ): Promise<JsonObject | WrittenResult | RequestFailure> {
     const { name } = params;
+    const dialect = readDialect(request);
     if (typeof name !== 'string') throw invalidParams('Missing tool name');
     const modern = dialect.era === 'modern';
     // In revisions up to 2025-06-18 the tool gate answers.
-    if (dialect.additions && !this.runner.find(name)) return this.unknown(name, request);
+    if (dialect.additions && !this.runner.find(name)) return this.unknown(name, params, request);
     const args = params.arguments ?? {};
     if (!isJsonObject(args)) {
       if (!modern) throw invalidParams();
       return createFailedResult(refusals.invalidArgument('arguments must be an object'));
     }
-    if (modern && context.transport.parameterHeader) {
-      const tool = this.catalogue.for(context).find(name);
-      if (tool) checkParameterHeaders(tool, args, context);
+    if (modern && request.transport.parameterHeader) {
+      const tool = this.catalogue.for(request).find(name);
+      if (tool) checkParameterHeaders(tool, args, request);
     }
-    const offered = this.taskStore !== null && declaresTasks(request.capabilities, dialect);
+    const offered = this.taskStore !== null && declaresTasks(request);
     try {
       const outcome = await this.runner.run(
         name,
         args,
-        offered ? context.with({ background: 'offered' }) : context,
+        offered ? request.with({ background: 'offered' }) : request,
       );
-      return writeResult(outcome, dialect, context) ?? toolResult(outcome, dialect, context.aborted);
+      return writeResult(outcome, dialect, request) ?? toolResult(outcome, dialect, request.aborted);
     } catch (signal) {
       if (!(signal instanceof ContinuesAsTask) || !this.taskStore) throw signal;
       return await this.begin(this.taskStore, name, args, request, signal.approvedBy).catch(
@@ -72,16 +77,13 @@ export class CallTool {
   /** Counted and recorded like any other call: a failure, unless a guard before the tool guard refuses. */
   private async unknown(
     name: string,
-    { params, context, dialect }: MethodRequest,
+    params: JsonObject,
+    request: McpRequest,
   ): Promise<JsonObject | RequestFailure> {
-    const outcome = await this.runner.run(name, params.arguments ?? {}, context);
+    const outcome = await this.runner.run(name, params.arguments ?? {}, request);
     if (!outcome.ok && BEFORE_THE_TOOL.has(outcome.refusal.code))
-      return toolResult(outcome, dialect, context.aborted);
-    return this.noSuchTool(name, context);
-  }
-
-  private noSuchTool(name: string, context: MethodRequest['context']): RequestFailure {
-    const usable = this.runner.list(context).map((tool) => tool.name);
+      return toolResult(outcome, readDialect(request), request.aborted);
+    const usable = this.runner.list(request).map((tool) => tool.name);
     const near = suggestNames(name, usable).map((tool) => `'${tool}'`);
     const meant = near.length > 0 ? `. Did you mean ${near.join(' or ')}?` : '';
     const message = `Unknown tool: ${name.slice(0, 128)}${meant}`;
@@ -93,11 +95,12 @@ export class CallTool {
     store: TaskStore,
     tool: string,
     args: JsonObject,
-    { context, dialect, capabilities, round }: MethodRequest,
+    request: McpRequest,
     approver: string | undefined,
   ): Promise<JsonObject> {
-    const { agent, correlationId, telemetry } = context;
-    const { version = dialect.version } = context.transport;
+    const { agent, correlationId, telemetry, transport } = request;
+    const { version = readDialect(request).version, clientCapabilities: capabilities = {} } = transport;
+    const round = request.clientRequests?.granted;
     const began = telemetry?.traceParent;
     const optional = this.runner.find(tool)?.task === 'optional';
     const state = await store.start(
@@ -109,7 +112,7 @@ export class CallTool {
         capabilities,
         ...(correlationId !== undefined && { correlationId }),
         ...(began !== undefined && { began }),
-        ...(round && { soFar: round.soFar }),
+        ...(round instanceof InputRound && { soFar: round.soFar }),
         ...(approver !== undefined && { approver }),
       },
       optional ? TASK_TIMEOUT : 0,

@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { isLogLevel } from '#core';
-import { KERNEL_OPTIONS, type KernelOptions, McpMethod, type MethodRequest, OF_SERVER } from './method.js';
+import { isLogLevel, type McpRequest } from '#core';
+import { KERNEL_OPTIONS, type KernelOptions, McpMethod, OF_SERVER } from './method.js';
 import { ListChanges, ResourceSubscriptions } from './subscription-methods.js';
 import {
   findDialect,
@@ -39,8 +39,7 @@ export class Handshake {
 
   /** An unknown or missing version gets the default version. */
   @McpMethod('initialize', { modern: false })
-  initialize({ params }: Pick<MethodRequest, 'params'>): JsonObject {
-    const requested = params.protocolVersion;
+  initialize({ protocolVersion: requested }: JsonObject): JsonObject {
     const protocolVersion = isLegacyVersion(requested) ? requested : FALLBACK_VERSION;
     const { additions } = findDialect('legacy', protocolVersion);
     return {
@@ -109,10 +108,9 @@ export class Handshake {
 
   /** Without a session there is no level to store, and the call succeeds. */
   @McpMethod('logging/setLevel', { legacySince: '2025-11-25', modern: false })
-  async setLevel({ params, context }: MethodRequest): Promise<JsonObject> {
-    const { level } = params;
+  async setLevel({ level }: JsonObject, request: McpRequest): Promise<JsonObject> {
     if (!isLogLevel(level)) throw invalidParams('Invalid log level');
-    await context.transport.setLogLevel?.(level);
+    await request.transport.setLogLevel?.(level);
     return {};
   }
 }

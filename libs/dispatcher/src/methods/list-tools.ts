@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { AgentDefinition, McpRequest } from '#core';
 import { type ToolDefinition, ToolRunner } from '#tools';
-import { McpMethod, type MethodRequest, OF_AGENT, takePage } from './method.js';
+import { McpMethod, OF_AGENT, takePage } from './method.js';
 import {
   type Dialect,
   showsViews,
@@ -9,6 +9,7 @@ import {
   PreparedResult,
   invalidParams,
   ResultEnvelope,
+  readDialect,
 } from '../protocol.js';
 
 /** Rendered data of one list of tools. */
@@ -105,35 +106,34 @@ export class ListToolsMethod {
   ) {}
 
   @McpMethod('tools/list', { cache: OF_AGENT })
-  handle(request: MethodRequest): MethodAnswer | Promise<MethodAnswer> {
-    const entry = this.catalogue.listTools(request.context);
+  handle(params: JsonObject, request: McpRequest): MethodAnswer | Promise<MethodAnswer> {
+    const entry = this.catalogue.listTools(request);
     return entry instanceof Promise
-      ? entry.then((list) => this.answer(request, list))
-      : this.answer(request, entry);
+      ? entry.then((list) => this.answer(params, request, list))
+      : this.answer(params, request, entry);
   }
 
-  private answer(request: MethodRequest, entry: CatalogueEntry): MethodAnswer {
-    const { params, dialect, capabilities } = request;
+  private answer(params: JsonObject, request: McpRequest, entry: CatalogueEntry): MethodAnswer {
+    const dialect = readDialect(request);
+    const views = showsViews(request, dialect);
+    const page = (tools: readonly ToolDefinition[], list: string): JsonObject => {
+      const describe = (tool: ToolDefinition) => describeTool(tool, dialect, views);
+      const { entries, nextCursor } = takePage(list, tools, params, dialect);
+      return { tools: entries.map(describe), ...(nextCursor !== undefined && { nextCursor }) };
+    };
     const category = params.category ?? undefined;
     if (category === undefined && (params.cursor ?? undefined) === undefined) {
-      return entry.body(dialect, showsViews(capabilities, dialect), (tools) => {
-        const result = this.page(request, tools, 'tools');
-        return new PreparedResult(this.envelope.complete(dialect.era, result, OF_AGENT));
-      });
+      return entry.body(
+        dialect,
+        views,
+        (tools) => new PreparedResult(this.envelope.complete(dialect.era, page(tools, 'tools'), OF_AGENT)),
+      );
     }
-    if (category === undefined) return this.page(request, entry.tools, 'tools');
+    if (category === undefined) return page(entry.tools, 'tools');
     if (typeof category !== 'string') throw invalidParams('category must be a string');
     const lowerCase = category.toLowerCase();
     const tools = entry.tools.filter((tool) => tool.category.toLowerCase() === lowerCase);
-    return this.page(request, tools, `tools:${lowerCase}`);
-  }
-
-  private page(request: MethodRequest, tools: readonly ToolDefinition[], list: string): JsonObject {
-    const { dialect, capabilities } = request;
-    const views = showsViews(capabilities, dialect);
-    const describe = (tool: ToolDefinition) => describeTool(tool, dialect, views);
-    const { entries, nextCursor } = takePage(list, tools, request);
-    return { tools: entries.map(describe), ...(nextCursor !== undefined && { nextCursor }) };
+    return page(tools, `tools:${lowerCase}`);
   }
 }
 

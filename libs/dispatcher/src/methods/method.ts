@@ -1,7 +1,6 @@
 import 'reflect-metadata';
 import type { McpRequest } from '#core';
 import { listMethods } from '#tools';
-import type { InputRound } from '../client-requests/client-requests.js';
 import {
   type Dialect,
   type LegacyVersion,
@@ -15,18 +14,8 @@ import {
   type WarningLog,
 } from '../protocol.js';
 
-export interface MethodRequest {
-  readonly params: JsonObject;
-  readonly context: McpRequest;
-  readonly dialect: Dialect;
-  /** The declared client capabilities. */
-  readonly capabilities: JsonObject;
-  /** The round of a method that may send client requests, in the stateless era. */
-  readonly round?: InputRound;
-}
-
 /** Returns the result without the members of the era, or a complete result. @throws ProtocolError */
-export type MethodHandler = (request: MethodRequest) => Handled | Promise<Handled>;
+export type MethodHandler = (params: JsonObject, request: McpRequest) => Handled | Promise<Handled>;
 /** What a handler returns: a result, a complete one, one that stays open, or an expected failure. */
 export type Handled = JsonObject | PreparedResult | WrittenResult | StreamedResult | RequestFailure;
 
@@ -122,11 +111,12 @@ function readOffset(list: string, cursor: unknown, total: number): number {
 export function takePage<T>(
   list: string,
   all: readonly T[],
-  { params, dialect }: Pick<MethodRequest, 'params' | 'dialect'>,
+  { cursor }: JsonObject,
+  { additions }: Dialect,
 ): Page<T> {
-  const offset = readOffset(list, params.cursor, dialect.additions ? all.length : 0);
+  const offset = readOffset(list, cursor, additions ? all.length : 0);
   const end = offset + PAGE_SIZE;
-  if (!dialect.additions || (offset === 0 && end >= all.length)) return { entries: all };
+  if (!additions || (offset === 0 && end >= all.length)) return { entries: all };
   return {
     entries: all.slice(offset, end),
     ...(end < all.length && { nextCursor: encode(list, end) }),

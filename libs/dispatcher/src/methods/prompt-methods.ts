@@ -1,9 +1,9 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { createAskingCall, Refused } from '#core';
+import { createAskingCall, Refused, type McpRequest } from '#core';
 import type { GovernedRecords } from '#data';
 import type { ContentBlock } from '#tools';
 import { blockIn } from './call-tool.js';
-import { McpMethod, type MethodRequest, OF_AGENT, takePage } from './method.js';
+import { McpMethod, OF_AGENT, takePage } from './method.js';
 import { PromptRegistry } from '../prompts/prompt-registry.js';
 import {
   type ArgumentCompletion,
@@ -20,6 +20,7 @@ import {
   exceedsResponseLimit,
   MAX_RESPONSE_BYTES,
   invalidParams,
+  readDialect,
 } from '../protocol.js';
 
 function describe(prompt: Prompt): JsonObject {
@@ -43,15 +44,15 @@ export class PromptMethods {
   ) {}
 
   @McpMethod('prompts/list', { cache: OF_AGENT })
-  list({ params, dialect }: MethodRequest): JsonObject {
+  list(params: JsonObject, request: McpRequest): JsonObject {
     const prompts = this.registry.all().map(describe);
-    const { entries, nextCursor } = takePage('prompts', prompts, { params, dialect });
+    const { entries, nextCursor } = takePage('prompts', prompts, params, readDialect(request));
     return { prompts: entries, ...(nextCursor !== undefined && { nextCursor }) };
   }
 
   /** Validates the arguments and renders under the agent's own rights. */
   @McpMethod('prompts/get', { asksAbout: 'name' })
-  async get({ params, context, dialect }: MethodRequest): Promise<JsonObject> {
+  async get(params: JsonObject, request: McpRequest): Promise<JsonObject> {
     const { name } = params;
     if (typeof name !== 'string') throw invalidParams('Missing prompt name');
     const prompt = this.registry.get(name);
@@ -64,8 +65,9 @@ export class PromptMethods {
         throw invalidParams(`missing required argument: ${argument.name}`);
       }
     }
-    const rendered = await this.reads.run({ name: `prompt:${name}`, args: given, context }, async (records) =>
-      prompt.render({ args, records, ...createAskingCall(context.clientRequests) }),
+    const rendered = await this.reads.run(
+      { name: `prompt:${name}`, args: given, context: request },
+      async (records) => prompt.render({ args, records, ...createAskingCall(request.clientRequests) }),
     );
     const { description, messages } = toMessages(name, rendered);
     if (messages.some(({ content }) => exceedsResponseLimit(printBlock(content)))) {
@@ -73,6 +75,7 @@ export class PromptMethods {
         `Prompt output exceeded ${MAX_RESPONSE_BYTES} bytes. A prompt should name the tools that fetch large data, not carry it.`,
       );
     }
+    const dialect = readDialect(request);
     return {
       description,
       messages: messages.map(({ role, content }) => ({ role, content: blockIn(dialect, content) })),
@@ -132,13 +135,13 @@ export class Complete {
   ) {}
 
   @McpMethod('completion/complete', { legacySince: '2025-11-25' })
-  async handle({ params, context }: MethodRequest): Promise<JsonObject> {
+  async handle(params: JsonObject, request: McpRequest): Promise<JsonObject> {
     const name = member(params.argument, 'name');
     const typed = member(params.argument, 'value');
     if (typeof name !== 'string' || typeof typed !== 'string') throw invalidParams();
     const completion = this.findCompletion(params.ref, name);
     const found = completion
-      ? await this.suggest(completion, typed, params.context, this.records.for(context))
+      ? await this.suggest(completion, typed, params.context, this.records.for(request))
       : [];
     const values = found.slice(0, MAX_VALUES);
     return { completion: { values, total: found.length, hasMore: found.length > values.length } };

@@ -4,7 +4,7 @@ import type { GovernedClass, GovernedRecords } from '#data';
 import type { ReadOperation } from '#policy';
 import { type EmbeddedResource, ToolRunner } from '#tools';
 import { type CatalogueEntry, RenderedLists } from './list-tools.js';
-import { McpMethod, type MethodRequest, OF_AGENT, OF_SERVER, takePage } from './method.js';
+import { McpMethod, OF_AGENT, OF_SERVER, takePage } from './method.js';
 import {
   type Dialect,
   type JsonObject,
@@ -14,6 +14,7 @@ import {
   invalidParams,
   ProtocolError,
   RPC,
+  readDialect,
 } from '../protocol.js';
 import { ReadAccounts, RecordsSource } from '../reads/read-accounts.js';
 import { type ResourceCall, ResourceRegistry, type ListedTemplate } from '../resources/resource-registry.js';
@@ -135,13 +136,13 @@ export class ListResources {
   ) {}
 
   @McpMethod('resources/list', { cache: OF_AGENT })
-  async handle({ params, context, dialect }: MethodRequest): Promise<JsonObject> {
-    const outcome = await this.runner.run('get_all_schemas', {}, context);
+  async handle(params: JsonObject, request: McpRequest): Promise<JsonObject> {
+    const outcome = await this.runner.run('get_all_schemas', {}, request);
     const classes = outcome.ok
       ? [...classesIn(outcome.data, 'custom'), ...classesIn(outcome.data, 'built_in')]
       : [];
-    const kinds = this.kindsOpenTo(this.catalogue.for(context));
-    const reads = await this.findReads(context);
+    const kinds = this.kindsOpenTo(this.catalogue.for(request));
+    const reads = await this.findReads(request);
     const ofClasses = classes.flatMap((listed) =>
       kinds
         .filter((kind) => {
@@ -150,16 +151,16 @@ export class ListResources {
         })
         .map((kind) => describe(listed, kind)),
     );
-    const resources = [...ofClasses, ...(await this.provided.list(context))];
-    const { entries, nextCursor } = takePage('resources', resources, { params, dialect });
+    const resources = [...ofClasses, ...(await this.provided.list(request))];
+    const { entries, nextCursor } = takePage('resources', resources, params, readDialect(request));
     return { resources: entries, ...(nextCursor !== undefined && { nextCursor }) };
   }
 
   /** The same for every agent, without an agent check. */
   @McpMethod('resources/templates/list', { cache: OF_SERVER })
-  templates({ params, dialect }: Pick<MethodRequest, 'params' | 'dialect'>): JsonObject {
+  templates(params: JsonObject, request: McpRequest): JsonObject {
     const resourceTemplates = [...TEMPLATES, ...this.provided.templates];
-    const { entries, nextCursor } = takePage('templates', resourceTemplates, { params, dialect });
+    const { entries, nextCursor } = takePage('templates', resourceTemplates, params, readDialect(request));
     return { resourceTemplates: entries, ...(nextCursor !== undefined && { nextCursor }) };
   }
 
@@ -222,17 +223,17 @@ export class ReadResource {
   ) {}
 
   @McpMethod('resources/read', { cache: OF_AGENT, asksAbout: 'uri' })
-  async handle({ params, context, dialect }: MethodRequest): Promise<JsonObject> {
-    const { uri } = params;
+  async handle({ uri }: JsonObject, request: McpRequest): Promise<JsonObject> {
+    const dialect = readDialect(request);
     if (typeof uri !== 'string') throw invalidParams('Missing resource uri');
-    if (this.provided.has(uri)) return this.readProvided(uri, context, dialect);
+    if (this.provided.has(uri)) return this.readProvided(uri, request, dialect);
     const address = parseResourceUri(uri);
     if (!address) throw invalidUri(uri, dialect);
     const args = {
       class_name: address.className,
       ...(address.kind === 'samples' && { limit: SAMPLE_SIZE }),
     };
-    const outcome = await this.runner.run(TOOL_OF_KIND[address.kind], args, context);
+    const outcome = await this.runner.run(TOOL_OF_KIND[address.kind], args, request);
     if (!outcome.ok) throw toRefusedResource(uri, dialect, outcome.refusal);
     if (exceedsResponseLimit(outcome.text)) {
       throw tooLarge(

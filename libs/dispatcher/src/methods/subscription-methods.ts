@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { concat, EMPTY, filter, map, mergeMap, NEVER, type Observable, of } from 'rxjs';
 import { Refused, type McpRequest } from '#core';
-import { McpMethod, type MethodRequest } from './method.js';
+import { McpMethod } from './method.js';
 import { toRefusedResource } from './resource-methods.js';
 import {
   isJsonObject,
@@ -13,6 +13,7 @@ import {
   ProtocolError,
   RPC,
   SUBSCRIPTION_ID_KEY,
+  readDialect,
 } from '../protocol.js';
 
 const LIST_CHANGES: Readonly<Record<ListKind, string>> = {
@@ -43,8 +44,7 @@ function listHonoured(kinds: readonly ListKind[], watched: readonly string[]): J
 const STREAM_GONE =
   'resources/subscribe: the session no longer has an open listening stream; reopen the GET stream and retry';
 
-function readAddress({ params }: MethodRequest): string {
-  const { uri } = params;
+function readAddress({ uri }: JsonObject): string {
   return typeof uri === 'string' ? uri : (JSON.stringify(uri) ?? '');
 }
 
@@ -92,14 +92,14 @@ export class SubscriptionMethods {
 
   /** Of the revisions with sessions. */
   @McpMethod('resources/subscribe', { modern: false })
-  async subscribe(request: MethodRequest): Promise<JsonObject> {
-    const uri = readAddress(request);
+  async subscribe(params: JsonObject, request: McpRequest): Promise<JsonObject> {
+    const uri = readAddress(params);
     let subscribed: boolean;
     try {
-      subscribed = await this.served().subscribe(uri, request.context);
+      subscribed = await this.served().subscribe(uri, request);
     } catch (error) {
       // The same error as a read of the address.
-      if (error instanceof Refused) throw toRefusedResource(uri, request.dialect, error.refusal);
+      if (error instanceof Refused) throw toRefusedResource(uri, readDialect(request), error.refusal);
       throw error;
     }
     if (subscribed) return {};
@@ -108,8 +108,8 @@ export class SubscriptionMethods {
 
   /** Of the revisions with sessions. */
   @McpMethod('resources/unsubscribe', { modern: false })
-  async unsubscribe(request: MethodRequest): Promise<JsonObject> {
-    await this.served().unsubscribe(readAddress(request), request.context);
+  async unsubscribe(params: JsonObject, request: McpRequest): Promise<JsonObject> {
+    await this.served().unsubscribe(readAddress(params), request);
     return {};
   }
 
@@ -118,15 +118,14 @@ export class SubscriptionMethods {
    * request.
    */
   @McpMethod('subscriptions/listen', { legacySince: null })
-  listen({ params, context }: MethodRequest): StreamedResult {
+  listen({ notifications: requested }: JsonObject, request: McpRequest): StreamedResult {
     const { subscriptions, listChanges } = this;
-    const requested = member(params, 'notifications');
     if (!isJsonObject(requested)) throw invalidParams('Invalid params: notifications must be an object');
     const kinds = LIST_KINDS.filter(
       (kind) => listChanges?.kinds.has(kind) === true && member(requested, LIST_CHANGES[kind]) === true,
     );
     const addresses = readAddresses(requested);
-    const _meta = Object.freeze({ [SUBSCRIPTION_ID_KEY]: context.transport.requestId });
+    const _meta = Object.freeze({ [SUBSCRIPTION_ID_KEY]: request.transport.requestId });
     const toNotification = (method: string, sent: JsonObject = {}): Notification => ({
       method: `notifications/${method}`,
       params: { ...sent, _meta },
@@ -143,7 +142,7 @@ export class SubscriptionMethods {
       );
     const resources =
       addresses.length > 0 && subscriptions?.supported
-        ? subscriptions.listen(addresses, context)
+        ? subscriptions.listen(addresses, request)
         : NOTHING_WATCHED;
     // List changes are sent only after the acknowledgement, which must be first.
     const messages = resources.pipe(

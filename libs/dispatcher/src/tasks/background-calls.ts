@@ -15,7 +15,7 @@ import type { WireRequest } from '../client-requests/question-wire.js';
 import type { RequestStateContent } from '../client-requests/request-state.js';
 import { toolResult } from '../methods/call-tool.js';
 import {
-  findDialect,
+  readDialect,
   faultLine,
   type WarningLog,
   type JsonObject,
@@ -110,11 +110,11 @@ export class BackgroundCalls {
 
   /** Never rejects. */
   async run(run: BackgroundRun): Promise<BackgroundOutcome> {
-    const dialect = findDialect('modern', run.version);
-    const { taskId, soFar, responses, capabilities, useOnce } = run;
+    const { taskId, soFar, responses, capabilities, version, useOnce } = run;
+    const declared = { era: 'modern', version, clientCapabilities: capabilities } as const;
     const observed = this.telemetry?.background(run);
     const state = soFar && { ...soFar, jti: taskId, exp: Number.MAX_SAFE_INTEGER };
-    const round = new InputRound({ state, responses, capabilities, dialect, useOnce });
+    const round = new InputRound({ state, responses, request: { transport: declared }, useOnce });
     try {
       const { signal, correlationId, approver } = run;
       const transport = {
@@ -133,7 +133,10 @@ export class BackgroundCalls {
       const outcome = await (observed ? observed.within(running) : running());
       observed?.ends({ outcome: outcome.ok ? 'ok' : 'tool_error' });
       if (round.isOpen) return { kind: 'input', requests: round.requests(), soFar: round.soFar };
-      return { kind: 'result', result: toolResult(outcome, dialect, run.signal.aborted) };
+      return {
+        kind: 'result',
+        result: toolResult(outcome, readDialect({ transport: declared }), run.signal.aborted),
+      };
     } catch (error) {
       return this.end(error, round);
     } finally {

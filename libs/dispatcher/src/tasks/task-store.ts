@@ -1,8 +1,8 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { type Agent, type Owner, toOwner } from '#core';
+import { type Agent, type Owner, toOwner, type McpRequest } from '#core';
 import { toQuestion, readAnswer, type WireRequest } from '../client-requests/question-wire.js';
 import type { RequestStateContent } from '../client-requests/request-state.js';
-import { McpMethod, type MethodRequest } from '../methods/method.js';
+import { McpMethod } from '../methods/method.js';
 import {
   declaresTasks,
   tasksNotDeclared,
@@ -109,34 +109,33 @@ export class TaskMethods {
   constructor(@Inject(TaskStore) private readonly store: TaskStore | null) {}
 
   @McpMethod('tasks/get', { legacySince: null })
-  async get(request: MethodRequest): Promise<JsonObject> {
-    const { store, taskId, owner } = this.asked('tasks/get', request);
+  async get(params: JsonObject, request: McpRequest): Promise<JsonObject> {
+    const { store, taskId, owner } = this.asked('tasks/get', params, request);
     const state = await store.find(taskId, owner);
     if (!state) throw unknownTask();
     return { ...state };
   }
 
   @McpMethod('tasks/update', { legacySince: null })
-  async update(request: MethodRequest): Promise<JsonObject> {
-    const { store, taskId, owner } = this.asked('tasks/update', request);
-    const { inputResponses } = request.params;
+  async update(params: JsonObject, request: McpRequest): Promise<JsonObject> {
+    const { store, taskId, owner } = this.asked('tasks/update', params, request);
+    const { inputResponses } = params;
     if (!isJsonObject(inputResponses)) throw invalidParams('inputResponses must be an object');
     if (!(await store.answer(taskId, owner, inputResponses))) throw unknownTask();
     return {};
   }
 
   @McpMethod('tasks/cancel', { legacySince: null })
-  async cancel(request: MethodRequest): Promise<JsonObject> {
-    const { store, taskId, owner } = this.asked('tasks/cancel', request);
+  async cancel(params: JsonObject, request: McpRequest): Promise<JsonObject> {
+    const { store, taskId, owner } = this.asked('tasks/cancel', params, request);
     if (!(await store.cancel(taskId, owner))) throw unknownTask();
     return {};
   }
 
-  private asked(method: string, { params, context, dialect, capabilities }: MethodRequest) {
+  private asked(method: string, { taskId }: JsonObject, request: McpRequest) {
     if (!this.store) throw methodNotFound(method);
-    if (!declaresTasks(capabilities, dialect)) throw tasksNotDeclared();
-    const { taskId } = params;
+    if (!declaresTasks(request)) throw tasksNotDeclared();
     if (typeof taskId !== 'string') throw unknownTask();
-    return { store: this.store, taskId, owner: toOwner(context.agent) };
+    return { store: this.store, taskId, owner: toOwner(request.agent) };
   }
 }
