@@ -7,6 +7,8 @@ const shared = { resolve: { alias: sourceAliases() } };
 export default defineConfig({
   ...shared,
   test: {
+    // Sources that did not change since the last run are not translated again.
+    experimental: { fsModuleCache: true, fsModuleCachePath: 'node_modules/.vitest-modules' },
     projects: [
       // A package of the workspace, with a configuration of its own.
       'libs/embedded-mongo',

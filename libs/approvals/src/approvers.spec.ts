@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import {
   Agent,
   type ClientAnswerTo,
@@ -178,8 +178,13 @@ describe('the approver over the approval routes', () => {
   }
   const decide = (state: SharedState, id: string, approved: boolean) =>
     state.approvals.decide(id, { approved, by: 'key:2', at: 1 });
+  /** What is decided here is announced to nobody: the next look finds it. */
+  const lookAgain = () => vi.advanceTimersByTimeAsync(5_000);
+  const stopIntervals = () => vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  afterEach(() => void vi.useRealTimers());
 
   it('lets a call wait and wakes it, also when the word of the decision is lost', async () => {
+    stopIntervals();
     const { state, announced, approver } = createStoredApprover();
     const waiting = approver.review(createRequest());
     await expect.poll(() => announced.length).toBe(1);
@@ -189,8 +194,9 @@ describe('the approver over the approval routes', () => {
       correlationId: 'session-1',
     });
     await decide(state, announced[0]?.id ?? '', true);
+    await lookAgain();
     expect(await waiting).toEqual({ outcome: 'approve', by: { principal: 'key:2', via: 'desk' } });
-  }, 20_000);
+  });
 
   it('ends the wait at once when the call is gone, and keeps the case', async () => {
     const { state, announced, approver } = createStoredApprover();
@@ -208,14 +214,16 @@ describe('the approver over the approval routes', () => {
   });
 
   it('gives an approval to one call and never to one that would change something else', async () => {
+    stopIntervals();
     const { state, announced, approver } = createStoredApprover();
     const first = approver.review(createRequest({}, ['row 1', 'row 2']));
     await expect.poll(() => announced.length).toBe(1);
     await decide(state, announced[0]?.id ?? '', true);
+    await lookAgain();
     expect(await first).toMatchObject({ outcome: 'deny', reason: expect.stringContaining('has changed') });
     void approver.review(createRequest());
     await expect.poll(() => announced.length).toBe(2);
-  }, 20_000);
+  });
 
   it('says no when nobody decided in time', async () => {
     const { approver } = createStoredApprover(0.05);

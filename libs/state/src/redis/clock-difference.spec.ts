@@ -101,30 +101,33 @@ describe('the clock that replicas share', () => {
 });
 
 /** What Redis holds as if its clock had been set back meanwhile. */
-describe('after the clock of Redis was set back', () => {
+describe.concurrent('after the clock of Redis was set back', () => {
   const WINDOW = 2;
 
-  it.each([10, 600, 100_000])('by %i s, a rate limit refuses no longer than its window', async (seconds) => {
-    const connection = await connect(`back-${seconds}`);
-    const limiter = new RedisRateLimiters(connection).limiter('calls', { limit: 3, window: WINDOW });
-    for (let call = 0; call < 3; call += 1) expect(await limiter.check('ann')).toBeNull();
-    await connection.send(async (client) => {
-      const [key = ''] = await client.keys(`back-${seconds}:{rate:*`);
-      const times = await client.lrange(key, 0, -1);
-      for (const [index, time] of times.entries())
-        await client.lset(key, index, String(Number(time) + seconds * 1_000_000));
-      await client.persist(key);
-    });
-    const { used, retryAfter } = await limiter.usage('ann');
-    expect(used).toBe(3);
-    expect(retryAfter).toBeLessThanOrEqual(WINDOW);
-    const refused = await limiter.check('ann');
-    expect(refused?.retryAfter).toBeGreaterThan(0);
-    expect(refused?.retryAfter).toBeLessThanOrEqual(WINDOW);
-    await expect.poll(() => limiter.check('ann'), { timeout: 2 * WINDOW * 1000, interval: 100 }).toBeNull();
-  });
+  it.for([10, 600, 100_000])(
+    'by %i s, a rate limit refuses no longer than its window',
+    async (seconds, { expect }) => {
+      const connection = await connect(`back-${seconds}`);
+      const limiter = new RedisRateLimiters(connection).limiter('calls', { limit: 3, window: WINDOW });
+      for (let call = 0; call < 3; call += 1) expect(await limiter.check('ann')).toBeNull();
+      await connection.send(async (client) => {
+        const [key = ''] = await client.keys(`back-${seconds}:{rate:*`);
+        const times = await client.lrange(key, 0, -1);
+        for (const [index, time] of times.entries())
+          await client.lset(key, index, String(Number(time) + seconds * 1_000_000));
+        await client.persist(key);
+      });
+      const { used, retryAfter } = await limiter.usage('ann');
+      expect(used).toBe(3);
+      expect(retryAfter).toBeLessThanOrEqual(WINDOW);
+      const refused = await limiter.check('ann');
+      expect(refused?.retryAfter).toBeGreaterThan(0);
+      expect(refused?.retryAfter).toBeLessThanOrEqual(WINDOW);
+      await expect.poll(() => limiter.check('ann'), { timeout: 2 * WINDOW * 1000, interval: 100 }).toBeNull();
+    },
+  );
 
-  it('a data budget refuses no longer than its window and one step', async () => {
+  it('a data budget refuses no longer than its window and one step', async ({ expect }) => {
     const connection = await connect('back');
     const store = new RedisBudgetStore(connection);
     const budget = { limits: { rows: 10 }, window: WINDOW };

@@ -244,7 +244,7 @@ describe('a file', () => {
   it('is aborted when the service closes', async () => {
     const { files, edge, asked } = await setUp(endless);
     const reader = await edge.open(asked());
-    await edge.edge.close();
+    await edge.edge.close(100);
     await reader.over;
     expect(files.ended).toBe(1);
   });

@@ -81,7 +81,7 @@ describe('a slow tool that reports nothing', () => {
     return { done: true };
   };
 
-  it.each([['2024-11-05'], ['2025-03-26'], ['2025-06-18'], ['2025-11-25'], ['2026-07-28']])(
+  it.concurrent.each([['2024-11-05'], ['2025-03-26'], ['2025-06-18'], ['2025-11-25'], ['2026-07-28']])(
     'does not time out for a client of %s that resets its time on progress',
     async (version) => {
       lively.tools.work = slow;
@@ -109,7 +109,7 @@ describe('a slow tool that reports nothing', () => {
     },
   );
 
-  it('does not time out for the first client', async () => {
+  it.concurrent('does not time out for the first client', async () => {
     lively.tools.work = slow;
     const client = new FirstClient(info);
     await client.connect(new FirstTransport(new URL(lively.url)));
