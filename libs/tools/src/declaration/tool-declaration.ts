@@ -29,7 +29,8 @@ export interface ToolOptions {
   readonly timeout?: number;
   /**
    * The arguments, an object: JSON Schema, a Standard Schema, or a class with class-validator decorators. The handler
-   * receives the output of the schema and never invalid arguments. Default: no arguments.
+   * receives the output of the schema and never invalid arguments. Default: the class that types the arguments of the
+   * method, else no arguments.
    */
   readonly input?: ValueSchema;
   /**

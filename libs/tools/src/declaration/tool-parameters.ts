@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import type { PipeTransform, Type } from '@nestjs/common';
 import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
+import type { DecoratedClass } from '#schema';
 
 /** Where Nest stores what the decorator of a parameter says: by `KIND:POSITION`. */
 type Parameters = Readonly<Record<string, Parameter>>;
@@ -44,6 +45,21 @@ function decorate(kind: number, data: string | undefined, pipes: Parameter['pipe
     const parameters = { ...others, [`${kind}:${index}`]: { index, data, pipes } };
     Reflect.defineMetadata(ROUTE_ARGS_METADATA, parameters, type, name);
   };
+}
+
+/**
+ * The class that the compiler recorded (`emitDecoratorMetadata`) as the type of the arguments: of the parameter with
+ * `@Payload()`, or of the first one where no parameter has a decorator. Null for interfaces and for other types.
+ */
+export function readArgumentsClass(prototype: object, name: string | symbol): DecoratedClass | null {
+  const decorated = Reflect.getMetadata(ROUTE_ARGS_METADATA, prototype.constructor, name) as
+    Parameters | undefined;
+  const whole = Object.entries(decorated ?? {}).find(
+    ([key, { data }]) => key.startsWith(`${BODY_PARAM_TYPE}:`) && data === undefined,
+  );
+  const types = Reflect.getMetadata('design:paramtypes', prototype, name) as unknown[] | undefined;
+  const type = types?.[decorated ? (whole?.[1].index ?? -1) : 0];
+  return typeof type === 'function' && type !== Object ? (type as DecoratedClass) : null;
 }
 
 /** The class of an instance, and the one that declares the method where a mixin or a wrapper hides it. */

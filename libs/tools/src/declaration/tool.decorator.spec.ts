@@ -1,5 +1,7 @@
+import { IsISO8601, IsOptional, IsString } from 'class-validator';
 import { describe, expect, it } from 'vitest';
 import { callOf, SampleRecords } from '../contracts/sample-records.js';
+import { Ctx, Payload } from './tool-parameters.js';
 import { Tool, toolDeclarations, toolsOf } from './tool.decorator.js';
 import { defineTool, ToolDeclarationError, type ToolOptions } from './tool-declaration.js';
 
@@ -74,6 +76,81 @@ describe('@Tool', () => {
     expect(() => toolDeclarations(Twice.prototype)).toThrow(
       new ToolDeclarationError('overdue', 'declared by both first and second'),
     );
+  });
+});
+
+class Due {
+  @IsISO8601()
+  before!: string;
+  @IsOptional()
+  @IsString()
+  reason?: string;
+}
+
+/** As a compiler with `emitDecoratorMetadata` records the types of parameters; the one of these tests records none. */
+const recorded = (...types: unknown[]) => Reflect.metadata('design:paramtypes', types) as MethodDecorator;
+
+describe('the class that types the arguments', () => {
+  class Ledger {
+    @Tool({ ...MINIMAL, name: 'first' })
+    @recorded(Due, Object)
+    first(_: Due) {
+      return null;
+    }
+
+    @Tool({ ...MINIMAL, name: 'decorated' })
+    @recorded(Object, Due)
+    decorated(@Ctx() _: object, @Payload() __: Due) {
+      return null;
+    }
+
+    @Tool({ ...MINIMAL, name: 'one_of_them' })
+    @recorded(Due)
+    oneOfThem(@Payload('due') _: Due) {
+      return null;
+    }
+
+    @Tool({ ...MINIMAL, name: 'given', input: { type: 'object', properties: { day: { type: 'string' } } } })
+    @recorded(Due)
+    given(_: Due) {
+      return null;
+    }
+
+    @Tool({ ...MINIMAL, name: 'an_interface' })
+    @recorded(Object)
+    anInterface(_: object) {
+      return null;
+    }
+  }
+  const properties = (tool: string) => {
+    const found = toolDeclarations(Ledger.prototype).find(({ definition }) => definition.name === tool);
+    return Object.keys(found?.definition.inputSchema['properties'] ?? {});
+  };
+
+  it('is the input of a tool that names none', () => {
+    expect(properties('first')).toEqual(['before', 'reason']);
+    expect(properties('decorated')).toEqual(['before', 'reason']);
+  });
+
+  it('is not the input where one is given, nor where it types one argument', () => {
+    expect(properties('given')).toEqual(['day']);
+    expect(properties('one_of_them')).toEqual([]);
+    expect(properties('an_interface')).toEqual([]);
+  });
+
+  it('ends the start when it has no rules', () => {
+    class Bare {}
+    const declare = () => {
+      class Unchecked {
+        @Tool(MINIMAL)
+        @recorded(Bare)
+        unchecked(_: Bare) {
+          return null;
+        }
+      }
+      return Unchecked;
+    };
+    expect(declare).toThrow(/is the class Bare without class-validator decorators/);
   });
 });
 

@@ -3,6 +3,7 @@ import type { Type } from '@nestjs/common';
 import type { ToolDefinition, ToolHandler } from '../tool.js';
 import type { SchemaReader } from '../json-schema.js';
 import { type DefinedTool, defineTool, ToolDeclarationError, type ToolOptions } from './tool-declaration.js';
+import { readArgumentsClass } from './tool-parameters.js';
 
 const TOOL = Symbol('parley:tool');
 
@@ -31,11 +32,14 @@ export interface ToolRegistration {
 
 /**
  * Makes a method of an injectable provider a tool: `(args, call: ToolCall) => data`. Stores metadata and nothing else.
+ * Without `input`, the class that the compiler recorded as the type of the arguments is the input.
  * @throws ToolDeclarationError at declaration
  */
 export function Tool(options: ToolOptions): MethodDecorator {
-  return (_prototype, _methodName, descriptor) => {
-    Reflect.defineMetadata(TOOL, defineTool(options), descriptor.value as object);
+  return (prototype, methodName, descriptor) => {
+    const input = options?.input ?? readArgumentsClass(prototype, methodName);
+    const defined = defineTool(input ? { ...options, input } : options);
+    Reflect.defineMetadata(TOOL, defined, descriptor.value as object);
   };
 }
 
