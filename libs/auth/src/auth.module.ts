@@ -27,9 +27,9 @@ import { type AgentIdentity, type AuthVersion, AuthVersions, type DeclaredRule }
 import {
   Authenticator,
   type AuthRule,
+  followVersions,
   RecordedAuthenticator,
   RuleAuthenticator,
-  VersionAuthenticator,
 } from './authenticator.js';
 import {
   type AgentOfTokens,
@@ -161,7 +161,7 @@ class ConfiguredAuthenticator extends RecordedAuthenticator {
     audit: AuditSink,
   ) {
     const rulesOf = (version: AuthVersion) => createAuthenticator(version, directory, impersonation, oauth);
-    super(new VersionAuthenticator(versions, rulesOf), audit);
+    super(followVersions(versions, rulesOf), audit);
   }
 }
 

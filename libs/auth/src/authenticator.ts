@@ -224,88 +224,78 @@ async function findFirstRule(
   return null;
 }
 
-/** Delegates to another authenticator; subclasses override single methods. */
-export abstract class DelegatingAuthenticator extends Authenticator {
-  constructor() {
-    super();
-    // `challenge` is a property of Authenticator: it is read from the inner authenticator at each access.
-    Object.defineProperty(this, 'challenge', { get: () => this.inner().challenge });
-  }
-
-  /** Called at each use, so that the inner authenticator may change. */
-  protected abstract inner(): Authenticator;
-
-  authenticate(request: CredentialSource): Promise<Agent> {
-    return this.inner().authenticate(request);
-  }
-
-  override showsCredential(request: Pick<CredentialSource, 'headers'>): boolean {
-    return this.inner().showsCredential(request);
-  }
-
-  override challengeTo(request: Pick<CredentialSource, 'headers'>): string | undefined {
-    return this.inner().challengeTo(request);
-  }
-
-  override scopeChallenge(scopes: readonly string[]): string | undefined {
-    return this.inner().scopeChallenge(scopes);
-  }
-
-  override stepsAbove(agent: Agent): readonly StepUp[] {
-    return this.inner().stepsAbove(agent);
-  }
-}
-
 /**
- * Admits callers by the rules of the served configuration version and keeps them on that version. An agent of an
- * earlier version has no step-up scopes, because the current scopes may lead to different rights.
+ * The rules of the served version, made once per version. An agent of an earlier version has no step-up scopes, because the
+ * current scopes may lead to different rights.
  */
-export class VersionAuthenticator<Version> extends DelegatingAuthenticator {
-  private made: { readonly version: Version; readonly rules: Authenticator } | null = null;
-
-  /** @param createRules creates the rules of a version, once per version */
-  constructor(
-    private readonly versions: { readonly current: Version },
-    private readonly createRules: (version: Version) => Authenticator,
-  ) {
-    super();
-  }
-
-  protected inner(): Authenticator {
-    const { current } = this.versions;
-    if (this.made?.version !== current) this.made = { version: current, rules: this.createRules(current) };
-    return this.made.rules;
-  }
+export function followVersions<Version>(
+  versions: { readonly current: Version },
+  createRules: (version: Version) => Authenticator,
+): () => Authenticator {
+  let made: { readonly version: Version; readonly rules: Authenticator } | null = null;
+  return () => {
+    const { current } = versions;
+    if (made?.version !== current) made = { version: current, rules: createRules(current) };
+    return made.rules;
+  };
 }
 
 /** Failed authentications recorded per second: a flood of wrong keys must not fill the audit log. */
 const PER_SECOND = 10;
 
+export interface RecordedAuthenticatorOptions {
+  /** Authenticates in the place of the authenticator itself. Default: the authenticator does. */
+  readonly admit?: ((request: CredentialSource) => Promise<Agent>) | undefined;
+  readonly now?: () => number;
+}
+
 /** Records failed authentications without the credential. Requests without a credential are not recorded. */
-export class RecordedAuthenticator extends DelegatingAuthenticator {
+export class RecordedAuthenticator extends Authenticator {
+  private readonly admit: (request: CredentialSource) => Promise<Agent>;
+  private readonly now: () => number;
   private second = 0;
   private inSecond = 0;
   private suppressed = 0;
 
+  /** @param current the authenticator that decides now */
   constructor(
-    private readonly authenticator: Authenticator,
+    private readonly current: () => Authenticator,
     private readonly audit: Pick<AuditSink, 'recordEvent'>,
-    private readonly now: () => number = Date.now,
+    {
+      admit = (request) => current().authenticate(request),
+      now = Date.now,
+    }: RecordedAuthenticatorOptions = {},
   ) {
     super();
+    this.admit = admit;
+    this.now = now;
+    // A property of Authenticator: it is read at each access.
+    Object.defineProperty(this, 'challenge', { get: () => current().challenge });
   }
 
-  override async authenticate(request: CredentialSource): Promise<Agent> {
+  async authenticate(request: CredentialSource): Promise<Agent> {
     try {
-      return await super.authenticate(request);
+      return await this.admit(request);
     } catch (error) {
       if (error instanceof Unauthorized && this.showsCredential(request)) this.recordRefused(request, error);
       throw error;
     }
   }
 
-  protected inner(): Authenticator {
-    return this.authenticator;
+  override showsCredential(request: Pick<CredentialSource, 'headers'>): boolean {
+    return this.current().showsCredential(request);
+  }
+
+  override challengeTo(request: Pick<CredentialSource, 'headers'>): string | undefined {
+    return this.current().challengeTo(request);
+  }
+
+  override scopeChallenge(scopes: readonly string[]): string | undefined {
+    return this.current().scopeChallenge(scopes);
+  }
+
+  override stepsAbove(agent: Agent): readonly StepUp[] {
+    return this.current().stepsAbove(agent);
   }
 
   /** Also called for credentials that are checked elsewhere, such as a console cookie. */

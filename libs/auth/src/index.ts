@@ -5,11 +5,10 @@ export * from './errors.js';
 export {
   Authenticator,
   AuthRule,
-  DelegatingAuthenticator,
+  followVersions,
   RecordedAuthenticator,
   RuleAuthenticator,
   type StepUp,
-  VersionAuthenticator,
 } from './authenticator.js';
 export {
   createInnerCredentials,

@@ -19,6 +19,7 @@ import {
   type StoreOperation,
   type Writes,
 } from '../record-store.js';
+import { refuseStoreError } from '../governed/store-refusals.js';
 
 export interface DatabaseTurnsOptions {
   /**
@@ -104,13 +105,13 @@ export type Measures<P extends Operations<P>> = {
   };
 };
 
-/** Runs operations of a port in the turns of its principal, and reports each to the meter of the call. */
+/** Runs operations of a port in the turns of its principal, and reports each to the meter of the call. Errors of the store are refusals. */
 export function runMetered<P extends Operations<P>>(
   store: Store<P>,
   measures: Measures<P>,
   { caller, context, meter, turn }: MeteredCall,
 ): Run<P> {
-  return async (operation) => {
+  return async (operation, asked) => {
     const { name, rows } = measures[operation.kind];
     // Waiting is part of the time of an operation, and the time of a failed one counts too.
     const ends = meter?.begins({ name, className: operation.className });
@@ -121,7 +122,7 @@ export function runMetered<P extends Operations<P>>(
       return answer;
     } catch (error) {
       ends?.(0, error);
-      throw error;
+      throw refuseStoreError(error, context, asked);
     }
   };
 }

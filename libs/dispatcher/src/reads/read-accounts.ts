@@ -1,7 +1,7 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { describeError, type McpRequest, refusals, Refused } from '#core';
 import { AuditSink } from '#audit';
-import type { AggregateOptions, FindOptions, GovernedRecords } from '#data';
+import type { GovernedRecords } from '#data';
 import type { ToolOutcome } from '#tools';
 import { CallJournal } from '../calls/call-journal.js';
 import { type BudgetedCall, CallMeter, DataBudgets, meters } from '../calls/data-budgets.js';
@@ -70,7 +70,7 @@ export class ReadAccounts {
     };
     let result: T;
     try {
-      result = await work(new AdmittedRecords(access, admitted));
+      result = await work(admitReads(access, admitted));
     } catch (error) {
       await settled({ ok: false, refusal: toRefusal(error, name) }, error).catch(() => undefined);
       throw error;
@@ -97,72 +97,30 @@ function toRefusal(error: unknown, name: string) {
   return refusalByProtocol(error) ?? refusals.internalError(name, cause);
 }
 
-/** A governed data access that opens with the first read of rows. Class information is open from the start. */
-class AdmittedRecords implements GovernedRecords {
-  /** @param admitted called before every read of rows; throws to refuse it */
-  constructor(
-    private readonly access: GovernedRecords,
-    private readonly admitted: () => Promise<void>,
-  ) {}
+/** Which methods read rows. Information on classes is open from the start. */
+const READS_ROWS: Readonly<Record<keyof GovernedRecords, boolean>> = {
+  find: true,
+  page: true,
+  count: true,
+  get: true,
+  getMany: true,
+  samples: true,
+  aggregate: true,
+  explain: true,
+  checkAggregate: false,
+  admit: false,
+  indexes: false,
+  classes: false,
+  describe: false,
+};
 
-  async find(className: unknown, options?: FindOptions) {
-    return (await this.openRecords()).find(className, options);
-  }
+type Method = (...args: unknown[]) => Promise<unknown>;
 
-  async page(className: unknown, options?: FindOptions) {
-    return (await this.openRecords()).page(className, options);
-  }
-
-  async count(className: unknown, options?: Pick<FindOptions, 'where' | 'applyCanonicalFilter'>) {
-    return (await this.openRecords()).count(className, options);
-  }
-
-  async get(className: unknown, objectId: unknown, options?: Pick<FindOptions, 'keys' | 'include'>) {
-    return (await this.openRecords()).get(className, objectId, options);
-  }
-
-  async getMany(
-    className: unknown,
-    objectIds: readonly string[],
-    options?: Pick<FindOptions, 'keys' | 'include'>,
-  ) {
-    return (await this.openRecords()).getMany(className, objectIds, options);
-  }
-
-  async samples(className: unknown, limit: number) {
-    return (await this.openRecords()).samples(className, limit);
-  }
-
-  async aggregate(className: unknown, pipeline: unknown, options?: AggregateOptions) {
-    return (await this.openRecords()).aggregate(className, pipeline, options);
-  }
-
-  async explain(className: unknown, options?: Pick<FindOptions, 'where'>) {
-    return (await this.openRecords()).explain(className, options);
-  }
-
-  checkAggregate(className: unknown, pipeline: unknown, options?: Pick<AggregateOptions, 'where'>) {
-    return this.access.checkAggregate(className, pipeline, options);
-  }
-
-  admit(...args: Parameters<GovernedRecords['admit']>) {
-    return this.access.admit(...args);
-  }
-
-  indexes(...args: Parameters<GovernedRecords['indexes']>) {
-    return this.access.indexes(...args);
-  }
-
-  classes() {
-    return this.access.classes();
-  }
-
-  describe(className: unknown) {
-    return this.access.describe(className);
-  }
-
-  private async openRecords(): Promise<GovernedRecords> {
-    await this.admitted();
-    return this.access;
-  }
+/** @param admitted called before every read of rows; throws to refuse it */
+function admitReads(access: GovernedRecords, admitted: () => Promise<void>): GovernedRecords {
+  const methods = Object.entries(READS_ROWS).map(([name, readsRows]) => {
+    const method = (access[name as keyof GovernedRecords] as Method).bind(access);
+    return [name, readsRows ? async (...args: unknown[]) => (await admitted(), method(...args)) : method];
+  });
+  return Object.fromEntries(methods) as unknown as GovernedRecords;
 }

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { Agent, MASTER_PRINCIPALS, McpRequest } from '#core';
 import { type AuditRecord, AuditSink, OperationLog } from '#audit';
-import { Authenticator, VersionAuthenticator } from '#auth';
+import { Authenticator, followVersions } from '#auth';
 import { processState } from '#state';
 import { CallJournal, ToolCallbacks } from '#dispatcher';
 import { AgentScopes, compilePolicy, isRefusal, type SchemaSnapshot } from '#policy';
@@ -105,7 +105,7 @@ describe('a version of the configuration', () => {
           audit: { recordEvent: () => undefined },
           log: { log: () => undefined, warn: (line) => refusals.push(line) },
         });
-        const authenticator = new VersionAuthenticator(versions, (version) => new OneAgent(version));
+        const current = followVersions(versions, (version) => new OneAgent(version));
         const scopes = new AgentScopes(versions.policies);
         const audit = new Kept();
         const journal = new CallJournal(
@@ -153,7 +153,7 @@ describe('a version of the configuration', () => {
             if (outcome === 'adopted') served = written;
           } else if (one.do === 'admit') {
             const request = { headers: {}, remoteAddress: undefined, method: 'POST' };
-            calls.push({ agent: await authenticator.authenticate(request), under: served });
+            calls.push({ agent: await current().authenticate(request), under: served });
           } else {
             const call = calls[one.which % Math.max(calls.length, 1)];
             if (call) finish(call);

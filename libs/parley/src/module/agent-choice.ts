@@ -13,7 +13,7 @@ import {
   Unauthorized,
 } from '#core';
 import { AuditSink } from '#audit';
-import { Authenticator, type CredentialSource, DelegatingAuthenticator, RecordedAuthenticator } from '#auth';
+import { Authenticator, type CredentialSource, RecordedAuthenticator } from '#auth';
 import { assertChoice, ConfigVersions } from '#config';
 
 /** The agent and identity that a request runs as. */
@@ -158,42 +158,25 @@ export interface AdmissionRequest extends CredentialSource {
   admit(choice: AgentChoice): Agent;
 }
 
-/** An agent that was not created here could have any rights, so it is refused. */
-class AdmittedAgents extends DelegatingAuthenticator {
-  constructor(
-    private readonly agentOf: AgentOf,
-    private readonly bound: Authenticator,
-  ) {
-    super();
-  }
-
-  override async authenticate(request: CredentialSource): Promise<Agent> {
-    const admitted = new Set<Agent>();
-    const admission: AdmissionRequest = {
-      ...request,
-      admit: (choice) => {
-        const agent = this.agentOf(choice);
-        admitted.add(agent);
-        return agent;
-      },
-    };
-    const agent = await unlessRefused(() => this.bound.authenticate(admission));
-    if (agent === null) throw new Unauthorized();
-    if (!admitted.has(agent)) throw new TypeError('an agent that admit() did not make for this request');
-    return agent;
-  }
-
-  /** Authenticators written for earlier versions lack this method. */
-  override showsCredential(request: Pick<CredentialSource, 'headers'>): boolean {
-    return 'showsCredential' in this.bound
-      ? this.bound.showsCredential(request)
-      : Authenticator.prototype.showsCredential.call(this, request);
-  }
-
-  protected inner(): Authenticator {
-    return this.bound;
-  }
-}
+/**
+ * Authenticates a request by an application's code. An agent that was not created here could have any rights, so it is
+ * refused.
+ */
+const admitOwn = (agentOf: AgentOf, bound: Authenticator) => async (request: CredentialSource) => {
+  const admitted = new Set<Agent>();
+  const admission: AdmissionRequest = {
+    ...request,
+    admit: (choice) => {
+      const agent = agentOf(choice);
+      admitted.add(agent);
+      return agent;
+    },
+  };
+  const agent = await unlessRefused(() => bound.authenticate(admission));
+  if (agent === null) throw new Unauthorized();
+  if (!admitted.has(agent)) throw new TypeError('an agent that admit() did not make for this request');
+  return agent;
+};
 
 /** Returns null where the application's code throws a 401 or 403 of Nest. */
 async function unlessRefused<T>(authenticate: () => Promise<T>): Promise<T | null> {
@@ -206,22 +189,28 @@ async function unlessRefused<T>(authenticate: () => Promise<T>): Promise<T | nul
 }
 
 /** Records every refused caller, whichever code refused it. */
-function runRecorded(source: string, of: (agentOf: AgentOf) => Authenticator): Provider {
+function runRecorded(
+  source: string,
+  open: (agentOf: AgentOf, audit: AuditSink) => RecordedAuthenticator,
+): Provider {
   return {
     provide: Authenticator,
     useFactory: (versions: ConfigVersions, audit: AuditSink) =>
-      new RecordedAuthenticator(
-        of((choice) => chosenAgent(versions, choice, source)),
-        audit,
-      ),
+      open((choice) => chosenAgent(versions, choice, source), audit),
     inject: [ConfigVersions, AuditSink],
   };
 }
 
 /** Replaces the rules of `auth`. */
 export const chosenBy = (choose: AgentChooser): Provider =>
-  runRecorded('AGENT_FACTORY', (agentOf) => new ChosenAgents(agentOf, choose));
+  runRecorded('AGENT_FACTORY', (agentOf, audit) => {
+    const chosen = new ChosenAgents(agentOf, choose);
+    return new RecordedAuthenticator(() => chosen, audit);
+  });
 
 /** Replaces the rules of `auth`. */
 export const listAdmitted = (bound: Authenticator): Provider =>
-  runRecorded('admit', (agentOf) => new AdmittedAgents(agentOf, bound));
+  runRecorded(
+    'admit',
+    (agentOf, audit) => new RecordedAuthenticator(() => bound, audit, { admit: admitOwn(agentOf, bound) }),
+  );
