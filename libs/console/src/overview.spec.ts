@@ -25,14 +25,14 @@ const call = (members: Partial<AuditRecord> = {}): AuditRecord => ({
   ...members,
 });
 
-function replicaOn(bus: ProcessMessageBus, replica: string, clock: { now: number }) {
+function replicaOn(bus: ProcessMessageBus, replica: string, clock: { now: number }, timeout = 20) {
   const statistics = new CallStatistics(() => clock.now);
   const overviews = new Overviews(statistics, bus, {
     replica,
     name: `host-${replica}`,
     reach: 'replicas',
     now: () => clock.now,
-    settings: { timeout: 60, kept: 0 },
+    settings: { timeout, kept: 0 },
   });
   return { statistics, overviews };
 }
@@ -68,7 +68,7 @@ describe('the overview of calls', () => {
   it('sums the replicas, and says which did not answer', async () => {
     const bus = new ProcessMessageBus();
     const clock = { now: START };
-    const [one, two] = [replicaOn(bus, 'a', clock), replicaOn(bus, 'b', clock)];
+    const [one, two] = [replicaOn(bus, 'a', clock, 1_000), replicaOn(bus, 'b', clock)];
     one.statistics.record(call({ class_name: 'Post' }));
     two.statistics.record(call({ agent_name: 'writer', class_name: 'Post' }));
     const both = await one.overviews.read('1h');

@@ -17,6 +17,8 @@ export interface RedisFixture {
   readonly settings: RedisSettings;
   /** The state of one replica. Replicas with one prefix share everything. */
   enter(prefix?: string): Promise<SharedState>;
+  /** Closes what was entered: every client of a cluster asks it for its nodes once a second, and many of them all the time. */
+  leave(): Promise<void>;
   /** A prefix that no other test uses. */
   freshPrefix(): string;
   /** Advances the time of all keys of a prefix: entries that would have expired by then are removed. */
@@ -162,6 +164,9 @@ function createFixture(
   stop: () => Promise<void>,
 ): RedisFixture {
   const states: SharedState[] = [];
+  const leave = async () => {
+    await Promise.all(states.splice(0).map((state) => state.close()));
+  };
   const freshPrefix = () => `parley-test-${randomUUID()}`;
   return {
     settings,
@@ -180,8 +185,9 @@ function createFixture(
       );
       return found.flat();
     },
+    leave,
     close: async () => {
-      for (const state of states) await state.close();
+      await leave();
       await stop();
     },
   };

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { approvalStoreContract, createDraft, TIGHT_DECIDED } from '../contracts/approval-store.contract.js';
 import { budgetStoreContract } from '../contracts/budget-store.contract.js';
 import { messageBusContract } from '../contracts/message-bus.contract.js';
@@ -31,6 +31,7 @@ describe.each([
   beforeAll(async () => {
     room = await openFixture();
   }, 60_000);
+  afterEach(() => room.leave());
   afterAll(() => room.close());
 
   function createPort<Port>(pick: (state: SharedState) => Port) {
@@ -62,7 +63,7 @@ describe.each([
 
   describe('with tight limits', () => {
     const open: RedisConnection[] = [];
-    afterAll(() => open.forEach((connection) => connection.close()));
+    afterEach(() => open.splice(0).forEach((connection) => connection.close()));
     function tight<Port>(port: (connection: RedisConnection) => Port) {
       return async () => {
         const prefix = room.freshPrefix();
