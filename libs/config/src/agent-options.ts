@@ -80,9 +80,36 @@ function fileOptions<const Name extends keyof AgentEntry>(
   >;
 }
 
+/** In code a class of the database may be a class of code. */
+const CLASS_LIST: SchemaNode = {
+  type: 'array',
+  items: {
+    anyOf: [
+      { type: 'string', minLength: 1 },
+      { type: 'function', description: 'a class with @ParseClass, or a model' },
+    ],
+  },
+};
+
+const CLASS_FILTER: SchemaNode = {
+  anyOf: [
+    { type: 'null' },
+    CLASS_LIST,
+    {
+      type: 'object',
+      additionalProperties: false,
+      properties: {
+        only: { anyOf: [{ type: 'null' }, CLASS_LIST] },
+        except: { anyOf: [{ type: 'null' }, CLASS_LIST] },
+      },
+    },
+  ],
+};
+
 /** Options that both a root and a sub-agent take from code. */
 const CODE_OPTIONS: Readonly<Record<string, SchemaNode>> = {
-  ...fileOptions('permissions', 'permission', 'tools', 'methods', 'classes'),
+  ...fileOptions('permissions', 'permission', 'tools', 'methods'),
+  classes: CLASS_FILTER,
   filters: {
     type: 'object',
     additionalProperties: {

@@ -6,7 +6,7 @@ import {
   parseClassFilters,
   parseNameFilter,
 } from './filters.js';
-import { canonicalClassName } from './class-names.js';
+import { canonicalClassName, type ClassReference, nameClassReferences } from './class-names.js';
 import { impersonationLabel } from './identity.js';
 import { isTier, type Tier } from './tier.js';
 import { type BudgetOptions, compileBudget, type DataBudget } from './data-budget.js';
@@ -36,8 +36,11 @@ export interface AgentDefinitionOptions {
   readonly tools?: ToolFilterOptions;
   /** Which declared methods it may call, as `Class.method` or `method`. Default: all of its permission level. */
   readonly methods?: NameFilterOptions;
-  /** Which of the classes that the policy shows it may use. Default: all of them. */
-  readonly classes?: NameFilterOptions;
+  /**
+   * Which of the classes that the policy shows it may use. In code also classes with `@ParseClass` and Mongoose models. Default:
+   * all of them.
+   */
+  readonly classes?: NameFilterOptions<ClassReference>;
   /** Constraints per class name, plus `default`, that are added to every read. In code also functions of the agent. */
   readonly filters?: Readonly<Record<string, FilterEntry>>;
   /** The tenant whose rows it reads of classes with a tenant scope. Default and null: such classes are refused. */
@@ -213,7 +216,7 @@ export function compileAgentDefinition(name: string, options: AgentDefinitionOpt
     permissions,
     tools: parseToolFilter(options.tools),
     methods: parseNameFilter(options.methods, 'methods'),
-    classes: parseNameFilter(options.classes, 'classes').mapNames(canonicalClassName),
+    classes: parseNameFilter(nameClassReferences(options.classes), 'classes').mapNames(canonicalClassName),
     filters: parseClassFilters(options.filters),
     tenantId: options.tenantId ?? null,
     allowMutations: options.allowMutations ?? !clientMode,

@@ -40,3 +40,43 @@ export function isParseClassName(name: string): boolean {
 export function isSystemClassName(name: string): boolean {
   return name.startsWith('_');
 }
+
+/** A class of the database as code may name it: by its name, by a class with `@ParseClass`, or by a Mongoose model. */
+export type ClassReference = string | (abstract new (...args: never[]) => unknown);
+
+const declaredNames = new WeakMap<object, string>();
+
+/** Keeps which class of the database a class of code stands for. */
+export function declareClassName(type: object, className: string): void {
+  declaredNames.set(type, className);
+}
+
+/** The class of the database that a class of code stands for; null: none. */
+export function findDeclaredName(type: object): string | null {
+  return declaredNames.get(type) ?? null;
+}
+
+/** @throws TypeError for a class of code that stands for no class of the database */
+function readClassName(reference: unknown, option: string): unknown {
+  if (typeof reference !== 'function') return reference;
+  const { modelName } = reference as { readonly modelName?: unknown };
+  const name = findDeclaredName(reference) ?? modelName;
+  if (typeof name === 'string') return name;
+  throw new TypeError(
+    `${option}: '${reference.name}' has no @ParseClass and is no Mongoose model: write the name of the class`,
+  );
+}
+
+/**
+ * The value of `classes` with names in place of classes of code. Anything else stays as it is, for the check of names.
+ * @throws TypeError for a class of code that stands for no class of the database
+ */
+export function nameClassReferences(value: unknown, option = 'classes'): unknown {
+  const nameAll = (list: unknown, path: string): unknown =>
+    Array.isArray(list) ? list.map((entry) => readClassName(entry, path)) : list;
+  if (Array.isArray(value)) return nameAll(value, option);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, list]) => [key, nameAll(list, `${option}.${key}`)]),
+  );
+}

@@ -3,9 +3,9 @@ import type { Identity } from './identity.js';
 import type { Tier } from './tier.js';
 
 /** Which names are permitted. A list is the same as `only`; `except` takes precedence. Null: all. */
-export type NameFilterOptions =
-  | readonly string[]
-  | { readonly only?: readonly string[] | null; readonly except?: readonly string[] | null }
+export type NameFilterOptions<Name = string> =
+  | readonly Name[]
+  | { readonly only?: readonly Name[] | null; readonly except?: readonly Name[] | null }
   | null;
 
 /**

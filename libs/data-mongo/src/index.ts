@@ -21,6 +21,7 @@ export { MongoChangeFeed } from './feed/mongo-change-feed.js';
 export { MongoRecordWriter } from './write/mongo-record-writer.js';
 export { MongoSchemaWriter } from './schema/mongo-schema-writer.js';
 export { MongoRecordSearcher } from './search/mongo-record-searcher.js';
+export { type AclMatchStage, aclReadMatchStage, aclWriteMatchStage } from './storage/acl-stages.js';
 export { PARSE_ALONE, type StorageDeclarations } from './schema/storage-declarations.js';
 export {
   DatabaseSurvey,

@@ -18,6 +18,7 @@ export {
   GATES,
   type LogEntry,
   type NameFilterOptions,
+  type Principals,
   type ProgressUpdate,
   type RateLimit,
   RateLimiters,
@@ -127,6 +128,7 @@ export {
   type MethodCall,
   ParseClass,
   Payload,
+  presentRows,
   type RowWritingCall,
   Tool,
   type ToolCall,
@@ -159,6 +161,9 @@ export { AuthenticationUnavailable, Authenticator, type CredentialSource, Insuff
 export { CurrentAgent } from '#streaming';
 export { openSharedState, SharedState, SharedStateUnavailable } from '#state';
 export {
+  type AclMatchStage,
+  aclReadMatchStage,
+  aclWriteMatchStage,
   type ApplicationConnection,
   type ApplicationMongoClient,
   type ApplicationMongooseConnection,

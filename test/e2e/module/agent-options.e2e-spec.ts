@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   AGENT_FACTORY,
   AgentOptionsError,
+  ParseClass,
   Parley,
   ParleyModule,
   type ParleyModuleOptions,
@@ -16,6 +17,8 @@ import {
   Tool,
   type ToolCall,
 } from '@parley/server';
+import mongoose from 'mongoose';
+import { deriveAgent } from '#core';
 import { SubAgents, ToolRunner } from '@parley/server';
 import { callTool, rpc } from '../../support/service.js';
 
@@ -144,6 +147,13 @@ const LIMITS: readonly (readonly [what: string, options: unknown, path: string, 
   ['a profile that does not exist', { tools: { profile: 'fat' } }, 'tools.profile', /lean/],
   ['a profile and a list', { tools: { profile: 'lean', only: [] } }, 'tools.only', /cannot be combined/],
   ['a wrong key of classes', { classes: { olny: ['Post'] } }, 'classes.olny', /did you mean 'only'/],
+  [
+    'a class of code that no database has',
+    { classes: [class Loose {}] },
+    'classes',
+    /'Loose' has no @ParseClass/,
+  ],
+  ['such a class among others', { classes: { except: ['Post', class {}] } }, 'classes.except', /@ParseClass/],
   ['a number among names', { methods: [1] }, 'methods.0', /text/],
   ['a rate of nothing', { rateLimit: 0 }, 'rateLimit', /at least 1/],
   ['a limiter that is none', { rateLimiter: {} }, 'rateLimiter', /check/],
@@ -258,6 +268,50 @@ describe('an agent that code makes within limits of its own', () => {
           message: expect.stringContaining("did you mean 'Post'"),
         }),
       ]);
+  });
+});
+
+@ParseClass('Post')
+class PostRules {}
+
+describe('classes of code', () => {
+  const model = mongoose.model('Post', new mongoose.Schema({ title: String }));
+
+  it.each<[string, object]>([
+    ['a class with @ParseClass', { classes: [PostRules] }],
+    ['a Mongoose model', { classes: { only: [model] } }],
+  ])('narrow an agent as their names do: %s', async (_, limits) => {
+    for (const make of [
+      () => parley.agentFor({ agent: limits, principal: 'nightly' }),
+      () => deriveAgent(parley.agentFor({ agent: 'plain', principal: 'nightly' }), limits),
+    ]) {
+      const agent = make();
+      const count = (class_name: string) => parley.runner.run('count_objects', { class_name }, agent);
+      expect(await count('Post')).toMatchObject({ ok: true });
+      expect(await count('_User')).toMatchObject({
+        ok: false,
+        refusal: { details: { kind: 'class_filter' } },
+      });
+    }
+    const denied = parley.agentFor({ agent: { classes: { except: [PostRules] } }, principal: 'nightly' });
+    expect(await parley.runner.run('count_objects', { class_name: 'Post' }, denied)).toMatchObject({
+      ok: false,
+    });
+  });
+
+  it('narrow a named agent of forRoot, and end the start where no database has them', async () => {
+    const chosen = await started([], { agents: { plain: { classes: [model] }, ours: {}, ada: {} } });
+    const at = { url: `${await chosen.getUrl()}/mcp` };
+    const key = { 'X-MCP-API-Key': 'key-of-plain' };
+    expect(await callTool(at, 'count_objects', { class_name: 'Post' }, key)).toMatchObject({
+      isError: false,
+    });
+    expect(await callTool(at, 'count_objects', { class_name: '_User' }, key)).toMatchObject({
+      isError: true,
+    });
+    await chosen.close();
+    const loose = started([], { agents: { plain: { classes: [class Loose {}] }, ours: {}, ada: {} } });
+    await expect(loose).rejects.toThrow(/agents\.plain\.classes.*'Loose' has no @ParseClass/s);
   });
 });
 

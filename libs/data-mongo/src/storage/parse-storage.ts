@@ -12,6 +12,7 @@ import {
   typeName,
 } from '#policy';
 import { UnstorableValue } from '../errors.js';
+import { aclToQuery } from './acl-stages.js';
 import {
   ClassStorage,
   type ColumnRef,
@@ -220,10 +221,8 @@ export class ParseStorage extends ClassStorage {
     setOwn(row, field, columnFromStorage(value, this.field(field), 'typed'));
   }
 
-  /** Rows without an ACL are public; an empty list permits a row to the master key only. */
   rightsToQuery(right: 'read' | 'write', principals: readonly string[]): Document {
-    const column = right === 'read' ? '_rperm' : '_wperm';
-    return { $or: [{ [column]: { $in: [...principals] } }, { [column]: { $exists: false } }] };
+    return aclToQuery(right, principals);
   }
 
   /** Internal columns are removed. After that no expression can reach a secret, even if it renames what it reads. */

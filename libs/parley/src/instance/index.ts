@@ -3,6 +3,9 @@ export { closeWithin } from './closing.js';
 export { openConsole } from './console.js';
 export type { ReadableAgain } from './configuration-changes.js';
 export {
+  type AclMatchStage,
+  aclReadMatchStage,
+  aclWriteMatchStage,
   type ApplicationConnection,
   ApplicationConnectionError,
   type ApplicationMongoClient,

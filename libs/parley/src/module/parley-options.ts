@@ -1,5 +1,5 @@
 import type { ModuleMetadata, Provider } from '@nestjs/common';
-import type { AgentDefinitionOptions } from '#core';
+import { type AgentDefinitionOptions, nameClassReferences } from '#core';
 import {
   type AgentConfig,
   type ConsoleOidcConfig,
@@ -77,9 +77,10 @@ export type CodeDatabaseConfig = Partial<ParleyConfig['database']> & {
 
 /**
  * A named agent from code: a row filter may be a function of the agent
- * (docs/guide/agents.md#filters-that-are-functions).
+ * (docs/guide/agents.md#filters-that-are-functions), and a class one of code.
  */
-export type CodeAgentConfig = Omit<AgentConfig, 'filters'> & Pick<AgentDefinitionOptions, 'filters'>;
+export type CodeAgentConfig = Omit<AgentConfig, 'filters' | 'classes'> &
+  Pick<AgentDefinitionOptions, 'filters' | 'classes'>;
 
 /**
  * The options of the configuration file (docs/reference/configuration.md), with only non-default values in each
@@ -202,9 +203,9 @@ export function readConfiguration(
     name === 'default' || (options.redis !== undefined && !isSection(options.redis))
       ? options.redis
       : { ...options.redis, prefix: options.redis?.prefix ?? `parley-${name}` };
-  const { agents, filters } = withoutFunctions(options.agents);
+  const { agents, filters, unnamed } = withoutFunctions(options.agents);
   const { database, application, misplaced } = withoutConnection(options.database);
-  errors.push(...misplaced, ...declarationErrors(options.classes));
+  errors.push(...misplaced, ...unnamed, ...declarationErrors(options.classes));
   return {
     configuration: {
       ...Object.fromEntries(sections),
@@ -263,17 +264,21 @@ function declarationErrors(given: unknown): ConfigIssue[] {
 }
 
 /**
- * Separates filters that are functions, which no file has. The check of the configuration handles values that are no
- * objects.
+ * Separates what no file has: filters that are functions, and classes of code, which are named. The check of the configuration
+ * handles values that are no objects.
  */
 function withoutFunctions(agents: ParleyModuleOptions['agents']): {
   readonly agents: unknown;
   readonly filters: DeclaredFilters;
+  readonly unnamed: readonly ConfigIssue[];
 } {
-  if (!isObject(agents)) return { agents, filters: {} };
+  if (!isObject(agents)) return { agents, filters: {}, unnamed: [] };
   const filters: [string, NonNullable<AgentDefinitionOptions['filters']>][] = [];
-  const plain = Object.entries(agents).map(([name, agent]) => {
-    if (!isObject(agent) || !isObject(agent.filters)) return [name, agent] as const;
+  const unnamed: ConfigIssue[] = [];
+  const plain = Object.entries(agents).map(([name, given]) => {
+    if (!isObject(given)) return [name, given] as const;
+    const agent = { ...given, ...nameClasses(name, given, unnamed) };
+    if (!isObject(agent.filters)) return [name, agent] as const;
     const entries = Object.entries(agent.filters);
     const functions = entries.filter(([, entry]) => typeof entry === 'function');
     if (functions.length === 0) return [name, agent] as const;
@@ -281,7 +286,19 @@ function withoutFunctions(agents: ParleyModuleOptions['agents']): {
     const others = entries.filter(([, entry]) => typeof entry !== 'function');
     return [name, { ...agent, filters: Object.fromEntries(others) }] as const;
   });
-  return { agents: Object.fromEntries(plain), filters: Object.fromEntries(filters) };
+  return { agents: Object.fromEntries(plain), filters: Object.fromEntries(filters), unnamed };
+}
+
+/** @param unnamed receives classes of code that stand for no class of the database */
+function nameClasses(agent: string, { classes }: CodeAgentConfig, unnamed: ConfigIssue[]): object {
+  if (classes === undefined) return {};
+  try {
+    return { classes: nameClassReferences(classes) };
+  } catch (error) {
+    const [, option = '', message = ''] = /^(\S+): (.*)$/s.exec((error as Error).message) ?? [];
+    unnamed.push({ path: `agents.${agent}.${option}`, message });
+    return { classes: null };
+  }
 }
 
 const isObject = <T>(value: T): value is T & object =>

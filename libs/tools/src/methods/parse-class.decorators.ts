@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import { declareClassName, findDeclaredName } from '#core';
 import {
   assertOptions,
   CLASS_OPTIONS,
@@ -13,7 +14,6 @@ import { listMethods } from '../declaration/tool.decorator.js';
 import { refuseDecoratedParameters } from '../declaration/tool-parameters.js';
 import { type AgentMethodOptions, defineMethod, MethodDeclarationError } from './method-declaration.js';
 
-const CLASS = Symbol('parley:parse-class');
 const RULES = Symbol('parley:class-rules');
 
 /**
@@ -23,7 +23,7 @@ const RULES = Symbol('parley:class-rules');
 export function ParseClass(className: string, config: ClassConfig = {}): ClassDecorator {
   assertOptions('@ParseClass', config, CLASS_OPTIONS);
   return (target) => {
-    Reflect.defineMetadata(CLASS, className, target);
+    declareClassName(target, className);
     addRules(target, config);
   };
 }
@@ -78,8 +78,8 @@ const isTiers = (scope: unknown): scope is readonly string[] => Array.isArray(sc
 
 /** The declaration of a provider class; null when it has no Parse class. */
 export function findClassDeclaration(provider: object): ClassDeclaration | null {
-  const className = Reflect.getOwnMetadata(CLASS, provider) as string | undefined;
-  if (className === undefined) return null;
+  const className = findDeclaredName(provider);
+  if (className === null) return null;
   const rules = (Reflect.getOwnMetadata(RULES, provider) as readonly ClassConfig[] | undefined) ?? [];
   const config = rules.reduce((one, other) => narrowClassConfig(className, one, other), {});
   return { className, config };
