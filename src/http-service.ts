@@ -10,6 +10,7 @@ import {
   mountEdges,
   openConsole,
   ParleyInstance,
+  ROUTE_PATHS,
   type ReadableAgain,
 } from '#parley/instance';
 import { ConfigError, type Environment, type LoadedConfig } from '#config';
@@ -93,11 +94,12 @@ async function serveOverHttp(
   server.requestTimeout = 60_000;
   await instance.begin();
   const edge = app.get(McpEdge);
-  const { startPage } = loaded.config.server;
+  const { healthPath, startPage } = loaded.config.server;
   const routes = await instance.openRoutes(startPage ? [StartPageModule.register(app)] : []);
   const mounted = [
     edge,
     routes,
+    ...(healthPath === null ? [] : [routes.at(ROUTE_PATHS.health, healthPath)]),
     ...(startPage ? [routes.at(START_PAGE)] : []),
     ...(instance.hasConsole ? [routes.below(CONSOLE_PATH)] : []),
   ];

@@ -3,7 +3,7 @@ import { Logger } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { randomUUID } from 'node:crypto';
 import { userInfo } from 'node:os';
-import { Agent, type ClientLink } from '#core';
+import { Agent, type ClientLink, isTier } from '#core';
 import { createInnerCredentials, Authenticator } from '#auth';
 import { type AuthRuleConfig, type Environment, findLlm, type ParleyConfig } from '#config';
 import { AgentIntrospection, type DescribedAgent, Kernel } from '#dispatcher';
@@ -39,12 +39,13 @@ export async function openAgent(
   { agent, person }: ChosenAgent,
 ): Promise<OpenAgent> {
   const name = chooseAgent(loaded, agent);
+  const agents = withTier(loaded.agents, name, env);
   const { rule, headers } = createAdmission(name, loaded, env);
   const logger = new ServiceLogger({ logLevels: ['error', 'fatal'] });
   Logger.overrideLogger(logger);
   const instance = await ParleyInstance.open(
     {
-      loaded: { ...loaded, config: { ...loaded.config, auth: [rule] } },
+      loaded: { ...loaded, agents, config: { ...loaded.config, auth: [rule] } },
       environment: env,
       serves: false,
       queue: 'process',
@@ -83,6 +84,15 @@ function chooseAgent({ agents }: LoadedService, chosen: string | undefined): str
   if (!agents.has(chosen))
     throw new UsageError(`no agent named '${chosen}'; the configuration has: ${names.join(', ')}`);
   return chosen;
+}
+
+/** The terminal may choose another tier than the configuration; the environment gates of its tools stay. @throws UsageError */
+function withTier(agents: LoadedService['agents'], name: string, env: Environment): LoadedService['agents'] {
+  const permissions = env['MCP_AGENT_PERMISSIONS'];
+  const definition = agents.get(name);
+  if (!permissions || !definition) return agents;
+  if (!isTier(permissions)) throw new UsageError('MCP_AGENT_PERMISSIONS: expected readonly, write or admin');
+  return new Map(agents).set(name, Object.freeze({ ...definition, permissions }));
 }
 
 interface Admission {

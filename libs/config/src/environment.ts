@@ -19,6 +19,8 @@ const OVERLAYS: readonly (readonly [variable: string, section: string, key: stri
   ['PARSE_APP_ID', 'parse', 'appId'],
   ['PARSE_MASTER_KEY', 'parse', 'masterKey'],
   ['PARSE_LIVE_QUERY_URL', 'parse', 'liveQueryUrl'],
+  // The name that older tools of Parse use; the other one wins.
+  ['PARSE_API_KEY', 'parse', 'restApiKey'],
   ['PARSE_REST_API_KEY', 'parse', 'restApiKey'],
 ];
 
@@ -26,8 +28,10 @@ export const OVERLAID_VARIABLES: readonly string[] = OVERLAYS.map(([variable]) =
 
 /** Which variable, if any, gives an option its value. */
 export function findOverlay(path: string, env: Environment): string | null {
-  const own = OVERLAYS.find(([, section, key]) => path === `${section}.${key}`)?.[0];
-  return own !== undefined && env[own] ? own : null;
+  const own = OVERLAYS.findLast(
+    ([variable, section, key]) => path === `${section}.${key}` && Boolean(env[variable]),
+  );
+  return own?.[0] ?? null;
 }
 
 function parseTyped(variable: string, value: string, errors: ConfigIssue[]): unknown {

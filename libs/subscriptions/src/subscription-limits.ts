@@ -1,4 +1,6 @@
 export interface SubscriptionOptions {
+  /** Whether resources can be watched. Default true. */
+  readonly enabled?: boolean;
   /**
    * Seconds from the first change to the single update that covers it and all that follow until then; 0 or less: one update
    * per change. Default 0.25.
@@ -11,6 +13,7 @@ export interface SubscriptionOptions {
 }
 
 export const DEFAULT_SUBSCRIPTIONS: Required<SubscriptionOptions> = Object.freeze({
+  enabled: true,
   debounce: 0.25,
   maxPerSession: 100,
   maxSessions: 10_000,
@@ -18,6 +21,7 @@ export const DEFAULT_SUBSCRIPTIONS: Required<SubscriptionOptions> = Object.freez
 
 /** The options of subscriptions, checked. */
 export class SubscriptionLimits {
+  readonly enabled: boolean;
   /** Milliseconds. */
   readonly debounce: number;
   readonly maxPerSession: number;
@@ -28,11 +32,13 @@ export class SubscriptionLimits {
   /** @throws TypeError naming the invalid option */
   constructor(options: SubscriptionOptions = {}) {
     const {
+      enabled = DEFAULT_SUBSCRIPTIONS.enabled,
       debounce = DEFAULT_SUBSCRIPTIONS.debounce,
       maxPerSession = DEFAULT_SUBSCRIPTIONS.maxPerSession,
       maxSessions = DEFAULT_SUBSCRIPTIONS.maxSessions,
     } = options;
     if (!Number.isFinite(debounce)) throw new TypeError('debounce: expected a number of seconds');
+    this.enabled = enabled;
     this.debounce = debounce * 1000;
     this.maxPerSession = positive(maxPerSession, 'maxPerSession');
     this.maxSessions = positive(maxSessions, 'maxSessions');

@@ -65,7 +65,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
   }
 
   get supported(): boolean {
-    return this.service.available;
+    return this.limits.enabled && this.service.available;
   }
 
   async subscribe(uri: string, { agent, transport: { sessionId } }: McpRequest): Promise<boolean> {

@@ -43,6 +43,10 @@ export class ExportSection {
 
 /** The section `subscriptions`: resources that sessions watch (docs/guide/subscriptions.md). */
 export class SubscriptionsSection {
+  @Option('false: no resource can be watched, and none is offered for it')
+  @IsBoolean()
+  readonly enabled: boolean = DEFAULT_SUBSCRIPTIONS.enabled;
+
   @Option(
     'seconds in which changes are collected into one notification, from the first change on; 0 or less: one notification per change',
   )

@@ -64,10 +64,24 @@ export class ServerSection {
   @IsBoolean()
   readonly startPage: boolean = true;
 
+  @Option(
+    'another path at which `GET /health` answers, for load balancers that want one. Of the service alone; null: none',
+  )
+  @IsString()
+  @Matches(/^\/[A-Za-z0-9/_.-]*$/)
+  @Nullable()
+  readonly healthPath: string | null = null;
+
   @Option('maximum bytes of one request')
   @IsInt()
   @Min(1)
   readonly maxBodySize: number = 1_048_576;
+
+  @Option(
+    'false: every answer is one JSON body, whatever `Accept` names: no progress, no listening streams, no subscriptions, and in revisions with sessions no questions to the client',
+  )
+  @IsBoolean()
+  readonly streaming: boolean = true;
 
   @Option('seconds between two heartbeats on a stream; 0 or less: none')
   @IsNumber()

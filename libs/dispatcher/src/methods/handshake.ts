@@ -29,7 +29,7 @@ function extensions(known: Readonly<Record<string, boolean>>): JsonObject {
 export class Handshake {
   /** A parameter that is null: the feature is not served. */
   constructor(
-    @Inject(KERNEL_OPTIONS) private readonly options: Pick<KernelOptions, 'instructions'>,
+    @Inject(KERNEL_OPTIONS) private readonly options: Pick<KernelOptions, 'instructions' | 'announces'>,
     private readonly envelope: ResultEnvelope,
     private readonly registry: ResourceRegistry,
     @Inject(ResourceSubscriptions) private readonly subscriptions: ResourceSubscriptions | null,
@@ -84,23 +84,25 @@ export class Handshake {
 
   /** The capability object of the frozen revisions, member for member. */
   private freezeCapabilities(): JsonObject {
+    const { announces = true } = this.options;
     return {
-      tools: { listChanged: true },
+      tools: { listChanged: announces },
       resources: { subscribe: this.subscriptions?.supported ?? false, listChanged: false },
-      prompts: { listChanged: true },
+      prompts: { listChanged: announces },
     };
   }
 
   /** Later revisions receive only the features that are served. */
   private capabilities(): JsonObject {
     const { subscriptions, listChanges } = this;
+    const { announces = true } = this.options;
     return {
-      tools: { listChanged: true },
+      tools: { listChanged: announces },
       resources: {
         ...(subscriptions?.supported === true && { subscribe: true }),
-        ...(listChanges?.kinds.has('resources') === true && { listChanged: true }),
+        ...(announces && listChanges?.kinds.has('resources') === true && { listChanged: true }),
       },
-      prompts: { listChanged: true },
+      prompts: { listChanged: announces },
       completions: {},
       logging: {},
     };

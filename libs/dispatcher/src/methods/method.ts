@@ -79,6 +79,8 @@ export interface KernelOptions {
   readonly version: string;
   /** Sent to clients of revision 2025-11-25 and later. Default: none. */
   readonly instructions?: string;
+  /** Whether clients hear that lists change. Default true. */
+  readonly announces?: boolean;
   /** Logs the internal causes of internal errors. Default: the log of the process. */
   readonly log?: WarningLog;
 }

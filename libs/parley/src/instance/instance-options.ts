@@ -83,7 +83,10 @@ export function optionProviders(options: InstanceOptions): Exclude<Provider, Typ
     [OBSERVABILITY, observed],
     [MCP_PATH, server.path],
     [EXPORT_SETTINGS, { ...DEFAULT_EXPORTS, lifetime: exports.lifetime * 1000, maxRows: exports.maxRows }],
-    [SUBSCRIPTION_OPTIONS, config.subscriptions],
+    [
+      SUBSCRIPTION_OPTIONS,
+      { ...config.subscriptions, enabled: config.subscriptions.enabled && server.streaming },
+    ],
     [TASK_OPTIONS, { ...tasks, held }],
     [
       CLIENT_ANSWER_OPTIONS,
@@ -94,7 +97,7 @@ export function optionProviders(options: InstanceOptions): Exclude<Provider, Typ
         now: shared.clock,
       },
     ],
-    [KERNEL_OPTIONS, { version: productVersion(), instructions: INSTRUCTIONS }],
+    [KERNEL_OPTIONS, { version: productVersion(), instructions: INSTRUCTIONS, announces: server.streaming }],
     [VIEW_PAGES, () => readBuiltPage('views')],
     [STREAMING_OPTIONS, createStreamingOptions(config)],
   ];
@@ -146,6 +149,7 @@ function createStreamingOptions({ server, auth }: ParleyConfig): StreamingModule
     requireCustomHeader: server.requireCustomHeader,
     requireContentLength: server.requireContentLength,
     sessions: server.sessions,
+    streaming: server.streaming,
     heartbeatInterval: server.heartbeatInterval * 1000,
     maxConcurrentDispatchers: server.maxConcurrentDispatchers,
     loopbackHosts: isLoopbackHost(server.host),

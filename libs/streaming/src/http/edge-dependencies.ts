@@ -42,6 +42,8 @@ export interface McpEdgeOptions {
   readonly requestLimiter?: RateLimiter | null;
   /** Milliseconds a body may take to arrive. Default 30,000. */
   readonly bodyTimeout?: number;
+  /** False: every answer is one body, whatever the client accepts. Default true. */
+  readonly streaming?: boolean;
   /** Milliseconds between keep-alives on an open stream; 0 or less: none. Default 2,000. */
   readonly heartbeatInterval?: number;
   /** Milliseconds between two checks of the credentials that streams were opened with. Default 10,000. */
@@ -124,6 +126,7 @@ export class EdgeSettings {
   readonly strictSessions: boolean;
   readonly requestLimiter: RateLimiter | null;
   readonly bodyTimeout: number;
+  readonly streaming: boolean;
   readonly heartbeatInterval: number;
   readonly credentialsInterval: number;
   readonly maxConcurrentDispatchers: number | null;
@@ -148,6 +151,7 @@ export class EdgeSettings {
     this.strictSessions = sessions === 'strict';
     this.requestLimiter = limiterOption(options.requestLimiter, 'requestLimiter');
     this.bodyTimeout = positive(options.bodyTimeout ?? 30_000, 'bodyTimeout');
+    this.streaming = options.streaming ?? true;
     this.heartbeatInterval = milliseconds(options.heartbeatInterval ?? 2_000, 'heartbeatInterval');
     this.credentialsInterval = positive(options.credentialsInterval ?? 10_000, 'credentialsInterval');
     this.maxConcurrentDispatchers =

@@ -189,10 +189,10 @@ export class HttpExchange {
     return new EventStream(this.response, settings.maxStreamBuffer, unread);
   }
 
-  /** Whether the client reads server-sent events. */
+  /** Whether the client reads server-sent events, and is sent any. */
   get takesEvents(): boolean {
     const { accept } = this.headers;
-    if (accept === undefined) return false;
+    if (accept === undefined || !this.edge.settings.streaming) return false;
     const asked = accept.includes(EVENTS) ? accept : accept.toLowerCase();
     return asked.includes(EVENTS) && !(asked.includes('=') && REFUSED_EVENTS.test(asked));
   }

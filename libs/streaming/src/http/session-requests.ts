@@ -31,6 +31,8 @@ const ownSession: RequestCheck = {
     const { sessions, settings } = exchange.edge;
     const { agent, headers } = exchange;
     const id = sanitizeCorrelationId(headerText(headers, 'mcp-session-id'));
+    // Clients of HTTP+SSE take 404 and 405 alone for a server that does not speak it.
+    if (id === undefined && headers['mcp-session-id'] === undefined) return METHOD_NOT_ALLOWED;
     if (id === undefined || !agent) return NO_SESSION;
     exchange.correlationId = id;
     const named = headerText(headers, VERSION_HEADER);

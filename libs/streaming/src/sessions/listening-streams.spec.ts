@@ -36,7 +36,13 @@ describe('opening a listening stream', () => {
   });
 
   it.each([
-    ['no session', {}, 400, error(-32600, 'Missing or invalid Mcp-Session-Id')],
+    // As every request of HTTP+SSE: its clients take 405 for a server without it.
+    [
+      'no session',
+      {},
+      405,
+      error(-32600, 'Method Not Allowed: send messages by POST; GET and DELETE are for sessions'),
+    ],
     ['a bad session', { 'Mcp-Session-Id': 'a b' }, 400, error(-32600, 'Missing or invalid Mcp-Session-Id')],
     ['bad credentials', { 'X-MCP-API-Key': 'wrong' }, 401, error(-32001, 'Unauthorized')],
     ['a broken authenticator', { 'X-MCP-API-Key': 'broken' }, 500, error(-32603, 'Internal error')],

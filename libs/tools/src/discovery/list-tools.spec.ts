@@ -43,10 +43,10 @@ describe('list_tools', () => {
     expect((await list({ category })).tools.map(({ name }) => name)).toEqual(names);
   });
 
-  it('always explains the same six categories', async () => {
-    const six = ['schema', 'query', 'aggregate', 'mutation', 'export', 'custom'];
-    expect(Object.keys((await list({})).categories)).toEqual(six);
-    expect(Object.keys((await list({ category: 'unknown' })).categories)).toEqual(six);
+  it('always explains the same categories, and those of the application', async () => {
+    const all = ['schema', 'query', 'aggregate', 'mutation', 'export', 'custom', 'discovery', 'Billing'];
+    expect(Object.keys((await list({})).categories)).toEqual(all);
+    expect(Object.keys((await list({ category: 'unknown' })).categories)).toEqual(all);
   });
 
   it('refuses a category that is no text', async () => {

@@ -4,7 +4,7 @@ import { Tool } from '../declaration/tool.decorator.js';
 import { listOf, mapOf, objectOf, STRING } from '../json-schema.js';
 import { PermittedTools, READ_ONLY, type ToolCall } from '../tool.js';
 
-/** Always all six, so that an agent can choose a category before it has listed tools. */
+/** Always all of them, so that an agent can choose a category before it has listed tools. */
 const CATEGORIES = {
   schema: 'Which classes exist and what their fields mean',
   query: 'Reading and counting objects of a class',
@@ -12,7 +12,10 @@ const CATEGORIES = {
   mutation: 'Declared methods and raw changes, where they are permitted',
   export: 'Rows as one CSV, Markdown or text-table artefact',
   custom: 'Tools that the application added',
+  discovery: 'Which tools there are',
 } as const;
+/** Of a category that the application named itself. */
+const NAMED_BY_APPLICATION = 'Tools of the application in this category';
 
 const MAX_SUMMARY_LENGTH = 160;
 
@@ -26,7 +29,7 @@ function inOneLine(description: string): string {
 }
 
 class ListToolsArguments {
-  @Text(`${Object.keys(CATEGORIES).join(', ')}, discovery.`) category?: string;
+  @Text(`${Object.keys(CATEGORIES).join(', ')}.`) category?: string;
 }
 
 @Injectable()
@@ -52,9 +55,19 @@ export class ListTools {
   })
   async list(args: ListToolsArguments, call: ToolCall) {
     const lowerCase = args.category?.trim().toLowerCase();
-    const tools = (await this.permitted.listTools(call))
+    const permitted = await this.permitted.listTools(call);
+    const named = permitted
+      .map(({ category }) => category)
+      .filter((category) => !Object.hasOwn(CATEGORIES, category));
+    const tools = permitted
       .filter(({ category }) => !lowerCase || category.toLowerCase() === lowerCase)
       .map(({ name, category, description }) => ({ name, category, description: inOneLine(description) }));
-    return { tools, categories: CATEGORIES };
+    return {
+      tools,
+      categories: {
+        ...CATEGORIES,
+        ...Object.fromEntries(named.map((category) => [category, NAMED_BY_APPLICATION])),
+      },
+    };
   }
 }

@@ -59,6 +59,9 @@ export abstract class ToolRegistry {
    */
   abstract register(tool: ToolRegistration): () => void;
 
+  /** Removes every tool of the application: overridden built-ins return. For tests, as `PromptRegistry.reset`. */
+  abstract reset(): void;
+
   /** Returns the tool of that name. */
   abstract get(name: string): RegisteredTool | undefined;
 
@@ -158,6 +161,11 @@ export class ToolCatalogue extends ToolRegistry {
       this.added.delete(name);
       this.announce();
     };
+  }
+
+  reset(): void {
+    this.added.clear();
+    this.announce();
   }
 
   get(name: string): RegisteredTool | undefined {

@@ -96,10 +96,10 @@ export class RoutesApplication implements Mounted {
     };
   }
 
-  /** The routes of `further` modules at exactly this path. */
-  at(route: string): Mounted {
+  /** A route at exactly this path. @param path where it is served */
+  at(route: string, path = route): Mounted {
     return {
-      claims: (url) => readPath(url) === route,
+      claims: (url) => readPath(url) === path,
       handle: (request, response) => this.serve(request, response, route.replace(/\/$/, '')),
     };
   }
