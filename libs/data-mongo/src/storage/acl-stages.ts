@@ -9,6 +9,7 @@ export function aclToQuery(right: 'read' | 'write', principals: readonly string[
 
 /** The `$match` of a handler's own query. */
 export interface AclMatchStage {
+  /** A filter over stored documents. */
   readonly $match: Readonly<Record<string, unknown>>;
 }
 

@@ -244,7 +244,7 @@ export function weighFields(rows: readonly unknown[]): readonly FieldWeight[] {
 }
 
 /** The field to leave out first, or null when the rows have no removable field. */
-export function heaviestField(weights: readonly FieldWeight[]): string | null {
+function heaviestField(weights: readonly FieldWeight[]): string | null {
   return weights.find(({ field }) => !NEVER_DROPPED.has(field))?.field ?? null;
 }
 
