@@ -4,13 +4,12 @@ import { type AbstractHttpAdapter, NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { Server } from 'node:http';
 import type { MongoConnection } from '#data-mongo';
-import { CONSOLE_PATH, McpEdge } from '#streaming';
+import { CONSOLE_PATH, McpEdge, ROUTE_PATHS } from '#streaming';
 import {
   type LoadedService,
   mountEdges,
   openConsole,
   ParleyInstance,
-  ROUTE_PATHS,
   type ReadableAgain,
 } from '#parley/instance';
 import { ConfigError, type Environment, type LoadedConfig } from '#config';
