@@ -1,6 +1,7 @@
 // `npm run nodes`: what is built, on the supported versions of Node that are not the one that runs this: the help of every command
-// of `parley`, the commands that a first hour needs, a call over a pipe and one over HTTP. With `--unit` the unit tests on the
-// newest instead. The programs are npm packages with a lockfile of their own (test/nodes), for x86-64 Linux.
+// of `parley`, the commands that a first hour needs, a call over a pipe and one over HTTP. With `--unit` the unit tests on each
+// instead; with `--shared` as well each file on one of them, which follows from the commit. The programs are npm packages with a
+// lockfile of their own (test/nodes), for x86-64 Linux.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,6 +15,8 @@ const programs = join(root, 'test/nodes/node_modules');
 const commands = join(root, 'dist/bundle/cli.js');
 /** Milliseconds that one command may take. */
 const TIMEOUT = 60_000;
+/** Bytes that the unit tests may say. */
+const MAX_OUTPUT = 64 * 1_048_576;
 const CALL = {
   jsonrpc: '2.0',
   id: 1,
@@ -140,31 +143,51 @@ async function smoke(node) {
   return faults;
 }
 
-/** @param {string} node */
-function unitTests(node) {
+/**
+ * @param {string} node
+ * @param {string[]} options of Vitest
+ * @returns {string[]} what is wrong
+ */
+function runUnitTests(node, options) {
   const vitest = join(root, 'node_modules/vitest/vitest.mjs');
-  const args = [vitest, 'run', '--project', 'unit', '--project', 'embedded-mongo', '--reporter=dot'];
-  return spawnSync(node, args, { cwd: root, stdio: 'inherit' }).status === 0;
+  const args = [vitest, 'run', '--project', 'unit', '--project', 'embedded-mongo', '--reporter=agent'];
+  const run = spawnSync(node, [...args, ...options], { cwd: root, encoding: 'utf8', maxBuffer: MAX_OUTPUT });
+  return run.status === 0 ? [] : [`unit tests:\n${run.stdout}${run.stderr}`];
 }
 
-/** @param {string} node */
-async function smokeHolds(node) {
+/** @param {number} at of how many versions @param {number} count @returns {string[]} the option for one share of all files */
+function shareOf(at, count) {
+  const { stdout } = spawnSync('git', ['rev-parse', 'HEAD'], { cwd: root, encoding: 'utf8' });
+  const turn = Number.parseInt(stdout.slice(0, 6), 16) || 0;
+  return [`--shard=${((at + turn) % count) + 1}/${count}`];
+}
+
+/**
+ * @param {string} node
+ * @param {string} what
+ * @param {() => string[] | Promise<string[]>} check
+ */
+async function holdsOn(node, what, check) {
   const version = spawnSync(node, ['--version'], { encoding: 'utf8' }).stdout.trim();
   const started = Date.now();
-  const faults = await smoke(node);
+  const faults = await check();
   for (const fault of faults) console.log(`FAIL ${version} ${fault}`);
   const mark = faults.length === 0 ? 'ok  ' : 'FAIL';
-  console.log(`${mark} commands on ${version} (${((Date.now() - started) / 1000).toFixed(1)} s)`);
+  console.log(`${mark} ${what} on ${version} (${((Date.now() - started) / 1000).toFixed(1)} s)`);
   return faults.length === 0;
 }
 
 const nodes = otherNodes();
-const newest = nodes.at(-1);
-if (newest === undefined) {
+if (nodes.length === 0) {
   console.error('no other Node is installed: run `npm ci` in test/nodes (x86-64 Linux alone)');
   process.exit(process.platform === 'linux' && process.arch === 'x64' ? 1 : 0);
 }
 let failed = 0;
-if (process.argv.includes('--unit')) failed += unitTests(newest) ? 0 : 1;
-else for (const node of nodes) failed += (await smokeHolds(node)) ? 0 : 1;
+for (const [at, node] of nodes.entries()) {
+  const options = process.argv.includes('--shared') ? shareOf(at, nodes.length) : [];
+  const holds = process.argv.includes('--unit')
+    ? await holdsOn(node, ['unit tests', ...options].join(' '), () => runUnitTests(node, options))
+    : await holdsOn(node, 'commands', () => smoke(node));
+  if (!holds) failed += 1;
+}
 process.exit(failed === 0 ? 0 : 1);

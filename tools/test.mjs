@@ -70,6 +70,11 @@ const steps = [
   // The declarations that it packs are those of the public surface.
   { name: 'packages', ...node('tools/pack-check.mjs'), after: ['build'], behind: ['public surface'] },
   { name: 'other versions of Node', ...node('tools/other-nodes.mjs'), after: built },
+  {
+    name: 'unit tests on other versions of Node',
+    ...node('tools/other-nodes.mjs', '--unit', '--shared'),
+    after: built,
+  },
   // Builds of their own, of the stages of the image and of every archive from two clones.
   ...where(
     asks('--delivery'),

@@ -26,7 +26,7 @@ beforeAll(async () => {
   const run = spawnSync(
     process.execPath,
     [
-      join(root, 'node_modules/typescript/bin/tsc'),
+      join(root, 'node_modules/typescript-native/bin/tsc'),
       ...options,
       '--rootDir',
       join(lib, 'src'),

@@ -96,7 +96,9 @@ describe('the keys of a prefix', () => {
     await client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
     await expect.poll(() => state.isUp(), { timeout: 10_000 }).toBe(false);
     await expect
-      .poll(() => warnings.some((line) => line.includes('another database')), { timeout: 10_000 })
+      .poll(() => warnings.some((line) => line.includes('another database') && line.includes(key)), {
+        timeout: 10_000,
+      })
       .toBe(true);
     await expect(state.sessions.find('x')).rejects.toThrow(SharedStateUnavailable);
     client.disconnect();
