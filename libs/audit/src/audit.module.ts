@@ -99,7 +99,7 @@ class AuditShutdown implements OnApplicationShutdown {
       inject: [AUDIT_OPTIONS, SharedState],
     },
   ],
-  exports: [AuditRecorder, AuditSink, AuditTrail, ArgumentDigest],
+  exports: [AuditRecorder, AuditSink, AuditTrail, RecentAuditTrail, ArgumentDigest],
 })
 export class AuditModule {}
 

@@ -1,4 +1,5 @@
 import type { SignOutAnswer } from '../src/controllers/session.controller.js';
+import type { StateAnswer } from '../src/controllers/status.controller.js';
 import type { ShownOperator } from '../src/sign-in.js';
 import type { ApprovalsAnswer } from '../src/controllers/approvals.controller.js';
 import type { ComponentChildren } from 'preact';
@@ -10,6 +11,7 @@ import { useApprovalNotifications, useNotifications } from './notifications.js';
 import { type Answer, ask, errorText, onSignedOut, Refusal, send, useAnswer } from './server.js';
 import { ShortcutHelp, type Shortcuts, useShortcuts } from './shortcuts.js';
 import { SignIn } from './sign-in.js';
+import { StateStrip, troublesNow, useServiceState } from './state-strip.js';
 import { ApprovalsPage, forgetDecisions } from './views/approvals.js';
 import { AuditPage } from './views/audit.js';
 import { ExplainPage } from './views/explain.js';
@@ -23,22 +25,28 @@ import { WorkPage } from './views/work.js';
 const RENEWAL_INTERVAL = 4 * 60_000;
 const REFRESH_INTERVAL = 10_000;
 
+/** What is loaded for every page. */
+interface Given {
+  /** Null for an operator that decides no approvals. */
+  readonly pending: Answer<ApprovalsAnswer> | null;
+  readonly state: Answer<StateAnswer>;
+}
+
 interface Place {
   readonly name: IconName;
   readonly title: string;
-  /** @param pending null for an operator that decides no approvals */
-  readonly show: (pending: Answer<ApprovalsAnswer> | null) => ComponentChildren;
+  readonly show: (given: Given) => ComponentChildren;
 }
 
 const PLACES: readonly Place[] = [
   { name: 'overview', title: 'Overview', show: () => <OverviewPage /> },
-  { name: 'approvals', title: 'Approvals', show: (pending) => <ApprovalsPage pending={pending} /> },
+  { name: 'approvals', title: 'Approvals', show: ({ pending }) => <ApprovalsPage pending={pending} /> },
   { name: 'live', title: 'Live calls', show: () => <LivePage /> },
   { name: 'audit', title: 'Audit', show: () => <AuditPage /> },
   { name: 'policy', title: 'Policy', show: () => <PolicyPage /> },
   { name: 'explain', title: 'Explain a call', show: () => <ExplainPage /> },
   { name: 'work', title: 'Tasks and exports', show: () => <WorkPage /> },
-  { name: 'health', title: 'Health', show: () => <HealthPage /> },
+  { name: 'health', title: 'Health', show: ({ state }) => <HealthPage state={state} /> },
 ];
 
 type Session =
@@ -57,7 +65,11 @@ export function App() {
   };
   useEffect(() => {
     const restore = () =>
-      ask<ShownOperator>('session').then(begin, () => setSession({ why: null, elsewhere: null }));
+      ask<ShownOperator>('session').then(begin, (error: unknown) => {
+        // Whether there is a session is not known: that is another thing than that there is none.
+        const isUnknown = error instanceof Refusal && error.status !== 401;
+        setSession({ why: isUnknown ? error.message : null, elsewhere: null });
+      });
     onSignedOut(() => setSession({ why: 'Sign in again.', elsewhere: null }));
     void restore();
     sessions.addEventListener('message', () => void restore());
@@ -138,6 +150,8 @@ function Console({ operator, leave, onExpired: expired }: ConsoleProps) {
     REFRESH_INTERVAL,
     notifies,
   );
+  const state = useServiceState();
+  const troubles = troublesNow(state).filter(({ kind }) => kind === 'bad').length;
   const calls = pending.value?.approvals.filter(({ own }) => !own);
   const waiting = calls?.length ?? 0;
   useApprovalNotifications(calls, () => place.name === 'approvals' && !document.hidden);
@@ -225,6 +239,12 @@ function Console({ operator, leave, onExpired: expired }: ConsoleProps) {
                       <span class="unseen"> waiting</span>
                     </span>
                   )}
+                  {name === 'health' && troubles > 0 && (
+                    <span class="count">
+                      {troubles}
+                      <span class="unseen"> {troubles === 1 ? 'problem' : 'problems'}</span>
+                    </span>
+                  )}
                 </a>
               </li>
             ))}
@@ -258,8 +278,9 @@ function Console({ operator, leave, onExpired: expired }: ConsoleProps) {
         </div>
       </div>
       <main id="main" ref={main} class={`place-${place.name}`}>
+        <StateStrip state={state} />
         {failure !== null && <Notice kind="bad">{failure}</Notice>}
-        {place.show(operator.approver ? pending : null)}
+        {place.show({ pending: operator.approver ? pending : null, state })}
       </main>
       {isHelpOpen && <ShortcutHelp everywhere={shortcuts} close={() => setHelpOpen(false)} />}
     </div>

@@ -80,6 +80,8 @@ const ANSWERED_WITHIN = 30_000;
 export interface Answer<T> {
   /** Absent until the first answer arrives. The last one stays while a new one is loaded. */
   readonly value: T | undefined;
+  /** When it arrived: milliseconds since 1970. */
+  readonly answeredAt: number | undefined;
   readonly error: unknown;
   readonly reload: () => void;
 }
@@ -92,10 +94,12 @@ export interface Answer<T> {
  * @param inBackground whether it is loaded again also while the page is in the background. Default false
  */
 export function useAnswer<T>(path: string | null, every?: number, inBackground = false): Answer<T> {
-  const [state, setState] = useState<{ value?: T; error: unknown; path: string | null }>({
-    error: null,
-    path: null,
-  });
+  const [state, setState] = useState<{ value?: T; answeredAt?: number; error: unknown; path: string | null }>(
+    {
+      error: null,
+      path: null,
+    },
+  );
   const [round, setRound] = useState(0);
   useEffect(() => {
     if (path === null) return undefined;
@@ -113,7 +117,7 @@ export function useAnswer<T>(path: string | null, every?: number, inBackground =
         if (!leaving.signal.aborted) setState((before) => ({ ...before, error: null, ...next, path }));
       };
       ask<T>(path, within).then(
-        (value) => settle({ value }),
+        (value) => settle({ value, answeredAt: Date.now() }),
         (error: unknown) => settle({ error: within.aborted ? new Refusal(0, NO_ANSWER) : error }),
       );
     };
@@ -127,5 +131,6 @@ export function useAnswer<T>(path: string | null, every?: number, inBackground =
       clearInterval(timer);
     };
   }, [path, every, inBackground, round]);
-  return { value: state.value, error: state.error, reload: () => setRound((last) => last + 1) };
+  const { value, answeredAt, error } = state;
+  return { value, answeredAt, error, reload: () => setRound((last) => last + 1) };
 }

@@ -18,6 +18,8 @@ export function createOperatorRights(versions: ConfigVersions): OperatorRights {
     operators: () => versions.current.config.console.operators ?? [],
     approvers: versions.current.config.approvals.approvers,
     findAgent: (person) => findAgentOfPerson(versions, person),
+    // Each version of the configuration makes its definitions anew.
+    isCurrent: ({ definition }) => versions.findDefinition(definition.name) === definition,
   };
 }
 

@@ -90,6 +90,8 @@ export class ConfiguredSimulations<Loaded extends Versioned>
   /** The versions that this process has served, the latest last. */
   private kept: readonly Loaded[];
   private readonly compared = new Map<string, Promise<ComparedVersions>>();
+  /** Of a version: whether it widened access; null while that is being found out. */
+  private widening: { readonly of: Loaded; widens: boolean | null } | null = null;
   private readonly following: { unsubscribe(): void };
 
   constructor(private readonly options: SimulationsOptions<Loaded>) {
@@ -200,6 +202,20 @@ export class ConfiguredSimulations<Loaded extends Versioned>
       classes_left_out: classesLeftOut,
       scope: 'replica',
     };
+  }
+
+  widened(): boolean | null {
+    const [before, now] = this.kept.slice(-2);
+    if (!before || !now) return null;
+    if (this.widening?.of === now) return this.widening.widens;
+    const found: { readonly of: Loaded; widens: boolean | null } = { of: now, widens: null };
+    this.widening = found;
+    this.comparison(before, now).then(
+      ({ changes }) => (found.widens = changes.some(widens)),
+      // It is compared again when it is asked for the next time.
+      () => this.widening === found && (this.widening = null),
+    );
+    return null;
   }
 
   /** Each pair is compared once: a version never changes. */

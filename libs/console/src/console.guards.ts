@@ -8,11 +8,14 @@ import {
   Injectable,
   Logger,
   type NestMiddleware,
+  SetMetadata,
   type Type,
   UseFilters,
   UseGuards,
 } from '@nestjs/common';
+import { Reflector } from '@nestjs/core';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { SharedStateUnavailable } from '#state';
 import {
   ArrivalGuard,
   McpEdge,
@@ -71,6 +74,11 @@ export class SameSiteGuard implements CanActivate {
   }
 }
 
+const WITHOUT_SHARED_STATE = 'parley console without shared state';
+
+/** A route that reads what this process knows itself. Every other one is refused while the shared state cannot be reached. */
+export const WithoutSharedState = () => SetMetadata(WITHOUT_SHARED_STATE, true);
+
 type RequestOfOperator = IncomingMessage & { operator?: Operator };
 
 /** Admits operators. */
@@ -79,13 +87,16 @@ export class OperatorGuard implements CanActivate {
   constructor(
     @Inject(OperatorGate) private readonly gate: OperatorGate,
     @Inject(McpEdge) private readonly edge: McpEdge,
+    @Inject(Reflector) private readonly reflector: Reflector,
   ) {}
 
-  /** @throws NotServed */
+  /** @throws NotServed, SharedStateUnavailable */
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const http = context.switchToHttp();
     const request = http.getRequest<RequestOfOperator>();
     request.operator = await this.gate.admit(request);
+    if (request.operator.degraded && this.reflector.get(WITHOUT_SHARED_STATE, context.getHandler()) !== true)
+      throw new SharedStateUnavailable();
     this.edge.unread.own(http.getResponse<ServerResponse>(), request.operator.agent.principal);
     return true;
   }

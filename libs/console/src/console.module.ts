@@ -8,7 +8,7 @@ import {
   type Provider,
 } from '@nestjs/common';
 import { ApprovalService } from '#approvals';
-import { AuditSink, AuditTrail } from '#audit';
+import { AuditRecorder, AuditSink, AuditTrail, RecentAuditTrail } from '#audit';
 import { Authenticator } from '#auth';
 import { ConfigVersions } from '#config';
 import { provideFromInstance } from '#core';
@@ -43,6 +43,7 @@ import { OIDC_SETTING, OidcSignIn } from './oidc-sign-in.js';
 import { OPERATOR_RIGHTS, OperatorGate, OperatorNotes } from './operator-gate.js';
 import { OperatorSessions } from './operator-sessions.js';
 import { Overviews } from './overview.js';
+import { ReplicaStates } from './replica-states.js';
 import { ReplicaStatus, type StatusDependencies } from './replica-status.js';
 import { SignIn } from './sign-in.js';
 
@@ -69,6 +70,7 @@ const CONSOLE_HOST = Symbol('host of the console');
 /** What the console takes from the instance, with `provideFromInstance`. */
 export const CONSOLE_IMPORTS: readonly InjectionToken[] = [
   ApprovalService,
+  AuditRecorder,
   AuditSink,
   AuditTrail,
   Authenticator,
@@ -77,10 +79,13 @@ export const CONSOLE_IMPORTS: readonly InjectionToken[] = [
   McpEdge,
   MetadataAudit,
   Policies,
+  RecentAuditTrail,
   SharedState,
   StateKeys,
   ToolEnvironment,
 ];
+
+const nameReplica = ({ current }: ConfigVersions): string => current.config.audit.replica ?? hostname();
 
 /** What is made of the service around the console. */
 const HOSTED_PROVIDERS: readonly Provider[] = [
@@ -95,7 +100,7 @@ const HOSTED_PROVIDERS: readonly Provider[] = [
     useFactory: ({ live, statistics }: ConsoleHost, versions: ConfigVersions, { bus, reach }: SharedState) =>
       new Overviews(statistics, bus, {
         replica: live.replica,
-        name: versions.current.config.audit.replica ?? hostname(),
+        name: nameReplica(versions),
         reach,
       }),
     inject: [CONSOLE_HOST, ConfigVersions, SharedState],
@@ -118,8 +123,39 @@ const HOSTED_PROVIDERS: readonly Provider[] = [
       edge: McpEdge,
       consoleStreams: LiveStreams,
       { reach }: SharedState,
-    ) => new ReplicaStatus({ product, versions, readiness, edge, consoleStreams, reach, replica }),
-    inject: [CONSOLE_HOST, ConfigVersions, McpEdge, LiveStreams, SharedState],
+      sinks: AuditRecorder,
+      simulations: SimulationService,
+    ) =>
+      new ReplicaStatus({
+        product,
+        versions,
+        readiness,
+        sinks,
+        widened: () => simulations.widened(),
+        edge,
+        consoleStreams,
+        reach,
+        replica,
+      }),
+    inject: [
+      CONSOLE_HOST,
+      ConfigVersions,
+      McpEdge,
+      LiveStreams,
+      SharedState,
+      AuditRecorder,
+      SimulationService,
+    ],
+  },
+  {
+    provide: ReplicaStates,
+    useFactory: (
+      { live: { replica } }: ConsoleHost,
+      status: ServiceStatus,
+      versions: ConfigVersions,
+      { bus, reach }: SharedState,
+    ) => new ReplicaStates(status, bus, { replica, name: nameReplica(versions), reach }),
+    inject: [CONSOLE_HOST, ServiceStatus, ConfigVersions, SharedState],
   },
 ];
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { Observable, type Subscription } from 'rxjs';
+import { merge, Observable, Subject, type Subscription } from 'rxjs';
 import { type ApprovalRecord, type AuditEvent, type AuditRecord, AuditSink } from '#audit';
 import type { BusMessage, MessageBus } from '#state';
 
@@ -79,6 +79,8 @@ export class LiveRecords extends AuditSink {
   private gathered: ShownRecord[] = [];
   private missed = 0;
   private timer: NodeJS.Timeout | null = null;
+  /** Batches of this replica that the bus did not take: its own watchers see them all the same. */
+  private readonly unsent = new Subject<BusMessage>();
 
   /** @param now milliseconds of a monotonic clock */
   constructor(
@@ -88,9 +90,7 @@ export class LiveRecords extends AuditSink {
   ) {
     super();
     this.settings = { ...DEFAULTS, ...settings };
-    this.listening = bus.messages(WATCHED_TOPIC).subscribe(() => {
-      this.watchedUntil = this.now() + this.settings.watchPeriod;
-    });
+    this.listening = bus.messages(WATCHED_TOPIC).subscribe(() => this.extendWatch());
   }
 
   /** Whether a watcher has announced itself recently. */
@@ -115,11 +115,14 @@ export class LiveRecords extends AuditSink {
   /** Records of every replica from now on, including this one. */
   watch(): Observable<LiveBatch> {
     return new Observable((watcher) => {
-      const batches = this.bus.messages(RECORDS).subscribe((message) => {
+      const batches = merge(this.bus.messages(RECORDS), this.unsent).subscribe((message) => {
         const batch = readBatch(message);
         if (batch) watcher.next(batch);
       });
-      const announce = () => void this.bus.publish(WATCHED_TOPIC, {}).catch(() => undefined);
+      const announce = () => {
+        this.extendWatch();
+        void this.bus.publish(WATCHED_TOPIC, {}).catch(() => undefined);
+      };
       announce();
       const timer = setInterval(announce, this.settings.announceInterval);
       timer.unref();
@@ -136,6 +139,10 @@ export class LiveRecords extends AuditSink {
     this.watchedUntil = -Infinity;
   }
 
+  private extendWatch(): void {
+    this.watchedUntil = this.now() + this.settings.watchPeriod;
+  }
+
   private gather(entry: Parameters<typeof toShownRecord>[0]): void {
     if (this.gathered.length < this.settings.maxRecords) this.gathered.push(toShownRecord(entry));
     else this.missed += 1;
@@ -149,8 +156,8 @@ export class LiveRecords extends AuditSink {
     const { replica, gathered: records, missed } = this;
     this.gathered = [];
     this.missed = 0;
-    // While the bus is unreachable watchers see nothing; the records are stored all the same.
-    void this.bus.publish(RECORDS, { replica, records, missed }).catch(() => undefined);
+    const batch = { replica, records, missed };
+    void this.bus.publish(RECORDS, batch).catch(() => this.unsent.next(batch));
   }
 }
 

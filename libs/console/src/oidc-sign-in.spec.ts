@@ -4,7 +4,7 @@ import { issuerTrust, OidcClient, RuleAuthenticator } from '#auth';
 import { type SmallIssuer, startIssuer } from '#auth/contracts';
 import { Agent, compileAgentDefinition, MASTER, ProcessRateLimiters } from '#core';
 import { processSecret } from '#dispatcher';
-import { ProcessOneTimeStore, ProcessVersionedStore, steadyClock } from '#state';
+import { ProcessMessageBus, ProcessOneTimeStore, ProcessVersionedStore, steadyClock } from '#state';
 import { OidcSignIn } from './oidc-sign-in.js';
 import { OperatorGate, OperatorNotes } from './operator-gate.js';
 import { OperatorSessions } from './operator-sessions.js';
@@ -23,6 +23,7 @@ afterAll(() => issuer.close());
 function createConsole() {
   const oneTime = new ProcessOneTimeStore(1);
   const state = {
+    bus: new ProcessMessageBus(),
     clock: steadyClock,
     limiters: new ProcessRateLimiters(),
     endedSessions: new ProcessVersionedStore(),

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { compileAgentDefinition, MASTER, ProcessRateLimiters } from '#core';
 import { ApiKeyRule, type AuthRule, RuleAuthenticator } from '#auth';
-import { processState } from '#state';
+import { processState, SharedStateUnavailable } from '#state';
 import { processSecret } from '#dispatcher';
 import { NotServed } from '#streaming';
 import { OperatorGate } from './operator-gate.js';
@@ -17,14 +17,32 @@ function room(requests = 1_000) {
   ];
   let operators = ['chief'];
   const limiters = new ProcessRateLimiters();
-  const sessions = new OperatorSessions(processSecret(), processState());
+  const state = processState();
+  const silence = { isOn: false };
+  const assertAnswers = () => {
+    if (silence.isOn) throw new SharedStateUnavailable();
+  };
+  const { find } = state.endedSessions;
+  state.endedSessions.find = async (id) => {
+    assertAnswers();
+    return find.call(state.endedSessions, id);
+  };
+  const current = { isSame: true };
+  const sessions = new OperatorSessions(processSecret(), state);
   const gate = new OperatorGate(
     new RuleAuthenticator(rules),
     sessions,
-    { operators: () => operators },
+    { operators: () => operators, isCurrent: () => current.isSame },
     {
       limiters: {
-        limiter: (name, { window }) => limiters.limiter(name, { limit: requests, window }),
+        limiter: (name, { window }) => {
+          const own = limiters.limiter(name, { limit: requests, window });
+          const check = async (key: string) => {
+            assertAnswers();
+            return own.check(key);
+          };
+          return { check } as never;
+        },
       },
     },
   );
@@ -32,7 +50,8 @@ function room(requests = 1_000) {
     const session = sessions.begin({ authorization: `Bearer ${key}` }, key);
     return { session, cookie: `parley-console=${await sessions.seal(session, HOST)}` };
   };
-  return { gate, sessions, rules, carrying: carryKey, demote: () => (operators = []) };
+  const go = { silent: () => (silence.isOn = true), reload: () => (current.isSame = false) };
+  return { gate, sessions, rules, carrying: carryKey, demote: () => (operators = []), ...go };
 }
 
 const createRequest = (headers: Record<string, string>) =>
@@ -106,5 +125,50 @@ describe('the gate of the console', () => {
     const { gate } = room(2);
     const ask = () => readStatus(gate.admit(createRequest({ 'x-mcp-api-key': 'key-of-chief' })));
     expect([await ask(), await ask(), await ask()]).toEqual([200, 200, 429]);
+  });
+
+  describe('while the shared state is silent', () => {
+    const readDegraded = (admitted: Promise<{ readonly degraded: boolean }>) =>
+      admitted.then(
+        ({ degraded }) => degraded,
+        (error: unknown) => (error instanceof NotServed ? error.status : (error as Error).name),
+      );
+
+    it('admits a session that this process verified, as degraded, and no session that it never saw', async () => {
+      const { gate, carrying, silent } = room();
+      const [known, strange] = [await carrying('key-of-chief'), await carrying('key-of-chief')];
+      expect(await readDegraded(gate.admit(createRequest({ cookie: known.cookie })))).toBe(false);
+      silent();
+      expect(await readDegraded(gate.admit(createRequest({ cookie: known.cookie })))).toBe(true);
+      expect(await readDegraded(gate.admit(createRequest({ cookie: strange.cookie })))).toBe(
+        'SharedStateUnavailable',
+      );
+    });
+
+    it.each([
+      ['was signed out', ({ sessions, session }) => sessions.end(session)],
+      ['belongs to an agent that is no operator any more', ({ demote }) => demote()],
+      ['was verified under another configuration', ({ reload }) => reload()],
+    ] satisfies [string, (parts: ReturnType<typeof room> & { session: never }) => unknown][])(
+      'admits no session that %s',
+      async (_, change) => {
+        const parts = room();
+        const { cookie, session } = await parts.carrying('key-of-chief');
+        await parts.gate.admit(createRequest({ cookie }));
+        parts.silent();
+        await change({ ...parts, session: session as never });
+        expect(await readDegraded(parts.gate.admit(createRequest({ cookie })))).not.toBe(true);
+      },
+    );
+
+    it('admits a program by its key, as degraded, and counts its requests alone', async () => {
+      const { gate, silent } = room();
+      silent();
+      const ask = () => readDegraded(gate.admit(createRequest({ 'x-mcp-api-key': 'key-of-chief' })));
+      expect(await ask()).toBe(true);
+      expect(await readDegraded(gate.admit(createRequest({ 'x-mcp-api-key': 'wrong' })))).toBe(401);
+      for (let one = 1; one < 600; one += 1) await ask();
+      expect(await ask()).toBe(429);
+    });
   });
 });

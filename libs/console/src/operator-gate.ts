@@ -1,9 +1,9 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import { type Agent, type RateLimiter, Unauthorized } from '#core';
+import { type Agent, ProcessRateLimiters, type RateLimiter, Unauthorized } from '#core';
 import { AuditSink } from '#audit';
-import { Authenticator, type ProvenPerson, RecordedAuthenticator } from '#auth';
-import { SharedState } from '#state';
+import { AuthenticationUnavailable, Authenticator, type ProvenPerson, RecordedAuthenticator } from '#auth';
+import { SharedState, SharedStateUnavailable } from '#state';
 import { NotServed, readTrustedHeaders } from '#streaming';
 import {
   type ConsolePlace,
@@ -23,6 +23,8 @@ export interface OperatorRights {
   readonly approvers: readonly string[];
   /** The agent that a person of the issuer is in the current configuration; null: none. Default: none. */
   readonly findAgent?: (person: ProvenPerson) => Agent | null;
+  /** Whether the agent was made by the current configuration. Default: yes. */
+  readonly isCurrent?: (agent: Agent) => boolean;
 }
 
 /** Limit of requests per operator and minute, over all replicas. */
@@ -35,9 +37,13 @@ export interface Operator {
   readonly agent: Agent;
   /** Absent when the request itself shows a credential. */
   readonly session?: OperatorSession;
+  /** The shared state, or what its credential is verified with, cannot be reached: it may only read what this process knows. */
+  readonly degraded: boolean;
   /** Authenticates again with the same credential. @throws NotServed when it is no longer valid */
   readonly confirm: () => Promise<void>;
 }
+
+type Identified = Pick<Operator, 'agent' | 'degraded'>;
 
 /** Headers of programs, which show a credential with every request. They take precedence over the cookie. */
 const CREDENTIALS = ['authorization', 'x-mcp-api-key', 'x-parse-session-token'];
@@ -48,11 +54,13 @@ const CREDENTIALS = ['authorization', 'x-mcp-api-key', 'x-parse-session-token'];
 @Injectable()
 export class OperatorGate {
   private readonly limiter: RateLimiter;
+  /** Counts while the other one cannot. */
+  private readonly ownLimiter = new ProcessRateLimiters().limiter('console', REQUESTS);
 
   constructor(
     @Inject(Authenticator) private readonly authenticator: Authenticator,
     @Inject(OperatorSessions) private readonly sessions: OperatorSessions,
-    @Inject(OPERATOR_RIGHTS) private readonly rights: Pick<OperatorRights, 'operators' | 'findAgent'>,
+    @Inject(OPERATOR_RIGHTS) private readonly rights: Omit<OperatorRights, 'approvers'>,
     @Inject(SharedState) { limiters }: Pick<SharedState, 'limiters'>,
   ) {
     this.limiter = limiters.limiter('console', REQUESTS);
@@ -65,10 +73,22 @@ export class OperatorGate {
     const session = shown ? undefined : await this.sessions.of(request);
     const operator =
       session === undefined
-        ? await this.ask(() => this.identify(request, headers))
+        ? await this.ask(async () => ({ agent: await this.identify(request, headers), degraded: false }))
         : await this.bySession(request, headers, session);
-    await spend(this.limiter, operator.agent.principal, 'Too Many Requests');
-    return operator;
+    const isCounted = await this.countRequest(operator.agent.principal);
+    return isCounted ? operator : { ...operator, degraded: true };
+  }
+
+  /** @returns false where the shared limit cannot be counted, and this process counted alone. @throws NotServed */
+  private async countRequest(principal: string): Promise<boolean> {
+    try {
+      await spend(this.limiter, principal, 'Too Many Requests');
+      return true;
+    } catch (error) {
+      if (!(error instanceof SharedStateUnavailable)) throw error;
+      await spend(this.ownLimiter, principal, 'Too Many Requests');
+      return false;
+    }
   }
 
   /** @throws NotServed */
@@ -95,7 +115,6 @@ export class OperatorGate {
     headers: IncomingHttpHeaders,
     session: OperatorSession | 'over' | 'forged',
   ): Promise<Operator> {
-    const { sessions } = this;
     const place = readPlace(request);
     // A cookie that this service did not seal is a wrong credential, unlike an expired one.
     if (session === 'forged' && this.authenticator instanceof RecordedAuthenticator)
@@ -104,23 +123,44 @@ export class OperatorGate {
         FORGED_SESSION,
       );
     if (session === 'forged' || session === 'over') throw signInAgain(place);
-    const { person } = session;
-    const operator = await this.ask(async () => {
-      if (await sessions.isOver(session)) throw signInAgain(place);
-      return person ? this.proven(person) : this.identify(request, session.credential);
-    }).catch((error: unknown) => {
+    const operator = await this.ask(() => this.verify(request, session)).catch((error: unknown) => {
       throw error instanceof NotServed && error.status === 401 ? signInAgain(place) : error;
     });
     return { ...operator, session };
   }
 
-  private async ask(identify: () => Promise<Agent>): Promise<Operator> {
-    const agent = await identify();
+  /**
+   * Whose session it is. While that cannot be looked up, what this process verified shortly before counts, as long as the
+   * configuration is the same.
+   */
+  private async verify(request: IncomingMessage, session: OperatorSession): Promise<Identified> {
+    const { verified } = this.sessions;
+    try {
+      if (await this.sessions.isOver(session)) throw new NotServed(401, 'sign in again');
+      const { person } = session;
+      const agent = person ? this.proven(person) : await this.identify(request, session.credential);
+      verified.keep(session.id, agent);
+      return { agent, degraded: false };
+    } catch (error) {
+      const isSilent = error instanceof SharedStateUnavailable || error instanceof AuthenticationUnavailable;
+      if (!isSilent) {
+        verified.forget(session.id);
+        throw error;
+      }
+      const agent = verified.find(session.id);
+      if (!agent || this.sessions.isExpired(session) || !(this.rights.isCurrent?.(agent) ?? true))
+        throw error;
+      return { agent: this.operator(agent), degraded: true };
+    }
+  }
+
+  private async ask(identify: () => Promise<Identified>): Promise<Operator> {
+    const { agent, degraded } = await identify();
     const confirm = async () => {
       const again = await identify();
-      if (again.principal !== agent.principal) throw new NotServed(401, 'Unauthorized');
+      if (again.agent.principal !== agent.principal) throw new NotServed(401, 'Unauthorized');
     };
-    return { agent, confirm };
+    return { agent, degraded, confirm };
   }
 
   private async authenticate(request: IncomingMessage, headers: IncomingHttpHeaders): Promise<Agent> {

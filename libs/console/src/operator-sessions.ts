@@ -13,6 +13,7 @@ import {
 import { SealedText, StateKeys } from '#dispatcher';
 import { CLOCK_DIFFERENCE, SharedState, SharedStateUnavailable, type VersionedStore } from '#state';
 import { readMountPath, readTrustedHeaders } from '#streaming';
+import { VerifiedOperators } from './verified-operators.js';
 
 /** Where a browser found the console. Its cookies are of this host and path. */
 export interface ConsolePlace {
@@ -103,16 +104,24 @@ export class OperatorSessions {
   private readonly now: () => number;
   /** What `parley revoke` took back. */
   private readonly revoked: SharedRevocations;
+  /** Whose sessions they are, while it cannot be looked up whether they were ended. */
+  readonly verified: VerifiedOperators;
 
   constructor(
     @Inject(StateKeys) keys: StateKeys,
     @Inject(SharedState)
-    { clock, endedSessions, revocations }: Pick<SharedState, 'clock' | 'endedSessions' | 'revocations'>,
+    {
+      bus,
+      clock,
+      endedSessions,
+      revocations,
+    }: Pick<SharedState, 'bus' | 'clock' | 'endedSessions' | 'revocations'>,
   ) {
     this.now = clock;
     this.sealed = new SealedText(keys, 'parley operator session');
     this.ended = endedSessions;
     this.revoked = new SharedRevocations(revocations);
+    this.verified = new VerifiedOperators(bus);
   }
 
   begin(credential: CredentialHeaders, principal: string): OperatorSession {
@@ -142,14 +151,19 @@ export class OperatorSessions {
   }
 
   /**
-   * @returns `over` for an ended session of this place, `forged` for anything that was not sealed here
-   * @throws SharedStateUnavailable
+   * Whether it was ended meanwhile is another question: `isOver`.
+   * @returns `over` for an expired session of this place, `forged` for anything that was not sealed here
+   * @throws SharedStateUnavailable where the key is not known here yet
    */
   async open(text: string, place: string): Promise<OperatorSession | 'over' | 'forged'> {
     const plain = await this.sealed.open(text, place);
     if (plain === undefined) return 'forged';
     const session = JSON.parse(plain) as OperatorSession;
-    return (await this.isOver(session)) ? 'over' : session;
+    return this.isExpired(session) ? 'over' : session;
+  }
+
+  isExpired({ expiresAt }: OperatorSession): boolean {
+    return expiresAt <= this.now();
   }
 
   /** The session of a request, as `open` answers it; `undefined`: its browser has none. @throws SharedStateUnavailable */
@@ -167,9 +181,8 @@ export class OperatorSessions {
 
   /** @throws SharedStateUnavailable, because neither a sign-out nor a revocation can be looked up */
   async isOver(session: OperatorSession): Promise<boolean> {
-    const { id, expiresAt } = session;
-    if (expiresAt <= this.now()) return true;
-    return (await this.ended.find(id)) !== undefined || this.isRevoked(session);
+    if (this.isExpired(session)) return true;
+    return (await this.ended.find(session.id)) !== undefined || this.isRevoked(session);
   }
 
   /** Whether the sign-ins of the person, or of the console at the issuer, were taken back: as their tokens are. */
@@ -189,6 +202,7 @@ export class OperatorSessions {
 
   /** @throws SharedStateUnavailable also when the principal has ended too many sessions */
   async end({ id, principal, signedInAt }: OperatorSession): Promise<void> {
+    this.verified.forget(id);
     // An older copy of the cookie may have been renewed: the id is kept as long as any copy could be valid.
     const left = signedInAt + MAX_SESSION_TIME - this.now();
     // Another replica may not have measured the common clock yet.

@@ -1,3 +1,4 @@
+import type { SinkState } from '#audit';
 import type { AgentDefinition } from '#core';
 import type { Policy } from '#policy';
 import type { McpEdge } from '#streaming';
@@ -22,7 +23,10 @@ export interface StatusDependencies {
   readonly product: string;
   readonly versions: ServedVersions;
   readonly readiness: { look(): Promise<Pick<ServiceReport, 'dependencies'>> };
-  readonly edge: Pick<McpEdge, 'activeDispatcherCount' | 'activeListeningStreamCount'>;
+  readonly sinks: { readonly states: ReadonlyMap<string, SinkState> };
+  /** Whether the served version widens access; null: not known. */
+  readonly widened: () => boolean | null;
+  readonly edge: Pick<McpEdge, 'activeDispatcherCount' | 'activeListeningStreamCount' | 'isAccepting'>;
   readonly consoleStreams: { readonly size: number };
   readonly reach: 'process' | 'replicas';
   readonly replica: string;
@@ -37,7 +41,8 @@ export class ReplicaStatus extends ServiceStatus {
   }
 
   async read(): Promise<ServiceReport> {
-    const { product, versions, readiness, edge, consoleStreams, reach, replica } = this.options;
+    const { product, versions, readiness, sinks, widened, edge, consoleStreams, reach, replica } =
+      this.options;
     const { policy, agents, number, loadedAt } = versions.current;
     return {
       version: product,
@@ -52,9 +57,12 @@ export class ReplicaStatus extends ServiceStatus {
         agents: agents.size,
         number,
         loaded_at: loadedAt.toISOString(),
+        widened: widened(),
         last_refused: refusedOf(versions),
       },
       dependencies: (await readiness.look()).dependencies,
+      sinks: Object.fromEntries(sinks.states),
+      draining: !edge.isAccepting,
       streams: {
         calls: edge.activeDispatcherCount,
         listening: edge.activeListeningStreamCount,

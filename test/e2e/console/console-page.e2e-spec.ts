@@ -191,16 +191,16 @@ describe('the pages of one browser', () => {
     await page.clock.install();
     await open('live');
     const held: Route[] = [];
-    await page.route(/\/api\/status$/, (route) => void held.push(route));
-    await page.goto(at('health'));
+    await page.route(/\/api\/tasks\?/, (route) => void held.push(route));
+    await page.goto(at('work'));
     await expect.poll(() => held.length).toBe(1);
     await page.clock.runFor(25_000);
     // Requests arrive in their order: whatever was sent before this one is among them.
     await page.evaluate('fetch("/console/session/methods").then(({ status }) => status)');
     expect(held).toHaveLength(1);
     await held[0]?.continue();
-    await page.getByText('Ready').waitFor();
-    await page.clock.runFor(11_000);
+    await page.getByText('No task is kept.').waitFor();
+    await page.clock.runFor(16_000);
     await expect.poll(() => held.length).toBe(2);
   });
 
@@ -216,7 +216,7 @@ describe('the pages of one browser', () => {
     await page.keyboard.press('Shift');
     await expect.poll(() => refusals).toBe(1);
     await page.getByRole('link', { name: 'Health' }).click();
-    await page.getByText('Ready').waitFor();
+    await page.getByText('All well').waitFor();
     complaints = complaints.filter((line) => !line.includes('503'));
   });
 });
@@ -361,6 +361,44 @@ describe('a desktop notification', () => {
     await page.getByText('The browser blocks notifications of this page').waitFor();
     expect(await page.evaluate('window.asked')).toBe(1);
     expect(await button.getAttribute('aria-pressed')).toBe('false');
+  });
+});
+
+describe('the state of the service', () => {
+  it('is above every page, says how old it is, and that nothing is known once the service is silent', async () => {
+    await page.clock.install();
+    await open('audit');
+    const strip = page.getByRole('region', { name: 'State of the service' });
+    await strip.getByText('All well').waitFor();
+    await page.clock.runFor(3_000);
+    expect(await strip.textContent()).toContain('updated');
+    await page.route(/\/api\/state$/, (route) => route.abort());
+    await page.clock.runFor(20_000);
+    await strip.getByText('The state cannot be read: the service does not answer').waitFor();
+    await strip.getByText(/^updated \d+ s ago$/).waitFor();
+    await page.getByRole('navigation').getByText('1 problem').waitFor();
+    complaints = complaints.filter((line) => !line.includes('ERR_FAILED'));
+  });
+
+  it('names a configuration that was refused, and leads to why', async () => {
+    await open('overview');
+    await page.getByText('All well').waitFor();
+    const state = { ...(await (await page.request.get(`${service.origin}/console/api/state`)).json()) } as {
+      replicas: { policy: object }[];
+    };
+    const refused = { at: new Date().toISOString(), faults: [`agents: ${HOSTILE}`] };
+    const replicas = state.replicas.map((one) => ({
+      ...one,
+      policy: { ...one.policy, last_refused: refused },
+      dependencies: { mongodb: 'down' },
+    }));
+    await page.route(/\/api\/state$/, (route) => route.fulfill({ json: { ...state, replicas } }));
+    await page.reload();
+    await page.getByRole('link', { name: /^MongoDB does not answer/ }).waitFor();
+    await page.getByRole('link', { name: /^A configuration was refused/ }).click();
+    await page.getByRole('heading', { name: 'Health', level: 1 }).waitFor();
+    await page.getByText('the one before it is still served').waitFor();
+    expect(await page.locator('main img, main script').count()).toBe(0);
   });
 });
 

@@ -480,6 +480,52 @@ describe('what operators see', () => {
   });
 });
 
+describe('the console while Redis is away', () => {
+  const seen = (service: Service, path: string, cookie: string) =>
+    ask(service, 'GET', path, { Cookie: cookie });
+
+  it('shows a known session what the replica knows itself, as degraded, and decides nothing', async () => {
+    const session = await signIn(one, { session: `r:${SECRET}` });
+    const cookie = cookieOf(session);
+    const strange = cookieOf(await signIn(one, { key: KEYS.watcher }));
+    const ended = cookieOf(await signIn(one, { key: KEYS.chief }));
+    for (const known of [cookie, ended])
+      expect((await seen(one, 'api/state', known)).body).toMatchObject({ degraded: false });
+    await ask(one, 'DELETE', 'session', { Cookie: ended, ...CHANGING });
+    redis.pause();
+    try {
+      await expect
+        .poll(async () => (await seen(one, 'api/state', cookie)).body, { timeout: 15_000 })
+        .toMatchObject({
+          degraded: true,
+          replicas: [{ dependencies: { redis: 'down', mongodb: 'up' } }, {}],
+        });
+      const [state, status, audit, overview, renewed] = await Promise.all(
+        ['api/state', 'api/status', 'api/audit', 'api/overview', 'session'].map((path) =>
+          seen(one, path, cookie),
+        ),
+      );
+      for (const answer of [state, status, audit, overview, renewed]) expect(answer?.status).toBe(200);
+      expect(audit?.text).toContain('console.sign_in');
+      expect(overview?.body['waiting']).toMatchObject({ tasks: null, exports: null });
+      for (const path of ['api/approvals', 'api/tasks', 'api/policy', 'api/agents'])
+        expect([path, (await seen(one, path, cookie)).status]).toEqual([path, 503]);
+      const decided = await ask(one, 'POST', 'api/approvals/any', { ...as('chief'), ...CHANGING }, {});
+      expect(decided.status).toBe(503);
+      expect((await seen(one, 'api/state', ended)).status).not.toBe(200);
+      expect((await seen(two, 'api/state', strange)).status).not.toBe(200);
+      database.pause();
+      expect((await seen(one, 'api/state', cookie)).body).toMatchObject({ degraded: true });
+    } finally {
+      database.resume();
+      redis.resume();
+    }
+    await expect
+      .poll(async () => (await seen(one, 'api/state', cookie)).body['degraded'], { timeout: 15_000 })
+      .toBe(false);
+  });
+});
+
 describe('credentials of operators', () => {
   it('stand in no log and no record', async () => {
     const audit = await ask(one, 'GET', 'api/audit?limit=200', as('chief'));

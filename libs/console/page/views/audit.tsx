@@ -1,7 +1,7 @@
 import type { AuditAnswer } from '../../src/controllers/audit.controller.js';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { toAddress, CONSOLE, open, useAddress } from '../address.js';
-import { announce, Failure, Field, Heading } from '../components.js';
+import { announce, Failure, Field, Heading, Notice } from '../components.js';
 import { formatCount, formatTime } from '../formats.js';
 import { type ConsoleRecord, type Keyed, addKeys, RecordTable } from '../records.js';
 import { ask } from '../server.js';
@@ -180,6 +180,11 @@ export function AuditPage() {
         failure === null && <p class="quiet">Loading…</p>
       ) : (
         <>
+          {found.page.degraded && (
+            <Notice kind="busy">
+              The store of audit records does not answer: these are the latest records of one replica.
+            </Notice>
+          )}
           <p class="quiet counted">
             {formatCount(found.records.length, 'record')}
             {found.page.cursor === null ? '' : ', and more'} ·{' '}

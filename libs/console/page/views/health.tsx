@@ -1,45 +1,70 @@
-import type { ServiceReport } from '../../src/controllers/status.controller.js';
-import { Badge, Facts, Heading, Loaded, Notice, Time } from '../components.js';
-import { formatBytes, formatTime } from '../formats.js';
-import { useAnswer } from '../server.js';
+import type { ReplicaState, ServiceState } from '../../src/replica-states.js';
+import type { ComponentChildren } from 'preact';
+import { Badge, DataTable, Facts, Heading, type Kind, Loaded, Notice, Time } from '../components.js';
+import { formatBytes, formatCount, formatTime, timeSince } from '../formats.js';
+import type { Answer } from '../server.js';
+import { cleanText } from '../shown-text.js';
 
-/** How the answering replica is. */
-export function HealthPage() {
-  const status = useAnswer<ServiceReport>('api/status', 10_000);
+/** How each replica is. */
+export function HealthPage({ state }: { readonly state: Answer<ServiceState> }) {
   return (
     <>
       <Heading>Health</Heading>
-      <Loaded of={status}>{(report) => <Report report={report} />}</Loaded>
+      <Loaded of={state}>{(value) => <Report state={value} />}</Loaded>
     </>
   );
 }
 
-function Report({ report }: { readonly report: ServiceReport }) {
-  const { policy, streams } = report;
-  const dependencies = Object.entries(report.dependencies);
-  const down = dependencies.filter(([, state]) => state === 'down').map(([name]) => name);
+const STATES: Readonly<Record<string, Kind>> = { up: 'good', down: 'bad', buffering: 'busy' };
+
+function Report({ state: { scope, replicas } }: { readonly state: ServiceState }) {
+  const own = replicas[0] as ReplicaState;
+  const refused = replicas.flatMap(({ policy }) => (policy.last_refused ? [policy.last_refused] : []));
+  const [latest] = refused.toSorted((one, other) => (one.at < other.at ? 1 : -1));
+  const { policy, streams } = own;
+  const states = { ...own.dependencies, ...prefixNames(own.sinks) };
   return (
     <>
-      {down.length > 0 ? (
-        <Notice kind="bad">Not ready: {down.join(', ')}</Notice>
-      ) : (
-        <Notice kind="good">Ready</Notice>
-      )}
-      {policy.last_refused && (
+      {latest && (
         <Notice kind="bad">
-          {`A configuration was refused at ${formatTime(policy.last_refused.at)}: ${policy.last_refused.faults.join('; ')}`}
+          {`A configuration was refused at ${formatTime(latest.at)}; the one before it is still served.`}
+          <ul>
+            {latest.faults.map((fault) => (
+              <li key={fault}>{cleanText(fault, 500)}</li>
+            ))}
+          </ul>
         </Notice>
+      )}
+      {scope === 'replicas' && (
+        <>
+          <h2>{formatCount(replicas.length, 'replica')}</h2>
+          <DataTable
+            caption="Replicas"
+            columns={['Replica', 'Host', 'State', 'Policy', 'Loaded', 'Parley', 'Started', 'Memory']}
+            figures={[7]}
+            rows={replicas.map((one) => [
+              `${one.replica}${one === own ? ' (answers you)' : ''}`,
+              one.name,
+              <StateBadges replica={one} />,
+              `${one.policy.version} (number ${one.policy.number})`,
+              <Time iso={one.policy.loaded_at} />,
+              one.version,
+              <Time iso={one.started_at} />,
+              formatBytes(one.memory_bytes),
+            ])}
+          />
+        </>
       )}
       <div class="columns">
         <section class="panel">
           <h2>Dependencies</h2>
           <Facts
             pairs={
-              dependencies.length === 0
+              Object.keys(states).length === 0
                 ? [['all', 'within the process']]
-                : dependencies.map(([name, state]) => [
+                : Object.entries(states).map(([name, one]) => [
                     name,
-                    <Badge kind={state === 'up' ? 'good' : 'bad'}>{state}</Badge>,
+                    <Badge kind={STATES[one] ?? 'plain'}>{one}</Badge>,
                   ])
             }
           />
@@ -51,6 +76,7 @@ function Report({ report }: { readonly report: ServiceReport }) {
               ['version', policy.version],
               ['loaded', <Time iso={policy.loaded_at} />],
               ['number since the start', policy.number],
+              ['than the one before', describeWidening(policy.widened)],
               ['classes with rules', policy.classes],
               ['agents', policy.agents],
             ]}
@@ -60,15 +86,17 @@ function Report({ report }: { readonly report: ServiceReport }) {
           <h2>This replica</h2>
           <Facts
             pairs={[
-              ['Parley', report.version],
-              ['Node', report.node],
-              ['replica', report.replica],
-              ['started', <Time iso={report.started_at} />],
-              ['memory', formatBytes(report.memory_bytes)],
+              ['Parley', own.version],
+              ['Node', own.node],
+              ['replica', `${own.replica} on ${own.name}`],
               [
-                'shares its state with',
-                report.shared_state === 'replicas' ? 'other replicas, over Redis' : 'nobody',
+                'started',
+                <>
+                  <Time iso={own.started_at} /> <span class="quiet">({timeSince(own.started_at)})</span>
+                </>,
               ],
+              ['memory', formatBytes(own.memory_bytes)],
+              ['shares its state with', scope === 'replicas' ? 'other replicas, over Redis' : 'nobody'],
             ]}
           />
         </section>
@@ -83,6 +111,30 @@ function Report({ report }: { readonly report: ServiceReport }) {
           />
         </section>
       </div>
+    </>
+  );
+}
+
+/** Sinks beside other dependencies. */
+const prefixNames = (sinks: ReplicaState['sinks']) =>
+  Object.fromEntries(Object.entries(sinks).map(([name, state]) => [`audit sink ${name}`, state]));
+
+function describeWidening(widened: boolean | null): ComponentChildren {
+  if (widened === null) return 'not compared: the first of this process';
+  return widened ? <Badge kind="busy">widens access</Badge> : <Badge kind="good">widens nothing</Badge>;
+}
+
+function StateBadges({ replica }: { readonly replica: ReplicaState }) {
+  if (!replica.answered) return <Badge kind="bad">does not answer</Badge>;
+  const states = { ...replica.dependencies, ...prefixNames(replica.sinks) };
+  const wrong = Object.entries(states).filter(([, state]) => state !== 'up');
+  if (replica.draining) return <Badge kind="busy">draining</Badge>;
+  if (wrong.length === 0) return <Badge kind="good">ready</Badge>;
+  return (
+    <>
+      {wrong.map(([name, state]) => (
+        <Badge key={name} kind={STATES[state] ?? 'plain'}>{`${name} ${state}`}</Badge>
+      ))}
     </>
   );
 }

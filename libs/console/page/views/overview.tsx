@@ -84,7 +84,8 @@ function Charts({ overview }: { readonly overview: OverviewAnswer }) {
   const times = buckets.map(({ at }) => Date.parse(at));
   const common = { times, interval: overview.bucket_seconds };
   const share = totals.calls === 0 ? 0 : (totals.refused / totals.calls) * 100;
-  const formatCapped = (count: number, isCapped: boolean) => `${formatNumber(count)}${isCapped ? '+' : ''}`;
+  const formatCapped = (count: number | null, isCapped: boolean) =>
+    count === null ? '–' : `${formatNumber(count)}${isCapped ? '+' : ''}`;
   const since = replicas.map(({ since: at }) => at).sort()[0];
   return (
     <>
@@ -103,7 +104,7 @@ function Charts({ overview }: { readonly overview: OverviewAnswer }) {
         <Tile
           name="Tasks open"
           value={formatCapped(waiting.tasks, waiting.tasks_capped)}
-          note={formatCount(waiting.exports, 'export')}
+          note={waiting.exports === null ? 'not known now' : formatCount(waiting.exports, 'export')}
           href="#/work"
         />
         <Tile name="Calls" value={shortNumber(totals.calls)} href="#/audit" />

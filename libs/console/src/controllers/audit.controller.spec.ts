@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, get, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type AuditEntry, type AuditPage, type AuditQuery, AuditTrail } from '#audit';
+import { type AuditEntry, type AuditPage, type AuditQuery, AuditTrail, RecentAuditTrail } from '#audit';
 import { Agent, compileAgentDefinition, MASTER } from '#core';
 import { NotServed } from '#streaming';
 import { type Operator, OperatorNotes } from '../operator-gate.js';
@@ -42,7 +42,12 @@ beforeEach(async () => {
   [trail, targets, ended] = [new EndlessTrail(), [], new Set()];
   const recordEvent = (event: object) => void targets.push((event as { target?: string }).target);
   const edge = { unread: { wrote: () => undefined } };
-  controller = new AuditController(trail, new OperatorNotes({ recordEvent }), edge as never);
+  controller = new AuditController(
+    trail,
+    new RecentAuditTrail(),
+    new OperatorNotes({ recordEvent }),
+    edge as never,
+  );
   server = createServer((request, response) => {
     const { searchParams } = new URL(request.url ?? '', 'http://localhost');
     const { who = '', ...members } = Object.fromEntries(searchParams);
@@ -66,7 +71,7 @@ function operator(principal: string): Operator {
   const agent = new Agent({ definition: compileAgentDefinition('chief'), principal, identity: MASTER });
   const confirm = () =>
     ended.has(principal) ? Promise.reject(new NotServed(401, 'Unauthorized')) : Promise.resolve();
-  return { agent, confirm };
+  return { agent, degraded: false, confirm };
 }
 
 /** The answer, of which nothing is read yet. */

@@ -2,11 +2,11 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { Get, Inject, type PipeTransform, Query, Res } from '@nestjs/common';
 import { IsIn, IsInt, IsOptional, MaxLength } from 'class-validator';
-import { type AuditPage, type AuditQuery, AuditQueryError, AuditTrail } from '#audit';
+import { type AuditPage, type AuditQuery, AuditQueryError, AuditTrail, RecentAuditTrail } from '#audit';
 import { Convert } from '#schema';
 import { ClosedSignal, McpEdge, NotServed, sendJson, createValidationPipe } from '#streaming';
 import { auditCsv, CSV_LIMITS } from '../audit-csv.js';
-import { CurrentOperator, OperatorController } from '../console.guards.js';
+import { CurrentOperator, OperatorController, WithoutSharedState } from '../console.guards.js';
 import { type Operator, OperatorNotes } from '../operator-gate.js';
 import { readLimit } from './page-query.js';
 
@@ -119,7 +119,12 @@ const FILE_WITHIN = 300_000;
 /** The answer of a search as JSON. */
 export interface AuditAnswer extends AuditPage {
   readonly reach: AuditTrail['reach'];
+  /** The store of records cannot be searched: these are the latest records of the replica that answers. */
+  readonly degraded: boolean;
 }
+
+/** Milliseconds in which a store that may be silent has to answer. */
+const SEARCHED_WITHIN = 20_000;
 
 /** Searches audit records, newest first. */
 @OperatorController('console/api/audit')
@@ -129,11 +134,13 @@ export class AuditController {
 
   constructor(
     @Inject(AuditTrail) private readonly trail: AuditTrail,
+    @Inject(RecentAuditTrail) private readonly recent: RecentAuditTrail,
     @Inject(OperatorNotes) private readonly notes: OperatorNotes,
     @Inject(McpEdge) private readonly edge: Pick<McpEdge, 'unread'>,
   ) {}
 
   @Get()
+  @WithoutSharedState()
   async search(
     @Query(new KnownFilters(), createValidationPipe(AuditSearchQuery)) query: AuditSearchQuery,
     @CurrentOperator() operator: Operator,
@@ -143,14 +150,26 @@ export class AuditController {
     if (query.format === 'csv') return this.file(query, operator, closed, response);
     const free = this.searches.take(operator.agent.principal);
     try {
-      const page = await this.trail.search(toAuditQuery(query), closed).catch(refuseQuery);
-      const answer: AuditAnswer = { reach: this.trail.reach, ...page };
-      sendJson(response, 200, answer);
+      sendJson(response, 200, await this.find(toAuditQuery(query), closed));
     } catch (error) {
       // Nobody is there any more to be answered.
       if (!closed.aborted) throw error;
     } finally {
       free();
+    }
+  }
+
+  /** @throws NotServed */
+  private async find(query: AuditQuery, closed: AbortSignal): Promise<AuditAnswer> {
+    const { trail, recent } = this;
+    const over = AbortSignal.any([closed, AbortSignal.timeout(SEARCHED_WITHIN)]);
+    try {
+      return { reach: trail.reach, degraded: false, ...(await trail.search(query, over)) };
+    } catch (error) {
+      if (error instanceof AuditQueryError || closed.aborted || (trail as AuditTrail) === recent)
+        return refuseQuery(error);
+      // What is recent is known here, whatever became of the store.
+      return { reach: recent.reach, degraded: true, ...(await recent.search(query)) };
     }
   }
 

@@ -12,7 +12,14 @@ const refusal = (asked: Promise<unknown>) =>
 describe('simulations', () => {
   it('of which too many wait are refused for now, whatever was asked', async () => {
     const busy = () => Promise.reject(new SimulationsBusy());
-    const service = { catalogue: busy, simulate: busy, surface: busy, listClasses: busy, changes: busy };
+    const service = {
+      catalogue: busy,
+      simulate: busy,
+      surface: busy,
+      listClasses: busy,
+      changes: busy,
+      widened: () => null,
+    };
     const explain = new ExplainController(service, {} as never);
     const policy = new PolicyController({} as never, {} as never, {} as never, service);
     const page = { after: '', limit: 1 };

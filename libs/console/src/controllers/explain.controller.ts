@@ -114,6 +114,8 @@ export abstract class SimulationService {
   abstract listClasses(agent: string, part: ListPart): Promise<ListedClasses | undefined>;
   /** Changes between two versions, the earlier first. @returns `undefined` for one that is not kept. @throws SimulationsBusy */
   abstract changes(from: number | undefined, to: number | undefined): Promise<PolicyChanges | undefined>;
+  /** Whether the served version lets an agent do more than the one before it; null: there was none, or it is still being compared. */
+  abstract widened(): boolean | null;
 }
 
 /** The body of a request that simulates a call. */

@@ -15,7 +15,7 @@ it('a stream whose reader left while it was being admitted takes no place', asyn
     principal: 'ada',
     identity: MASTER,
   });
-  const operator = { agent, confirm: () => Promise.resolve() };
+  const operator = { degraded: false, agent, confirm: () => Promise.resolve() };
   const responses: ServerResponse[] = [];
   const server = createServer((_request, response) => void responses.push(response)).listen(0, '127.0.0.1');
   await once(server, 'listening');

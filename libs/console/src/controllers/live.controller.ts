@@ -1,7 +1,7 @@
 import { Get, Inject, Injectable, type OnModuleDestroy, Res } from '@nestjs/common';
 import type { ServerResponse } from 'node:http';
 import { EventStream, McpEdge, NotServed, type UnreadAnswers } from '#streaming';
-import { CurrentOperator, OperatorController } from '../console.guards.js';
+import { CurrentOperator, OperatorController, WithoutSharedState } from '../console.guards.js';
 import { LiveRecords } from '../live-records.js';
 import type { Operator } from '../operator-gate.js';
 
@@ -93,6 +93,7 @@ export class LiveController {
   constructor(@Inject(LiveStreams) private readonly streams: LiveStreams) {}
 
   @Get()
+  @WithoutSharedState()
   watch(@CurrentOperator() operator: Operator, @Res() response: ServerResponse): void {
     this.streams.serve(operator, response);
   }

@@ -2,10 +2,11 @@ import { Get, Inject, Query } from '@nestjs/common';
 import { IsIn } from 'class-validator';
 import { ApprovalService } from '#approvals';
 import { ExportOverview } from '#exports';
+import { SharedStateUnavailable } from '#state';
 import { createValidationPipe } from '#streaming';
 import { TaskOverview } from '#tasks';
 import { type WindowName, WINDOWS } from '../call-statistics.js';
-import { CurrentOperator, OperatorController } from '../console.guards.js';
+import { CurrentOperator, OperatorController, WithoutSharedState } from '../console.guards.js';
 import type { Operator } from '../operator-gate.js';
 import { type Overview, Overviews } from '../overview.js';
 
@@ -23,10 +24,11 @@ export interface OverviewAnswer extends Overview {
   readonly waiting: {
     /** Those that the operator may decide: not its own. Null for an operator that decides none. */
     readonly approvals: number | null;
-    readonly tasks: number;
+    /** Null while the shared state cannot be reached; so are exports. */
+    readonly tasks: number | null;
     /** More of them may wait. */
     readonly tasks_capped: boolean;
-    readonly exports: number;
+    readonly exports: number | null;
     readonly exports_capped: boolean;
   };
 }
@@ -42,26 +44,36 @@ export class OverviewController {
   ) {}
 
   @Get()
+  @WithoutSharedState()
   async read(
     @Query(createValidationPipe(OverviewQuery)) { window }: OverviewQuery,
     @CurrentOperator() { agent }: Operator,
   ): Promise<OverviewAnswer> {
     const [overview, approvals, tasks, exports] = await Promise.all([
       this.overviews.read(window),
-      this.approvals.list(agent),
-      this.tasks.latest(MAX_COUNTED),
-      this.exports.latest(MAX_COUNTED),
+      nullWhileSilent(this.approvals.list(agent)),
+      nullWhileSilent(this.tasks.latest(MAX_COUNTED)),
+      nullWhileSilent(this.exports.latest(MAX_COUNTED)),
     ]);
     return {
       ...overview,
       waiting: {
         // An operator that decides none sees none.
-        approvals: approvals.ok ? approvals.value.filter(({ own }) => !own).length : null,
-        tasks: tasks.filter(({ status }) => status === 'working' || status === 'input_required').length,
-        tasks_capped: tasks.length === MAX_COUNTED,
-        exports: exports.length,
-        exports_capped: exports.length === MAX_COUNTED,
+        approvals: approvals?.ok ? approvals.value.filter(({ own }) => !own).length : null,
+        tasks:
+          tasks?.filter(({ status }) => status === 'working' || status === 'input_required').length ?? null,
+        tasks_capped: tasks?.length === MAX_COUNTED,
+        exports: exports?.length ?? null,
+        exports_capped: exports?.length === MAX_COUNTED,
       },
     };
   }
+}
+
+/** What is in the shared state; null while it cannot be reached. */
+function nullWhileSilent<T>(read: Promise<T>): Promise<T | null> {
+  return read.catch((error: unknown) => {
+    if (error instanceof SharedStateUnavailable) return null;
+    throw error;
+  });
 }

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ApiKeyRule, RuleAuthenticator } from '#auth';
 import { compileAgentDefinition, MASTER, ProcessRateLimiters } from '#core';
 import { processSecret } from '#dispatcher';
-import { ProcessVersionedStore, steadyClock } from '#state';
+import { ProcessMessageBus, ProcessVersionedStore, steadyClock } from '#state';
 import { McpEdge, NodeHttpAdapter } from '#streaming';
 import { OperatorGate, OperatorNotes } from '../operator-gate.js';
 import { OidcSignIn } from '../oidc-sign-in.js';
@@ -20,6 +20,7 @@ const SHARE = 2;
 
 function signIn() {
   const state = {
+    bus: new ProcessMessageBus(),
     clock: steadyClock,
     limiters: new ProcessRateLimiters(),
     revocations: new ProcessVersionedStore(),

@@ -16,7 +16,13 @@ import {
 } from '@nestjs/common';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ArrivalGuard, JsonBodyInterceptor, createValidationPipe } from '#streaming';
-import { ConsoleController, CurrentOperator, OperatorGuard, SameSiteGuard } from '../console.guards.js';
+import {
+  ConsoleController,
+  CurrentOperator,
+  OperatorGuard,
+  SameSiteGuard,
+  WithoutSharedState,
+} from '../console.guards.js';
 import { type OidcAnswer, OidcSignIn, type SignInMethods } from '../oidc-sign-in.js';
 import type { Operator } from '../operator-gate.js';
 import { readPlace, setCookie } from '../operator-sessions.js';
@@ -62,6 +68,7 @@ export class SessionController {
 
   @Get()
   @UseGuards(OperatorGuard)
+  @WithoutSharedState()
   async renew(
     @CurrentOperator() current: Operator,
     @Req() request: IncomingMessage,

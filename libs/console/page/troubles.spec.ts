@@ -1,0 +1,78 @@
+import { describe, expect, it } from 'vitest';
+import type { ReplicaState } from '../src/replica-states.js';
+import { findTroubles } from './troubles.js';
+
+const NOW = Date.parse('2026-01-01T12:00:00.000Z');
+
+const replica = (id: string, members: Partial<ReplicaState> = {}): ReplicaState => ({
+  replica: id,
+  name: `host-${id}`,
+  answered: true,
+  version: '1',
+  node: 'v20',
+  started_at: '2026-01-01T10:00:00.000Z',
+  shared_state: 'replicas',
+  memory_bytes: 1,
+  policy: {
+    version: 'p1',
+    classes: 1,
+    agents: 1,
+    number: 1,
+    loaded_at: '2026-01-01T10:00:00.000Z',
+    widened: null,
+    last_refused: null,
+  },
+  dependencies: { mongodb: 'up', redis: 'up', queue: 'up', audit: 'up' },
+  sinks: { file: 'up' },
+  draining: false,
+  streams: { calls: 0, listening: 0, console: 0 },
+  ...members,
+});
+const find = (...replicas: ReplicaState[]) =>
+  findTroubles({ at: '', replica: 'a', scope: 'replicas', replicas }, NOW);
+const texts = (...replicas: ReplicaState[]) => find(...replicas).map(({ text }) => text);
+const withPolicy = (id: string, policy: Partial<ReplicaState['policy']>) =>
+  replica(id, { policy: { ...replica(id).policy, ...policy } });
+
+describe('the state of the service', () => {
+  it('has no trouble while every replica is ready and serves the same policy', () => {
+    expect(find(replica('a'), replica('b'))).toEqual([]);
+  });
+
+  it('names a dependency that is down, and the replicas where it is not down for all', () => {
+    const down = { dependencies: { mongodb: 'down', redis: 'up' } } as const;
+    expect(texts(replica('a', down), replica('b'))[0]).toMatch(/^MongoDB does not answer.*\(host-a\)$/);
+    expect(texts(replica('a', down), replica('b', down))[0]).not.toContain('host');
+  });
+
+  it('names Redis alone where the queue in it is down as well, and a sink by its name', () => {
+    const found = texts(
+      replica('a', {
+        dependencies: { redis: 'down', queue: 'down', audit: 'down' },
+        sinks: { file: 'down' },
+      }),
+    );
+    expect(found).toHaveLength(2);
+    expect(found[1]).toContain('audit sink file takes no records');
+  });
+
+  it('says what buffers, what was refused, what differs, what widened and who does not answer', () => {
+    const found = texts(
+      replica('a', { sinks: { file: 'buffering' } }),
+      withPolicy('b', { version: 'p2', widened: true }),
+      withPolicy('c', { last_refused: { at: '2026-01-01T11:00:00.000Z', faults: ['agents: wrong'] } }),
+      replica('d', { answered: false }),
+    );
+    expect(found.map((text) => text.replace(/ at \w+ \d+, \d+:\d+:\d+/, ''))).toEqual([
+      'The replica host-d does not answer',
+      'A configuration was refused: agents: wrong (host-c)',
+      'Replicas serve different policies: p1 (host-a, host-c), p2 (host-b)',
+      'The audit sink file does not answer: records wait on disk (host-a)',
+      'The policy that was loaded widened access (host-b)',
+    ]);
+  });
+
+  it('points out for a day that a policy widened access', () => {
+    expect(find(withPolicy('a', { widened: true, loaded_at: '2025-12-30T10:00:00.000Z' }))).toEqual([]);
+  });
+});

@@ -1,0 +1,111 @@
+import type { ReplicaState, ServiceState } from '../src/replica-states.js';
+import type { Kind } from './components.js';
+import { formatTime } from './formats.js';
+
+/** Something that an operator should know on every page. */
+export interface Trouble {
+  readonly kind: Extract<Kind, 'bad' | 'busy'>;
+  readonly text: string;
+  /** Where more of it is said. */
+  readonly href: string;
+}
+
+/** Milliseconds for which a policy that widened access is pointed out. */
+const WIDENED_SHOWN = 86_400_000;
+/** Replicas that are named; further ones are counted. */
+const MAX_NAMED = 3;
+
+const DEPENDENCIES: Readonly<Record<string, string>> = {
+  mongodb: 'MongoDB does not answer: calls that read or write rows fail',
+  parse: 'Parse Server does not answer: calls that read or write rows fail',
+  redis: 'Redis does not answer: calls are refused and nothing can be decided',
+  queue: 'The queue of tasks does not answer: no task begins',
+};
+
+/** What is wrong with the service, the worst first. */
+export function findTroubles({ replicas }: ServiceState, now = Date.now()): readonly Trouble[] {
+  /** By its host; with its id where another is on the same host. */
+  const toName = ({ name, replica }: ReplicaState) =>
+    replicas.some((one) => one.name === name && one.replica !== replica) ? `${name} ${replica}` : name;
+  const listReplicas = (some: readonly ReplicaState[]) => {
+    const others = some.length - MAX_NAMED;
+    return [...some.slice(0, MAX_NAMED).map(toName), ...(others > 0 ? [`${others} more`] : [])].join(', ');
+  };
+  const present = replicas.filter(({ answered }) => answered);
+  /** @param at where it holds; said unless it holds everywhere */
+  const withPlace = (text: string, at: readonly ReplicaState[]) =>
+    at.length === present.length ? text : `${text} (${listReplicas(at)})`;
+  const bad = (text: string, at: readonly ReplicaState[], href = '#/health'): readonly Trouble[] =>
+    at.length === 0 ? [] : [{ kind: 'bad', text: withPlace(text, at), href }];
+  const busy = (text: string, at: readonly ReplicaState[], href = '#/health'): readonly Trouble[] =>
+    at.length === 0 ? [] : [{ kind: 'busy', text: withPlace(text, at), href }];
+
+  const down = collect(present, ({ dependencies }) =>
+    Object.entries(dependencies).flatMap(([name, state]) => {
+      // The queue is in Redis, and sinks are named below.
+      const isSaid = name === 'audit' || (name === 'queue' && dependencies['redis'] === 'down');
+      return state === 'down' && !isSaid ? [name] : [];
+    }),
+  );
+  const sinks = (wanted: string) =>
+    collect(present, (one) => Object.keys(one.sinks).filter((name) => one.sinks[name] === wanted));
+  const refused = present.filter(({ policy }) => policy.last_refused);
+  const first = refused[0]?.policy.last_refused;
+  const policies = collect(present, ({ policy }) => [policy.version]);
+  const widened = present.filter(
+    ({ policy }) => policy.widened === true && now - Date.parse(policy.loaded_at) < WIDENED_SHOWN,
+  );
+  return [
+    ...[...down].flatMap(([name, at]) => bad(DEPENDENCIES[name] ?? `${name} does not answer`, at)),
+    ...[...sinks('down')].flatMap(([name, at]) =>
+      bad(`The audit sink ${name} takes no records: calls are refused`, at),
+    ),
+    ...replicas
+      .filter(({ answered }) => !answered)
+      .map((one) => ({
+        kind: 'bad' as const,
+        text: `The replica ${listReplicas([one])} does not answer`,
+        href: '#/health',
+      })),
+    ...(first
+      ? bad(`A configuration was refused at ${formatTime(first.at)}: ${cut(first.faults[0] ?? '')}`, refused)
+      : []),
+    ...(policies.size > 1
+      ? [
+          {
+            kind: 'busy' as const,
+            text: `Replicas serve different policies: ${[...policies]
+              .map(([version, at]) => `${version} (${listReplicas(at)})`)
+              .join(', ')}`,
+            href: '#/health',
+          },
+        ]
+      : []),
+    ...[...sinks('buffering')].flatMap(([name, at]) =>
+      busy(`The audit sink ${name} does not answer: records wait on disk`, at),
+    ),
+    ...busy(
+      `The policy that was loaded at ${formatTime(widened[0]?.policy.loaded_at ?? '')} widened access`,
+      widened,
+      '#/policy',
+    ),
+    ...busy(
+      'Finishing its calls, accepting no new ones',
+      present.filter(({ draining }) => draining),
+    ),
+  ];
+}
+
+/** Replicas by what each of them has. */
+function collect(
+  replicas: readonly ReplicaState[],
+  read: (replica: ReplicaState) => readonly string[],
+): ReadonlyMap<string, readonly ReplicaState[]> {
+  const found = new Map<string, ReplicaState[]>();
+  for (const replica of replicas)
+    for (const name of read(replica)) found.set(name, [...(found.get(name) ?? []), replica]);
+  return found;
+}
+
+const MAX_FAULT = 120;
+const cut = (text: string) => (text.length > MAX_FAULT ? `${text.slice(0, MAX_FAULT)}…` : text);
