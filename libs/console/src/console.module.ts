@@ -37,14 +37,14 @@ import {
 import { OverviewController } from './controllers/overview.controller.js';
 import { PolicyController } from './controllers/policy.controller.js';
 import { OidcCallbackController, SessionController } from './controllers/session.controller.js';
-import { ServiceStatus, StatusController } from './controllers/status.controller.js';
+import { StatusController } from './controllers/status.controller.js';
 import { LiveRecords } from './live-records.js';
 import { OIDC_SETTING, OidcSignIn } from './oidc-sign-in.js';
 import { OPERATOR_RIGHTS, OperatorGate, OperatorNotes } from './operator-gate.js';
 import { OperatorSessions } from './operator-sessions.js';
 import { Overviews } from './overview.js';
 import { ReplicaStates } from './replica-states.js';
-import { ReplicaStatus, type StatusDependencies } from './replica-status.js';
+import { ReplicaStatus, ServiceStatus, type StatusDependencies } from './replica-status.js';
 import { SignIn } from './sign-in.js';
 
 /** What the service around it gives the console. */

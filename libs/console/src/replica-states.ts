@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { OnModuleDestroy } from '@nestjs/common';
 import type { Subscription } from 'rxjs';
 import type { BusMessage, MessageBus } from '#state';
-import type { ServiceReport, ServiceStatus } from './controllers/status.controller.js';
+import type { ServiceReport, ServiceStatus } from './replica-status.js';
 import { isMembers } from './call-statistics.js';
 
 /** A replica as it told the others last. */

@@ -2,7 +2,42 @@ import type { SinkState } from '#audit';
 import type { AgentDefinition } from '#core';
 import type { Policy } from '#policy';
 import type { McpEdge } from '#streaming';
-import { type ServiceReport, ServiceStatus } from './controllers/status.controller.js';
+
+/** Status of a replica for operators. */
+export interface ServiceReport {
+  readonly version: string;
+  readonly node: string;
+  /** ISO 8601. */
+  readonly started_at: string;
+  readonly replica: string;
+  /** `replicas`: the state is shared by several processes. */
+  readonly shared_state: 'process' | 'replicas';
+  readonly memory_bytes: number;
+  readonly policy: {
+    readonly version: string;
+    readonly classes: number;
+    readonly agents: number;
+    /** Number of the configuration version: 1 at the start, incremented by each reload. */
+    readonly number: number;
+    readonly loaded_at: string;
+    /** Whether it lets an agent do more than the version before it; null: there was none, or it is not compared yet. */
+    readonly widened: boolean | null;
+    /** The latest configuration file that was refused, and why; null when there was none. */
+    readonly last_refused: { readonly at: string; readonly faults: readonly string[] } | null;
+  };
+  /** Configured external services; empty when there are none. */
+  readonly dependencies: Readonly<Record<string, 'up' | 'down'>>;
+  /** Audit sinks by name; empty when there are none. */
+  readonly sinks: Readonly<Record<string, SinkState>>;
+  /** It finishes running calls and accepts no new ones. */
+  readonly draining: boolean;
+  readonly streams: { readonly calls: number; readonly listening: number; readonly console: number };
+}
+
+/** Reads the status of this replica. Never fails for a dependency that is down. */
+export abstract class ServiceStatus {
+  abstract read(): Promise<ServiceReport>;
+}
 
 /** The served version of the configuration, and the last one that was refused. */
 interface ServedVersions {
