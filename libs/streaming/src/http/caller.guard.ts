@@ -12,6 +12,7 @@ import { AuthenticationUnavailable, Authenticator, type CredentialSource, Insuff
 import { SharedStateUnavailable } from '#state';
 import { readTrustedHeaders } from './http-exchange.js';
 import { McpEdge } from './mcp-edge.js';
+import { CALLER_WORDS } from './refusals.js';
 import { NotServed, notServed } from './routes.js';
 
 /** The agents of requests that a guard authenticated. */
@@ -38,7 +39,7 @@ const toChallengeHeaders = (challenge: string | undefined): Record<string, strin
   challenge === undefined ? {} : { 'WWW-Authenticate': challenge };
 
 const insufficientScope = (authenticator: Authenticator, scopes: readonly string[]) =>
-  new NotServed(403, 'Insufficient scope', toChallengeHeaders(authenticator.scopeChallenge(scopes)));
+  new NotServed(...CALLER_WORDS.scopeMissing, toChallengeHeaders(authenticator.scopeChallenge(scopes)));
 
 /** Why a caller is refused who would get a sufficient agent with more scopes; null where no scopes help. */
 export function scopesLacking(
@@ -88,12 +89,14 @@ export function toRefusal(
 ): NotServed | null {
   if (error instanceof InsufficientScope) return insufficientScope(authenticator, error.scopes);
   if (error instanceof AuthenticationUnavailable)
-    return new NotServed(503, 'authentication unavailable', { 'Retry-After': '5' });
+    return new NotServed(...CALLER_WORDS.notNow, { 'Retry-After': '5' });
   if (error instanceof SharedStateUnavailable) return notServed(503, { 'Retry-After': '5' });
   if (error instanceof NotServed) return error;
   if (!(error instanceof Unauthorized)) return null;
-  const message = 'Unauthorized: invalid or missing API key';
-  return new NotServed(401, message, toChallengeHeaders(authenticator.challengeTo({ headers })));
+  return new NotServed(
+    ...CALLER_WORDS.unauthenticated,
+    toChallengeHeaders(authenticator.challengeTo({ headers })),
+  );
 }
 
 /** Authenticates the caller of a route of Parley beside MCP, and counts the request. */

@@ -10,6 +10,7 @@ const {
   batchNeedsScopes,
   batchScopeMissing,
   BODY_WORDS,
+  CALLER_WORDS,
   ROUTE_WORDS,
   ...refusals
 } = catalogue;
@@ -70,7 +71,11 @@ const every: readonly Row[] = [
   ...Object.values(EXAMPLES).flat().map(toRow),
   ...inBatches,
   ...Object.entries(ROUTE_WORDS).map(([status, words]): Row => [status, '', words]),
-  ...Object.values(BODY_WORDS).map(([status, words]): Row => [String(status), '', words]),
+  ...Object.values({ ...BODY_WORDS, ...CALLER_WORDS }).map(([status, words]): Row => [
+    String(status),
+    '',
+    words,
+  ]),
 ];
 
 const libs = fileURLToPath(new URL('../../../', import.meta.url));

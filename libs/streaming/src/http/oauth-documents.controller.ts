@@ -14,6 +14,7 @@ import {
 } from '@nestjs/common';
 import type { ServerResponse } from 'node:http';
 import { AuthenticationUnavailable, CurrentDocuments } from '#auth';
+import { CALLER_WORDS } from './refusals.js';
 import { ROUTE_PATHS } from './route-paths.js';
 import { NotServed, notServed } from './routes.js';
 
@@ -66,7 +67,7 @@ abstract class DocumentsController {
     } catch (error) {
       if (!(error instanceof AuthenticationUnavailable)) throw error;
       this.logger.warn(error.message);
-      throw new NotServed(503, 'authorization server unavailable', { ...OPEN, 'Retry-After': '5' });
+      throw new NotServed(...CALLER_WORDS.noIssuerNow, { ...OPEN, 'Retry-After': '5' });
     }
   }
 

@@ -215,6 +215,14 @@ export const ROUTE_WORDS: Readonly<Record<number, string>> = {
   503: 'server busy',
 };
 
+/** Of callers of these routes, and of the documents for callers without a token. */
+export const CALLER_WORDS = {
+  unauthenticated: [401, 'Unauthorized: invalid or missing API key'],
+  scopeMissing: [403, 'Insufficient scope'],
+  notNow: [503, 'authentication unavailable'],
+  noIssuerNow: [503, 'authorization server unavailable'],
+} as const;
+
 export const BODY_WORDS = {
   notJson: [415, 'Content-Type must be application/json'],
   notObject: [400, 'body must be a JSON object'],
