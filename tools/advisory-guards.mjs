@@ -155,7 +155,7 @@ export const GUARDS = [
   {
     advisory: 'GHSA-93vw-8fm5-p2jf',
     guard: 'a member called __proto__ is redacted as data',
-    file: 'libs/core/src/own-members.ts',
+    file: 'libs/core/src/read-json.ts',
     find: "if (name === '__proto__') {",
     replace: "if (name === '__prototype__') {",
   },

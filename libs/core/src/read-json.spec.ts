@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { inexactIn, isExactNumber, markInexact, readJson } from './read-json.js';
+import { inexactIn, isExactNumber, markInexact, readJson, setOwn } from './read-json.js';
 
 function depthOf(value: unknown): number {
   if (value === null || typeof value !== 'object') return 0;
@@ -140,4 +140,19 @@ describe('a mark', () => {
     markInexact(marked, 'second');
     expect([marked, {}, null, 'text'].map(inexactIn)).toEqual(['first', undefined, undefined, undefined]);
   });
+});
+
+describe('setOwn', () => {
+  it.each(['title', '__proto__', 'constructor', 'toString', ''])(
+    'sets %j as a member like any other',
+    (name) => {
+      const target: Record<string, unknown> = {};
+      setOwn(target, name, { kept: true });
+      expect(Object.keys(target)).toEqual([name]);
+      expect(Object.getPrototypeOf(target)).toBe(Object.prototype);
+      expect('kept' in target).toBe(false);
+      setOwn(target, name, 2);
+      expect(Object.entries(target)).toEqual([[name, 2]]);
+    },
+  );
 });

@@ -61,20 +61,39 @@ function settle(next: CallHandler<ToolOutcome>, settling: Settling): Observable<
   });
 }
 
-/** Records the outcome of every call, refusals by guards and calls that end in a protocol error included. */
+/**
+ * Charges the data use of a call to its budgets and records its outcome, before the answer and whatever the outcome is: also
+ * refusals by guards and calls that end in a protocol error.
+ */
 @Injectable()
 export class AuditInterceptor implements NestInterceptor<ToolOutcome, ToolOutcome> {
-  constructor(private readonly journal: CallJournal) {}
+  constructor(
+    private readonly journal: CallJournal,
+    private readonly budgets: DataBudgets,
+  ) {}
 
   intercept(call: ParleyToolCall, next: CallHandler<ToolOutcome>): Observable<ToolOutcome> {
     return settle(next, {
-      outcome: (outcome) => {
-        if (call.isCancelled && call.request.signal.reason === RUN_HANDED_OVER) return outcome;
-        const kept = this.record(call, outcome);
-        return kept ? withholdUnlessKept(kept, call, outcome) : outcome;
-      },
-      error: (error) => this.fail(call, error),
+      outcome: (outcome) =>
+        this.charge(call, outcome.ok ? textBytes(outcome) : 0, () => this.keep(call, outcome)),
+      error: (error) => this.charge(call, 0, () => this.fail(call, error)),
     });
+  }
+
+  /** The next call of the budgets includes the use of this one. @param then runs after that */
+  private charge(
+    call: ParleyToolCall,
+    bytes: number,
+    then: () => Awaitable<ToolOutcome>,
+  ): Awaitable<ToolOutcome> {
+    call.use = call.ownMeter.settle(bytes);
+    return call.budgeted ? this.budgets.charge(call.budgeted, call.use).then(then) : then();
+  }
+
+  private keep(call: ParleyToolCall, outcome: ToolOutcome): Awaitable<ToolOutcome> {
+    if (call.isCancelled && call.request.signal.reason === RUN_HANDED_OVER) return outcome;
+    const kept = this.record(call, outcome);
+    return kept ? withholdUnlessKept(kept, call, outcome) : outcome;
   }
 
   /** @throws the error */
@@ -114,33 +133,6 @@ async function withholdUnlessKept(
 /** Only a tool that declares writes can change data. A tool of a higher tier may write by other means. */
 function mayHaveWritten(tool: ToolDefinition | undefined): boolean {
   return tool?.permission !== 'readonly' || (tool.needs?.length ?? 0) > 0;
-}
-
-/** Charges the data use of a call before its answer, whatever the outcome is, so that the next call includes it. */
-@Injectable()
-export class ChargeInterceptor implements NestInterceptor<ToolOutcome, ToolOutcome> {
-  constructor(private readonly budgets: DataBudgets) {}
-
-  intercept(call: ParleyToolCall, next: CallHandler<ToolOutcome>): Observable<ToolOutcome> {
-    return settle(next, {
-      outcome: (outcome) => {
-        const charged = this.charge(call, outcome.ok ? textBytes(outcome) : 0);
-        return charged ? charged.then(() => outcome) : outcome;
-      },
-      error: (error) => {
-        const charged = this.charge(call, 0);
-        if (!charged) throw error;
-        return charged.then(() => {
-          throw error;
-        });
-      },
-    });
-  }
-
-  private charge(call: ParleyToolCall, bytes: number): Promise<void> | undefined {
-    call.use = call.ownMeter.settle(bytes);
-    return call.budgeted ? this.budgets.charge(call.budgeted, call.use) : undefined;
-  }
 }
 
 /** Converts errors of guards, interceptors and the handler into an outcome. */

@@ -40,7 +40,6 @@ import {
 } from './guards.js';
 import {
   AuditInterceptor,
-  ChargeInterceptor,
   DeadlineInterceptor,
   OutcomeInterceptor,
   ResultInterceptor,
@@ -57,7 +56,6 @@ import { type Awaitable, type CallSources, ParleyToolCall } from './tool-call.js
  */
 export const TOOL_PIPELINE = [
   AuditInterceptor,
-  ChargeInterceptor,
   OutcomeInterceptor,
   InterceptorsBefore,
   GuardsBefore,
