@@ -94,32 +94,32 @@ describe('the class that types the arguments', () => {
   class Ledger {
     @Tool({ ...MINIMAL, name: 'first' })
     @recorded(Due, Object)
-    first(_: Due) {
-      return null;
+    first(args: Due) {
+      return args;
     }
 
     @Tool({ ...MINIMAL, name: 'decorated' })
     @recorded(Object, Due)
-    decorated(@Ctx() _: object, @Payload() __: Due) {
-      return null;
+    decorated(@Ctx() call: object, @Payload() args: Due) {
+      return { call, args };
     }
 
     @Tool({ ...MINIMAL, name: 'one_of_them' })
     @recorded(Due)
-    oneOfThem(@Payload('due') _: Due) {
-      return null;
+    oneOfThem(@Payload('due') due: Due) {
+      return due;
     }
 
     @Tool({ ...MINIMAL, name: 'given', input: { type: 'object', properties: { day: { type: 'string' } } } })
     @recorded(Due)
-    given(_: Due) {
-      return null;
+    given(args: Due) {
+      return args;
     }
 
     @Tool({ ...MINIMAL, name: 'an_interface' })
     @recorded(Object)
-    anInterface(_: object) {
-      return null;
+    anInterface(args: object) {
+      return args;
     }
   }
   const properties = (tool: string) => {
@@ -144,8 +144,8 @@ describe('the class that types the arguments', () => {
       class Unchecked {
         @Tool(MINIMAL)
         @recorded(Bare)
-        unchecked(_: Bare) {
-          return null;
+        unchecked(args: Bare) {
+          return args;
         }
       }
       return Unchecked;
