@@ -142,6 +142,10 @@ describe('a field outside the allowlist', () => {
       'of an included row, named',
       () => query({ class_name: 'Post', include: ['author'], keys: ['author', 'author.ssn'] }),
     ],
+    [
+      'of a row that keys lead to',
+      () => query({ class_name: 'Post', keys: ['author.ssn', 'contract.clause'] }),
+    ],
     ['from a pipeline that projects nothing', () => aggregate([{ $limit: 5 }])],
     ['from a pipeline that excludes', () => aggregate([{ $project: { title: 0 } }])],
     ['through $push of $$ROOT', () => aggregate([{ $group: { _id: null, all: { $push: '$$ROOT' } } }])],

@@ -384,6 +384,20 @@ describe.each(ROUTES)('keys by %s', (route) => {
     });
   });
 
+  it('lead through Pointers, as those of Parse Server do', async () => {
+    const ask = by(route);
+    const keys = { class_name: 'Item', keys: ['to.name'] };
+    for (const [tool, ids] of [
+      ['get_object', { object_id: 'i0001' }],
+      ['get_objects', { ids: ['i0001'] }],
+      ['query_class', { where: { objectId: 'i0001' } }],
+    ] as const) {
+      const answer = await ask(tool, { ...keys, ...ids });
+      expect(JSON.stringify(answer.data)).toContain('"name":"Red"');
+      expect(JSON.stringify(answer.data)).not.toContain('"n"');
+    }
+  });
+
   it('that name an unreadable field or none get one answer, and keys that are no list of names are refused', async () => {
     for (const [tool, ids] of [
       ['get_object', { object_id: 'n1' }],

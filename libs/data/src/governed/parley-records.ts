@@ -27,6 +27,7 @@ import {
   findListClass,
   IncludeResolver,
   createNarrowing,
+  mayInclude,
   plainColumns,
   readColumns,
   type ReadColumns,
@@ -210,11 +211,12 @@ export class ParleyRecords implements GovernedRecords {
   }
 
   private async columns(
-    { keys, include }: Pick<FindOptions, 'keys' | 'include'>,
+    options: Pick<FindOptions, 'keys' | 'include'>,
     access: ClassAccess,
     rows: RowsAsked,
   ): Promise<ReadColumns> {
-    if (include === undefined || include === null) return plainColumns(keys, access);
+    const { keys, include } = options;
+    if (!mayInclude(options)) return plainColumns(keys, access);
     const lists = IncludeResolver.listUndeclaredLists(include, access, this.call);
     const classes = lists.length > 0 ? await this.listClasses(lists, access, rows) : undefined;
     const resolver = new IncludeResolver(this.call, this.rules, classes);

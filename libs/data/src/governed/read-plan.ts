@@ -1,4 +1,4 @@
-import { orThrow, refusals, Refused } from '#core';
+import { orThrow, type Refusal, refusals, Refused } from '#core';
 import {
   mergeFilters,
   ALWAYS_KEEP,
@@ -70,6 +70,16 @@ function readEntries(include: unknown): string[] {
   return include as string[];
 }
 
+/** The Pointers that dotted keys lead through: `customer.name` reads `customer`, as Parse Server does. */
+function listCrossed(keys: readonly string[] = []): string[] {
+  return [
+    ...new Set(keys.filter((key) => key.includes('.')).map((key) => key.slice(0, key.lastIndexOf('.')))),
+  ];
+}
+
+const isFetchable = (parent: ClassAccess, field: string): boolean =>
+  !isMasked(parent, field) && (fetchableColumns(parent)?.has(field) ?? true);
+
 /**
  * Resolves `include` against the policy: every hop passes the class gate and its parent's allowlist, carries its target's row
  * predicate, and returns only what the target's policy permits. Paths that lead to no other row have no effect, and the answer
@@ -92,7 +102,10 @@ export class IncludeResolver {
     keys: readonly string[] | undefined,
   ): Promise<ResolvedIncludes> {
     const { roots } = this;
-    for (const entry of readEntries(include)) this.addPath(entry.split('.'), access, roots);
+    for (const entry of readEntries(include)) this.addEntry(entry.split('.'), access, roots);
+    for (const path of listCrossed(keys)) this.addKey(path.split('.'), access, roots);
+    if (roots.size > MAX_ENTRIES)
+      throw new Refused(refusals.invalidArgument(`keys lead through more than ${MAX_ENTRIES} Pointers`));
     const truncated: Record<string, readonly string[]> = {};
     const included = await this.planIncludes(roots, keys, truncated);
     const shown = keys && [...new Set(keys.map((key) => (roots.has(takeRoot(key)) ? takeRoot(key) : key)))];
@@ -105,26 +118,40 @@ export class IncludeResolver {
     };
   }
 
-  private addPath(segments: readonly string[], parent: ClassAccess, hops: Map<string, Hop>): void {
+  /** What `include` names and cannot include is refused or told. */
+  private addEntry(segments: readonly string[], parent: ClassAccess, hops: Map<string, Hop>): void {
     const [spelling, ...rest] = segments;
     if (spelling === undefined) return;
     const field = parent.names.wireName(spelling);
-    if (isMasked(parent, field) || !(fetchableColumns(parent)?.has(field) ?? true))
-      orThrow(columnRefusal('include', spelling, field, parent));
+    if (!isFetchable(parent, field)) orThrow(columnRefusal('include', spelling, field, parent));
+    const hop = this.addHop(spelling, parent, hops);
+    if (hop === null) this.call.note?.(describeNotIncluded(spelling, field, parent));
+    else if (isRefusal(hop)) throw new Refused(hop);
+    else this.addEntry(rest, hop.target, hop.children);
+  }
+
+  /** Keys are what may be read of what they name: the way of one ends where no row may be read. */
+  private addKey(segments: readonly string[], parent: ClassAccess, hops: Map<string, Hop>): void {
+    const [spelling, ...rest] = segments;
+    if (spelling === undefined || !isFetchable(parent, parent.names.wireName(spelling))) return;
+    const hop = this.addHop(spelling, parent, hops);
+    if (hop !== null && !isRefusal(hop)) this.addKey(rest, hop.target, hop.children);
+  }
+
+  /** Null: the column leads to no other row. */
+  private addHop(spelling: string, parent: ClassAccess, hops: Map<string, Hop>): Hop | Refusal | null {
+    const field = parent.names.wireName(spelling);
     const isRoot = hops === this.roots;
     const targetClass = this.findTarget(parent, field) ?? (isRoot ? this.listClasses.get(field) : undefined);
-    if (targetClass === undefined) {
-      this.call.note?.(describeNotIncluded(spelling, field, parent));
-      return;
-    }
+    if (targetClass === undefined) return null;
     const withheld = withheldTarget(field, parent);
-    if (withheld) throw new Refused(withheld.refusal);
+    if (withheld) return withheld.refusal;
     const target = createReach(this.call).reach(targetClass, 'include');
-    if (isRefusal(target)) throw new Refused(target);
+    if (isRefusal(target)) return target;
     tracePassed(this.call.trace, 'included class', target);
     const hop = hops.get(field) ?? { spelling, target, children: new Map<string, Hop>() };
     hops.set(field, hop);
-    this.addPath(rest, target, hop.children);
+    return hop;
   }
 
   /** The lists among the includes whose class no declaration tells, for the class that is read. */
@@ -137,8 +164,7 @@ export class IncludeResolver {
         (field) =>
           access.schema?.fields.get(field)?.type === 'Array' &&
           properties.get(field)?.targetClass === undefined &&
-          !isMasked(access, field) &&
-          (fetchableColumns(access)?.has(field) ?? true),
+          isFetchable(access, field),
       );
   }
 
@@ -283,6 +309,18 @@ const MAX_LIST = 1024;
 
 /** Of a class as an agent definition may see it: it ends with its policy version and schema snapshot. */
 const knownColumns = new WeakMap<ClassAccess, Map<string, ReadColumns>>();
+
+/** Whether a read may show rows of other classes: where not, its columns are remembered. */
+export function mayInclude({
+  keys,
+  include,
+}: {
+  readonly keys?: unknown;
+  readonly include?: unknown;
+}): boolean {
+  if (include !== undefined && include !== null) return true;
+  return Array.isArray(keys) && keys.some((key) => typeof key === 'string' && key.includes('.'));
+}
 
 /**
  * The columns of a read without included rows, worked out once for each list of keys.
