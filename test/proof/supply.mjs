@@ -34,10 +34,13 @@ export async function run({ minutes, log, signal }) {
   const losses = [];
   const notes = [];
   const figures = [];
-  const { failed, ran } = await runSpecs([SPEC], { signal });
-  losses.push(...failed.map((text) => `licences, SBOMs or verdicts are not in order: ${text}`));
-  figures.push({ name: 'checks of licences, SBOMs and verdicts', value: ran, unit: '', atLeast: 1 });
-  log('licences, SBOMs and verdicts were compared');
+  // `npm test -- --delivery` runs the scenario beside this part.
+  if (process.env['PARLEY_BUILT'] !== root) {
+    const { failed, ran } = await runSpecs([SPEC], { signal });
+    losses.push(...failed.map((text) => `licences, SBOMs or verdicts are not in order: ${text}`));
+    figures.push({ name: 'checks of licences, SBOMs and verdicts', value: ran, unit: '', atLeast: 1 });
+    log('licences, SBOMs and verdicts were compared');
+  }
 
   const audit = await output(process.execPath, [join(root, 'tools/audit.mjs')], root, signal);
   // 2: the registry did not answer, as many mirrors do not.
