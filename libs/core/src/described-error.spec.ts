@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { describeError } from './described-error.js';
+import { describeError, listFrames } from './described-error.js';
 
 const VALUE = 'ada@example.org';
 
@@ -58,5 +58,14 @@ describe('the text of an error in a log', () => {
     expect(describeError(quoting('MongoServerSelectionError', 'connect ECONNREFUSED'))).toBe(
       'connect ECONNREFUSED',
     );
+  });
+});
+
+describe('the frames of an error', () => {
+  it('are where it was thrown, without its text, however many lines that has', () => {
+    const frames = listFrames(new TypeError('secret\n    of two lines'));
+    expect(frames).toMatch(/^(\n {4}at .+)+$/);
+    expect(frames).not.toContain('secret');
+    expect(listFrames('no error')).toBe('');
   });
 });

@@ -31,3 +31,16 @@ export function describeError(error: Error): string {
   );
   return ['an error without its values', ...known].join(' ');
 }
+
+const FRAME = /^\s+at .+$/;
+
+/** Where an error was thrown, for logs: the frames of its stack, without the text that stands before them. */
+export function listFrames(error: unknown): string {
+  const stack: unknown = error instanceof Error ? error.stack : undefined;
+  if (typeof stack !== 'string') return '';
+  return stack
+    .split('\n')
+    .filter((line) => FRAME.test(line))
+    .map((line) => `\n${line}`)
+    .join('');
+}

@@ -104,6 +104,11 @@ export class McpRequest implements Abortable, RequestOptions {
   }
 
   /** As in `RequestTransport`. */
+  get sessionId(): string | undefined {
+    return this.transport.sessionId;
+  }
+
+  /** As in `RequestTransport`. */
   get telemetry(): CallTelemetry | undefined {
     return this.transport.telemetry;
   }

@@ -175,7 +175,7 @@ describe('errors', () => {
   it('shows nothing of an unexpected error, and logs its class and message on one line', async () => {
     const { ask: askBroken, warnings } = kernelUnderTest(throwing(new RangeError('row 7\nsecret')));
     expect(await askBroken('tools/call', { name: 'broken' })).toEqual(error(-32603, 'Internal error'));
-    expect(warnings).toEqual(['[Kernel] RangeError: row 7\\nsecret']);
+    expect(warnings).toEqual(['RangeError: row 7\\nsecret']);
   });
 
   it('passes Unauthorized on as 401', async () => {

@@ -184,7 +184,7 @@ export class Kernel {
         status: 200,
       };
     }
-    this.warn(faultLine('[Kernel]', error));
+    this.warn(faultLine('', error));
     // Nothing is wrong with the request: a transport says when to send it again.
     if (error instanceof SharedStateUnavailable)
       return { error: { code: RPC.busy, message: 'server busy' }, status: 503 };

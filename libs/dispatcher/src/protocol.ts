@@ -1,7 +1,7 @@
 import { IntrinsicException } from '@nestjs/common';
 import { createHash } from 'node:crypto';
 import type { Observable } from 'rxjs';
-import { describeError, type Era, type RequestTransport } from '#core';
+import { describeError, listFrames, type Era, type RequestTransport } from '#core';
 import { oneLine } from '#audit';
 import type { WrittenAnswer } from '#tools';
 
@@ -93,8 +93,16 @@ export interface WarningLog {
 
 /** Class and message of any thrown value, for the log alone. */
 export function faultLine(prefix: string, error: unknown): string {
-  if (!(error instanceof Error)) return `${prefix} ${oneLine(typeof error)}`;
-  return `${prefix} ${oneLine(error.name)}: ${oneLine(describeError(error))}`;
+  const said =
+    error instanceof Error
+      ? `${oneLine(error.name)}: ${oneLine(describeError(error))}`
+      : oneLine(typeof error);
+  return prefix === '' ? said : `${prefix} ${said}`;
+}
+
+/** The same with the frames of its stack, for errors of an application's code. */
+export function faultReport(prefix: string, error: unknown): string {
+  return `${faultLine(prefix, error)}${listFrames(error)}`;
 }
 
 export interface RpcError {

@@ -128,7 +128,7 @@ export class HeldSessions {
       onEnded: () => {
         if (held.watchers.get(uri) === opening) held.watchers.delete(uri);
         this.store.remove(session, uri).catch((error: unknown) => {
-          this.log.warn(faultLine('[Subscriptions]', error));
+          this.log.warn(faultLine('', error));
         });
       },
     });

@@ -214,7 +214,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
   }
 
   private inBackground(work: Promise<void>): void {
-    work.catch((error: unknown) => this.log.warn(faultLine('[Subscriptions]', error)));
+    work.catch((error: unknown) => this.log.warn(faultLine('', error)));
   }
 }
 

@@ -275,7 +275,7 @@ export class Watcher implements ChannelMember, WatchHandle {
 
   private end(error: unknown): void {
     if (!(error instanceof Refused) && !(error instanceof Unauthorized)) {
-      this.dependencies.log?.warn(faultLine('[Subscriptions]', error));
+      this.dependencies.log?.warn(faultLine('', error));
     }
     this.close();
     this.events.onEnded(this.resource.uri);

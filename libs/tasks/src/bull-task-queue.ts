@@ -93,7 +93,7 @@ export class BullTaskQueue extends TaskQueue {
     });
     let away = false;
     this.worker.on('error', ({ message }) => {
-      if (!away) log.warn(`[Tasks] the queue is unavailable: ${message}`);
+      if (!away) log.warn(`the queue is unavailable: ${message}`);
       away = true;
     });
     this.worker.on('active', () => (away = false));

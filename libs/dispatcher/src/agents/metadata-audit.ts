@@ -15,8 +15,8 @@ export interface AuditedMetadata {
   readonly missing_field_descriptions: Readonly<Record<string, readonly string[]>>;
   /** By class: entries of `fields` without a column in the class. */
   readonly unresolvable_allowlist_entries: Readonly<Record<string, readonly string[]>>;
-  /** By class: the fields its canonical filter constrains. */
-  readonly canonical_filter_summary: Readonly<Record<string, readonly string[]>>;
+  /** By class: its canonical filter. */
+  readonly canonical_filter_summary: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 }
 
 const OWN_COLUMNS: ReadonlySet<string> = new Set([...ALWAYS_KEEP, 'ACL']);
@@ -48,7 +48,11 @@ export class MetadataAudit {
       missing_class_descriptions: classes.filter(({ policy }) => !policy.description).map(({ name }) => name),
       missing_field_descriptions: byClass(classes, listUndescribedFields),
       unresolvable_allowlist_entries: byClass(classes, unresolvableEntries),
-      canonical_filter_summary: byClass(classes, ({ policy }) => Object.keys(policy.canonicalFilter ?? {})),
+      canonical_filter_summary: Object.fromEntries(
+        classes.flatMap(({ name, policy: { canonicalFilter } }) =>
+          canonicalFilter ? [[name, canonicalFilter] as const] : [],
+        ),
+      ),
     };
   }
 
@@ -60,10 +64,11 @@ export class MetadataAudit {
     for (const [title, section] of [
       ['fields without description', found.missing_field_descriptions],
       ['allowlist entries without column', found.unresolvable_allowlist_entries],
-      ['canonical filter on', found.canonical_filter_summary],
     ] as const) {
       for (const [name, fields] of Object.entries(section)) write(`${name}: ${title}: ${fields.join(', ')}`);
     }
+    for (const [name, filter] of Object.entries(found.canonical_filter_summary))
+      write(`${name}: canonical filter: ${JSON.stringify(filter)}`);
     return found;
   }
 

@@ -1,4 +1,4 @@
-import { type CallHandler, Inject, Injectable, type NestInterceptor } from '@nestjs/common';
+import { type CallHandler, Inject, Injectable, Logger, type NestInterceptor } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import { finalize, map, Observable, tap } from 'rxjs';
 import {
@@ -28,7 +28,7 @@ import {
 import { CallJournal, toFailedRun, refusalByProtocol } from './call-journal.js';
 import { DataBudgets } from './data-budgets.js';
 import { cancelReason } from './guards.js';
-import { tasksNotDeclared } from '../protocol.js';
+import { faultReport, tasksNotDeclared } from '../protocol.js';
 import { type Awaitable, ContinuesAsTask, type ParleyToolCall, RUN_HANDED_OVER } from './tool-call.js';
 
 /** What takes the place of the outcome or the error of the steps behind an interceptor, at once or later. */
@@ -138,12 +138,16 @@ function mayHaveWritten(tool: ToolDefinition | undefined): boolean {
 /** Converts errors of guards, interceptors and the handler into an outcome. */
 @Injectable()
 export class OutcomeInterceptor implements NestInterceptor<ToolOutcome, ToolOutcome> {
+  private readonly logger = new Logger('Tools');
+
   intercept(call: ParleyToolCall, next: CallHandler<ToolOutcome>): Observable<ToolOutcome> {
     return settle(next, {
       outcome: (outcome) => (outcome.ok ? outcome : toAnswer(outcome.refusal, call.switches)),
       error: (thrown) => {
         const { refusal, error } = toFailedRun(thrown, call.name);
         call.error = error;
+        if (refusal.code === 'internal_error' && !(error instanceof Refused))
+          this.logger.error(faultReport(`'${call.name}' failed:`, error));
         return toAnswer(refusal, call.switches);
       },
     });

@@ -4,6 +4,7 @@ import type { GovernedRecords } from '#data';
 import type { ContentBlock } from '#tools';
 import { blockIn } from './call-tool.js';
 import { McpMethod, OF_AGENT, takePage } from './method.js';
+import { BUILT_IN_PROMPTS } from '../prompts/built-in-prompts.js';
 import { PromptRegistry } from '../prompts/prompt-registry.js';
 import {
   type ArgumentCompletion,
@@ -69,7 +70,7 @@ export class PromptMethods {
       { name: `prompt:${name}`, args: given, context: request },
       async (records) => prompt.render({ args, records, ...createAskingCall(request.clientRequests) }),
     );
-    const { description, messages } = toMessages(name, rendered);
+    const { description, messages } = toMessages(prompt, rendered);
     if (messages.some(({ content }) => exceedsResponseLimit(printBlock(content)))) {
       throw invalidParams(
         `Prompt output exceeded ${MAX_RESPONSE_BYTES} bytes. A prompt should name the tools that fetch large data, not carry it.`,
@@ -86,13 +87,18 @@ export class PromptMethods {
 const printBlock = (block: ContentBlock) => (block.type === 'text' ? block.text : JSON.stringify(block));
 
 function toMessages(
-  name: string,
+  prompt: Prompt,
   rendered: RenderedPrompt,
 ): { readonly description: string; readonly messages: readonly PromptMessage[] } {
   if (typeof rendered === 'object' && 'messages' in rendered) return rendered;
   const { description, text } =
     typeof rendered === 'string'
-      ? { description: `Parse analytics prompt: ${name}`, text: rendered }
+      ? {
+          description: BUILT_IN_PROMPTS.includes(prompt)
+            ? `Parse analytics prompt: ${prompt.name}`
+            : prompt.description,
+          text: rendered,
+        }
       : rendered;
   return { description, messages: [{ role: 'user', content: { type: 'text', text } }] };
 }

@@ -159,7 +159,7 @@ export class BackgroundCalls {
       const { code, message, data } = error;
       return { kind: 'error', error: { code, message, ...(data !== undefined && { data }) } };
     }
-    this.log.warn(faultLine('[Tasks]', error));
+    this.log.warn(faultLine('', error));
     return { kind: 'error', error: { code: RPC.internalError, message: 'Internal error' } };
   }
 }

@@ -32,6 +32,7 @@ import { listBases, followFurtherServers } from './mountings.js';
 import { listInstances, listUnlisted } from './features.js';
 import { type GlobalEnhancers, ToolEnhancers } from './global-enhancers.js';
 import {
+  CLOSED_GATES,
   type CodeConfiguration,
   readConfiguration,
   type ParleyEndpoints,
@@ -114,7 +115,7 @@ export async function openParley(
         overrides: bound.providers(),
         stateOver: (opened) => bound.stateOver(opened),
         ...(application && { database: application.database }),
-        ...(gates && { gates }),
+        ...(gates && { gates: { ...CLOSED_GATES, ...gates } }),
         ...(shared && { shared }),
         ...(queue && { queue }),
       },

@@ -10,7 +10,7 @@ import {
   type ParleyConfig,
 } from '#config';
 import type { ApplicationConnection } from '../instance/index.js';
-import type { ClassDeclaration, EnvironmentGates } from '#policy';
+import { type ClassDeclaration, type EnvironmentGates, readEnvironmentGates } from '#policy';
 import type { CallSteps } from './call-steps.js';
 import { type GlobalEnhancers, globalEnhancerErrors } from './global-enhancers.js';
 
@@ -36,14 +36,16 @@ export const DEFAULT_ENDPOINTS: Required<ParleyEndpoints> = Object.freeze({
   health: false,
 });
 
+/** Where code names gates, those that it does not name are closed. */
+export const CLOSED_GATES: EnvironmentGates = readEnvironmentGates({});
+
 /** Untyped code may pass any value. */
-function endpointErrors(given: unknown): ConfigIssue[] {
+function switchErrors(option: string, given: unknown, known: object): ConfigIssue[] {
   if (given === undefined) return [];
-  if (given === null || typeof given !== 'object')
-    return [{ path: 'endpoints', message: 'expected an object' }];
+  if (given === null || typeof given !== 'object') return [{ path: option, message: 'expected an object' }];
   return Object.entries(given).flatMap(([name, value]) => {
-    const path = `endpoints.${name}`;
-    if (!Object.hasOwn(DEFAULT_ENDPOINTS, name)) return [{ path, message: 'unknown option' }];
+    const path = `${option}.${name}`;
+    if (!Object.hasOwn(known, name)) return [{ path, message: 'unknown option' }];
     return value === undefined || typeof value === 'boolean'
       ? []
       : [{ path, message: 'expected true or false' }];
@@ -102,8 +104,8 @@ export type ParleyModuleOptions = {
   readonly console?: CodeConsoleConfig;
   /** By name. Default: one named `default`, which reads everything that the policy permits. */
   readonly agents?: Readonly<Record<string, CodeAgentConfig>>;
-  /** Replaces the gates of the environment. Default: those of the environment. */
-  readonly gates?: EnvironmentGates;
+  /** Replaces the gates of the environment; one that is not named is closed. Default: those of the environment. */
+  readonly gates?: Partial<EnvironmentGates>;
   /** The other environment variables: whether it may start, and the trace endpoint. Default `process.env`. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
   /** The endpoints beside MCP. Default: all but health. */
@@ -185,7 +187,11 @@ export function readConfiguration(
   const errors: ConfigIssue[] = written
     .filter(([section]) => OF_THE_SERVICE.includes(section))
     .map(([path]) => ({ path, message: 'belongs to the service; an application has its own' }));
-  errors.push(...endpointErrors(options.endpoints), ...globalEnhancerErrors(options.globalEnhancers));
+  errors.push(
+    ...switchErrors('gates', options.gates, CLOSED_GATES),
+    ...switchErrors('endpoints', options.endpoints, DEFAULT_ENDPOINTS),
+    ...globalEnhancerErrors(options.globalEnhancers),
+  );
   if (options.server?.path === '/exports')
     errors.push({ path: 'server.path', message: 'is where files of exports are looked for' });
   if (options.console?.operators && String(options.server?.path).includes('//'))

@@ -144,7 +144,7 @@ export class Parley {
   /**
    * Sends a JSON-RPC notification to the listening stream of a session, on any replica. The session owner must be
    * allowed to read the content: no gate checks it.
-   * @param session the `Mcp-Session-Id`; of a running call `call.correlationId`
+   * @param session the `Mcp-Session-Id`; of a running call `call.sessionId`
    * @param method not empty: `notifications/…`
    * @returns whether a stream received it; without one it is dropped
    * @throws TypeError for a method that is no text

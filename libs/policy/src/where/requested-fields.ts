@@ -107,7 +107,7 @@ export interface JoinProjection {
   readonly source: 'join_fields' | 'allowlist_minus_large' | 'field_map_minus_large';
   /** Without `ALWAYS_KEEP`. */
   readonly fields: readonly string[];
-  /** Large fields that are left out. */
+  /** The others that it would have without a projection. */
   readonly dropped: readonly string[];
 }
 
@@ -116,7 +116,9 @@ export function joinProjection(policy: ClassPolicy, schema: ClassSchema | undefi
   const large = new Set(policy.largeFields);
   const projection = (source: JoinProjection['source'], fields: readonly string[]): JoinProjection => {
     const kept = fields.filter((name) => !isInternalField(name));
-    return { source, fields: kept, dropped: policy.largeFields.filter((name) => !kept.includes(name)) };
+    const all = new Set([...policy.largeFields, ...(policy.fields ?? schema?.fields.keys() ?? [])]);
+    for (const name of [...kept, ...ALWAYS_KEEP, 'ACL']) all.delete(name);
+    return { source, fields: kept, dropped: [...all].filter((name) => !isInternalField(name)) };
   };
   if (policy.joinFields && policy.joinFields.length > 0) return projection('join_fields', policy.joinFields);
   const readable = policy.fields?.filter((name) => !large.has(name));

@@ -167,7 +167,7 @@ export const origin: RequestCheck = {
   name: 'origin',
   check: ({ headers, edge: { settings, log } }) => {
     if (settings.origins.permits(headers.origin)) return null;
-    log.warn(`[McpEdge] Origin refused: ${oneLine(JSON.stringify(headers.origin))}`);
+    log.warn(`Origin refused: ${oneLine(JSON.stringify(headers.origin))}`);
     return ORIGIN_NOT_ALLOWED;
   },
 };

@@ -7,7 +7,7 @@ import {
   type StepUp,
 } from '#auth';
 import { SharedStateUnavailable } from '#state';
-import { faultLine, isLegacyVersion, member } from '#dispatcher';
+import { faultLine, faultReport, isLegacyVersion, member } from '#dispatcher';
 import { ACCEPTED_REPLY, isNotification, type Message, type Reply } from '../message.js';
 import { formatJson } from '../sse/event-stream.js';
 import { LIMITER_FAILED_RETRY, VERSION_HEADER } from './arrival-checks.js';
@@ -53,17 +53,15 @@ export function insufficientScope(
 function refuseCredentials(error: unknown, exchange: HttpExchange): Reply | null {
   const { edge } = exchange;
   if (error instanceof InsufficientScope) {
-    edge.log.warn('[McpEdge] Insufficient scope');
+    edge.log.warn('Insufficient scope');
     return insufficientScope(edge, error.scopes);
   }
   if (error instanceof AuthenticationUnavailable) {
-    edge.log.warn(faultLine('[McpEdge]', error));
+    edge.log.warn(faultLine('', error));
     return AUTHENTICATION_UNAVAILABLE;
   }
   if (!(error instanceof Unauthorized)) return null;
-  edge.log.warn(
-    error instanceof InvalidToken ? `[McpEdge] Unauthorized: ${error.cause}` : '[McpEdge] Unauthorized',
-  );
+  edge.log.warn(error instanceof InvalidToken ? `Unauthorized: ${error.cause}` : 'Unauthorized');
   return refuseUnauthorized(exchange);
 }
 
@@ -83,7 +81,7 @@ export const authenticate: RequestCheck = {
     } catch (error) {
       const refused = refuseCredentials(error, exchange);
       if (refused) return refused;
-      edge.log.warn(faultLine('[McpEdge] authenticator failed:', error));
+      edge.log.warn(faultReport('authenticator failed:', error));
       return internalError();
     }
   },
@@ -157,7 +155,7 @@ export async function spendRequest(
     verdict = await settings.requestLimiter?.check(principal);
   } catch (error) {
     if (error instanceof SharedStateUnavailable) throw error;
-    log.warn(faultLine('[McpEdge] the limiter of requests failed:', error));
+    log.warn(faultLine('the limiter of requests failed:', error));
     return LIMITER_FAILED_RETRY;
   }
   return verdict ? Math.max(1, Math.ceil(verdict.retryAfter)) : null;
@@ -192,7 +190,7 @@ export function takeSilently(message: Message, exchange: HttpExchange): boolean 
     if (agent && session && correlationId !== undefined)
       wire.clientRequests
         .deliver({ owner: callerKey(agent), session: correlationId }, message)
-        .catch((error: unknown) => log.warn(faultLine('[McpEdge] a reply was lost:', error)));
+        .catch((error: unknown) => log.warn(faultLine('a reply was lost:', error)));
     return true;
   }
   if (message.method !== 'notifications/cancelled') return false;

@@ -142,7 +142,7 @@ async function answerStreaming(
   try {
     outcome = await runCall(call, exchange, responseStream);
   } catch (error) {
-    edge.log.warn(faultLine('[McpEdge]', error));
+    edge.log.warn(faultLine('', error));
     outcome =
       error instanceof SharedStateUnavailable
         ? stateUnavailable(call.message.id)

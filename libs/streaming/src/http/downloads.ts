@@ -31,7 +31,7 @@ function refuseDownload(error: unknown, exchange: HttpExchange): Reply {
   if (error instanceof Unauthorized) return refuseUnauthorized(exchange);
   if (error instanceof SharedStateUnavailable) return FILE_BUSY;
   if (!(error instanceof Refused)) {
-    edge.log.warn(faultLine('[Downloads]', error));
+    edge.log.warn(faultLine('a file failed:', error));
     return FILE_FAILED;
   }
   const { code, message, opaque, retryAfter } = error.refusal;
@@ -77,7 +77,7 @@ async function sendDownload(
     response.destroy();
     return 'gone';
   } catch (error) {
-    if (!running.signal.aborted) log.warn(faultLine('[Downloads] broken off:', error));
+    if (!running.signal.aborted) log.warn(faultLine('a file was broken off:', error));
     response.destroy();
     return 'gone';
   } finally {

@@ -116,7 +116,7 @@ export class McpEdge {
 
   constructor(private readonly edge: EdgeDependencies) {
     if (edge.settings.maxConcurrentDispatchers === null)
-      edge.log.warn('[McpEdge] maxConcurrentDispatchers is null: nothing bounds how many streams are open');
+      edge.log.warn('maxConcurrentDispatchers is null: nothing bounds how many streams are open');
   }
 
   /** Streamed answers in progress, those whose client left included. */
@@ -239,7 +239,7 @@ export class McpEdge {
       if (verdict === 'streamed') await this.waitForFlush(exchange);
     } catch (error) {
       // An answer that cannot be sent, as with a challenge that no header can carry, is dropped and not sent partially.
-      this.edge.log.warn(faultLine('[McpEdge]', error));
+      this.edge.log.warn(faultLine('', error));
       response.destroy();
     } finally {
       exchange.observed?.ends(exchange.isGone ? null : response.statusCode);
@@ -306,7 +306,7 @@ export class McpEdge {
         return settled;
       }
     } catch (error) {
-      this.edge.log.warn(faultLine('[McpEdge]', error));
+      this.edge.log.warn(faultLine('', error));
       if (error instanceof SharedStateUnavailable) return stateUnavailable(exchange.message.id);
     }
     return internalError(exchange.message.id);

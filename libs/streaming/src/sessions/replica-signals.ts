@@ -34,7 +34,7 @@ export class ReplicaSignals {
       await this.bus.publish(`wire.${kind}`, { ...body, from: this.self });
       return true;
     } catch (error) {
-      this.log.warn(faultLine(`[McpEdge] replicas were not told (${kind}):`, error));
+      this.log.warn(faultLine(`replicas were not told (${kind}):`, error));
       return false;
     }
   }

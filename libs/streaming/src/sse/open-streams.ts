@@ -82,7 +82,7 @@ export class OpenStreams {
       const admitted = await this.authenticator.authenticate(credentials);
       if (callerKey(admitted) === callerKey(agent)) return;
     } catch (error) {
-      this.log.warn(faultLine('[McpEdge] a stream ends with its credentials:', error));
+      this.log.warn(faultLine('a stream ends with its credentials:', error));
     }
     if (this.owners.has(stream)) stream.shutDown();
   }
@@ -148,7 +148,7 @@ export class OpenAnswer implements OpenStream {
         this.stream.write(messageFrame(JSON.stringify(notification(method, params)))),
       complete: () => this.shutDown(),
       error: (error: unknown) => {
-        this.log.warn(faultLine('[McpEdge] a stream failed:', error));
+        this.log.warn(faultLine('a stream failed:', error));
         this.close(internalError(this.id).body);
       },
     });

@@ -165,7 +165,7 @@ class OpenLines {
       next: ({ method, params }) => writer.publish(JSON.stringify(notification(method, params))),
       complete: finish,
       error: (error: unknown) => {
-        log.warn(faultLine('[StdioEdge] a stream failed:', error));
+        log.warn(faultLine('a stream failed:', error));
         end(internalError(id).body);
       },
     });

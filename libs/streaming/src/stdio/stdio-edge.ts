@@ -58,7 +58,7 @@ export class StdioEdge {
         if (this.lines.isBehind) await this.lines.caughtUp();
       }
     } catch (error) {
-      if (!this.input.destroyed) this.log.warn(faultLine('[StdioEdge] the input failed:', error));
+      if (!this.input.destroyed) this.log.warn(faultLine('the input failed:', error));
     }
     this.conversation.endStreams();
     await Promise.all(this.running);
@@ -90,7 +90,7 @@ export class StdioEdge {
   private begin(message: Message | undefined, work: Promise<void>): void {
     const settled = work
       .catch((error: unknown) => {
-        this.log.warn(faultLine('[StdioEdge]', error));
+        this.log.warn(faultLine('', error));
         this.refuse(internalError(message?.id));
       })
       .finally(() => this.running.delete(settled));

@@ -127,7 +127,11 @@ export class ToolCatalogue extends ToolRegistry {
   registerDeclared(tools: Iterable<ToolRegistration>): void {
     for (const tool of tools) {
       const { name } = tool.definition;
-      if (this.added.has(name)) throw new ToolDeclarationError(name, 'is already registered');
+      const other = this.added.get(name);
+      if (other) {
+        const classes = [other, tool].map(({ declared }) => declared?.type.name ?? 'code');
+        throw new ToolDeclarationError(name, `is already registered: by ${classes.join(' and by ')}`);
+      }
       this.register(tool);
     }
   }
