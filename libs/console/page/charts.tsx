@@ -25,6 +25,8 @@ interface TimeChartProps {
   readonly format: (value: number) => string;
   /** The axis counts things: its steps are whole numbers. */
   readonly whole?: boolean;
+  /** Milliseconds since 1970: what was before is not known, and hatched. */
+  readonly countedSince: number;
   readonly aside?: ComponentChildren;
 }
 
@@ -60,7 +62,7 @@ function intervalLabel(at: number, seconds: number): string {
  * them, for screen readers too.
  */
 export function TimeChart(props: TimeChartProps) {
-  const { title, times, interval, series, form, format, whole = false, aside } = props;
+  const { title, times, interval, series, form, format, whole = false, countedSince, aside } = props;
   const [frame, width] = useWidth();
   const [at, setAt] = useState<number | null>(null);
   const id = useId();
@@ -144,6 +146,23 @@ export function TimeChart(props: TimeChartProps) {
               {timeLabel(time, isLong)}
             </text>
           ))}
+          {countedSince > first && (
+            <>
+              <defs>
+                <pattern id={`${id}-hatch`} width="7" height="7" patternUnits="userSpaceOnUse">
+                  <path class="hatch" d="M0 7L7 0" />
+                </pattern>
+              </defs>
+              <rect
+                class="unknown"
+                fill={`url(#${id}-hatch)`}
+                x={PAD.left}
+                y={PAD.top}
+                width={Math.min(plotWidth, xOfTime(countedSince) - PAD.left)}
+                height={plotHeight}
+              />
+            </>
+          )}
           {at !== null && <rect class="cursor" x={x(at)} width={slot} y={PAD.top} height={plotHeight} />}
           {form === 'bars' ? (
             <Bars series={series} count={count} x={x} y={y} slot={slot} />

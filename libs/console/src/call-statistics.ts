@@ -227,6 +227,8 @@ export class CallStatistics extends AuditSink {
   };
   /** Milliseconds since 1970: nothing before it is counted. */
   readonly since: number;
+  /** By minute since 1970: what nobody has taken yet; null while nobody takes it. */
+  private fresh: Map<number, Bucket> | null = null;
 
   constructor(private readonly now: () => number = Date.now) {
     super();
@@ -234,14 +236,34 @@ export class CallStatistics extends AuditSink {
   }
 
   record(entry: AuditRecord): void {
-    const time = this.now();
-    for (const ring of Object.values(this.rings)) ring.at(time).add(entry);
+    for (const bucket of this.currentBuckets()) bucket.add(entry);
   }
 
   override recordEvent(event: AuditEvent): void {
     if (event.type !== 'authentication' || event.success) return;
+    for (const bucket of this.currentBuckets()) bucket.addSignIns(1 + (event.suppressed ?? 0));
+  }
+
+  /** From now on `takeFresh` is called again and again. */
+  collectFresh(): void {
+    this.fresh ??= new Map();
+  }
+
+  /** What was counted since it was called last, by minute. */
+  takeFresh(): ReadonlyMap<number, Bucket> {
+    const taken = this.fresh ?? new Map<number, Bucket>();
+    if (this.fresh) this.fresh = new Map();
+    return taken;
+  }
+
+  private currentBuckets(): readonly Bucket[] {
     const time = this.now();
-    for (const ring of Object.values(this.rings)) ring.at(time).addSignIns(1 + (event.suppressed ?? 0));
+    const buckets = Object.values(this.rings).map((ring) => ring.at(time));
+    if (!this.fresh) return buckets;
+    const minute = Math.floor(time / 60_000);
+    const bucket = this.fresh.get(minute) ?? new Bucket();
+    this.fresh.set(minute, bucket);
+    return [...buckets, bucket];
   }
 
   recent(window: WindowName): ReadonlyMap<number, Bucket> {

@@ -19,6 +19,7 @@ import { SharedState } from '#state';
 import { McpEdge } from '#streaming';
 import { TaskOverview } from '#tasks';
 import { DeclaredMethods, ToolEnvironment } from '#tools';
+import { CallHistory } from './call-history.js';
 import type { CallStatistics } from './call-statistics.js';
 import { createOperatorRights, openOidcSetting } from './configured-operators.js';
 import { ConfiguredSimulations, type SimulationsOptions } from './configured-simulations.js';
@@ -96,14 +97,15 @@ const HOSTED_PROVIDERS: readonly Provider[] = [
     inject: [CONSOLE_HOST],
   },
   {
+    provide: CallHistory,
+    useFactory: ({ statistics }: ConsoleHost, shared: SharedState) => new CallHistory(statistics, shared),
+    inject: [CONSOLE_HOST, SharedState],
+  },
+  {
     provide: Overviews,
-    useFactory: ({ live, statistics }: ConsoleHost, versions: ConfigVersions, { bus, reach }: SharedState) =>
-      new Overviews(statistics, bus, {
-        replica: live.replica,
-        name: nameReplica(versions),
-        reach,
-      }),
-    inject: [CONSOLE_HOST, ConfigVersions, SharedState],
+    useFactory: ({ live: { replica } }: ConsoleHost, history: CallHistory, { reach }: SharedState) =>
+      new Overviews(history, { replica, reach }),
+    inject: [CONSOLE_HOST, CallHistory, SharedState],
   },
   {
     provide: SimulationService,

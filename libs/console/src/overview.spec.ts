@@ -1,8 +1,8 @@
 import fc from 'fast-check';
-import { firstValueFrom } from 'rxjs';
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import type { AuditRecord } from '#audit';
-import { ProcessMessageBus } from '#state';
+import { ProcessVersionedStore, SharedStateUnavailable } from '#state';
+import { CallHistory } from './call-history.js';
 import { Bucket, CallStatistics } from './call-statistics.js';
 import { Overviews } from './overview.js';
 
@@ -25,22 +25,29 @@ const call = (members: Partial<AuditRecord> = {}): AuditRecord => ({
   ...members,
 });
 
-function replicaOn(bus: ProcessMessageBus, replica: string, clock: { now: number }, timeout = 20) {
-  const statistics = new CallStatistics(() => clock.now);
-  const overviews = new Overviews(statistics, bus, {
-    replica,
-    name: `host-${replica}`,
-    reach: 'replicas',
-    now: () => clock.now,
-    settings: { timeout, kept: 0 },
-  });
-  return { statistics, overviews };
+const opened: CallHistory[] = [];
+afterEach(async () => {
+  for (const one of opened.splice(0)) await one.onModuleDestroy();
+});
+
+function replicaOn(
+  history: ProcessVersionedStore,
+  replica: string,
+  clock: { now: number },
+  reach: 'process' | 'replicas' = 'replicas',
+) {
+  const now = () => clock.now;
+  const statistics = new CallStatistics(now);
+  const counted = new CallHistory(statistics, { history, reach }, now);
+  opened.push(counted);
+  const overviews = new Overviews(counted, { replica, reach, now, kept: 0 });
+  return { statistics, overviews, counted };
 }
 
 describe('the overview of calls', () => {
   it('has every bucket of its window, oldest first, and zeros where nothing was', async () => {
     const clock = { now: START };
-    const { statistics, overviews } = replicaOn(new ProcessMessageBus(), 'a', clock);
+    const { statistics, overviews } = replicaOn(new ProcessVersionedStore(), 'a', clock);
     statistics.record(call({ rows: 5, result_size: 400, est_input_tokens: 100, class_name: 'Post' }));
     clock.now += 60_000;
     statistics.record(call({ success: false, gate: 'class', duration_ms: 1 }));
@@ -58,74 +65,81 @@ describe('the overview of calls', () => {
 
   it('forgets what is older than its window', async () => {
     const clock = { now: START };
-    const { statistics, overviews } = replicaOn(new ProcessMessageBus(), 'a', clock);
+    const { statistics, overviews } = replicaOn(new ProcessVersionedStore(), 'a', clock);
     statistics.record(call());
     clock.now += 3_600_000;
     expect((await overviews.read('1h')).totals).toMatchObject({ calls: 0, p50_ms: null });
     expect((await overviews.read('24h')).totals).toMatchObject({ calls: 1 });
   });
 
-  it('sums the replicas, and says which did not answer', async () => {
-    const bus = new ProcessMessageBus();
+  it('is of all replicas, and outlives each of them', async () => {
+    const history = new ProcessVersionedStore();
     const clock = { now: START };
-    const [one, two] = [replicaOn(bus, 'a', clock, 1_000), replicaOn(bus, 'b', clock)];
+    const [one, two] = [replicaOn(history, 'a', clock), replicaOn(history, 'b', clock)];
     one.statistics.record(call({ class_name: 'Post' }));
     two.statistics.record(call({ agent_name: 'writer', class_name: 'Post' }));
-    const both = await one.overviews.read('1h');
-    expect(both).toMatchObject({ scope: 'replicas', complete: true, totals: { calls: 2 } });
-    expect(both.classes).toEqual([{ name: 'Post', calls: 2, refused: 0 }]);
-    expect(both.replicas.map(({ replica, answered }) => [replica, answered])).toEqual([
-      ['a', true],
-      ['b', true],
-    ]);
-    const silent = firstValueFrom(bus.messages('console.overview.left'));
-    two.overviews.onModuleDestroy();
-    await silent;
-    expect(await one.overviews.read('1h')).toMatchObject({ complete: true, totals: { calls: 1 } });
-    await bus.publish('console.overview.answered', { replica: 'c', name: 'host-c', since: '2026' });
-    expect(await one.overviews.read('1h')).toMatchObject({
-      complete: false,
-      replicas: [{ replica: 'a' }, { replica: 'c', answered: false }],
-    });
+    await Promise.all([one.counted.onModuleDestroy(), two.counted.onModuleDestroy()]);
+    clock.now += 60_000;
+    const again = await replicaOn(history, 'c', clock).overviews.read('1h');
+    expect(again).toMatchObject({ scope: 'replicas', degraded: false, totals: { calls: 2 } });
+    expect(again.classes).toEqual([{ name: 'Post', calls: 2, refused: 0 }]);
+    expect(again.counted_since).toBe(new Date(START).toISOString());
   });
 
-  it('is given whatever another replica answers, with its own figures unchanged', async () => {
-    const bus = new ProcessMessageBus();
-    const clock = { now: START };
-    const { statistics, overviews } = replicaOn(bus, 'a', clock);
+  it('of one process says since when it is counted, and has nothing of the shared state', async () => {
+    const history = new ProcessVersionedStore();
+    const { overviews, statistics } = replicaOn(history, 'a', { now: START }, 'process');
     statistics.record(call());
-    let forged: object = {};
-    bus.messages('console.overview.asked').subscribe(({ id }) => {
-      const named = { id, replica: 'b', name: 'b', since: '2026' };
-      void bus.publish('console.overview.answered', { ...named, ...forged } as never);
+    expect(await overviews.read('7d')).toMatchObject({
+      scope: 'replica',
+      totals: { calls: 1 },
+      counted_since: new Date(START).toISOString(),
     });
-    const bucketNumber = String(Math.floor(START / 60_000));
+    expect(await history.latest(10)).toEqual([]);
+  });
+
+  it('is of this process alone while the shared state is silent, and nothing of it is lost', async () => {
+    const history = new ProcessVersionedStore();
+    const clock = { now: START };
+    const { overviews, statistics } = replicaOn(history, 'a', clock);
+    const { find } = history;
+    history.find = () => Promise.reject(new SharedStateUnavailable());
+    statistics.record(call());
+    expect(await overviews.read('1h')).toMatchObject({
+      degraded: true,
+      scope: 'replica',
+      totals: { calls: 1 },
+    });
+    clock.now += 120_000;
+    statistics.record(call());
+    history.find = find;
+    const found = await overviews.read('1h');
+    expect(found).toMatchObject({ degraded: false, totals: { calls: 2 } });
+    expect(found.buckets.slice(-3).map(({ calls }) => calls)).toEqual([1, 0, 1]);
+  });
+
+  it('is given whatever the shared state has in its place, with the figures of this replica unchanged', async () => {
+    const bucketNumber = Math.floor(START / 60_000);
     const wrong = fc.jsonValue({ maxDepth: 2 });
     const counts = fc.dictionary(fc.constantFrom('x', '__proto__', 'calls'), wrong);
-    const bucket = fc.oneof(
-      wrong,
-      fc.record({
-        calls: wrong,
-        durations: wrong,
-        gates: fc.oneof(wrong, counts),
-        agents: counts,
-        tools: counts,
-      }),
-    );
+    const stored = fc.record({
+      calls: wrong,
+      durations: wrong,
+      gates: fc.oneof(wrong, counts),
+      agents: counts,
+      tools: counts,
+    });
     await fc.assert(
-      fc.asyncProperty(bucket, bucket, wrong, async (total, one, other) => {
-        forged = { total, buckets: { [bucketNumber]: one, other } };
-        const overview = await overviews.read('1h');
-        const { calls } = overview.totals as { calls: number };
-        expect(calls).toBeGreaterThanOrEqual(1);
+      fc.asyncProperty(stored, wrong, async (bucket, since) => {
+        const history = new ProcessVersionedStore();
+        await history.create(`1h ${bucketNumber}`, bucket, 60_000);
+        await history.create('since', { at: since }, 60_000);
+        const { overviews, statistics } = replicaOn(history, 'a', { now: START });
+        statistics.record(call());
+        expect((await overviews.read('1h')).totals.calls).toBeGreaterThanOrEqual(1);
       }),
-      { numRuns: 60, examples: [[{ gates: { x: null } }, {}, {}] as never, [{}, [null], {}] as never] },
+      { numRuns: 60 },
     );
-    forged = {
-      total: { calls: 2, tools: { x: null } },
-      buckets: { [bucketNumber]: { agents: { x: null } } },
-    };
-    expect((await overviews.read('1h')).totals).toMatchObject({ calls: 3 });
   });
 
   it('gives percentiles that are exact to a tenth', () => {

@@ -47,6 +47,7 @@ export function processState(): SharedState {
     auditChains: new ProcessVersionedStore(),
     revocations: new ProcessVersionedStore(),
     writeKeys: new ProcessVersionedStore(100_000),
+    history: new ProcessVersionedStore(),
     limiters: new ProcessRateLimiters(),
     budgets: new ProcessBudgetStore(),
     approvals: new ProcessApprovalStore(),

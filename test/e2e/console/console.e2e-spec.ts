@@ -275,15 +275,15 @@ describe('the overview and the records of the console', () => {
         const { body } = await ask(one, 'GET', 'api/overview?window=24h', as('chief'));
         expect(body).toMatchObject({
           scope: 'replicas',
-          complete: true,
+          degraded: false,
+          counted_since: expect.any(String),
           waiting: { approvals: expect.any(Number) },
         });
-        expect(body['replicas']).toHaveLength(2);
         expect(body['classes']).toContainEqual({ name: 'Contract', calls: 1, refused: 1 });
         expect(body['gates']).toContainEqual({ name: 'class', refused: 1 });
         expect(body['buckets']).toHaveLength(96);
       },
-      { timeout: 10_000, interval: 500 },
+      { timeout: 20_000, interval: 500 },
     );
   });
 

@@ -627,11 +627,12 @@ describe('two replicas of an application', () => {
     const overview = async () =>
       (await (await fetch(`${two}/mcp/console/api/overview`, { headers: as('chief') })).json()) as {
         totals: { calls: number };
-        replicas: unknown[];
         scope: string;
       };
-    await expect.poll(async () => (await overview()).totals.calls, { timeout: 10_000 }).toBe(2);
-    expect(await overview()).toMatchObject({ scope: 'replicas', replicas: [{}, {}] });
+    await expect.poll(async () => (await overview()).totals.calls, { timeout: 20_000 }).toBe(2);
+    expect(await overview()).toMatchObject({ scope: 'replicas', degraded: false });
+    const state = await (await fetch(`${two}/mcp/console/api/state`, { headers: as('chief') })).json();
+    expect(state).toMatchObject({ scope: 'replicas', replicas: [{}, {}] });
     const updating = callTool(
       { url: `${one}/mcp` },
       'update_object',

@@ -1,15 +1,8 @@
 import type { OverviewAnswer } from '../../src/controllers/overview.controller.js';
-import { toAddress, useAddress } from '../address.js';
+import { toAddress as toPlainAddress, useAddress } from '../address.js';
 import { RankedBars, TimeChart } from '../charts.js';
-import { Badge, DataTable, Heading, Loaded, Notice, Time } from '../components.js';
-import {
-  formatCount,
-  shortNumber,
-  formatBytes,
-  formatMilliseconds,
-  formatNumber,
-  timeSince,
-} from '../formats.js';
+import { Heading, Loaded, Notice, Time } from '../components.js';
+import { formatCount, shortNumber, formatBytes, formatMilliseconds, formatNumber } from '../formats.js';
 import { useAnswer } from '../server.js';
 
 const WINDOWS = [
@@ -34,7 +27,7 @@ export function OverviewPage() {
             {WINDOWS.map(([key, text]) => (
               <li key={key}>
                 <a
-                  href={toAddress('overview', { window: key })}
+                  href={toPlainAddress('overview', { window: key })}
                   aria-current={key === chosen ? 'true' : undefined}
                 >
                   {text}
@@ -80,17 +73,23 @@ function Tile(props: {
 }
 
 function Charts({ overview }: { readonly overview: OverviewAnswer }) {
-  const { totals, buckets, waiting, replicas } = overview;
+  const { totals, buckets, waiting, from, to } = overview;
+  /** Of the records of the window that is shown. */
+  const toAddress = (page: 'audit', filters: Readonly<Record<string, string>>) =>
+    toPlainAddress(page, { ...filters, from, to });
   const times = buckets.map(({ at }) => Date.parse(at));
-  const common = { times, interval: overview.bucket_seconds };
+  const countedSince = Date.parse(overview.counted_since);
+  const common = { times, interval: overview.bucket_seconds, countedSince };
   const share = totals.calls === 0 ? 0 : (totals.refused / totals.calls) * 100;
   const formatCapped = (count: number | null, isCapped: boolean) =>
     count === null ? '–' : `${formatNumber(count)}${isCapped ? '+' : ''}`;
-  const since = replicas.map(({ since: at }) => at).sort()[0];
   return (
     <>
-      {!overview.complete && (
-        <Notice kind="busy">A replica did not answer in time: its figures are missing.</Notice>
+      {countedSince > Date.parse(from) && (
+        <Notice>
+          Counting since <Time iso={overview.counted_since} />: what was before is hatched, and known to the
+          audit alone.
+        </Notice>
       )}
       <ul class="tiles">
         {waiting.approvals !== null && (
@@ -107,7 +106,11 @@ function Charts({ overview }: { readonly overview: OverviewAnswer }) {
           note={waiting.exports === null ? 'not known now' : formatCount(waiting.exports, 'export')}
           href="#/work"
         />
-        <Tile name="Calls" value={shortNumber(totals.calls)} href="#/audit" />
+        <Tile
+          name="Calls"
+          value={shortNumber(totals.calls)}
+          href={toAddress('audit', { type: 'tool_call' })}
+        />
         <Tile
           name="Refused"
           value={shortNumber(totals.refused)}
@@ -214,26 +217,12 @@ function Charts({ overview }: { readonly overview: OverviewAnswer }) {
             .map(({ name, calls }) => ({ name, value: calls, href: toAddress('audit', { class: name }) }))}
         />
       </div>
-      <h2>Replicas</h2>
-      <DataTable
-        caption="Replicas"
-        columns={['Replica', 'Host', 'Counts since', 'State']}
-        rows={replicas.map(({ replica, name, since: at, answered }) => [
-          `${replica}${replica === overview.replica ? ' (answers you)' : ''}`,
-          name ?? '',
-          <>
-            <Time iso={at} /> <span class="quiet">({timeSince(at)})</span>
-          </>,
-          <Badge kind={answered ? 'good' : 'busy'}>{answered ? 'answered' : 'did not answer'}</Badge>,
-        ])}
-      />
       <p class="quiet">
         {overview.scope === 'replicas'
-          ? 'Summed over all replicas.'
-          : 'Of this replica alone: no state is shared.'}{' '}
-        {since !== undefined &&
-          since > overview.from &&
-          'Figures are kept in memory, from the start of each replica on.'}
+          ? 'Of all replicas. Calls are added within five seconds.'
+          : overview.degraded
+            ? 'Of this replica alone, since its start: the shared state does not answer.'
+            : 'Of this replica alone, since its start: no state is shared.'}
       </p>
     </>
   );

@@ -52,6 +52,8 @@ export abstract class SharedState {
   abstract readonly revocations: VersionedStore;
   /** Keys of writes and the results of these writes. */
   abstract readonly writeKeys: VersionedStore;
+  /** What the console counted over time. */
+  abstract readonly history: VersionedStore;
   /** Counts of rate limits. */
   abstract readonly limiters: RateLimiters;
   /** Data used by principals. */

@@ -179,6 +179,7 @@ export async function openRedisState(
     auditChains: new RedisVersionedStore(commands, 'audit'),
     revocations: new RedisVersionedStore(commands, 'revoked'),
     writeKeys: new RedisVersionedStore(commands, 'write'),
+    history: new RedisVersionedStore(commands, 'history'),
     limiters: new RedisRateLimiters(commands),
     budgets: new RedisBudgetStore(commands),
     approvals: new RedisApprovalStore(commands, now),
