@@ -7,7 +7,13 @@ export {
   useApplicationConnection,
 } from './connection/application-connection.js';
 export { connectionProblem } from './connection/connection-problem.js';
-export { inspectMongo, MongoConnection, type MongoFacts } from './connection/mongo-connection.js';
+export { ConnectionStringError } from './connection/connection-string.js';
+export {
+  inspectMongo,
+  MongoConnection,
+  type MongoConnectionOptions,
+  type MongoFacts,
+} from './connection/mongo-connection.js';
 export { MongoPrincipalDirectory } from './identity/mongo-principal-directory.js';
 export { MongoUserSessions } from './identity/mongo-user-sessions.js';
 export { ExtendedJsonPipelines } from './query/pipeline-to-storage.js';

@@ -17,6 +17,13 @@ export interface SchemaFinding {
 type Path = readonly string[];
 type PlainObject = Readonly<Record<string, unknown>>;
 
+/** Where a text would do without what surrounds it, as the line break at the end of a file. */
+function describeBlanks(schema: SchemaNode, value: unknown): string {
+  if (typeof value !== 'string' || value.trim() === value) return '';
+  const isAccepted = schemaErrors(schema, value.trim()).length === 0;
+  return isAccepted ? ', without the blanks or line breaks at its beginning or end' : '';
+}
+
 /**
  * Every mistake in a value: one finding for each, also where the schema has alternatives. Nothing of the value is repeated
  * but names of keys.
@@ -34,7 +41,8 @@ export function schemaErrors(schema: SchemaNode, value: unknown, path: Path = []
   if (schema.not) return [];
   if (Array.isArray(value)) return arrayErrors(schema, value, path);
   if (typeof value === 'object' && value !== null) return objectErrors(schema, value as PlainObject, path);
-  return isInBounds(schema, value) ? [] : [{ path, message: `must be ${accepts(schema)}` }];
+  if (isInBounds(schema, value)) return [];
+  return [{ path, message: `must be ${accepts(schema)}${describeBlanks(schema, value)}` }];
 }
 
 function wrongType(schema: SchemaNode, value: unknown, path: Path): SchemaFinding {
@@ -173,7 +181,8 @@ function unionErrors(
   }
   const [only, ...others] = alike;
   if (only && others.length === 0 && typeof value === 'object') return schemaErrors(only, value, path);
-  if (alike.length > 0) return [{ path, message: `must be ${accepts(schema)}` }];
+  if (alike.length > 0)
+    return [{ path, message: `must be ${accepts(schema)}${describeBlanks(schema, value)}` }];
   return [wrongType(schema, value, path)];
 }
 

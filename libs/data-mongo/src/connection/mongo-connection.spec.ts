@@ -4,6 +4,7 @@ import { PATIENT, storeErrorCode, unhurried } from '#data/contracts';
 import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { MongoRecordReader } from '../read/mongo-record-reader.js';
 import { MongoSchemaCatalogue } from '../schema/mongo-schema-catalogue.js';
+import { ConnectionStringError } from './connection-string.js';
 import { MongoConnection } from './mongo-connection.js';
 
 describe('a connection', PATIENT, () => {
@@ -115,7 +116,7 @@ describe('a connection', PATIENT, () => {
 
   it('never repeats a URI it cannot read', () => {
     const attempt = () => new MongoConnection({ uri: 'mongodb://user:hunter2@[bad', database: 'x' });
-    expect(attempt).toThrow(TypeError);
+    expect(attempt).toThrow(ConnectionStringError);
     expect(attempt).not.toThrow(/hunter2/);
   });
 

@@ -1,7 +1,15 @@
-import { type Collection, type Db, type DbOptions, type Document, MongoClient, ReadConcern } from 'mongodb';
+import {
+  type Collection,
+  type Db,
+  type DbOptions,
+  type Document,
+  type MongoClient,
+  ReadConcern,
+} from 'mongodb';
 import { type OperationContext, StoreError, type StoreErrorCode } from '#data';
 import { asSearchOperation, asStoreOperation, isDriverError, toStoreError } from '../errors.js';
 import { FastReads, fastReadsProblem } from '../fast-reads/fast-reads.js';
+import { createClient } from './connection-string.js';
 
 /** A client that the application opened, and closes. */
 export interface ApplicationClientOptions {
@@ -72,7 +80,7 @@ const RETIREMENT_MS = 60_000;
  * the moment the check was sent, and would treat the server as unreachable until the process ends. So is a client that found no
  * server at its first use: the driver closes what it began to open, and refuses every later operation at once. The client of an
  * application is neither replaced nor closed.
- * @throws TypeError when the URI cannot be parsed
+ * @throws ConnectionStringError when the URI cannot be parsed
  */
 export class MongoConnection {
   private client: MongoClient;
@@ -247,7 +255,7 @@ export class MongoConnection {
 
   private openClient(options: MongoConnectionOptions): MongoClient {
     const { timeout } = this;
-    const client = clientFor(options.uri, {
+    const client = createClient(options.uri, {
       appName: 'parley',
       maxPoolSize: options.maxPoolSize ?? 100,
       serverSelectionTimeoutMS: timeout,
@@ -308,15 +316,6 @@ function openDatabase(client: MongoClient, name: string): Db {
     ...EXACT_READS,
     ...(client.options.writeConcern?.w === 0 && ACKNOWLEDGED_WRITES),
   });
-}
-
-/** The driver quotes the URI in its error messages, and a URI may contain a password. */
-function clientFor(uri: string, options: ConstructorParameters<typeof MongoClient>[1]): MongoClient {
-  try {
-    return new MongoClient(uri, options);
-  } catch {
-    throw new TypeError('database.uri: not a MongoDB connection string');
-  }
 }
 
 /** What an operator should check about the configured database. */

@@ -12,7 +12,7 @@ import {
   type ParleyConfig,
 } from '#config';
 import { EMBEDDING_OPTIONS } from '#data';
-import { MongoAuditCollection, MongoConnection } from '#data-mongo';
+import { MongoAuditCollection, type MongoConnection } from '#data-mongo';
 import {
   CLIENT_ANSWER_OPTIONS,
   INSTRUCTIONS,
@@ -33,6 +33,7 @@ import { VIEW_PAGES } from '#views';
 import { readBuiltPage, productVersion } from '../package-files.js';
 import { LOADED_CONFIG } from './configuration.module.js';
 import { CLASSES_READ_HOOKS } from './data/adapters.module.js';
+import { connectTo } from './data/open-database.js';
 import { UNGOVERNED_NAMES } from './data/ungoverned-data.js';
 import { CONVERSATION_ENVIRONMENT } from './conversations.js';
 import type { PluginModule } from './plugins.js';
@@ -130,7 +131,7 @@ function createAuditCollection(
 ): MongoAuditCollection {
   const lifetime = days === null ? null : days * 86_400_000;
   if (uri !== null) {
-    const own = new MongoConnection({ uri, database });
+    const own = connectTo({ uri, database }, 'audit.sinks: uri');
     return new MongoAuditCollection({ connection: own, collection, lifetime, ownsConnection: true });
   }
   if (!connection) throw new TypeError('audit.sinks: there is no database to share a server with');

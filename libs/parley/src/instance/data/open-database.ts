@@ -3,9 +3,11 @@ import { ConfigError, type DatabaseConfig } from '#config';
 import { readJson } from '#core';
 import type { RecordReader, SchemaCatalogue } from '#data';
 import {
+  ConnectionStringError,
   DatabaseSnapshot,
   loadSeed,
   MongoConnection,
+  type MongoConnectionOptions,
   MongoRecordReader,
   MongoSchemaCatalogue,
   parseSeed,
@@ -57,13 +59,26 @@ function seedOf(content: Buffer, path: string): Seed {
 }
 
 /**
+ * @param path of the option with the connection string
+ * @throws ConfigError for one that the driver refuses
+ */
+export function connectTo(options: MongoConnectionOptions, path = 'database.uri'): MongoConnection {
+  try {
+    return new MongoConnection(options);
+  } catch (error) {
+    if (!(error instanceof ConnectionStringError)) throw error;
+    throw new ConfigError('the configuration', [{ path, message: error.message }]);
+  }
+}
+
+/**
  * Starts the embedded database and seeds it, or connects to a real one. A real database that is down does not stop the
  * start: calls return an error and `/ready` reports it until the database is back.
  */
 export async function openDatabase({ uri, name, seed, fastReads }: DatabaseConfig): Promise<OpenDatabase> {
   if (uri === null) return { connection: null, kind: 'none', uri: null, close: () => Promise.resolve() };
   if (uri !== 'embedded') {
-    const connection = new MongoConnection({ uri, database: name, fastReads });
+    const connection = connectTo({ uri, database: name, fastReads });
     return { connection, kind: 'mongodb', uri, close: () => connection.close() };
   }
   const content = seed === null ? null : contentOf(seed);
