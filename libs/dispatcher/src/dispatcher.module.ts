@@ -19,6 +19,7 @@ import { ConfiguredStateKeys, RequestStateSeal, StateKeys } from './client-reque
 import { Kernel, KERNEL_PROVIDERS } from './kernel.js';
 import { ListChanges, ResourceSubscriptions } from './methods/subscription-methods.js';
 import { PromptRegistry } from './prompts/prompt-registry.js';
+import { ResultLimit } from './calls/result-limit.js';
 import { ReadAccounts, RecordsSource } from './reads/read-accounts.js';
 import { ResourceRegistry } from './resources/resource-registry.js';
 import { TaskStore } from './tasks/task-store.js';
@@ -41,6 +42,7 @@ import { TaskStore } from './tasks/task-store.js';
     provideReplaceable(TENANT_BUDGETS, Policies),
     DataBudgets,
     RunningCalls,
+    ResultLimit,
     ToolCallbacks,
     OperationLog,
     CallJournal,
@@ -58,6 +60,7 @@ import { TaskStore } from './tasks/task-store.js';
   ],
   exports: [
     RecordsSource,
+    ResultLimit,
     DataBudgets,
     ToolCallbacks,
     OperationLog,

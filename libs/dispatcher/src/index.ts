@@ -20,7 +20,8 @@ export {
 } from './client-requests/request-state.js';
 export * from './dispatcher.module.js';
 export * from './methods/call-tool.js';
-export { MAX_RESULT_BYTES, RUNNING_CALLS_OPTIONS } from './calls/interceptors.js';
+export { RUNNING_CALLS_OPTIONS } from './calls/interceptors.js';
+export { MAX_RESULT_BYTES, ResultLimit } from './calls/result-limit.js';
 export { Kernel } from './kernel.js';
 export { KERNEL_OPTIONS } from './methods/method.js';
 export * from './methods/subscription-methods.js';

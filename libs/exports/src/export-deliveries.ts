@@ -1,26 +1,23 @@
-import { Inject, Injectable } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { type Agent, refusals, Refused, toOwner } from '#core';
 import {
   type ListedResource,
-  MAX_RESPONSE_BYTES,
   type ResourceCall,
   type ResourceProvider,
+  ResultLimit,
   SealedText,
   StateKeys,
 } from '#dispatcher';
 import { type Download, type DownloadCall, Downloads } from '#streaming';
 import { type EmbeddedResource, MEDIA_TYPES } from '#tools';
 import { type ExportFile, ExportFiles } from './export-files.js';
-import {
-  EXPORT_SCHEME,
-  EXPORT_SETTINGS,
-  type ExportSettings,
-  ExportTicketStore,
-  toFileName,
-} from './export-tickets.js';
+import { EXPORT_SCHEME, ExportTicketStore, toFileName } from './export-tickets.js';
 import { FROM_THE_START, type WalkStart } from './export-walk.js';
 
 const ADDRESS = /^export:\/\/([A-Za-z0-9_-]{1,128})(?:\?after=([A-Za-z0-9_-]{1,2048}))?$/i;
+
+/** Room for the address of the next part. */
+export const ADDRESS_BYTES = 2_304;
 
 /**
  * The MIME type of the content that contains the address of the next part: a separate content, which every revision supports.
@@ -43,16 +40,14 @@ export class ExportResources implements ResourceProvider {
   readonly scheme = EXPORT_SCHEME;
   /** Seals the positions at which parts begin, which clients store. */
   private readonly sealed: SealedText;
-  private readonly partBytes: number;
 
   constructor(
     private readonly files: ExportFiles,
     private readonly tickets: ExportTicketStore,
     keys: StateKeys,
-    @Inject(EXPORT_SETTINGS) { partBytes = MAX_RESPONSE_BYTES }: Pick<ExportSettings, 'partBytes'>,
+    private readonly limit: ResultLimit,
   ) {
     this.sealed = new SealedText(keys, 'parley export part');
-    this.partBytes = partBytes;
   }
 
   async list(call: ResourceCall): Promise<ListedResource[]> {
@@ -79,7 +74,8 @@ export class ExportResources implements ResourceProvider {
       throw new Refused(
         refusals.invalidQuery('The columns of this export have changed: read it from its start'),
       );
-    const { text, next } = await this.partFrom(file, position ?? FROM_THE_START);
+    const most = this.limit.for(call.agent) - ADDRESS_BYTES;
+    const { text, next } = await this.partFrom(file, position ?? FROM_THE_START, most);
     const part = { uri, mimeType: MEDIA_TYPES[ticket.order.format], text };
     if (!next) return [part];
     const after = await this.sealed.seal(
@@ -95,15 +91,15 @@ export class ExportResources implements ResourceProvider {
     return plain === undefined ? undefined : (JSON.parse(plain) as Position);
   }
 
-  private async partFrom(file: ExportFile, start: WalkStart): Promise<Part> {
+  private async partFrom(file: ExportFile, start: WalkStart, most: number): Promise<Part> {
     const texts = start.after === '' ? [file.head] : [];
     let bytes = Buffer.byteLength(file.head);
     let { after, rows } = start;
     for await (const lines of file.lines(start, false)) {
       for (const { id, text } of lines) {
         bytes += Buffer.byteLength(text);
-        if (bytes > this.partBytes) {
-          if (after === start.after) throw new Refused(tooLarge(this.partBytes));
+        if (bytes > most) {
+          if (after === start.after) throw new Refused(tooLarge(most));
           return { text: texts.join(''), next: { after, rows } };
         }
         texts.push(text);

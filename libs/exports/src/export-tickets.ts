@@ -65,8 +65,6 @@ export interface ExportSettings {
   readonly maxRows: number;
   /** Exports that one owner may have at once; a further one replaces the oldest. Default 20. */
   readonly maxPerOwner: number;
-  /** Maximum bytes of one part of an export that is read as a resource. Default: the limit of one answer. */
-  readonly partBytes?: number;
 }
 
 /** Injection token of the settings of exports. */

@@ -48,7 +48,7 @@ describe('an export', () => {
         fc.boolean(),
         async (titles, partBytes, format, chosen) => {
           const rows = songs(titles.length, (index) => titles[index] as string);
-          const room = exportsUnderTest(rows, { settings: { partBytes } });
+          const room = exportsUnderTest(rows, { partBytes });
           const order = createOrder({ format, ...(!chosen && { columns: [] }) });
           const id = await promise(room, ANN, order);
           const whole = (await download(room, id, ANN)).join('');
@@ -170,7 +170,7 @@ describe('an export', () => {
 
   it('whose columns changed between two parts is not put together', async () => {
     const [store, keys] = [new ProcessVersionedStore(), processSecret()];
-    const common = { settings: { partBytes: 300 }, store, keys };
+    const common = { partBytes: 300, store, keys };
     const wide = exportsUnderTest(songs(30), { ...common, policy: { classes: { Song: {} } } });
     const narrow = exportsUnderTest(songs(30), common);
     const id = await promise(wide, ANN, createOrder({ columns: [] }));

@@ -179,6 +179,10 @@ describe('an export', () => {
       available_rows: 40,
       row_cap: 2,
       hint: expect.stringContaining('row_cap=2 of 40') as string,
+      next_call: {
+        tool: 'export_data',
+        arguments: expect.objectContaining({ row_cap: 2, skip: 2 }) as object,
+      },
     });
   });
 

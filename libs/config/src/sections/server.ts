@@ -96,7 +96,7 @@ export class ServerSection {
   readonly maxRunningCalls: number | null = 20;
 
   @Option(
-    'maximum bytes of the text of a result, of every tool; what is larger is [cut, with how to go on](tools.md#large-results), or refused. 262144 suits the context of a model; `agents.X.maxResultBytes` says otherwise for one agent',
+    'maximum bytes of the text of a result, a resource or a prompt; what is larger is [cut, with how to go on](tools.md#large-results), or refused. 262144 suits the context of a model; `agents.X.maxResultBytes` says otherwise for one agent',
   )
   @IsInt()
   @Min(4096)

@@ -34,7 +34,7 @@ function describeProblem(uri: string, error: unknown): string {
   if (UNREADABLE.test(message) || /\?.*@/s.test(uri)) return USER.test(uri) ? ENCODE : LAYOUT;
   const option = findRefusedOption(uri);
   if (option === undefined) return QUERY.test(uri) ? `its options do not fit together; ${LAYOUT}` : LAYOUT;
-  const isUnknown = / is not supported$/.test(message);
+  const isUnknown = message.endsWith(' is not supported');
   return `the option ${option} ${isUnknown ? 'is not one of the driver' : 'has a value that it cannot have'}`;
 }
 

@@ -29,6 +29,7 @@ import { CallJournal, toFailedRun, refusalByProtocol } from './call-journal.js';
 import { DataBudgets } from './data-budgets.js';
 import { cancelReason } from './guards.js';
 import { faultReport, tasksNotDeclared } from '../protocol.js';
+import { ResultLimit } from './result-limit.js';
 import { type Awaitable, ContinuesAsTask, type ParleyToolCall, RUN_HANDED_OVER } from './tool-call.js';
 
 /** What takes the place of the outcome or the error of the steps behind an interceptor, at once or later. */
@@ -316,9 +317,6 @@ export class DeadlineInterceptor implements NestInterceptor<ToolOutcome, ToolOut
  */
 const withCode = (refusal: Refusal): Refusal => ({ ...refusal, wordsOnly: false });
 
-/** Injection token: maximum bytes of the text of a result, for agents that have none of their own. */
-export const MAX_RESULT_BYTES = Symbol('maximum bytes of a result');
-
 /** Serialises the result of the handler once, within the size limit, and searches it for the operator's canaries. */
 @Injectable()
 export class ResultInterceptor implements NestInterceptor<unknown, ToolOutcome> {
@@ -328,7 +326,7 @@ export class ResultInterceptor implements NestInterceptor<unknown, ToolOutcome> 
 
   constructor(
     private readonly events: EventEmitter2,
-    @Inject(MAX_RESULT_BYTES) private readonly maxResultBytes: number,
+    private readonly limit: ResultLimit,
   ) {}
 
   intercept(call: ParleyToolCall, next: CallHandler<unknown>): Observable<ToolOutcome> {
@@ -339,12 +337,12 @@ export class ResultInterceptor implements NestInterceptor<unknown, ToolOutcome> 
     const { name, definition, policy } = call;
     const data = withNotes(returned, call.notes);
     const pretty = policy.switches.prettyText;
-    const cap = call.agent.definition.maxResultBytes ?? this.maxResultBytes;
+    const cap = this.limit.for(call.agent);
     // Rows of data can be left out. Content is sent whole or not at all.
     const content = data instanceof ToolContent ? data : null;
     const fitted = content
       ? fitToSize('', { blocks: content.blocks, data: content.data }, { cap, pretty })
-      : fitToSize(name, data, { cap, pretty, inputSchema: definition?.inputSchema });
+      : fitToSize(name, data, { cap, pretty, inputSchema: definition?.inputSchema, args: call.args });
     if ('gate' in fitted) return { ok: false, refusal: isBuiltInName(name) ? fitted : withCode(fitted) };
     // Only a search needs the text of rows that were written as they were read.
     const searched = policy.switches.promptInjectionCanaries.length > 0;

@@ -7,6 +7,7 @@ import type { ToolHandler, ToolOutcome } from '#tools';
 import { compilePolicy, Policies } from '#policy';
 import { NO_SEARCH, SmallRecords, smallTool } from '../contracts/kernel-under-test.js';
 import { DeadlineInterceptor, OutcomeInterceptor, ResultInterceptor } from './interceptors.js';
+import { ResultLimit } from './result-limit.js';
 import { ToolPipeline } from './tool-pipeline.js';
 import { type CallSources, ParleyToolCall } from './tool-call.js';
 
@@ -130,7 +131,7 @@ describe('the pipeline of a call', () => {
 
   it('waits for a promise of another library', async () => {
     const events = { emit: () => true } as never;
-    const pipeline = new ToolPipeline([new ResultInterceptor(events, 4_194_304)]);
+    const pipeline = new ToolPipeline([new ResultInterceptor(events, new ResultLimit(4_194_304))]);
     // oxlint-disable-next-line unicorn/no-thenable
     const thenable = { then: (resolve: (value: unknown) => void) => resolve({ held: 1 }) };
     expect(await pipeline.run(makeCall(() => thenable))).toMatchObject({ ok: true, data: { held: 1 } });

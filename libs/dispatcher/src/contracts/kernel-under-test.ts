@@ -15,6 +15,7 @@ import {
 import type { GovernedClass, GovernedRecords, GovernedSearch } from '#data';
 import { FieldNames, type FieldSchema, type ReadOperation } from '#policy';
 import { type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
+import { ResultLimit } from '../calls/result-limit.js';
 import { type ReadAccounts, RecordsSource } from '../reads/read-accounts.js';
 import type { InputRounds } from '../client-requests/input-rounds.js';
 import { createEnvelope, Kernel, MethodTable } from '../kernel.js';
@@ -357,13 +358,14 @@ export function kernelOf(
   const catalogue = new RenderedLists(tools);
   const reads: Pick<ReadAccounts, 'run'> = { run: ({ context }, work) => work(records.for(context)) };
   const provided = new ProvidedResources(resources, reads);
+  const limit = new ResultLimit(4_194_304);
   const handlers = [
     new Handshake(options, envelope, resources, subscriptions, listChanges, null),
     new ListToolsMethod(catalogue, envelope),
     new CallTool(tools, catalogue, null),
     new ListResources(tools, catalogue, records, provided),
-    new ReadResource(tools, provided),
-    new PromptMethods(prompts, reads),
+    new ReadResource(tools, provided, limit),
+    new PromptMethods(prompts, reads, limit),
     new Complete(prompts, records),
     new SubscriptionMethods(subscriptions, listChanges),
     new TaskMethods(null),

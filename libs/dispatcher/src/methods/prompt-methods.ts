@@ -13,16 +13,9 @@ import {
   readPromptArguments,
   type RenderedPrompt,
 } from '../prompts/prompt.js';
+import { ResultLimit } from '../calls/result-limit.js';
 import { ReadAccounts, RecordsSource } from '../reads/read-accounts.js';
-import {
-  isJsonObject,
-  type JsonObject,
-  member,
-  exceedsResponseLimit,
-  MAX_RESPONSE_BYTES,
-  invalidParams,
-  readDialect,
-} from '../protocol.js';
+import { isJsonObject, type JsonObject, member, invalidParams, readDialect } from '../protocol.js';
 
 function describe(prompt: Prompt): JsonObject {
   return {
@@ -42,6 +35,7 @@ export class PromptMethods {
   constructor(
     private readonly registry: PromptRegistry,
     @Inject(ReadAccounts) private readonly reads: Pick<ReadAccounts, 'run'>,
+    private readonly limit: ResultLimit,
   ) {}
 
   @McpMethod('prompts/list', { cache: OF_AGENT })
@@ -71,9 +65,13 @@ export class PromptMethods {
       async (records) => prompt.render({ args, records, ...createAskingCall(request.clientRequests) }),
     );
     const { description, messages } = toMessages(prompt, rendered);
-    if (messages.some(({ content }) => exceedsResponseLimit(printBlock(content)))) {
+    const limit = this.limit.exceededBy(
+      messages.map(({ content }) => printBlock(content)),
+      request.agent,
+    );
+    if (limit !== null) {
       throw invalidParams(
-        `Prompt output exceeded ${MAX_RESPONSE_BYTES} bytes. A prompt should name the tools that fetch large data, not carry it.`,
+        `Prompt output exceeded ${limit} bytes. A prompt should name the tools that fetch large data, not carry it.`,
       );
     }
     const dialect = readDialect(request);

@@ -9,13 +9,12 @@ import {
   type Dialect,
   type JsonObject,
   member,
-  exceedsResponseLimit,
-  MAX_RESPONSE_BYTES,
   invalidParams,
   ProtocolError,
   RPC,
   readDialect,
 } from '../protocol.js';
+import { ResultLimit } from '../calls/result-limit.js';
 import { ReadAccounts, RecordsSource } from '../reads/read-accounts.js';
 import { type ResourceCall, ResourceRegistry, type ListedTemplate } from '../resources/resource-registry.js';
 
@@ -209,17 +208,13 @@ export function toRefusedResource(uri: string, dialect: Dialect, refusal: Refusa
   return new ProtocolError(RPC.internalError, refusal.message);
 }
 
-/** The content exceeds the maximum size of an answer: the address is valid, and its content cannot be sent. */
-function tooLarge(instead: string): ProtocolError {
-  return new ProtocolError(RPC.internalError, `Resource exceeded ${MAX_RESPONSE_BYTES} bytes.${instead}`);
-}
-
-/** `resources/read`: the text of the tool behind the address, under that tool's gates. */
+/** `resources/read`: the text of the tool behind the address, under that tool's gates and as large as its result. */
 @Injectable()
 export class ReadResource {
   constructor(
     private readonly runner: ToolRunner,
     private readonly provided: ProvidedResources,
+    private readonly limit: ResultLimit,
   ) {}
 
   @McpMethod('resources/read', { cache: OF_AGENT, asksAbout: 'uri' })
@@ -235,11 +230,6 @@ export class ReadResource {
     };
     const outcome = await this.runner.run(TOOL_OF_KIND[address.kind], args, request);
     if (!outcome.ok) throw toRefusedResource(uri, dialect, outcome.refusal);
-    if (exceedsResponseLimit(outcome.text)) {
-      throw tooLarge(
-        ` Call ${TOOL_OF_KIND[address.kind]} or query_class with a lower limit or fewer keys instead.`,
-      );
-    }
     return { contents: [{ uri, mimeType: MIME_TYPE, text: outcome.text }] };
   }
 
@@ -252,8 +242,10 @@ export class ReadResource {
       throw error;
     }
     if (!contents) throw notFound(uri, dialect);
-    if (contents.some((part) => exceedsResponseLimit('text' in part ? part.text : part.blob)))
-      throw tooLarge('');
+    const texts = contents.map((part) => ('text' in part ? part.text : part.blob));
+    const limit = this.limit.exceededBy(texts, context.agent);
+    // The address is valid, and its content cannot be sent.
+    if (limit !== null) throw new ProtocolError(RPC.internalError, `Resource exceeded ${limit} bytes.`);
     return { contents };
   }
 }

@@ -161,16 +161,6 @@ describe('resources/read', () => {
     },
   );
 
-  it('refuses a text beyond the size limit with advice', async () => {
-    const tools = new SmallToolRunner().add(smallTool('get_schema'), () => succeeded('é'.repeat(2_097_152)));
-    expect(await kernelUnderTest(tools).ask('resources/read', { uri: 'parse://Post' })).toMatchObject({
-      error: {
-        code: -32603,
-        message: expect.stringMatching(/^Resource exceeded 4194304 bytes\. Call get_schema/),
-      },
-    });
-  });
-
   it('says in the stateless era that nobody else may keep it', async () => {
     expect(readResult(await read('parse://Post', MODERN))).toMatchObject({ ttlMs: 0, cacheScope: 'private' });
   });

@@ -19,10 +19,10 @@ import {
   SchemaCatalogue,
   type SessionOwner,
 } from '#data';
-import { DataBudgets, processSecret, type StateKeys, type ResourceCall } from '#dispatcher';
+import { DataBudgets, processSecret, ResultLimit, type StateKeys, type ResourceCall } from '#dispatcher';
 import { AgentScopes, compilePolicy, Policies, type PolicyConfig } from '#policy';
 import type { EmbeddedResource, ExportOrder, ToolDefinition } from '#tools';
-import { ExportDownloads, ExportResources } from '../export-deliveries.js';
+import { ADDRESS_BYTES, ExportDownloads, ExportResources } from '../export-deliveries.js';
 import { ExportFiles, ExportJournal } from '../export-files.js';
 import { DEFAULT_EXPORTS, type ExportSettings, ExportTicketStore } from '../export-tickets.js';
 import { ExportWalk } from '../export-walk.js';
@@ -121,6 +121,8 @@ export function agentOf(
 
 export interface ExportsUnderTestOptions {
   readonly settings?: Partial<ExportSettings>;
+  /** Of a part that is read as a resource. */
+  readonly partBytes?: number;
   readonly policy?: Partial<PolicyConfig>;
   /** State that replicas share. */
   readonly store?: ProcessVersionedStore;
@@ -130,6 +132,7 @@ export interface ExportsUnderTestOptions {
 /** The export services over the real governed data access, with rows in memory. */
 export function exportsUnderTest(rows: readonly ParseRow[], options: ExportsUnderTestOptions = {}) {
   const settings = { ...DEFAULT_EXPORTS, ...options.settings };
+  const limit = new ResultLimit((options.partBytes ?? 4_194_304) + ADDRESS_BYTES);
   const policies = new Policies(
     compilePolicy({ classes: { Song: { fields: ['title'] } }, ...options.policy }).policy,
   );
@@ -163,7 +166,7 @@ export function exportsUnderTest(rows: readonly ParseRow[], options: ExportsUnde
     policies,
     { emit: (_event: unknown, { phrase }: { phrase: string }) => canaries.push(phrase) > 0 },
   );
-  const resources = new ExportResources(files, tickets, options.keys ?? processSecret(), settings);
+  const resources = new ExportResources(files, tickets, options.keys ?? processSecret(), limit);
   const downloads = new ExportDownloads(files, tickets);
   return { reader, sessions, audit, tickets, canaries, resources, downloads, records };
 }

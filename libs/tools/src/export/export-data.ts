@@ -14,7 +14,8 @@ import {
 import { Tool } from '../declaration/tool.decorator.js';
 import { BOOLEAN, describeSchema, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { compactPointers } from '../shaping/presented-rows.js';
-import { fitText, resultText } from '../shaping/oversize-refusal.js';
+import { resultText } from '../shaping/oversize-refusal.js';
+import { withTextOfRows } from '../shaping/text-of-rows.js';
 import {
   type TextColumn,
   formatRows,
@@ -151,16 +152,16 @@ export class ExportData {
     const written = rows.slice(0, cap);
     const chosen = args.columns.map(findColumn);
     const columns = chosen.length > 0 ? this.resolveColumns(chosen, args, known) : listShownColumns(written);
-    const { headers, output } = formatRows(format as TextFormat, written, columns, call.switches);
-    const text = {
+    const available = rows.length;
+    const build = (kept: number) => ({
       class_name: className,
       format,
-      headers,
-      row_count: written.length,
-      output,
-      ...((more || rows.length > cap) && cutNote({ args, cap, available: rows.length, more })),
-    };
-    return fitText(text, written, columns, call);
+      headers: columns.map(({ header }) => header),
+      row_count: kept,
+      output: formatRows(format as TextFormat, written.slice(0, kept), columns, call.switches),
+      ...((more || available > kept) && cutNote({ args, cap, kept, available, more })),
+    });
+    return withTextOfRows(build(written.length), { rows: written, columns, build });
   }
 
   /** Queried rows have wire names, whatever the spelling of the requested column; a pipeline names its own. */
@@ -259,30 +260,34 @@ async function fetchRows(args: ExportDataArguments, cap: number, call: ToolCall)
 interface Cut {
   readonly args: ExportDataArguments;
   readonly cap: number;
+  /** Rows that were written. */
+  readonly kept: number;
   /** Rows that were fetched. */
   readonly available: number;
   readonly more: boolean;
 }
 
 /** The note that more rows exist than were written, and how to get them. */
-function cutNote({ args, cap, available, more }: Cut) {
-  const written = Math.min(cap, available);
+function cutNote({ args, cap, kept, available, more }: Cut) {
   const wrote =
-    available > cap
-      ? `Wrote row_cap=${cap} of ${available} rows${more ? ', and more match' : ''}.`
-      : `Wrote the first ${written} rows; more match.`;
+    available > kept
+      ? `Wrote ${kept === cap ? `row_cap=${cap}` : kept} of ${available} rows${more ? ', and more match' : ''}.`
+      : `Wrote the first ${kept} rows; more match.`;
   const queried = args.pipeline === undefined;
+  const isFull = kept < Math.min(cap, available);
+  const raise = isFull ? '' : ` raise row_cap${queried ? ' and limit' : ''} (max ${MAX_ROWS}),`;
   const onwards = queried
-    ? `Follow next_call, raise row_cap and limit (max ${MAX_ROWS}), narrow where, or ask for {"delivery":"resource"}.`
-    : `Raise row_cap (max ${MAX_ROWS}), or narrow the pipeline.`;
+    ? `Follow next_call,${raise} narrow where, or ask for {"delivery":"resource"}.`
+    : `For the others end the pipeline with $sort and {"$skip":${kept}},${raise} or narrow the pipeline.`;
   const { delivery: _inline, ...repeated } = args.given;
   return {
     truncated: true,
     available_rows: available,
     row_cap: cap,
     hint: `${wrote} ${onwards}`,
-    ...(queried &&
-      more && { next_call: { tool: 'export_data', arguments: { ...repeated, skip: args.skip + written } } }),
+    ...(queried && {
+      next_call: { tool: 'export_data', arguments: { ...repeated, skip: args.skip + kept } },
+    }),
   };
 }
 

@@ -9,7 +9,7 @@ import {
 } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
 import { BOOLEAN, describeSchema, INTEGER, listOf, OBJECT, objectOf, STRING } from '../json-schema.js';
-import { fitText } from '../shaping/oversize-refusal.js';
+import { withTextOfRows } from '../shaping/text-of-rows.js';
 import { presentText, presentRows, toSourced } from '../shaping/presented-rows.js';
 import { formatRows, inferColumns, TEXT_FORMATS, type TextFormat } from '../shaping/text-formats.js';
 import { withWrittenRows } from '../shaping/written-answer.js';
@@ -108,21 +108,20 @@ export class QueryClass {
     const { class_name: className, limit, skip } = args;
     const written = toSourced(rows, className, call);
     const columns = inferColumns(written);
-    const { headers, output } = formatRows(format, written, columns, call.switches);
-    const text = {
+    const build = (kept: number, hasMore = true) => ({
       class_name: className,
       format,
-      headers,
-      row_count: rows.length,
-      output,
-      ...(more && {
+      headers: columns.map(({ header }) => header),
+      row_count: kept,
+      output: formatRows(format, written.slice(0, kept), columns, call.switches),
+      ...(hasMore && {
         truncated: true,
-        truncated_note: `More rows match than these ${rows.length}`,
+        truncated_note: `More rows match than these ${kept}`,
         pagination: { limit, skip, has_more: true },
-        next_call: describeFollowingCall(args, limit, skip + limit, format),
+        next_call: describeFollowingCall(args, limit, skip + kept, format),
       }),
-    };
-    return fitText(text, written, columns, call);
+    });
+    return withTextOfRows(build(rows.length, more), { rows: written, columns, build });
   }
 }
 

@@ -17,7 +17,8 @@ function toFitted(
   cap: number,
   pretty = false,
 ): FittedResult & { readonly data: Envelope } {
-  const answer = fitToSize(tool, data, { cap, pretty });
+  const args = { class_name: 'Post', where: { a: 1 }, skip: 5 };
+  const answer = fitToSize(tool, data, { cap, pretty, args });
   if ('code' in answer) throw new Error(answer.message);
   return answer as FittedResult & { readonly data: Envelope };
 }
@@ -83,6 +84,7 @@ describe('oversized query_class rows', () => {
     expect(data).toEqual({
       class_name: 'Post',
       pagination: { limit: 100, skip: 0, has_more: true },
+      next_call: { tool: 'query_class', arguments: {} },
       truncated_call: { tool: 'query_class', arguments: { skip: 50 } },
       results: rows(5, 0).map((each) => expect.not.objectContaining({ body: each.body })),
       _truncated: {
@@ -94,7 +96,6 @@ describe('oversized query_class rows', () => {
       },
     });
     expect(data._truncated['hint']).toContain('get_object');
-    expect(data._truncated).not.toHaveProperty('next_skip');
   });
 
   it('give up their last rows when that is not enough, and say where to continue', () => {
@@ -105,8 +106,13 @@ describe('oversized query_class rows', () => {
     );
     const kept = data.results.length;
     expect(kept).toBeGreaterThan(5);
-    expect(data._truncated).toMatchObject({ kept_count: kept, original_count: 50, next_skip: 100 + kept });
-    expect(data._truncated['hint']).toContain(`query_class(skip: ${100 + kept})`);
+    expect(data._truncated).toMatchObject({ kept_count: kept, original_count: 50 });
+    expect(data).toMatchObject({
+      next_call: {
+        tool: 'query_class',
+        arguments: { class_name: 'Post', where: { a: 1 }, skip: 100 + kept },
+      },
+    });
     expect(data).not.toHaveProperty('truncated_call');
     expect(JSON.parse(text)).toEqual(data);
     expect(structured).toBe(true);
@@ -187,7 +193,7 @@ describe('oversized aggregate rows', () => {
     expect(cut).not.toHaveProperty('result_count');
     expect(cut._truncated['hint']).toMatch(/\$match.*\$project/);
     expect(cut._truncated['hint']).not.toContain('skip');
-    expect(cut._truncated).not.toHaveProperty('next_skip');
+    expect(cut).not.toHaveProperty('next_call');
   });
 });
 

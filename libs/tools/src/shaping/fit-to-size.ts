@@ -14,6 +14,8 @@ import {
   weighFields,
   withoutField,
 } from './oversize-refusal.js';
+import { valueAt } from './text-formats.js';
+import { findTextOfRows, withTextOfRows } from './text-of-rows.js';
 import { findWrittenRows, toWrittenAnswer, withWrittenRows, type WrittenAnswer } from './written-answer.js';
 
 export interface FittedResult {
@@ -131,16 +133,18 @@ export interface FitOptions {
   readonly pretty?: boolean;
   /** Of the tool: a refusal advises no argument that it does not declare. */
   readonly inputSchema?: JsonSchema | undefined;
+  /** Of the call, which the call that continues repeats. */
+  readonly args?: unknown;
 }
 
 /**
  * The result to send, its text at most `cap` bytes. Rows of built-in tools lose their heaviest field and then the last of them, other
- * lists their last entries, and report it under `_truncated`; any other oversized result is refused.
+ * lists their last entries, texts of rows their last lines, and report it under `_truncated`; any other oversized result is refused.
  */
 export function fitToSize(
   toolName: string,
   data: unknown,
-  { cap = MAX_RESULT_BYTES, pretty = false, inputSchema = {} }: FitOptions = {},
+  { cap = MAX_RESULT_BYTES, pretty = false, inputSchema = {}, args = {} }: FitOptions = {},
 ): FittedResult | Refusal {
   const written = pretty ? null : toWrittenAnswer(data);
   if (written && written.bytes <= cap) return toFittedText(written);
@@ -148,7 +152,9 @@ export function fitToSize(
   const bytes = text === null ? null : Buffer.byteLength(text);
   if (text !== null && bytes !== null && bytes <= cap) return toFitted(data, text);
 
-  const recovery = isEnvelope(data) ? recoveryFor(toolName, data, cap) : null;
+  const shorter = isEnvelope(data) ? keepLines(data, { cap, pretty }) : null;
+  if (shorter) return shorter;
+  const recovery = isEnvelope(data) ? recoveryFor(toolName, data, cap, args) : null;
   if (recovery && recovery.rows.length > 0) {
     const dropped = recovery.wholeEntries ? null : removableField(weighFields(recovery.rows));
     const trimmed = recovery.rows.map((row) => withoutField(row, dropped));
@@ -171,9 +177,38 @@ const LISTS = [
   ['suggestions', false],
 ] as const;
 
-/** The entries of a built-in's envelope. Formatted text has columns but no rows. */
+/** The text with as many of its rows as fit; null: it is none, or not one row fits. */
+function keepLines(data: Envelope, { cap, pretty }: { readonly cap: number; readonly pretty: boolean }) {
+  const text = findTextOfRows(data);
+  if (!text) return null;
+  const of = text.rows.length;
+  const attempt = (kept: number): FittedResult | null => {
+    const _truncated = annotation({ dropped: null, kept, of, cap }, 'Fewer columns make room for more.');
+    const shorter = { ...text.build(kept), _truncated };
+    const printed = resultText(shorter, pretty);
+    return Buffer.byteLength(printed) <= cap ? toFitted(shorter, printed) : null;
+  };
+  let best: FittedResult | null = null;
+  for (let [least, most] = [1, of - 1]; least <= most;) {
+    const kept = Math.floor((least + most) / 2);
+    const fitted = attempt(kept);
+    if (fitted) [best, least] = [fitted, kept + 1];
+    else most = kept - 1;
+  }
+  return best;
+}
+
+/** The entries of a built-in's envelope. */
 function readParts(data: unknown): OversizeOptions | null {
-  if (!isEnvelope(data) || typeof data['output'] === 'string') return null;
+  if (!isEnvelope(data)) return null;
+  const text = findTextOfRows(data);
+  if (text) {
+    const { rows, columns } = text;
+    const entries = rows.map((row) =>
+      Object.fromEntries(columns.map(({ path }) => [path, valueAt(row, path)])),
+    );
+    return { className: null, entries, rows: true };
+  }
   const className = typeof data['class_name'] === 'string' ? data['class_name'] : null;
   for (const [member, rows] of LISTS) {
     const entries = data[member];
@@ -226,7 +261,10 @@ function readSkip(envelope: Envelope): number {
   return typeof skip === 'number' ? skip : 0;
 }
 
-function queryRows(envelope: Envelope, rows: readonly unknown[], cap: number): Recovery {
+/** Calls for further rows. */
+const OFFERED_CALLS = new Set(['next_call', 'truncated_call']);
+
+function queryRows(envelope: Envelope, rows: readonly unknown[], cap: number, args: unknown): Recovery {
   const rest = without(envelope, [
     'result_count',
     'truncated',
@@ -239,14 +277,19 @@ function queryRows(envelope: Envelope, rows: readonly unknown[], cap: number): R
     build(kept, dropped) {
       const cut = { dropped, kept: kept.length, of: rows.length, cap };
       if (cut.kept === cut.of) {
-        // The offered next call still returns the rows behind the display cap.
-        const { truncated_call: more } = envelope;
-        const offered = more === undefined ? {} : { truncated_call: more };
-        return { ...rest, ...offered, results: kept, _truncated: annotation(cut, readDropped(cut)) };
+        // The offered calls still return the rows behind the display cap, and the next page.
+        const offered = Object.entries(envelope).filter(([name]) => OFFERED_CALLS.has(name));
+        return {
+          ...rest,
+          ...Object.fromEntries(offered),
+          results: kept,
+          _truncated: annotation(cut, readDropped(cut)),
+        };
       }
       const nextSkip = readSkip(envelope) + cut.kept;
-      const hint = `Continue with query_class(skip: ${nextSkip}). ${readDropped(cut)}`.trim();
-      return { ...rest, results: kept, _truncated: annotation(cut, hint, { next_skip: nextSkip }) };
+      const hint = `Follow next_call for the others. ${readDropped(cut)}`.trim();
+      const next_call = { tool: 'query_class', arguments: { ...(args as object), skip: nextSkip } };
+      return { ...rest, next_call, results: kept, _truncated: annotation(cut, hint) };
     },
   };
 }
@@ -332,9 +375,10 @@ function oneObject(envelope: Envelope, cap: number): Recovery {
 }
 
 /** Null when a tool's results are refused rather than cut, or do not have the form that can be cut. */
-function recoveryFor(toolName: string, envelope: Envelope, cap: number): Recovery | null {
+function recoveryFor(toolName: string, envelope: Envelope, cap: number, args: unknown): Recovery | null {
   const { results, objects } = envelope;
-  if (toolName === 'query_class') return Array.isArray(results) ? queryRows(envelope, results, cap) : null;
+  if (toolName === 'query_class')
+    return Array.isArray(results) ? queryRows(envelope, results, cap, args) : null;
   if (toolName === 'aggregate') return Array.isArray(results) ? aggregateRows(envelope, results, cap) : null;
   if (toolName === 'get_objects' && objects !== null && typeof objects === 'object')
     return objectsById(envelope, objects as Envelope, cap);
@@ -355,6 +399,11 @@ function withNote(data: Envelope, note: string): Envelope {
 export function withNotes(data: unknown, notes: ReadonlySet<string>): unknown {
   if (notes.size === 0 || !isEnvelope(data) || data instanceof ToolContent) return data;
   const note = [...notes].join(' ');
+  const text = findTextOfRows(data);
+  if (text) {
+    const build = (kept: number) => ({ ...text.build(kept), note });
+    return withTextOfRows({ ...data, note }, { ...text, build });
+  }
   const member = findWrittenRows(data);
   if (!member) return 'note' in data ? data : withNote(data, note);
   const members = Object.keys(data).filter((key) => key !== member.name);

@@ -1,9 +1,6 @@
-import { type Refusal, Refused } from '#core';
+import type { Refusal } from '#core';
 import type { ParseRow } from '#data';
 import { isFieldName, isPlainName } from '#policy';
-import { listDeclaredNames } from '../json-schema.js';
-import type { ToolCall } from '../tool.js';
-import { type TextColumn, valueAt } from './text-formats.js';
 
 /** The properties of a tool that decide which advice applies. */
 interface AdvisedTool {
@@ -144,30 +141,6 @@ export function oversizeRefusal(
 
 /** Maximum growth factor of a text in JSON: a control character becomes the six of `\u0000`. */
 const MAX_ESCAPE_FACTOR = 6;
-const ENVELOPE_BYTES = 1024;
-
-/**
- * An answer whose rows are one text. Column sizes cannot be measured after formatting.
- * @returns the envelope
- * @throws Refused for one that is too large, with its heaviest columns
- */
-export function fitText<Envelope extends { readonly output: string; readonly headers: readonly string[] }>(
-  envelope: Envelope,
-  rows: readonly ParseRow[],
-  columns: readonly TextColumn[],
-  { tool, switches }: Pick<ToolCall, 'tool' | 'switches'>,
-  cap = MAX_RESULT_BYTES,
-): Envelope {
-  if (envelope.output.length * MAX_ESCAPE_FACTOR + ENVELOPE_BYTES <= cap) return envelope;
-  const bytes = Buffer.byteLength(resultText(envelope, switches.prettyText));
-  if (bytes <= cap) return envelope;
-  const entries = rows.map((row) =>
-    Object.fromEntries(columns.map(({ path }) => [path, valueAt(row, path)])),
-  );
-  const advised = { name: tool.name, takes: listDeclaredNames(tool.inputSchema) };
-  throw new Refused(oversizeRefusal(bytes, cap, { className: null, entries, rows: true }, advised));
-}
-
 /** Maximum bytes of the text of one result. */
 export const MAX_RESULT_BYTES = 4_194_304;
 

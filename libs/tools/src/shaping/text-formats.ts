@@ -10,11 +10,6 @@ export interface TextColumn {
   readonly path: string;
 }
 
-export interface FormattedText {
-  readonly headers: readonly string[];
-  readonly output: string;
-}
-
 export interface TextFormatOptions {
   /** CSV only: prefixes cells that a spreadsheet would run with `'`. Default false. */
   readonly neutralizeFormulas?: boolean;
@@ -103,16 +98,16 @@ export function formatRows(
   rows: readonly ParseRow[],
   columns: readonly TextColumn[],
   options: TextFormatOptions = {},
-): FormattedText {
+): string {
   const headers = columns.map((column) => column.header);
-  if (headers.length === 0) return { headers, output: '' };
+  if (headers.length === 0) return '';
   const lines = [headers, ...rows.map((row) => columns.map(({ path }) => cellText(valueAt(row, path))))];
   switch (format) {
     case 'csv':
-      return { headers, output: csv(lines, options) };
+      return csv(lines, options);
     case 'markdown':
-      return { headers, output: markdown(lines) };
+      return markdown(lines);
     case 'table':
-      return { headers, output: table(lines) };
+      return table(lines);
   }
 }
