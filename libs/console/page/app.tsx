@@ -5,7 +5,7 @@ import type { ApprovalsAnswer } from '../src/controllers/approvals.controller.js
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { CONSOLE, open, useAddress } from './address.js';
-import { announce, Icon, type IconName, Notice } from './components.js';
+import { announce, Heading, Icon, type IconName, Notice } from './components.js';
 import { formatCount } from './formats.js';
 import { useApprovalNotifications, useNotifications } from './notifications.js';
 import { type Answer, ask, errorText, onSignedOut, Refusal, send, useAnswer } from './server.js';
@@ -48,6 +48,19 @@ const PLACES: readonly Place[] = [
   { name: 'work', title: 'Tasks and exports', show: () => <WorkPage /> },
   { name: 'health', title: 'Health', show: ({ state }) => <HealthPage state={state} /> },
 ];
+
+const NOT_FOUND: Place = {
+  name: 'more',
+  title: 'Not found',
+  show: () => (
+    <>
+      <Heading>Not found</Heading>
+      <p class="empty">
+        The console has no such page. <a href="#/overview">Go to the overview</a>
+      </p>
+    </>
+  ),
+};
 
 type Session =
   { readonly operator: ShownOperator } | { readonly why: string | null; readonly elsewhere: string | null };
@@ -139,7 +152,8 @@ function useRenewal(onExpired: () => void): void {
 
 function Console({ operator, leave, onExpired: expired }: ConsoleProps) {
   const { page } = useAddress();
-  const place = PLACES.find(({ name }) => name === page) ?? (PLACES[0] as Place);
+  const found = page === '' ? PLACES[0] : PLACES.find(({ name }) => name === page);
+  const place = found ?? NOT_FOUND;
   const main = useRef<HTMLElement>(null);
   const [isMenuOpen, setMenuOpen] = useState(false);
   const [isHelpOpen, setHelpOpen] = useState(false);

@@ -94,18 +94,33 @@ function memberValue(name: string, value: unknown): ComponentChildren {
   );
 }
 
-const COLUMNS = ['Time', 'Verdict', 'Call', 'Class', 'Agent', 'Tenant', 'Address', 'Why', 'Took'];
+const COLUMNS = ['Time', 'Verdict', 'Call', 'Class', 'Agent', 'Tenant', 'Address', 'Why', 'Took'] as const;
+type Column = (typeof COLUMNS)[number];
+
+/** The text of each column that may be empty. */
+const TEXTS: Readonly<Partial<Record<Column, (record: ConsoleRecord) => string>>> = {
+  Class: (record) => valueText(record['class_name']),
+  Agent: (record) => valueText(record['agent_name']),
+  Tenant: (record) => valueText(record['tenant_id']),
+  Address: addressText,
+  Why: describeReason,
+  Took: ({ duration_ms: duration }) => (typeof duration === 'number' ? formatMilliseconds(duration) : ''),
+};
 
 /** Records, newest first; each opens to all that is known of it. */
 export function RecordTable({ caption, records }: { caption: string; records: readonly Keyed[] }) {
   if (records.length === 0) return null;
+  const columns = COLUMNS.filter((name) => {
+    const read = TEXTS[name];
+    return !read || records.some(({ record }) => read(record) !== '');
+  });
   return (
     <div class="table-frame">
       <table role="table" class="records">
         <caption class="unseen">{caption}</caption>
         <thead role="rowgroup">
           <tr role="row">
-            {COLUMNS.map((name) => (
+            {columns.map((name) => (
               <th key={name} scope="col" role="columnheader" class={name === 'Took' ? 'figure' : undefined}>
                 {name}
               </th>
@@ -114,7 +129,7 @@ export function RecordTable({ caption, records }: { caption: string; records: re
         </thead>
         <tbody role="rowgroup">
           {records.map(({ key, record }) => (
-            <RecordRow key={key} record={record} />
+            <RecordRow key={key} record={record} columns={columns} />
           ))}
         </tbody>
       </table>
@@ -132,18 +147,28 @@ let lastKey = 0;
 export const addKeys = (records: readonly ConsoleRecord[]): Keyed[] =>
   records.map((record) => ({ key: ++lastKey, record }));
 
-function RecordRow({ record }: { readonly record: ConsoleRecord }) {
+function RecordRow({
+  record,
+  columns,
+}: {
+  readonly record: ConsoleRecord;
+  readonly columns: readonly Column[];
+}) {
   const [isOpen, setOpen] = useState(false);
   const [verdict, kind] = toVerdict(record);
   const subject = describeSubject(record);
   const type = TYPES[valueText(record['type'])];
-  const text = (name: string) => cleanText(valueText(record[name]), 300);
-  const duration = record['duration_ms'];
-  const cell = (name: string, className: string, content: ComponentChildren) => (
+  const cell = (name: Column, className: string, content: ComponentChildren, title: string) => (
     <td role="cell" data-label={name} class={className}>
-      <span>{content}</span>
+      <span title={title}>{content}</span>
     </td>
   );
+  /** One line; the whole text is its title. */
+  const textCell = (name: Column, className: string) => {
+    if (!columns.includes(name)) return null;
+    const text = cleanText(TEXTS[name]?.(record) ?? '', 300);
+    return cell(name, className, text, text);
+  };
   const toggle = (event: MouseEvent) => {
     const target = event.target as Element;
     if (target.closest('a') || getSelection()?.toString()) return;
@@ -157,7 +182,7 @@ function RecordRow({ record }: { readonly record: ConsoleRecord }) {
             <Time iso={valueText(record['at'])} />
           </button>
         </td>
-        {cell('Verdict', 'verdict-cell', <Badge kind={kind}>{verdict}</Badge>)}
+        {cell('Verdict', 'verdict-cell', <Badge kind={kind}>{verdict}</Badge>, verdict)}
         {cell(
           'Call',
           'subject',
@@ -165,17 +190,18 @@ function RecordRow({ record }: { readonly record: ConsoleRecord }) {
             <b>{cleanText(subject, 300)}</b>
             {type !== undefined && type !== subject && <span class="quiet">{` ${type}`}</span>}
           </>,
+          cleanText(subject, 300),
         )}
-        {cell('Class', 'class-name', text('class_name'))}
-        {cell('Agent', 'agent', text('agent_name'))}
-        {cell('Tenant', 'tenant', text('tenant_id'))}
-        {cell('Address', 'address', cleanText(addressText(record), 300))}
-        {cell('Why', 'reason', cleanText(describeReason(record), 300))}
-        {cell('Took', 'figure', typeof duration === 'number' ? formatMilliseconds(duration) : '')}
+        {textCell('Class', 'class-name')}
+        {textCell('Agent', 'agent')}
+        {textCell('Tenant', 'tenant')}
+        {textCell('Address', 'address')}
+        {textCell('Why', 'reason')}
+        {textCell('Took', 'figure')}
       </tr>
       {isOpen && (
         <tr role="row" class="details-row">
-          <td role="cell" colSpan={COLUMNS.length}>
+          <td role="cell" colSpan={columns.length}>
             <Facts
               pairs={Object.entries(record)
                 .filter(([, value]) => valueText(value) !== '')

@@ -437,6 +437,14 @@ describe('the page', () => {
     await page.locator('.details-row dd', { hasText: 'hidden_class' }).waitFor();
   });
 
+  it('says that there is no such page, and leads to one that there is', async () => {
+    await open('nowhere');
+    await page.getByRole('heading', { name: 'Not found', level: 1 }).waitFor();
+    await page.getByRole('link', { name: 'Go to the overview' }).click();
+    await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor();
+    expect(new URL(page.url()).hash).toBe('#/overview');
+  });
+
   it('is gone through by keyboard alone', async () => {
     await open();
     expect(await focused()).toBe('Live calls');
@@ -549,6 +557,19 @@ describe('a search of the audit', () => {
     await rows.filter({ hasText: 'count_objects' }).first().getByRole('button').click();
     await page.getByRole('link', { name: 'Find records with this gate' }).click();
     await expect.poll(() => new URL(page.url()).hash).toBe('#/audit?gate=class');
+  });
+
+  it('begins a quarter of an hour ago by one press, keeps its filters, and suggests known names', async () => {
+    await open('audit?agent=writer');
+    await page.getByRole('button', { name: 'Last 15 minutes' }).click();
+    await expect.poll(() => new URL(page.url()).hash).toMatch(/^#\/audit\?agent=writer&from=.*Z$/);
+    await expect
+      .poll(() =>
+        page
+          .locator('#known-agent option')
+          .evaluateAll((all) => all.map((one) => (one as unknown as { value: string }).value)),
+      )
+      .toEqual(['chief', 'watcher', 'writer']);
   });
 
   it('is tried again by a button where too many searches run already', async () => {

@@ -73,7 +73,7 @@ function PendingApprovals({ pending }: { readonly pending: Answer<ApprovalsAnswe
       <Heading aside={<NotificationSwitch />}>Approvals</Heading>
       <Failure error={pending.error} retry={pending.reload} />
       <div class="list-head">
-        <h2>Waiting{listed && ` (${cards.length - done})`}</h2>
+        <h2>Waiting{listed && pending.error === null && ` (${cards.length - done})`}</h2>
         <button
           type="button"
           class={done === 0 ? 'absent' : undefined}
@@ -83,7 +83,9 @@ function PendingApprovals({ pending }: { readonly pending: Answer<ApprovalsAnswe
         </button>
       </div>
       {listed === undefined && pending.error === null && <p class="quiet">Loading…</p>}
-      {listed?.length === 0 && cards.length === 0 && <p class="empty">Nothing waits for a decision.</p>}
+      {listed?.length === 0 && cards.length === 0 && pending.error === null && (
+        <p class="empty">Nothing waits for a decision.</p>
+      )}
       <ul class="cards">
         {cards.map((call) => (
           <Card

@@ -2,9 +2,10 @@ import type { AuditAnswer } from '../../src/controllers/audit.controller.js';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { toAddress, CONSOLE, open, useAddress } from '../address.js';
 import { announce, Failure, Field, Heading, Notice } from '../components.js';
-import { formatCount, formatTime } from '../formats.js';
+import { formatCount, formatTime, valueText } from '../formats.js';
 import { type ConsoleRecord, type Keyed, addKeys, RecordTable } from '../records.js';
-import { ask } from '../server.js';
+import type { SimulationCatalogue } from '../../src/controllers/explain.controller.js';
+import { ask, useAnswer } from '../server.js';
 
 /** Records of other versions are found as well: which members they have is not known. */
 interface FoundRecords extends Omit<AuditAnswer, 'entries'> {
@@ -45,6 +46,13 @@ const TYPES = [
 ] as const;
 const NAMES = [...FILTERS.map(([name]) => name), 'outcome', 'type'];
 
+/** Presets of `from`: minutes, and what they are called. */
+const PRESETS = [
+  [15, 'Last 15 minutes'],
+  [60, 'Last hour'],
+  [1_440, 'Last day'],
+] as const;
+
 /** A time of the address as an input of this browser shows it. */
 function localTime(iso: string): string {
   const at = new Date(iso);
@@ -71,6 +79,13 @@ function wherefrom({
     ...(back === null ? [] : [`back to ${formatTime(back)}`]),
     ...(cut === null ? [] : ['stopped at the limit of one search: More goes on']),
   ].join(' · ');
+}
+
+/** Names in the records that were found, for suggestions. */
+function collectNames(records: readonly Keyed[]): Readonly<Record<string, readonly string[]>> {
+  const read = (member: string) =>
+    [...new Set(records.map(({ record }) => valueText(record[member])))].filter((name) => name !== '').sort();
+  return { class: read('class_name'), gate: read('gate'), code: read('error_code') };
 }
 
 /** What was recorded, newest first. The filters are in the address. */
@@ -106,6 +121,13 @@ export function AuditPage() {
     return () => current.abort();
   }, [asked, round]);
 
+  // Known names are suggested: whatever else was recorded can be typed.
+  const catalogue = useAnswer<SimulationCatalogue>('api/agents');
+  const suggested: Readonly<Record<string, readonly string[]>> = {
+    agent: catalogue.value?.agents.map(({ name }) => name) ?? [],
+    tool: catalogue.value?.tools.map(({ name }) => name) ?? [],
+    ...collectNames(found?.records ?? []),
+  };
   const search = (event: Event) => {
     event.preventDefault();
     const given = new FormData(event.currentTarget as HTMLFormElement);
@@ -125,7 +147,14 @@ export function AuditPage() {
     return (
       <Field key={name} label={label}>
         {type === 'text' ? (
-          <input name={name} type="text" autoComplete="off" spellcheck={false} defaultValue={value} />
+          <input
+            name={name}
+            type="text"
+            autoComplete="off"
+            spellcheck={false}
+            defaultValue={value}
+            list={suggested[name] ? `known-${name}` : undefined}
+          />
         ) : (
           <input name={name} type="datetime-local" defaultValue={localTime(value)} />
         )}
@@ -161,10 +190,34 @@ export function AuditPage() {
             {choice('type', 'Kind', TYPES)}
           </div>
         </details>
+        {Object.entries(suggested).map(([name, known]) => (
+          <datalist key={name} id={`known-${name}`}>
+            {known.map((one) => (
+              <option key={one} value={one} />
+            ))}
+          </datalist>
+        ))}
         <p class="buttons">
           <button type="submit" class="main">
             Search
           </button>
+          {PRESETS.map(([minutes, text]) => (
+            <button
+              key={minutes}
+              type="button"
+              onClick={() =>
+                open(
+                  toAddress('audit', {
+                    ...Object.fromEntries(query),
+                    from: new Date(Date.now() - minutes * 60_000).toISOString(),
+                    to: '',
+                  }),
+                )
+              }
+            >
+              {text}
+            </button>
+          ))}
           {asked !== '' && (
             <a class="button" href="#/audit">
               Clear
