@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import { compareValue, DATE, type ValueType } from '../model/value-type.js';
+import { refusals, Refused } from '#core';
+import { ALL_TEXT, compareValue, DATE, type ValueType } from '../model/value-type.js';
 import { isPlainObject, parseIsoDate, type PlainObject, toTypedDate } from '../model/where.js';
 import { listBranches, readConstant, readMembers, typeOfExpression } from './expression-types.js';
 import type { Frame } from './frame.js';
@@ -198,6 +199,36 @@ const convertSubtracted: Compare = (operand, frame) => {
   return operand.some(isDate) ? operand.map((value) => asDate(value, frame)) : operand;
 };
 
+/** What the database adds up to 0, or to nothing, without a word. */
+const NEVER_ADDED: ReadonlySet<ValueType['type'] | undefined> = new Set<ValueType['type']>([
+  'String',
+  'Boolean',
+  'Date',
+  'Pointer',
+  'Relation',
+  'GeoPoint',
+  'Polygon',
+  'File',
+  'Bytes',
+]);
+
+const addNumbers =
+  (operator: string): Compare =>
+  (operand, frame) => {
+    for (const value of [operand].flat()) {
+      const type = typeOfExpression(value, frame);
+      if (!type || type === ALL_TEXT || type.uncertain || !NEVER_ADDED.has(type.type)) continue;
+      const written = describeExpression(value).slice(0, 128);
+      throw new Refused(
+        refusals.invalidQuery(
+          `${operator} takes numbers, and '${written}' is of type ${type.type}: count with {"$sum":1}, take $min or $max, ` +
+            'or make numbers of it with $cond or $toDouble',
+        ),
+      );
+    }
+    return operand;
+  };
+
 const each = (compare: Compare, operators: string): Record<string, Compare> =>
   Object.fromEntries(operators.split(' ').map((operator) => [operator, compare]));
 
@@ -211,6 +242,9 @@ const COMPARING: Readonly<Record<string, Compare>> = {
   $cond: convertBranches('$cond'),
   $switch: convertBranches('$switch'),
   $subtract: convertSubtracted,
+  ...Object.fromEntries(
+    ['$sum', '$avg', '$stdDevPop', '$stdDevSamp'].map((name) => [name, addNumbers(name)]),
+  ),
   ...each(
     ofDate,
     '$dateToParts $dayOfMonth $dayOfWeek $dayOfYear $hour $isoDayOfWeek $isoWeek $isoWeekYear $millisecond $minute $month $second ' +

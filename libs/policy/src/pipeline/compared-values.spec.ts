@@ -289,6 +289,48 @@ describe('a value that can never match', () => {
   });
 });
 
+describe('a sum of what is no number', () => {
+  const SUMS = ['$sum', '$avg', '$stdDevPop', '$stdDevSamp'];
+  const everywhere = (operator: string, operand: unknown) => [
+    [{ $group: { _id: null, n: { [operator]: operand } } }],
+    [{ $bucketAuto: { groupBy: '$playCount', buckets: 2, output: { n: { [operator]: operand } } } }],
+    expr({ [operator]: operand }),
+    expr({ [operator]: ['$playCount', operand] }),
+  ];
+
+  it.each([
+    '$title',
+    '$releasedOn',
+    '$artist',
+    '$place',
+    { $eq: ['$title', 'x'] },
+    { $toUpper: '$title' },
+    'text',
+  ])('is refused, because the database answers 0 or nothing: %j', (operand) => {
+    for (const operator of SUMS)
+      for (const pipeline of everywhere(operator, operand))
+        expect(catchRefusal(() => walk(pipeline))).toMatchObject({
+          code: 'invalid_query',
+          message: expect.stringContaining(`${operator} takes numbers`) as string,
+        });
+  });
+
+  it.each(['$playCount', 1, { $toDouble: '$title' }, { $size: '$tags' }, '$meta.a', '$tags'])(
+    'is none where numbers are possible: %j',
+    (operand) => {
+      for (const operator of SUMS)
+        for (const pipeline of everywhere(operator, operand))
+          expect(catchRefusal(() => walk(pipeline))).toBeNull();
+    },
+  );
+
+  it('tells nothing of a column that the caller may not name', () => {
+    const texts = SUMS.flatMap((operator) => everywhere(operator, '$orgId'));
+    for (const pipeline of texts)
+      expect(catchRefusal(() => walk(pipeline))).toMatchObject({ code: 'access_denied' });
+  });
+});
+
 /** Each would take hours, or minutes, if it were worked out again for every place that rests on it. */
 describe('what is known of a pipeline', () => {
   it('is worked out once where documents of many stages rest on one another', () => {

@@ -103,7 +103,6 @@ function dateKey(id: unknown, interval: Interval): string | null {
 
 const MAX_GROUPS = 1000;
 const ZONE = /^([A-Za-z_][A-Za-z_0-9+\-/]{0,63}|[+-]\d{2}:?\d{2})$/;
-const NEVER_DATES: ReadonlySet<unknown> = new Set(['Pointer', 'Array', 'Relation']);
 
 class GroupByDateArguments {
   static readonly admission = admitsClass;
@@ -187,9 +186,9 @@ function zone(written: string | undefined): string | undefined {
 
 /** An unreadable field reveals nothing, not even its type: the policy refuses its name. */
 function refuseOtherTypes({ written, wireName }: GroupedColumn, known: GovernedClass): void {
-  const type = known.fields.includes(takeRoot(wireName)) ? findColumn(known, wireName)?.type : undefined;
-  if (NEVER_DATES.has(type))
-    refuseArgument(`field '${written}' is of type ${type}; group_by_date needs a date`);
+  const column = known.fields.includes(takeRoot(wireName)) ? findColumn(known, wireName) : undefined;
+  if (column && column.type !== 'Date' && column.origin !== 'sample')
+    refuseArgument(`field '${written}' is of type ${column.type}; group_by_date needs a date`);
 }
 
 interface Group {
