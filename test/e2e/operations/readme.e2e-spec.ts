@@ -220,6 +220,7 @@ describe('a command that a page names', () => {
     parity: 'needs a MongoDB beside the embedded database',
     properties: 'its specs are among the scenarios; the command asks more of them',
     'start:dev': 'never ends',
+    'test:clients': 'its specs are among the scenarios',
     'test:advisories': 'builds the product once for each advisory, an hour',
   };
   const { scripts } = JSON.parse(textOf('package.json')) as { scripts: Record<string, string> };

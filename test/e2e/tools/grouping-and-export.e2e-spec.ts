@@ -141,21 +141,23 @@ describe('periods of time', () => {
     ]);
   });
 
+  const note = (tool: string, args: object) => callTool(service, tool, { class_name: 'Note', ...args });
+
   it('refuse a column that holds no dates', async () => {
-    const answer = await call('group_by_date', { field: 'when', interval: 'month' });
+    const answer = await note('group_by_date', { field: 'when', interval: 'month' });
     expect(answer.text).toContain("field 'when' is of type String; group_by_date needs a date");
   });
 
   it('refuse to add up what is no number, as pipelines do', async () => {
     for (const answer of [
-      await call('group_by_date', {
+      await note('group_by_date', {
         field: 'createdAt',
         interval: 'day',
         operation: 'sum',
         value_field: 'when',
       }),
-      await call('group_by', { field: 'createdAt', operation: 'avg', value_field: 'when' }),
-      await call('aggregate', { pipeline: [{ $group: { _id: null, n: { $sum: '$when' } } }] }),
+      await note('group_by', { field: 'createdAt', operation: 'avg', value_field: 'when' }),
+      await note('aggregate', { pipeline: [{ $group: { _id: null, n: { $sum: '$when' } } }] }),
     ])
       expect(answer.text).toMatch(/\$(sum|avg) takes numbers, and '\$when' is of type String/);
   });
