@@ -242,18 +242,23 @@ class Outage {
 
 /**
  * Writes audit records as JSON to the application's log: refusals (with their private cause) and results with a
- * canary as warnings, all others at debug level. Every run with the master key or an assumed identity adds one line
- * at log level.
+ * canary as warnings, all others at debug level. Every run with the master key of Parse or an assumed identity adds one
+ * line at log level.
  */
 @Injectable()
 export class LoggerAuditSink extends AuditSink {
   private readonly logger = new Logger('Audit');
 
+  /** @param servesParse false over plain collections alone, where no call has a master key */
+  constructor(private readonly servesParse = true) {
+    super();
+  }
+
   record(entry: AuditRecord): void {
     const quiet = entry.success && entry.prompt_injection_phrase === undefined;
     const level = quiet ? 'debug' : 'warn';
     if (Logger.isLevelEnabled(level)) this.logger[level](oneLine(JSON.stringify(entry)));
-    const mode = entry.success ? deriveMode(entry) : null;
+    const mode = entry.success ? this.deriveMode(entry) : null;
     if (mode !== null && Logger.isLevelEnabled('log')) this.logger.log(oneLine(`${entry.tool} ${mode}`));
   }
 
@@ -267,19 +272,19 @@ export class LoggerAuditSink extends AuditSink {
     const level = event.success ? 'debug' : 'warn';
     if (Logger.isLevelEnabled(level)) this.logger[level](oneLine(JSON.stringify(event)));
   }
-}
 
-/** Describes a run without a signed-in user; null for one with a session. */
-function deriveMode({ auth_type, identity }: AuditRecord): string | null {
-  switch (auth_type) {
-    case 'master_key':
-      return 'mode=master_key';
-    case 'acl_role':
-      return `role=${identity}`;
-    case 'acl_user':
-      return `user=${identity}`;
-    case 'session_token':
-      return null;
+  /** Describes a run without a signed-in user; null for one with a session. */
+  private deriveMode({ auth_type, identity }: AuditRecord): string | null {
+    switch (auth_type) {
+      case 'master_key':
+        return this.servesParse ? 'mode=master_key' : null;
+      case 'acl_role':
+        return `role=${identity}`;
+      case 'acl_user':
+        return `user=${identity}`;
+      case 'session_token':
+        return null;
+    }
   }
 }
 

@@ -61,6 +61,8 @@ export interface AuditModuleOptions {
   readonly digestKey: string | null;
   /** Receive every record besides. */
   readonly listeners: readonly AuditSink[];
+  /** False: the log does not name the master key of Parse, which there is not. */
+  readonly servesParse: boolean;
 }
 
 export const AUDIT_OPTIONS = Symbol('options of the audit');
@@ -110,7 +112,7 @@ async function openRecorder(
 ): Promise<AuditRecorder> {
   const log = new Logger('Audit');
   const recorder = new AuditRecorder({
-    listeners: [...(options.log ? [new LoggerAuditSink()] : []), ...options.listeners],
+    listeners: [...(options.log ? [new LoggerAuditSink(options.servesParse)] : []), ...options.listeners],
     recent,
     writers: options.sinks.map((sink) => writerOf(sink, options, log)),
     seal: new RecordSeal(options.chainKey),

@@ -46,6 +46,13 @@ describe('audit lines', () => {
     expect(lines.filter((line) => line.startsWith('log '))).toEqual(expected);
   });
 
+  it('name no master key where there is no Parse', () => {
+    const sink = new LoggerAuditSink(false);
+    sink.record(entry({ auth_type: 'master_key' }));
+    sink.record(entry({ auth_type: 'acl_user', identity: 'u1' }));
+    expect(lines.filter((line) => line.startsWith('log '))).toEqual(['log query_class user=u1']);
+  });
+
   it('warn of a refused run with its private cause', () => {
     new LoggerAuditSink().record(entry({ success: false, cause: 'clp_denied' }));
     expect(lines).toEqual([expect.stringMatching(/^warn \{.*"cause":"clp_denied"/)]);

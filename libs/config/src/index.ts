@@ -37,7 +37,7 @@ export type { LoggingConfig } from './sections/observability.js';
 export { processCount, startErrors, type StartKind } from './checks/server-checks.js';
 export { isLoopbackHost } from './sections/server.js';
 export type { DatabaseConfig, LiveQueryConfig, ParseConfig } from './sections/stores.js';
-export { agentsWithMasterPosture, logSecurityWarnings } from './security-warnings.js';
+export { agentsWithMasterPosture, hasPlainClassesAlone, logSecurityWarnings } from './security-warnings.js';
 export { ConfigVersions, type ConfigVersion, type VersionChange } from './versions/config-versions.js';
 export { recordAdopted } from './versions/configuration-record.js';
 export { computeDigest, ConfigWatch, mustReturn, NEEDS_RESTART, Reloader } from './versions/reloader.js';

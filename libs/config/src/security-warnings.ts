@@ -1,5 +1,5 @@
 import type { Logger } from '@nestjs/common';
-import { HIDDEN_BY_DEFAULT, isExposedToEveryTenant } from '#policy';
+import { HIDDEN_BY_DEFAULT, isExposedToEveryTenant, type Policy } from '#policy';
 import type { LoadedConfig } from './load-config.js';
 
 type SecurityWarning = 'master' | 'writers' | 'unhidden' | 'untenanted' | 'ungoverned';
@@ -72,7 +72,7 @@ export function agentsWithMasterPosture(identities: LoadedConfig['identities']):
 }
 
 /** Rows of plain classes have no ACL, and their classes no permissions: there is nothing that an agent could bypass. */
-function hasPlainClassesAlone({ classes, switches }: Configured['policy']): boolean {
+export function hasPlainClassesAlone({ classes, switches }: Policy): boolean {
   const declared = [...classes.values()];
   return (
     switches.unlistedClasses === 'refuse' &&

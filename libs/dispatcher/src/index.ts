@@ -31,6 +31,7 @@ export {
   PromptExplorer,
   type PromptOptions,
   PromptRegistry,
+  SERVES_PARSE,
   hasPrompts,
   listPrompts,
 } from './prompts/prompt-registry.js';

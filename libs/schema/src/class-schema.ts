@@ -74,6 +74,8 @@ const MEANINGS: Readonly<Record<string, (...constraints: unknown[]) => JsonSchem
   isUuid: () => ({ type: 'string', format: 'uuid' }),
   isDateString: () => ({ type: 'string', format: 'date-time' }),
   isIso8601: () => ({ type: 'string', format: 'date-time' }),
+  isDate: () => ({ type: 'string', format: 'date-time' }),
+  isMongoId: () => ({ type: 'string', pattern: '^[0-9a-fA-F]{24}$' }),
 };
 
 const DESIGN_TYPES = new Map<unknown, string>([
@@ -117,8 +119,9 @@ export function compileClass(
     const keywords = readKeywords(type, name, own, compileNested);
     const typed = options.designTypes ? addDesignType(type, name, keywords) : mergeItems(keywords);
     properties[name] = {
-      ...addNull(typed, own),
+      ...addNull(own.some(isNotEmptyRule) ? refuseEmpty(typed) : typed, own),
       ...showDefault(values[name]),
+      ...describeApiProperty(type, name, typed),
       ...options.describe?.(type, name),
       ...declared,
     };
@@ -137,6 +140,37 @@ function readRules(type: DecoratedClass): ReadonlyMap<string, readonly Rule[]> {
 
 const isNullRule = ({ constraints }: Rule): boolean => constraints?.[0] === isNotNull;
 const mayBeMissing = (rule: Rule): boolean => rule.type === 'conditionalValidation' && !isNullRule(rule);
+
+const isNotEmptyRule = ({ name, each }: Rule): boolean => name === 'isNotEmpty' && !each;
+
+/** `@IsNotEmpty` refuses the empty text; an empty list or object passes it. */
+const refuseEmpty = (schema: JsonSchema): JsonSchema =>
+  schema['type'] === 'string' ? { minLength: 1, ...schema } : schema;
+
+/** Where `@ApiProperty` of @nestjs/swagger keeps its options. */
+const API_PROPERTIES = 'swagger/apiModelProperties';
+
+interface ApiProperty {
+  readonly description?: unknown;
+  readonly example?: unknown;
+  readonly enum?: unknown;
+  readonly items?: { readonly enum?: unknown };
+}
+
+/** What `@ApiProperty` tells of a property. Choices of class-validator, which are checked, come before its own. */
+function describeApiProperty(type: DecoratedClass, name: string, typed: JsonSchema): JsonSchema {
+  const told = Reflect.getMetadata(API_PROPERTIES, type.prototype as object, name) as ApiProperty | undefined;
+  if (!told) return {};
+  const { description, example, enum: values, items } = told;
+  const ofItems = typed['items'] as JsonSchema | undefined;
+  return {
+    ...(typeof description === 'string' && { description }),
+    ...(example !== undefined && { examples: [example] }),
+    ...(Array.isArray(values) && typed['enum'] === undefined && { enum: values as unknown[] }),
+    ...(Array.isArray(items?.enum) &&
+      ofItems?.['enum'] === undefined && { items: { ...ofItems, enum: items.enum as unknown[] } }),
+  };
+}
 
 interface PropertyKeywords {
   readonly own: JsonSchema;
@@ -180,6 +214,31 @@ function addDesignType(type: DecoratedClass, property: string, { own, items }: P
 
 const addNull = (schema: JsonSchema, rules: readonly Rule[]): JsonSchema =>
   rules.some(isNullRule) ? { ...schema, type: [schema['type'], 'null'] } : schema;
+
+/**
+ * Where a value has other than an ISO date for an `@IsDate` property, nested ones too: class-transformer's `@Type(() => Date)`
+ * would make a date of any text and number.
+ * @param isDate of a JSON value
+ */
+export function findUnreadDates(
+  type: DecoratedClass,
+  given: unknown,
+  isDate: (value: unknown) => boolean,
+): string[] {
+  if (Array.isArray(given)) return given.flatMap((one) => findUnreadDates(type, one, isDate));
+  if (typeof given !== 'object' || given === null) return [];
+  return [...readRules(type)].flatMap(([property, rules]) => {
+    const value = Object.hasOwn(given, property) ? (given as Part)[property] : undefined;
+    if (value === undefined || value === null) return [];
+    return rules.flatMap((rule) => {
+      if (rule.type === 'nestedValidation')
+        return findUnreadDates(readNestedClass(type, property), value, isDate);
+      if (rule.name !== 'isDate') return [];
+      const values: readonly unknown[] = rule.each && Array.isArray(value) ? value : [value];
+      return values.every(isDate) ? [] : [`${property} must be an ISO 8601 date`];
+    });
+  });
+}
 
 /** The class that `@Type` gives a property: the class of what class-transformer makes there. */
 function readNestedClass(type: DecoratedClass, property: string): DecoratedClass {

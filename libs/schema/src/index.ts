@@ -1,5 +1,5 @@
 export { compileReader, type Given, listUndeclaredNames } from './class-reader.js';
-export { compileClass, Keywords, Nullable } from './class-schema.js';
+export { compileClass, findUnreadDates, Keywords, Nullable } from './class-schema.js';
 export { compileJsonSchema, type JsonSchemaCheck } from './json-schema-check.js';
 export { nearKey } from './near-key.js';
 export {

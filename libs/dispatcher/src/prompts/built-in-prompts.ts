@@ -199,6 +199,9 @@ export const BUILT_IN_PROMPTS: readonly Prompt[] = [
   },
 ];
 
+/** Those that speak of how Parse stores data. */
+export const PARSE_PROMPTS: ReadonlySet<string> = new Set(['parse_conventions', 'parse_relations']);
+
 const NO_RELATIONS = '(no class relations defined)';
 
 /** One edge per line, columns aligned. */

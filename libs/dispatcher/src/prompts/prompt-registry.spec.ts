@@ -25,6 +25,15 @@ describe('PromptRegistry', () => {
     expect(registry.all().map(({ name }) => name)).toEqual(BUILT_IN);
   });
 
+  it('offers no prompt about Parse where there is none', () => {
+    const registry = new PromptRegistry(false);
+    const names = () => registry.all().map(({ name }) => name);
+    expect(names()).toEqual(BUILT_IN.filter((name) => !name.startsWith('parse_')));
+    expect(registry.get('parse_conventions')).toBeUndefined();
+    registry.reset();
+    expect(names()).not.toContain('parse_conventions');
+  });
+
   it('takes a prompt away again, once, and not the one that came in its place', () => {
     const registry = new PromptRegistry();
     let changes = 0;

@@ -1,22 +1,32 @@
 import 'reflect-metadata';
-import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
 import type { Observable } from 'rxjs';
 import { assertOptions } from '#policy';
 import { listMethods, refuseDecoratedParameters, RegistryChanges } from '#tools';
-import { BUILT_IN_PROMPTS } from './built-in-prompts.js';
+import { BUILT_IN_PROMPTS, PARSE_PROMPTS } from './built-in-prompts.js';
 import type { Prompt, PromptArgument } from './prompt.js';
 
+/** Whether there are classes of Parse. */
+export const SERVES_PARSE = Symbol('whether there are classes of Parse');
+
 /** The prompts of this process: the built-in ones in their order, then custom ones in registration order. */
+@Injectable()
 export class PromptRegistry {
   private readonly changed = new RegistryChanges('prompts');
-  private prompts = PromptRegistry.builtIn();
+  private prompts: Map<string, Prompt>;
 
   /** Emits after every change. A subscriber that throws is logged; the others still receive the change. */
   readonly changes: Observable<void> = this.changed.changes;
 
-  private static builtIn(): Map<string, Prompt> {
-    return new Map(BUILT_IN_PROMPTS.map((prompt) => [prompt.name, prompt]));
+  /** @param servesParse false over plain collections alone: prompts about Parse are not offered */
+  constructor(@Inject(SERVES_PARSE) private readonly servesParse = true) {
+    this.prompts = this.builtIn();
+  }
+
+  private builtIn(): Map<string, Prompt> {
+    const offered = BUILT_IN_PROMPTS.filter(({ name }) => this.servesParse || !PARSE_PROMPTS.has(name));
+    return new Map(offered.map((prompt) => [prompt.name, prompt]));
   }
 
   /**
@@ -37,7 +47,7 @@ export class PromptRegistry {
 
   /** Restores the built-in prompts. */
   reset(): void {
-    this.prompts = PromptRegistry.builtIn();
+    this.prompts = this.builtIn();
     this.changed.announce();
   }
 

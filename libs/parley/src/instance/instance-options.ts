@@ -6,6 +6,7 @@ import {
   type AuditConfig,
   assertSubAgentOptions,
   type Environment,
+  hasPlainClassesAlone,
   isLoopbackHost,
   type LoadedConfig,
   type MongoSinkConfig,
@@ -20,6 +21,7 @@ import {
   OPERATOR_KEYS,
   MAX_RESULT_BYTES,
   RUNNING_CALLS_OPTIONS,
+  SERVES_PARSE,
   SUB_AGENT_CHECK,
 } from '#dispatcher';
 import { DEFAULT_EXPORTS, EXPORT_SETTINGS } from '#exports';
@@ -73,6 +75,7 @@ export function optionProviders(options: InstanceOptions): Exclude<Provider, Typ
     [OPERATOR_KEYS, listStateKeys(config)],
     [CLASSES_READ_HOOKS, config.parse.readHooks],
     [AUDIT_OPTIONS, createAuditOptions(config.audit, options)],
+    [SERVES_PARSE, !hasPlainClassesAlone(policy)],
     [UNGOVERNED_NAMES, config.ungoverned],
     [CONVERSATION_ENVIRONMENT, options.environment ?? {}],
     [APPROVAL_OPTIONS, { ...approvals, clientTimeout: server.approvalTimeout }],
@@ -114,7 +117,11 @@ function listStateKeys({
 
 function createAuditOptions(
   config: AuditConfig,
-  { connection, auditListeners = [] }: Pick<InstanceOptions, 'connection' | 'auditListeners'>,
+  {
+    loaded,
+    connection,
+    auditListeners = [],
+  }: Pick<InstanceOptions, 'loaded' | 'connection' | 'auditListeners'>,
 ): AuditModuleOptions {
   return {
     ...config,
@@ -122,6 +129,7 @@ function createAuditOptions(
       sink.kind === 'mongodb' ? { ...sink, store: createAuditCollection(sink, connection) } : sink,
     ),
     listeners: auditListeners,
+    servesParse: !hasPlainClassesAlone(loaded.policy),
   };
 }
 

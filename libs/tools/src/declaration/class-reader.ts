@@ -1,6 +1,7 @@
 import { plainToInstance } from 'class-transformer';
 import { validate, type ValidationError } from 'class-validator';
-import { compileClass, type DecoratedClass, type JsonSchema } from '#schema';
+import { parseIsoDate } from '#policy';
+import { compileClass, findUnreadDates, type DecoratedClass, type JsonSchema } from '#schema';
 import type { SchemaReader } from '../json-schema.js';
 
 /** Reads values by a class, and exposes the class itself for compiling its checks. */
@@ -25,6 +26,8 @@ export function readValidatedClass(type: DecoratedClass): ClassReader {
     jsonSchema: compileClass(type, { designTypes: true }),
     jsonSchemaWithDefaults: () => compileClass(type, { designTypes: true, initialValues: true }),
     compile: () => async (given) => {
+      const unread = findUnreadDates(type, given, isDate);
+      if (unread.length > 0) return { ok: false, issues: unread };
       const value = plainToInstance(type, given);
       if (typeof value !== 'object' || value === null) return { ok: false, issues: ['must be an object'] };
       const errors = await validate(value, {
@@ -37,6 +40,10 @@ export function readValidatedClass(type: DecoratedClass): ClassReader {
     },
   };
 }
+
+/** Of arguments as JSON holds them, and of results before they are JSON. */
+const isDate = (value: unknown): boolean =>
+  value instanceof Date || (typeof value === 'string' && parseIsoDate(value) !== null);
 
 function listMessages({ constraints = {}, children = [] }: ValidationError): string[] {
   return [...Object.values(constraints), ...children.flatMap(listMessages)];

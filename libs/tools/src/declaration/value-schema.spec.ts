@@ -4,9 +4,12 @@ import {
   Allow,
   ArrayMaxSize,
   IsArray,
+  IsDate,
   IsEnum,
   IsIn,
   IsInt,
+  IsMongoId,
+  IsNotEmpty,
   IsOptional,
   IsString,
   ValidateNested,
@@ -105,6 +108,79 @@ describe('a class', () => {
     [Untyped, '@Type'],
   ])('that has no JSON Schema is refused: %o', (schema, error) => {
     expect(() => schemaReader(schema, 'input')).toThrow(error);
+  });
+});
+
+describe('a DTO of an application', () => {
+  class Visit {
+    @IsDate()
+    @Type(() => Date)
+    at!: Date;
+  }
+  class Booking {
+    @IsDate()
+    @Type(() => Date)
+    since!: Date;
+
+    @IsOptional()
+    @ValidateNested({ each: true })
+    @Type(() => Visit)
+    visits?: Visit[];
+
+    @IsMongoId()
+    id!: string;
+
+    @IsNotEmpty()
+    @IsString()
+    name!: string;
+
+    @IsOptional()
+    @IsIn(['new', 'paid'])
+    state?: string;
+
+    @IsOptional()
+    @IsString()
+    colour?: string;
+  }
+  // As @ApiProperty of @nestjs/swagger stores its options.
+  const tell = (name: string, options: object) =>
+    Reflect.defineMetadata('swagger/apiModelProperties', options, Booking.prototype, name);
+  tell('name', { type: 'string', description: 'Who books', example: 'Ann', required: true });
+  tell('state', { type: 'string', enum: ['new', 'paid', 'gone'] });
+  tell('colour', { type: 'string', enum: ['red', 'blue'] });
+  const fitting = { id: '0123456789abcdef01234567', name: 'Ann', since: '2026-01-02T03:04:05Z' };
+
+  it('tells dates, identifiers, filled texts, and what @ApiProperty says of its properties', () => {
+    expect(schemaReader(Booking, 'input').jsonSchema).toMatchObject({
+      properties: {
+        since: { type: 'string', format: 'date-time' },
+        visits: { items: { properties: { at: { type: 'string', format: 'date-time' } } } },
+        id: { type: 'string', pattern: '^[0-9a-fA-F]{24}$' },
+        name: { type: 'string', minLength: 1, description: 'Who books', examples: ['Ann'] },
+        state: { type: 'string', enum: ['new', 'paid'] },
+        colour: { type: 'string', enum: ['red', 'blue'] },
+      },
+    });
+  });
+
+  it('gives the handler dates, at any depth', async () => {
+    const result = await read(Booking, { ...fitting, visits: [{ at: '2026-01-02' }] });
+    expect(result).toMatchObject({
+      ok: true,
+      value: { since: new Date('2026-01-02T03:04:05Z'), visits: [{ at: new Date('2026-01-02T00:00:00Z') }] },
+    });
+  });
+
+  it.each([['March 7'], ['soon'], [5], [true], [{ $gt: '' }]])('takes no %j for a date', async (since) => {
+    expect(await read(Booking, { ...fitting, since })).toEqual({
+      ok: false,
+      issues: ['since must be an ISO 8601 date'],
+    });
+    expect(await read(Booking, { ...fitting, visits: [{ at: since }] })).toMatchObject({ ok: false });
+  });
+
+  it('refuses what its schema refuses', async () => {
+    expect(await read(Booking, { ...fitting, id: 'x', name: '' })).toMatchObject({ ok: false });
   });
 });
 
