@@ -50,12 +50,13 @@ describe('a request with other options', () => {
   });
 });
 
-it('a request reports progress that is finite, and nothing else', () => {
+it('a request reports progress that is finite, and anything else is an error of the one who reports it', () => {
   const reports: unknown[] = [];
   const signal = new AbortController().signal;
   const { progress } = new McpRequest(agent, { signal, progress: (update) => reports.push(update) });
-  for (const update of [{ progress: Number.NaN }, { progress: '1' }, null, { progress: 1, total: null }])
-    progress(update as never);
+  for (const update of [{ progress: Number.NaN }, { progress: '1' }, 1, 'half', undefined, null])
+    expect(() => progress(update as never)).toThrow(TypeError);
+  progress({ progress: 1, total: null } as never);
   expect(reports).toEqual([{ progress: 1 }]);
 });
 

@@ -128,11 +128,11 @@ export class McpRequest implements Abortable, RequestOptions {
     return whenAborted(this.transport, listener);
   }
 
-  /** Sends progress, where the transport carries it and `progress` is finite. May be taken out of the object. */
+  /** Sends progress, where the transport carries it. May be taken out of the object. @throws TypeError without a finite `progress` */
   get progress(): (update: ProgressUpdate) => void {
     return (update) => {
       const report = readProgress(update);
-      if (report) this.transport.progress?.(report);
+      this.transport.progress?.(report);
     };
   }
 
@@ -209,12 +209,12 @@ export interface ProgressUpdate {
 
 /**
  * The progress that a tool reported, as it may be sent. Members of another type are left out.
- * @returns null without a finite `progress`
+ * @throws TypeError without a finite `progress`
  */
-function readProgress(update: unknown): ProgressUpdate | null {
-  if (update === null || typeof update !== 'object') return null;
-  const { progress, total, message } = update as Record<string, unknown>;
-  if (typeof progress !== 'number' || !Number.isFinite(progress)) return null;
+function readProgress(update: unknown): ProgressUpdate {
+  const { progress, total, message } = Object(update) as Record<string, unknown>;
+  if (typeof progress !== 'number' || !Number.isFinite(progress))
+    throw new TypeError('progress takes { progress, total, message }, where progress is a finite number');
   return {
     progress,
     ...(typeof total === 'number' && Number.isFinite(total) && { total }),

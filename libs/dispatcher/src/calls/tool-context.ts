@@ -239,7 +239,7 @@ function readLast(source: Observable<unknown>, { progress, signal }: ToolCall): 
 function toProgress(value: unknown, step: number): ProgressUpdate {
   if (typeof value === 'string') return { progress: step, message: value };
   const { progress } = (value ?? {}) as { progress?: unknown };
-  return typeof progress === 'number' ? (value as ProgressUpdate) : { progress: step };
+  return Number.isFinite(progress) ? (value as ProgressUpdate) : { progress: step };
 }
 
 /** Finds `@Tool` methods on the application's providers and registers them, each in the Nest context of its own enhancers. */

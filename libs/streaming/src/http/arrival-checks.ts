@@ -85,12 +85,14 @@ export const wholeHeaders: RequestCheck = {
 
 export const host: RequestCheck = {
   name: 'host',
-  check: ({ headers, request, edge: { settings } }) => {
+  check: ({ headers, request, edge }) => {
     // It is not known here which of two values a proxy in front used.
     if (namesTwoHosts(request)) return TWO_HOSTS;
-    const verdict = settings.hosts.judge(headers.host);
+    const verdict = edge.settings.hosts.judge(headers.host);
     if (verdict === 'permitted') return null;
-    return verdict === 'malformed' ? MALFORMED_HOST : HOST_NOT_ALLOWED;
+    if (verdict === 'malformed') return MALFORMED_HOST;
+    edge.onHostRefused(headers.host);
+    return HOST_NOT_ALLOWED;
   },
 };
 

@@ -1,6 +1,7 @@
 import { isIPv6 } from 'node:net';
 import { Inject, Injectable, Logger, Optional } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
+import { oneLine } from '#audit';
 import { Authenticator } from '#auth';
 import type { Agent, CallTelemetry, RateLimiter } from '#core';
 import { Kernel, type WarningLog } from '#dispatcher';
@@ -324,6 +325,10 @@ export interface AbandonedDispatch {
   readonly request_id: unknown;
 }
 
+/** Names of refused hosts that are logged, and their characters: callers choose them. */
+const MAX_REFUSED_HOSTS = 20;
+const MAX_NAME = 253;
+
 /** What all requests of an edge share. */
 @Injectable()
 export class EdgeDependencies {
@@ -336,6 +341,7 @@ export class EdgeDependencies {
   /** Answers that clients have not read yet. */
   readonly unread: UnreadAnswers;
   readonly log: WarningLog;
+  private readonly refusedHosts = new Set<string>();
   /** False once the edge is closing. */
   accepting = true;
 
@@ -361,6 +367,14 @@ export class EdgeDependencies {
   isFull(open: number): boolean {
     const { maxConcurrentDispatchers } = this.settings;
     return maxConcurrentDispatchers !== null && open >= maxConcurrentDispatchers;
+  }
+
+  /** Logs each refused name once: a deployment behind a proxy must list its own. */
+  onHostRefused(host = ''): void {
+    const name = host.slice(0, MAX_NAME);
+    if (this.refusedHosts.has(name) || this.refusedHosts.size >= MAX_REFUSED_HOSTS) return;
+    this.refusedHosts.add(name);
+    this.log.warn(`Host refused: ${oneLine(JSON.stringify(name))} (server.allowedHosts)`);
   }
 
   /** Called for every client that left before its answer. */

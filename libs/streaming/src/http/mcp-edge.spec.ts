@@ -114,6 +114,18 @@ describe('McpEdge', () => {
     expect(warnings).toEqual(['Origin refused: "https://evil.example\\"x"']);
   });
 
+  it('logs a refused host once, and a bounded number of them', async () => {
+    const { ask, warnings } = await startServing();
+    for (const host of ['mcp.example.com', 'mcp.example.com', 'b.example'])
+      await ask({ headers: { Host: host }, body: ping() });
+    expect(warnings).toEqual([
+      'Host refused: "mcp.example.com" (server.allowedHosts)',
+      'Host refused: "b.example" (server.allowedHosts)',
+    ]);
+    for (let at = 0; at < 40; at += 1) await ask({ headers: { Host: `h${at}.example` }, body: ping() });
+    expect(warnings).toHaveLength(20);
+  });
+
   it('aborts the call when its client goes away', async () => {
     const { tools, port } = await startServing();
     const body = JSON.stringify(call('wait'));
