@@ -8,7 +8,7 @@ import {
   type SchemaSnapshot,
   unknownAgentNames,
 } from '#policy';
-import { BUILT_IN_TOOLS, toolDeclarations } from '#tools';
+import { BUILT_IN_TOOLS, toolDeclarations, vendorWarning } from '#tools';
 import { StoreError } from '#data';
 import { type CatalogueProblem, connectionProblem, MongoSchemaCatalogue } from '#data-mongo';
 import {
@@ -90,10 +90,8 @@ function noFile(env: Environment): readonly ConfigIssue[] {
  */
 export async function judgeBySchema(loaded: LoadedWithPlugins): Promise<SchemaReport> {
   const { schemas, indexes, problems, unread } = await readSchemas(loaded);
-  const tools = [
-    ...BUILT_IN_TOOLS.flatMap((provider) => toolDeclarations(provider.prototype)),
-    ...toolsOfPlugins(loaded.plugins),
-  ];
+  const ownTools = toolsOfPlugins(loaded.plugins);
+  const tools = [...BUILT_IN_TOOLS.flatMap((provider) => toolDeclarations(provider.prototype)), ...ownTools];
   const names = new Set(tools.map(({ definition }) => definition.name));
   const classes = schemas && new Set(schemas.classNames());
   const unknown = [...loaded.agents.values()].flatMap((definition) =>
@@ -102,6 +100,10 @@ export async function judgeBySchema(loaded: LoadedWithPlugins): Promise<SchemaRe
   const warnings = [
     ...lintPolicy(loaded.policy, loaded.agents.values(), names, schemas),
     ...lintUniqueIndexes(loaded.policy, indexes),
+    ...ownTools.flatMap(({ definition }) => {
+      const message = vendorWarning(definition);
+      return message === null ? [] : [{ path: `plugins: tool ${definition.name}`, message }];
+    }),
   ];
   const { errors } = nameErrors(unknown);
   if (!schemas)

@@ -118,6 +118,13 @@ export class SimulatedApprover extends Approver {
 /** A readable field of every class, and a value with the form of an id. */
 const ANY_FIELD = 'createdAt';
 
+/** Values of arguments of that name, where the schema alone describes too little of a valid one. */
+const SAMPLES: Readonly<Record<string, unknown>> = {
+  field: 'objectId',
+  object_id: 'x0Ab3CdEf9',
+  facets: { made: { path: 'createdAt', type: 'date', boundaries: ['2024-01-01', '2025-01-01'] } },
+};
+
 /** Whether the tool takes one class as an argument. */
 export function takesClass(inputSchema: Readonly<Record<string, unknown>>): boolean {
   return member(member(inputSchema, 'properties'), 'class_name') !== undefined;
@@ -133,18 +140,23 @@ export function sampleArguments(
   const needed = Array.isArray(required) ? required.filter((name) => typeof name === 'string') : [];
   // An example of an optional argument indicates that a call without it may be invalid.
   const shown = Object.entries(isJsonObject(properties) ? properties : {})
-    .filter(([, schema]) => member(schema, 'examples') !== undefined)
+    .filter(([name, schema]) => member(schema, 'examples') !== undefined || isChoiceOfRow(name, needed))
     .map(([name]) => name);
   const names = [...new Set([...needed, ...shown])];
   return {
-    ...Object.fromEntries(names.map((name) => [name, sampleOf(member(properties, name))])),
+    ...Object.fromEntries(names.map((name) => [name, sampleOf(member(properties, name), name)])),
     class_name: className,
   };
 }
 
-function sampleOf(schema: unknown): unknown {
+/** An optional row where nothing but the class is required: one of several ways to say what the call is about. */
+const isChoiceOfRow = (name: string, needed: readonly string[]): boolean =>
+  name === 'object_id' && needed.every((other) => other === 'class_name');
+
+function sampleOf(schema: unknown, name = ''): unknown {
   const examples = member(schema, 'examples');
   if (Array.isArray(examples)) return examples[0] as unknown;
+  if (Object.hasOwn(SAMPLES, name)) return SAMPLES[name];
   const choices = member(schema, 'enum');
   if (Array.isArray(choices)) return choices[0] as unknown;
   switch (member(schema, 'type')) {

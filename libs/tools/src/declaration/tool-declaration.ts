@@ -136,7 +136,14 @@ export function checkDefinition(definition: ToolDefinition): void {
   if (bare !== null) fail(`${bare} is an array without items`);
 }
 
-const NO_ARGUMENTS: JsonSchema = { type: 'object', properties: {} };
+const NO_ARGUMENTS: JsonSchema = { type: 'object', properties: {}, additionalProperties: false };
+
+/** The schema with members that vendors of models require: one without `properties` makes them refuse all tools. */
+export const completeInput = (schema: JsonSchema): JsonSchema => ({
+  required: [],
+  ...schema,
+  ...(schema['properties'] === undefined && { properties: {} }),
+});
 
 /** A definition and the readers of its values. */
 export interface DefinedTool {
@@ -180,7 +187,7 @@ export function defineTool(options: ToolOptions): DefinedTool {
     category: options.category ?? 'custom',
     permission: options.permission ?? 'readonly',
     timeout: options.timeout ?? DEFAULT_TIMEOUT,
-    inputSchema: { required: [], ...input.jsonSchema },
+    inputSchema: completeInput(input.jsonSchema),
     ...(output && { outputSchema: output.jsonSchema }),
     ...(annotations && { annotations: { ...(title !== undefined && { title }), ...annotations } }),
     clientSafe: options.clientSafe ?? false,

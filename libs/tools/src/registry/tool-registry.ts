@@ -11,8 +11,9 @@ import { BUILT_IN_TOOLS } from '../built-in-tools.js';
 import { createCheckedHandler } from '../declaration/checked-handler.js';
 import { compileGivenForms } from '../arguments/given-forms.js';
 import { isClassReader } from '../declaration/class-reader.js';
-import { checkDefinition, ToolDeclarationError } from '../declaration/tool-declaration.js';
+import { checkDefinition, completeInput, ToolDeclarationError } from '../declaration/tool-declaration.js';
 import { toolDeclarations, type ToolRegistration } from '../declaration/tool.decorator.js';
+import { vendorWarning } from '../declaration/vendor-rules.js';
 import { annotationsByTier, type ToolDefinition, type ToolHandler } from '../tool.js';
 
 export interface RegisteredTool {
@@ -88,6 +89,7 @@ const BUILT_IN_GATES: ReadonlyMap<string, ToolGates> = new Map(
 /** The registry of one process. */
 @Injectable()
 export class ToolCatalogue extends ToolRegistry {
+  private readonly logger = new Logger('ToolRegistry');
   private readonly builtIns = new Map<string, RegisteredTool>();
   private readonly added = new Map<string, RegisteredTool>();
   private readonly changed = new RegistryChanges('tools');
@@ -151,13 +153,17 @@ export class ToolCatalogue extends ToolRegistry {
         ...definition,
         ...gates,
         annotations: annotationsByTier((gates ?? definition).permission, definition.annotations),
-        ...(input && isClassReader(input) && { inputSchema: input.jsonSchemaWithDefaults() }),
+        inputSchema: completeInput(
+          input && isClassReader(input) ? input.jsonSchemaWithDefaults() : definition.inputSchema,
+        ),
       }),
       handler: createCheckedHandler(registration),
       builtIn: false,
       ...(input && { input }),
       ...(declared && { declared }),
     };
+    const refused = vendorWarning(tool.definition);
+    if (refused !== null) this.logger.warn(`tool '${name}': ${refused}`);
     this.added.set(name, tool);
     this.announce();
     return () => {

@@ -1,5 +1,4 @@
 import { Injectable } from '@nestjs/common';
-import { ArgumentSchema } from '#schema';
 import {
   ClassName,
   Flag,
@@ -64,9 +63,7 @@ export class AtlasTextSearch {
 class AtlasAutocompleteArguments {
   @ClassName() class_name!: string;
   @GivenText() query!: string;
-  @ArgumentSchema({ examples: ['objectId'] })
-  @RequiredText()
-  field!: string;
+  @RequiredText() field!: string;
   @ResultCount(MAX_ROWS, 'Default 10, max 20.') limit = 10;
   @Flag('true: forgives one letter.') fuzzy = false;
 }
@@ -106,8 +103,8 @@ class AtlasFacetedSearchArguments {
   @ClassName() class_name!: string;
   @RequiredCheckedByData({
     ...OBJECT,
-    description: 'Name to { path, type, boundaries, num_buckets }; type string (default), number or date.',
-    examples: [{ made: { path: 'createdAt', type: 'date', boundaries: ['2024-01-01', '2025-01-01'] } }],
+    description:
+      'Name to { path, type, boundaries, num_buckets }; type string (default), number or date: {"made":{"path":"createdAt","type":"date","boundaries":["2024-01-01","2025-01-01"]}}.',
   })
   facets: unknown;
   @Text('Words to look for. Default: every row.') query = '';

@@ -1,7 +1,6 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import { Refused, refusals } from '#core';
 import { QueryEmbeddings } from '#data';
-import { ArgumentSchema } from '#schema';
 import { admitsSearchedClass, refuseArgument } from '../arguments/argument-class.js';
 import { ClassName, JsonObject, ResultCount, Text } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
@@ -14,9 +13,7 @@ class FindSimilarArguments {
 
   @ClassName() class_name!: string;
   @Text() field?: string;
-  @ArgumentSchema({ examples: ['x0Ab3CdEf9'] })
-  @Text()
-  object_id?: string;
+  @Text() object_id?: string;
   @Text('Instead of object_id.') text?: string;
   @ResultCount(20, 'Default 5, max 20.') limit = 5;
   @JsonObject('Over filter fields of the class.') where?: Readonly<Record<string, unknown>>;
