@@ -152,3 +152,25 @@ export function readObjectText(written: unknown): unknown {
   const reading = readJson(written);
   return reading.ok ? reading.value : written;
 }
+
+export const TORN_TEXT =
+  'has half of a surrogate pair, which is no character and would be stored as another: write whole characters';
+
+const TORN = /\p{Surrogate}/u;
+
+/** Where a value has a text, or a name of a member, with a lone surrogate; null: nowhere. Of any depth. */
+export function findTornText(value: unknown, place: string): string | null {
+  const open: [unknown, string][] = [[value, place]];
+  for (let next = open.pop(); next; next = open.pop()) {
+    const [found, at] = next;
+    if (typeof found === 'string' && TORN.test(found)) return at;
+    if (found === null || typeof found !== 'object') continue;
+    for (const [name, member] of Object.entries(found)) {
+      if (TORN.test(name)) return `a name in ${at}`;
+      open.push([member, `${at}.${name}`.slice(0, MOST_OF_PLACE)]);
+    }
+  }
+  return null;
+}
+
+const MOST_OF_PLACE = 200;

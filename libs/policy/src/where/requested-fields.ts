@@ -20,7 +20,8 @@ import {
 } from '../model/field-names.js';
 import type { ClassPolicy } from '../model/policy.js';
 
-const MAX_KEYS = 64;
+/** Names that a read takes as its keys. */
+export const MAX_KEYS = 64;
 
 /**
  * The projection in wire names; `undefined` when a class without allowlist is read as a whole. Never empty: if no key may be

@@ -52,6 +52,35 @@ function maskedAccess(className: string, config: ClassConfig): ClassAccess {
 const refusal = (className: string, fields: unknown, setting?: Setting) =>
   catchRefusal(() => plan(className, fields, setting));
 
+describe('a text with half of a surrogate pair', () => {
+  const torn = fc
+    .tuple(fc.string(), fc.integer({ min: 0xd800, max: 0xdfff }), fc.string())
+    .map(([before, half, after]) => `${before}x${String.fromCharCode(half)}x${after}`);
+  const places: ((text: string) => unknown)[] = [
+    (title) => ({ title }),
+    (tag) => ({ tags: ['x', tag] }),
+    (mood) => ({ meta: { a: [{ mood }] } }),
+    (name) => ({ meta: { [name]: 1 } }),
+    (tag) => ({ tags: { __op: 'Add', objects: [tag] } }),
+  ];
+
+  it('is never written, wherever it stands', () => {
+    fc.assert(
+      fc.property(torn, fc.constantFrom(...places), (text, place) => {
+        for (const operation of ['create', 'update'] as const)
+          expect(refusal('Song', place(text), { operation })).toMatchObject({
+            code: 'invalid_argument',
+            message: expect.stringContaining('half of a surrogate pair') as string,
+          });
+      }),
+    );
+  });
+
+  it('is told from whole characters', () => {
+    expect(plan('Song', { title: 'a 😀 b' }).fields).toEqual({ title: 'a 😀 b' });
+  });
+});
+
 describe('the plan of a write', () => {
   it('resolves spellings and aliases to wire names', () => {
     const { fields, added } = plan('Song', { play_count: 3, externalStatus: 'x', Title: 'T' });

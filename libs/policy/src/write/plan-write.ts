@@ -4,7 +4,7 @@ import type { ClassPolicy } from '../model/policy.js';
 import { type ClassSchema, type FieldSchema, type IndexSchema, isIdFor } from '../model/class-schema.js';
 import { isFieldName, takeRoot, toLowerCamel } from '../model/field-names.js';
 import { blockFilter, isPlainObject, type PlainObject, type Where } from '../model/where.js';
-import { readObjectText, readWrittenValues } from '../model/written-values.js';
+import { findTornText, readObjectText, readWrittenValues, TORN_TEXT } from '../model/written-values.js';
 import { withheldClassIn } from '../masking/withheld-objects.js';
 import { isTenant, type TenantBinding, tenantValue } from '../scope/tenant.js';
 import { assertAdmitted, findFixedValues } from './admitted-row.js';
@@ -136,6 +136,7 @@ function readValues(
           : 'field names are a letter, then letters, digits and _, at most 128; no dots, no leading _',
       );
     }
+    assertWellFormed(name, value);
     values[name] = convertValue(name, value, deferCheck, (id, className) => isIdFor(schemaOf(className), id));
     // A list operation reveals whether the list contained the value, a unique index whether another row has it.
     const guessed = access.mayHold ? withheldClassIn(value, access.mayHold.names) : null;
@@ -147,6 +148,12 @@ function readValues(
     if (refusal) throw new Refused(refusal);
   }
   return values;
+}
+
+/** The database stores half of a surrogate pair as another character. */
+function assertWellFormed(name: string, value: unknown): void {
+  const torn = findTornText(value, name);
+  if (torn !== null) refuseFields(`${torn} ${TORN_TEXT}`);
 }
 
 function assertSize(given: PlainObject): void {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { groupByDate, stagesOf } from '../contracts/sample-records.js';
+import { isRepeated } from './repeated-hours.js';
 
 describe('group_by_date', () => {
   const date = { $cond: [{ $eq: [{ $type: '$releasedAt' }, 'date'] }, '$releasedAt', null] };
@@ -56,6 +57,83 @@ describe('group_by_date', () => {
     ]);
   });
 
+  const autumn = (hour: number, offset: string, more = {}) => ({
+    _id: { year: 2025, month: 10, day: 26, hour, ...more, offset },
+    value: 1,
+  });
+  const keysOf = async (rows: readonly object[], args: object) => {
+    const { groups } = await groupByDate(rows as never).run({
+      field: 'releasedAt',
+      interval: 'hour',
+      ...args,
+    });
+    return (groups as { key: string }[]).map(({ key }) => key);
+  };
+
+  it.each<[string, object[], object, string[]]>([
+    [
+      'Europe/Berlin',
+      [autumn(1, '+0200'), autumn(2, '+0100'), autumn(2, '+0200'), autumn(3, '+0100')],
+      {},
+      ['2025-10-26 01:00', '2025-10-26 02:00+02:00', '2025-10-26 02:00+01:00', '2025-10-26 03:00'],
+    ],
+    ['Europe/Berlin', [autumn(2, '+0100')], {}, ['2025-10-26 02:00+01:00']],
+    [
+      'Europe/Berlin',
+      [autumn(2, '+0200', { minute: 59 }), autumn(3, '+0100', { minute: 0 })],
+      { interval: 'minute' },
+      ['2025-10-26 02:59+02:00', '2025-10-26 03:00'],
+    ],
+    [
+      'Australia/Lord_Howe',
+      [
+        { _id: { year: 2025, month: 4, day: 6, hour: 1, offset: '+1100' }, value: 1 },
+        { _id: { year: 2025, month: 4, day: 6, hour: 1, offset: '+1030' }, value: 1 },
+      ],
+      {},
+      ['2025-04-06 01:00+11:00', '2025-04-06 01:00+10:30'],
+    ],
+  ])(
+    'marks keys of an hour that a day in %s has twice, and no others',
+    async (timezone, rows, args, keys) => {
+      expect(await keysOf(rows, { timezone, ...args })).toEqual(keys);
+      expect(await keysOf(rows, { timezone, ...args, sort: 'key_desc' })).toEqual(keys.toReversed());
+    },
+  );
+
+  it('never gives one key to two hours of a year, whatever the zone', () => {
+    const zones = [
+      'Europe/Berlin',
+      'America/New_York',
+      'Australia/Lord_Howe',
+      'America/St_Johns',
+      'Asia/Tokyo',
+    ];
+    for (const timezone of zones) {
+      const format = new Intl.DateTimeFormat('sv-SE', {
+        timeZone: timezone,
+        dateStyle: 'short',
+        timeStyle: 'medium',
+      });
+      const offsets = new Intl.DateTimeFormat('en-US', { timeZone: timezone, timeZoneName: 'longOffset' });
+      const seen = new Set<string>();
+      for (let at = Date.UTC(2025, 0); at < Date.UTC(2026, 0); at += 1_800_000) {
+        const key = format.format(at).slice(0, 16);
+        const offset = offsets.format(at).split('GMT')[1] || '+00:00';
+        const shown = isRepeated(key, 'minute', { offset, timezone }) ? key + offset : key;
+        expect(seen.has(shown), `${timezone} ${shown}`).toBe(false);
+        seen.add(shown);
+      }
+    }
+  });
+
+  it('says what the week 0 of a year is', async () => {
+    const week = (number: number) => groupByDate([{ _id: { year: 2024, week: number }, value: 1 }]);
+    const args = { field: 'releasedAt', interval: 'week' };
+    expect((await week(0).run(args))['note']).toMatch(/W00 has the days before the first Sunday/);
+    expect(await week(1).run(args)).not.toHaveProperty('note');
+  });
+
   it('takes a blank time zone for none', async () => {
     const { run } = groupByDate();
     expect(await run({ field: 'releasedAt', interval: 'day', timezone: ' ' })).not.toHaveProperty('timezone');
@@ -83,6 +161,9 @@ describe('group_by_date', () => {
     [{ field: 'releasedAt', interval: 'decade' }, /interval must be one of/],
     [{ field: 'releasedAt', interval: 'day', timezone: 'no zone!' }, /timezone must be/],
     [{ field: 'releasedAt', interval: 'day', timezone: '+2' }, /timezone must be/],
+    [{ field: 'releasedAt', interval: 'day', timezone: '+25:00' }, /timezone must be/],
+    [{ field: 'releasedAt', interval: 'day', timezone: '+02:60' }, /timezone must be/],
+    [{ field: 'releasedAt', interval: 'day', timezone: '-14:01' }, /timezone must be/],
     [{ field: 'artist', interval: 'day' }, /'artist' is of type Pointer/],
     [{ field: '_p_artist', interval: 'day' }, /'_p_artist' is of type Pointer/],
     [{ field: 'tags', interval: 'day' }, /'tags' is of type Array/],

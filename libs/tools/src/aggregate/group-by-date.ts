@@ -16,6 +16,7 @@ import {
 import { Tool } from '../declaration/tool.decorator.js';
 import { OBJECT, objectOf } from '../json-schema.js';
 import { READ_ONLY, RESULTS_VIEW, type ToolCall } from '../tool.js';
+import { isRepeated, orderOfKey, repeatsHours, writeOffset } from './repeated-hours.js';
 import {
   accumulator,
   findColumn,
@@ -83,7 +84,10 @@ function dateGroupId(reference: string, interval: Interval, timezone: string | u
   const operand = timezone === undefined ? date : { date, timezone };
   const part = (name: Part) => ({ [OPERATORS[name]]: operand });
   if (interval === 'year') return part('year');
-  return Object.fromEntries(PARTS[interval].map((name) => [name, part(name)]));
+  return {
+    ...Object.fromEntries(PARTS[interval].map((name) => [name, part(name)])),
+    ...(repeatsHours(interval, timezone) && { offset: { $dateToString: { date, timezone, format: '%z' } } }),
+  };
 }
 
 const padPart = (name: Part, value: number): string => String(value).padStart(name === 'year' ? 4 : 2, '0');
@@ -102,7 +106,8 @@ function dateKey(id: unknown, interval: Interval): string | null {
 }
 
 const MAX_GROUPS = 1000;
-const ZONE = /^([A-Za-z_][A-Za-z_0-9+\-/]{0,63}|[+-]\d{2}:?\d{2})$/;
+/** A name, or an offset as far as there are any. */
+const ZONE = /^([A-Za-z_][A-Za-z_0-9+\-/]{0,63}|[+-]((0\d|1[0-3]):?[0-5]\d|14:?00))$/;
 
 class GroupByDateArguments {
   static readonly admission = admitsClass;
@@ -157,7 +162,7 @@ export class GroupByDate {
     }
     const { rows } = await call.records.aggregate(className, stages, { where });
     const groups = sortGroups(
-      rows.slice(0, limit).map((row) => group(row, interval)),
+      rows.slice(0, limit).map((row) => group(row, interval, timezone)),
       sort,
     );
     return {
@@ -170,6 +175,7 @@ export class GroupByDate {
       ...(value && { value_field: value.written }),
       ...(timezone !== undefined && { timezone }),
       sort,
+      ...(groups.some(({ key }) => key.endsWith(SPLIT_WEEK)) && { note: SPLIT_WEEK_NOTE }),
       ...(rows.length > limit && cutNote('groups', { limit, max: MAX_GROUPS })),
       limit,
     };
@@ -196,13 +202,25 @@ interface Group {
   readonly value: unknown;
 }
 
-function group(row: ParseRow, interval: Interval): Group {
-  return { key: dateKey(readKey(row), interval) ?? NO_KEY, value: row['value'] ?? null };
+const SPLIT_WEEK = '-W00';
+const SPLIT_WEEK_NOTE =
+  'W00 has the days before the first Sunday of its year; the days of the same week before New Year are in the last week of the year before.';
+
+function group(row: ParseRow, interval: Interval, timezone: string | undefined): Group {
+  const id = readKey(row);
+  const key = dateKey(id, interval) ?? NO_KEY;
+  const offset = id === null || typeof id !== 'object' ? undefined : (id as { offset?: unknown }).offset;
+  const isMarked =
+    timezone !== undefined && typeof offset === 'string' && isRepeated(key, interval, { offset, timezone });
+  return { key: isMarked ? key + writeOffset(offset) : key, value: row['value'] ?? null };
 }
 
-/** The database sorts keys by their parts with null first; the texts sort differently. */
+/** The database sorts keys by their parts with null first; the texts sort differently, and two of a repeated hour by time. */
 function sortGroups(groups: readonly Group[], sort: GroupSort): readonly Group[] {
   if (!sort.startsWith('key')) return groups;
   const direction = sort === 'key_desc' ? -1 : 1;
-  return groups.toSorted((a, b) => direction * (a.key < b.key ? -1 : Number(a.key > b.key)));
+  return groups
+    .map((group) => ({ group, at: orderOfKey(group.key) }))
+    .toSorted((a, b) => direction * (a.at < b.at ? -1 : Number(a.at > b.at)))
+    .map(({ group }) => group);
 }

@@ -17,7 +17,6 @@ const read = compileGivenForms({
 describe('arguments as models send them', () => {
   it.each<[object, object]>([
     [{ where: '{"a":1}' }, { where: { a: 1 } }],
-    [{ where: ' {"n":9007199254740993}' }, { where: ' {"n":9007199254740993}' }],
     [
       { where: '[1]', keys: '{}' },
       { where: '[1]', keys: '{}' },
@@ -36,5 +35,19 @@ describe('arguments as models send them', () => {
     [{ other: null, __proto__: null }, { other: null }],
   ])('%j is read as %j', (given, expected) => {
     expect(read(given)).toEqual(expected);
+  });
+
+  it.each([
+    [
+      ' {"n":9007199254740993}',
+      'where as JSON text: n is 9007199254740993, which no JSON number holds exactly',
+    ],
+    ['{"n":1,"n":2}', 'where as JSON text: an object has a member twice'],
+  ])('that cannot be read exactly are refused with the reason: %s', (where, reason) => {
+    expect(() => read({ where })).toThrow(
+      expect.objectContaining({
+        refusal: expect.objectContaining({ message: expect.stringContaining(reason) }),
+      }),
+    );
   });
 });

@@ -1,4 +1,4 @@
-import { readJson, setOwn } from '#core';
+import { readJson, refusals, Refused, setOwn } from '#core';
 import type { JsonSchema } from '../tool.js';
 
 /*
@@ -15,7 +15,10 @@ interface Form {
   readonly list: boolean;
 }
 
-/** Reads arguments into the forms that the properties of a schema ask for. Others are left as they came. */
+/**
+ * Reads arguments into the forms that the properties of a schema ask for. Others are left as they came.
+ * @returns throws Refused `invalid_argument` for JSON text that cannot be read exactly
+ */
 export function compileGivenForms(inputSchema: JsonSchema): (args: unknown) => unknown {
   const forms = Object.entries((inputSchema['properties'] ?? {}) as Record<string, unknown>).map(
     describeForm,
@@ -60,10 +63,12 @@ function reads(value: unknown, form: Form): boolean {
   return (form.object || form.list) && typeof value === 'string' && readText(value, form) !== value;
 }
 
-/** The object or list that a text is the JSON of; any other value as it is. */
-function readText(value: unknown, { object, list }: Form): unknown {
+/** The object or list that a text is the JSON of; any other value as it is. @throws Refused for what JSON cannot hold */
+function readText(value: unknown, { name, object, list }: Form): unknown {
   if (typeof value !== 'string' || !/^\s*[{[]/.test(value)) return value;
   const reading = readJson(value);
+  if (!reading.ok && reading.fault !== 'syntax')
+    throw new Refused(refusals.invalidArgument(`${name} as JSON text: ${reading.why}`));
   if (!reading.ok) return value;
   return Array.isArray(reading.value) ? (list ? reading.value : value) : object ? reading.value : value;
 }

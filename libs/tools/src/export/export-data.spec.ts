@@ -49,6 +49,16 @@ describe('export_data', () => {
     });
   });
 
+  it('reads only what its columns show, and what Pointers lead to, unless keys say otherwise', async () => {
+    const { run, records } = setUp(SONGS);
+    await run({ columns: [{ 'artist.name': 'Who' }, 'title'] });
+    await run({ columns: ['title'], keys: ['title', 'artist'] });
+    expect(records.asked.map(({ options }) => (options as { keys?: unknown }).keys)).toEqual([
+      ['artist.name', 'title'],
+      ['title', 'artist'],
+    ]);
+  });
+
   it.each([
     ['csv', 'objectId,title,artist\ns1,A,'],
     ['markdown', '| objectId | title | artist |'],

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { IsOptional, ValidateIf } from 'class-validator';
 import type { GovernedClass, ParseRow } from '#data';
-import { hasInternalSegment, isFieldPath } from '#policy';
+import { hasInternalSegment, isFieldPath, MAX_KEYS } from '#policy';
 import { AsGiven } from '#schema';
 import { admitsClass, refuseArgument, type Arguments } from '../arguments/argument-class.js';
 import {
@@ -215,7 +215,8 @@ function findColumn(entry: string | Readonly<Record<string, string>>): TextColum
 }
 
 function createOrder(args: ExportDataArguments, className: string, maxRows: number): ExportOrder {
-  const { where, keys, include, limit } = args;
+  const { where, include, limit } = args;
+  const keys = readKeys(args);
   if (limit !== undefined && !(Number.isInteger(limit) && limit >= 1 && limit <= maxRows))
     refuseArgument(`limit must be between 1 and ${maxRows}`);
   return {
@@ -229,6 +230,12 @@ function createOrder(args: ExportDataArguments, className: string, maxRows: numb
   };
 }
 
+/** What is read of a row: the keys, or else what the chosen columns show, where they are no more than a read takes. */
+function readKeys({ keys, columns }: ExportDataArguments): unknown {
+  if ((keys ?? null) !== null || columns.length === 0 || columns.length > MAX_KEYS) return keys;
+  return columns.map((entry) => findColumn(entry).path);
+}
+
 interface Fetched {
   readonly rows: readonly ParseRow[];
   /** More rows match than were fetched. */
@@ -236,7 +243,7 @@ interface Fetched {
 }
 
 async function fetchRows(args: ExportDataArguments, cap: number, call: ToolCall): Promise<Fetched> {
-  const { class_name: className, where, keys, include, order, pipeline, row_cap: asked, skip } = args;
+  const { class_name: className, where, include, order, pipeline, row_cap: asked, skip } = args;
   if (pipeline !== undefined) {
     // One more than can be written, to detect further rows.
     const { rows } = await call.records.aggregate(className, pipeline, { atMost: MAX_ROWS + 1 });
@@ -246,7 +253,7 @@ async function fetchRows(args: ExportDataArguments, cap: number, call: ToolCall)
   const limit = Math.min(args.limit ?? usual, Math.max(cap, DEFAULT_ROW_CAP));
   const { rows, more = false } = await call.records.page(className, {
     where,
-    keys,
+    keys: readKeys(args),
     include,
     order,
     limit,

@@ -49,7 +49,7 @@ function toDefault({ defaultValue }: FieldSchema): unknown {
 function describeAllowedValues(property: PropertyPolicy | undefined, text: SchemaTextOptions) {
   return [...(property?.enum ?? [])].map(([value, description]) => ({
     value,
-    description: hardenSchemaText(description, text),
+    ...(description !== '' && { description: hardenSchemaText(description, text) }),
   }));
 }
 

@@ -159,14 +159,23 @@ describe('a pointer in a schema', () => {
 describe('what an operator says of a field', () => {
   it('is shown with the field, wrapped', async () => {
     const properties = new Map([
-      ['it', { description: 'Where it is', enum: new Map([['draft', 'Not visible']]) }],
+      [
+        'it',
+        {
+          description: 'Where it is',
+          enum: new Map([
+            ['draft', 'Not visible'],
+            ['live', ''],
+          ]),
+        },
+      ],
     ]);
     expect(await readField({ type: 'String' }, { properties })).toEqual({
       name: 'it',
       type: 'string',
       required: false,
       description: wrapped('Where it is'),
-      allowed_values: [{ value: 'draft', description: wrapped('Not visible') }],
+      allowed_values: [{ value: 'draft', description: wrapped('Not visible') }, { value: 'live' }],
     });
   });
 
