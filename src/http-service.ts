@@ -3,6 +3,7 @@ import { Logger, type Provider } from '@nestjs/common';
 import { type AbstractHttpAdapter, NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { Server } from 'node:http';
+import { LogMessage } from '#audit';
 import type { MongoConnection } from '#data-mongo';
 import { CONSOLE_PATH, McpEdge, ROUTE_PATHS } from '#streaming';
 import {
@@ -105,12 +106,17 @@ async function serveOverHttp(
   mountEdges(server, mounted, edge.unread);
   await listen(app, loaded.config.server);
   const configuration = instance.follow();
+  const url = endpointUrl(loaded, server);
+  instance.reportStart(url);
   return {
-    url: endpointUrl(loaded, server),
+    url,
     reload: () => configuration.reload(),
     close: async () => {
+      const began = performance.now();
       await instance.drain();
       await instance.close();
+      const ms = Math.round(performance.now() - began);
+      new Logger('Parley').log(new LogMessage('ended', { ms, uptime_s: Math.round(process.uptime()) }));
     },
   };
 }

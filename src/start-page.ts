@@ -13,7 +13,7 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ConfigVersions } from '#config';
 import { provideFromInstance } from '#core';
-import { InstanceProvidersModule, Readiness } from '#parley/instance';
+import { InstanceProvidersModule, productVersion, Readiness } from '#parley/instance';
 import { ArrivalGuard, McpEdge, ROUTE_PATHS } from '#streaming';
 
 /** The path of the page. */
@@ -40,6 +40,7 @@ const HEADERS = {
 interface StartPage {
   readonly name: 'Parley';
   readonly protocol: 'MCP';
+  readonly version: string;
   /** The path of MCP at this address, or its public URL. */
   readonly mcp: string;
   readonly status: 'ready' | 'unavailable' | 'draining';
@@ -75,6 +76,7 @@ class StartPageController {
     return {
       name: 'Parley',
       protocol: 'MCP',
+      version: productVersion(),
       mcp: server.publicUrl ?? server.path,
       status,
       links: {
@@ -100,7 +102,7 @@ const STATUS_TEXTS: Readonly<Record<StartPage['status'], string>> = {
   draining: 'It is about to end, and accepts no new calls.',
 };
 
-function renderHtml({ mcp, status, links }: StartPage): string {
+function renderHtml({ mcp, version, status, links }: StartPage): string {
   const where = mcp.startsWith('/') ? ' at this address' : '';
   const items = Object.entries(links).map(
     ([name, path]) => `<li><a href="${escapeHtml(path)}">${escapeHtml(LINK_TEXTS[name] ?? name)}</a></li>`,
@@ -111,7 +113,7 @@ function renderHtml({ mcp, status, links }: StartPage): string {
     `<style>${STYLE}</style></head><body><main><h1>Parley</h1>` +
     `<p>This is an MCP server: AI agents read and change data here, under rules. ${STATUS_TEXTS[status]}</p>` +
     `<p>Connect an MCP client by <em>Streamable HTTP</em> to <code>${escapeHtml(mcp)}</code>${where}.</p>` +
-    `<ul>${items.join('')}</ul></main></body></html>\n`
+    `<ul>${items.join('')}</ul><p>Version ${escapeHtml(version)}</p></main></body></html>\n`
   );
 }
 

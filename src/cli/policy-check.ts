@@ -28,7 +28,7 @@ import {
   openDatabase,
 } from '#parley/instance';
 import { withConfig } from './command-options.js';
-import { jsonText } from './text-output.js';
+import { countOf, jsonText } from './text-output.js';
 
 export interface CheckOptions {
   readonly config?: string;
@@ -193,6 +193,6 @@ function describe({ faults, warnings }: CheckReport): string {
   return [
     ...faults.map(line('fault  ')),
     ...warnings.map(line('warning')),
-    `${faults.length} faults, ${warnings.length} warnings\n`,
+    `${countOf(faults.length, 'fault')}, ${countOf(warnings.length, 'warning')}\n`,
   ].join('');
 }

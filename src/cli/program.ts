@@ -363,6 +363,7 @@ audit
   .option('--code <code>', 'code of a refusal')
   .option('--address <address>', 'network address of a refused caller')
   .option('--correlation-id <id>')
+  .option('--request-id <id>', '`X-Request-Id` of the request')
   .option('--trace-id <id>')
   .option('--limit <number>', 'entries of a page, at most 200', '50')
   .option('--cursor <cursor>', 'of the page before')

@@ -42,7 +42,7 @@ export class ServiceClient {
 
   /** @throws ServiceRefused when nothing answers, or no JSON */
   async ask(path: string, body?: object): Promise<ServiceAnswer> {
-    const response = await fetch(new URL(path, this.origin), {
+    const response = await fetch(new URL(`${this.origin.pathname.replace(/\/$/, '')}${path}`, this.origin), {
       method: body ? 'POST' : 'GET',
       headers: {
         ...(this.key !== undefined && { 'X-MCP-API-Key': this.key }),

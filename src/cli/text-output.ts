@@ -1,5 +1,8 @@
 import { oneLine } from '#audit';
 
+/** `1 fault`, `2 faults`. */
+export const countOf = (count: number, word: string): string => `${count} ${word}${count === 1 ? '' : 's'}`;
+
 /** Rows as aligned columns, the last one unpadded. Cells may contain untrusted text. */
 export function textTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
   const cells = [header, ...rows].map((row) => row.map(oneLine));

@@ -16,6 +16,7 @@ import {
 import { type LoadedWithPlugins, type LoadOptions, loadWithPlugins, openDatabase } from '#parley/instance';
 import { readEnvironmentGates } from '#policy';
 import { judgeBySchema } from '../cli/policy-check.js';
+import { countOf } from '../cli/text-output.js';
 import { checkAgents, checkListening, checkReadHooks } from './check-access.js';
 import { checkAudit } from './check-audit.js';
 import { checkClasses } from './check-classes.js';
@@ -221,7 +222,7 @@ export function describeExamination(examination: Examination, { all = false } = 
       ...(remedy === undefined ? [] : [`${''.padEnd(30)}-> ${remedy}`]),
     ]),
     '',
-    `${count(examination, 'ok')} ok, ${count(examination, 'warn')} warnings, ${count(examination, 'fail')} failures`,
+    `${count(examination, 'ok')} ok, ${countOf(count(examination, 'warn'), 'warning')}, ${countOf(count(examination, 'fail'), 'failure')}`,
     ...(examination.config.length === 0 ? [] : ['']),
     ...shown.map(({ path, value, origin }) => `${path} = ${JSON.stringify(value)}  (${origin})`),
     ...(left === 0 ? [] : [`${left} options have their defaults: --all tells them`]),

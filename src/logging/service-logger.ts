@@ -1,6 +1,6 @@
 import { ConsoleLogger, type LogLevel } from '@nestjs/common';
 import type { DestinationStream, pino as Pino } from 'pino';
-import { isoNow, oneLine } from '#audit';
+import { isoNow, type LogMembers, LogMessage, oneLine, writeMembers } from '#audit';
 import { isSection, type LoggingConfig } from '#config';
 import type { Observability } from '#telemetry';
 import { sourceStack } from '../launch/source-stack.js';
@@ -72,8 +72,9 @@ export class Redaction {
     return safe;
   }
 
+  /** The value as one line may hold it: no text in it drives a terminal. */
   value(value: unknown, depth = 0): unknown {
-    if (typeof value === 'string') return this.text(value);
+    if (typeof value === 'string') return oneLine(this.text(value));
     if (typeof value === 'bigint' || typeof value === 'symbol' || typeof value === 'function')
       return String(value);
     if (value === null || typeof value !== 'object') return value;
@@ -116,8 +117,8 @@ export interface LogLine {
   readonly context: string;
   readonly message: string;
   readonly stack?: string;
-  /** Context of the line: trace, correlation. */
-  readonly fields: Readonly<Record<string, string>>;
+  /** Members of the message, and context of the line: trace, correlation. */
+  readonly fields: LogMembers;
 }
 
 /** Writes lines in one format. */
@@ -126,11 +127,12 @@ export type LineWriter = (line: LogLine) => void;
 /** Lines for people: time, level, source, message and context. */
 function plainLines(write: (text: string) => void): LineWriter {
   return ({ level, context, message, stack, fields }) => {
-    const members = Object.entries(fields).map(([name, value]) => ` ${name}=${value}`);
     const where = context === '' ? '' : `[${context}] `;
     const name = level === 'log' ? 'INFO' : level.toUpperCase();
     const after = stack === undefined ? '' : ` | ${stack}`;
-    write(`${new Date().toISOString()} ${name.padStart(5)} ${where}${message}${members.join('')}${after}\n`);
+    write(
+      `${new Date().toISOString()} ${name.padStart(5)} ${where}${message}${writeMembers(fields)}${after}\n`,
+    );
   };
 }
 
@@ -210,14 +212,14 @@ export interface ServiceLoggerOptions {
   readonly write?: LineWriter;
   readonly redaction?: Redaction;
   /** The current context of a line. Default none. */
-  readonly fields?: () => Readonly<Record<string, string>>;
+  readonly fields?: () => LogMembers;
 }
 
 /** Nest's logger on stderr: stdout is reserved for protocols and command output. Every message is one line. */
 export class ServiceLogger extends ConsoleLogger {
   private readonly write: LineWriter;
   private readonly redaction: Redaction;
-  private fieldsNow: () => Readonly<Record<string, string>>;
+  private fieldsNow: () => LogMembers;
   private readonly showsAll: boolean;
 
   constructor({ logLevels, write, redaction, fields }: ServiceLoggerOptions) {
@@ -245,12 +247,14 @@ export class ServiceLogger extends ConsoleLogger {
     stack?: unknown,
   ): void {
     for (const message of messages) {
-      const safe = this.redaction.value(message);
+      const { text, members } = message instanceof LogMessage ? message : { text: message, members: null };
+      const safe = this.redaction.value(text);
+      const fields = this.fieldsNow();
       this.write({
         level,
         context: oneLine(context),
         message: oneLine(typeof safe === 'string' ? safe : (JSON.stringify(safe) ?? String(safe))),
-        fields: this.fieldsNow(),
+        fields: members ? { ...fields, ...(this.redaction.value(members) as LogMembers) } : fields,
         ...(typeof stack === 'string' && { stack: oneLine(this.redaction.text(sourceStack(stack))) }),
       });
     }

@@ -215,7 +215,8 @@ export async function post(
 ): Promise<Answer> {
   const response = await fetch(service.url, {
     method: 'POST',
-    headers: { 'Content-Type': 'application/json', ...headers },
+    // One id for all: refusals carry it, and answers are compared.
+    headers: { 'Content-Type': 'application/json', 'X-Request-Id': 'scenario', ...headers },
     body,
   });
   const text = await response.text();
@@ -261,4 +262,30 @@ export async function callTool(
     wire: answer.text,
     rpcError: answer.body.error,
   };
+}
+
+const LOGGED_MEMBER = / ([\w.]+)=("(?:[^"\\]|\\.)*"|\[.*?\]|\{.*?\}|\S+)/g;
+
+/** The members of the plain lines about calls, approvals or events in the log of a service. */
+export function listLogged(
+  service: Pick<Service, 'output'>,
+  message: 'call' | 'approval',
+): Record<string, unknown>[] {
+  const lines = service.output().stderr.split('\n');
+  return lines.flatMap((line) => {
+    const [, members] = new RegExp(` \\[Audit\\] ${message}( .*)$`).exec(line) ?? [];
+    if (members === undefined) return [];
+    const read = (text: string): unknown => {
+      try {
+        return JSON.parse(text);
+      } catch {
+        return text;
+      }
+    };
+    return [
+      Object.fromEntries(
+        [...members.matchAll(LOGGED_MEMBER)].map(([, name, text = '']) => [name, read(text)]),
+      ),
+    ];
+  });
 }

@@ -13,6 +13,8 @@ interface EventBase {
   readonly tenant_id?: string | number;
   /** Correlation id of the request: its session, or the id that the application set. */
   readonly correlation_id?: string;
+  /** `X-Request-Id` of the HTTP request, as its answer carries it. */
+  readonly request_id?: string;
   /** Id of the trace, where traces are made. */
   readonly trace_id?: string;
 }
@@ -180,6 +182,8 @@ export interface AuditRecord extends AuditedAgent {
   readonly policy_version: string;
   /** Correlation id of the request: its session, or the id that the application set. */
   readonly correlation_id?: string;
+  /** `X-Request-Id` of the HTTP request, as its answer carries it. */
+  readonly request_id?: string;
   /** Id of the trace, where traces are made. */
   readonly trace_id?: string;
   /** Whether the action succeeded: true when it was permitted and done. */
@@ -246,6 +250,8 @@ export interface ApprovalRecord {
   readonly tenant_id?: string | number;
   /** Correlation id of the request: its session, or the id that the application set. */
   readonly correlation_id?: string;
+  /** `X-Request-Id` of the HTTP request, as its answer carries it. */
+  readonly request_id?: string;
   /** Id of the trace, where traces are made. */
   readonly trace_id?: string;
   /** Total duration in milliseconds. */

@@ -49,6 +49,8 @@ export interface AuditQuery {
   readonly address?: string;
   /** Correlation id of the request. */
   readonly correlationId?: string;
+  /** `X-Request-Id` of the request. */
+  readonly requestId?: string;
   /** Of the trace that the call was part of: 32 hexadecimal digits. */
   readonly traceId?: string;
   /** Entries of a page, 1 to 200. Default 50. */
@@ -161,6 +163,7 @@ export function membersAsked(query: AuditQuery): [member: string, value: string]
     ['error_code', query.code],
     ['remote_address', query.address],
     ['correlation_id', query.correlationId],
+    ['request_id', query.requestId],
     ['trace_id', query.traceId],
   ];
   return asked.filter((one): one is [string, string] => one[1] !== undefined);

@@ -37,6 +37,7 @@ export interface RecordedCall {
   /** Currency per million tokens; null: no costs are recorded. */
   readonly prices: { readonly input: number | null; readonly embedding: number | null };
   readonly correlationId?: string | undefined;
+  readonly requestId?: string | undefined;
   readonly traceId?: string | undefined;
   /** Of the result text; null: refused or failed. */
   readonly resultBytes: number | null;
@@ -70,6 +71,7 @@ export function callRecord(call: RecordedCall): AuditRecord {
   describeAgent(record, call.agent);
   record.policy_version = call.policyVersion;
   if (call.correlationId !== undefined) record.correlation_id = call.correlationId;
+  if (call.requestId !== undefined) record.request_id = call.requestId;
   if (call.traceId !== undefined) record.trace_id = call.traceId;
   record.success = resultBytes !== null;
   if (resultBytes !== null) Object.assign(record, resultCost(resultBytes, prices.input));

@@ -1,4 +1,6 @@
-export { AuditRecorder, oneLine, terminalText, wellFormed } from './audit-recorder.js';
+export { AuditRecorder } from './audit-recorder.js';
+export { type LogMembers, LogMessage, writeMembers } from './log-message.js';
+export { oneLine, terminalText, wellFormed } from './one-line.js';
 export {
   type ApprovalRecord,
   type AuditEvent,

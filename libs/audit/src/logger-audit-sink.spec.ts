@@ -1,7 +1,8 @@
 import { Logger } from '@nestjs/common';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { AuditRecord } from './audit-record.js';
-import { LoggerAuditSink } from './audit-recorder.js';
+import { LogMessage } from './log-message.js';
+import { LoggerAuditSink } from './logger-audit-sink.js';
 
 const lines: string[] = [];
 
@@ -35,26 +36,70 @@ describe('audit lines', () => {
   afterEach(() => vi.restoreAllMocks());
 
   it.each<[Partial<AuditRecord>, string[]]>([
-    [{ auth_type: 'master_key' }, ['log query_class mode=master_key']],
-    [{ auth_type: 'acl_role', identity: 'editors' }, ['log query_class role=editors']],
-    [{ auth_type: 'acl_user', identity: 'u1' }, ['log query_class user=u1']],
-    [{ auth_type: 'session_token' }, []],
-    [{ auth_type: 'master_key', success: false }, []],
-    [{ auth_type: 'acl_role', identity: 'a\nb' }, ['log query_class role=a\\nb']],
-  ])('name the authentication mode of a successful run: %j', (members, expected) => {
+    [
+      { auth_type: 'master_key', class_name: 'Album', rows: 3, request_id: 'r-1' },
+      [
+        'log call tool=query_class agent=analyst principal=user:u1 class=Album outcome=ok ms=1 rows=3 mode=master_key request_id=r-1',
+      ],
+    ],
+    [
+      { auth_type: 'acl_role', identity: 'editors', tenant_id: 'north side' },
+      [
+        'log call tool=query_class agent=analyst principal=user:u1 outcome=ok ms=1 tenant="north side" role=editors',
+      ],
+    ],
+    [
+      { auth_type: 'acl_user', identity: 'a\nb' },
+      ['log call tool=query_class agent=analyst principal=user:u1 outcome=ok ms=1 user="a\\nb"'],
+    ],
+    [
+      { auth_type: 'session_token' },
+      ['log call tool=query_class agent=analyst principal=user:u1 outcome=ok ms=1'],
+    ],
+    [
+      { success: false, error_code: 'access_denied', gate: 'class', cause: 'clp_denied' },
+      [
+        'warn call tool=query_class agent=analyst principal=user:u1 outcome=refused code=access_denied gate=class cause=clp_denied ms=1',
+      ],
+    ],
+    [
+      { success: false, error_code: 'internal_error', gate: 'handler' },
+      [
+        'warn call tool=query_class agent=analyst principal=user:u1 outcome=failed code=internal_error gate=handler ms=1',
+      ],
+    ],
+    [
+      { prompt_injection_phrase: 'canary-1' },
+      ['warn call tool=query_class agent=analyst principal=user:u1 outcome=ok canary=canary-1 ms=1'],
+    ],
+  ])('are one for each call, with what an operator asks: %j', (members, expected) => {
+    const isLevelEnabled = vi.spyOn(Logger, 'isLevelEnabled');
+    isLevelEnabled.mockImplementation((level) => level !== 'debug');
     new LoggerAuditSink().record(entry(members));
-    expect(lines.filter((line) => line.startsWith('log '))).toEqual(expected);
+    expect(lines).toEqual(expected);
   });
 
   it('name no master key where there is no Parse', () => {
     const sink = new LoggerAuditSink(false);
     sink.record(entry({ auth_type: 'master_key' }));
     sink.record(entry({ auth_type: 'acl_user', identity: 'u1' }));
-    expect(lines.filter((line) => line.startsWith('log '))).toEqual(['log query_class user=u1']);
+    expect(lines.filter((line) => line.includes(' mode='))).toEqual([]);
+    expect(lines.filter((line) => line.includes(' user=u1'))).toHaveLength(1);
   });
 
-  it('warn of a refused run with its private cause', () => {
+  it('have the whole record at debug level, and no second line', () => {
     new LoggerAuditSink().record(entry({ success: false, cause: 'clp_denied' }));
-    expect(lines).toEqual([expect.stringMatching(/^warn \{.*"cause":"clp_denied"/)]);
+    expect(lines).toEqual([
+      expect.stringMatching(/^warn call tool=query_class .*policy_version=v .*cause=clp_denied/),
+    ]);
+  });
+
+  it('are members, not text inside text, for a logger that writes JSON', () => {
+    const message = new LogMessage('call', { tool: 'query_class', filters: { Album: ['genre'] } });
+    expect(JSON.parse(JSON.stringify(message))).toEqual({
+      message: 'call',
+      tool: 'query_class',
+      filters: { Album: ['genre'] },
+    });
   });
 });

@@ -300,7 +300,7 @@ export class RecordedAuthenticator extends Authenticator {
 
   /** Also called for credentials that are checked elsewhere, such as a console cookie. */
   recordRefused(
-    { remoteAddress, headers }: Pick<CredentialSource, 'remoteAddress' | 'headers'>,
+    { remoteAddress, headers, requestId }: Omit<CredentialSource, 'method'>,
     { cause }: Pick<Unauthorized, 'cause'>,
   ): void {
     const at = this.now();
@@ -320,6 +320,7 @@ export class RecordedAuthenticator extends Authenticator {
       success: false,
       ...(remoteAddress !== undefined && { remote_address: remoteAddress }),
       ...(correlationId !== undefined && { correlation_id: correlationId }),
+      ...(requestId !== undefined && { request_id: requestId }),
       ...(cause !== undefined && { cause }),
       ...(this.suppressed > 0 && { suppressed: this.suppressed }),
     });

@@ -9,6 +9,8 @@ export interface CredentialSource {
   readonly remoteAddress: string | undefined;
   /** HTTP method. */
   readonly method: string;
+  /** `X-Request-Id`, as the answer carries it; for records. Default: none. */
+  readonly requestId?: string;
 }
 
 /** The part of a request that identifies the caller. */

@@ -34,6 +34,13 @@ export function findOverlay(path: string, env: Environment): string | null {
   return own?.[0] ?? null;
 }
 
+/** The variables that replace options of the file, each as `NAME (option)`. */
+export function findOverlays(env: Environment): readonly string[] {
+  return OVERLAYS.flatMap(([variable, section, key]) =>
+    env[variable] || env[`${variable}_FILE`] ? [`${variable} (${section}.${key})`] : [],
+  );
+}
+
 function parseTyped(variable: string, value: string, errors: ConfigIssue[]): unknown {
   if (variable !== 'PORT') return value;
   if (/^\d{1,5}$/.test(value)) return Number(value);

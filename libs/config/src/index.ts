@@ -13,6 +13,7 @@ export {
   environmentFiles,
   OVERLAID_VARIABLES,
   findOverlay,
+  findOverlays,
   VARIABLES_FROM_FILES,
   withEnvironmentFiles,
 } from './environment.js';
@@ -40,4 +41,5 @@ export type { DatabaseConfig, LiveQueryConfig, ParseConfig } from './sections/st
 export { agentsWithMasterPosture, hasPlainClassesAlone, logSecurityWarnings } from './security-warnings.js';
 export { ConfigVersions, type ConfigVersion, type VersionChange } from './versions/config-versions.js';
 export { recordAdopted } from './versions/configuration-record.js';
+export { readServers } from './sections/stores.js';
 export { computeDigest, ConfigWatch, mustReturn, NEEDS_RESTART, Reloader } from './versions/reloader.js';

@@ -5,7 +5,7 @@ import { lineWriter } from '#tools';
 const COLUMNS = (
   'at type agent_name tenant_id principal tool class_name action target success outcome gate error_code denial_kind ' +
   'cause rows result_size est_input_tokens duration_ms database_ms approver remote_address policy_version ' +
-  'correlation_id trace_id chain seq'
+  'correlation_id request_id trace_id chain seq'
 )
   .split(' ')
   .map((name) => ({ header: name, path: name }));

@@ -9,7 +9,7 @@ type ShownRecord = Readonly<Record<string, string | number | boolean | readonly 
 /** The displayed members. A member that a later version adds is not displayed by itself. */
 const SHOWN_MEMBERS = (
   'type at tool class_name joined_classes success agent_name principal tenant_id permissions auth_type args_keys gate error_code ' +
-  'denial_kind cause duration_ms database_ms rows result_size policy_version correlation_id trace_id ' +
+  'denial_kind cause duration_ms database_ms rows result_size policy_version correlation_id request_id trace_id ' +
   'approver impersonated_user_id agent_depth outcome via approval_id reason action target ' +
   'remote_address suppressed task_id prompt_injection_phrase identity'
 ).split(' ');

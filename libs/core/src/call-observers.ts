@@ -45,6 +45,7 @@ export interface DataMeter {
 /** How a tool call ended, in the members of its audit record: names and counts, never a value. */
 export interface ToolEnding {
   readonly success: boolean;
+  readonly agent_name?: string;
   readonly duration_ms: number;
   readonly error_code?: string;
   readonly gate?: string;

@@ -13,6 +13,8 @@ export type Era = 'legacy' | 'modern';
 export interface RequestTransport extends Abortable {
   /** `[A-Za-z0-9._-]{1,128}`; connects audit records and database comments. Never an identity. Default none. */
   readonly correlationId?: string | undefined;
+  /** `X-Request-Id` of the HTTP request, `[A-Za-z0-9._-]{1,128}`; its answer carries it. Absent for other transports. */
+  readonly httpRequestId?: string | undefined;
   /** Absent when neither traces nor metrics are collected. */
   readonly telemetry?: CallTelemetry | undefined;
   /** Default `legacy`. */
@@ -106,6 +108,11 @@ export class McpRequest implements Abortable, RequestOptions {
   /** As in `RequestTransport`. */
   get sessionId(): string | undefined {
     return this.transport.sessionId;
+  }
+
+  /** As in `RequestTransport`. */
+  get httpRequestId(): string | undefined {
+    return this.transport.httpRequestId;
   }
 
   /** As in `RequestTransport`. */

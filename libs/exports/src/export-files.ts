@@ -22,6 +22,7 @@ export interface ExportReading {
   readonly agent: Agent;
   readonly className: string;
   readonly correlationId?: string | undefined;
+  readonly httpRequestId?: string | undefined;
   readonly rows: number;
   readonly bytes: number;
   readonly milliseconds: number;
@@ -49,7 +50,8 @@ export class ExportJournal {
 
   /** Sent data cannot be revoked: the reader does not wait for its record. */
   record(reading: ExportReading): void {
-    const { agent, className, correlationId, rows, bytes, milliseconds, ended, error, phrase } = reading;
+    const { agent, className, correlationId, httpRequestId, rows, bytes, milliseconds } = reading;
+    const { ended, error, phrase } = reading;
     const { version, switches } = this.policies.of(agent);
     const entry = {
       at: new Date().toISOString(),
@@ -59,6 +61,7 @@ export class ExportJournal {
       ...toAuditedAgent(agent),
       policy_version: version,
       ...(correlationId !== undefined && { correlation_id: correlationId }),
+      ...(httpRequestId !== undefined && { request_id: httpRequestId }),
       success: ended,
       ...resultCost(bytes, switches.tokenCostPerMillionInput),
       rows,
@@ -92,7 +95,7 @@ function failure(error: unknown) {
 
 /** The members of a call that the record of a reading contains. */
 export type ExportReader = Pick<McpRequest, 'agent'> &
-  Pick<RequestTransport, 'signal' | 'correlationId' | 'telemetry'>;
+  Pick<RequestTransport, 'signal' | 'correlationId' | 'httpRequestId' | 'telemetry'>;
 
 /**
  * The columns of a file: the requested ones, by the names that rows carry; else all columns of the class that the agent may
@@ -175,13 +178,14 @@ export class ExportFile {
       failure = error;
       throw error;
     } finally {
-      const { agent, correlationId } = reader;
+      const { agent, correlationId, httpRequestId } = reader;
       const milliseconds = performance.now() - began;
       ended ||= !whole && failure === undefined;
       journal.record({
         agent,
         className: ticket.order.className,
         correlationId,
+        httpRequestId,
         rows,
         bytes,
         milliseconds,

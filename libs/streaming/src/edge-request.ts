@@ -45,6 +45,8 @@ export interface EdgeRequestOptions {
   readonly session: string | undefined;
   readonly setLogLevel?: ((level: LogLevel) => Promise<void>) | undefined;
   readonly parameterHeader?: ((name: string) => string | undefined) | undefined;
+  /** `X-Request-Id`. Absent where the message came by another way than HTTP. */
+  readonly httpRequestId?: string | undefined;
 }
 
 /** The transport of a request that an edge received: what it knows of the message, the way back to its client, and the means to abort it. */
@@ -57,6 +59,7 @@ export class EdgeRequest extends LazyAbort<string> implements RequestTransport, 
   readonly clientCapabilities: JsonObject;
   readonly sessionId: string | undefined;
   readonly requestId: unknown;
+  readonly httpRequestId: string | undefined;
   readonly setLogLevel: RequestTransport['setLogLevel'];
   readonly parameterHeader: RequestTransport['parameterHeader'];
 
@@ -85,6 +88,7 @@ export class EdgeRequest extends LazyAbort<string> implements RequestTransport, 
     this.clientCapabilities = protocol.clientCapabilities;
     this.sessionId = session;
     this.requestId = message.id;
+    this.httpRequestId = options.httpRequestId;
     this.setLogLevel = options.setLogLevel;
     this.parameterHeader = options.parameterHeader;
   }

@@ -1,3 +1,4 @@
+export { nameRequest } from './http/request-id.js';
 export { remoteNetwork } from '#auth';
 export { type Download, type DownloadCall, Downloads } from './http/edge-dependencies.js';
 export { mayLackHeaders } from './http/max-headers.js';

@@ -150,9 +150,10 @@ class ObservedTool implements ToolTelemetry {
   }
 
   private setEnding(span: Span, ending: ToolEnding): void {
-    const { success, error_code: code = '_OTHER', gate, denial_kind: kind } = ending;
+    const { success, agent_name, error_code: code = '_OTHER', gate, denial_kind: kind } = ending;
     const { result_size, est_input_tokens, est_cost_usd, embed_calls, embed_tokens, embed_cost_usd } = ending;
     span.setAttributes({
+      ...(agent_name !== undefined && { 'parley.agent': agent_name }),
       ...(result_size !== undefined && { 'parley.result.bytes': result_size }),
       ...(est_input_tokens !== undefined && { 'parley.result.tokens': est_input_tokens }),
       ...(est_cost_usd !== undefined && { 'parley.result.cost_usd': est_cost_usd }),

@@ -6,6 +6,8 @@ export interface Arrival {
   /** The configured path, not the requested target. */
   readonly route: string;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  /** `X-Request-Id`, as the answer carries it. */
+  readonly requestId: string;
   /** HTTP version, for example `1.1`. */
   readonly httpVersion: string;
 }

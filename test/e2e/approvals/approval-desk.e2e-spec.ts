@@ -6,7 +6,14 @@ import { type RedisServer, startRedis } from '#state/contracts';
 import { type DatabaseView, viewDatabase } from '../../support/database-dump.js';
 import { callModern } from '../../support/modern-call.js';
 import { POSTS_SEED, POSTS_POLICY, SECRET } from '../../fixtures/posts.fixture.js';
-import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
+import {
+  callTool,
+  type Database,
+  type Service,
+  startDatabase,
+  startService,
+  listLogged,
+} from '../../support/service.js';
 
 const free = { rateLimit: 1_000_000 };
 const AGENTS = {
@@ -433,11 +440,7 @@ describe('the approvals of approvers', () => {
 
   it('leave one record each, naming who decided', async () => {
     const decided = [one, two].flatMap((service) =>
-      service
-        .output()
-        .stderr.split('\n')
-        .filter((line) => line.includes('"type":"approval"') && line.includes('"via":"desk"'))
-        .map((line) => JSON.parse(line.slice(line.indexOf('{'))) as Record<string, string>),
+      listLogged(service, 'approval').filter(({ via }) => via === 'desk'),
     );
     const ids = decided.map(({ approval_id: recorded }) => recorded);
     expect(ids.length).toBeGreaterThan(0);

@@ -16,6 +16,7 @@ import {
   rpc,
   type Service,
   startDatabase,
+  listLogged,
   startService,
 } from '../../support/service.js';
 
@@ -70,12 +71,7 @@ const stored = (objectId: string) =>
     .findOne({ _id: objectId });
 const titleOf = async (objectId = 'p01') => (await stored(objectId))?.title;
 
-const records = () =>
-  service
-    .output()
-    .stderr.split('\n')
-    .filter((line) => line.includes('"type":"approval"'))
-    .map((line) => JSON.parse(line.slice(line.indexOf('{'))) as Record<string, unknown>);
+const records = () => listLogged(service, 'approval');
 
 describe('an approval in the stateless era', () => {
   const call = (args: object, more: object = {}, headers = WRITER) =>

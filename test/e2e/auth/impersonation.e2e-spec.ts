@@ -6,7 +6,14 @@ import {
   withKey,
   withSession,
 } from '../../fixtures/patients.fixture.js';
-import { callTool, rpc, type Service, startAndFail, startService } from '../../support/service.js';
+import {
+  callTool,
+  rpc,
+  type Service,
+  startAndFail,
+  startService,
+  listLogged,
+} from '../../support/service.js';
 
 const limits = { rateLimit: 1_000_000 };
 const AGENTS = {
@@ -28,6 +35,8 @@ beforeAll(async () => {
   service = await startService({
     seed: { ...PATIENTS_SEED, users: [...PATIENTS_SEED.users, user('dan'), user('eli')] },
     config: {
+      // Whole records.
+      logging: { format: 'plain', level: 'debug' },
       agents: { ...PATIENTS_CONFIG.agents, ...AGENTS },
       auth: [
         ...Object.keys(AGENTS).map((agent) => ({ apiKey: `key-${agent}`, agent })),
@@ -55,12 +64,7 @@ const READS: readonly (readonly [string, Record<string, unknown>])[] = [
 ];
 /** What the service writes arrives a moment after its answer. */
 const heard = (check: () => void) => vi.waitFor(check, { timeout: 20_000 });
-const records = () =>
-  service
-    .output()
-    .stderr.split('\n')
-    .flatMap((line) => /\{.*"tool".*\}/.exec(line)?.[0] ?? [])
-    .map((text) => JSON.parse(text) as Record<string, unknown>);
+const records = () => listLogged(service, 'call');
 
 describe('an agent that is configured to act as a user', () => {
   it.each(READS)('is answered as a session of that user is: %s %j', async (tool, args) => {
@@ -239,10 +243,10 @@ it('every run under the master key or as an assumed user or role leaves a line, 
   await callTool(service, 'count_objects', { class_name: 'Chart' }, withKey('operator'));
   await callTool(service, 'count_objects', { class_name: 'Chart' }, withKey('doctors'));
   await callTool(service, 'count_objects', { class_name: 'Chart' }, withKey('actsAsBob'));
-  for (const posture of ['mode=master_key', 'role=doctors', 'user=bob'])
-    await heard(() => expect(service.output().stderr).toContain(`count_objects ${posture}`));
+  for (const posture of [' mode=master_key', ' role=doctors', ' user=bob'])
+    await heard(() => expect(service.output().stderr).toContain(posture));
   const before = service.output().stderr.length;
   await callTool(service, 'count_objects', { class_name: 'Chart' }, withSession('bob'));
   await callTool(service, 'count_objects', { class_name: 'Chart' }, withKey('asBob'));
-  expect(service.output().stderr.slice(before)).not.toMatch(/count_objects (mode|role|user)=/);
+  expect(service.output().stderr.slice(before)).not.toMatch(/ (mode|role|user)=/);
 });

@@ -278,7 +278,7 @@ describe('a token', () => {
       service
         .output()
         .stderr.split('\n')
-        .filter((line) => line.includes(`"tool":"${tool}"`)).length;
+        .filter((line) => line.includes(`tool=${tool} `)).length;
     const [counted, refused] = [recorded('count_objects'), recorded('create_object')];
     const lacking = await send(
       headers,
@@ -332,7 +332,8 @@ describe('a token', () => {
   });
 
   it('that would need more leaves a record like every other refusal', async () => {
-    const records = () => service.output().stderr.match(/^.*"delete_object".*permission_denied.*$/gm) ?? [];
+    const records = () =>
+      service.output().stderr.match(/^.*tool=delete_object .*permission_denied.*$/gm) ?? [];
     const before = records().length;
     await rpc(service, 'tools/call', { name: 'delete_object', arguments: {} }, await bearer('parley:read'));
     await expect.poll(() => records().length).toBe(before + 1);
@@ -445,7 +446,7 @@ describe('a token that names a user', () => {
   it('reads with the rights of that user, who has to exist', async () => {
     const known = await callTool(one, 'count_objects', { class_name: 'Post' }, await bearer('parley:read'));
     expect([known.isError, known.text]).toEqual([false, expect.anything()]);
-    await expect.poll(() => one.output().stderr).toMatch(/count_objects user=u1/);
+    await expect.poll(() => one.output().stderr).toMatch(/tool=count_objects .* user=u1/);
     const ghost = await rpc(one, 'tools/list', {}, await bearer('parley:read parley:write'));
     expect(ghost.status).toBe(401);
   });

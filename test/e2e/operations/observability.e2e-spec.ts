@@ -100,11 +100,8 @@ describe('traces of the running service', () => {
       'db.collection.name': 'Post',
       'db.operation.name': 'find',
     });
-    const record = records().find(
-      ({ context, message: text }) => context === 'Audit' && text?.includes(traceId),
-    );
-    expect(record).toMatchObject({ trace_id: traceId });
-    expect(JSON.parse(record?.['message'] ?? '{}')).toMatchObject({ tool: 'query_class', trace_id: traceId });
+    const record = records().find(({ context, trace_id }) => context === 'Audit' && trace_id === traceId);
+    expect(record).toMatchObject({ message: 'call', tool: 'query_class', request_id: 'scenario' });
   });
 
   it('take the context in `_meta` before that of the request, and none that is malformed', async () => {
@@ -268,13 +265,59 @@ describe('the log of the running service', () => {
     expect(parsed.filter(({ level }) => level === 'fatal')).toEqual([]);
     // eslint-disable-next-line no-control-regex
     expect(service.output().stderr).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028]/);
-    expect(parsed.find(({ message }) => String(message).includes('forged'))).toMatchObject({
+    expect(parsed.find(({ tool }) => String(tool).includes('forged'))).toMatchObject({
       context: 'Audit',
       correlation_id: 's-1',
       trace_id: expect.stringMatching(/^[0-9a-f]{32}$/) as string,
     });
+    expect(parsed.find(({ message }) => message === 'started')).toMatchObject({
+      context: 'Parley',
+      version: expect.stringMatching(/^\d+\.\d+\.\d+/) as string,
+      database: 'embedded',
+      configuration_digest: expect.stringMatching(/^[0-9a-f]{64}$/) as string,
+      gates: expect.any(Array) as string[],
+    });
     expect(service.output().stdout).toBe('');
   });
+
+  it('has a line for each call, with the id of its request as its answer and its record have it', async () => {
+    const answered = await post(
+      service,
+      JSON.stringify({
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'tools/call',
+        params: { name: 'count_objects', arguments: { class_name: 'Post' } },
+      }),
+      { ...as, 'X-Request-Id': 'of.a-caller_1' },
+    );
+    expect(answered.headers.get('x-request-id')).toBe('of.a-caller_1');
+    await expect.poll(() => service.output().stderr).toContain('of.a-caller_1');
+    const [line] = records().filter(({ request_id }) => request_id === 'of.a-caller_1');
+    const { tool, agent, class: className, outcome, rows, ms } = line as Record<string, unknown>;
+    expect({ tool, className, outcome }).toEqual({
+      tool: 'count_objects',
+      className: 'Post',
+      outcome: 'ok',
+    });
+    expect([typeof agent, typeof rows, typeof ms]).toEqual(['string', 'number', 'number']);
+  });
+
+  it.each([undefined, 'a b', 'x'.repeat(129), '{"a":1}'])(
+    'takes no id that is absent, too long or of other characters, and makes one: %j',
+    async (given) => {
+      const paths = ['/mcp', '/health', '/ready', '/', '/tools', '/nowhere'];
+      for (const path of paths) {
+        const { headers } = await fetch(new URL(path, service.url), {
+          headers: given === undefined ? {} : { 'X-Request-Id': given },
+        });
+        expect([path, headers.get('x-request-id')]).toEqual([
+          path,
+          expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f-]{27}$/),
+        ]);
+      }
+    },
+  );
 
   it('holds no credential', async () => {
     await rpc(service, 'tools/call', { name: KEY, arguments: {} }, as);

@@ -108,7 +108,9 @@ describe('the page on rotating keys', () => {
     // Both in one file, as without the move: no key fits all of it.
     await run('cat archive/records.jsonl audit/records.jsonl > both.jsonl');
     for (const config of ['old.yaml', 'parley.yaml'])
-      expect((await run(`npx parley audit verify both.jsonl --config ${config}`)).said).toContain('ALTERED');
+      expect((await run(`npx parley audit verify both.jsonl --config ${config}`)).said).toContain(
+        'OTHER_KEY',
+      );
   });
 
   it('lets an agent have two API keys, until one is taken away', async () => {

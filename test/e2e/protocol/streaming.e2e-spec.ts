@@ -85,7 +85,7 @@ describe.each(SPEAKERS)('%s', (_, connect) => {
     const ended = () =>
       at('one')
         .output()
-        .stderr.match(/"tool":"until_cancelled".*"error_code":"cancelled"/g);
+        .stderr.match(/tool=until_cancelled .*code=cancelled/g);
     const before = ended()?.length ?? 0;
     const answer = client.callTool({ name: 'until_cancelled', arguments: {} }, undefined, {
       onprogress: () => giveUp.abort('enough'),
@@ -215,7 +215,7 @@ describe('an operation in the database', () => {
         at('one')
           .output()
           .stderr.split('\n')
-          .filter((line) => line.includes(session['Mcp-Session-Id']) && line.includes('"cancelled"'));
+          .filter((line) => line.includes(session['Mcp-Session-Id']) && line.includes('code=cancelled'));
       const answer = post(at('one'), JSON.stringify(call), session);
       await expect.poll(running, { timeout: 20_000 }).toHaveLength(1);
       const response = await fetch(at(where).url, {

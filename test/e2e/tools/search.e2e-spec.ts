@@ -7,6 +7,7 @@ import {
   rpc,
   type Service,
   startDatabase,
+  listLogged,
   startService,
   type ToolAnswer,
 } from '../../support/service.js';
@@ -175,7 +176,8 @@ const config = (endpoint: string) => ({
 
 beforeAll(async () => {
   embeddings = await startEmbeddings();
-  service = await startService({ seed: SEED, config: config(embeddings.endpoint) });
+  const logging = { format: 'plain', level: 'debug' };
+  service = await startService({ seed: SEED, config: { ...config(embeddings.endpoint), logging } });
 });
 afterAll(async () => {
   await service?.stop();
@@ -193,13 +195,7 @@ async function call(name: keyof typeof AGENTS, tool: string, args: object): Prom
 }
 type Rows = { objectId: string; score: number }[];
 const ids = ({ data }: ToolAnswer) => (data['results'] as Rows).map(({ objectId }) => objectId);
-const records = () =>
-  service
-    .output()
-    .stderr.split('\n')
-    .flatMap((line) =>
-      /"tool":"/.test(line) ? [JSON.parse(line.slice(line.indexOf('{'))) as Record<string, unknown>] : [],
-    );
+const records = () => listLogged(service, 'call');
 
 describe('atlas_text_search', () => {
   const find = (name: keyof typeof AGENTS, args: object) =>

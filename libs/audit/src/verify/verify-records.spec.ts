@@ -45,6 +45,17 @@ async function firstFault(sources: readonly RecordSource[], options: Partial<Ver
   return first && `${first.kind} ${first.source}:${first.line} #${first.seq}`;
 }
 
+describe('another key than that of the records', () => {
+  it('is one fault for each chain, and no word of altered records', async () => {
+    const [one, two] = [writeChain(20), writeChain(20)];
+    const { faults } = await verify([source('log', [...one.lines, ...two.lines])], {
+      seal: new RecordSeal('k'.repeat(32)),
+    });
+    expect(faults.map(({ kind, line }) => `${kind} ${line}`)).toEqual(['other_key 1', 'other_key 22']);
+    expect(faults[0]?.told).toContain('audit.chainKey');
+  });
+});
+
 describe('a history that nobody touched', () => {
   it('holds: one file, files put aside, replicas in one file, replicas that saw each other', async () => {
     const one = writeChain(20);
@@ -177,7 +188,7 @@ describe('verifying names the first record', () => {
     expect(await firstFault([source('log', forged)])).toBeUndefined();
     expect(await firstFault([source('log', forged)], { heads: [head()] })).toBe('contradicted log:null #10');
     const keyed = new RecordSeal('k'.repeat(32));
-    expect(await firstFault([source('log', forged)], { seal: keyed })).toBe('altered log:1 #0');
+    expect(await firstFault([source('log', forged)], { seal: keyed })).toBe('other_key log:1 #0');
   });
 
   it('of two files that were spliced, or of an old one in the place of a new one', async () => {

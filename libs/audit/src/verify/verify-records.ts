@@ -5,7 +5,14 @@ import type { RecordSource } from './record-source.js';
 
 /** Kinds of issues in a history of records. */
 type ChainIssueKind =
-  'unreadable' | 'altered' | 'missing' | 'reordered' | 'repeated' | 'contradicted' | 'incomplete';
+  | 'unreadable'
+  | 'altered'
+  | 'other_key'
+  | 'missing'
+  | 'reordered'
+  | 'repeated'
+  | 'contradicted'
+  | 'incomplete';
 
 export interface ChainIssue {
   readonly kind: ChainIssueKind;
@@ -211,6 +218,7 @@ export async function verifyRecords(
   const groups = new Map<string, Map<string, ChainRuns>>();
   const found = new Map<string, Map<string, Map<number, string | null>>>();
   const ended = new Set<string>();
+  const seals = new Map<string, ChainSeals>();
   let records = 0;
   for (const [order, { name, group, read }] of sources.entries()) {
     const chains = groups.get(group) ?? new Map<string, ChainRuns>();
@@ -225,15 +233,15 @@ export async function verifyRecords(
       }
       records += 1;
       const { chain, seq } = record;
-      if (!seal.holds(record, text))
-        add({
-          kind: 'altered',
-          told: `record ${seq} is not what was sealed`,
-          source: name,
-          line,
-          chain,
-          seq,
-        });
+      const sealed = seals.get(chain) ?? { records: 0, count: 0, broken: [] };
+      seals.set(chain, sealed);
+      sealed.records += 1;
+      if (!seal.holds(record, text)) {
+        const told = `record ${seq} is not what was sealed`;
+        const issue = { kind: 'altered', told, source: name, line, chain, seq } as const;
+        if (sealed.broken.length <= MAX_FAULTS) sealed.broken.push(issue);
+        sealed.count += 1;
+      }
       const runs = chains.get(chain) ?? new ChainRuns(chain);
       chains.set(chain, runs);
       runs.add(record, name, order, line);
@@ -241,6 +249,7 @@ export async function verifyRecords(
       if (record.type === 'chain_end') ended.add(`${group} ${chain} ${seq}`);
     }
   }
+  for (const sealed of seals.values()) for (const issue of judgeSeals(sealed)) add(issue);
   for (const [group, chains] of groups) {
     for (const runs of chains.values()) for (const issue of runs.faults()) add(issue);
     for (const anchor of knownHeads) {
@@ -272,6 +281,23 @@ export async function verifyRecords(
       }),
     ),
   };
+}
+
+/** The records of one chain, and those whose hash another key, or another record, has made. */
+interface ChainSeals {
+  records: number;
+  /** How many do not hold. */
+  count: number;
+  /** The first of them. */
+  readonly broken: ChainIssue[];
+}
+
+/** A chain is sealed with one key: where none of its records holds, the key is another one, and that is said once. */
+function judgeSeals({ records, count, broken }: ChainSeals): readonly ChainIssue[] {
+  const [first] = broken;
+  if (!first || records < 2 || count < records) return broken;
+  const told = `this key seals none of the ${records} records of chain ${first.chain}: it is not the key that they were written with (audit.chainKey), or all of them were rewritten`;
+  return [{ ...first, kind: 'other_key', told }];
 }
 
 async function collectKnownHeads(

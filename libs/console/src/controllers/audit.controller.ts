@@ -33,6 +33,7 @@ export class AuditSearchQuery {
   @Filter() code?: string;
   @Filter() address?: string;
   @Filter() correlation_id?: string;
+  @Filter() request_id?: string;
   @Filter() trace_id?: string;
   @Filter() cursor?: string;
 
@@ -60,6 +61,7 @@ const KNOWN_PARAMETERS: ReadonlySet<string> = new Set([
   'code',
   'address',
   'correlation_id',
+  'request_id',
   'trace_id',
   'cursor',
   'format',
@@ -77,8 +79,14 @@ class KnownFilters implements PipeTransform<Readonly<Record<string, string>>> {
 }
 
 function toAuditQuery(asked: AuditSearchQuery): AuditQuery {
-  const { correlation_id, trace_id, class: className, format: _format, ...query } = asked;
-  const members = { ...query, className, correlationId: correlation_id, traceId: trace_id };
+  const { correlation_id, request_id, trace_id, class: className, format: _format, ...query } = asked;
+  const members = {
+    ...query,
+    className,
+    correlationId: correlation_id,
+    requestId: request_id,
+    traceId: trace_id,
+  };
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as AuditQuery;
 }
 

@@ -211,11 +211,17 @@ export function auditWithheld(tool: string, wrote: boolean): Refusal {
   };
 }
 
-export function cancelled(reason?: string): Refusal {
+/** Why a transport ends calls that still run when the service ends. */
+const SERVER_SHUTDOWN = 'server_shutdown';
+
+/** @param reason what the transport gave as the reason; any other value is not sent */
+export function cancelled(reason?: unknown): Refusal {
+  const by =
+    reason === SERVER_SHUTDOWN ? 'Ended before it was done: the service shuts down' : 'Cancelled by client';
   return {
     code: 'cancelled',
     gate: 'cancellation',
-    message: reason ? `Cancelled by client (${reason})` : 'Cancelled by client',
+    message: typeof reason === 'string' && reason !== '' ? `${by} (${reason})` : by,
   };
 }
 

@@ -290,3 +290,13 @@ function joinAtMost(names: readonly string[], most = 20): { shown: string[]; tex
   const more = names.length > most ? ` (+${names.length - most} more)` : '';
   return { shown, text: shown.length > 0 ? joinNames(shown) + more : 'none' };
 }
+
+/** A new object would be hidden from its maker. @param column one that the caller wrote and whose value keeps it out */
+export function rowNotAdmitted(className: string, column?: string): Refusal {
+  const because = column === undefined ? '' : `: the value of '${column}' is not one of them`;
+  return accessDenied(
+    'filters',
+    `This agent may only make objects of '${className}' that its own filters admit${because}`,
+    'row_filter',
+  );
+}

@@ -220,6 +220,7 @@ export class CallJournal {
         embedding: switches.embedCostPerMillionTokens,
       },
       correlationId,
+      requestId: context.httpRequestId,
       traceId: telemetry?.traceId,
       resultBytes: outcome.ok ? (notes.use?.bytes ?? textBytes(outcome)) : null,
       use: notes.use,

@@ -174,13 +174,8 @@ export class CancellationGuard implements CanActivate {
   readonly gate = 'cancellation';
 
   canActivate({ isCancelled, request }: ParleyToolCall): true {
-    return admitUnless(isCancelled ? refusals.cancelled(cancelReason(request.signal)) : null);
+    return admitUnless(isCancelled ? refusals.cancelled(request.signal.reason) : null);
   }
-}
-
-/** The reason a transport gave for the end of a call. The caller does not receive other abort reasons. */
-export function cancelReason(signal: AbortSignal): string | undefined {
-  return typeof signal.reason === 'string' ? signal.reason : undefined;
 }
 
 /** Consumes one call of the principal's rate limit. @throws Refused */

@@ -27,7 +27,6 @@ import {
 } from '#tools';
 import { CallJournal, toFailedRun, refusalByProtocol } from './call-journal.js';
 import { DataBudgets } from './data-budgets.js';
-import { cancelReason } from './guards.js';
 import { faultReport, tasksNotDeclared } from '../protocol.js';
 import { ResultLimit } from './result-limit.js';
 import { type Awaitable, ContinuesAsTask, type ParleyToolCall, RUN_HANDED_OVER } from './tool-call.js';
@@ -149,7 +148,8 @@ export class OutcomeInterceptor implements NestInterceptor<ToolOutcome, ToolOutc
         call.error = error;
         if (refusal.code === 'internal_error' && !(error instanceof Refused))
           this.logger.error(faultReport(`'${call.name}' failed:`, error));
-        return toAnswer(refusal, call.switches);
+        const ended = refusal.code === 'cancelled' && call.request.aborted;
+        return toAnswer(ended ? refusals.cancelled(call.request.signal.reason) : refusal, call.switches);
       },
     });
   }
@@ -235,7 +235,7 @@ export class RunningCalls {
     } catch (error) {
       if (error instanceof NoCapacityError)
         throw new Refused(refusals.tooManyRunning(this.limit, retryAfter()));
-      if (signal.aborted) throw new Refused(refusals.cancelled(cancelReason(signal)));
+      if (signal.aborted) throw new Refused(refusals.cancelled(signal.reason));
       throw error;
     }
   }
@@ -284,7 +284,7 @@ export class DeadlineInterceptor implements NestInterceptor<ToolOutcome, ToolOut
         answer.error(refused);
         call.abort(refused.refusal.code);
       };
-      const refuseGone = () => refuse(new Refused(refusals.cancelled(cancelReason(request.signal))));
+      const refuseGone = () => refuse(new Refused(refusals.cancelled(request.signal.reason)));
       if (call.isCancelled) return refuseGone();
       const running = next
         .handle()

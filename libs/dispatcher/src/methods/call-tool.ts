@@ -52,7 +52,10 @@ export class CallTool {
     const args = params.arguments ?? {};
     if (!isJsonObject(args)) {
       if (!modern) throw invalidParams();
-      return createFailedResult(refusals.invalidArgument('arguments must be an object'));
+      return createFailedResult(
+        refusals.invalidArgument('arguments must be an object'),
+        request.httpRequestId,
+      );
     }
     if (modern && request.transport.parameterHeader) {
       const tool = this.catalogue.for(request).find(name);
@@ -65,11 +68,15 @@ export class CallTool {
         args,
         offered ? request.with({ background: 'offered' }) : request,
       );
-      return writeResult(outcome, dialect, request) ?? toolResult(outcome, dialect, request.aborted);
+      return writeResult(outcome, dialect, request) ?? toolResult(outcome, dialect, request);
     } catch (signal) {
       if (!(signal instanceof ContinuesAsTask) || !this.taskStore) throw signal;
       return await this.begin(this.taskStore, name, args, request, signal.approvedBy).catch(
-        createRefusedResult,
+        (error: unknown) => {
+          if (!(error instanceof Refused)) throw error;
+          // A task store that refuses a call refuses it like a gate.
+          return createFailedResult(error.refusal, request.httpRequestId);
+        },
       );
     }
   }
@@ -82,7 +89,7 @@ export class CallTool {
   ): Promise<JsonObject | RequestFailure> {
     const outcome = await this.runner.run(name, params.arguments ?? {}, request);
     if (!outcome.ok && BEFORE_THE_TOOL.has(outcome.refusal.code))
-      return toolResult(outcome, readDialect(request), request.aborted);
+      return toolResult(outcome, readDialect(request), request);
     const usable = this.runner.list(request).map((tool) => tool.name);
     const near = suggestNames(name, usable).map((tool) => `'${tool}'`);
     const meant = near.length > 0 ? `. Did you mean ${near.join(' or ')}?` : '';
@@ -122,12 +129,6 @@ export class CallTool {
   }
 }
 
-/** A task store that refuses a call refuses it like a gate. */
-function createRefusedResult(error: unknown): JsonObject {
-  if (!(error instanceof Refused)) throw error;
-  return createFailedResult(error.refusal);
-}
-
 const text = (value: string) => [{ type: 'text', text: value }];
 
 function errorMeta(refusal: Refusal): JsonObject {
@@ -139,9 +140,18 @@ function errorMeta(refusal: Refusal): JsonObject {
   };
 }
 
-/** A failed call. `cause` and `gate` of the refusal stay internal. */
-function createFailedResult(refusal: Refusal, shown = refusal.message): JsonObject {
-  return { content: text(shown), isError: true, ...(!refusal.wordsOnly && { _meta: errorMeta(refusal) }) };
+/** A failed call. `cause` and `gate` of the refusal stay internal. @param requestId what a person can ask the operator about */
+function createFailedResult(
+  refusal: Refusal,
+  requestId: string | undefined,
+  shown = refusal.message,
+): JsonObject {
+  const named = requestId !== undefined && { 'parse.request_id': requestId };
+  return {
+    content: text(shown),
+    isError: true,
+    ...(!refusal.wordsOnly && { _meta: { ...errorMeta(refusal), ...named } }),
+  };
 }
 
 function createCancelledResult(message: string): JsonObject {
@@ -152,13 +162,17 @@ function createCancelledResult(message: string): JsonObject {
  * The outcome of a call in the format of a revision.
  * @throws ProtocolError for a refusal that must reveal nothing to the caller
  */
-export function toolResult(outcome: ToolOutcome, dialect: Dialect, cancelled: boolean): JsonObject {
+export function toolResult(
+  outcome: ToolOutcome,
+  dialect: Dialect,
+  request: Pick<McpRequest, 'aborted' | 'signal' | 'httpRequestId'>,
+): JsonObject {
   if (!outcome.ok && outcome.refusal.code === 'cancelled')
     return createCancelledResult(outcome.refusal.message);
-  if (cancelled) return createCancelledResult('Cancelled by client');
+  if (request.aborted) return createCancelledResult(refusals.cancelled(request.signal.reason).message);
   if (!outcome.ok) {
     if (outcome.refusal.opaque) throw invalidParams();
-    return createFailedResult(outcome.refusal, outcome.text);
+    return createFailedResult(outcome.refusal, request.httpRequestId, outcome.text);
   }
   const structured =
     outcome.structured && dialect.structured && (dialect.anyStructuredRoot || isJsonObject(outcome.data));

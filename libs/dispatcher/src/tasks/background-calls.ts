@@ -133,10 +133,7 @@ export class BackgroundCalls {
       const outcome = await (observed ? observed.within(running) : running());
       observed?.ends({ outcome: outcome.ok ? 'ok' : 'tool_error' });
       if (round.isOpen) return { kind: 'input', requests: round.requests(), soFar: round.soFar };
-      return {
-        kind: 'result',
-        result: toolResult(outcome, readDialect({ transport: declared }), run.signal.aborted),
-      };
+      return { kind: 'result', result: toolResult(outcome, readDialect({ transport: declared }), request) };
     } catch (error) {
       return this.end(error, round);
     } finally {

@@ -1,6 +1,6 @@
 import { access, constants } from 'node:fs/promises';
 import { type DynamicModule, type INestApplicationContext, Logger } from '@nestjs/common';
-import { type AuditSink, FileHeld, holdFile } from '#audit';
+import { AuditRecorder, type AuditSink, FileHeld, holdFile, LogMessage } from '#audit';
 import { ForeignInstallation, openSharedState, type SharedState } from '#state';
 import {
   ConfigError,
@@ -12,7 +12,7 @@ import {
 } from '#config';
 import type { MongoConnection } from '#data-mongo';
 import { FilterNames } from '#dispatcher';
-import { openTaskQueue, type TaskQueue, TaskService } from '#tasks';
+import { openTaskQueue, type TaskQueue, TaskService, TaskWorker } from '#tasks';
 import { readEnvironmentGates } from '#policy';
 import { McpEdge } from '#streaming';
 import { NOTHING_OBSERVED, type Observability } from '#telemetry';
@@ -30,6 +30,7 @@ import { InstanceModule } from './instance.module.js';
 import type { InstanceOptions } from './instance-options.js';
 import { openObservability, showMetrics } from './observability.js';
 import { RoutesApplication } from './routes/routes-application.js';
+import { describeStart } from './start-line.js';
 
 type Composed = Pick<InstanceOptions, 'features' | 'overrides' | 'holdsTasks' | 'plugins'>;
 
@@ -203,15 +204,28 @@ export class ParleyInstance<App extends INestApplicationContext = INestApplicati
     return (this.configuration ??= followConfiguration(this.app, this.setting.loaded));
   }
 
+  /** Logs what is served, at the end of the start. @param url where MCP is */
+  reportStart(url: string): void {
+    const { loaded, environment, gates = readEnvironmentGates(environment) } = this.setting;
+    const sinks = this.app.get(AuditRecorder).states;
+    this.log.log(describeStart({ loaded, gates, environment, sinks, url }));
+  }
+
   /** Refuses new calls and lets running ones end within `server.drainTimeout` seconds. */
   async drain(): Promise<void> {
     this.configuration?.stop();
-    const grace = this.setting.loaded.config.server.drainTimeout * 1000;
-    await Promise.all([
-      this.closeRoutes(),
-      this.app.get(McpEdge).close(grace),
-      this.app.get(TaskService).drain(grace),
-    ]);
+    const edge = this.app.get(McpEdge);
+    const { drainTimeout } = this.setting.loaded.config.server;
+    this.log.log(
+      new LogMessage('draining', {
+        requests: edge.answering,
+        streams: edge.activeListeningStreamCount,
+        tasks: this.app.get(TaskWorker).active,
+        timeout_s: drainTimeout,
+      }),
+    );
+    const grace = drainTimeout * 1000;
+    await Promise.all([this.closeRoutes(), edge.close(grace), this.app.get(TaskService).drain(grace)]);
   }
 
   /** Closes the application and its resources. */

@@ -16,6 +16,7 @@ import {
   authenticateCaller,
   type CallerChecks,
   McpEdge,
+  nameRequest,
   type NotServed,
   readTrustedHeaders,
   scopesLacking,
@@ -89,6 +90,7 @@ export class ParleyGuard implements CanActivate {
       className: uses[0]?.className,
       admit: (call: ToolCall) => admitClasses(uses, call),
       agent,
+      httpRequestId: nameRequest(message, plain),
       request,
       response: plain,
     };

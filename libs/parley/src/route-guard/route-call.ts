@@ -39,6 +39,8 @@ export interface AdmittedRequest {
   /** The gates of the classes of the route. @throws Refused */
   readonly admit: (call: ToolCall) => Promise<void>;
   readonly agent: Agent;
+  /** `X-Request-Id` of the request and of its answer. */
+  readonly httpRequestId: string;
   readonly request: RouteRequest & object;
   readonly response: ServerResponse;
 }
@@ -89,10 +91,10 @@ export class RouteCall {
     admitted: AdmittedRequest,
     toHttp: (error: unknown) => unknown,
   ): Promise<void> {
-    const { agent, request, response } = admitted;
+    const { agent, httpRequestId, request, response } = admitted;
     const gone = new AbortController();
     const correlationId = agent.correlationId ?? undefined;
-    const context = new McpRequest(agent, { signal: gone.signal, correlationId });
+    const context = new McpRequest(agent, { signal: gone.signal, correlationId, httpRequestId });
     const call = new RouteCall(runner, admitted, context, toHttp);
     calls.set(request, call);
     response.once('close', () => {

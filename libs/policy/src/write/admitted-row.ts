@@ -40,14 +40,7 @@ export function assertAdmitted(
   const named = listConditions(filter).find(([column, condition]) => {
     return written.has(column) && !meets(valueAt(fields, [column]), condition);
   });
-  const because = named ? `: the value of '${named[0]}' is not one of them` : '';
-  throw new Refused(
-    refusals.accessDenied(
-      'filters',
-      `This agent may only make objects of '${className}' that its own filters admit${because}`,
-      'row_filter',
-    ),
-  );
+  throw new Refused(refusals.rowNotAdmitted(className, named?.[0]));
 }
 
 /** The conditions that every row has to meet, one column in each. */

@@ -66,8 +66,8 @@ function refuseCredentials(error: unknown, exchange: HttpExchange): Reply | null
 }
 
 /** The parts of a request that identify the caller. */
-export function readCredentials({ headers, request, verb }: HttpExchange): CredentialSource {
-  return { headers, remoteAddress: request.socket.remoteAddress, method: verb };
+export function readCredentials({ headers, request, verb, requestId }: HttpExchange): CredentialSource {
+  return { headers, remoteAddress: request.socket.remoteAddress, method: verb, requestId };
 }
 
 export const authenticate: RequestCheck = {

@@ -128,7 +128,8 @@ describe('a preflight', () => {
 });
 
 describe('an answer to a page of a listed origin', () => {
-  const SHOWN = 'Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After, Content-Disposition';
+  const SHOWN =
+    'Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After, Content-Disposition, X-Request-Id';
   const requests: readonly (readonly [number, Asked])[] = [
     [200, { body: ping() }],
     [200, modern('tools/list')],

@@ -5,7 +5,7 @@ import type { HttpExchange, RequestCheck } from './http-exchange.js';
 
 /** What pages may read of an answer besides its body. */
 const EXPOSED_HEADERS =
-  'Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After, Content-Disposition';
+  'Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After, Content-Disposition, X-Request-Id';
 
 /** What pages may send: the headers of every revision of MCP, of every credential, and of traces. */
 const SENT: readonly string[] = [
@@ -21,6 +21,7 @@ const SENT: readonly string[] = [
   'Mcp-Session-Id',
   'X-MCP-API-Key',
   'X-Parse-Session-Token',
+  'X-Request-Id',
 ];
 /** The headers that mirror parameters of a tool (2026-07-28), which nobody can list. */
 const PARAM_HEADER = /^mcp-param-[\w.-]{1,128}$/i;

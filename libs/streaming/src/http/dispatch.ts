@@ -283,6 +283,7 @@ function createCall(agent: Agent, message: Message, exchange: HttpExchange): Edg
             await edge.sessions.create({ ...own.session, logLevel: level, proposedId: own.id });
           }
         : undefined,
+    httpRequestId: exchange.requestId,
     parameterHeader:
       era === 'modern' ? (name) => headerText(headers, `mcp-param-${name.toLowerCase()}`) : undefined,
   });

@@ -176,6 +176,7 @@ async function send(id: string, exchange: HttpExchange): Promise<CheckVerdict> {
       agent,
       signal: running.signal,
       ...(correlationId !== undefined && { correlationId }),
+      httpRequestId: exchange.requestId,
       ...(telemetry && { telemetry }),
     });
     return opened ? await sendDownload(exchange, opened, running) : FILE_NOT_FOUND;

@@ -293,6 +293,8 @@ export interface DownloadCall {
   readonly signal: AbortSignal;
   /** `[A-Za-z0-9._-]{1,128}`, as sent. */
   readonly correlationId?: string;
+  /** `X-Request-Id`. */
+  readonly httpRequestId?: string;
   /** Absent where nothing is measured. */
   readonly telemetry?: CallTelemetry;
 }

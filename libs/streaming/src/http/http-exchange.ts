@@ -7,6 +7,7 @@ import { forgetParams, type Message, NO_MESSAGE, type Reply } from '../message.j
 import { EventStream } from '../sse/event-stream.js';
 import { onceClosed } from './client-memory.js';
 import type { EdgeDependencies } from './edge-dependencies.js';
+import { nameRequest } from './request-id.js';
 
 /**
  * The headers of a request without those whose original name has an underscore: gateways that fold `X_Key` and
@@ -102,6 +103,8 @@ export class HttpExchange {
   readonly verb: string;
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
+  /** `X-Request-Id` of the request and of its answer. */
+  readonly requestId: string;
 
   body: Buffer = NO_BODY;
   parsed: unknown = undefined;
@@ -142,6 +145,7 @@ export class HttpExchange {
     this.verb = request.method ?? '';
     this.path = readPath(request.url ?? '');
     this.headers = readTrustedHeaders(request);
+    this.requestId = nameRequest(request, response);
     onceClosed(request, response, () => {
       if (response.writableFinished) return;
       this.isGone = true;

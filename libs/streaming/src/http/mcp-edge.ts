@@ -290,8 +290,14 @@ export class McpEdge {
   private observe(exchange: HttpExchange, route: string): void {
     const { telemetry } = this.edge;
     if (!telemetry) return;
-    const { verb, headers, request } = exchange;
-    exchange.observed = telemetry.request({ verb, route, headers, httpVersion: request.httpVersion });
+    const { verb, headers, request, requestId } = exchange;
+    exchange.observed = telemetry.request({
+      verb,
+      route,
+      headers,
+      requestId,
+      httpVersion: request.httpVersion,
+    });
   }
 
   private async runChecks(exchange: HttpExchange, checks: readonly RequestCheck[]): Promise<CheckVerdict> {

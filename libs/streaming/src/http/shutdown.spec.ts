@@ -37,7 +37,8 @@ describe('closing', () => {
     await until(() => edge.tools.contexts.length === 1);
     await edge.edge.close(1);
     await slow.over;
-    expect(slow.messages()).toMatchObject([{ id: 1, result: { cancelled: true } }]);
+    const text = 'Ended before it was done: the service shuts down (server_shutdown)';
+    expect(slow.messages()).toMatchObject([{ id: 1, result: { cancelled: true, content: [{ text }] } }]);
     expect(edge.tools.contexts[0]?.signal.reason).toBe('server_shutdown');
   });
 });

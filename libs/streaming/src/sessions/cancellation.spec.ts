@@ -18,7 +18,7 @@ afterAll(() => Promise.all([edge.stop(), other.stop()]));
 const CANCELLED = {
   isError: true,
   cancelled: true,
-  content: [{ type: 'text', text: 'Cancelled by client' }],
+  content: [{ type: 'text', text: expect.stringContaining('Cancelled by client') as string }],
 };
 const waitUntilRunning = () => until(() => edge.tools.contexts.length === 1);
 const reason = () => edge.tools.contexts[0]?.signal.reason as unknown;

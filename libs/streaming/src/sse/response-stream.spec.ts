@@ -35,8 +35,9 @@ describe('an answer as a stream, up to 2025-06-18', () => {
   it.each([ping('a'), { jsonrpc: '2.0', id: 2, method: 'tools/list' }, call('echo'), call('nonsense')])(
     'is the same envelope in one message frame: %j',
     async (body) => {
-      const arriving = await edge.open({ headers: EVENTS, body });
-      const whole = await edge.ask({ body });
+      const named = { 'X-Request-Id': 'one' };
+      const arriving = await edge.open({ headers: { ...EVENTS, ...named }, body });
+      const whole = await edge.ask({ headers: named, body });
       await arriving.over;
       expect(arriving.text()).toBe(`event: message\ndata: ${whole.text}\n\n`);
     },

@@ -127,6 +127,7 @@ export function requestAttributes(arrival: Arrival): Attributes {
     'network.protocol.name': 'http',
     'network.protocol.version': arrival.httpVersion,
     'network.transport': 'tcp',
+    'parley.request_id': arrival.requestId,
   };
 }
 

@@ -13,6 +13,7 @@ import {
   notServed,
   readPath,
   RefusalFilter,
+  nameRequest,
   ROUTE_PATHS,
   sendJson,
   type UnreadAnswers,
@@ -112,6 +113,7 @@ export class RoutesApplication implements Mounted {
   private async serve(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
     const { edge, adapter } = this;
     const { unread } = edge;
+    nameRequest(request, response);
     try {
       if (isOpenToPages(path)) {
         const route = { route: findRoute(path) ?? path, methods: adapter.listMethods(path) };
@@ -149,6 +151,7 @@ export function mountEdges(server: Server, edges: readonly Mounted[], unread: Un
       void edge.handle(request, response);
       return;
     }
+    nameRequest(request, response);
     void unread.admit(request, response).then((isAdmitted) => {
       if (!isAdmitted) return;
       for (const listener of others) listener.call(server, request, response as never);

@@ -1,0 +1,36 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { type ApprovalRecord, type AuditEvent, type AuditRecord, AuditSink } from './audit-record.js';
+import { describeCall, LogMessage, withoutTime } from './log-message.js';
+
+/**
+ * Writes a line for each call to the application's log, and for events. Calls that were refused or failed (with their private
+ * cause), results with a canary, denied approvals and failed events are warnings. At debug level a line has the members of the record as well.
+ */
+@Injectable()
+export class LoggerAuditSink extends AuditSink {
+  private readonly logger = new Logger('Audit');
+
+  /** @param servesParse false over plain collections alone, where no call has a master key */
+  constructor(private readonly servesParse = true) {
+    super();
+  }
+
+  record(entry: AuditRecord): void {
+    const quiet = entry.success && entry.prompt_injection_phrase === undefined;
+    const level = quiet ? 'log' : 'warn';
+    if (!Logger.isLevelEnabled(level)) return;
+    const told = describeCall(entry, this.servesParse);
+    const members = Logger.isLevelEnabled('debug') ? { ...withoutTime(entry), ...told } : told;
+    this.logger[level](new LogMessage('call', members));
+  }
+
+  override recordApproval(entry: ApprovalRecord): void {
+    this.logger[entry.outcome === 'approve' ? 'log' : 'warn'](new LogMessage('approval', withoutTime(entry)));
+  }
+
+  /** An event that succeeded is written at debug level. */
+  override recordEvent(event: AuditEvent): void {
+    const level = event.success ? 'debug' : 'warn';
+    if (Logger.isLevelEnabled(level)) this.logger[level](new LogMessage(event.type, withoutTime(event)));
+  }
+}
