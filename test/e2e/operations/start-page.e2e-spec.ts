@@ -46,6 +46,7 @@ describe('the page at the root of the service', () => {
     expect(await (await get('application/json')).json()).toEqual({
       name: 'Parley',
       protocol: 'MCP',
+      version: expect.stringMatching(/^\d+\.\d+\.\d+/) as string,
       mcp: 'https://mcp.example.com/"<i>&',
       status: 'ready',
       links: { tools: '/tools', health: '/health', ready: '/ready' },

@@ -6,7 +6,7 @@ import {
   withKey,
   withSession,
 } from '../../fixtures/patients.fixture.js';
-import { callTool, rpc, type Service, startService } from '../../support/service.js';
+import { callTool, listLogged, rpc, type Service, startService } from '../../support/service.js';
 
 let service: Service;
 beforeAll(async () => {
@@ -387,6 +387,16 @@ describe('who a caller is', () => {
     for (const rights of [' user=', ' role=doctors']) expect(stderr).toContain(rights);
     expect(stderr).toContain('denial_kind=clp_denied');
     expect(stderr + stdout).not.toContain(`r:${PRIVATE}`);
+  });
+
+  it('is the master key in no line of a lesser agent', async () => {
+    await call('count_objects', { class_name: 'Chart' }, withKey('operator'));
+    const masters = () =>
+      listLogged(service, 'call').flatMap(({ agent, mode }) => (mode === 'master_key' ? [agent] : []));
+    await expect.poll(masters).toContain('operator');
+    expect(new Set(masters())).toEqual(new Set(['operator']));
+    const logged = new Set(listLogged(service, 'call').map(({ agent }) => agent));
+    expect([...logged]).toEqual(expect.arrayContaining(['actsAsBob', 'doctors', 'operator']));
   });
 
   it('is warned of at the start when it is the master key, and then only', () => {
