@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isCorrelationId } from '#core';
 
 /** The header that names a request, of the request and of its answer. */
-export const REQUEST_ID_HEADER = 'X-Request-Id';
+const REQUEST_ID_HEADER = 'X-Request-Id';
 
 /**
  * Names a request by the id that its sender gave it, and makes one where it gave none or one with other characters. Every answer
