@@ -35,6 +35,7 @@ function createConsole() {
   const rights = {
     operators: () => ['chief'],
     approvers: [],
+    isCurrent: () => true,
     findAgent: ({ principal }: { principal: string }) =>
       principal.endsWith('|mal') ? null : new Agent({ definition, principal, identity: MASTER }),
   };

@@ -23,8 +23,8 @@ export interface OperatorRights {
   readonly approvers: readonly string[];
   /** The agent that a person of the issuer is in the current configuration; null: none. Default: none. */
   readonly findAgent?: (person: ProvenPerson) => Agent | null;
-  /** Whether the agent was made by the current configuration. Default: yes. */
-  readonly isCurrent?: (agent: Agent) => boolean;
+  /** Whether the agent was made by the current configuration. */
+  readonly isCurrent: (agent: Agent) => boolean;
 }
 
 /** Limit of requests per operator and minute, over all replicas. */
@@ -148,7 +148,7 @@ export class OperatorGate {
         throw error;
       }
       const agent = verified.find(session.id);
-      if (!agent || this.sessions.isExpired(session) || !(this.rights.isCurrent?.(agent) ?? true))
+      if (!agent || this.sessions.isExpired(session) || !this.rights.isCurrent(agent))
         throw error;
       return { agent: this.operator(agent), degraded: true };
     }

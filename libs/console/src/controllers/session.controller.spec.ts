@@ -26,7 +26,7 @@ function signIn() {
     revocations: new ProcessVersionedStore(),
     endedSessions: new ProcessVersionedStore(undefined, undefined, undefined, { entries: SHARE }),
   };
-  const rights = { operators: () => ['chief'], approvers: [] };
+  const rights = { operators: () => ['chief'], approvers: [], isCurrent: () => true };
   const authenticator = new RuleAuthenticator([
     new ApiKeyRule('key-of-chief', compileAgentDefinition('chief'), MASTER),
   ]);
