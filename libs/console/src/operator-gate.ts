@@ -148,8 +148,7 @@ export class OperatorGate {
         throw error;
       }
       const agent = verified.find(session.id);
-      if (!agent || this.sessions.isExpired(session) || !this.rights.isCurrent(agent))
-        throw error;
+      if (!agent || this.sessions.isExpired(session) || !this.rights.isCurrent(agent)) throw error;
       return { agent: this.operator(agent), degraded: true };
     }
   }
