@@ -48,14 +48,14 @@ export interface Overview {
 /** Names of each kind in one bucket of an answer. */
 const BUCKET_NAMES = 8;
 /** Milliseconds that an overview is given again. */
-const KEPT = 2_000;
+const OVERVIEW_LIFETIME = 2_000;
 
 export interface OverviewOptions {
   /** Id of this process. */
   readonly replica: string;
   readonly reach: 'process' | 'replicas';
   readonly now?: () => number;
-  /** Milliseconds. Default `KEPT`. */
+  /** Milliseconds. Default `OVERVIEW_LIFETIME`. */
   readonly kept?: number;
 }
 
@@ -77,7 +77,8 @@ export class Overviews {
   read(window: WindowName): Promise<Overview> {
     const known = this.latest.get(window);
     // A clock that was set back must not keep an old one.
-    if (known && Math.abs(this.now() - known.at) < (this.options.kept ?? KEPT)) return known.overview;
+    if (known && Math.abs(this.now() - known.at) < (this.options.kept ?? OVERVIEW_LIFETIME))
+      return known.overview;
     const overview = this.history.read(window).then((counted) => this.sumFigures(window, counted));
     this.latest.set(window, { at: this.now(), overview });
     overview.catch(() => this.latest.delete(window));

@@ -46,7 +46,7 @@ import { ParleySearch } from './parley-search.js';
 import { ParleyWrites } from './parley-writes.js';
 import type { GovernedCall } from './governed-call.js';
 import { RowRules } from './row-rules.js';
-import { atStore } from './store-refusals.js';
+import { atStore, refusing } from './store-refusals.js';
 
 /** The limits of a call at the database, and its comment there. */
 export interface CallBudget {
@@ -168,7 +168,7 @@ export class GovernedRecordsSource {
     const metering = { meter, turn };
     const call = { agent, scope, tool: budget.tool };
     const readAs = (caller: Caller) =>
-      runMetered(this.store, READ_MEASURES, { caller, context: operation, ...metering });
+      refusing(operation, runMetered(this.store, READ_MEASURES, { caller, context: operation, ...metering }));
     return {
       ...call,
       operation,
@@ -207,7 +207,7 @@ export class GovernedSearchSource {
     return new DeferredSearch(async () => {
       const call = await this.records.open(context, budget);
       const run = runMetered(this.store, SEARCH_MEASURES, meteredCall(call));
-      return { access: new ParleySearch(call, run), call };
+      return { access: new ParleySearch(call, refusing(call.operation, run)), call };
     });
   }
 }

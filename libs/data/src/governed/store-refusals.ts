@@ -1,5 +1,6 @@
 import { describeError, type Refusal, refusals, Refused, Unauthorized } from '#core';
-import { type OperationContext, StoreError } from '../record-store.js';
+import type { Run } from '../metering/metered-stores.js';
+import { type OperationContext, type Operations, StoreError } from '../record-store.js';
 
 const withCause = (refusal: Refusal, cause: string | undefined): Refusal => ({
   ...refusal,
@@ -97,16 +98,21 @@ export async function atStore<T>(
   try {
     return await work();
   } catch (error) {
-    throw refuseStoreError(error, operation, where);
+    if (error instanceof StoreError && error.code === 'session_ended')
+      throw new Unauthorized('the session ended during the call');
+    if (error instanceof StoreError)
+      throw new Refused(withOutcome(error, toRefusal(error, operation, where)));
+    throw error;
   }
 }
 
-/** An error of a store as a refusal; any other error as it is. @param where as of `atStore` */
-export function refuseStoreError(error: unknown, operation: OperationContext, where: unknown): unknown {
-  if (!(error instanceof StoreError)) return error;
-  if (error.code === 'session_ended') return new Unauthorized('the session ended during the call');
-  const refusal = toRefusal(error, operation, where);
-  return new Refused(error.outcome === 'unknown' ? refusals.outcomeUnknown(refusal) : refusal);
+/** The same operations, whose errors of the store are refusals. */
+export function refusing<P extends Operations<P>>(context: OperationContext, run: Run<P>): Run<P> {
+  return (operation, asked) => atStore(context, () => run(operation), asked);
+}
+
+function withOutcome({ outcome }: StoreError, refusal: Refusal): Refusal {
+  return outcome === 'unknown' ? refusals.outcomeUnknown(refusal) : refusal;
 }
 
 /** As `atStore`, for a write: a value that the store cannot hold is an error of the arguments, not of a query. */

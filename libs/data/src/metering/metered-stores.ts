@@ -19,7 +19,6 @@ import {
   type StoreOperation,
   type Writes,
 } from '../record-store.js';
-import { refuseStoreError } from '../governed/store-refusals.js';
 
 export interface DatabaseTurnsOptions {
   /**
@@ -105,13 +104,13 @@ export type Measures<P extends Operations<P>> = {
   };
 };
 
-/** Runs operations of a port in the turns of its principal, and reports each to the meter of the call. Errors of the store are refusals. */
+/** Runs operations of a port in the turns of its principal, and reports each to the meter of the call. */
 export function runMetered<P extends Operations<P>>(
   store: Store<P>,
   measures: Measures<P>,
   { caller, context, meter, turn }: MeteredCall,
 ): Run<P> {
-  return async (operation, asked) => {
+  return async (operation) => {
     const { name, rows } = measures[operation.kind];
     // Waiting is part of the time of an operation, and the time of a failed one counts too.
     const ends = meter?.begins({ name, className: operation.className });
@@ -122,7 +121,7 @@ export function runMetered<P extends Operations<P>>(
       return answer;
     } catch (error) {
       ends?.(0, error);
-      throw refuseStoreError(error, context, asked);
+      throw error;
     }
   };
 }

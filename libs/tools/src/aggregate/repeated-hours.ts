@@ -50,11 +50,11 @@ function offsetAt(instant: number, timezone: string): number {
 }
 
 const MOST_ZONES = 100;
-const MARKED = /^(.*\d)([+-]\d{2}:\d{2})$/;
+const KEY_WITH_OFFSET = /^(.*\d)([+-]\d{2}:\d{2})$/;
 
 /** A text that sorts as the key, and keys with an offset by time: the higher offset is the earlier instant. */
 export function orderOfKey(key: string): string {
-  const [, base, offset] = MARKED.exec(key.includes(' ') ? key : '') ?? [];
+  const [, base, offset] = KEY_WITH_OFFSET.exec(key.includes(' ') ? key : '') ?? [];
   if (base === undefined || offset === undefined) return key;
   return `${base} ${String(DAY - readOffset(offset)).padStart(10, '0')}`;
 }
