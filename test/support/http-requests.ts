@@ -240,7 +240,8 @@ function answerOf(origin: string, asked: RouteRequest): Promise<string> {
       port,
       method,
       path,
-      headers: { ...length, ...CALLERS[caller], ...headers },
+      // Given, because one that the service makes differs each time.
+      headers: { 'X-Request-Id': 'scenario', ...length, ...CALLERS[caller], ...headers },
       agent: false,
     };
     request(options, (response) => {

@@ -76,6 +76,8 @@ export interface GovernedClass {
   readonly masks: ReadonlyMap<string, string>;
   /** Ways of reading its rows that permissions and tenant leave the agent; none: only what it looks like may be known. */
   readonly reads: ReadonlySet<ReadOperation>;
+  /** Whether a read may go through the whole collection (`refuseCollscan`). */
+  readonly scans: boolean;
   /** Tiers of declared methods that permissions leave the agent; what else such a method needs is asked elsewhere. */
   readonly methodTiers: ReadonlySet<Tier>;
 }

@@ -322,11 +322,17 @@ describe('callbacks before a call', () => {
 });
 
 describe('the progress of a tool', () => {
-  it('fails no call, whatever the tool reports and the listeners do', async () => {
-    for (const progress of [0.5, 'half', null, undefined]) {
-      const { isError, text } = await callTool(service, 'reports', { progress }, key('reader'));
-      expect([isError, JSON.parse(text)]).toEqual([false, { told: true }]);
-    }
+  it('fails no call, whatever the listeners do', async () => {
+    const { isError, text } = await callTool(service, 'reports', { progress: 0.5 }, key('reader'));
+    expect([isError, JSON.parse(text)]).toEqual([false, { told: true }]);
+  });
+
+  it('is an error of the tool when it is no number', async () => {
+    for (const progress of ['half', null, undefined])
+      expect(await callTool(service, 'reports', { progress }, key('reader'))).toMatchObject({
+        isError: true,
+        code: 'internal_error',
+      });
   });
 });
 

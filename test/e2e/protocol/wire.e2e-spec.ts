@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { POSTS_SEED, POSTS_CONFIG } from '../../fixtures/posts.fixture.js';
-import { callTool, rpc, type Service, startService } from '../../support/service.js';
+import { callTool, listLogged, rpc, type Service, startService } from '../../support/service.js';
 
 const HEAVY = Array.from({ length: 60 }, (_, index) => ({
   objectId: `h${index}`,
@@ -41,11 +41,8 @@ describe('a result that holds a canary', () => {
     expect([isError, data['object_id']]).toEqual([false, 'p07']);
     await callTool(watched, 'get_object', { class_name: 'Post', object_id: 'p08' });
     await watched.stop();
-    const logged = watched
-      .output()
-      .stderr.split('\n')
-      .filter((line) => line.includes('prompt_injection_phrase'));
-    expect(logged).toEqual([expect.stringContaining('"prompt_injection_phrase":"body OF post 7"')]);
+    const canaries = listLogged(watched, 'call').map(({ canary }) => canary);
+    expect(canaries.filter(Boolean)).toEqual(['body OF post 7']);
   });
 });
 

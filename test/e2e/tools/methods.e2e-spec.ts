@@ -93,6 +93,7 @@ class PostTools {
     name: 'retitle',
     description: 'Writes through the governed door',
     permission: 'write',
+    input: { type: 'object', properties: { id: { type: 'string' } } },
     needs: ['rows'],
   })
   async retitle(args: Args, call: RowWritingCall) {

@@ -37,7 +37,7 @@ import {
 } from './read-plan.js';
 import { createReach, enterClass, type GovernedCall } from './governed-call.js';
 import { RowRules } from './row-rules.js';
-import { rowForm, showClass, showRows } from './shown-rows.js';
+import { mayScan, rowForm, showClass, showRows } from './shown-rows.js';
 
 type RowsAsked = Pick<FindQuery, 'where' | 'limit'> & Partial<Pick<FindQuery, 'skip' | 'order'>>;
 
@@ -287,9 +287,7 @@ export class ParleyRecords implements GovernedRecords {
 
   /** Refuses a scan of a whole collection where the policy asks for it. @throws Refused */
   private async refuseScan(query: PlannedQuery): Promise<void> {
-    const { scope } = this.call;
-    if (!scope.policy.switches.refuseCollscan || scope.classPolicy(query.className).allowCollscan) return;
-    await refuseCollectionScan(this.call, query);
+    if (!mayScan(query.className, this.call)) await refuseCollectionScan(this.call, query);
   }
 
   private refuse(refusal: Refusal | null): void {

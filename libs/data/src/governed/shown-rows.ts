@@ -176,6 +176,10 @@ function findKeptRules(access: ClassAccess, present: Present): KeptRules {
 const NO_MASKS: ReadonlyMap<string, string> = new Map();
 const READS: readonly ReadOperation[] = ['find', 'count', 'get'];
 
+/** Whether a read of a class may go through the whole collection. */
+export const mayScan = (className: string, { scope }: Pick<GovernedCall, 'scope'>): boolean =>
+  !scope.policy.switches.refuseCollscan || scope.classPolicy(className).allowCollscan;
+
 /** The parts of a class that the caller may see; null for a class whose schema is not known. */
 export function showClass(
   { className, schema, readable, masks }: ClassAccess,
@@ -191,6 +195,7 @@ export function showClass(
     fields: [...schema.fields.keys()].filter((name) => readable?.has(name) ?? true),
     masks: masks ? listDisclosedMasks(masks) : NO_MASKS,
     reads: new Set(READS.filter((operation) => bound && scope.rights.gate(className, operation) === null)),
+    scans: mayScan(className, { scope }),
     methodTiers: new Set(
       TIERS.filter((tier) => scope.rights.gate(className, OPERATION_OF_TIER[tier]) === null),
     ),

@@ -74,6 +74,7 @@ function governed(className: string, small: SmallClass): GovernedClass {
     },
     fields: small.readable ?? [...fields.keys()],
     masks: new Map(),
+    scans: true,
     reads: new Set(small.reads ?? ['find', 'count', 'get']),
     methodTiers: new Set(TIERS),
   };

@@ -141,12 +141,15 @@ export class ListResources {
       ? [...classesIn(outcome.data, 'custom'), ...classesIn(outcome.data, 'built_in')]
       : [];
     const kinds = this.kindsOpenTo(this.catalogue.for(request));
-    const reads = await this.findReads(request);
+    const known = await this.findClasses(request);
     const ofClasses = classes.flatMap((listed) =>
       kinds
         .filter((kind) => {
           const operation = READS_FOR[kind];
-          return operation === null || reads.get(listed.name)?.has(operation);
+          if (operation === null) return true;
+          const found = known.get(listed.name);
+          // A count of all rows is a scan of all of them.
+          return found?.reads.has(operation) && (kind !== 'count' || found.scans);
         })
         .map((kind) => describe(listed, kind)),
     );
@@ -163,9 +166,9 @@ export class ListResources {
     return { resourceTemplates: entries, ...(nextCursor !== undefined && { nextCursor }) };
   }
 
-  private async findReads(context: McpRequest): Promise<ReadonlyMap<string, GovernedClass['reads']>> {
+  private async findClasses(context: McpRequest): Promise<ReadonlyMap<string, GovernedClass>> {
     const classes = await this.records.for(context).classes();
-    return new Map(classes.map(({ className, reads }) => [className, reads] as const));
+    return new Map(classes.map((known) => [known.className, known] as const));
   }
 
   private kindsOpenTo(tools: CatalogueEntry): readonly ResourceKind[] {

@@ -145,6 +145,8 @@ export function sampleArguments(
   const names = [...new Set([...needed, ...shown])];
   return {
     ...Object.fromEntries(names.map((name) => [name, sampleOf(member(properties, name), name)])),
+    // The field whose periods are asked for is a date.
+    ...(needed.includes('interval') && { field: ANY_FIELD }),
     class_name: className,
   };
 }

@@ -115,15 +115,8 @@ describe('an answer as a stream, up to 2025-06-18', () => {
     );
   });
 
-  it('ignores progress that is no number, and members of it that are null', async () => {
+  it('ignores members of progress that are null or of another type', async () => {
     const reports: unknown[] = [
-      { progress: Number.NaN },
-      { progress: '1' },
-      null,
-      undefined,
-      5,
-      {},
-      { progress: Infinity, total: 1 },
       { progress: 1, total: null, message: null },
       { progress: 2, total: 'x', message: 5 },
       { progress: 3, total: 4, message: 'three' },
@@ -141,6 +134,22 @@ describe('an answer as a stream, up to 2025-06-18', () => {
       { progressToken: 'p', progress: 3, total: 4, message: 'three' },
     ]);
     expect(JSON.stringify(messages.at(-1))).toContain('worked');
+  });
+
+  it.each([
+    { progress: Number.NaN },
+    { progress: '1' },
+    { progress: Infinity, total: 1 },
+    {},
+    null,
+    undefined,
+    5,
+  ])('sends no progress that is no number, which is an internal error: %j', async (report) => {
+    edge.tools.work = ({ progress }) => progress(report as never);
+    const body = call('work', 1, { progressToken: 'p' });
+    const messages = await readAnswered(await edge.open({ headers: EVENTS, body }));
+    expect(messages).toHaveLength(1);
+    expect(messages[0]).toMatchObject({ error: { code: -32603 } });
   });
 
   it('beats with the client’s token until the tool reports, and never again', async () => {

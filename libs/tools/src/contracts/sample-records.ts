@@ -140,6 +140,7 @@ export function sampleClass(
     fields: [...all.keys()].filter((name) => !readable || readable.has(name)),
     masks: new Map(),
     reads: new Set(['find', 'count', 'get'] as const),
+    scans: true,
     methodTiers: new Set(TIERS),
     schema: { className, fields: all, indexes: [], classLevelPermissions: null, ...schema },
     policy: {

@@ -17,7 +17,15 @@ import { ExportData } from './export-data.js';
 
 function setUp(rows: readonly ParseRow[], process: ToolSwitches = QUIET, policy: Partial<ClassPolicy> = {}) {
   const records = new SampleRecords(rows, [
-    sampleClass('Song', { title: { type: 'String' }, playCount: { type: 'Number' } }, policy),
+    sampleClass(
+      'Song',
+      {
+        title: { type: 'String' },
+        playCount: { type: 'Number' },
+        artist: { type: 'Pointer', targetClass: 'Artist' },
+      },
+      policy,
+    ),
   ]);
   const desk = new SampleExportStore();
   const tool = new ExportData(desk);

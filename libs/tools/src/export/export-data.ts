@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { IsOptional, ValidateIf } from 'class-validator';
 import type { GovernedClass, ParseRow } from '#data';
-import { hasInternalSegment, isFieldPath, MAX_KEYS } from '#policy';
+import { hasInternalSegment, isFieldPath, MAX_KEYS, takeRoot } from '#policy';
 import { AsGiven } from '#schema';
 import { admitsClass, refuseArgument, type Arguments } from '../arguments/argument-class.js';
 import {
@@ -148,7 +148,7 @@ export class ExportData {
     const { class_name: className, format, row_cap: cap = DEFAULT_ROW_CAP } = args;
     const known = await call.records.admit(className);
     if (args.delivery === 'resource') return this.orderExport(args, known, call);
-    const { rows, more } = await fetchRows(args, cap, call);
+    const { rows, more } = await fetchRows(args, { known, cap, call });
     const written = rows.slice(0, cap);
     const chosen = args.columns.map(findColumn);
     const columns = chosen.length > 0 ? this.resolveColumns(chosen, args, known) : listShownColumns(written);
@@ -178,13 +178,14 @@ export class ExportData {
   /** A link instead of rows. One row is read, so that a refusal of the export occurs now. */
   private async orderExport(
     args: ExportDataArguments,
-    { className }: GovernedClass,
+    known: GovernedClass,
     call: ToolCall,
   ): Promise<ToolContent> {
+    const { className } = known;
     const { given } = args;
     const refused = INLINE_ONLY.find((name) => Object.hasOwn(given, name) && given[name] !== null);
     if (refused !== undefined) return refuseArgument(`${refused} cannot be used with delivery resource`);
-    const order = createOrder(args, className, this.store.maxRows);
+    const order = createOrder(args, known, this.store.maxRows);
     const { where, keys, include } = order;
     await call.records.find(className, { where, keys, include, after: '', limit: 1 });
     const { uri, path, fileName, mimeType, expiresAt, maxRows } = await this.store.promise(order, call);
@@ -214,9 +215,10 @@ function findColumn(entry: string | Readonly<Record<string, string>>): TextColum
   return { path, header };
 }
 
-function createOrder(args: ExportDataArguments, className: string, maxRows: number): ExportOrder {
+function createOrder(args: ExportDataArguments, known: GovernedClass, maxRows: number): ExportOrder {
+  const { className } = known;
   const { where, include, limit } = args;
-  const keys = readKeys(args);
+  const keys = readKeys(args, known);
   if (limit !== undefined && !(Number.isInteger(limit) && limit >= 1 && limit <= maxRows))
     refuseArgument(`limit must be between 1 and ${maxRows}`);
   return {
@@ -230,10 +232,17 @@ function createOrder(args: ExportDataArguments, className: string, maxRows: numb
   };
 }
 
-/** What is read of a row: the keys, or else what the chosen columns show, where they are no more than a read takes. */
-function readKeys({ keys, columns }: ExportDataArguments): unknown {
+/**
+ * What is read of a row: the keys, or else what the chosen columns show, where all of them can be read and they are no more than a
+ * read takes.
+ */
+function readKeys(
+  { keys, columns }: ExportDataArguments,
+  { fields, policy: { names } }: GovernedClass,
+): unknown {
   if ((keys ?? null) !== null || columns.length === 0 || columns.length > MAX_KEYS) return keys;
-  return columns.map((entry) => findColumn(entry).path);
+  const paths = columns.map((entry) => findColumn(entry).path);
+  return paths.every((path) => fields.includes(names.wireName(takeRoot(path)))) ? paths : keys;
 }
 
 interface Fetched {
@@ -242,7 +251,10 @@ interface Fetched {
   readonly more: boolean;
 }
 
-async function fetchRows(args: ExportDataArguments, cap: number, call: ToolCall): Promise<Fetched> {
+async function fetchRows(
+  args: ExportDataArguments,
+  { known, cap, call }: { readonly known: GovernedClass; readonly cap: number; readonly call: ToolCall },
+): Promise<Fetched> {
   const { class_name: className, where, include, order, pipeline, row_cap: asked, skip } = args;
   if (pipeline !== undefined) {
     // One more than can be written, to detect further rows.
@@ -253,7 +265,7 @@ async function fetchRows(args: ExportDataArguments, cap: number, call: ToolCall)
   const limit = Math.min(args.limit ?? usual, Math.max(cap, DEFAULT_ROW_CAP));
   const { rows, more = false } = await call.records.page(className, {
     where,
-    keys: readKeys(args),
+    keys: readKeys(args, known),
     include,
     order,
     limit,
