@@ -150,17 +150,7 @@ async function smoke(node) {
  */
 function runUnitTests(node, options) {
   const vitest = join(root, 'node_modules/vitest/vitest.mjs');
-  // Beside scenarios on few cores: one second try, as those have. On the version that runs everything there is none.
-  const args = [
-    vitest,
-    'run',
-    '--project',
-    'unit',
-    '--project',
-    'embedded-mongo',
-    '--reporter=agent',
-    '--retry=1',
-  ];
+  const args = [vitest, 'run', '--project', 'unit', '--project', 'embedded-mongo', '--reporter=agent'];
   const run = spawnSync(node, [...args, ...options], { cwd: root, encoding: 'utf8', maxBuffer: MAX_OUTPUT });
   return run.status === 0 ? [] : [`unit tests:\n${run.stdout}${run.stderr}`];
 }
