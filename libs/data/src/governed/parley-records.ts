@@ -24,8 +24,6 @@ import type { FindQuery, ParseRow, PlannedQuery, QueryPlan } from '../record-sto
 import { GovernedAggregation } from './governed-aggregation.js';
 import { explain, refuseCollectionScan, readableIndexes } from './query-plan.js';
 import {
-  findListClass,
-  IncludeResolver,
   createNarrowing,
   mayInclude,
   plainColumns,
@@ -37,6 +35,7 @@ import {
 } from './read-plan.js';
 import { createReach, enterClass, type GovernedCall } from './governed-call.js';
 import { RowRules } from './row-rules.js';
+import { findListClass, IncludeResolver } from './included-rows.js';
 import { mayScan, rowForm, showClass, showRows } from './shown-rows.js';
 
 type RowsAsked = Pick<FindQuery, 'where' | 'limit'> & Partial<Pick<FindQuery, 'skip' | 'order'>>;
