@@ -17,8 +17,9 @@ function toFitted(
   cap: number,
   pretty = false,
 ): FittedResult & { readonly data: Envelope } {
-  const args = { class_name: 'Post', where: { a: 1 }, skip: 5 };
-  const answer = fitToSize(tool, data, { cap, pretty, args });
+  const args = { class_name: 'Post', where: { a: 1 }, skip: 5, session_token: 'r:1' };
+  const inputSchema = { properties: { class_name: {}, where: {}, skip: {} } };
+  const answer = fitToSize(tool, data, { cap, pretty, args, inputSchema });
   if ('code' in answer) throw new Error(answer.message);
   return answer as FittedResult & { readonly data: Envelope };
 }
@@ -113,6 +114,7 @@ describe('oversized query_class rows', () => {
         arguments: { class_name: 'Post', where: { a: 1 }, skip: 100 + kept },
       },
     });
+    expect(text).not.toContain('session_token');
     expect(data).not.toHaveProperty('truncated_call');
     expect(JSON.parse(text)).toEqual(data);
     expect(structured).toBe(true);

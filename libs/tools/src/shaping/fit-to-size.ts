@@ -154,7 +154,8 @@ export function fitToSize(
 
   const shorter = isEnvelope(data) ? keepLines(data, { cap, pretty }) : null;
   if (shorter) return shorter;
-  const recovery = isEnvelope(data) ? recoveryFor(toolName, data, cap, args) : null;
+  const takes = listDeclaredNames(inputSchema);
+  const recovery = isEnvelope(data) ? recoveryFor(toolName, data, cap, repeatDeclared(args, takes)) : null;
   if (recovery && recovery.rows.length > 0) {
     const dropped = recovery.wholeEntries ? null : removableField(weighFields(recovery.rows));
     const trimmed = recovery.rows.map((row) => withoutField(row, dropped));
@@ -163,9 +164,13 @@ export function fitToSize(
   }
   return oversizeRefusal(bytes, cap, readParts(data), {
     name: toolName,
-    takes: listDeclaredNames(inputSchema),
+    takes,
   });
 }
+
+/** The arguments of a call that the tool has: what else was sent, such as an identity, is not repeated. */
+const repeatDeclared = (args: unknown, takes: readonly string[]): Envelope =>
+  isEnvelope(args) ? Object.fromEntries(Object.entries(args).filter(([name]) => takes.includes(name))) : {};
 
 /** Members with the entries of built-in results, and whether the entries are rows. */
 const LISTS = [
@@ -264,7 +269,7 @@ function readSkip(envelope: Envelope): number {
 /** Calls for further rows. */
 const OFFERED_CALLS = new Set(['next_call', 'truncated_call']);
 
-function queryRows(envelope: Envelope, rows: readonly unknown[], cap: number, args: unknown): Recovery {
+function queryRows(envelope: Envelope, rows: readonly unknown[], cap: number, args: Envelope): Recovery {
   const rest = without(envelope, [
     'result_count',
     'truncated',
@@ -288,7 +293,7 @@ function queryRows(envelope: Envelope, rows: readonly unknown[], cap: number, ar
       }
       const nextSkip = readSkip(envelope) + cut.kept;
       const hint = `Follow next_call for the others. ${readDropped(cut)}`.trim();
-      const next_call = { tool: 'query_class', arguments: { ...(args as object), skip: nextSkip } };
+      const next_call = { tool: 'query_class', arguments: { ...args, skip: nextSkip } };
       return { ...rest, next_call, results: kept, _truncated: annotation(cut, hint) };
     },
   };
@@ -375,7 +380,7 @@ function oneObject(envelope: Envelope, cap: number): Recovery {
 }
 
 /** Null when a tool's results are refused rather than cut, or do not have the form that can be cut. */
-function recoveryFor(toolName: string, envelope: Envelope, cap: number, args: unknown): Recovery | null {
+function recoveryFor(toolName: string, envelope: Envelope, cap: number, args: Envelope): Recovery | null {
   const { results, objects } = envelope;
   if (toolName === 'query_class')
     return Array.isArray(results) ? queryRows(envelope, results, cap, args) : null;
