@@ -49,14 +49,15 @@ export async function describeSurface(
   const listed = new Set((await records.classes()).map(({ className }) => className));
   const tools = new Map<string, 'runs' | 'asks approval'>();
   const perClass = new Map(classNames.map((name) => [name, new Map<string, Limits>()]));
-  for (const { name, inputSchema } of runner.list({ agent })) {
+  for (const tool of runner.list({ agent })) {
+    const { name, inputSchema } = tool;
     if (!takesClass(inputSchema)) {
-      const { asksApproval } = await simulator.simulate(agent, name, sampleArguments(inputSchema, ''));
+      const { asksApproval } = await simulator.simulate(agent, name, sampleArguments(tool, ''));
       tools.set(name, asksApproval ? 'asks approval' : 'runs');
       continue;
     }
     for (const [className, allowed] of perClass) {
-      const call = await simulator.simulate(agent, name, sampleArguments(inputSchema, className));
+      const call = await simulator.simulate(agent, name, sampleArguments(tool, className));
       tools.set(name, call.asksApproval ? 'asks approval' : 'runs');
       if (isPermitted(call, className)) allowed.set(name, listLimits(className, call.injected));
     }

@@ -7,7 +7,7 @@ import {
   RateLimiter,
   type Refusal,
 } from '#core';
-import type { ToolRunner } from '#tools';
+import type { ToolDefinition, ToolRunner } from '#tools';
 import { type ApprovalDecision, type ApprovalRequest, Approver } from '../calls/approval.js';
 import {
   GateTrace,
@@ -118,11 +118,13 @@ export class SimulatedApprover extends Approver {
 /** A readable field of every class, and a value with the form of an id. */
 const ANY_FIELD = 'createdAt';
 
-/** Values of arguments of that name, where the schema alone describes too little of a valid one. */
-const SAMPLES: Readonly<Record<string, unknown>> = {
-  field: 'objectId',
-  object_id: 'x0Ab3CdEf9',
-  facets: { made: { path: 'createdAt', type: 'date', boundaries: ['2024-01-01', '2025-01-01'] } },
+/** Arguments of built-in tools of which the schema alone describes too little. */
+const SAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+  atlas_autocomplete: { field: 'objectId' },
+  atlas_faceted_search: {
+    facets: { made: { path: 'createdAt', type: 'date', boundaries: ['2024-01-01', '2025-01-01'] } },
+  },
+  find_similar: { object_id: 'x0Ab3CdEf9' },
 };
 
 /** Whether the tool takes one class as an argument. */
@@ -132,7 +134,7 @@ export function takesClass(inputSchema: Readonly<Record<string, unknown>>): bool
 
 /** The minimal arguments of a tool on a class: the required ones, without names that a policy could withhold. */
 export function sampleArguments(
-  inputSchema: Readonly<Record<string, unknown>>,
+  { name: tool, inputSchema }: Pick<ToolDefinition, 'name' | 'inputSchema'>,
   className: string,
 ): Record<string, unknown> {
   const properties = member(inputSchema, 'properties');
@@ -140,25 +142,19 @@ export function sampleArguments(
   const needed = Array.isArray(required) ? required.filter((name) => typeof name === 'string') : [];
   // An example of an optional argument indicates that a call without it may be invalid.
   const shown = Object.entries(isJsonObject(properties) ? properties : {})
-    .filter(([name, schema]) => member(schema, 'examples') !== undefined || isChoiceOfRow(name, needed))
+    .filter(([, schema]) => member(schema, 'examples') !== undefined)
     .map(([name]) => name);
   const names = [...new Set([...needed, ...shown])];
   return {
-    ...Object.fromEntries(names.map((name) => [name, sampleOf(member(properties, name), name)])),
-    // The field whose periods are asked for is a date.
-    ...(needed.includes('interval') && { field: ANY_FIELD }),
+    ...Object.fromEntries(names.map((name) => [name, sampleOf(member(properties, name))])),
+    ...(Object.hasOwn(SAMPLES, tool) && SAMPLES[tool]),
     class_name: className,
   };
 }
 
-/** An optional row where nothing but the class is required: one of several ways to say what the call is about. */
-const isChoiceOfRow = (name: string, needed: readonly string[]): boolean =>
-  name === 'object_id' && needed.every((other) => other === 'class_name');
-
-function sampleOf(schema: unknown, name = ''): unknown {
+function sampleOf(schema: unknown): unknown {
   const examples = member(schema, 'examples');
   if (Array.isArray(examples)) return examples[0] as unknown;
-  if (Object.hasOwn(SAMPLES, name)) return SAMPLES[name];
   const choices = member(schema, 'enum');
   if (Array.isArray(choices)) return choices[0] as unknown;
   switch (member(schema, 'type')) {
