@@ -35,10 +35,12 @@ export function findTroubles({ replicas }: ServiceState, now = Date.now()): read
   /** @param at where it holds; said unless it holds everywhere */
   const withPlace = (text: string, at: readonly ReplicaState[]) =>
     at.length === present.length ? text : `${text} (${listReplicas(at)})`;
-  const bad = (text: string, at: readonly ReplicaState[], href = '#/health'): readonly Trouble[] =>
-    at.length === 0 ? [] : [{ kind: 'bad', text: withPlace(text, at), href }];
-  const busy = (text: string, at: readonly ReplicaState[], href = '#/health'): readonly Trouble[] =>
-    at.length === 0 ? [] : [{ kind: 'busy', text: withPlace(text, at), href }];
+  const say = (
+    kind: Trouble['kind'],
+    text: string,
+    at: readonly ReplicaState[],
+    href = '#/health',
+  ): readonly Trouble[] => (at.length === 0 ? [] : [{ kind, text: withPlace(text, at), href }]);
 
   const down = collect(present, ({ dependencies }) =>
     Object.entries(dependencies).flatMap(([name, state]) => {
@@ -56,9 +58,9 @@ export function findTroubles({ replicas }: ServiceState, now = Date.now()): read
     ({ policy }) => policy.widened === true && now - Date.parse(policy.loaded_at) < WIDENED_SHOWN,
   );
   return [
-    ...[...down].flatMap(([name, at]) => bad(DEPENDENCIES[name] ?? `${name} does not answer`, at)),
+    ...[...down].flatMap(([name, at]) => say('bad', DEPENDENCIES[name] ?? `${name} does not answer`, at)),
     ...[...sinks('down')].flatMap(([name, at]) =>
-      bad(`The audit sink ${name} takes no records: calls are refused`, at),
+      say('bad', `The audit sink ${name} takes no records: calls are refused`, at),
     ),
     ...replicas
       .filter(({ answered }) => !answered)
@@ -68,7 +70,11 @@ export function findTroubles({ replicas }: ServiceState, now = Date.now()): read
         href: '#/health',
       })),
     ...(first
-      ? bad(`A configuration was refused at ${formatTime(first.at)}: ${cut(first.faults[0] ?? '')}`, refused)
+      ? say(
+          'bad',
+          `A configuration was refused at ${formatTime(first.at)}: ${cut(first.faults[0] ?? '')}`,
+          refused,
+        )
       : []),
     ...(policies.size > 1
       ? [
@@ -82,14 +88,16 @@ export function findTroubles({ replicas }: ServiceState, now = Date.now()): read
         ]
       : []),
     ...[...sinks('buffering')].flatMap(([name, at]) =>
-      busy(`The audit sink ${name} does not answer: records wait on disk`, at),
+      say('busy', `The audit sink ${name} does not answer: records wait on disk`, at),
     ),
-    ...busy(
+    ...say(
+      'busy',
       `The policy that was loaded at ${formatTime(widened[0]?.policy.loaded_at ?? '')} widened access`,
       widened,
       '#/policy',
     ),
-    ...busy(
+    ...say(
+      'busy',
       'Finishing its calls, accepting no new ones',
       present.filter(({ draining }) => draining),
     ),
