@@ -226,8 +226,8 @@ function describeVerification({ faults, notes, records, chains }: Verification):
   return lines.map((line) => `${oneLine(line)}\n`).join('');
 }
 
-function issueLine({ kind, told, source, line, chain, seq }: ChainIssue): string {
+function issueLine({ kind, message, source, line, chain, seq }: ChainIssue): string {
   const place = line === null ? source : `${source}:${line}`;
   const position = chain === undefined ? '' : ` [chain ${chain}, record ${seq}]`;
-  return `${kind.toUpperCase()} ${place}: ${told}${position}`;
+  return `${kind.toUpperCase()} ${place}: ${message}${position}`;
 }

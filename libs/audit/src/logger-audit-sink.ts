@@ -19,8 +19,8 @@ export class LoggerAuditSink extends AuditSink {
     const quiet = entry.success && entry.prompt_injection_phrase === undefined;
     const level = quiet ? 'log' : 'warn';
     if (!Logger.isLevelEnabled(level)) return;
-    const told = describeCall(entry, this.servesParse);
-    const members = Logger.isLevelEnabled('debug') ? { ...withoutTime(entry), ...told } : told;
+    const call = describeCall(entry, this.servesParse);
+    const members = Logger.isLevelEnabled('debug') ? { ...withoutTime(entry), ...call } : call;
     this.logger[level](new LogMessage('call', members));
   }
 

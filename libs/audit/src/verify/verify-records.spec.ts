@@ -52,7 +52,7 @@ describe('another key than that of the records', () => {
       seal: new RecordSeal('k'.repeat(32)),
     });
     expect(faults.map(({ kind, line }) => `${kind} ${line}`)).toEqual(['other_key 1', 'other_key 22']);
-    expect(faults[0]?.told).toContain('audit.chainKey');
+    expect(faults[0]?.message).toContain('audit.chainKey');
   });
 });
 

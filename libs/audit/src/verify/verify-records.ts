@@ -17,7 +17,7 @@ type ChainIssueKind =
 export interface ChainIssue {
   readonly kind: ChainIssueKind;
   /** What is wrong, in words. Public: `parley audit verify --json` prints it under this name. */
-  readonly told: string;
+  readonly message: string;
   readonly source: string;
   /** Null when no line can be named. */
   readonly line: number | null;
@@ -149,8 +149,8 @@ class ChainRuns {
     return null;
   }
 
-  private issue({ source, firstLine, firstSeq }: Run, kind: ChainIssue['kind'], told: string): ChainIssue {
-    return { kind, told, source, line: firstLine, chain: this.chain, seq: firstSeq };
+  private issue({ source, firstLine, firstSeq }: Run, kind: ChainIssue['kind'], message: string): ChainIssue {
+    return { kind, message, source, line: firstLine, chain: this.chain, seq: firstSeq };
   }
 }
 
@@ -228,7 +228,7 @@ export async function verifyRecords(
     for await (const { line, value, text } of read()) {
       const record = readSealed(value);
       if (!record) {
-        add({ kind: 'unreadable', told: 'not a sealed record', source: name, line });
+        add({ kind: 'unreadable', message: 'not a sealed record', source: name, line });
         continue;
       }
       records += 1;
@@ -237,8 +237,8 @@ export async function verifyRecords(
       seals.set(chain, sealed);
       sealed.records += 1;
       if (!seal.holds(record, text)) {
-        const told = `record ${seq} is not what was sealed`;
-        const issue = { kind: 'altered', told, source: name, line, chain, seq } as const;
+        const message = `record ${seq} is not what was sealed`;
+        const issue = { kind: 'altered', message, source: name, line, chain, seq } as const;
         if (sealed.broken.length <= MAX_FAULTS) sealed.broken.push(issue);
         sealed.count += 1;
       }
@@ -260,7 +260,7 @@ export async function verifyRecords(
   // A history without any record was removed, or never kept.
   const [first] = sources;
   if (first && records === 0 && faults.length + notes.length === 0)
-    add({ kind: 'incomplete', told: 'there is no record at all', source: first.name, line: null });
+    add({ kind: 'incomplete', message: 'there is no record at all', source: first.name, line: null });
   const names = sources.map(({ name }) => name);
   const headsOf = byChain(knownHeads);
   return {
@@ -296,8 +296,8 @@ interface ChainSeals {
 function judgeSeals({ records, count, broken }: ChainSeals): readonly ChainIssue[] {
   const [first] = broken;
   if (!first || records < 2 || count < records) return broken;
-  const told = `this key seals none of the ${records} records of chain ${first.chain}: it is not the key that they were written with (audit.chainKey), or all of them were rewritten`;
-  return [{ ...first, kind: 'other_key', told }];
+  const message = `this key seals none of the ${records} records of chain ${first.chain}: it is not the key that they were written with (audit.chainKey), or all of them were rewritten`;
+  return [{ ...first, kind: 'other_key', message }];
 }
 
 async function collectKnownHeads(
@@ -330,14 +330,14 @@ function contradiction(
   const runs = chains.get(chain);
   const at = { chain, seq, source: runs?.last.source ?? source, line: null };
   if (!runs)
-    return { ...at, kind: 'incomplete', told: `chain ${chain}, of which ${by} knows, is not here at all` };
+    return { ...at, kind: 'incomplete', message: `chain ${chain}, of which ${by} knows, is not here at all` };
   const held = places?.get(chain)?.get(seq) ?? null;
   if (held === hash) return null;
   if (held !== null)
     return {
       ...at,
       kind: 'contradicted',
-      told: `record ${seq} is not the one that ${by} saw: the chain was rewritten`,
+      message: `record ${seq} is not the one that ${by} saw: the chain was rewritten`,
     };
   const { seq: last } = runs.last;
   return last < seq
@@ -345,7 +345,7 @@ function contradiction(
         ...at,
         kind: 'missing',
         seq: last + 1,
-        told: `records ${last + 1} to ${seq} are cut off the end: ${by} saw them`,
+        message: `records ${last + 1} to ${seq} are cut off the end: ${by} saw them`,
       }
     : null;
 }
