@@ -1,8 +1,14 @@
-export { nameRequest } from './http/request-id.js';
 export { remoteNetwork } from '#auth';
 export { type Download, type DownloadCall, Downloads } from './http/edge-dependencies.js';
 export { mayLackHeaders } from './http/max-headers.js';
-export { mountAt, readMountPath, readPath, readTrustedHeaders, shortenTarget } from './http/http-exchange.js';
+export {
+  mountAt,
+  nameRequest,
+  readMountPath,
+  readPath,
+  readTrustedHeaders,
+  shortenTarget,
+} from './http/http-exchange.js';
 export * from './http/arrival.guard.js';
 export {
   authenticateCaller,

@@ -8,9 +8,9 @@ import {
 } from '@nestjs/common';
 import { HttpAdapterHost, ModuleRef } from '@nestjs/core';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Agent, describeError, listFrames, Refused } from '#core';
+import { Agent, Refused } from '#core';
 import { Authenticator } from '#auth';
-import { ParleyToolRunner } from '#dispatcher';
+import { faultReport, ParleyToolRunner } from '#dispatcher';
 import { toolGate } from '#policy';
 import {
   authenticateCaller,
@@ -107,9 +107,7 @@ export class ParleyGuard implements CanActivate {
     }
     const refused = toRefusal(error, checks.authenticator, readTrustedHeaders(message));
     if (refused) return new ParleyHttpException(refused.status, { error: refused.message }, refused.headers);
-    this.logger.error(
-      `${definition.name} failed: ${error instanceof Error ? describeError(error) : String(error)}${listFrames(error)}`,
-    );
+    this.logger.error(faultReport(`${definition.name} failed:`, error));
     return new ParleyHttpException(500, { error: 'Internal error' });
   }
 }

@@ -1,5 +1,6 @@
+import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import type { Agent, Era } from '#core';
+import { type Agent, type Era, isCorrelationId } from '#core';
 import type { Session } from '#state';
 import { FALLBACK_VERSION, type JsonObject } from '#dispatcher';
 import type { RequestTelemetry } from '#telemetry';
@@ -7,7 +8,6 @@ import { forgetParams, type Message, NO_MESSAGE, type Reply } from '../message.j
 import { EventStream } from '../sse/event-stream.js';
 import { onceClosed } from './client-memory.js';
 import type { EdgeDependencies } from './edge-dependencies.js';
-import { nameRequest } from './request-id.js';
 
 /**
  * The headers of a request without those whose original name has an underscore: gateways that fold `X_Key` and
@@ -46,6 +46,23 @@ export function headerText(headers: IncomingHttpHeaders, name: string): string |
   if (typeof value !== 'string') return undefined;
   const text = value.trim();
   return text === '' ? undefined : text;
+}
+
+/** The header that names a request, of the request and of its answer. */
+const REQUEST_ID_HEADER = 'X-Request-Id';
+
+/**
+ * Names a request by the id that its sender gave it, and makes one where it gave none or one with other characters. Every answer
+ * carries the id, so it is set before anything can answer.
+ * @returns the id, the same for each call
+ */
+export function nameRequest({ headers }: IncomingMessage, response: ServerResponse): string {
+  const named = response.getHeader(REQUEST_ID_HEADER);
+  if (typeof named === 'string') return named;
+  const given = headers['x-request-id'];
+  const id = isCorrelationId(given) ? given : randomUUID();
+  if (!response.headersSent) response.setHeader(REQUEST_ID_HEADER, id);
+  return id;
 }
 
 const ABSOLUTE = /^https?:\/\/([^/?#]+)/i;
