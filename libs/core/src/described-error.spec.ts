@@ -63,9 +63,11 @@ describe('the text of an error in a log', () => {
 
 describe('the frames of an error', () => {
   it('are where it was thrown, without its text, however many lines that has', () => {
-    const frames = listFrames(new TypeError('secret\n    of two lines'));
-    expect(frames).toMatch(/^(\n {4}at .+)+$/);
-    expect(frames).not.toContain('secret');
+    for (const text of ['secret\n    of two lines', 'a\n    at secret (secret.js:1:1)', '']) {
+      const frames = listFrames(new TypeError(text));
+      expect(frames).toMatch(/^(\n {4}at .+)+$/);
+      expect(frames).not.toContain('secret');
+    }
     expect(listFrames('no error')).toBe('');
   });
 });

@@ -34,11 +34,14 @@ export function describeError(error: Error): string {
 
 const FRAME = /^\s+at .+$/;
 
-/** Where an error was thrown, for logs: the frames of its stack, without the text that stands before them. */
+/** Where an error was thrown, for logs: the frames of its stack, without its text, lines of which may look like frames. */
 export function listFrames(error: unknown): string {
-  const stack: unknown = error instanceof Error ? error.stack : undefined;
-  if (typeof stack !== 'string') return '';
+  if (!(error instanceof Error) || typeof error.stack !== 'string') return '';
+  const { stack } = error;
+  const message = String(error.message);
+  const at = stack.indexOf(message);
   return stack
+    .slice(at < 0 ? 0 : at + message.length)
     .split('\n')
     .filter((line) => FRAME.test(line))
     .map((line) => `\n${line}`)
