@@ -106,14 +106,14 @@ export const GUARDS = [
   {
     advisory: 'GHSA-fcv6-fg5r-jm9q',
     guard: 'an included row meets the limits of its class',
-    file: governed('read-plan.ts'),
+    file: governed('included-rows.ts'),
     find: "const { where } = await this.rules.predicate(target.className, { canonical: false, operation: 'get' });",
     replace: 'const where = {};',
   },
   {
     advisory: 'GHSA-fcv6-fg5r-jm9q',
     guard: 'an included class passes the class gate',
-    file: governed('read-plan.ts'),
+    file: governed('included-rows.ts'),
     find: "createReach(this.call).reach(targetClass, 'include')",
     replace: 'this.call.scope.access(targetClass)',
   },
