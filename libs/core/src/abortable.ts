@@ -1,3 +1,6 @@
+/** Why a transport, a worker or a watcher ends what still runs when the service ends. */
+export const SERVER_SHUTDOWN = 'server_shutdown';
+
 /**
  * Work that may have to end before it is done: a request, a call, an operation at a store. A Node `AbortSignal` and each of its
  * listeners cost as much as some gates, and most calls end without one: what only asks or listens uses `isAborted` and

@@ -13,7 +13,7 @@ import {
   throttleTime,
   timer,
 } from 'rxjs';
-import { type Agent, CurrentAgents, McpRequest, Unauthorized } from '#core';
+import { type Agent, CurrentAgents, McpRequest, Unauthorized, SERVER_SHUTDOWN } from '#core';
 import {
   type ChangeFeed,
   ChangeSource,
@@ -226,7 +226,7 @@ export class WatchService {
 
   /** Aborts running queries. */
   close(): void {
-    this.closing.abort('server_shutdown');
+    this.closing.abort(SERVER_SHUTDOWN);
   }
 
   /** The changes of a resource that does not consist of rows, as this caller may receive them. */

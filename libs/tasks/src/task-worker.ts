@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { filter, type Subscription } from 'rxjs';
-import { refusals } from '#core';
+import { refusals, SERVER_SHUTDOWN } from '#core';
 import { type MessageBus, type OneTimeStore, SharedState } from '#state';
 import { BackgroundCalls, type BackgroundOutcome, RPC, RUN_HANDED_OVER } from '#dispatcher';
 import { ToolRegistry } from '#tools';
@@ -76,7 +76,7 @@ export class TaskWorker {
     this.closing = true;
     this.listening.unsubscribe();
     for (const { controller, mayRunAgain } of this.running.values())
-      controller.abort(mayRunAgain ? RUN_HANDED_OVER : 'server_shutdown');
+      controller.abort(mayRunAgain ? RUN_HANDED_OVER : SERVER_SHUTDOWN);
   }
 
   /** The worker of its run died, so no worker recorded how the run ended. */

@@ -1,5 +1,6 @@
 import type { BudgetVerdict, Quantity } from '../data-budget.js';
 import type { Tier } from '../tier.js';
+import { SERVER_SHUTDOWN } from '../abortable.js';
 import { MIN_RETRY_AFTER } from '../limits.js';
 import type { Refusal } from '../refusal.js';
 import { accessDenied, invalidArgument, notImplemented } from './general.js';
@@ -210,9 +211,6 @@ export function auditWithheld(tool: string, wrote: boolean): Refusal {
       : `${ran} It changed nothing and may be repeated`,
   };
 }
-
-/** Why a transport ends calls that still run when the service ends. */
-const SERVER_SHUTDOWN = 'server_shutdown';
 
 /** @param reason what the transport gave as the reason; any other value is not sent */
 export function cancelled(reason?: unknown): Refusal {

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { type ErrorCode, Refused, sanitizeCorrelationId, Unauthorized } from '#core';
+import { type ErrorCode, Refused, sanitizeCorrelationId, Unauthorized, SERVER_SHUTDOWN } from '#core';
 import { SharedStateUnavailable } from '#state';
 import { faultLine } from '#dispatcher';
 import { accepting, customHeader, host, origin, preAuthLimit, wholeHeaders } from './arrival-checks.js';
@@ -167,7 +167,7 @@ async function send(id: string, exchange: HttpExchange): Promise<CheckVerdict> {
   exchange.onGone = stop;
   if (exchange.isGone) return 'gone';
   const telemetry = exchange.observed?.file();
-  const stream = { finite: true, shutDown: () => running.abort('server_shutdown') };
+  const stream = { finite: true, shutDown: () => running.abort(SERVER_SHUTDOWN) };
   edge.openStreams.add(stream, { agent, credentials: readCredentials(exchange) });
   try {
     const correlationId =

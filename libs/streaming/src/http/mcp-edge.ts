@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
-import type { Agent } from '#core';
+import { type Agent, SERVER_SHUTDOWN } from '#core';
 import { faultLine } from '#dispatcher';
 import { type SessionNotice, SharedStateUnavailable } from '#state';
 import {
@@ -259,7 +259,7 @@ export class McpEdge {
     this.edge.openStreams.shutDown(({ finite }) => !finite);
     await this.idleWithin(grace);
     this.edge.openStreams.shutDown(() => true);
-    this.edge.wire.calls.endAll('server_shutdown');
+    this.edge.wire.calls.endAll(SERVER_SHUTDOWN);
     await this.idleWithin(ABORT_GRACE);
   }
 

@@ -1,5 +1,6 @@
 import type { Readable, Writable } from 'node:stream';
 import type { Authenticator } from '#auth';
+import { SERVER_SHUTDOWN } from '#core';
 import { faultLine, type Kernel, type WarningLog } from '#dispatcher';
 import type { Telemetry } from '#telemetry';
 import { internalError, NOT_A_MESSAGE, payloadTooLarge, unreadableBody } from '../http/refusals.js';
@@ -67,7 +68,7 @@ export class StdioEdge {
 
   /** Ends running calls, and with them `run`. */
   stop(): void {
-    this.conversation.abortCalls('server_shutdown');
+    this.conversation.abortCalls(SERVER_SHUTDOWN);
     this.input.destroy();
   }
 
