@@ -130,6 +130,7 @@ export class ApprovalService {
       this.audit.recordApproval({
         at: new Date().toISOString(),
         tool: known.tool,
+        ...(known.className !== undefined && { class_name: known.className }),
         effective_permission: toTier(known.permission),
         outcome: approved ? 'approve' : 'deny',
         ...(reason && { reason }),

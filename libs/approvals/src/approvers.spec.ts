@@ -207,6 +207,7 @@ describe('the approver over the approval routes', () => {
     expect(await waiting).toMatchObject({
       outcome: 'unavailable',
       reason: expect.stringContaining('aborted'),
+      caseId: announced[0]?.id,
     });
     await decide(state, announced[0]?.id ?? '', true);
     expect(await approver.review(createRequest())).toMatchObject({ outcome: 'approve' });
@@ -226,10 +227,11 @@ describe('the approver over the approval routes', () => {
   });
 
   it('says no when nobody decided in time', async () => {
-    const { approver } = createStoredApprover(0.05);
+    const { announced, approver } = createStoredApprover(0.05);
     expect(await approver.review(createRequest())).toEqual({
       outcome: 'unavailable',
       reason: 'approval request timed out after 0.05s',
+      caseId: announced[0]?.id,
     });
   });
 

@@ -41,7 +41,7 @@ const REASONS = {
   noSession: 'approval required but no session correlation id is available',
   notDelivered: 'approval required but the elicitation request could not be delivered',
   aborted: 'approval request aborted (session terminated or stream closed)',
-  rejected: 'operation rejected by approver',
+  denied: 'operation rejected by approver',
   cancelled: 'operation cancelled by approver',
   changed:
     'approval no longer applies: what the operation would change has changed since it was shown; call again',
@@ -130,10 +130,10 @@ export class ClientApprover extends Approver {
     }
     try {
       const answer = await clientRequests.ask(QUESTION, question, { once: { holdsFor } });
-      if (answer.action === 'decline') return this.deny(request, REASONS.rejected);
+      if (answer.action === 'decline') return this.deny(request, REASONS.denied);
       if (answer.action === 'cancel') return this.deny(request, REASONS.cancelled);
       const { approve } = answer.content;
-      if (approve === false) return this.deny(request, REASONS.rejected);
+      if (approve === false) return this.deny(request, REASONS.denied);
       if (approve !== true) return this.deny(request, REASONS.cancelled);
     } catch (error) {
       return this.decideOnFailure(error);
@@ -213,9 +213,10 @@ export class StoredApprover extends Approver {
       );
       if (isNew) this.dependencies.announce(opened);
       const settled = opened.status === 'pending' ? await this.awaitSettlement(opened, request) : opened;
-      if (settled === 'waiting') return request.context.clientRequests?.postpone?.() ?? this.late();
-      if (settled === 'aborted') return { outcome: 'unavailable', reason: REASONS.aborted };
-      if (settled === 'expired') return this.late();
+      const { id: caseId } = opened;
+      if (settled === 'waiting') return request.context.clientRequests?.postpone?.() ?? this.late(caseId);
+      if (settled === 'aborted') return { outcome: 'unavailable', reason: REASONS.aborted, caseId };
+      if (settled === 'expired') return this.late(caseId);
       return await this.carryOut(settled, request);
     } catch (error) {
       if (error instanceof SharedStateUnavailable)
@@ -229,11 +230,11 @@ export class StoredApprover extends Approver {
     { id, status, decision, holdsFor }: ApprovalCase,
     request: ApprovalRequest,
   ): Promise<ApprovalDecision> {
-    if (!decision) return this.late();
+    if (!decision) return this.late(id);
     const by = { principal: decision.by, via: 'desk' as const };
     if (status === 'denied') {
       const reason = decision.reason === undefined ? '' : `: ${decision.reason}`;
-      return { outcome: 'deny', reason: `${REASONS.rejected}${reason}`, by };
+      return { outcome: 'deny', reason: `${REASONS.denied}${reason}`, by };
     }
     // The approval is used up even if it no longer applies: the next call asks about the current change.
     if (!(await this.dependencies.store.use(id))) return { outcome: 'deny', reason: REASONS.used };
@@ -243,8 +244,8 @@ export class StoredApprover extends Approver {
     return { outcome: 'approve', by };
   }
 
-  private late(): ApprovalDecision {
-    return { outcome: 'unavailable', reason: describeTimeout(this.options.expiry) };
+  private late(caseId: string): ApprovalDecision {
+    return { outcome: 'unavailable', reason: describeTimeout(this.options.expiry), caseId };
   }
 
   /** The decided case, or why the call stops waiting. */

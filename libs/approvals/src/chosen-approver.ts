@@ -1,6 +1,6 @@
 import { Inject, Injectable, Logger, type Provider } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
-import { AuditSink } from '#audit';
+import { AuditSink, readClassName } from '#audit';
 import { Refused } from '#core';
 import { type ApprovalDecision, type ApprovalRequest, Approver, ProtocolError } from '#dispatcher';
 import { SharedState } from '#state';
@@ -41,7 +41,8 @@ export class RecordedApprover extends Approver {
   }
 
   private record(request: ApprovalRequest, decision: ApprovalDecision, waited: number): void {
-    const { tool, context, effectivePermission } = request;
+    const { tool, args, context, effectivePermission } = request;
+    const className = readClassName(args);
     const { events, audit } = this.listeners;
     const duration_ms = Math.round(waited * 100) / 100;
     const entry = {
@@ -59,6 +60,8 @@ export class RecordedApprover extends Approver {
       audit.recordApproval({
         at: new Date().toISOString(),
         ...entry,
+        ...(className !== undefined && { class_name: className }),
+        ...(decision.caseId !== undefined && { approval_id: decision.caseId }),
         ...(decision.by && { approver: decision.by.principal, via: decision.by.via }),
         principal: agent.principal,
         agent_name: agent.definition.name,

@@ -230,17 +230,19 @@ export interface ApprovalRecord {
   readonly at: string;
   /** Name of the tool that was called. */
   readonly tool: string;
+  /** Name of the class of the call. */
+  readonly class_name?: string;
   /** The permission level that the call needs. */
   readonly effective_permission: Tier;
   /** The decision; `unavailable` when no approver decided. */
   readonly outcome: 'approve' | 'deny' | 'unavailable';
-  /** The reason that the approver gave. */
+  /** The reason that the approver gave, or why no approver decided. */
   readonly reason?: string;
   /** The principal who decided; absent when no approver decided. */
   readonly approver?: string;
   /** `client`: the person at the calling client decided. `desk`: another person decided. */
   readonly via?: 'client' | 'desk';
-  /** Id of the approval, when another person decided it. */
+  /** Id of the approval, when another person decided it or was asked to. */
   readonly approval_id?: string;
   /** The principal of the caller: the key of limits, sessions and tasks. Never a credential. */
   readonly principal: string;

@@ -41,6 +41,10 @@ export interface AuditQuery {
   readonly tenant?: string;
   /** `failure`: refused or failed. */
   readonly outcome?: 'success' | 'failure';
+  /** Approvals: what was decided; `unavailable` when no approver decided. */
+  readonly decision?: ApprovalRecord['outcome'];
+  /** The principal who decided an approval. */
+  readonly approver?: string;
   /** The gate that refused. */
   readonly gate?: string;
   /** The code of a refusal. */
@@ -159,6 +163,8 @@ export function membersAsked(query: AuditQuery): [member: string, value: string]
     ['tool', query.tool],
     ['class_name', query.className === undefined ? undefined : canonicalClassName(query.className)],
     ['principal', query.principal],
+    ['outcome', query.decision],
+    ['approver', query.approver],
     ['gate', query.gate],
     ['error_code', query.code],
     ['remote_address', query.address],

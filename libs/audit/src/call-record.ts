@@ -178,7 +178,7 @@ export function listArgumentNames(args: unknown): string[] {
  * it: anything else could be a value. A class that the agent may not use or that does not exist is named as well, because
  * the operator must see what was asked.
  */
-function readClassName(args: unknown): string | undefined {
+export function readClassName(args: unknown): string | undefined {
   if (args === null || typeof args !== 'object') return undefined;
   const name = (args as { readonly class_name?: unknown }).class_name;
   return isClassName(name) ? canonicalClassName(name) : undefined;

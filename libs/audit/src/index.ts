@@ -15,6 +15,7 @@ export {
 export {
   toAuditedAgent,
   listArgumentNames,
+  readClassName,
   toAuditedRefusal,
   callRecord,
   listFilteredFields,

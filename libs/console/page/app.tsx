@@ -12,7 +12,7 @@ import { type Answer, ask, errorText, onSignedOut, Refusal, send, useAnswer } fr
 import { ShortcutHelp, type Shortcuts, useShortcuts } from './shortcuts.js';
 import { SignIn } from './sign-in.js';
 import { StateStrip, troublesNow, useServiceState } from './state-strip.js';
-import { ApprovalsPage, forgetDecisions } from './views/approvals.js';
+import { ApprovalsPage } from './views/approvals.js';
 import { AuditPage } from './views/audit.js';
 import { ExplainPage } from './views/explain.js';
 import { HealthPage } from './views/health.js';
@@ -73,7 +73,6 @@ export function App() {
   const [session, setSession] = useState<Session | undefined>();
   const begin = (operator: ShownOperator) => {
     forgetLiveCalls();
-    forgetDecisions();
     setSession({ operator });
   };
   useEffect(() => {

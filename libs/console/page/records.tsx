@@ -21,7 +21,7 @@ const TYPES: Readonly<Record<string, string>> = {
 const ACTIONS: Readonly<Record<string, string>> = {
   'console.sign_in': 'signed in',
   'console.approve': 'approved a call',
-  'console.deny': 'refused a call',
+  'console.deny': 'denied a call',
   'console.explain': 'explained a call',
   'console.audit_csv': 'downloaded audit records',
 };
@@ -31,7 +31,21 @@ const FAILURES: ReadonlySet<unknown> = new Set(['parse_error', 'internal_error',
 
 export const isRefused = (record: ConsoleRecord): boolean => record['success'] === false;
 
-function toVerdict(record: ConsoleRecord): readonly [text: string, kind: Kind] {
+/** What became of an approval that no approver decided, by the beginning of its reason. */
+const UNDECIDED = [
+  ['approval request aborted', 'caller left'],
+  ['approval request timed out', 'expired'],
+] as const;
+
+function toDecision({ outcome, reason }: ConsoleRecord): readonly [text: string, kind: Kind] {
+  if (outcome === 'approve') return ['approved', 'good'];
+  if (outcome === 'deny') return ['denied', 'bad'];
+  const found = UNDECIDED.find(([beginning]) => valueText(reason).startsWith(beginning));
+  return [found?.[1] ?? 'not decided', 'busy'];
+}
+
+export function toVerdict(record: ConsoleRecord): readonly [text: string, kind: Kind] {
+  if (record['type'] === 'approval') return toDecision(record);
   if (!isRefused(record)) return ['ok', 'good'];
   return FAILURES.has(record['error_code']) ? ['failed', 'busy'] : ['refused', 'bad'];
 }
@@ -48,6 +62,11 @@ function describeSubject(record: ConsoleRecord): string {
 function describeReason(record: ConsoleRecord): string {
   const { gate, error_code: code, denial_kind: kind, type, cause } = record;
   if (type === 'authentication') return valueText(cause) || 'no valid credential';
+  if (type === 'approval')
+    return [record['approver'] && `by ${valueText(record['approver'])}`, record['reason']]
+      .map(valueText)
+      .filter((part) => part !== '')
+      .join(' · ');
   // The kind of a refusal says more than its code.
   const parts = [...new Set([gate, kind ?? code].map(valueText))].filter((part) => part !== '');
   if (parts.length > 0) return parts.join(' · ');

@@ -178,7 +178,7 @@ describe('the pages of one browser', () => {
     await signIn('overview');
     const other = await context.newPage();
     await other.goto(at('approvals'));
-    await other.getByText('Nothing waits for a decision.').waitFor();
+    await other.getByText('Nothing waits for a decision').waitFor();
     await page.getByRole('button', { name: 'Sign out' }).click();
     await other.getByRole('heading', { name: 'Sign in' }).waitFor();
     await page.getByLabel('API key or access token').fill(KEYS.watcher);

@@ -203,12 +203,12 @@ describe('two presses at one place', () => {
     await card(page, 'p02').getByText('was approved').waitFor();
     expect(await page.evaluate<string>(FOCUSED)).toContain('was approved');
     expect((await waiting()).length).toBe(3);
-    const refuse = button(card(page, 'p03'), 'Refuse');
-    await refuse.focus();
-    await ready(refuse);
+    const deny = button(card(page, 'p03'), 'Deny');
+    await deny.focus();
+    await ready(deny);
     for (let repeats = 0; repeats < 10; repeats += 1) await page.keyboard.down(key);
     await page.keyboard.up(key);
-    await card(page, 'p03').getByText('was refused').waitFor();
+    await card(page, 'p03').getByText('was denied').waitFor();
     expect((await waiting()).length).toBe(2);
   });
 
@@ -319,7 +319,7 @@ describe('the buttons of a card', () => {
         mobile: false,
       });
       for (const [id, name] of [
-        ['p01', 'Refuse'],
+        ['p01', 'Deny'],
         [row, 'Approve'],
       ] as const) {
         const one = button(card(page, id), name);
@@ -333,7 +333,7 @@ describe('the buttons of a card', () => {
         }
         await one.click();
       }
-      await card(page, 'p01').getByText('was refused').waitFor();
+      await card(page, 'p01').getByText('was denied').waitFor();
       const second = page.getByRole('button', { name: `Delete ${row} of Post` });
       await expect.poll(() => isInert(second), PATIENT).toBe('false');
     },
@@ -360,11 +360,11 @@ describe('a decided card', () => {
     await fourWrites();
     page = await open();
     for (const id of ['p01', 'p02']) {
-      const refuse = button(card(page, id), 'Refuse');
-      await refuse.scrollIntoViewIfNeeded();
-      await ready(refuse);
-      await refuse.click();
-      await card(page, id).getByText('was refused').waitFor();
+      const deny = button(card(page, id), 'Deny');
+      await deny.scrollIntoViewIfNeeded();
+      await ready(deny);
+      await deny.click();
+      await card(page, id).getByText('was denied').waitFor();
     }
     await page.getByRole('heading', { name: 'Waiting (2)' }).waitFor();
     expect(await page.locator('.card').count()).toBe(4);
@@ -375,12 +375,11 @@ describe('a decided card', () => {
     );
     await page.getByRole('button', { name: 'Remove 2 decided' }).click();
     expect(await page.locator('.card-head code').allTextContents()).toEqual(['p03', 'p04']);
-    expect(await page.locator('.decided li').count()).toBe(2);
-    const refuse = button(card(page, 'p03'), 'Refuse');
-    await refuse.scrollIntoViewIfNeeded();
-    await ready(refuse);
-    await refuse.click();
-    await card(page, 'p03').getByText('was refused').waitFor();
+    const deny = button(card(page, 'p03'), 'Deny');
+    await deny.scrollIntoViewIfNeeded();
+    await ready(deny);
+    await deny.click();
+    await card(page, 'p03').getByText('was denied').waitFor();
     await page.getByRole('link', { name: 'Health' }).click();
     await page.getByRole('link', { name: /^Approvals/ }).click();
     await card(page, 'p04').waitFor();
@@ -433,6 +432,53 @@ describe('a second step', () => {
 });
 
 describe('a decision', () => {
+  it('is listed with who and why, and a case whose caller left says so', async () => {
+    await ask(update('p10'));
+    const page = await open();
+    const first = card(page, 'p10');
+    const deny = button(first, 'Deny');
+    await deny.scrollIntoViewIfNeeded();
+    await first.getByLabel('Reason').fill('not this week');
+    await ready(deny);
+    await deny.click();
+    const history = page.getByRole('region', { name: 'Decided' });
+    const row = history.getByRole('row', { name: /not this week/ });
+    await row.getByText('denied', { exact: true }).waitFor(PATIENT);
+    expect(await row.textContent()).toMatch(/update_object Post.*writer/);
+    await history.getByLabel('Outcome').selectOption('approve');
+    await expect.poll(() => row.count()).toBe(0);
+    await history.getByLabel('Outcome').selectOption('');
+
+    const leaving = new AbortController();
+    const call = { name: 'update_object', arguments: update('p11')[1] };
+    const left = fetch(service.url, {
+      method: 'POST',
+      signal: leaving.signal,
+      headers: {
+        ...as('writer'),
+        'Content-Type': 'application/json',
+        Accept: 'application/json, text/event-stream',
+      },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: call }),
+    }).then(
+      (answer) => answer.text().catch(() => 'left'),
+      () => 'left',
+    );
+    await expect.poll(async () => (await waiting()).length, PATIENT).toBe(1);
+    leaving.abort();
+    expect(await left).toBe('left');
+    await expect
+      .poll(async () => {
+        await page.clock.runFor(5_000);
+        return card(page, 'p11').getByText('caller left').isVisible();
+      }, PATIENT)
+      .toBe(true);
+    await history
+      .getByRole('row', { name: /aborted/ })
+      .getByText('caller left')
+      .waitFor(PATIENT);
+  });
+
   it('on what is no longer so is refused, shown again, and only then taken', async () => {
     await ask(update('p07'));
     page = await open();
@@ -444,9 +490,9 @@ describe('a decision', () => {
     await card(page, 'p07').getByText('has changed since it was shown').waitFor();
     expect((await waiting()).length).toBe(1);
     await button(card(page, 'p07'), 'Show it again').click();
-    await ready(button(card(page, 'p07'), 'Refuse'));
-    await button(card(page, 'p07'), 'Refuse').click();
-    await card(page, 'p07').getByText('was refused').waitFor();
+    await ready(button(card(page, 'p07'), 'Deny'));
+    await button(card(page, 'p07'), 'Deny').click();
+    await card(page, 'p07').getByText('was denied').waitFor();
     expect((await calls[0])?.isError).toBe(true);
     expect(await rows.findOne({ _id: 'p07' })).toMatchObject({ title: 'Meanwhile' });
   });
@@ -461,11 +507,11 @@ describe('a decision', () => {
     const places = await tops(other);
     await button(card(page, 'p08'), 'Approve').click();
     await card(page, 'p08').getByText('was approved').waitFor();
-    await button(card(other, 'p08'), 'Refuse').click();
+    await button(card(other, 'p08'), 'Deny').click();
     await card(other, 'p08').getByText('this approval has been decided').waitFor();
     expect((await calls[0])?.isError).toBe(false);
-    await ready(button(card(page, 'p09'), 'Refuse'));
-    await button(card(page, 'p09'), 'Refuse').click();
+    await ready(button(card(page, 'p09'), 'Deny'));
+    await button(card(page, 'p09'), 'Deny').click();
     await other.clock.runFor(10_000);
     await card(other, 'p09').getByText('no longer waits').waitFor(PATIENT);
     expect(await button(card(other, 'p09'), 'Approve').count()).toBe(0);

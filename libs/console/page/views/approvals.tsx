@@ -6,19 +6,9 @@ import { timeUntil } from '../formats.js';
 import { NotificationSwitch } from '../notifications.js';
 import { type Answer, ask } from '../server.js';
 import { usePageShortcuts } from '../shortcuts.js';
+import { DecidedApprovals, useLeftCallers } from './decided-approvals.js';
 import { Decision, type Outcome } from './decision.js';
 import { Change, findClass, describeObject, PreviewAsJson } from './proposed-change.js';
-
-interface Decided extends Outcome {
-  readonly id: string;
-  readonly at: string;
-}
-
-/** Kept while another page is open. A sign-in clears it. */
-let lastDecided: readonly Decided[] = [];
-export function forgetDecisions(): void {
-  lastDecided = [];
-}
 
 /** Calls that wait for a decision. @param pending the list that the shell also counts; null: this operator decides none */
 export function ApprovalsPage({ pending }: { readonly pending: Answer<ApprovalsAnswer> | null }) {
@@ -29,8 +19,13 @@ export function ApprovalsPage({ pending }: { readonly pending: Answer<ApprovalsA
       <Notice>
         An operator decides approvals only if its agent is also named in <code>approvals.approvers</code>.
       </Notice>
+      <DecidedApprovals changed={0} />
     </>
   );
+}
+
+interface Decided extends Outcome {
+  readonly id: string;
 }
 
 const NO_LONGER_PENDING: Outcome = {
@@ -44,12 +39,12 @@ const NO_LONGER_PENDING: Outcome = {
  * that are done leave when the operator says so or leaves the page.
  */
 function PendingApprovals({ pending }: { readonly pending: Answer<ApprovalsAnswer> }) {
-  const [decided, setDecided] = useState(lastDecided);
+  const [decided, setDecided] = useState<readonly Decided[]>([]);
   const [cards, setCards] = useState<readonly ApprovalView[]>([]);
   const listed = pending.value?.approvals;
   const findOutcome = (id: string): Outcome | null =>
     decided.find((one) => one.id === id) ?? (listed?.some((one) => one.id === id) ? null : NO_LONGER_PENDING);
-  useEffect(() => void (lastDecided = decided), [decided]);
+  const left = useLeftCallers((listed?.length ?? 0) > 0);
   useEffect(() => {
     const known = new Set([...cards, ...decided].map(({ id }) => id));
     const fresh = listed?.filter(({ id }) => !known.has(id)) ?? [];
@@ -57,8 +52,8 @@ function PendingApprovals({ pending }: { readonly pending: Answer<ApprovalsAnswe
   }, [listed]);
   usePageShortcuts({ n: { does: 'go to the next call that waits', run: focusNext } });
   const settle = ({ id, tool, requester }: ApprovalView, approved: boolean) => {
-    const text = `${tool} was ${approved ? 'approved' : 'refused'} for ${requester.agent}`;
-    const badge = approved ? 'approved' : 'refused';
+    const badge = approved ? 'approved' : 'denied';
+    const text = `${tool} was ${badge} for ${requester.agent}`;
     setDecided([
       { id, text, badge, kind: approved ? 'good' : 'plain', at: new Date().toISOString() },
       ...decided,
@@ -67,7 +62,6 @@ function PendingApprovals({ pending }: { readonly pending: Answer<ApprovalsAnswe
     pending.reload();
   };
   const done = cards.filter(({ id }) => findOutcome(id) !== null).length;
-  const before = decided.filter(({ id }) => !cards.some((card) => card.id === id));
   return (
     <>
       <Heading aside={<NotificationSwitch />}>Approvals</Heading>
@@ -84,7 +78,10 @@ function PendingApprovals({ pending }: { readonly pending: Answer<ApprovalsAnswe
       </div>
       {listed === undefined && pending.error === null && <p class="quiet">Loading…</p>}
       {listed?.length === 0 && cards.length === 0 && pending.error === null && (
-        <p class="empty">Nothing waits for a decision.</p>
+        <p class="empty">
+          Nothing waits for a decision. Which calls do is said by <code>policy.requireApprovalFor</code>:{' '}
+          <a href="#/explain">explain a call</a> says of one whether a person has to approve it.
+        </p>
       )}
       <ul class="cards">
         {cards.map((call) => (
@@ -92,24 +89,12 @@ function PendingApprovals({ pending }: { readonly pending: Answer<ApprovalsAnswe
             key={call.id}
             call={call}
             outcome={findOutcome(call.id)}
+            leftAt={left.get(call.id)}
             onDecided={(approved) => settle(call, approved)}
           />
         ))}
       </ul>
-      {before.length > 0 && (
-        <>
-          <h2>Decided here</h2>
-          <ul class="decided">
-            {before.map(({ id, kind, badge, text, at }) => (
-              <li key={id}>
-                <Badge kind={kind}>{badge}</Badge>
-                <span>{text}</span>
-                <Time iso={at} />
-              </li>
-            ))}
-          </ul>
-        </>
-      )}
+      <DecidedApprovals changed={done} />
     </>
   );
 }
@@ -121,13 +106,17 @@ function focusNext(): void {
   inTurn.find((card) => !card.classList.contains('done'))?.focus();
 }
 
+const LEFT = 'Nobody waits for the answer any more: an approval counts only if the same call is made again';
+
 interface CardProps {
   readonly call: ApprovalView;
   readonly outcome: Outcome | null;
+  /** When its caller stopped waiting. */
+  readonly leftAt: string | undefined;
   readonly onDecided: (approved: boolean) => void;
 }
 
-function Card({ call, outcome, onDecided: decided }: CardProps) {
+function Card({ call, outcome, leftAt, onDecided: decided }: CardProps) {
   const { id, tool, permission, requester } = call;
   const content = useRef<HTMLDivElement>(null);
   const [loaded, setLoaded] = useState<{ readonly detailed: DetailedApprovalView; readonly round: number }>();
@@ -163,6 +152,10 @@ function Card({ call, outcome, onDecided: decided }: CardProps) {
           {className && <span class="class-name">{className}</span>}
           {preview && describeObject(preview) !== '' && <code>{describeObject(preview)}</code>}
           <Badge kind={permission === 'admin' ? 'bad' : 'busy'}>{permission}</Badge>
+          {/* Has its place before it is shown: nothing that is read moves. */}
+          <span class={leftAt === undefined ? 'absent' : undefined} title={LEFT}>
+            <Badge kind="busy">caller left</Badge>
+          </span>
           <span class={outcome ? 'ends absent' : 'ends'}>ends in {timeUntil(call.expires_at)}</span>
         </div>
         <p class="asker">

@@ -4,6 +4,7 @@ import { toAddress, CONSOLE, open, useAddress } from '../address.js';
 import { announce, Failure, Field, Heading, Notice } from '../components.js';
 import { formatCount, formatTime, valueText } from '../formats.js';
 import { type ConsoleRecord, type Keyed, addKeys, RecordTable } from '../records.js';
+import { DECISIONS } from './decided-approvals.js';
 import type { SimulationCatalogue } from '../../src/controllers/explain.controller.js';
 import { ask, useAnswer } from '../server.js';
 
@@ -21,6 +22,7 @@ const FILTERS = [
   ['tenant', 'Tenant', 'text'],
   ['principal', 'Principal', 'text'],
   ['address', 'Address', 'text'],
+  ['approver', 'Approver', 'text'],
   ['gate', 'Gate', 'text'],
   ['code', 'Code', 'text'],
   ['correlation_id', 'Correlation id', 'text'],
@@ -44,7 +46,7 @@ const TYPES = [
   ['export_read', 'exports'],
   ['task_end', 'ended tasks'],
 ] as const;
-const NAMES = [...FILTERS.map(([name]) => name), 'outcome', 'type'];
+const NAMES = [...FILTERS.map(([name]) => name), 'outcome', 'decision', 'type'];
 
 /** Presets of `from`: minutes, and what they are called. */
 const PRESETS = [
@@ -172,7 +174,10 @@ export function AuditPage() {
       </select>
     </Field>
   );
-  const hasMore = FILTERS.slice(USUAL_FILTERS).some(([name]) => query.has(name)) || query.has('type');
+  const hasMore =
+    FILTERS.slice(USUAL_FILTERS).some(([name]) => query.has(name)) ||
+    query.has('type') ||
+    query.has('decision');
   const csv = `${CONSOLE}/api/audit?${new URLSearchParams([...query, ['format', 'csv']]).toString()}`;
   return (
     <>
@@ -188,6 +193,7 @@ export function AuditPage() {
           <div class="grid">
             {FILTERS.slice(USUAL_FILTERS).map(input)}
             {choice('type', 'Kind', TYPES)}
+            {choice('decision', 'Decision', DECISIONS)}
           </div>
         </details>
         {Object.entries(suggested).map(([name, known]) => (

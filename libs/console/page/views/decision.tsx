@@ -92,7 +92,7 @@ export function Decision({ call, title, content, outcome, onDecided: decided, sh
         reason={reason}
         setReason={setReason}
         approve={() => (secondStep(call, call.preview) ? setStep('second') : void decide('approve'))}
-        refuse={() => void decide('deny')}
+        deny={() => void decide('deny')}
       />
     );
   const minHeight = isOpen && step === 'first' ? undefined : `${height.current}px`;
@@ -127,10 +127,10 @@ function FirstStep(
     readonly reason: string;
     readonly setReason: (reason: string) => void;
     readonly approve: () => void;
-    readonly refuse: () => void;
+    readonly deny: () => void;
   },
 ) {
-  const { title, busy, error, reason, setReason, approve, refuse } = props;
+  const { title, busy, error, reason, setReason, approve, deny } = props;
   const approves = useRef<HTMLButtonElement>(null);
   const { readiness, isReady } = useReadiness(props, approves);
   const hint = useId();
@@ -150,8 +150,8 @@ function FirstStep(
       <SteadyButton {...steady} kind="good" at={approves} label={`Approve ${title}`} press={approve}>
         Approve
       </SteadyButton>
-      <SteadyButton {...steady} kind="bad" label={`Refuse ${title}`} press={refuse}>
-        Refuse
+      <SteadyButton {...steady} kind="bad" label={`Deny ${title}`} press={deny}>
+        Deny
       </SteadyButton>
     </>
   );

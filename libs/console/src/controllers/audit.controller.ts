@@ -29,6 +29,7 @@ export class AuditSearchQuery {
   @Filter() class?: string;
   @Filter() principal?: string;
   @Filter() tenant?: string;
+  @Filter() approver?: string;
   @Filter() gate?: string;
   @Filter() code?: string;
   @Filter() address?: string;
@@ -40,6 +41,10 @@ export class AuditSearchQuery {
   @IsOptional()
   @IsIn(['success', 'failure'], { message: 'outcome must be success or failure' })
   outcome?: 'success' | 'failure';
+
+  @IsOptional()
+  @IsIn(['approve', 'deny', 'unavailable'], { message: 'decision must be approve, deny or unavailable' })
+  decision?: 'approve' | 'deny' | 'unavailable';
 
   @IsOptional()
   @IsIn(['json', 'csv'], { message: 'format must be json or csv' })
@@ -57,6 +62,8 @@ const KNOWN_PARAMETERS: ReadonlySet<string> = new Set([
   'principal',
   'tenant',
   'outcome',
+  'decision',
+  'approver',
   'gate',
   'code',
   'address',

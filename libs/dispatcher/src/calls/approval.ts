@@ -129,6 +129,8 @@ export interface ApprovalRequest {
 export type ApprovalDecision = {
   /** Who decided and by which channel; absent when no approver decided. */
   readonly by?: { readonly principal: string; readonly via: 'client' | 'desk' };
+  /** The case that another person was asked to decide, also when nobody did. */
+  readonly caseId?: string;
   /** The decision was given and reported in an earlier run of the same call. */
   readonly again?: true;
 } & ({ readonly outcome: 'approve' } | { readonly outcome: 'deny' | 'unavailable'; readonly reason: string });
