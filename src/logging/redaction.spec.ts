@@ -55,6 +55,45 @@ describe('a line of the log', () => {
     );
   });
 
+  it('holds of its members what it would hold if each were looked at alone', () => {
+    const knowing = new Redaction(['correct horse battery']);
+    const words = [
+      'correct horse battery',
+      'mongodb://admin:hunter2@db',
+      'Bearer',
+      'abc.def-ghi',
+      'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.sig',
+      'r:0123456789abcdef0123456789abcdef',
+      'Cookie: sid=swordfish',
+      '{"password": "swordfish"}',
+      'token=swordfish',
+      '\u001b[2J',
+      '\n',
+      '"',
+      'plain',
+    ];
+    const text = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.array(fc.constantFrom(...words)).map((parts) => parts.join(' ')),
+      fc.array(fc.constantFrom(...words)).map((parts) => parts.join('')),
+    );
+    const name = fc.oneof(fc.constantFrom('principal', 'cause', 'token', 'Password'), fc.string());
+    const member = fc.oneof(
+      text,
+      fc.integer(),
+      fc.boolean(),
+      fc.constant(undefined),
+      fc.array(text),
+      fc.bigInt(),
+    );
+    fc.assert(
+      fc.property(fc.dictionary(name, member, { maxKeys: 20 }), (members) => {
+        expect(knowing.members(members)).toEqual(knowing.value(members));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
   it('is one line without anything that drives a terminal, whatever it is made of', () => {
     const lines: LogLine[] = [];
     const logger = new ServiceLogger({ logLevels: ['warn', 'error'], write: (line) => lines.push(line) });

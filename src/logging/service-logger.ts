@@ -45,6 +45,9 @@ const MAX_DEPTH = 6;
 const LONGEST_CLEAN = 80;
 const MOST_CLEAN = 200;
 
+/** Types of values that hold no text. */
+const PLAIN_TYPES: ReadonlySet<string> = new Set(['number', 'boolean', 'undefined']);
+
 /** Removes credentials from log output: by member name, by pattern, and the known values of the configuration. */
 export class Redaction {
   private readonly secrets: readonly string[];
@@ -70,6 +73,34 @@ export class Redaction {
       this.clean.add(line);
     }
     return safe;
+  }
+
+  /**
+   * Members as one line may hold them. All texts are looked through together: what is found in one of them is found in the whole as well.
+   * Only where something is found, which is in few lines, each is looked through.
+   */
+  members(members: LogMembers): LogMembers {
+    let texts = '';
+    for (const [name, value] of Object.entries(members)) {
+      if (typeof value === 'string') texts += ` ${value}`;
+      else if (typeof value === 'object' ? value !== null : !PLAIN_TYPES.has(typeof value))
+        return this.each(members);
+      if (SECRET_NAME.test(name)) return this.each(members);
+    }
+    return this.isClean(texts) ? members : this.each(members);
+  }
+
+  private each(members: LogMembers): LogMembers {
+    return this.value(members) as LogMembers;
+  }
+
+  private isClean(text: string): boolean {
+    return (
+      text.length <= LONGEST_LINE &&
+      oneLine(text) === text &&
+      !this.secrets.some((secret) => text.includes(secret)) &&
+      PATTERNS.every(([pattern, , part = '']) => !text.includes(part) || text.search(pattern) === -1)
+    );
   }
 
   /** The value as one line may hold it: no text in it drives a terminal. */
@@ -136,6 +167,8 @@ function plainLines(write: (text: string) => void): LineWriter {
   };
 }
 
+/** The context of lines about calls. */
+const CALLS = 'Audit';
 /** Milliseconds that a line about a call waits for others. */
 const MAX_GATHER_TIME = 10;
 /** Maximum characters that wait. */
@@ -162,7 +195,7 @@ export function gatherLines(
   process.once('exit', flush);
   return (line) => {
     write(line);
-    const isOfCall = line.context === 'Audit' && (line.level === 'log' || line.level === 'warn');
+    const isOfCall = line.context === CALLS && (line.level === 'log' || line.level === 'warn');
     const waits = isOfCall && held.length < MAX_WAITING_LENGTH;
     if (waits) timer ??= setTimeout(flush, MAX_GATHER_TIME).unref();
     else flush();
@@ -193,7 +226,13 @@ const jsonLines =
       },
       destination,
     );
+    // A child holds its context as it is written: of each call the lines are those of one context.
+    const calls = log.child({ context: CALLS });
     return ({ level, context, message, stack, fields }) => {
+      if (context === CALLS && stack === undefined) {
+        calls[LEVELS[level]](fields, message);
+        return;
+      }
       const members = {
         ...(context !== '' && { context }),
         ...fields,
@@ -203,8 +242,10 @@ const jsonLines =
     };
   };
 
+const NO_MEMBERS: LogMembers = {};
+
 /** Contexts whose lines at log level are shown; those of the framework only report its start. */
-const SHOWN_CONTEXTS = new Set<unknown>(['Audit', 'Parley']);
+const SHOWN_CONTEXTS = new Set<unknown>([CALLS, 'Parley']);
 
 export interface ServiceLoggerOptions {
   readonly logLevels: LogLevel[];
@@ -219,14 +260,14 @@ export interface ServiceLoggerOptions {
 export class ServiceLogger extends ConsoleLogger {
   private readonly write: LineWriter;
   private readonly redaction: Redaction;
-  private fieldsNow: () => LogMembers;
+  private fieldsNow: (() => LogMembers) | undefined;
   private readonly showsAll: boolean;
 
   constructor({ logLevels, write, redaction, fields }: ServiceLoggerOptions) {
     super({ logLevels, colors: false });
     this.write = write ?? plainLines((text) => void process.stderr.write(text));
     this.redaction = redaction ?? new Redaction();
-    this.fieldsNow = fields ?? (() => ({}));
+    this.fieldsNow = fields;
     this.showsAll = logLevels.includes('debug');
   }
 
@@ -249,12 +290,13 @@ export class ServiceLogger extends ConsoleLogger {
     for (const message of messages) {
       const { text, members } = message instanceof LogMessage ? message : { text: message, members: null };
       const safe = this.redaction.value(text);
-      const fields = this.fieldsNow();
+      const now = this.fieldsNow?.();
+      const own = members ? this.redaction.members(members) : NO_MEMBERS;
       this.write({
         level,
         context: oneLine(context),
         message: oneLine(typeof safe === 'string' ? safe : (JSON.stringify(safe) ?? String(safe))),
-        fields: members ? { ...fields, ...(this.redaction.value(members) as LogMembers) } : fields,
+        fields: now ? { ...now, ...own } : own,
         ...(typeof stack === 'string' && { stack: oneLine(this.redaction.text(sourceStack(stack))) }),
       });
     }
