@@ -42,8 +42,8 @@ class StatusController {
       agents: { carrier: { permissions: 'readonly', rateLimit: 10_000 } },
       auth: [{ agent: 'carrier', apiKey: process.env['CARRIER_KEY'] ?? 'carrier-in-development' }],
     }),
-    ParleyModule.forFeature([ParcelTools]),
   ],
   controllers: [StatusController],
+  providers: [ParcelTools],
 })
 export class AppModule {}

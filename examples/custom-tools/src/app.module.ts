@@ -24,7 +24,7 @@ const keyOf = (agent: string) => process.env[`${agent.toUpperCase()}_KEY`] ?? `$
       },
       auth: ['visitor', 'keeper', 'chief'].map((agent) => ({ agent, apiKey: keyOf(agent) })),
     }),
-    ParleyModule.forFeature([ItemRules, CountingTools, StockTools, DeliveryTools, SeasonTools]),
   ],
+  providers: [ItemRules, CountingTools, StockTools, DeliveryTools, SeasonTools],
 })
 export class AppModule {}

@@ -24,10 +24,8 @@ const keyOf = (agent: string) => process.env[`${agent.toUpperCase()}_KEY`] ?? `$
       },
       auth: ['editor', 'intern'].map((agent) => ({ agent, apiKey: keyOf(agent) })),
     }),
-    ParleyModule.forFeature([ResearchTools], {
-      // Your model goes here: nothing that it says can make the researcher more than it is.
-      providers: [{ provide: Model, useClass: InstructedModel }],
-    }),
   ],
+  // Your model goes here: nothing that it says can make the researcher more than it is.
+  providers: [ResearchTools, { provide: Model, useClass: InstructedModel }],
 })
 export class AppModule {}

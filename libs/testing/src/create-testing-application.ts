@@ -116,10 +116,8 @@ function createRoot(options: TestingOptions, parley: ParleyModuleOptions): Dynam
   const modules = [...imports] as NonNullable<ModuleMetadata['imports']>;
   return {
     module: TestingRoot,
-    imports: [
-      ParleyModule.forRoot({ ...parley, providers: seams }),
-      ParleyModule.forFeature(tools, { providers, imports: modules }),
-    ],
+    imports: [ParleyModule.forRoot({ ...parley, providers: seams }), ...modules],
+    providers: [...tools, ...providers],
   };
 }
 

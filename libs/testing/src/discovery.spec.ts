@@ -1,4 +1,4 @@
-import { Injectable, Module, type Type, UseGuards } from '@nestjs/common';
+import { Injectable, Module, type Provider, type Type, UseGuards } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import {
   AgentFields,
@@ -17,6 +17,16 @@ import { createTestingApplication, createTestingOver } from './create-testing-ap
 import { TestingDatabase } from './testing-database.js';
 
 let made = 0;
+
+@Injectable()
+class Owing {
+  @Tool({ name: 'owed', description: 'What is owed.' })
+  owed() {
+    return { by: this.constructor.name };
+  }
+}
+
+class OwingMore extends Owing {}
 
 @Injectable()
 class Billing {
@@ -70,7 +80,7 @@ afterEach(async () => {
   made = 0;
 });
 
-async function open(imports: unknown[], providers: Type[] = []) {
+async function open(imports: unknown[], providers: Provider[] = []) {
   const database = await TestingDatabase.start({ objects: { Invoice: [{ number: 'A-1', total: 5 }] } });
   @Module({
     imports: imports.map((one) =>
@@ -122,12 +132,9 @@ describe('A tool beside its service', () => {
   });
 
   it('is served as its module made it where forFeature names it too', async () => {
-    const module = await open([
-      root(),
-      BillingModule,
-      ParleyModule.forFeature([BillingAgent], { imports: [BillingModule] }),
-    ]);
+    const module = await open([root(), BillingModule, ParleyModule.forFeature([BillingAgent])]);
     expect(names(module.get(getParleyToken()))).toContain('open_total');
+    expect(made).toBe(1);
   });
 
   it('is served by the instance that forFeature names, and by no other', async () => {
@@ -135,7 +142,7 @@ describe('A tool beside its service', () => {
       root({ discovery: true }),
       root({ name: 'billing', server: { path: '/billing' } }),
       BillingModule,
-      ParleyModule.forFeature([BillingAgent], { instance: 'billing', imports: [BillingModule] }),
+      ParleyModule.forFeature([BillingAgent], { instance: 'billing' }),
     ]);
     expect(names(module.get(getParleyToken('billing')))).toContain('open_total');
     expect(names(module.get(getParleyToken()))).not.toContain('open_total');
@@ -152,6 +159,17 @@ describe('A tool beside its service', () => {
     ]);
     expect(names(module.get(getParleyToken())).includes('open_total')).toBe(byFirst);
     expect(names(module.get(getParleyToken('b'))).includes('open_total')).toBe(bySecond);
+  });
+
+  it.each<[string, (type: Type) => Provider, string]>([
+    ['a factory', (type) => ({ provide: type, useFactory: () => new Owing() }), 'Owing'],
+    ['a value', (type) => ({ provide: type, useValue: new Owing() }), 'Owing'],
+    ['another class', (type) => ({ provide: type, useClass: OwingMore }), 'OwingMore'],
+  ])('is served as %s gives it, named by forFeature or not', async (_, provide, by) => {
+    for (const more of [[], [ParleyModule.forFeature([Owing])]]) {
+      const module = await open([root(), ...more], [provide(Owing)]);
+      expect((await createTestingOver(module).as('clerk').call('owed')).data).toEqual({ by });
+    }
   });
 
   it('is not served by an instance that is told not to', async () => {

@@ -237,7 +237,7 @@ class LedgerTools {
 }
 Reflect.defineMetadata('design:paramtypes', [Ledger], LedgerTools);
 
-@Module({ providers: [Ledger], exports: [Ledger] })
+@Module({ providers: [Ledger, LedgerTools], exports: [Ledger] })
 class LedgerModule {}
 
 describe('over a testing module of Nest', () => {
@@ -247,7 +247,7 @@ describe('over a testing module of Nest', () => {
     const module = await Test.createTestingModule({
       imports: [
         ParleyModule.forRoot({ name: 'books', database: { uri: database.uri }, policy, agents }),
-        ParleyModule.forFeature([LedgerTools], { instance: 'books', imports: [LedgerModule] }),
+        LedgerModule,
       ],
     })
       .overrideProvider(Ledger)

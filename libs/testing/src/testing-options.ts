@@ -34,11 +34,11 @@ export interface TestingOptions extends Sections {
   readonly config?: string;
   /** Environment variables that the file may refer to. Default: none; `process.env` is not read. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Providers with `@Tool`, `@Prompt`, `@AgentMethod` or `@ParseClass`, as for `ParleyModule.forFeature`. Default none. */
+  /** Providers with `@Tool`, `@Prompt`, `@AgentMethod` or `@ParseClass` that no module of `imports` provides. Default none. */
   readonly tools?: readonly Type[];
   /** Dependencies of the tools. Default none. */
   readonly providers?: readonly Provider[];
-  /** Modules whose exports these inject. Default none. */
+  /** Modules that provide tools, or whose exports `tools` and `providers` inject. Default none. */
   readonly imports?: NonNullable<ModuleMetadata['imports']> | readonly DynamicModule[];
   /** Override providers of Parley (docs/guide/module.md#overridable-providers). Default none. */
   readonly seams?: readonly Provider[];

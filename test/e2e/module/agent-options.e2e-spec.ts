@@ -83,10 +83,8 @@ async function started(providers: readonly Provider[] = [], more: object = {}): 
   const { auth, ...rest } = OPTIONS;
   const chosen = providers.length > 0 ? rest : { ...rest, ...(auth && { auth }) };
   const builder = Test.createTestingModule({
-    imports: [
-      ParleyModule.forRoot({ ...chosen, ...more, providers: [...providers] as never }),
-      ParleyModule.forFeature([Delegating]),
-    ],
+    imports: [ParleyModule.forRoot({ ...chosen, ...more, providers: [...providers] as never })],
+    providers: [Delegating],
   });
   const app = (await builder.compile()).createNestApplication(new ExpressAdapter(), { logger: false });
   await app.listen(0, '127.0.0.1');

@@ -128,8 +128,8 @@ beforeAll(async () => {
       EventEmitterModule.forRoot({ wildcard: true }),
       OperatorModule,
       ParleyModule.forRoot({ ...OPTIONS, providers: [{ provide: AGENT_FACTORY, useValue: chooser }] }),
-      ParleyModule.forFeature([SessionTools]),
     ],
+    providers: [SessionTools],
   }).compile();
   app = module.createNestApplication<NestExpressApplication>(new ExpressAdapter(), { logger: false });
   await app.listen(0, '127.0.0.1');

@@ -173,9 +173,9 @@ async function start(steps: Steps) {
         imports: [OfficeModule],
         providers: [{ provide: AuditSink, useValue: records }],
       }),
-      ParleyModule.forFeature([DeskTools]),
     ],
     controllers: [Bell],
+    providers: [DeskTools],
   }).compile();
   const app = module.createNestApplication<NestExpressApplication>(new ExpressAdapter(), { logger: false });
   await app.listen(0, '127.0.0.1');

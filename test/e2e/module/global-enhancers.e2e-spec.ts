@@ -115,11 +115,8 @@ async function open(
 ): Promise<Opened> {
   const globalEnhancers = given as GlobalEnhancers;
   @Module({
-    imports: [
-      ParleyModule.forRoot({ ...OPTIONS, ...(given !== undefined && { globalEnhancers }) }),
-      ParleyModule.forFeature(tools),
-    ],
-    providers,
+    imports: [ParleyModule.forRoot({ ...OPTIONS, ...(given !== undefined && { globalEnhancers }) })],
+    providers: [...providers, ...tools],
   })
   class AppModule {}
   const warned = vi.spyOn(Logger.prototype, 'warn').mockReturnValue();

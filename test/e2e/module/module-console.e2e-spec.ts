@@ -126,7 +126,7 @@ async function applicationOf(
   const compiled = await Test.createTestingModule({
     imports: [...instances.map((one) => ParleyModule.forRoot(one)), ParleyModule.forFeature([Rates])],
     controllers: [OwnConsoleController],
-    providers: closed ? [{ provide: APP_GUARD, useClass: ClosedGuard }] : [],
+    providers: [Rates, ...(closed ? [{ provide: APP_GUARD, useClass: ClosedGuard }] : [])],
   }).compile();
   const app = compiled.createNestApplication(adapter() as never, { logger });
   if (logger) app.useLogger(logger);

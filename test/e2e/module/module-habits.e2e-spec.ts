@@ -127,10 +127,8 @@ class Lines implements LoggerService {
 
 const compiled = (tools: Type, options: object = OPTIONS) =>
   Test.createTestingModule({
-    imports: [
-      ParleyModule.forRoot(options),
-      ParleyModule.forFeature([tools], { providers: [Counter, Kept] }),
-    ],
+    imports: [ParleyModule.forRoot(options)],
+    providers: [tools, Counter, Kept],
     controllers: [EchoController],
   }).compile();
 
@@ -303,7 +301,8 @@ class GuardedTools {
 describe('what is made for each request', () => {
   const starting = async (tools: Type, providers: Type[]) => {
     const module = await Test.createTestingModule({
-      imports: [ParleyModule.forRoot({}), ParleyModule.forFeature([tools], { providers })],
+      imports: [ParleyModule.forRoot({})],
+      providers: [tools, ...providers],
     }).compile();
     try {
       await module.init();

@@ -1,5 +1,5 @@
 import 'reflect-metadata';
-import { type CanActivate, Injectable, Logger, Module, type ModuleMetadata } from '@nestjs/common';
+import { type CanActivate, Injectable, Logger, Module, type ModuleMetadata, UseGuards } from '@nestjs/common';
 import { APP_GUARD, NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { Test } from '@nestjs/testing';
@@ -95,11 +95,14 @@ describe('the start says in one line for each instance', () => {
   const startLines = () => lines.filter((line) => line.startsWith('Parley ('));
 
   it('where MCP is, and how many tools and agents there are', async () => {
-    await using _ = await open([
-      ParleyModule.forRoot(OPTIONS),
-      ParleyModule.forRoot({ ...OPTIONS, name: 'billing', server: { path: '/billing' } }),
-      ParleyModule.forFeature([Greeting], { instance: 'billing' }),
-    ]);
+    await using _ = await open(
+      [
+        ParleyModule.forRoot(OPTIONS),
+        ParleyModule.forRoot({ ...OPTIONS, name: 'billing', server: { path: '/billing' } }),
+        ParleyModule.forFeature([Greeting], { instance: 'billing' }),
+      ],
+      [Greeting],
+    );
     const [desk = '', billing = '', ...others] = startLines().sort((one, other) => one.length - other.length);
     expect(others).toEqual([]);
     const [, tools] = /^Parley \(default\) at \/mcp: (\d+) tools, 1 agent Parley$/.exec(desk) ?? [];
@@ -107,7 +110,7 @@ describe('the start says in one line for each instance', () => {
   });
 
   it('nothing of the Nest application that an instance is', async () => {
-    @Module({ imports: [ParleyModule.forRoot(OPTIONS), ParleyModule.forFeature([Greeting])] })
+    @Module({ imports: [ParleyModule.forRoot(OPTIONS)], providers: [Greeting] })
     class AppModule {}
     const application = await NestFactory.create(AppModule, new ExpressAdapter(), { logger: logged });
     await application.listen(0, '127.0.0.1');
@@ -163,43 +166,84 @@ describe('an instance with a name', () => {
 
 describe('the start says what cannot have been meant', () => {
   it('nothing of an application that is in order', async () => {
-    await using _ = await open([ParleyModule.forRoot(OPTIONS), ParleyModule.forFeature([Greeting])]);
+    await using _ = await open(
+      [ParleyModule.forRoot(OPTIONS), ParleyModule.forFeature([Greeting])],
+      [Greeting],
+    );
     expect(warnings()).toEqual([]);
   });
 
   it('a tool that no instance serves', async () => {
     await using _ = await open([ParleyModule.forRoot({ ...OPTIONS, discovery: false })], [Greeting]);
     expect(warnings()).toEqual([
-      'tools that no ParleyModule.forFeature lists are not served: Greeting; discovery: true of one instance serves them',
+      'tools that no ParleyModule.forFeature names are not served: Greeting; discovery: true of one instance serves them',
     ]);
   });
 
   it('a forFeature for an instance that is not there', async () => {
-    await using _ = await open([
-      ParleyModule.forRoot(OPTIONS),
-      ParleyModule.forFeature([Greeting], { instance: 'billing' }),
-    ]);
+    await using _ = await open(
+      [ParleyModule.forRoot(OPTIONS), ParleyModule.forFeature([Greeting], { instance: 'billing' })],
+      [Greeting],
+    );
     expect(warnings()).toEqual([
       "forFeature: no instance 'billing' in this application (there are: default); nowhere served: Greeting",
     ]);
   });
 
   it('a forFeature without Parley', async () => {
-    await using _ = await open([ParleyModule.forFeature([Greeting])]);
+    await using _ = await open([ParleyModule.forFeature([Greeting])], [Greeting]);
     expect(warnings()).toEqual([
       "forFeature: no instance 'default' in this application (ParleyModule.forRoot is not imported); nowhere served: Greeting",
     ]);
   });
 
+  it('a class that forFeature names and no module provides, by ending', async () => {
+    const start = open([ParleyModule.forRoot(OPTIONS), ParleyModule.forFeature([Greeting])]);
+    await expect(start).rejects.toThrow(
+      new TypeError('forFeature: no module provides Greeting: add it to providers of AppModule'),
+    );
+  });
+
+  it('a class that two modules provide', async () => {
+    @Module({ providers: [Greeting] })
+    class DeskModule {}
+    await using _ = await open([ParleyModule.forRoot(OPTIONS), DeskModule], [Greeting]);
+    expect(warnings()).toEqual([
+      'Greeting is made more than once, because several modules provide it: that of AppModule is served, ' +
+        'not that of DeskModule; export it from AppModule instead',
+    ]);
+  });
+
+  it('a guard that Nest leaves out, because a factory makes the class, by ending', async () => {
+    @Injectable()
+    class GuardedGreeting {
+      @UseGuards(Everybody)
+      @Tool({ name: 'greet_behind', description: 'Says hello.' })
+      greet() {
+        return { hello: 'there' };
+      }
+    }
+    const made = { provide: GuardedGreeting, useFactory: () => new GuardedGreeting() };
+    await expect(open([ParleyModule.forRoot(OPTIONS)], [made])).rejects.toThrow(
+      /^Everybody would not run on GuardedGreeting/,
+    );
+  });
+
   it('a listed class with nothing to serve', async () => {
-    await using _ = await open([ParleyModule.forRoot(OPTIONS), ParleyModule.forFeature([Nothing])]);
+    await using _ = await open(
+      [ParleyModule.forRoot(OPTIONS), ParleyModule.forFeature([Nothing])],
+      [Nothing],
+    );
     expect(warnings()).toEqual([
       'forFeature: Nothing has no @Tool, @Prompt, @AgentMethod or @ParseClass: nothing of it is served',
     ]);
   });
 
   it('a listed class whose constructor Nest cannot read', async () => {
-    await using _ = await open([ParleyModule.forRoot(OPTIONS), ParleyModule.forFeature([Unrecorded])]);
+    await using _ = await open(
+      [ParleyModule.forRoot(OPTIONS), ParleyModule.forFeature([Unrecorded])],
+      [Unrecorded],
+    );
     expect(warnings()).toEqual([
       expect.stringContaining('Unrecorded gets undefined for what its constructor takes'),
     ]);
@@ -222,7 +266,7 @@ describe('the start says what cannot have been meant', () => {
 
 describe('what a tool forgets', () => {
   it('never ends the process, and is answered as an internal error', async () => {
-    await using app = await open([ParleyModule.forRoot(OPTIONS), ParleyModule.forFeature([Forgetful])]);
+    await using app = await open([ParleyModule.forRoot(OPTIONS)], [Forgetful]);
     for (const tool of ['not_waited_for', 'large']) {
       const answer = await callTool(app, tool, {}, { 'X-MCP-API-Key': 'key-of-the-desk' });
       expect(answer).toMatchObject({ isError: true });

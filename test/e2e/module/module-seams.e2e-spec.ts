@@ -88,7 +88,8 @@ async function started(
 ): Promise<INestApplication> {
   const providers = way === 'providers' ? bindings : [];
   const builder = Test.createTestingModule({
-    imports: [ParleyModule.forRoot({ ...options, providers }), ParleyModule.forFeature([DeskTools])],
+    imports: [ParleyModule.forRoot({ ...options, providers })],
+    providers: [DeskTools],
   });
   if (way === 'overrideProvider')
     for (const { provide, ...given } of bindings as {
@@ -338,7 +339,8 @@ describe('a queue', () => {
   it('is worked on only once the tools of the application are there', async () => {
     const found: (string | undefined)[] = [];
     const builder = Test.createTestingModule({
-      imports: [ParleyModule.forRoot(OPTIONS), ParleyModule.forFeature([DeskTools])],
+      imports: [ParleyModule.forRoot(OPTIONS)],
+      providers: [DeskTools],
     });
     const queue = await BINDINGS.TaskQueue();
     const module = await builder

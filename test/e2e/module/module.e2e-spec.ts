@@ -174,12 +174,12 @@ const application = (configure = (builder: TestingModuleBuilder) => builder) =>
           providers: [{ provide: AGENT_FACTORY, useValue: choose }],
         }),
         ParleyModule.forRoot({ name: 'closed', server: { path: '/closed' } }),
-        ParleyModule.forFeature([PostTools, AuthorRules], { providers: [OpenHours] }),
+        ParleyModule.forFeature([PostTools, AuthorRules]),
         ParleyModule.forFeature([BillingTools], { instance: 'billing' }),
         RouterModule.register([{ path: 'agents', module: ParleyModule }]),
       ],
       controllers: [EchoController],
-      providers: [UnlistedTools],
+      providers: [PostTools, AuthorRules, OpenHours, BillingTools, UnlistedTools],
     }),
   ).compile();
 

@@ -213,11 +213,9 @@ async function started(
   options = OPTIONS,
 ): Promise<INestApplication> {
   const builder = Test.createTestingModule({
-    imports: [
-      ParleyModule.forRoot({ ...options, providers: [{ provide: AuditSink, useClass: Listening }] }),
-      ParleyModule.forFeature([PostTools]),
-    ],
+    imports: [ParleyModule.forRoot({ ...options, providers: [{ provide: AuditSink, useClass: Listening }] })],
     controllers: [...controllers],
+    providers: [PostTools],
   });
   const app = (await builder.compile()).createNestApplication(adapter as never, { logger: false });
   await app.listen(0, '127.0.0.1');

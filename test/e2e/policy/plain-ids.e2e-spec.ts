@@ -261,8 +261,8 @@ describe('an id of a plain class, of any kind', () => {
       agents: { all: {} },
       policy: { classes: { Article: { id: 'string', fields: ['name'] }, Document: { fields: ['name'] } } },
     });
-    const imports = [parley, ParleyModule.forFeature([ArticleMethods])];
-    const app = await (await Test.createTestingModule({ imports }).compile()).init();
+    const made = { imports: [parley], providers: [ArticleMethods] };
+    const app = await (await Test.createTestingModule(made).compile()).init();
     try {
       const served = app.get(Parley);
       const call = async (object_id: string) => {

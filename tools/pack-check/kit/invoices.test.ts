@@ -2,13 +2,12 @@ import 'reflect-metadata';
 import { createTestingApplication } from '@parley/testing';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { BillingModule, InvoiceTools } from './invoices.js';
+import { BillingModule } from './invoices.js';
 
 void test('the clerk sees what is due, and no margin', async () => {
   const parley = await createTestingApplication({
     seed: 'seed.json',
     agents: { clerk: { permissions: 'readonly' } },
-    tools: [InvoiceTools],
     imports: [BillingModule],
   });
   try {

@@ -2,15 +2,14 @@ import { Test } from '@nestjs/testing';
 import { Parley, ParleyModule } from '@parley/server';
 import { declareClasses } from '@parley/server/mongoose';
 import { createTestingApplication, type TestingApplication } from '@parley/testing';
-import { BillingModule, InvoiceTools } from './invoices.js';
+import { BillingModule } from './invoices.js';
 
 const agents = { clerk: { permissions: 'readonly' } } as const;
 
 describe('invoices', () => {
   let parley: TestingApplication;
   beforeAll(async () => {
-    const tools = { tools: [InvoiceTools], imports: [BillingModule] };
-    parley = await createTestingApplication({ seed: 'seed.json', agents, ...tools });
+    parley = await createTestingApplication({ seed: 'seed.json', agents, imports: [BillingModule] });
   });
   afterAll(() => parley.close());
 
@@ -30,10 +29,7 @@ describe('invoices', () => {
 describe('an application with the module', () => {
   it('answers in a test of its own', async () => {
     const module = await Test.createTestingModule({
-      imports: [
-        ParleyModule.forRoot({ agents, database: { seed: 'seed.json' } }),
-        ParleyModule.forFeature([InvoiceTools], { imports: [BillingModule] }),
-      ],
+      imports: [ParleyModule.forRoot({ agents, database: { seed: 'seed.json' } }), BillingModule],
     }).compile();
     await module.init();
     try {

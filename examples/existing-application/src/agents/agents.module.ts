@@ -34,8 +34,10 @@ import { RepairsController } from './repairs.controller.js';
       }),
       providers: [{ provide: AGENT_FACTORY, useFactory: agentOfEmployee, inject: [Sessions] }],
     }),
-    ParleyModule.forFeature([RepairRules, QuoteTools], { imports: [QuotesModule, StaffModule] }),
+    QuotesModule,
+    StaffModule,
   ],
   controllers: [RepairsController],
+  providers: [RepairRules, QuoteTools],
 })
 export class AgentsModule {}

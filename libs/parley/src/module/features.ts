@@ -10,7 +10,7 @@ import { hasPrompts, hasResources } from '#dispatcher';
 import type { ClassDeclaration } from '#policy';
 import { findClassDeclaration, listMethods, toolDeclarations } from '#tools';
 
-/** Assigns providers of a module to instances. */
+/** Assigns providers of an application to an instance. */
 export class FeatureList {
   constructor(
     readonly instance: string,
@@ -22,48 +22,52 @@ export class FeatureList {
 export interface Serving {
   /** Of the instance. */
   readonly name: string;
-  /** Whether it also serves what no `forFeature` lists. */
+  /** Whether it also serves what no `forFeature` names. */
   readonly discovers: boolean;
 }
 
-type Wrappers = ReturnType<DiscoveryService['getProviders']>;
-type Provided = { readonly type: Type; readonly own: Wrappers[number] };
+type Wrapper = ReturnType<DiscoveryService['getProviders']>[number];
+type Provided = { readonly type: Type; readonly own: Wrapper };
 
-/** The providers that an instance serves, each once: the one that the application has itself before one that `forFeature` made. */
+/** The class of a provider: what it is made of, or, for a value or a factory, what it is injected by. */
+function readClass({ metatype, token, isNotMetatype, isAlias }: Wrapper): Type | null {
+  const type: unknown = isAlias ? null : isNotMetatype ? token : metatype;
+  const prototype: unknown = typeof type === 'function' ? type.prototype : null;
+  return typeof prototype === 'object' && prototype !== null ? (type as Type) : null;
+}
+
+const listFeatures = (wrappers: readonly Wrapper[]): FeatureList[] =>
+  wrappers.flatMap(({ instance }) =>
+    (instance as unknown) instanceof FeatureList ? [instance as FeatureList] : [],
+  );
+
+/** The provider of a class that a `forFeature` names. */
+const findProvider = (type: Type, wrappers: readonly Wrapper[]): Wrapper | undefined =>
+  wrappers.find((wrapper) => readClass(wrapper) === type) ?? wrappers.find(({ token }) => token === type);
+
+/** The providers that an instance serves, each once: those that a `forFeature` gives it, and with discovery what none names. */
 function listServed({ name, discovers }: Serving, discovery: DiscoveryService): Provided[] {
   const wrappers = discovery.getProviders();
-  const lists = wrappers.flatMap(({ instance, host }) =>
-    (instance as unknown) instanceof FeatureList ? [{ list: instance as FeatureList, host }] : [],
-  );
-  const isFeature = new Set(lists.map(({ host }) => host));
-  const findOwn = (type: Type) =>
-    wrappers.find(
-      (wrapper) => wrapper.metatype === type && !wrapper.isNotMetatype && !isFeature.has(wrapper.host),
-    );
-  const served = new Map<Type, Wrappers[number]>();
-  for (const { list, host } of lists) {
-    if (list.instance !== name) continue;
-    for (const type of list.classes) {
-      const own =
-        findOwn(type) ?? wrappers.find((wrapper) => wrapper.host === host && wrapper.token === type);
-      if (own) served.set(type, own);
-    }
+  const lists = listFeatures(wrappers);
+  const listed = new Set(lists.flatMap(({ classes }) => classes));
+  const types = [
+    ...lists.filter(({ instance }) => instance === name).flatMap(({ classes }) => classes),
+    ...(discovers ? [...listOffering(wrappers)].filter((type) => !listed.has(type)) : []),
+  ];
+  const served = new Map<Wrapper, Type>();
+  for (const type of types) {
+    const own = findProvider(type, wrappers);
+    if (own && !served.has(own)) served.set(own, type);
   }
-  const listed = new Set(lists.flatMap(({ list }) => list.classes));
-  for (const type of discovers ? listOffering(wrappers) : []) {
-    const own = listed.has(type) ? undefined : findOwn(type);
-    if (own) served.set(type, own);
-  }
-  return [...served].map(([type, own]) => ({ type, own }));
+  return [...served].map(([own, type]) => ({ type, own }));
 }
 
 /** Classes of providers with something to serve. */
-function listOffering(wrappers: Wrappers): Set<Type> {
+function listOffering(wrappers: readonly Wrapper[]): Set<Type> {
   return new Set(
-    wrappers.flatMap(({ metatype, isNotMetatype }) => {
-      const prototype = (metatype as { prototype?: unknown } | null)?.prototype;
-      if (isNotMetatype || typeof prototype !== 'object' || prototype === null) return [];
-      return hasOffer(metatype as Type) ? [metatype as Type] : [];
+    wrappers.flatMap((wrapper) => {
+      const type = readClass(wrapper);
+      return type !== null && hasOffer(type) ? [type] : [];
     }),
   );
 }
@@ -85,14 +89,22 @@ export function listDeclaredClasses(serving: Serving, discovery: DiscoveryServic
 
 /**
  * The served providers as the application created them.
- * @throws TypeError for a request-scoped or transient provider or dependency: a call has no Nest request
+ * @throws TypeError for a request-scoped or transient provider or dependency: a call has no Nest request; for an enhancer
+ * that Nest would skip
  */
 export function listInstances(serving: Serving, discovery: DiscoveryService): object[] {
   return listServed(serving, discovery).flatMap(({ type, own }) => {
-    // Nest would otherwise run an enhancer that was never constructed.
-    for (const enhancer of listEnhancers(type, own))
-      if (!enhancer.isDependencyTreeStatic())
+    for (const enhancer of listEnhancers(type)) {
+      const created = own.host?.injectables.get(enhancer);
+      // Nest would otherwise leave it out.
+      if (created === undefined)
+        throw new TypeError(
+          `${enhancer.name} would not run on ${type.name}: Nest creates it only for a class that stands in providers itself`,
+        );
+      // Nest would otherwise run an enhancer that was never constructed.
+      if (!created.isDependencyTreeStatic())
         throw new TypeError(`${enhancer.name} on tools is made for each request: ${MADE_ONCE}`);
+    }
     if (own.isTransient || !own.isDependencyTreeStatic())
       throw new TypeError(`${type.name} is made for each request: ${MADE_ONCE}`);
     const made = own.instance as unknown;
@@ -100,16 +112,36 @@ export function listInstances(serving: Serving, discovery: DiscoveryService): ob
   });
 }
 
-/** The guards, interceptors, pipes and filters of a class and its methods. */
-function listEnhancers(type: Type, own: Wrappers[number]) {
+/** The classes of the guards, interceptors, pipes and filters of a class and its methods. */
+function listEnhancers(type: Type): Set<Type> {
   const hosts = [type, ...[...listMethods(type.prototype as object)].map(([, method]) => method)];
-  const named = new Set(
-    ENHANCERS.flatMap((key) => hosts.flatMap((host) => (Reflect.getMetadata(key, host) as unknown[]) ?? [])),
+  const named = ENHANCERS.flatMap((key) =>
+    hosts.flatMap((host) => (Reflect.getMetadata(key, host) as unknown[] | undefined) ?? []),
   );
-  return [...(own.host?.injectables.values() ?? [])].filter(({ metatype }) => named.has(metatype));
+  return new Set(named.filter((one): one is Type => typeof one === 'function'));
 }
 
 const ENHANCERS = [GUARDS_METADATA, INTERCEPTORS_METADATA, PIPES_METADATA, EXCEPTION_FILTERS_METADATA];
+
+/** One line for each served class that several modules provide, and that is therefore made several times. */
+export function listRepeated(serving: Serving, discovery: DiscoveryService): string[] {
+  const wrappers = discovery.getProviders();
+  return listServed(serving, discovery).flatMap(({ type, own }) => {
+    const others = wrappers.filter((other) => other !== own && readClass(other) === type);
+    if (others.length === 0) return [];
+    const [served, ...rest] = [own, ...others].map(({ host }) => host?.name ?? '?');
+    return [
+      `${type.name} is made more than once, because several modules provide it: that of ${served} is served, ` +
+        `not that of ${rest.join(', ')}; export it from ${served} instead`,
+    ];
+  });
+}
+
+/** @returns the classes of a list that no module of the application provides */
+export function listMissing({ classes }: FeatureList, discovery: DiscoveryService): Type[] {
+  const wrappers = discovery.getProviders();
+  return classes.filter((type) => findProvider(type, wrappers) === undefined);
+}
 
 /** The error of a listed class that Nest and Parley would ignore silently, or null. */
 export function findOversight(type: Type): string | null {
@@ -124,12 +156,10 @@ const RECORD =
   'it lacks @Injectable(), or the compiler (esbuild and tsx always, tsc and SWC without emitDecoratorMetadata) ' +
   'leaves them out; @Inject(Token) on each parameter works everywhere';
 
-/** Names of classes with something to serve that no `forFeature` lists. */
+/** Names of classes with something to serve that no `forFeature` names. */
 export function listUnlisted(discovery: DiscoveryService): string[] {
   const wrappers = discovery.getProviders();
-  const listed = new Set<unknown>(
-    wrappers.flatMap(({ instance }) => (instance instanceof FeatureList ? [...instance.classes] : [])),
-  );
+  const listed = new Set(listFeatures(wrappers).flatMap(({ classes }) => classes));
   return [...listOffering(wrappers)].filter((type) => !listed.has(type)).map(({ name }) => name);
 }
 

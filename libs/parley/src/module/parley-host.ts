@@ -29,7 +29,7 @@ import { CONSOLE_PATH } from '#streaming';
 import { listAgentMethods, MethodRegistry } from '#tools';
 import { startInside } from './inner-start.js';
 import { listBases, followFurtherServers } from './mountings.js';
-import { listInstances, listUnlisted } from './features.js';
+import { listInstances, listRepeated, listUnlisted } from './features.js';
 import { type GlobalEnhancers, ToolEnhancers } from './global-enhancers.js';
 import {
   CLOSED_GATES,
@@ -147,7 +147,7 @@ const formatCount = (count: number, noun: string): string => `${count} ${noun}${
 export interface HostDependencies {
   readonly name: string;
   readonly version: string | undefined;
-  /** Whether it serves what no `forFeature` lists. */
+  /** Whether it serves what no `forFeature` names. */
   readonly discovers: boolean;
   readonly endpoints: ParleyEndpoints | undefined;
   readonly globalEnhancers: GlobalEnhancers | undefined;
@@ -186,7 +186,9 @@ export class ParleyHost
     const context = this.enhancers.contextOver(modules);
     const methods = opened.app.get(MethodRegistry);
     let registered = 0;
-    const instances = listInstances({ name, discovers }, discovery);
+    const serving = { name, discovers };
+    const instances = listInstances(serving, discovery);
+    for (const line of listRepeated(serving, discovery)) new Logger('Parley').warn(line);
     for (const instance of instances) {
       const tools = toolsOf(instance, context);
       registered += tools.length;
@@ -212,7 +214,7 @@ export class ParleyHost
     const names = listUnlisted(discovery);
     if (names.length > 0)
       new Logger('Parley').warn(
-        `tools that no ParleyModule.forFeature lists are not served: ${names.join(', ')}; ` +
+        `tools that no ParleyModule.forFeature names are not served: ${names.join(', ')}; ` +
           'discovery: true of one instance serves them',
       );
   }

@@ -131,7 +131,7 @@ export interface ParleyModuleExtras extends CallSteps {
   /** Rebound ports (docs/guide/module.md), with their dependencies. Default none. */
   readonly providers?: readonly Provider[];
   /**
-   * Whether this instance serves the tools, prompts and resources of the application that no `forFeature` lists. Default: true
+   * Whether this instance serves the tools, prompts and resources of the application that no `forFeature` names. Default: true
    * for the only instance of an application, else false.
    */
   readonly discovery?: boolean;

@@ -138,25 +138,16 @@ function hostProvider(
 @Module({})
 export class ParleyModule extends ConfigurableModuleClass {
   /**
-   * Serves the tools, prompts, resources and methods of these classes at one instance. A class that is a provider of another
-   * module too is served as that module made it.
-   * @param setting the instance (default `default`), and further dependencies of the providers
+   * Chooses the instance that serves the tools, prompts, resources and methods of these classes. They are providers of
+   * modules of the application, which make them.
+   * @param setting the instance (default `default`)
    */
-  static forFeature(
-    classes: readonly Type[],
-    setting: { readonly instance?: string } & Pick<ParleyModuleExtras, 'imports' | 'providers'> = {},
-  ): DynamicModule {
-    assertOptions('forFeature', setting, { instance: true, imports: true, providers: true });
-    const { instance = 'default', imports = [], providers = [] } = setting;
+  static forFeature(classes: readonly Type[], setting: { readonly instance?: string } = {}): DynamicModule {
+    assertOptions('forFeature', setting, { instance: true });
+    const { instance = 'default' } = setting;
     return {
       module: ParleyFeatureModule,
-      imports: [...imports],
-      providers: [
-        ...classes,
-        ...providers,
-        { provide: FeatureList, useValue: new FeatureList(instance, classes) },
-      ],
-      exports: [...classes],
+      providers: [{ provide: FeatureList, useValue: new FeatureList(instance, classes) }],
     };
   }
 }

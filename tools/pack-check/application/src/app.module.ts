@@ -11,7 +11,7 @@ import {
   UsesClass,
 } from '@parley/server';
 import { CallerThrottler } from './caller-throttler.js';
-import { BillingModule, InvoiceTools } from './invoices.js';
+import { BillingModule } from './invoices.js';
 
 @Controller()
 class Pages {
@@ -51,7 +51,7 @@ function options(): ParleyModuleOptions {
   imports: [
     ThrottlerModule.forRoot([{ ttl: 60_000, limit: 3 }]),
     ParleyModule.forRootAsync({ useFactory: options }),
-    ParleyModule.forFeature([InvoiceTools], { imports: [BillingModule] }),
+    BillingModule,
   ],
   controllers: [Pages, Invoices],
   providers: [{ provide: APP_GUARD, useClass: CallerThrottler }],

@@ -48,5 +48,5 @@ export class InvoiceTools {
   }
 }
 
-@Module({ providers: [OpenHours], exports: [OpenHours] })
+@Module({ providers: [InvoiceTools, OpenHours] })
 export class BillingModule {}
