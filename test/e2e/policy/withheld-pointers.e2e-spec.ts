@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ParseUnderTest } from '../../support/parse-under-test.js';
 import { callTool, type Service, startService } from '../../support/service.js';
@@ -83,6 +84,35 @@ const GROUPS = [
 const SEEN = [undefined, PLACEHOLDER, undefined, PLACEHOLDER];
 const seenIn = (found: Row[]) => found.map((row) => row['author']);
 const pairs = { $project: { pairs: { $objectToArray: '$$ROOT' } } };
+
+/** Stages that compute `leak` of a pointer, named POINTER, in any form of an expression. */
+const pointerStages = fc
+  .letrec<{ value: unknown }>((tie) => ({
+    value: fc.oneof(
+      { maxDepth: 3, withCrossShrink: true },
+      fc.constantFrom('$POINTER', '$$ROOT.POINTER', '$$CURRENT.POINTER', { $getField: 'POINTER' }),
+      fc.constantFrom('$POINTER.__redacted', '$title', null, 1),
+      fc.record({ $type: tie('value') }),
+      fc.record({ $ifNull: fc.tuple(tie('value'), tie('value')) }),
+      fc.record({ $eq: fc.tuple(tie('value'), tie('value')) }),
+      fc.record({ $cond: fc.tuple(tie('value'), tie('value'), tie('value')) }),
+      fc.record({ $let: fc.record({ vars: fc.record({ v: tie('value') }), in: fc.constant('$$v') }) }),
+      fc.record({ $map: fc.record({ input: fc.tuple(tie('value')), in: fc.constant('$$this') }) }),
+      fc.record({ a: tie('value'), b: tie('value') }),
+    ),
+  }))
+  .value.chain((leak) =>
+    fc.constantFrom<object[]>(
+      [{ $project: { leak } }],
+      [{ $set: { leak } }, { $project: { title: 1, leak: 1 } }],
+      [{ $replaceWith: { leak } }],
+      [{ $group: { _id: null, leak: { $push: leak } } }],
+      [{ $facet: { all: [{ $project: { leak } }] } }],
+      [{ $unwind: { path: '$editors', preserveNullAndEmptyArrays: true } }, { $project: { leak } }],
+      [{ $sort: { POINTER: 1, title: 1 } }, { $project: { leak } }],
+      [{ $set: { leak } }, { $match: { leak: { $ne: null } } }, { $project: { title: 1, leak: 1 } }],
+    ),
+  );
 
 const CASES = ROUTES.flatMap((route) => ['Book', 'Listed'].map((className) => [className, route] as const));
 
@@ -231,6 +261,84 @@ describe.each(CASES)('pointers of %s into a hidden class, in a pipeline by %s', 
       $project: { author: 1 },
     });
     expect(seenIn(mixed)).toEqual(SEEN);
+  });
+
+  it('are seen in their storage form too, wherever a pipeline writes it', async () => {
+    const graph = {
+      $graphLookup: {
+        from: className,
+        startWith: ['r1', 'r2', 'r3', 'r4'],
+        connectFromField: 'next',
+        connectToField: 'objectId',
+        as: 'all',
+      },
+    };
+    const joins = [[{ $lookup: { from: className, pipeline: [], as: 'all' } }], [graph]];
+    const byTitle = (list: Row[]) => list.toSorted((a, b) => String(a['t']).localeCompare(String(b['t'])));
+    for (const join of joins)
+      for (const leak of ['$all._p_author', { $getField: { field: '_p_author', input: '$all' } }]) {
+        const found = await shelf(...join, { $unwind: '$all' }, { $project: { t: '$all.title', leak } });
+        // A pointer that is null stays null in the rows of a graph.
+        expect([leak, byTitle(found).map((row) => row['leak'] ?? undefined)]).toEqual([leak, SEEN]);
+      }
+    for (const join of joins) {
+      const leaks = { $map: { input: '$all', as: 'row', in: { t: '$$row.title', leak: '$$row._p_author' } } };
+      const [row] = await shelf(...join, { $project: { leaks } });
+      expect(byTitle(row?.['leaks'] as Row[]).map(({ leak }) => leak ?? undefined)).toEqual(SEEN);
+    }
+    if (className === 'Listed') return;
+    const leaks = async (...stages: object[]) =>
+      (await aggregate(SORTED, ...stages)).map((row) => row['leak']);
+    for (const leak of [
+      '$_p_author',
+      '$$ROOT._p_author',
+      '$$CURRENT._p_author',
+      { $getField: '_p_author' },
+    ]) {
+      expect([leak, await leaks({ $project: { leak } })]).toEqual([leak, SEEN]);
+      expect([leak, await leaks({ $addFields: { leak } })]).toEqual([leak, SEEN]);
+      expect([leak, await leaks({ $replaceWith: { leak } })]).toEqual([leak, SEEN]);
+    }
+    const counted = async (...stages: object[]) =>
+      new Map((await aggregate(...stages)).map((row) => [JSON.stringify(row['_id'] ?? null), row['n']]));
+    const groups = new Map([
+      ['null', 2],
+      [JSON.stringify(PLACEHOLDER), 2],
+    ]);
+    for (const stages of [
+      [{ $group: { _id: '$_p_author', n: { $sum: 1 } } }],
+      [{ $sortByCount: '$_p_author' }, { $project: { n: '$count' } }],
+    ])
+      expect(await counted(...stages)).toEqual(groups);
+    expect(await aggregate({ $limit: 9 }, { $match: { _p_author: { $exists: true } } }, SORTED)).toHaveLength(
+      2,
+    );
+    expect(await aggregate({ $sort: { _p_author: -1, title: 1 } }, { $project: { title: 1 } })).toMatchObject(
+      [{ title: 'one' }, { title: 'two' }, { title: 'four' }, { title: 'three' }],
+    );
+    for (const field of ['author', '_p_author'])
+      for (const [tool, args] of [
+        ['group_by', { operation: 'count' }],
+        ['distinct', {}],
+      ] as const)
+        expect((await callTool(service, tool, { class_name: className, field, ...args })).wire).not.toMatch(
+          WITHHELD_ID,
+        );
+  });
+
+  it('are the same in any expression, by their name and in their storage form', async () => {
+    if (className === 'Listed') return;
+    const written = (name: string, pipeline: object[]) =>
+      JSON.parse(JSON.stringify(pipeline).replaceAll('POINTER', name)) as object[];
+    await fc.assert(
+      fc.asyncProperty(pointerStages, async (stages) => {
+        const [byName, stored] = await Promise.all(
+          ['author', '_p_author'].map((name) => aggregate(SORTED, ...written(name, stages))),
+        );
+        expect(stored).toEqual(byName);
+      }),
+      { numRuns: 60 },
+    );
   });
 
   it('are nowhere under their storage name', async () => {

@@ -17,7 +17,9 @@ import {
   listShownFields,
   sourceProjection,
   listTakenColumns,
+  type Use,
   withoutStored,
+  withStored,
 } from './source-stages.js';
 import {
   readJoinedClass,
@@ -66,7 +68,7 @@ export function governPipeline(
       ),
     );
   }
-  return restrictStages(stages, source, findScope, columnsNamedIn(stages));
+  return restrictStages(stages, source, { scopeOf: findScope, use: findUse(stages) });
 }
 
 /** The canonical names of the classes that a validated pipeline joins, to prepare their scopes. */
@@ -84,43 +86,44 @@ export function joinTargets(pipeline: Pipeline): ReadonlySet<string> {
   return found;
 }
 
-type ScopeOf = (className: string) => JoinScope;
+interface Governing {
+  readonly scopeOf: (className: string) => JoinScope;
+  /** What the whole pipeline uses. */
+  readonly use: Use;
+}
 
 /**
  * Row limits, then column limits, then the stages of the caller. A leading `$match` of the caller is merged into the row limits,
  * so that an index can serve both and `$text` is possible, unless it could read columns that the next stage removes.
  */
-function restrictStages(
-  stages: Pipeline,
-  scope: JoinScope,
-  scopeOf: ScopeOf,
-  isRead?: (column: string) => boolean,
-): Stage[] {
+function restrictStages(stages: Pipeline, scope: JoinScope, governing: Governing): Stage[] {
   const [first, ...rest] = stages;
   const lead = first?.['$match'];
   const merges = isPlainObject(lead) && !readsTakenColumns(lead, scope.access);
   const where = merges ? mergeFilters(scope.where, lead) : scope.where;
   return [
     ...(Object.keys(where).length > 0 ? [{ $match: where }] : []),
-    ...sourceProjection(scope.access, isRead),
-    ...withLimitedJoins(merges ? rest : stages, scopeOf),
+    ...sourceProjection(scope.access, governing.use),
+    ...withLimitedJoins(merges ? rest : stages, governing),
   ];
 }
 
 const WHOLE_DOCUMENT = /\$\$(ROOT|CURRENT)|"\$(redact|facet)"/;
 
 /**
- * The columns that the stages may read. Stages name their columns, or the whole document as `$$ROOT`; `$redact` and `$facet`
- * use whole documents without naming them.
+ * Stages name the columns that they read, or the whole document as `$$ROOT`; `$redact` and `$facet` use whole documents without
+ * naming them.
  */
-function columnsNamedIn(stages: Pipeline): (column: string) => boolean {
+function findUse(stages: Pipeline): Use {
   let text: string | undefined;
-  return (column) => {
-    // Written at the first question: most classes have no column to ask about.
-    text ??= JSON.stringify(stages);
-    return text.includes(column) || WHOLE_DOCUMENT.test(text);
-  };
+  // Written at the first question: most classes have no column to ask about.
+  const write = () => (text ??= JSON.stringify(stages));
+  const writes = (name: string) => write().includes(name);
+  return { writes, reads: (column) => writes(column) || WHOLE_DOCUMENT.test(write()) };
 }
+
+/** Joined rows are used as whole documents. */
+const useAll = ({ writes }: Use): Use => ({ writes, reads: () => true });
 
 /**
  * Whether a filter may read columns that the projection removes: through whole documents, through an expression on a withheld
@@ -134,27 +137,33 @@ function readsTakenColumns(match: PlainObject, access: ClassAccess): boolean {
   return (takesPointers || mayHold !== undefined) && hasExpression(match);
 }
 
-function withLimitedJoins(stages: Pipeline, scopeOf: ScopeOf): Stage[] {
+function withLimitedJoins(stages: Pipeline, governing: Governing): Stage[] {
   const all: Stage[] = [];
   for (const stage of stages) {
     const { name, value } = openStage(stage);
     const className = readJoinedClass(name, value);
-    if (className !== null) all.push(...restrictJoin(name, value as PlainObject, className, scopeOf));
-    else if (name === '$facet') all.push({ $facet: withLimitedBranches(value as PlainObject, scopeOf) });
+    if (className !== null) all.push(...restrictJoin(name, value as PlainObject, className, governing));
+    else if (name === '$facet') all.push({ $facet: withLimitedBranches(value as PlainObject, governing) });
     else all.push(stage);
   }
   return all;
 }
 
-function withLimitedBranches(branches: PlainObject, scopeOf: ScopeOf): PlainObject {
-  return mapMembers(branches, (_, branch) => withLimitedJoins(branch as Pipeline, scopeOf));
+function withLimitedBranches(branches: PlainObject, governing: Governing): PlainObject {
+  return mapMembers(branches, (_, branch) => withLimitedJoins(branch as Pipeline, governing));
 }
 
-function restrictJoin(name: StageName, join: PlainObject, className: string, scopeOf: ScopeOf): Stage[] {
+function restrictJoin(
+  name: StageName,
+  join: PlainObject,
+  className: string,
+  { scopeOf, use }: Governing,
+): Stage[] {
   const scope = scopeOf(className);
+  const joined = { scopeOf, use: useAll(use) };
   if (!isCarriable(scope.where)) throw new Refused(refusals.tenantJoinDenied(className));
-  if (name === '$graphLookup') return restrictGraph(join, scope);
-  const inner = restrictStages((join['pipeline'] ?? []) as Pipeline, restrictJoined(join, scope), scopeOf);
+  if (name === '$graphLookup') return restrictGraph(join, scope, joined.use);
+  const inner = restrictStages((join['pipeline'] ?? []) as Pipeline, restrictJoined(join, scope), joined);
   return [{ [name]: { ...join, pipeline: inner } }];
 }
 
@@ -165,16 +174,14 @@ function restrictJoined({ foreignField }: PlainObject, { access, where }: JoinSc
 }
 
 /** `$graphLookup` has a filter but no pipeline: hidden columns are removed from its rows afterwards. */
-function restrictGraph(join: PlainObject, scope: JoinScope): Stage[] {
+function restrictGraph(join: PlainObject, scope: JoinScope, use: Use): Stage[] {
   const restrict = mergeFilters(scope.where, join['restrictSearchWithMatch'] as Where | undefined);
   const search = { ...join, ...(Object.keys(restrict).length > 0 && { restrictSearchWithMatch: restrict }) };
   const as = String(join['as']);
   const depth = join['depthField'];
   // The depth field may have the name of a column.
   const seen = Object.fromEntries(
-    Object.entries(describeSeenColumns(scope.access, () => true, '$$row.')).filter(
-      ([column]) => column !== depth,
-    ),
+    Object.entries(describeSeenColumns(scope.access, use, '$$row.')).filter(([column]) => column !== depth),
   );
   const rows = (row: unknown): Stage => ({
     $addFields: { [as]: { $map: { input: `$${as}`, as: 'row', in: row } } },
@@ -185,9 +192,10 @@ function restrictGraph(join: PlainObject, scope: JoinScope): Stage[] {
       { $graphLookup: search },
       { $unset: listTakenColumns(scope.access).map((name) => `${as}.${name}`) },
       ...(Object.keys(seen).length > 0 ? [rows({ $mergeObjects: ['$$row', seen] })] : []),
-      ...withoutStored(scope.access, `${as}.`),
+      ...withoutStored(scope.access, use, `${as}.`),
     ];
-  const kept = typeof depth === 'string' ? [...shown, depth] : shown;
+  const fields = withStored(shown, seen);
+  const kept = typeof depth === 'string' ? [...fields, depth] : fields;
   const row = Object.fromEntries(kept.map((name) => [name, seen[name] ?? `$$row.${name}`]));
   return [{ $graphLookup: search }, rows(row)];
 }

@@ -45,28 +45,38 @@ function withheldPointers(access: ClassAccess): readonly string[] {
 const isText = (name: string, { schema }: ClassAccess): boolean =>
   schema?.fields.get(name)?.type === 'String';
 
-/** Whether the stages of a caller may read a column. */
-type IsRead = (column: string) => boolean;
+/** What the stages of a caller use of the documents. */
+export interface Use {
+  /** Whether they may read a column, by name or within a whole document. */
+  readonly reads: (column: string) => boolean;
+  /** Whether they write a name anywhere. */
+  readonly writes: (name: string) => boolean;
+}
 
 /** The expressions of columns that a pipeline sees in another form, by wire name. */
 type Seen = Readonly<Record<string, unknown>>;
 
 /**
- * Columns that point to withheld classes or may hold objects of them, with placeholders for those objects.
+ * Columns that point to withheld classes or may hold objects of them, with placeholders for those objects. A pointer that the
+ * stages write in its storage form has the placeholder there too.
  * @param row the prefix of the columns: `$` for the document, `$$row.` for a variable
  */
-export function describeSeenColumns(access: ClassAccess, isRead: IsRead, row = '$'): Seen {
+export function describeSeenColumns(access: ClassAccess, { reads, writes }: Use, row = '$'): Seen {
   const { mayHold, flat } = access;
-  const read = [...(mayHold?.columns ?? [])].filter(isRead);
+  const read = [...(mayHold?.columns ?? [])].filter(reads);
   return {
     ...Object.fromEntries(
-      withheldPointers(access).map((name) => [name, pointerPlaceholder(`${row}${name}`, access, name)]),
+      withheldPointers(access).flatMap((name) => {
+        const placeholder = pointerPlaceholder(`${row}${name}`, access, name);
+        const stored = toStoredPointerColumn(name);
+        return [[name, placeholder], ...(writes(stored) ? [[stored, placeholder]] : [])];
+      }),
     ),
     ...(mayHold &&
       Object.fromEntries(read.map((name) => [name, withPlaceholders(`${row}${name}`, mayHold.names)]))),
     ...Object.fromEntries(
       [...(flat ?? [])]
-        .filter((name) => isText(name, access) && isRead(name))
+        .filter((name) => isText(name, access) && reads(name))
         .map((name) => [name, withoutContainer(`${row}${name}`)]),
     ),
   };
@@ -88,31 +98,38 @@ function pointerPlaceholder(value: string, { withheld }: ClassAccess, name: stri
 }
 
 /**
- * Removes the storage columns of the pointers that placeholders replace.
+ * Removes the storage columns that no placeholder replaced.
  * @param row the path to the rows: `joined.`; default: the document itself
  */
-export function withoutStored(access: ClassAccess, row = ''): Stage[] {
-  const stored = withheldPointers(access).map((name) => row + toStoredPointerColumn(name));
-  return stored.length > 0 ? [{ $unset: stored }] : [];
+export function withoutStored(access: ClassAccess, { writes }: Use, row = ''): Stage[] {
+  const stored = withheldPointers(access)
+    .map(toStoredPointerColumn)
+    .filter((name) => !writes(name));
+  return stored.length > 0 ? [{ $unset: stored.map((name) => row + name) }] : [];
 }
 
-const always: IsRead = () => true;
-const never: IsRead = () => false;
+/** Names of fields, and behind them the storage columns that have a placeholder. */
+export const withStored = (fields: readonly string[], seen: Seen): string[] => [
+  ...fields,
+  ...fields.map(toStoredPointerColumn).filter((name) => name in seen),
+];
+
+const NO_USE: Use = { reads: () => false, writes: () => false };
 
 /** By the access: it ends with its agent definition, policy version and schema snapshot. */
 const kept = new WeakMap<ClassAccess, readonly Stage[]>();
 
-/**
- * The stages that reduce every document to what the stages of the caller may see, also as a whole.
- * @param isRead whether those stages may read a column; default: every column
- */
-export function sourceProjection(access: ClassAccess, isRead: IsRead = always): readonly Stage[] {
+/** The stages that reduce every document to what the stages of the caller may see, also as a whole. */
+export function sourceProjection(access: ClassAccess, use: Use): readonly Stage[] {
   const { mayHold, flat } = access;
   const texts = [...(flat ?? [])].filter((name) => isText(name, access));
-  if ([...(mayHold?.columns ?? []), ...texts].some(isRead)) return buildProjection(access, isRead);
+  const isUsed =
+    [...(mayHold?.columns ?? []), ...texts].some(use.reads) ||
+    withheldPointers(access).some((name) => use.writes(toStoredPointerColumn(name)));
+  if (isUsed) return buildProjection(access, use);
   // Without such a column the stages are the same for every pipeline.
   let stages = kept.get(access);
-  if (!stages) kept.set(access, (stages = freezeDeep(buildProjection(access, never))));
+  if (!stages) kept.set(access, (stages = freezeDeep(buildProjection(access, NO_USE))));
   return stages;
 }
 
@@ -122,16 +139,16 @@ function freezeDeep<T>(value: T): T {
   return Object.freeze(value);
 }
 
-function buildProjection(access: ClassAccess, isRead: IsRead): Stage[] {
+function buildProjection(access: ClassAccess, use: Use): Stage[] {
   const shown = listShownFields(access);
-  const seen = describeSeenColumns(access, isRead);
+  const seen = describeSeenColumns(access, use);
   if (shown === null)
     return [
       { $unset: listTakenColumns(access) },
       ...(Object.keys(seen).length > 0 ? [{ $addFields: seen }] : []),
-      ...withoutStored(access),
+      ...withoutStored(access, use),
     ];
-  const kept = shown.map((name) => [name, seen[name] ?? 1] as const);
+  const kept = withStored(shown, seen).map((name) => [name, seen[name] ?? 1] as const);
   // A projection contains the id unless it is excluded.
   const withoutId = access.guarded?.hidden.has('objectId') ? ([['objectId', 0]] as const) : [];
   return [{ $project: Object.fromEntries([...kept, ...withoutId]) }];

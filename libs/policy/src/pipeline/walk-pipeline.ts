@@ -8,7 +8,7 @@ import { readBindings, resolveExpression } from './expression.js';
 import { convertBoundaries } from './compared-operands.js';
 import { type AddedFields, Frame } from './frame.js';
 import { hasExpression, hasMemberCondition, type MatchRules, resolveMatch } from './match.js';
-import { sourceProjection } from './source-stages.js';
+import { sourceProjection, type Use } from './source-stages.js';
 import { typesAfter } from './stage-types.js';
 import {
   readJoinedClass,
@@ -278,9 +278,12 @@ function resolveUnion(value: unknown, frame: Frame, walk: Walk): unknown {
   const stages = walk.stages(asked, Frame.atSource(access, frame));
   return {
     coll: foreign.className,
-    pipeline: access === foreign ? stages : afterLeadingMatch(stages, sourceProjection(access)),
+    pipeline: access === foreign ? stages : afterLeadingMatch(stages, sourceProjection(access, EVERY_USE)),
   };
 }
+
+/** Of rows that a union mixes with those of another class. */
+const EVERY_USE: Use = { reads: () => true, writes: () => false };
 
 function withinBoth(foreign: ClassAccess, local: ClassAccess): ClassAccess {
   const { readable } = local;
