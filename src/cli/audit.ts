@@ -67,7 +67,7 @@ const TYPES: Readonly<Record<NonNullable<AuditQuery['type']>, true>> = {
 const NO_LIMITS = { bytes: Infinity, records: Infinity };
 
 /** The trail of the named files, else of the first configured sink that can be searched, as the service chooses it. */
-function openSearchedTrail(
+export function openSearchedTrail(
   files: readonly string[],
   collection: AuditCollection | undefined,
   config: AuditConfig,

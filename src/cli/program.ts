@@ -14,6 +14,7 @@ import type { ChatOptions } from './chat.js';
 import type { ConsoleCommandOptions } from './console.js';
 import type { ExplainOptions } from './explain.js';
 import type { InitOptions } from './init.js';
+import type { KeysOptions } from './keys.js';
 import type { CheckOptions } from './policy-check.js';
 import type { DiffOptions } from './policy-diff.js';
 import type { PolicyTestOptions } from './policy-test.js';
@@ -125,6 +126,16 @@ program
   .action(async (options: { generate?: boolean }) => {
     const { runHashKey } = await import('./hash-key.js');
     await runHashKey(options);
+  });
+
+program
+  .command('keys')
+  .option(...CONFIG)
+  .option(...JSON_OUTPUT)
+  .description('list the rules of auth: name, kind, agent, end, and the last call by the audit records')
+  .action(async (options: KeysOptions) => {
+    const { runKeys } = await import('./keys.js');
+    await runKeys(options);
   });
 
 program
@@ -357,6 +368,7 @@ audit
   .option('--tool <name>')
   .option('--class <name>', 'the class that a call named')
   .option('--principal <name>')
+  .option('--key <name>', 'of the key of the caller')
   .option('--tenant <id>')
   .option('--outcome <outcome>', 'success or failure')
   .option('--gate <name>', 'the gate that refused')

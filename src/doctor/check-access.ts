@@ -1,6 +1,8 @@
 import {
   agentsWithMasterPosture,
   type AuthRuleConfig,
+  describeEnd,
+  findEndingKeys,
   isLoopbackHost,
   type LoadedConfig,
   logSecurityWarnings,
@@ -49,7 +51,9 @@ export function checkListening({ config }: Pick<LoadedConfig, 'config'>): Findin
 }
 
 function checkKeys(auth: readonly AuthRuleConfig[]): Finding[] {
-  const findings: Finding[] = [];
+  const findings: Finding[] = findEndingKeys(auth).map((key) =>
+    warn('auth.expires', describeEnd(key), 'add a rule with a new key beside it, and remove this one'),
+  );
   const holders = new Map<string, string>();
   for (const rule of auth) {
     const key: unknown = 'apiKey' in rule ? rule.apiKey : undefined;
@@ -98,7 +102,8 @@ export function checkAgents(loaded: LoadedConfig, gates: EnvironmentGates): Find
     ),
   ];
   logSecurityWarnings(
-    { ...loaded, policy: loaded.policy },
+    // Keys are looked at with the other rules.
+    { ...loaded, config: { ...loaded.config, auth: [] } },
     {
       warn: (warning: string) =>
         findings.push(warn('agents.posture', warning.replace(/^\[SECURITY\] /, ''), modeRemedy(warning))),

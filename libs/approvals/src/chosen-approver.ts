@@ -65,6 +65,7 @@ export class RecordedApprover extends Approver {
         ...(decision.by && { approver: decision.by.principal, via: decision.by.via }),
         principal: agent.principal,
         agent_name: agent.definition.name,
+        ...(agent.keyName !== null && { key_name: agent.keyName }),
         ...(agent.tenantId !== null && { tenant_id: agent.tenantId }),
       }),
     );

@@ -9,6 +9,8 @@ interface EventBase {
   readonly principal?: string;
   /** Name of the agent in the configuration. */
   readonly agent_name?: string;
+  /** The name of the `auth` rule whose credential the caller showed, where it has one. */
+  readonly key_name?: string;
   /** Tenant of the agent. */
   readonly tenant_id?: string | number;
   /** Correlation id of the request: its session, or the id that the application set. */
@@ -130,6 +132,8 @@ export interface AuditedAgent extends AuditedLimits {
   readonly impersonated_user_id?: string;
   /** `agent_id` of the agent that created the sub-agent. */
   readonly parent_agent_id?: string;
+  /** The name of the `auth` rule whose credential the caller showed, where it has one. */
+  readonly key_name?: string;
   /** Tenant of the agent. */
   readonly tenant_id?: string | number;
 }
@@ -248,6 +252,8 @@ export interface ApprovalRecord {
   readonly principal: string;
   /** Name of the agent in the configuration. */
   readonly agent_name: string;
+  /** The name of the `auth` rule whose credential the caller showed, where it has one. */
+  readonly key_name?: string;
   /** Tenant of the agent. */
   readonly tenant_id?: string | number;
   /** Correlation id of the request: its session, or the id that the application set. */

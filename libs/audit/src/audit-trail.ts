@@ -37,6 +37,8 @@ export interface AuditQuery {
   readonly className?: string;
   /** The caller, as it is recorded. */
   readonly principal?: string;
+  /** The name of the `auth` rule that admitted the caller. */
+  readonly key?: string;
   /** As text; a number matches its digits. */
   readonly tenant?: string;
   /** `failure`: refused or failed. */
@@ -163,6 +165,7 @@ export function membersAsked(query: AuditQuery): [member: string, value: string]
     ['tool', query.tool],
     ['class_name', query.className === undefined ? undefined : canonicalClassName(query.className)],
     ['principal', query.principal],
+    ['key_name', query.key],
     ['outcome', query.decision],
     ['approver', query.approver],
     ['gate', query.gate],

@@ -222,6 +222,7 @@ function describeAgent(record: Draft<AuditedAgent>, agent: Agent): void {
   if (impersonationLabel !== null) record.impersonation_label = impersonationLabel;
   if (impersonatedUserId !== null) record.impersonated_user_id = impersonatedUserId;
   if (parent) record.parent_agent_id = parent.agentId;
+  if (agent.keyName !== null) record.key_name = agent.keyName;
   if (tenantId !== null) record.tenant_id = tenantId;
   Object.assign(record, readAuditedLimits(definition));
 }

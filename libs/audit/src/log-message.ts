@@ -47,6 +47,7 @@ export function writeMembers(members: LogMembers): string {
 export function describeCall(record: AuditRecord, servesParse: boolean): LogMembers {
   const { success, agent_name, tenant_id, tool, class_name, error_code, gate, cause, rows } = record;
   const members: Record<string, unknown> = { tool, agent: agent_name, principal: record.principal };
+  if (record.key_name !== undefined) members['key'] = record.key_name;
   if (class_name !== undefined) members['class'] = class_name;
   members['outcome'] = success ? 'ok' : hasFailed(record) ? 'failed' : 'refused';
   if (error_code !== undefined) members['code'] = error_code;

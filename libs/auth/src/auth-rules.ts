@@ -5,6 +5,7 @@ import {
   type Identity,
   type ImpersonationOrder,
   sessionIdentity,
+  toAgentOptions,
   Unauthorized,
 } from '#core';
 import { AuthRule } from './authenticator.js';
@@ -182,7 +183,11 @@ export abstract class SessionOwners {
 async function createAgent(
   token: string,
   owners: SessionOwners,
-  { definition, tenantId }: Pick<Agent, 'definition'> & Partial<Pick<Agent, 'tenantId'>>,
+  {
+    definition,
+    tenantId,
+    keyName = null,
+  }: Pick<Agent, 'definition'> & Partial<Pick<Agent, 'tenantId' | 'keyName'>>,
 ): Promise<Agent> {
   const userId = await owners.findUser(token);
   if (userId === null) throw new Unauthorized('invalid session token');
@@ -190,6 +195,7 @@ async function createAgent(
     definition,
     identity: sessionIdentity(token),
     principal: `user:${userId}`,
+    keyName,
     ...(tenantId !== undefined && { tenantId }),
   });
 }
@@ -289,18 +295,13 @@ export class ImpersonatingRule extends AuthRule {
 /** The same caller, acting as the configured user. @throws Unauthorized when that user has no session */
 export async function impersonate(
   order: ImpersonationOrder,
-  { definition, principal, user, tenantId, claims, correlationId }: Agent,
+  agent: Agent,
   sessions: ImpersonatedSessions,
 ): Promise<Agent> {
   const token = await sessions.tokenFor(order);
   if (token === null) throw new Unauthorized('no active session of the impersonated user');
   return new Agent({
-    definition,
-    principal,
-    user,
-    tenantId,
-    claims,
-    correlationId,
+    ...toAgentOptions(agent),
     identity: sessionIdentity(token),
     impersonatedUserId: order.userId,
   });

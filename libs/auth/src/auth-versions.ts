@@ -30,7 +30,13 @@ interface DeclaredCertificate {
 }
 
 /** A rule of authentication as it is declared: one credential, and the agent that its callers run as. */
-export type DeclaredRule = { readonly agent: string } & (
+export type DeclaredRule = {
+  readonly agent: string;
+  /** Of its credential, in records. Default: it has none. */
+  readonly name?: string;
+  /** A date, or a time in ISO 8601 with its zone. Default: its credential has no end. */
+  readonly expires?: string;
+} & (
   | { readonly apiKey: string }
   | { readonly apiKeyHash: string }
   | { readonly clientCertificate: DeclaredCertificate }

@@ -38,6 +38,7 @@ import {
   requiredScopesOf,
   resourceUrlOf,
 } from './oauth/configured-rules.js';
+import { NamedRule } from './named-rule.js';
 import type { Admission } from './oauth/grants.js';
 import { BearerChallenge, toMetadataUrl } from './oauth/resource-metadata.js';
 
@@ -80,7 +81,7 @@ const NO_SESSION = sessionIdentity('');
 
 type OtherRule = Exclude<DeclaredRule, { readonly oauth: unknown } | { readonly parseSession: true }>;
 
-function admissionBy(
+function createAdmission(
   rule: OtherRule,
   definition: AgentDefinition,
   identity: AgentIdentity,
@@ -95,6 +96,12 @@ function admissionBy(
   if ('clientCertificate' in rule)
     return new ClientCertificateRule(rule.clientCertificate, definition, fixed);
   return new AnonymousRule(definition, fixed, otherCredentials);
+}
+
+/** The same rule, with the name and the end of its credential. */
+function withName(admission: AuthRule, { name, expires }: DeclaredRule): AuthRule {
+  if (name === undefined) return admission;
+  return new NamedRule(admission, { name, ...(expires !== undefined && { expires }) });
 }
 
 /** The admission of a token's caller whose agent reads with a session. */
@@ -137,8 +144,8 @@ function createAuthenticator(
   const rules = config.auth.map((rule): AuthRule => {
     if ('oauth' in rule) return oauth.rule(rule, agentOfTokens);
     const { definition, identity } = named(rule.agent);
-    if ('parseSession' in rule) return new ParseSessionRule(definition, sessions.owners);
-    const admission = admissionBy(rule, definition, identity, headers);
+    if ('parseSession' in rule) return withName(new ParseSessionRule(definition, sessions.owners), rule);
+    const admission = withName(createAdmission(rule, definition, identity, headers), rule);
     if (identity === 'callerSession') return new CallerSessionRule(admission, sessions.owners);
     return identity.kind === 'impersonate'
       ? new ImpersonatingRule(admission, identity, sessions.impersonated)

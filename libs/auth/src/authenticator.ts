@@ -8,7 +8,7 @@ import {
   keepOneCredential,
   listShownCredentials,
 } from './credentials.js';
-import { InsufficientScope } from './errors.js';
+import { ExpiredCredential, InsufficientScope } from './errors.js';
 import type { BearerChallenge } from './oauth/resource-metadata.js';
 
 /** An agent that the caller would get with more scopes. */
@@ -301,8 +301,9 @@ export class RecordedAuthenticator extends Authenticator {
   /** Also called for credentials that are checked elsewhere, such as a console cookie. */
   recordRefused(
     { remoteAddress, headers, requestId }: Omit<CredentialSource, 'method'>,
-    { cause }: Pick<Unauthorized, 'cause'>,
+    refused: Pick<Unauthorized, 'cause'>,
   ): void {
+    const { cause } = refused;
     const at = this.now();
     const second = Math.floor(at / 1000);
     if (second !== this.second) this.inSecond = 0;
@@ -322,6 +323,7 @@ export class RecordedAuthenticator extends Authenticator {
       ...(correlationId !== undefined && { correlation_id: correlationId }),
       ...(requestId !== undefined && { request_id: requestId }),
       ...(cause !== undefined && { cause }),
+      ...(refused instanceof ExpiredCredential && { key_name: refused.keyName }),
       ...(this.suppressed > 0 && { suppressed: this.suppressed }),
     });
     this.suppressed = 0;

@@ -26,3 +26,13 @@ export class InsufficientScope extends Error {
 
 /** The request shows an invalid token. It is distinguished from a request without a token, and not further. */
 export class InvalidToken extends Unauthorized {}
+
+/** The right key, after its end: answered like a wrong one. */
+export class ExpiredCredential extends Unauthorized {
+  constructor(
+    /** Of the rule, for records. */
+    readonly keyName: string,
+  ) {
+    super('expired');
+  }
+}

@@ -16,6 +16,7 @@ export {
   remoteNetwork,
   TrustedNetworks,
 } from './credentials.js';
+export { parseExpiry } from './named-rule.js';
 export { newKey, parseKeyHash, createSlowHash } from './key-hash.js';
 export { requestJson, isTrustworthyUrl } from './oauth/issuer-request.js';
 export { isScopeName, toPrincipal, toSubject, type TenantClaim } from './oauth/claims.js';

@@ -75,8 +75,13 @@ function withApiKey(config: Section, apiKey: string): unknown {
   }
   if (!Array.isArray(auth)) return auth;
   return auth.map((rule: unknown) =>
-    isSection(rule) && rule['anonymous'] === true ? { apiKey, agent: rule['agent'] } : rule,
+    isSection(rule) && rule['anonymous'] === true ? closeRule(rule, apiKey) : rule,
   );
+}
+
+/** Its name and its end stay. */
+function closeRule({ agent, name, expires }: Section, apiKey: string): Section {
+  return { apiKey, agent, ...(name !== undefined && { name }), ...(expires !== undefined && { expires }) };
 }
 
 /**

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { compileAgentDefinition, MASTER, sessionIdentity } from '#core';
 import { compilePolicy, type PolicyConfig } from '#policy';
 import type { AgentIdentity } from '#auth';
+import type { AuthRuleConfig } from './sections/auth.js';
 import { logSecurityWarnings } from './security-warnings.js';
 
 type Said = Parameters<typeof logSecurityWarnings>[2];
@@ -12,12 +13,13 @@ function warningsOf(
   said: Said = new Set(),
   permissions: 'readonly' | 'write' = 'readonly',
   ungoverned: readonly string[] = [],
+  auth: readonly AuthRuleConfig[] = [],
 ): string[] {
   const lines: string[] = [];
   const names = Object.keys(identities);
   logSecurityWarnings(
     {
-      config: { ungoverned },
+      config: { ungoverned, auth },
       agents: new Map(names.map((name) => [name, compileAgentDefinition(name, { permissions })])),
       identities: new Map(Object.entries(identities)),
       policy: compilePolicy(policy).policy,
@@ -29,6 +31,30 @@ function warningsOf(
 }
 
 describe('a start warns', () => {
+  it('of keys that ended and of those that end within 14 days, by their names', () => {
+    const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString();
+    const keys = { gone: -1, soon: 13, later: 15 };
+    const auth = Object.entries(keys).map(([name, days]) => ({
+      apiKey: `secret-of-${name}`,
+      agent: 'analyst',
+      name,
+      expires: inDays(days),
+    }));
+    const [line, ...others] = warningsOf(
+      {},
+      {},
+      new Set(),
+      'readonly',
+      [],
+      [...auth, { apiKey: 'secret', agent: 'b' }],
+    );
+    expect(line).toMatch(
+      /the key gone of 'analyst' expired at .*: its callers are refused, the key soon of 'analyst' expires at /,
+    );
+    expect(line).not.toMatch(/later|secret/);
+    expect(others).toEqual([]);
+  });
+
   it('of code that goes past the policy, by the names that were permitted', () => {
     expect(warningsOf({}, {}, new Set(), 'readonly', ['nightly', 'import'])).toEqual([
       expect.stringMatching(/past the policy.*nightly, import/),

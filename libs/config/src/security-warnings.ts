@@ -1,19 +1,20 @@
 import type { Logger } from '@nestjs/common';
 import { HIDDEN_BY_DEFAULT, isExposedToEveryTenant, type Policy } from '#policy';
+import { describeEnd, findEndingKeys } from './list-keys.js';
 import type { LoadedConfig } from './load-config.js';
 
-type SecurityWarning = 'master' | 'writers' | 'unhidden' | 'untenanted' | 'ungoverned';
+type SecurityWarning = 'master' | 'writers' | 'unhidden' | 'untenanted' | 'ungoverned' | 'ending';
 
 /** A process logs each of them once, however many instances run in it. */
 const LOGGED_WARNINGS = new Set<SecurityWarning>();
 
 type Configured = Pick<LoadedConfig, 'agents' | 'identities' | 'policy'> & {
-  readonly config: Pick<LoadedConfig['config'], 'ungoverned'>;
+  readonly config: Pick<LoadedConfig['config'], 'ungoverned' | 'auth'>;
 };
 
 /**
  * What an operator should know at a start: who reads with the master key, who may write without being asked, which classes
- * of the server were opened, what goes past the policy. It goes by what was configured: a session that cannot be resolved is not the master key.
+ * of the server were opened, what goes past the policy, which keys end. It goes by what was configured: a session that cannot be resolved is not the master key.
  */
 export function logSecurityWarnings(
   { config, agents, identities, policy }: Configured,
@@ -61,6 +62,7 @@ export function logSecurityWarnings(
     config.ungoverned,
     (names) => `code of this deployment reads and changes rows past the policy, under these names: ${names}`,
   );
+  warn('ending', findEndingKeys(config.auth).map(describeEnd), (keys) => keys);
   warn('unhidden', unhidden, (names) => `classes that are hidden by default are shown to agents: ${names}`);
 }
 

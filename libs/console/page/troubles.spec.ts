@@ -24,6 +24,7 @@ const replica = (id: string, members: Partial<ReplicaState> = {}): ReplicaState 
   },
   dependencies: { mongodb: 'up', redis: 'up', queue: 'up', audit: 'up' },
   sinks: { file: 'up' },
+  keys: [],
   draining: false,
   streams: { calls: 0, listening: 0, console: 0 },
   ...members,
@@ -54,6 +55,19 @@ describe('the state of the service', () => {
     );
     expect(found).toHaveLength(2);
     expect(found[1]).toContain('audit sink file takes no records');
+  });
+
+  it('names a key that ended or ends soon once, however many replicas say so', () => {
+    const key = (name: string, expires_at: string, expired: boolean) =>
+      ({ name, kind: 'apiKey', agents: ['analyst'], expires_at, expired }) as const;
+    const keys = [
+      key('gone', '2026-01-01T11:00:00.000Z', true),
+      key('soon', '2026-01-05T00:00:00.000Z', false),
+    ];
+    expect(texts(replica('a', { keys }), replica('b', { keys }))).toEqual([
+      expect.stringMatching(/^The key gone of analyst expired at .*: its callers are refused$/),
+      'The key soon of analyst expires in 3 days',
+    ]);
   });
 
   it('says what buffers, what was refused, what differs, what widened and who does not answer', () => {

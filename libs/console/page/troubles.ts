@@ -1,6 +1,7 @@
 import type { ReplicaState, ServiceState } from '../src/replica-states.js';
+import type { EndingKey } from '#config';
 import type { Kind } from './components.js';
-import { formatTime } from './formats.js';
+import { formatCount, formatTime } from './formats.js';
 
 /** Something that an operator should know on every page. */
 export interface Trouble {
@@ -51,6 +52,7 @@ export function findTroubles({ replicas }: ServiceState, now = Date.now()): read
   );
   const sinks = (wanted: string) =>
     collect(present, (one) => Object.keys(one.sinks).filter((name) => one.sinks[name] === wanted));
+  const keys = new Map(present.flatMap((one) => one.keys.map((key) => [key.name, key])));
   const refused = present.filter(({ policy }) => policy.last_refused);
   const first = refused[0]?.policy.last_refused;
   const policies = collect(present, ({ policy }) => [policy.version]);
@@ -90,6 +92,11 @@ export function findTroubles({ replicas }: ServiceState, now = Date.now()): read
     ...[...sinks('buffering')].flatMap(([name, at]) =>
       say('busy', `The audit sink ${name} does not answer: records wait on disk`, at),
     ),
+    ...[...keys.values()].map((key) => ({
+      kind: 'busy' as const,
+      text: describeEnd(key, now),
+      href: '#/health',
+    })),
     ...say(
       'busy',
       `The policy that was loaded at ${formatTime(widened[0]?.policy.loaded_at ?? '')} widened access`,
@@ -102,6 +109,16 @@ export function findTroubles({ replicas }: ServiceState, now = Date.now()): read
       present.filter(({ draining }) => draining),
     ),
   ];
+}
+
+const DAY_LENGTH = 86_400_000;
+
+/** Of a key that ended, or ends soon. */
+function describeEnd({ name, agents, expires_at, expired }: EndingKey, now: number): string {
+  const whose = `The key ${name} of ${agents.join(', ')}`;
+  if (expired) return `${whose} expired at ${formatTime(expires_at)}: its callers are refused`;
+  const days = Math.floor((Date.parse(expires_at) - now) / DAY_LENGTH);
+  return `${whose} expires ${days < 1 ? `at ${formatTime(expires_at)}` : `in ${formatCount(days, 'day')}`}`;
 }
 
 /** Replicas by what each of them has. */

@@ -142,15 +142,26 @@ export class OperatorGate {
       verified.keep(session.id, agent);
       return { agent, degraded: false };
     } catch (error) {
-      const isSilent = error instanceof SharedStateUnavailable || error instanceof AuthenticationUnavailable;
-      if (!isSilent) {
+      if (!isSilent(error)) {
         verified.forget(session.id);
         throw error;
       }
       const agent = verified.find(session.id);
       if (!agent || this.sessions.isExpired(session) || !this.rights.isCurrent(agent)) throw error;
+      await this.assertNotRefused(request, session);
       return { agent: this.operator(agent), degraded: true };
     }
+  }
+
+  /** What can be verified without the shared state still counts: a key may have ended. @throws NotServed */
+  private async assertNotRefused(
+    request: IncomingMessage,
+    { person, credential }: OperatorSession,
+  ): Promise<void> {
+    if (person) return;
+    await this.identify(request, credential).catch((error: unknown) => {
+      if (!isSilent(error)) throw error;
+    });
   }
 
   private async ask(identify: () => Promise<Identified>): Promise<Operator> {
@@ -172,6 +183,10 @@ export class OperatorGate {
     }
   }
 }
+
+/** What a credential is verified with does not answer. */
+const isSilent = (error: unknown): boolean =>
+  error instanceof SharedStateUnavailable || error instanceof AuthenticationUnavailable;
 
 /** Counts a request of a caller. @throws NotServed when it has used up its limit */
 export async function spend(limiter: RateLimiter, caller: string, refusal: string): Promise<void> {
@@ -204,6 +219,7 @@ export class OperatorNotes {
         ...(target !== undefined && { target: target.slice(0, 200) }),
         principal: agent.principal,
         agent_name: agent.definition.name,
+        ...(agent.keyName !== null && { key_name: agent.keyName }),
         ...(agent.tenantId !== null && { tenant_id: agent.tenantId }),
       });
     } catch (error) {

@@ -166,5 +166,7 @@ function readState({ id: _id, ...message }: BusMessage): ReplicaState | undefine
     TEXTS.every((name) => typeof message[name] === 'string') &&
     MEMBERS.every((name) => isMembers(message[name])) &&
     typeof (message['policy'] as Record<string, unknown>)['version'] === 'string';
-  return isWhole ? (message as unknown as ReplicaState) : undefined;
+  // Those of an earlier version name none.
+  const keys: unknown = Array.isArray(message['keys']) ? message['keys'] : [];
+  return isWhole ? ({ ...message, keys } as unknown as ReplicaState) : undefined;
 }

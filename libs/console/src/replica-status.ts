@@ -1,4 +1,5 @@
 import type { SinkState } from '#audit';
+import { type AuthRuleConfig, type EndingKey, findEndingKeys } from '#config';
 import type { AgentDefinition } from '#core';
 import type { Policy } from '#policy';
 import type { McpEdge } from '#streaming';
@@ -29,6 +30,8 @@ export interface ServiceReport {
   readonly dependencies: Readonly<Record<string, 'up' | 'down'>>;
   /** Audit sinks by name; empty when there are none. */
   readonly sinks: Readonly<Record<string, SinkState>>;
+  /** Keys that ended, or end within 14 days. */
+  readonly keys: readonly EndingKey[];
   /** It finishes running calls and accepts no new ones. */
   readonly draining: boolean;
   readonly streams: { readonly calls: number; readonly listening: number; readonly console: number };
@@ -42,6 +45,7 @@ export abstract class ServiceStatus {
 /** The served version of the configuration, and the last one that was refused. */
 interface ServedVersions {
   readonly current: {
+    readonly config: { readonly auth: readonly AuthRuleConfig[] };
     readonly policy: Pick<Policy, 'version' | 'classes'>;
     readonly agents: ReadonlyMap<string, AgentDefinition>;
     readonly number: number;
@@ -78,7 +82,7 @@ export class ReplicaStatus extends ServiceStatus {
   async read(): Promise<ServiceReport> {
     const { product, versions, readiness, sinks, widened, edge, consoleStreams, reach, replica } =
       this.options;
-    const { policy, agents, number, loadedAt } = versions.current;
+    const { config, policy, agents, number, loadedAt } = versions.current;
     return {
       version: product,
       node: process.version,
@@ -97,6 +101,7 @@ export class ReplicaStatus extends ServiceStatus {
       },
       dependencies: (await readiness.look()).dependencies,
       sinks: Object.fromEntries(sinks.states),
+      keys: findEndingKeys(config.auth),
       draining: !edge.isAccepting,
       streams: {
         calls: edge.activeDispatcherCount,

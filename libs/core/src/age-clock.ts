@@ -16,3 +16,17 @@ export function ageClock(): number {
   last = now;
   return now.elapsed + jumped;
 }
+
+let furthest = { elapsed: performance.now(), wall: Date.now() };
+
+/**
+ * Milliseconds since 1970 for an end that an operator set. A clock that is set back revives nothing in this process: time goes on
+ * from the furthest that the clock of the machine has shown.
+ */
+export function endClock(): number {
+  const now = { elapsed: performance.now(), wall: Date.now() };
+  const expected = furthest.wall + now.elapsed - furthest.elapsed;
+  if (now.wall < expected) return expected;
+  furthest = now;
+  return now.wall;
+}

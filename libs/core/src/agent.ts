@@ -22,6 +22,8 @@ export interface AgentOptions {
   readonly impersonationLabel?: string | null;
   /** The correlation id of the records of its calls, chosen by the application. Default: that of the request. */
   readonly correlationId?: string | null;
+  /** The name of the `auth` rule that admitted the caller. Default: that of its parent, else none. */
+  readonly keyName?: string | null;
   /** The agent that made it, whose definition `definition` narrows (see `deriveAgent`). */
   readonly parent?: Agent;
 }
@@ -58,6 +60,8 @@ export class Agent {
 
   /** Replaces the `Mcp-Session-Id` as the correlation id of its records; null: the application chose none. */
   readonly correlationId: string | null;
+  /** The name of the `auth` rule that admitted the caller; null: it has none, or an application admitted the caller. */
+  readonly keyName: string | null;
 
   /** @internal Made by `Parley.agentFor` and `SubAgents`. @throws TypeError when a sub-agent's definition was not narrowed from its parent's */
   constructor(options: AgentOptions) {
@@ -80,6 +84,7 @@ export class Agent {
       this.parent?.impersonationLabel ??
       null;
     this.correlationId = options.correlationId ?? this.parent?.correlationId ?? null;
+    this.keyName = options.keyName ?? this.parent?.keyName ?? null;
     Object.freeze(this);
   }
 
@@ -92,6 +97,25 @@ export class Agent {
   get usesMasterKey(): boolean {
     return this.identity.kind === 'master' && !this.definition.clientMode;
   }
+}
+
+/** The options of this agent, to make one that differs in some of them. */
+export function toAgentOptions(agent: Agent): AgentOptions {
+  const { definition, identity, principal, tenantId, claims, user, correlationId, keyName, parent } = agent;
+  const { impersonatedUserId, impersonationLabel } = agent;
+  return {
+    definition,
+    identity,
+    principal,
+    tenantId,
+    claims,
+    user,
+    correlationId,
+    keyName,
+    impersonationLabel,
+    ...(impersonatedUserId !== null && { impersonatedUserId }),
+    ...(parent && { parent }),
+  };
 }
 
 /**

@@ -204,6 +204,7 @@ interface Reference {
   readonly identity: { readonly kind: Identity['kind']; readonly name?: string };
   readonly impersonatedUserId: string | null;
   readonly impersonationLabel: string | null;
+  readonly keyName: string | null;
 }
 
 /**
@@ -234,6 +235,7 @@ export class AgentReferences {
       user: agent.user,
       tenantId: agent.tenantId,
       claims: agent.claims,
+      keyName: agent.keyName,
       identity: nameIdentity(agent.identity),
     };
     return this.sealed.seal(JSON.stringify(reference), taskId);

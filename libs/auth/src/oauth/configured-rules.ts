@@ -62,14 +62,14 @@ export class OAuthRules {
   }
 
   rule(
-    { oauth, agent }: Extract<DeclaredRule, { readonly oauth: unknown }>,
+    { oauth, agent, name: keyName }: Extract<DeclaredRule, { readonly oauth: unknown }>,
     agentOf: (name: string) => AgentOfTokens,
   ): OAuthRule {
     let sessionOwners: SessionOwners | undefined;
     const grant = (name: string) => {
       const named = agentOf(name);
       sessionOwners ??= named.sessionOwners;
-      return this.grant(named);
+      return this.grant(named, keyName);
     };
     const {
       issuer,
@@ -96,9 +96,9 @@ export class OAuthRules {
     return trust;
   }
 
-  private grant({ tenantId, definition, identity, admission }: AgentOfTokens): Grant {
+  private grant({ tenantId, definition, identity, admission }: AgentOfTokens, keyName?: string): Grant {
     const tenant = typeof tenantId === 'object' && tenantId !== null ? tenantId : undefined;
-    return new Grant({ definition, identity, admission, users: this.users, tenant });
+    return new Grant({ definition, identity, admission, users: this.users, tenant, keyName });
   }
 }
 

@@ -51,6 +51,8 @@ export interface GrantOptions {
   readonly users: ClaimedUsers;
   /** Default: the agent is returned unchanged. */
   readonly admission?: Admission | undefined;
+  /** The name of the rule. Default: it has none. */
+  readonly keyName?: string | undefined;
 }
 
 /** A named agent that tokens are mapped to. */
@@ -63,11 +65,12 @@ export class Grant {
 
   /** @throws InvalidToken when the token lacks a claim that the agent needs */
   async admit(claims: Claims, principal: string, credentials: Credentials): Promise<Agent> {
-    const { definition, identity, tenant, users, admission } = this.options;
+    const { definition, identity, tenant, users, admission, keyName } = this.options;
     const agent = new Agent({
       definition,
       principal,
       claims,
+      ...(keyName !== undefined && { keyName }),
       identity: 'claim' in identity ? await findUser(claims, identity, users) : identity,
       ...(tenant && { tenantId: readTenant(claims, tenant) }),
     });

@@ -34,6 +34,59 @@ const oauth = (options: object = {}, agents: object = { a: {}, b: {} }) => ({
   auth: [{ agent: 'a', oauth: { ...OAUTH, ...options } }],
 });
 
+describe('the name and the end of a rule', () => {
+  const rules = (...auth: object[]) => ({
+    agents: { a: {} },
+    auth: auth.map((one) => ({ agent: 'a', ...one })),
+  });
+
+  it.each<[string, object]>([
+    [
+      'a name alone, for tokens and sessions as well',
+      rules({ apiKey: 'k', name: 'a-1' }, { parseSession: true, name: 'people' }),
+    ],
+    ['both', rules({ apiKey: 'k', name: 'a-1', expires: '2027-01-31' })],
+    [
+      'an end of anonymous access',
+      rules({ anonymous: true, name: 'trial', expires: '2027-01-31T18:00:00Z' }),
+    ],
+  ])('may be %s', (_, config) => {
+    expect(errorsOf(config)).toEqual([]);
+  });
+
+  it.each<[string, object, string]>([
+    [
+      'an end without a name, which no record could tell',
+      rules({ apiKey: 'k', expires: '2027-01-31' }),
+      'auth.0.expires',
+    ],
+    ['one name twice', rules({ apiKey: 'k', name: 'n' }, { apiKey: 'l', name: 'n' }), 'auth.1.name'],
+    [
+      'a time without its zone',
+      rules({ apiKey: 'k', name: 'n', expires: '2027-01-31T18:00' }),
+      'auth.0.expires',
+    ],
+    ['a day that does not exist', rules({ apiKey: 'k', name: 'n', expires: '2027-02-30' }), 'auth.0.expires'],
+    [
+      'an end of sessions, which have one',
+      rules({ parseSession: true, name: 'n', expires: '2027-01-31' }),
+      'auth.0.expires',
+    ],
+    ['a name with other characters', rules({ apiKey: 'k', name: 'a b' }), 'auth.0.name'],
+  ])('are not %s', (_, config, path) => {
+    expect(errorsOf(config)).toEqual([path]);
+  });
+
+  it('stay where a key closes anonymous access', () => {
+    writeFileSync(
+      join(folder, 'parley.yaml'),
+      JSON.stringify(rules({ anonymous: true, name: 'trial', expires: '2027-01-31' })),
+    );
+    const { config } = loadConfig({ MCP_API_KEY: 'k' }, folder);
+    expect(config.auth).toEqual([{ apiKey: 'k', agent: 'a', name: 'trial', expires: '2027-01-31' }]);
+  });
+});
+
 describe('a rule for tokens', () => {
   it.each<[string, object]>([
     ['as little as it can say', oauth()],

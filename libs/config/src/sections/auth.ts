@@ -5,6 +5,7 @@ import {
   isResourceUrl,
   isScopeName,
   isTrustworthyUrl,
+  parseExpiry,
   parseKeyHash,
   resourceUrls,
   TrustedNetworks,
@@ -159,6 +160,17 @@ export class AuthRuleEntry {
   @IsText()
   readonly agent!: string;
 
+  @Option('names the credential in records, in the console and for `parley keys`; each name once')
+  @IsString()
+  @Matches(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/)
+  readonly name?: string;
+
+  @Option(
+    'the end of a key or certificate: a date (its beginning in UTC) or a time with its zone; needs `name`. See [end of a key](#names-and-ends)',
+  )
+  @IsText()
+  readonly expires?: string;
+
   @Option('`X-MCP-API-Key`, or `Authorization: Bearer`; compared in constant time')
   @IsText()
   readonly apiKey?: string;
@@ -184,7 +196,7 @@ export class AuthRuleEntry {
   readonly oauth?: OAuthConfig;
 }
 
-type RuleOf<Kind extends Exclude<keyof AuthRuleEntry, 'agent'>> = Pick<AuthRuleEntry, 'agent'> & {
+type RuleOf<Kind extends (typeof KINDS)[number]> = Pick<AuthRuleEntry, 'agent' | 'name' | 'expires'> & {
   readonly [Name in Kind]: NonNullable<AuthRuleEntry[Name]>;
 };
 
@@ -197,7 +209,15 @@ export type AuthRuleConfig =
   | RuleOf<'parseSession'>
   | RuleOf<'anonymous'>;
 
-const KINDS = ['apiKey', 'apiKeyHash', 'anonymous', 'parseSession', 'clientCertificate', 'oauth'] as const;
+/** What a rule may recognise its callers by. */
+export const KINDS = [
+  'apiKey',
+  'apiKeyHash',
+  'anonymous',
+  'parseSession',
+  'clientCertificate',
+  'oauth',
+] as const;
 
 /**
  * Checks beyond the form of `auth`: each rule is of one kind and names agents that exist. Reads whatever form the
@@ -209,6 +229,7 @@ export function authRuleErrors(config: unknown, fallback: string): ConfigIssue[]
   const declared = isSection(config['agents']) ? Object.keys(config['agents']) : [];
   const names = new Set(declared.length > 0 ? declared : [fallback]);
   const errors: ConfigIssue[] = [];
+  const named = new Map<unknown, string>();
   for (const [index, rule] of (config['auth'] as unknown[]).entries()) {
     if (!isSection(rule)) continue;
     const path = `auth.${index}`;
@@ -217,13 +238,39 @@ export function authRuleErrors(config: unknown, fallback: string): ConfigIssue[]
       errors.push({ path: `${path}.agent`, ...noAgent(agent, names) });
     if (KINDS.filter((kind) => kind in rule).length !== 1)
       errors.push({ path, message: `exactly one of ${KINDS.join(', ')} is needed` });
+    errors.push(...nameErrors(rule, path, named));
     errors.push(...valueErrors(rule, path));
   }
   return [...errors, ...oauthErrors(config, names)];
 }
 
+/** @param named the rule of each name so far */
+function nameErrors(rule: Section, path: string, named: Map<unknown, string>): ConfigIssue[] {
+  const { name, expires } = rule;
+  const errors: ConfigIssue[] = [];
+  const holder = named.get(name);
+  if (name !== undefined && holder !== undefined)
+    errors.push({
+      path: `${path}.name`,
+      message: `is the name of ${holder} already: records would mean both`,
+    });
+  if (name !== undefined) named.set(name, path);
+  if (expires === undefined) return errors;
+  if (name === undefined)
+    errors.push({
+      path: `${path}.expires`,
+      message: 'needs a name beside it: warnings and records say which key ended',
+    });
+  if ('oauth' in rule || 'parseSession' in rule)
+    errors.push({
+      path: `${path}.expires`,
+      message: 'is for keys and certificates: tokens and sessions have an end of their own',
+    });
+  return errors;
+}
+
 /** Texts that a part of the service reads itself. */
-function valueErrors({ apiKeyHash, clientCertificate }: Section, path: string): ConfigIssue[] {
+function valueErrors({ apiKeyHash, clientCertificate, expires }: Section, path: string): ConfigIssue[] {
   const read = (at: string, reading: () => unknown): ConfigIssue[] => {
     try {
       reading();
@@ -235,6 +282,7 @@ function valueErrors({ apiKeyHash, clientCertificate }: Section, path: string): 
   const proxies = isSection(clientCertificate) ? clientCertificate['trustedProxies'] : undefined;
   return [
     ...(typeof apiKeyHash === 'string' ? read('apiKeyHash', () => parseKeyHash(apiKeyHash)) : []),
+    ...(typeof expires === 'string' ? read('expires', () => parseExpiry(expires)) : []),
     ...(Array.isArray(proxies) && proxies.every((entry) => typeof entry === 'string')
       ? read('clientCertificate.trustedProxies', () => new TrustedNetworks(proxies))
       : []),

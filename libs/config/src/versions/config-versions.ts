@@ -1,5 +1,12 @@
 import { type Observable, Subject } from 'rxjs';
-import { Agent, type AgentDefinition, withRateLimiters, CurrentAgents, type RateLimiters } from '#core';
+import {
+  Agent,
+  type AgentDefinition,
+  CurrentAgents,
+  type RateLimiters,
+  toAgentOptions,
+  withRateLimiters,
+} from '#core';
 import { Policies } from '#policy';
 import type { ConfigIssue } from '../config-error.js';
 import type { LoadedConfig } from '../load-config.js';
@@ -95,19 +102,7 @@ export class ConfigVersions extends CurrentAgents {
       return agent;
     const definition = this.findDefinition(name);
     if (!definition) return null;
-    const { identity, principal, user, tenantId, claims, correlationId } = agent;
-    const { impersonatedUserId, impersonationLabel } = agent;
-    return new Agent({
-      definition,
-      identity,
-      principal,
-      user,
-      tenantId,
-      claims,
-      correlationId,
-      ...(impersonatedUserId !== null && { impersonatedUserId }),
-      impersonationLabel,
-    });
+    return new Agent({ ...toAgentOptions(agent), definition });
   }
 
   private createVersion(loaded: LoadedConfig, number: number): ConfigVersion {

@@ -82,6 +82,20 @@ function Report({ state: { scope, replicas } }: { readonly state: ServiceState }
             ]}
           />
         </section>
+        {own.keys.length > 0 && (
+          <section class="panel">
+            <h2>Keys that end</h2>
+            <Facts
+              pairs={own.keys.map(({ name, agents, expires_at, expired }) => [
+                name,
+                <>
+                  <Badge kind={expired ? 'bad' : 'busy'}>{expired ? 'expired' : 'expires'}</Badge>{' '}
+                  <Time iso={expires_at} /> <span class="quiet">({agents.join(', ')})</span>
+                </>,
+              ])}
+            />
+          </section>
+        )}
         <section class="panel">
           <h2>This replica</h2>
           <Facts

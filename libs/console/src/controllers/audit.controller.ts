@@ -28,6 +28,7 @@ export class AuditSearchQuery {
   @Filter() tool?: string;
   @Filter() class?: string;
   @Filter() principal?: string;
+  @Filter() key?: string;
   @Filter() tenant?: string;
   @Filter() approver?: string;
   @Filter() gate?: string;
@@ -60,6 +61,7 @@ const KNOWN_PARAMETERS: ReadonlySet<string> = new Set([
   'tool',
   'class',
   'principal',
+  'key',
   'tenant',
   'outcome',
   'decision',

@@ -55,6 +55,7 @@ export class MongoAuditCollection extends AuditCollection {
       { key: { tenant_id: 1, at: -1 } },
       { key: { agent_name: 1, at: -1 } },
       { key: { principal: 1, at: -1 } },
+      { key: { key_name: 1, at: -1 }, partialFilterExpression: { key_name: { $exists: true } } },
       { key: { correlation_id: 1 }, sparse: true },
       { key: { [EXPIRES]: 1 }, expireAfterSeconds: 0, sparse: true },
     ]);

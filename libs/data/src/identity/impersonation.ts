@@ -1,10 +1,12 @@
 import {
   Agent,
   ageClock,
+  type AgentOptions,
   impersonationLabel,
   type ImpersonationOrder,
   MASTER,
   sessionIdentity,
+  toAgentOptions,
   readUserId,
   type UserReference,
 } from '#core';
@@ -105,6 +107,8 @@ export class Impersonation {
   }
 }
 
-function sameCaller({ definition, principal, user, tenantId, claims, correlationId, parent }: Agent) {
-  return { definition, principal, user, tenantId, claims, correlationId, ...(parent && { parent }) };
+/** Without whom it acts as. */
+function sameCaller(agent: Agent): AgentOptions {
+  const { impersonatedUserId: _user, impersonationLabel: _label, ...caller } = toAgentOptions(agent);
+  return caller;
 }
