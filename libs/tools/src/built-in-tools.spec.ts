@@ -131,6 +131,19 @@ describe('the built-in catalogue', () => {
     },
   );
 
+  it('says of every value of an answer what it can be', () => {
+    const open: string[] = [];
+    const visit = (schema: unknown, path: string): void => {
+      if (schema === null || typeof schema !== 'object') return;
+      if (!Array.isArray(schema) && Object.keys(schema).length === 0) open.push(path);
+      for (const [key, member] of Object.entries(schema))
+        if (!(key === 'properties' && Object.keys(member as object).length === 0))
+          visit(member, `${path}.${key}`);
+    };
+    for (const { name, outputSchema } of definitions) visit(outputSchema, name);
+    expect(open).toEqual([]);
+  });
+
   it('answers tools/list of the lean profile in 2,000 tokens of four bytes, envelope included', () => {
     const lean = compileAgentDefinition('lean', { tools: { profile: 'lean' } }).tools;
     const tools = definitions.filter(({ name }) => lean.permits(name)).map(descriptor);

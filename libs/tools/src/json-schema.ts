@@ -7,6 +7,11 @@ export const INTEGER: JsonSchema = { type: 'integer' };
 export const BOOLEAN: JsonSchema = { type: 'boolean' };
 export const OBJECT: JsonSchema = { type: 'object' };
 
+const JSON_TYPES = ['string', 'number', 'boolean', 'object', 'array', 'null'] as const;
+
+/** Any value. Type by type, because strict clients take neither `{}` nor a list of types. */
+export const VALUE: JsonSchema = { anyOf: JSON_TYPES.map((type) => ({ type })) };
+
 export const describeSchema = (schema: JsonSchema, description: string): JsonSchema => ({
   ...schema,
   description,

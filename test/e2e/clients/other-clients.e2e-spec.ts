@@ -111,8 +111,8 @@ describe.each<[client: string, name: string]>([
   ["OpenAI's agents", 'openai-agents'],
   ["Mastra's client", 'mastra'],
 ])('%s', (_, name) => {
-  const call = async (question: unknown) => {
-    const args = [name, service.url, 'query_class', JSON.stringify(question)];
+  const call = async (question: unknown, tool = 'query_class') => {
+    const args = [name, service.url, tool, JSON.stringify(question)];
     return JSON.parse(await runClient(program('call-tool.mjs'), ...args)) as {
       names: string[];
       answer: unknown;
@@ -125,6 +125,15 @@ describe.each<[client: string, name: string]>([
     const text = JSON.stringify(answer);
     expect(text).toContain('result_count');
     expect(text).not.toContain(SECRET);
+  });
+
+  it.each([
+    ['group_by', { field: 'archived' }, 'group_count'],
+    ['group_by', { field: 'tags', operation: 'max', value_field: 'tags' }, 'group_count'],
+    ['distinct', { field: 'likes' }, 'values'],
+  ])('hands what %s answers of any type to its model', async (tool, args, member) => {
+    const { answer } = await call({ class_name: 'Post', ...args }, tool);
+    expect(JSON.stringify(answer)).toContain(member);
   });
 
   it('hands the refusal of a hidden class to its model', async () => {

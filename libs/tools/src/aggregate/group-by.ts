@@ -11,17 +11,17 @@ import {
   WholeNumber,
 } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { BOOLEAN, INTEGER, listOf, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { BOOLEAN, INTEGER, listOf, OBJECT, objectOf, STRING, VALUE } from '../json-schema.js';
 import { READ_ONLY, RESULTS_VIEW, type ToolCall } from '../tool.js';
 import {
   accumulator,
   cutNote,
+  describeGroups,
   DRY_RUN,
   DRY_RUN_OUTPUT,
   dryRun,
   GROUP_SORTS,
   findGroupedColumn,
-  GROUPING_OUTPUT,
   type GroupSort,
   NO_KEY,
   type GroupOperation,
@@ -64,7 +64,7 @@ export class GroupBy {
     timeout: 45,
     annotations: READ_ONLY,
     input: GroupByArguments,
-    output: objectOf({ ...GROUPING_OUTPUT, pointer_class: STRING, ...DRY_RUN_OUTPUT }, ['class_name']),
+    output: objectOf({ ...describeGroups(VALUE), pointer_class: STRING, ...DRY_RUN_OUTPUT }, ['class_name']),
   })
   async group(args: GroupByArguments, call: ToolCall) {
     const { class_name: className, where, sort, limit, flatten_arrays: flatten } = args;
@@ -141,7 +141,7 @@ export class Distinct {
       {
         class_name: STRING,
         count: INTEGER,
-        values: listOf({}),
+        values: listOf(VALUE),
         pointer_class: STRING,
         truncated: BOOLEAN,
         ...DRY_RUN_OUTPUT,

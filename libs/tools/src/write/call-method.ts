@@ -4,7 +4,7 @@ import { findTornText, listRefusedArgumentKeys, methodGate, suggestNames, TORN_T
 import { type AdmittingArguments, type Arguments, refuseArgument } from '../arguments/argument-class.js';
 import { CheckedByData, ClassName, RequiredText, Text } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { BOOLEAN, describeSchema, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { BOOLEAN, describeSchema, OBJECT, objectOf, STRING, VALUE } from '../json-schema.js';
 import { isDangerousMethodName, isMethodName } from '../methods/method-declaration.js';
 import {
   asksForPreview,
@@ -68,7 +68,7 @@ export class CallMethod {
         class_name: STRING,
         method: STRING,
         object_id: STRING,
-        result: {},
+        result: VALUE,
         dry_run: BOOLEAN,
         supports_real_dry_run: BOOLEAN,
         would_call: OBJECT,
