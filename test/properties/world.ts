@@ -168,11 +168,16 @@ function classRules(className: ClassName): fc.Arbitrary<ClassRules> {
     get: rule(own),
     hiddenFrom: protectedLists(className),
   }) as fc.Arbitrary<ClassRules>;
-  // What comes along is among what may be read at all; anything else stops the start.
-  return rules.map(({ joinFields, ...rest }) => ({
-    ...rest,
-    joinFields: joinFields?.filter((name) => rest.fields?.includes(name) ?? true) ?? null,
-  }));
+  // Anything else stops the start: what comes along is among what may be read at all, and so is the text that a class with masks
+  // is searchable by.
+  return rules.map(({ joinFields, searchable, ...rest }) => {
+    const isListed = (name: string) => rest.fields?.includes(name) ?? true;
+    return {
+      ...rest,
+      joinFields: joinFields?.filter(isListed) ?? null,
+      searchable: isListed('orcTitle') || Object.keys(rest.masks).length === 0 ? searchable : null,
+    };
+  });
 }
 
 function rowsOf(className: ClassName): fc.Arbitrary<RowSpec[]> {

@@ -1,0 +1,28 @@
+import 'reflect-metadata';
+import fc from 'fast-check';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, it } from 'vitest';
+import { loadConfig } from '#config';
+import { worldsOfTwoTenants, plainWorlds, worlds } from '../../properties/world.js';
+import { configOf } from '../../properties/world-config.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'parley-worlds-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const WORLDS = Number(process.env['PROPERTY_WORLDS'] ?? 12) * 5;
+
+it.each([
+  ['rows that Parse stores', worlds],
+  ['rows that other programs store', plainWorlds],
+  ['two tenants', worldsOfTwoTenants],
+])('a random world of %s is a configuration that a service starts with', (_form, made) => {
+  fc.assert(
+    fc.property(made, (world) => {
+      writeFileSync(join(folder, 'parley.yaml'), configOf(world));
+      expect(() => loadConfig({}, folder)).not.toThrow();
+    }),
+    { numRuns: WORLDS },
+  );
+});
