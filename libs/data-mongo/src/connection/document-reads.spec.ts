@@ -313,13 +313,13 @@ describe.each(WAYS)('documents are read %s', PATIENT, (_way, way) => {
     });
 
     it.each(CALLERS)('by not answering, the reader stops waiting when %s does', async (_name, made) => {
-      await failNext(1, { failCommands: ['find'], blockConnection: true, blockTimeMS: 2000 });
+      await failNext(1, { failCommands: ['find'], blockConnection: true, blockTimeMS: 20_000 });
       const caller = made();
-      const began = Date.now();
+      const began = performance.now();
       const read = find(endingWith(caller));
       setTimeout(() => caller.abort('gone'), 20);
       expect(await storeErrorCode(read)).toBe('cancelled');
-      expect(Date.now() - began).toBeLessThan(1000);
+      expect(performance.now() - began).toBeLessThan(12_000);
     });
   });
 
