@@ -1,7 +1,7 @@
 import type { Tier } from '#core';
 import type { ClassPolicy, ClassSchema, FieldSchema, IndexSchema, ReadOperation } from '#policy';
 import type { FacetCounts, SearchHit } from './record-search.js';
-import type { ParseRow, PipelineRoute, QueryPlan, RowsText } from './record-store.js';
+import type { ParseRow, PipelineRoute, QueryPlan } from './record-store.js';
 
 export interface FindOptions {
   /** Parse constraint as the caller wrote it: untrusted, translated and checked inside. */
@@ -22,26 +22,15 @@ export interface FindOptions {
   readonly ceiling?: number;
   /** Also report whether more rows match than the limit. Default false. */
   readonly tellsMore?: boolean;
-}
-
-/** An answer that shows only the first rows, as text where they can be written as they are read. */
-export interface TextRequest {
-  /**
-   * The form of a governed row in the answer. It treats every column alike, whatever the others are. Must be the same function
-   * for every call: what it gives for plain values is kept. Null: the answer needs its rows as objects.
-   */
-  readonly present: ((row: Readonly<ParseRow>) => ParseRow) | null;
-  /** Maximum number of rows in the answer; further ones are counted. */
-  readonly atMost: number;
+  /** Maximum number of rows in the answer; further ones, up to the limit, are only counted. Default: the limit. */
+  readonly atMost?: number;
 }
 
 export interface RowPage {
-  /** With a `TextRequest` the first ones; none where they were written as `text`. */
+  /** With `atMost` the first ones. */
   readonly rows: ParseRow[];
   /** Rows that were found. Absent: as many as there are. */
   readonly count?: number;
-  /** The rows of a `TextRequest`. Absent where a row could not be written so. */
-  readonly text?: RowsText;
   /** Rows beyond these match. Absent unless requested. */
   readonly more?: boolean;
   /** Per included pointer, the large fields that were left out. Absent when no pointer was auto-projected. */
@@ -90,8 +79,8 @@ export interface GovernedClass {
 export interface GovernedRecords {
   /** Rows only; `page` also reports what was left out. */
   find(className: unknown, options?: FindOptions): Promise<ParseRow[]>;
-  /** As `find`, with whether there are more; the rows as text where `text` requests it and they can be written so. */
-  page(className: unknown, options?: FindOptions, text?: TextRequest): Promise<RowPage>;
+  /** As `find`, with how many were found and whether there are more. */
+  page(className: unknown, options?: FindOptions): Promise<RowPage>;
   /** How many rows of a class the agent may read and the filter permits. */
   count(className: unknown, options?: Pick<FindOptions, 'where' | 'applyCanonicalFilter'>): Promise<number>;
   /** One row, as a page of one. @throws Refused `parse_error` when there is no such row for this agent */

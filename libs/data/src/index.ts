@@ -36,7 +36,6 @@ export {
   type NearestRequest,
   type ProposedWrite,
   type RowPage,
-  type TextRequest,
   type TextSearchRequest,
   type WriteOptions,
 } from './governed-access.js';

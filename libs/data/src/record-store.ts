@@ -54,28 +54,10 @@ export interface FindQuery {
   readonly maxBytes?: number;
 }
 
-/**
- * How found rows become text for one caller. Governed access alone makes it, of the functions that shape rows as objects, so
- * that both ways give the same. Columns do not depend on each other: a row is shown as its columns are, one by one.
- */
-export interface RowForm {
-  /**
-   * Of a row, what every caller under the same rules is shown, whatever rights in rows it has. The same function while the
-   * same rules apply: what it gives for plain values may be kept under it.
-   */
-  readonly rules: (row: ParseRow) => ParseRow;
-  /** Of a row, what the caller of this call is shown. */
-  readonly showRow: (row: ParseRow) => ParseRow;
-  /** Fields whose value decides about the whole row: such a row is read as an object. */
-  readonly decisive: ReadonlySet<string>;
-}
-
 /** The rows to read where the answer shows only the first ones of those that it finds. */
 export interface ShownQuery extends FindQuery {
   /** Maximum number of rows to read; further ones are only counted. */
   readonly atMost: number;
-  /** Writes the rows as text where the store can; null: only objects can express what is shown. */
-  readonly form: RowForm | null;
 }
 
 /** The first of the rows that a query found. */
@@ -83,13 +65,6 @@ export interface FirstRows {
   /** Rows that the query found; fewer may be read. */
   readonly count: number;
   readonly rows: readonly ParseRow[];
-}
-
-/** Rows as the members of a JSON list, without its brackets and without spaces. */
-export interface RowsText {
-  /** Rows that the query found; fewer may be written. */
-  readonly count: number;
-  readonly json: Buffer;
 }
 
 /** The rows to count. */
@@ -200,8 +175,8 @@ export function overridden<P extends Operations<P>>(store: Store<P>, own: Partia
 export interface Reads {
   /** Rows that the query permits, in its order. */
   find: { readonly asked: FindQuery; readonly answer: ParseRow[] };
-  /** The first of those rows, as text where the store can write rows as it reads them. */
-  findShown: { readonly asked: ShownQuery; readonly answer: RowsText | FirstRows };
+  /** The first of those rows, and how many there are. */
+  findShown: { readonly asked: ShownQuery; readonly answer: FirstRows };
   /** How many rows the query permits. */
   count: { readonly asked: CountQuery; readonly answer: number };
   aggregate: { readonly asked: AggregateQuery; readonly answer: AggregatedRows };
@@ -244,11 +219,8 @@ export abstract class RecordReader extends ReadStore {
   /** Rows that the query permits, in its order. */
   abstract find(query: FindQuery, operation: OperationContext): Promise<ParseRow[]>;
 
-  /**
-   * The first of those rows, as text where the store can write rows as it reads them.
-   * @returns objects where it cannot, or where a row has a value that only an object can express
-   */
-  async findShown(query: ShownQuery, operation: OperationContext): Promise<RowsText | FirstRows> {
+  /** The first of those rows, and how many there are. */
+  async findShown(query: ShownQuery, operation: OperationContext): Promise<FirstRows> {
     return firstRows(await this.find(query, operation), query);
   }
 

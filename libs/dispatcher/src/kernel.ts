@@ -32,7 +32,6 @@ import {
   PreparedResult,
   RequestFailure,
   StreamedResult,
-  WrittenResult,
   invalidParams,
   methodNotFound,
   ProtocolError,
@@ -149,8 +148,7 @@ export class Kernel {
     const result = handled instanceof Promise ? await handled : handled;
     if (result instanceof RequestFailure) return result;
     if (result instanceof PreparedResult || result instanceof StreamedResult) return result;
-    const complete = (members: JsonObject) => this.envelope.complete(era, members, known.cache);
-    return result instanceof WrittenResult ? result.complete(complete) : { result: complete(result) };
+    return { result: this.envelope.complete(era, result, known.cache) };
   }
 
   private checked(params: unknown, era: Era): JsonObject {

@@ -3,7 +3,6 @@ import { createHash } from 'node:crypto';
 import type { Observable } from 'rxjs';
 import { describeError, listFrames, type Era, type RequestTransport } from '#core';
 import { oneLine } from '#audit';
-import type { WrittenAnswer } from '#tools';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -167,61 +166,6 @@ export class PreparedResult implements KernelResult {
   constructor(readonly result: JsonObject) {
     this.envelopeTail = Buffer.from(`,"result":${JSON.stringify(result)}}`);
   }
-}
-
-/** Stands for the text and the data of a written answer while its other members are completed. */
-const CONTENT_PLACEHOLDER = Object.freeze({});
-const STRUCTURED_PLACEHOLDER = Object.freeze({});
-
-/** The result of a call whose rows were written as they were read. */
-export class WrittenResult {
-  constructor(
-    private readonly answer: WrittenAnswer,
-    /** Whether the revision has structured content. */
-    private readonly structured: boolean,
-  ) {}
-
-  /** @param complete adds the members of the era */
-  complete(complete: (result: JsonObject) => JsonObject): KernelResult {
-    const { answer, structured } = this;
-    return {
-      get result() {
-        return complete({
-          content: [{ type: 'text', text: answer.text }],
-          isError: false,
-          ...(structured && { structuredContent: answer.data }),
-        });
-      },
-      get envelopeTail() {
-        const members = complete({
-          content: CONTENT_PLACEHOLDER,
-          isError: false,
-          ...(structured && { structuredContent: STRUCTURED_PLACEHOLDER }),
-        });
-        const parts = Object.entries(members).flatMap(([name, value], index) => [
-          `${index > 0 ? ',' : ''}${JSON.stringify(name)}:`,
-          ...writeAnswer(answer, value),
-        ]);
-        return joinParts([',"result":{', ...parts, '}}']);
-      },
-    };
-  }
-}
-
-function writeAnswer(answer: WrittenAnswer, value: unknown): readonly (string | Buffer)[] {
-  if (value === CONTENT_PLACEHOLDER) return ['[{"type":"text","text":', ...answer.quoted, '}]'];
-  return value === STRUCTURED_PLACEHOLDER ? answer.json : [JSON.stringify(value)];
-}
-
-function joinParts(parts: readonly (string | Buffer)[]): Buffer {
-  const most = parts.reduce(
-    (sum, part) => sum + (typeof part === 'string' ? part.length * 3 : part.length),
-    0,
-  );
-  const bytes = Buffer.allocUnsafe(most);
-  let at = 0;
-  for (const part of parts) at += typeof part === 'string' ? bytes.write(part, at) : part.copy(bytes, at);
-  return bytes.subarray(0, at);
 }
 
 export interface ServerInfo {

@@ -19,7 +19,6 @@ export * from './shaping/presented-rows.js';
 export * from './shaping/relation-graph.js';
 export * from './shaping/untrusted-text.js';
 export * from './shaping/text-formats.js';
-export type { WrittenAnswer } from './shaping/written-answer.js';
 export * from './tool.js';
 export { readFields } from './write/change-objects.js';
 export { RESULTS_VIEW } from './tool.js';

@@ -10,7 +10,6 @@ import type {
 } from '#data';
 import type { EnvironmentGates } from '#policy';
 import type { JsonSchema } from '#schema';
-import type { WrittenAnswer } from './shaping/written-answer.js';
 
 export type { JsonSchema };
 
@@ -190,8 +189,6 @@ export type ToolOutcome =
       readonly structured: boolean;
       /** Sent instead of `text`. */
       readonly blocks?: readonly ContentBlock[];
-      /** @internal The same as bytes; `text` and `data` are made when they are read. */
-      readonly written?: WrittenAnswer;
     }
   | {
       readonly ok: false;

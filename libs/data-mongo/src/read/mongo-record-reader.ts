@@ -15,7 +15,6 @@ import {
   type QueryPlan,
   RecordReader,
   type RelatedQuery,
-  type RowsText,
   type ShownQuery,
   SchemaCatalogue,
 } from '#data';
@@ -37,7 +36,6 @@ import {
   rowReader,
   rowStages,
 } from './includes.js';
-import { rowsText } from './rows-text.js';
 
 /** Rows a pipeline returns in its first batch, 16 MB permitting; more take further round trips. */
 const AGGREGATE_BATCH = 5000;
@@ -62,25 +60,20 @@ export class MongoRecordReader extends RecordReader {
     return asStoreOperation(operation, () => this.findWithin(query, operation, answerLeft(query.maxBytes)));
   }
 
-  /** Rows whose form the class and the request permit are written as they are read. */
-  override findShown(query: ShownQuery, operation: OperationContext): Promise<RowsText | FirstRows> {
+  /** Documents behind the first ones are counted, and never become rows. */
+  override findShown(query: ShownQuery, operation: OperationContext): Promise<FirstRows> {
     // Included rows are found for all rows together.
     if (!(query.limit > 0) || (query.include ?? []).length > 0) return super.findShown(query, operation);
-    const { atMost, form } = query;
     return asStoreOperation(operation, async () => {
       const classes = await this.classes();
       const storage = classes.storage(query.className);
       const { bson } = classes;
       const read = { operation, expected: estimateBytes(query), left: answerLeft(query.maxBytes), bson };
       const found = this.findAlone(query, storage, operation);
-      return readBoundedAnswer<RowsText | FirstRows>(found, read, async (documents) => {
-        const count = documents.length;
-        const first = count > atMost ? documents.slice(0, atMost) : documents;
-        const json = form && rowsText(first, storage, form, query.keys);
-        return json
-          ? { count, json }
-          : { count, rows: await toRows(first, rowReader(query, storage, classes), bson) };
-      });
+      return readBoundedAnswer(found, read, async (documents) => ({
+        count: documents.length,
+        rows: await toRows(documents.slice(0, query.atMost), rowReader(query, storage, classes), bson),
+      }));
     });
   }
 

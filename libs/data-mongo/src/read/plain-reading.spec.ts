@@ -2,7 +2,7 @@ import type { PlainColumn } from '#policy';
 import fc from 'fast-check';
 import { Decimal128, Long, ObjectId, UUID } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { FindQuery, ParseRow } from '#data';
+import type { FindQuery } from '#data';
 import { PATIENT, storeErrorCode, unhurried } from '#data/contracts';
 import type { PlainClassDeclaration } from '../schema/storage-declarations.js';
 import { TestDatabase } from '../test-database.contract.js';
@@ -498,23 +498,5 @@ describe('rows of collections that Parse did not write', PATIENT, () => {
     expect(await storeErrorCode(find({ where }))).toBe('unsupported');
     expect(await storeErrorCode(find({ where: { $or: [where] } }))).toBe('unsupported');
     expect(await storeErrorCode(aggregate('Order', { $match: where }))).toBe('unsupported');
-  });
-
-  it('are the same as text and as objects', async () => {
-    const form = {
-      rules: (row: ParseRow) => row,
-      showRow: (row: ParseRow) => row,
-      decisive: new Set<string>(),
-    };
-    for (const className of ['Order', 'Customer', 'Article', 'Visit', 'Paid']) {
-      const query = { className, where: {}, limit: 100 };
-      const rows = await find(query);
-      for (let time = 0; time < 3; time += 1) {
-        const shown = await store.reader.findShown({ ...query, atMost: 100, form }, unhurried());
-        const text = 'rows' in shown ? JSON.stringify(shown.rows) : `[${shown.json.toString()}]`;
-        if (time > 0) expect(shown).toHaveProperty('json');
-        expect(text).toBe(JSON.stringify(rows));
-      }
-    }
   });
 });

@@ -175,6 +175,7 @@ const FIND = {
     expectsScan: true,
     ceiling: true,
     tellsMore: true,
+    atMost: true,
   } satisfies OptionNames<FindOptions>,
 };
 const AGGREGATE = {

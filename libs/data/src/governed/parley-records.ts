@@ -18,7 +18,6 @@ import type {
   GovernedClass,
   GovernedRecords,
   RowPage,
-  TextRequest,
 } from '../governed-access.js';
 import type { FindQuery, ParseRow, PlannedQuery, QueryPlan } from '../record-store.js';
 import { GovernedAggregation } from './governed-aggregation.js';
@@ -36,7 +35,7 @@ import {
 import { createReach, enterClass, type GovernedCall } from './governed-call.js';
 import { RowRules } from './row-rules.js';
 import { findListClass, IncludeResolver } from './included-rows.js';
-import { mayScan, rowForm, showClass, showRows } from './shown-rows.js';
+import { mayScan, showClass, showRows } from './shown-rows.js';
 
 type RowsAsked = Pick<FindQuery, 'where' | 'limit'> & Partial<Pick<FindQuery, 'skip' | 'order'>>;
 
@@ -52,7 +51,7 @@ export class ParleyRecords implements GovernedRecords {
     return (await this.page(className, options)).rows;
   }
 
-  async page(className: unknown, options: FindOptions = {}, text?: TextRequest): Promise<RowPage> {
+  async page(className: unknown, options: FindOptions = {}): Promise<RowPage> {
     const access = this.enter(className, 'find');
     const canonical = !readOptOut(options.applyCanonicalFilter);
     const { where: admitted } = await this.rules.composePredicate(access, options.where, {
@@ -68,27 +67,15 @@ export class ParleyRecords implements GovernedRecords {
     // One row more than the limit shows whether there are more.
     const read = options.tellsMore ? limit + 1 : limit;
     const query = { className: access.className, where, limit: read, skip, order, ...columns.asked };
-    const truncated = columns.truncated && { truncatedIncludeFields: columns.truncated };
-    const showAll = (rows: readonly ParseRow[]) =>
-      showRows(rows, this.call, columns.guard).map(createNarrowing(columns.request));
-    if (text) {
-      const form = rowForm(this.call, columns.guard, text);
-      const atMost = Math.min(text.atMost, limit);
-      const found = await this.call.read({ kind: 'findShown', ...query, atMost, form }, options.where);
-      const counted = {
-        count: Math.min(found.count, limit),
-        ...(options.tellsMore && { more: found.count > limit }),
-        ...truncated,
-      };
-      return 'rows' in found
-        ? { ...counted, rows: showAll(found.rows) }
-        : { ...counted, rows: [], text: found };
-    }
-    const found = await this.call.read({ kind: 'find', ...query }, options.where);
+    const { count, rows } = await this.call.read(
+      { kind: 'findShown', ...query, atMost: Math.min(options.atMost ?? limit, limit) },
+      options.where,
+    );
     return {
-      ...(options.tellsMore && { more: found.length > limit }),
-      rows: showAll(found.slice(0, limit)),
-      ...truncated,
+      rows: showRows(rows, this.call, columns.guard).map(createNarrowing(columns.request)),
+      count: Math.min(count, limit),
+      ...(options.tellsMore && { more: count > limit }),
+      ...(columns.truncated && { truncatedIncludeFields: columns.truncated }),
     };
   }
 

@@ -17,9 +17,9 @@ import {
   type ValueType,
   withholdUnreadable,
 } from '#policy';
-import type { GovernedClass, TextRequest } from '../governed-access.js';
+import type { GovernedClass } from '../governed-access.js';
 import type { SearchHit } from '../record-search.js';
-import type { ParseRow, RowForm, StoreCall } from '../record-store.js';
+import type { ParseRow, StoreCall } from '../record-store.js';
 import { OPERATION_OF_TIER, type GovernedCall } from './governed-call.js';
 
 /** The request of one find for a class and for the rows that it includes. */
@@ -104,73 +104,11 @@ export function showRows(
   type = guard && viewer.scope.rowType(guard.access.className),
 ): ParseRow[] {
   const { strings } = viewer.scope.rights.principals;
-  return rows.map((row) => showRow(row, viewer, strings, guard, type));
-}
-
-/** @param principals those that rows inside the row are read for; null: those of the master key */
-function showRow(
-  row: ParseRow,
-  viewer: Viewer,
-  principals: readonly string[] | null,
-  guard?: RowGuard,
-  type?: ValueType,
-): ParseRow {
-  const { scope } = viewer;
-  if (guard) guardRow(row, guard, viewer);
-  const own = principals === null ? row : withholdUnreadable(row, principals, reportMalformed);
-  return redact(own, scope, type) as ParseRow;
-}
-
-type Rules = RowForm['rules'];
-type Present = NonNullable<TextRequest['present']>;
-
-/** The rules of one class: for callers with the master key, and for the others. */
-interface KeptRules {
-  master?: Rules;
-  others?: Rules;
-}
-
-/**
- * By the access to a class, which ends with its agent definition, policy version and schema snapshot, and is another one where
- * class-level permissions hide other columns.
- */
-const kept = new WeakMap<Present, WeakMap<ClassAccess, KeptRules>>();
-
-/** Redaction replaces any object that names a withheld class here, rows too. */
-const DECISIVE: ReadonlySet<string> = new Set(['className']);
-const NO_ROWS_INSIDE: ReadonlyMap<string, RowGuard> = new Map();
-
-/**
- * The passes over fetched rows as a form for text, made of those passes. Null where what is shown of a column depends on the
- * rest of its row, or a value on more than the rules: columns that only some rows protect, masked columns, included rows,
- * paths into columns. Null also where the answer needs objects.
- */
-export function rowForm(
-  viewer: Viewer,
-  { access, keys, includes }: RowGuard,
-  { present }: TextRequest,
-): RowForm | null {
-  const caller = { agent: viewer.agent, scope: viewer.scope };
-  const isPlain = present && access.schema && !access.guarded?.perRow && !access.masks && includes.size === 0;
-  if (!isPlain || keys?.some((key) => key !== takeRoot(key))) return null;
-  const { strings } = viewer.scope.rights.principals;
-  const guard = { access, keys: undefined, includes: NO_ROWS_INSIDE };
-  const type = caller.scope.rowType(access.className);
-  const formFor = (principals: readonly string[] | null) => (row: ParseRow) =>
-    present(showRow(row, caller, principals, guard, type));
-  const known = findKeptRules(access, present);
-  const kind = strings === null ? 'master' : 'others';
-  // What somebody without any rights is shown, everybody with the same access is shown.
-  const rules = (known[kind] ??= formFor(strings && []));
-  return { rules, showRow: strings === null ? rules : formFor(strings), decisive: DECISIVE };
-}
-
-function findKeptRules(access: ClassAccess, present: Present): KeptRules {
-  let byAccess = kept.get(present);
-  if (!byAccess) kept.set(present, (byAccess = new WeakMap()));
-  let known = byAccess.get(access);
-  if (!known) byAccess.set(access, (known = {}));
-  return known;
+  return rows.map((row) => {
+    if (guard) guardRow(row, guard, viewer);
+    const own = strings === null ? row : withholdUnreadable(row, strings, reportMalformed);
+    return redact(own, viewer.scope, type) as ParseRow;
+  });
 }
 
 const NO_MASKS: ReadonlyMap<string, string> = new Map();

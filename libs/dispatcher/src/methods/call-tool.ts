@@ -15,7 +15,6 @@ import {
   readDialect,
   RETRY_AFTER_KEY,
   RPC,
-  WrittenResult,
 } from '../protocol.js';
 import { createdTask, TaskStore } from '../tasks/task-store.js';
 import { RenderedLists } from './list-tools.js';
@@ -39,10 +38,7 @@ export class CallTool {
   ) {}
 
   @McpMethod('tools/call', { asksAbout: 'name' })
-  async handle(
-    params: JsonObject,
-    request: McpRequest,
-  ): Promise<JsonObject | WrittenResult | RequestFailure> {
+  async handle(params: JsonObject, request: McpRequest): Promise<JsonObject | RequestFailure> {
     const { name } = params;
     const dialect = readDialect(request);
     if (typeof name !== 'string') throw invalidParams('Missing tool name');
@@ -68,7 +64,7 @@ export class CallTool {
         args,
         offered ? request.with({ background: 'offered' }) : request,
       );
-      return writeResult(outcome, dialect, request) ?? toolResult(outcome, dialect, request);
+      return toolResult(outcome, dialect, request);
     } catch (signal) {
       if (!(signal instanceof ContinuesAsTask) || !this.taskStore) throw signal;
       return await this.begin(this.taskStore, name, args, request, signal.approvedBy).catch(
@@ -181,12 +177,6 @@ export function toolResult(
     isError: false,
     ...(structured && { structuredContent: outcome.data }),
   };
-}
-
-/** The same for a result whose rows are text already; null for any other. */
-function writeResult(outcome: ToolOutcome, dialect: Dialect, context: McpRequest): WrittenResult | null {
-  if (!outcome.ok || !outcome.written || context.aborted) return null;
-  return new WrittenResult(outcome.written, outcome.structured && dialect.structured);
 }
 
 /** A content block in the format of a revision. A block type that the revision lacks becomes text. */

@@ -9,7 +9,6 @@ import {
   type PreparedResult,
   type RequestFailure,
   type StreamedResult,
-  type WrittenResult,
   invalidParams,
   type WarningLog,
 } from '../protocol.js';
@@ -17,7 +16,7 @@ import {
 /** Returns the result without the members of the era, or a complete result. @throws ProtocolError */
 export type MethodHandler = (params: JsonObject, request: McpRequest) => Handled | Promise<Handled>;
 /** What a handler returns: a result, a complete one, one that stays open, or an expected failure. */
-export type Handled = JsonObject | PreparedResult | WrittenResult | StreamedResult | RequestFailure;
+export type Handled = JsonObject | PreparedResult | StreamedResult | RequestFailure;
 
 /** Which revisions have a method, and how its answer is treated. */
 export interface MethodRevisions {

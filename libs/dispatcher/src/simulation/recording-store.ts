@@ -69,7 +69,7 @@ export class RecordingStore {
 export function recordedReads(store: RecordingStore): ReadStore {
   const reads: Handlers<Reads> = {
     find: ({ kind: command, ...query }) => store.answer({ command, query }, []),
-    findShown: ({ kind: _kind, atMost: _most, form: _form, ...query }) =>
+    findShown: ({ kind: _kind, atMost: _most, ...query }) =>
       store.answer({ command: 'find', query }, { count: 0, rows: [] }),
     // One, so that the query behind an existence check is recorded too.
     count: ({ kind: command, ...query }) => store.answer({ command, query }, 1),

@@ -48,8 +48,10 @@ export class SampleRecords implements GovernedRecords {
     this.note('page', className, options);
     const { skip = 0, limit = this.rows.length } = options;
     const more = this.rows.length > skip + limit;
+    const found = this.rows.slice(skip, skip + limit);
     return {
-      ...this.withNotes(this.rows.slice(skip, skip + limit)),
+      ...this.withNotes(found.slice(0, options.atMost)),
+      count: found.length,
       ...(options.tellsMore && { more }),
     };
   }

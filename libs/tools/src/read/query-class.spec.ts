@@ -57,6 +57,7 @@ describe('query_class', () => {
           skip: 0,
           applyCanonicalFilter: undefined,
           tellsMore: true,
+          atMost: 50,
         },
       },
     ]);

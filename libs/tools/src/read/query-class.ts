@@ -10,9 +10,8 @@ import {
 import { Tool } from '../declaration/tool.decorator.js';
 import { BOOLEAN, describeSchema, INTEGER, listOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { withTextOfRows } from '../shaping/text-of-rows.js';
-import { presentText, presentRows, toSourced } from '../shaping/presented-rows.js';
+import { presentRows, toSourced } from '../shaping/presented-rows.js';
 import { formatRows, inferColumns, TEXT_FORMATS, type TextFormat } from '../shaping/text-formats.js';
-import { withWrittenRows } from '../shaping/written-answer.js';
 import { READ_ONLY, RESULTS_VIEW, type ToolCall } from '../tool.js';
 
 /** Maximum rows of one answer, however many were requested: the amount that a model can use at once. */
@@ -72,17 +71,16 @@ export class QueryClass {
     const applyCanonicalFilter = args.apply_canonical_filter;
     const options = { where, order, keys, include, applyCanonicalFilter, limit, skip, tellsMore: true };
     if (format === 'json') {
-      const shown = presentText(call, ROWS_SHOWN);
-      return this.answer(args, await call.records.page(className, options, shown), call);
+      return this.answer(args, await call.records.page(className, { ...options, atMost: ROWS_SHOWN }), call);
     }
     return this.text(args, await call.records.page(className, options), format, call);
   }
 
   private answer(args: QueryClassArguments, page: RowPage, call: ToolCall) {
     const { class_name: className, limit, skip } = args;
-    const { rows, count = rows.length, more: hasMore = false, text, truncatedIncludeFields } = page;
+    const { rows, count = rows.length, more: hasMore = false, truncatedIncludeFields } = page;
     const truncated = count > ROWS_SHOWN;
-    const answer = {
+    return {
       class_name: className,
       result_count: count,
       pagination: { limit, skip, has_more: hasMore },
@@ -93,9 +91,8 @@ export class QueryClass {
       ...(truncated && {
         truncated_call: describeFollowingCall(args, count - ROWS_SHOWN, skip + ROWS_SHOWN),
       }),
+      results: presentRows(rows, className, call),
     };
-    if (text) return withWrittenRows(answer, 'results', text);
-    return { ...answer, results: presentRows(rows.slice(0, ROWS_SHOWN), className, call) };
   }
 
   /** Every fetched row as one text, values in Parse's own form. */

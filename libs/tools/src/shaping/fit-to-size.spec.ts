@@ -1,8 +1,7 @@
 import type { Refusal } from '#core';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type FittedResult, fitToSize, textBytes, toOutcome } from './fit-to-size.js';
-import { withWrittenRows } from './written-answer.js';
+import { type FittedResult, fitToSize } from './fit-to-size.js';
 import { MAX_RESULT_BYTES } from './oversize-refusal.js';
 
 interface Envelope {
@@ -330,37 +329,6 @@ const value = fc.oneof(
 const anyRow = fc
   .dictionary(fc.constantFrom('a', 'b', 'c', 'line\nbreak', 'naïve "name"'), value)
   .map((extra) => ({ objectId: 'id', createdAt: 'then', updatedAt: 'now', ...extra }));
-
-describe('rows that were written as they were read', () => {
-  const members = fc.dictionary(fc.constantFrom('class_name', 'grüße "日"', 'next_call'), value);
-  const written = (rest: object, list: readonly object[]) => {
-    const json = Buffer.from(JSON.stringify(list).slice(1, -1));
-    return withWrittenRows({ ...rest }, 'results', { count: list.length, json });
-  };
-  const bytes = (parts: readonly (string | Buffer)[] = []) =>
-    Buffer.concat(parts.map((part) => Buffer.from(part))).toString();
-  const outcome = (data: unknown, pretty: boolean) => {
-    const answer = fitToSize('query_class', data, { pretty });
-    if ('code' in answer) throw new Error(answer.message);
-    return toOutcome(answer, true);
-  };
-
-  it('give the bytes that rows as objects give, as text and as data, in both forms', () => {
-    fc.assert(
-      fc.property(members, fc.array(anyRow, { maxLength: 20 }), fc.boolean(), (rest, list, pretty) => {
-        const objects = outcome({ ...rest, results: list }, pretty);
-        const text = outcome(written(rest, list), pretty);
-        expect(text.written === undefined).toBe(pretty);
-        expect(text.text).toBe(objects.text);
-        expect(textBytes(text)).toBe(Buffer.byteLength(objects.text));
-        expect(text.data).toEqual(JSON.parse(objects.text));
-        if (!text.written) return;
-        expect(bytes(text.written.quoted)).toBe(JSON.stringify(objects.text));
-        expect(bytes(text.written.json)).toBe(objects.text);
-      }),
-    );
-  });
-});
 
 describe('whatever the rows', () => {
   const tool = fc.constantFrom('query_class', 'aggregate', 'get_objects');

@@ -16,7 +16,6 @@ import {
 } from './oversize-refusal.js';
 import { valueAt } from './text-formats.js';
 import { findTextOfRows, withTextOfRows } from './text-of-rows.js';
-import { findWrittenRows, toWrittenAnswer, withWrittenRows, type WrittenAnswer } from './written-answer.js';
 
 export interface FittedResult {
   readonly data: unknown;
@@ -24,8 +23,6 @@ export interface FittedResult {
   readonly text: string;
   /** Whether `data` can travel as structured content, which every protocol revision accepts as an object only. */
   readonly structured: boolean;
-  /** The same as bytes, where rows were written as they were read: then `text` and `data` are made when they are read. */
-  readonly written?: WrittenAnswer;
 }
 
 type Envelope = Readonly<Record<string, unknown>>;
@@ -50,38 +47,17 @@ const toFitted = (data: unknown, text: string): FittedResult => ({
   structured: isEnvelope(data),
 });
 
-const toFittedText = (written: WrittenAnswer): FittedResult => ({
-  written,
-  structured: true,
-  get data() {
-    return written.data;
-  },
-  get text() {
-    return written.text;
-  },
-});
-
 /** A result as the outcome of its call. @param declared whether the tool declares the schema of its results */
-export function toOutcome(fitted: FittedResult, declared: boolean): Extract<ToolOutcome, { ok: true }> {
-  const { written } = fitted;
-  const structured = fitted.structured && declared;
-  if (!written) return { ok: true, data: fitted.data, text: fitted.text, structured };
-  return {
-    ok: true,
-    structured,
-    written,
-    get data() {
-      return written.data;
-    },
-    get text() {
-      return written.text;
-    },
-  };
+export function toOutcome(
+  { data, text, structured }: FittedResult,
+  declared: boolean,
+): Extract<ToolOutcome, { ok: true }> {
+  return { ok: true, data, text, structured: structured && declared };
 }
 
 /** Bytes of the text of an outcome. */
-export function textBytes(outcome: Extract<ToolOutcome, { ok: true }>): number {
-  return outcome.written?.bytes ?? Buffer.byteLength(outcome.text);
+export function textBytes({ text }: Extract<ToolOutcome, { ok: true }>): number {
+  return Buffer.byteLength(text);
 }
 
 /** Bytes of a row inside the printed envelope, with its separator and the indentation of each line. */
@@ -146,8 +122,6 @@ export function fitToSize(
   data: unknown,
   { cap = MAX_RESULT_BYTES, pretty = false, inputSchema = {}, args = {} }: FitOptions = {},
 ): FittedResult | Refusal {
-  const written = pretty ? null : toWrittenAnswer(data);
-  if (written && written.bytes <= cap) return toFittedText(written);
   const text = printWithin(data, pretty);
   const bytes = text === null ? null : Buffer.byteLength(text);
   if (text !== null && bytes !== null && bytes <= cap) return toFitted(data, text);
@@ -409,12 +383,5 @@ export function withNotes(data: unknown, notes: ReadonlySet<string>): unknown {
     const build = (kept: number) => ({ ...text.build(kept), note });
     return withTextOfRows({ ...data, note }, { ...text, build });
   }
-  const member = findWrittenRows(data);
-  if (!member) return 'note' in data ? data : withNote(data, note);
-  const members = Object.keys(data).filter((key) => key !== member.name);
-  return withWrittenRows(
-    Object.fromEntries([...members.map((key) => [key, data[key]] as const), ['note', note]]),
-    member.name,
-    member.rows,
-  );
+  return 'note' in data ? data : withNote(data, note);
 }

@@ -1,4 +1,4 @@
-import type { ParseRow, TextRequest } from '#data';
+import type { ParseRow } from '#data';
 import type { ToolCall } from '../tool.js';
 
 const BYTES_SHOWN = 50;
@@ -196,12 +196,6 @@ export function rowId(row: Readonly<ParseRow>): string | null {
 /** Rows in the short form, with their source when the operator enabled it. */
 export function presentRows(rows: readonly ParseRow[], className: string, call: ToolCall): ParseRow[] {
   return toSourced(rows.map(simplifyRow), className, call);
-}
-
-/** A request for the same rows as text. The source of a row depends on its other columns, and indented text is made of objects. */
-export function presentText({ switches }: ToolCall, atMost: number): TextRequest {
-  const needsObjects = switches.includeSourceProvenance || switches.prettyText;
-  return { present: needsObjects ? null : simplifyRow, atMost };
 }
 
 /** The stamp comes last: after redaction, projection and every conversion. */
