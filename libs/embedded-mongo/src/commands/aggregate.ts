@@ -31,8 +31,12 @@ export const aggregate: CommandHandler = async (command, ctx) => {
     throw mongoError(73, `Invalid namespace specified '${ctx.db}.'`);
   const coll = typeof name === 'string' ? name : undefined;
   const { pipeline: stages, write } = splitWriteStage(pipeline);
-  if (write && ctx.transaction) {
-    throw mongoError(263, `${firstKey(pipeline.at(-1) ?? {}) ?? ''} cannot be used in a transaction`);
+  const { readConcern: concern } = command;
+  if (write && isDocument(concern) && concern['level'] === 'linearizable')
+    throw mongoError(72, '$out and $merge are not supported with the read concern linearizable');
+  if (write && ctx.workspace !== ctx.server.store.live) {
+    const [code, place] = ctx.transaction ? [263, 'transaction'] : [72, 'snapshot'];
+    throw mongoError(code, `${firstKey(pipeline.at(-1) ?? {}) ?? ''} cannot be used in a ${place}`);
   }
   const reader = new Reader(ctx.operation);
   const run = new PipelineRun(ctx, coll, command, reader);

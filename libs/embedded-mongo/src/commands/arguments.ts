@@ -38,17 +38,36 @@ export function documentArray(command: Document, field: string): Document[] {
 }
 
 export function optionalDocuments(command: Document, field: string): Document[] | undefined {
-  return command[field] === undefined ? undefined : documentArray(command, field);
+  return command[field] === undefined || command[field] === null ? undefined : documentArray(command, field);
+}
+
+/** What a member of a statement may be, by name. Null stands for none. */
+const members: Readonly<Record<string, (value: unknown) => boolean>> = {
+  bool: (value) => typeof value === 'boolean',
+  flag: (value) => typeof value === 'boolean' || numberKind(value) !== undefined,
+  number: (value) => numberKind(value) !== undefined,
+  object: isDocument,
+  array: Array.isArray,
+  'object or array': (value) => isDocument(value) || Array.isArray(value),
+  'string or object': (value) => typeof value === 'string' || isDocument(value),
+};
+
+/** Errors: 14 for a member of another type than `types` says. */
+export function checkTypes(place: Document, types: Readonly<Record<string, keyof typeof members>>): void {
+  for (const [field, type] of Object.entries(types)) {
+    const value = place[field];
+    if (value !== undefined && value !== null && !members[type]?.(value)) throw wrongType(field, type);
+  }
 }
 
 /** A whole number of at least zero. Errors: 51024 when negative. */
 export function optionalCount(command: Document, field: string): number | undefined {
   const value = optionalNumber(command, field);
   if (value === undefined) return undefined;
-  if (value < 0) {
+  if (Math.trunc(value) < 0) {
     throw mongoError(51024, `BSON field '${field}' value must be >= 0, actual value '${value}'`);
   }
-  return Math.trunc(value);
+  return Math.trunc(value) || 0;
 }
 
 export function optionalNumber(command: Document, field: string): number | undefined {

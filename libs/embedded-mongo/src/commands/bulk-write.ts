@@ -1,12 +1,14 @@
-import { isDocument, type Document } from '../bson/document.js';
+import { Double } from 'bson';
+import type { Document } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
-import { badValue, createParseError } from '../errors.js';
+import { badValue, createParseError, mongoError } from '../errors.js';
 import type { CommandContext, CommandHandler } from '../server/command.js';
 import { Reader } from '../server/cursors.js';
 import { draftFromRaw } from '../storage/stored-document.js';
 import { encodeDocument } from '../wire/encode.js';
 import { readRawDocument } from '../wire/raw-fields.js';
 import {
+  checkTypes,
   documentArray,
   documentOr,
   flag,
@@ -23,20 +25,50 @@ import { documentCheck } from './validation.js';
 import { insertTarget } from './write-target.js';
 import { acknowledge, checkBatchSize, runBatch } from './write-batch.js';
 
+const commandTypes = { ordered: 'bool', errorsOnly: 'bool', bypassDocumentValidation: 'flag', let: 'object' };
+const operationTypes = {
+  insert: 'number',
+  update: 'number',
+  delete: 'number',
+  document: 'object',
+  filter: 'object',
+  updateMods: 'object or array',
+  multi: 'bool',
+  upsert: 'bool',
+  sort: 'object',
+  hint: 'string or object',
+  constants: 'object',
+  collation: 'object',
+  arrayFilters: 'array',
+};
+
+/** Errors: 14, 40414. */
+function checkOperation(operation: Document): void {
+  checkTypes(operation, operationTypes);
+  const required = operation['insert'] === undefined ? 'filter' : 'document';
+  for (const field of operation['update'] === undefined ? [required] : [required, 'updateMods']) {
+    if (operation[field] === undefined)
+      throw mongoError(40414, `BSON field 'bulkWrite.ops.${field}' is missing but a required field`);
+  }
+}
+
 /** One command with writes to several collections, as `client.bulkWrite` of newer drivers sends it. */
 export const bulkWrite: CommandHandler = async (command, ctx) => {
   const operations = documentArray(command, 'ops');
   const raw = ctx.rawDocuments('ops') ?? [];
   const namespaces = documentArray(command, 'nsInfo').map(({ ns }) => splitNamespace(ns));
   checkBatchSize(operations);
+  checkTypes(command, commandTypes);
+  operations.forEach(checkOperation);
   const run = new BulkRun(ctx, command, namespaces);
   const errors = await runBatch(ctx, operations, flag(command, 'ordered', true), (operation, index) =>
     run.apply(operation, index, raw[index]),
   );
-  for (const { index, ...error } of errors) run.results.push({ ok: 0, idx: index, n: 0, ...error });
+  for (const { index, ...error } of errors)
+    run.results.push({ ok: new Double(0), idx: index, n: 0, ...error });
   run.results.sort((a, b) => Number(a['idx']) - Number(b['idx']));
   const shown = flag(command, 'errorsOnly')
-    ? run.results.filter((result) => result['ok'] === 0)
+    ? run.results.filter((result) => result['code'] !== undefined)
     : run.results;
   const cursor = optionalDocument(command, 'cursor') ?? {};
   const reply = await cursorReply(ctx, 'admin.$cmd.bulkWrite', encodeRows(shown), new Reader(ctx.operation), {
@@ -66,13 +98,12 @@ class BulkRun {
     const { ctx } = this;
     const { db, coll } = this.namespace(operation['insert']);
     const bytes = raw && readRawDocument(raw, 'document');
-    if (!bytes && !isDocument(operation['document'])) throw badValue('an insert needs a document');
     const collection = insertTarget(ctx, db, coll);
     const draft = draftFromRaw(bytes ?? encodeDocument(operation['document'] as Document));
     documentCheck(ctx, collection, flag(this.command, 'bypassDocumentValidation'))(draft.document);
     ctx.workspace.insert(collection, draft);
     this.totals.nInserted += 1;
-    this.results.push({ ok: 1, idx, n: 1 });
+    this.results.push({ ok: new Double(1), idx, n: 1 });
   }
 
   private async update(operation: Document, idx: number): Promise<void> {
@@ -93,7 +124,7 @@ class BulkRun {
     this.totals.nModified += modified;
     if (upserted) this.totals.nUpserted += 1;
     this.results.push({
-      ok: 1,
+      ok: new Double(1),
       idx,
       n: matched + (upserted ? 1 : 0),
       nModified: modified,
@@ -111,7 +142,7 @@ class BulkRun {
       variables: this.variables(operation),
     });
     this.totals.nDeleted += deleted;
-    this.results.push({ ok: 1, idx, n: deleted });
+    this.results.push({ ok: new Double(1), idx, n: deleted });
   }
 
   private variables(operation: Document): Document | undefined {

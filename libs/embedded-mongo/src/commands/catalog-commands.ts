@@ -29,7 +29,7 @@ const stored = [
   'timeseries',
 ];
 /** Kinds of collections that would behave differently from what their option promises. */
-const refused = ['clusteredIndex', 'encryptedFields', 'expireAfterSeconds'];
+const refused = ['clusteredIndex', 'encryptedFields'];
 
 export const create: CommandHandler = (command, ctx) => {
   const name = collectionName(command, 'create');
@@ -63,7 +63,7 @@ export function collectionOptions(command: Document, ctx: CommandContext): Docum
   requireOneOf(options, 'validationAction', ['error', 'warn', 'errorAndLog']);
   const collation = optionalDocument(options, 'collation');
   if (collation) options['collation'] = compileCollation(collation)?.spec;
-  return { ...options, ...limits(command), ...measurements(command) };
+  return { ...options, ...limits(command), ...measurements(command, ctx) };
 }
 
 /** Errors: 2. */
@@ -91,16 +91,21 @@ function limits(command: Document): Document {
 export const roundCappedSize = (size: number): number => Math.max(4096, Math.ceil(size / 256) * 256);
 
 /** Errors: 40414 without the field that holds the time, 72 beside options that measurements have not. */
-function measurements(command: Document): Document {
+function measurements(command: Document, ctx: CommandContext): Document {
   const timeseries = optionalDocument(command, 'timeseries');
-  if (!timeseries) return {};
+  const kept = optionalCount(command, 'expireAfterSeconds');
+  if (!timeseries) {
+    if (kept === undefined || ctx.name !== 'create') return {};
+    throw mongoError(72, "'expireAfterSeconds' is only supported on time-series collections");
+  }
   if (typeof timeseries['timeField'] !== 'string') {
     throw mongoError(40414, "BSON field 'create.timeseries.timeField' is missing but a required field");
   }
   const other = ['validator', 'capped'].find((option) => command[option] !== undefined);
   if (other !== undefined)
     throw mongoError(72, `the option '${other}' is not valid for a time-series collection`);
-  return { timeseries: { granularity: 'seconds', ...timeseries } };
+  const expiry = kept === undefined ? {} : { expireAfterSeconds: kept };
+  return { timeseries: { granularity: 'seconds', ...timeseries }, ...expiry };
 }
 
 export const drop: CommandHandler = (command, ctx) => {
@@ -116,7 +121,7 @@ function dropCollection(ctx: CommandContext, { ns, uuid, fullName, view }: Colle
   const { store, cursors } = ctx.server;
   store.catalog.drop(ns.db, ns.coll);
   store.publish([{ kind: 'drop', ns, uuid, ...(view ? { view: true } : {}) }]);
-  cursors.closeWhere((cursor) => cursor.namespace === fullName && cursor.source.kind === 'documents');
+  cursors.orphan(fullName);
 }
 
 export const dropDatabase: CommandHandler = (_command, ctx) => {

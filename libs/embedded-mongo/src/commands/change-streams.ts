@@ -36,6 +36,8 @@ export function openChangeStream(
   if (ctx.transaction) throw mongoError(263, '$changeStream cannot run in a multi-document transaction');
   const unknown = Object.keys(spec).find((option) => !known.has(option));
   if (unknown) throw mongoError(40415, `BSON field '$changeStream.${unknown}' is an unknown field.`);
+  // Whether they are stages at all is said first.
+  compilePipeline(stages, queryContext(ctx, new Reader(ctx.operation), undefined));
   const other = stages.map((stage) => firstKey(stage) ?? '').find((stage) => !allowed.has(stage));
   if (other !== undefined) throw mongoError(20, `${other} is not permitted in a $changeStream pipeline`);
 

@@ -1,6 +1,6 @@
 import type { Document } from '../bson/document.js';
 import { keyOfAll } from '../bson/key-string.js';
-import { mongoError } from '../errors.js';
+import { badValue, mongoError } from '../errors.js';
 import type { CommandContext, CommandHandler } from '../server/command.js';
 import type { Collection } from '../storage/collection.js';
 import type { CollectionIndex } from '../storage/collection-index.js';
@@ -23,13 +23,10 @@ export const collMod: CommandHandler = (command, ctx) => {
     throw mongoError(72, 'the collation of a collection cannot be changed');
   }
   const { store } = ctx.server;
-  if (Object.keys(changed).length > 0) {
-    collection.options = { ...collection.options, ...changed };
-    store.publish([
-      { kind: 'modify', ns: collection.ns, uuid: collection.uuid, options: collection.options },
-    ]);
-  }
   const change = optionalDocument(command, 'index');
+  collection.options = { ...collection.options, ...changed };
+  const { ns, uuid, options } = collection;
+  if (!change || Object.keys(changed).length > 0) store.publish([{ kind: 'modify', ns, uuid, options }]);
   return change ? modifyIndex(ctx, collection, change, command) : {};
 };
 
@@ -73,6 +70,7 @@ function modifyIndex(
     const wanted = shellText(change['name'] ?? change['keyPattern']);
     throw mongoError(27, `cannot find index ${wanted} for ns ${collection.fullName}`);
   }
+  if (flag(change, 'hidden') && index.spec.name === '_id_') throw badValue('cannot hide _id index');
   const spec = { ...index.spec };
   const reply: Document = {};
   for (const option of ['expireAfterSeconds', 'hidden', 'prepareUnique']) {

@@ -443,13 +443,15 @@ describe('a time-series collection', () => {
     ]);
   });
 
-  it('refuses changes, change streams and times that expire', async () => {
+  it('refuses changes and change streams, and lets its documents expire', async () => {
     const weather = await db.createCollection('weather', { timeseries: { timeField: 'at' } });
     await expect(weather.updateMany({}, { $set: { a: 1 } })).rejects.toThrow(code(238));
     await expect(weather.deleteMany({})).rejects.toThrow(code(238));
     await expect(weather.watch().next()).rejects.toThrow(code(166));
     const expiring = { create: 'w', timeseries: { timeField: 'at' }, expireAfterSeconds: 1 };
-    await expect(db.command(expiring)).rejects.toThrow(code(238));
+    await db.command(expiring);
+    expect(await listNamed('w')).toMatchObject([{ options: { expireAfterSeconds: 1 } }]);
+    await expect(db.command({ create: 'plain', expireAfterSeconds: 1 })).rejects.toThrow(code(72));
     await expect(db.command({ create: 'w', timeseries: {} })).rejects.toThrow(code(40414));
   });
 });
@@ -490,14 +492,23 @@ describe('a data file', () => {
     }
   });
 
-  it('reports no view to a change stream', async () => {
-    const events = db.watch([], { showExpandedEvents: true });
-    const first = events.next();
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    await db.createCollection('v', { viewOn: 'c', pipeline: [] });
-    await db.collection('v').drop();
-    await db.collection('c').insertOne({});
-    expect(await first).toMatchObject({ ns: { coll: 'c' } });
-    await events.close();
-  });
+  it.each([
+    [false, ['insert']],
+    [true, ['create', 'drop', 'insert']],
+  ])(
+    'reports a view to a change stream that shows expanded events: %s',
+    async (showExpandedEvents, kinds) => {
+      await db.createCollection('c').catch(() => undefined);
+      const events = db.watch([], { showExpandedEvents });
+      const first = events.next();
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      await db.createCollection('v', { viewOn: 'c', pipeline: [] });
+      await db.collection('v').drop();
+      await db.collection('c').insertOne({});
+      const seen = [await first];
+      while (seen.length < kinds.length) seen.push(await events.next());
+      expect(seen.map(({ operationType }) => operationType)).toEqual(kinds);
+      await events.close();
+    },
+  );
 });

@@ -1,4 +1,13 @@
-import { Double, Long, MongoClient, ObjectId, type Collection, type Db, type Document } from 'mongodb';
+import {
+  Double,
+  Long,
+  MongoClient,
+  ObjectId,
+  Timestamp,
+  type Collection,
+  type Db,
+  type Document,
+} from 'mongodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { EmbeddedMongo } from '../embedded-mongo.js';
 
@@ -257,6 +266,8 @@ describe('refusing', () => {
     expect(await db.listCollections({ name: 'none' }).toArray()).toEqual([]);
   });
 
+  const bulk = { bulkWrite: 1, nsInfo: [{ ns: 'crud.c' }], $db: 'admin' };
+  const past = new Timestamp({ t: 1, i: 1 });
   it.each([
     ['an unknown command', { nonsense: 1 }, 59],
     ['an unknown field', { find: 'c', fiter: {} }, 40415],
@@ -268,8 +279,30 @@ describe('refusing', () => {
     ['server-side script', { find: 'c', filter: { $where: 'true' } }, 31264],
     ['a tailable cursor', { find: 'c', tailable: true }, 238],
     ['an unknown read concern', { find: 'c', readConcern: { level: 'recent' } }, 2],
-    ['a snapshot that later reads would not see', { find: 'c', readConcern: { level: 'snapshot' } }, 246],
-    ['a read in the past', { find: 'c', readConcern: { level: 'snapshot', atClusterTime: 1 } }, 246],
+    ['a read concern that is no text', { find: 'c', readConcern: { level: 1 } }, 14],
+    ['an unknown part of a read concern', { find: 'c', readConcern: { levels: 'local' } }, 40415],
+    ['a snapshot of a command that reads none', { count: 'c', readConcern: { level: 'snapshot' } }, 72],
+    [
+      'a time that no snapshot has',
+      { find: 'c', readConcern: { level: 'snapshot', atClusterTime: past } },
+      246,
+    ],
+    ['a write concern that is none', { insert: 'c', documents: [{}], writeConcern: 'majority' }, 14],
+    ['too many nodes', { insert: 'c', documents: [{}], writeConcern: { w: 51 } }, 9],
+    [
+      'an unknown part of a write concern',
+      { insert: 'c', documents: [{}], writeConcern: { nodes: 1 } },
+      40415,
+    ],
+    ['a write concern of a read', { find: 'c', writeConcern: { w: 1 } }, 72],
+    ['a read concern of a write', { insert: 'c', documents: [{}], readConcern: { level: 'majority' } }, 72],
+    ['a part of a millisecond', { ping: 1, maxTimeMS: 1.5 }, 9],
+    ['another version of the API', { ping: 1, apiVersion: '2' }, 322],
+    ['a command outside of the API', { distinct: 'c', key: 'a', apiVersion: '1', apiStrict: true }, 323],
+    ['a promise without a version', { ping: 1, apiStrict: true }, 4886600],
+    ['a bulk write of wrong types', { ...bulk, ops: [{ delete: 0, filter: {}, multi: 1 }] }, 14],
+    ['a bulk write without its filter', { ...bulk, ops: [{ update: 0, updateMods: {} }] }, 40414],
+    ['the name of a cursor', { killCursors: 'c', cursors: [5] }, 14],
     ['a search without an operator', { aggregate: 'c', pipeline: [{ $search: {} }], cursor: {} }, 8],
     ['an unknown stage', { aggregate: 'c', pipeline: [{ $fancy: {} }], cursor: {} }, 40324],
     [

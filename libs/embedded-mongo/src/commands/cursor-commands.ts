@@ -1,29 +1,43 @@
-import { Long } from 'bson';
+import { Long, Timestamp } from 'bson';
 import type { Document } from '../bson/document.js';
-import { mongoError, typeMismatch } from '../errors.js';
+import { badValue, mongoError, typeMismatch } from '../errors.js';
 import type { CommandContext, CommandHandler } from '../server/command.js';
 import type { Cursor, TailingSource } from '../server/cursors.js';
 import { RawBson } from '../wire/raw-bson.js';
-import { collectionName, optionalCount } from './arguments.js';
+import { collectionName, optionalCount, optionalNumber } from './arguments.js';
 import { nextBatch } from './batches.js';
 
 /** How long a getMore on a change stream waits when the client says nothing, in milliseconds. */
 const DEFAULT_AWAIT_MS = 1_000;
 const NO_LIMIT = Number.MAX_SAFE_INTEGER;
 
+const isCursorId = (value: unknown): value is Long => value instanceof Long && !(value instanceof Timestamp);
+
 export const getMore: CommandHandler = async (command, ctx) => {
   const id = command['getMore'];
-  if (!(id instanceof Long)) throw typeMismatch("BSON field 'getMore.getMore' must be a long");
+  for (const field of ['getMore', 'collection']) {
+    if (command[field] === undefined || command[field] === null)
+      throw mongoError(40414, `BSON field 'getMore.${field}' is missing but a required field`);
+  }
+  if (!isCursorId(id)) throw typeMismatch("BSON field 'getMore.getMore' must be a long");
+  if (typeof command['collection'] !== 'string')
+    throw typeMismatch("BSON field 'getMore.collection' must be a string");
+  const batchSize = Math.trunc(optionalNumber(command, 'batchSize') ?? 0);
+  if (batchSize < 0) throw badValue(`batchSize for getMore must be non-negative, but received: ${batchSize}`);
   const key = id.toString();
   const cursor = ctx.server.cursors.get(key);
   const namespace = `${ctx.db}.${collectionName(command, 'collection')}`;
   checkOwner(cursor, namespace, ctx);
+  ctx.server.failPoints[ctx.client.member]?.checkGetMore();
   cursor.inUse = true;
   cursor.source.reader.operation = ctx.operation;
   if (cursor.budgetMs !== undefined) ctx.operation.deadline = ctx.operation.startedAt + cursor.budgetMs;
-  const size = optionalCount(command, 'batchSize') || NO_LIMIT;
+  const size = batchSize || NO_LIMIT;
   try {
     const { source } = cursor;
+    if (cursor.orphaned) throw mongoError(175, `collection dropped: ${namespace}`);
+    if (source.kind === 'documents' && command['maxTimeMS'] !== undefined && command['maxTimeMS'] !== null)
+      throw badValue('cannot set maxTimeMS on getMore command for a non-awaitData cursor');
     return source.kind === 'documents'
       ? await nextBatch(ctx, cursor, source, size)
       : await tail(ctx, cursor, source, size, optionalCount(command, 'maxTimeMS') ?? DEFAULT_AWAIT_MS);
@@ -46,7 +60,7 @@ function checkOwner(cursor: Cursor, namespace: string, ctx: CommandContext): voi
   }
   if (cursor.sessionKey !== ctx.session?.key) {
     throw mongoError(
-      13,
+      50738,
       `Cannot run getMore on cursor ${cursor.id.toString()}, which was created in another session`,
     );
   }
@@ -89,15 +103,15 @@ async function tail(
 
 export const killCursors: CommandHandler = (command, ctx) => {
   const ids = command['cursors'];
+  if (ids === undefined || ids === null)
+    throw mongoError(40414, "BSON field 'killCursors.cursors' is missing but a required field");
   if (!Array.isArray(ids)) throw typeMismatch("BSON field 'killCursors.cursors' must be an array");
-  const namespace = `${ctx.db}.${collectionName(command, 'killCursors')}`;
+  collectionName(command, 'killCursors');
   const cursorsKilled: unknown[] = [];
   const cursorsNotFound: unknown[] = [];
-  for (const id of ids) {
-    const key = String(id);
-    const known = ctx.server.cursors.has(key) && ctx.server.cursors.get(key).namespace === namespace;
-    if (known && ctx.server.cursors.close(key)) cursorsKilled.push(id);
-    else cursorsNotFound.push(id);
+  for (const id of ids.filter((one) => one !== null)) {
+    if (!isCursorId(id)) throw typeMismatch("BSON field 'killCursors.cursors' must hold longs");
+    (ctx.server.cursors.close(id.toString()) ? cursorsKilled : cursorsNotFound).push(id);
   }
   return { cursorsKilled, cursorsNotFound, cursorsAlive: [], cursorsUnknown: [] };
 };

@@ -56,7 +56,10 @@ export async function explainCommand(
     collection?.fullName ?? `${ctx.db}.${coll}`,
     collection,
     spec,
-    optionalDocument(inner, 'projection'),
+    {
+      projection: optionalDocument(inner, 'projection'),
+      wanted: named?.view ? undefined : readWanted(name, inner),
+    },
     verbosity,
   );
   const plan = stages.length > 0 ? { stages: [{ $cursor: section }, ...stages] } : section;
@@ -69,12 +72,17 @@ export async function explainCommand(
   };
 }
 
+function readWanted(name: string, { key }: Document): PlanShape['wanted'] {
+  if (name === 'count') return name;
+  return name === 'distinct' && typeof key === 'string' ? { distinct: key } : undefined;
+}
+
 async function explainQuery(
   ctx: CommandContext,
   namespace: string,
   collection: Collection | undefined,
   spec: SelectionSpec,
-  projection: Document | undefined,
+  asked: Pick<PlanShape, 'projection' | 'wanted'>,
   verbosity: string,
 ): Promise<Document> {
   const { filter, sort, skip = 0, limit = 0 } = spec;
@@ -93,7 +101,7 @@ async function explainQuery(
     };
   }
   const selection = new Selection(ctx, collection, spec);
-  const shape: PlanShape = { filter, sort, sorts: selection.sorts, skip, limit, projection };
+  const shape: PlanShape = { filter, sort, sorts: selection.sorts, skip, limit, ...asked };
   const planner = { queryPlanner: queryPlanner(namespace, selection.planned, shape) };
   if (verbosity === 'queryPlanner') return planner;
   const started = performance.now();

@@ -1,6 +1,6 @@
 import { compareValues } from '../bson/compare.js';
 import { isDocument, type Document } from '../bson/document.js';
-import { mongoError } from '../errors.js';
+import { mongoError, typeMismatch } from '../errors.js';
 import type { CommandContext, CommandHandler } from '../server/command.js';
 import { Reader } from '../server/cursors.js';
 import { VIEW_CATALOG } from '../storage/catalog.js';
@@ -17,11 +17,13 @@ export const createIndexes: CommandHandler = (command, ctx) => {
   const specs = documentArray(command, 'indexes').map(normaliseIndex);
   if (specs.length === 0) throw mongoError(2, 'Must specify at least one index to create');
   const { store } = ctx.server;
+  if (name.startsWith('system.')) throw mongoError(73, `cannot create an index on '${ctx.db}.${name}'`);
   const before = store.catalog.find(ctx.db, name);
   const collection = insertTarget(ctx, ctx.db, name);
   const numIndexesBefore = collection.indexes.length;
   for (const spec of specs) {
     const complete = withCollation(spec, collection);
+    if (collection.options['timeseries'] !== undefined) refuseForMeasurements(complete, collection);
     if (!collection.addIndex(complete)) continue;
     store.publish([{ kind: 'createIndexes', ns: collection.ns, uuid: collection.uuid, spec: complete }]);
   }
@@ -34,19 +36,44 @@ export const createIndexes: CommandHandler = (command, ctx) => {
   };
 };
 
+/** Errors: 72, 67 for what only the index of a plain collection can be. */
+function refuseForMeasurements({ key, ...spec }: IndexSpec, { options }: Collection): void {
+  const { metaField } = options['timeseries'] as Document;
+  const kinds = Object.entries(key).filter(
+    ([field]) => field !== metaField && !field.startsWith(`${String(metaField)}.`),
+  );
+  const only = kinds.some(([, kind]) => kind === 'hashed' || kind === '2d');
+  if (only)
+    throw mongoError(67, 'Indexes of this kind are for the metadata of a time-series collection only');
+  const partial = spec['partialFilterExpression'] !== undefined;
+  const refused =
+    spec['unique'] ??
+    spec['weights'] ??
+    (kinds.length > 0 && spec['sparse'] === true ? true : undefined) ??
+    (partial ? undefined : spec['expireAfterSeconds']);
+  if (refused !== undefined)
+    throw mongoError(
+      72,
+      'Unique, text, sparse and expiring indexes are not supported on time-series collections',
+    );
+}
+
 /** An index compares as its collection does, unless it says otherwise; the order of bytes is not written down. */
 function withCollation(spec: IndexSpec, collection: Collection): IndexSpec {
   const { collation = collection.options['collation'], ...rest } = spec;
   const ordered = isDocument(collation) && collation['locale'] !== 'simple';
+  if (ordered && spec['weights'] !== undefined)
+    throw mongoError(67, 'text index does not support the collation option');
   return ordered ? { ...(rest as IndexSpec), collation } : (rest as IndexSpec);
 }
 
 /** An index by its name or its key pattern. */
 export function findIndex(collection: Collection, wanted: unknown): CollectionIndex | undefined {
-  return collection.indexes.find(({ spec }) =>
-    typeof wanted === 'string' ? spec.name === wanted : compareValues(spec.key, wanted) === 0,
-  );
+  return collection.indexes.find(({ spec }) => fits(spec, wanted));
 }
+
+const fits = (spec: IndexSpec, wanted: unknown): boolean =>
+  typeof wanted === 'string' ? spec.name === wanted : compareValues(spec.key, wanted) === 0;
 
 export const dropIndexes: CommandHandler = (command, ctx) => {
   const collection = requireCollection(ctx, collectionName(command, ctx.name));
@@ -54,7 +81,8 @@ export const dropIndexes: CommandHandler = (command, ctx) => {
   const { index } = command;
   if (index === undefined)
     throw mongoError(40414, "BSON field 'dropIndexes.index' is missing but a required field");
-  for (const found of index === '*' ? collection.indexes.slice(1) : chooseIndexes(collection, index)) {
+  const all = index === '*' || (Array.isArray(index) && index.includes('*'));
+  for (const found of all ? collection.indexes.slice(1) : chooseIndexes(collection, index)) {
     collection.dropIndex(found.spec.name);
     ctx.server.store.publish([
       { kind: 'dropIndexes', ns: collection.ns, uuid: collection.uuid, spec: found.spec },
@@ -64,8 +92,17 @@ export const dropIndexes: CommandHandler = (command, ctx) => {
 };
 
 function chooseIndexes(collection: Collection, index: unknown): CollectionIndex[] {
-  return (Array.isArray(index) ? index : [index]).map((wanted: unknown) => {
-    const found = findIndex(collection, wanted);
+  const named: unknown[] = Array.isArray(index) ? index : [index];
+  if (!named.every((one) => typeof one === 'string' || (!Array.isArray(index) && isDocument(one))))
+    throw typeMismatch("BSON field 'dropIndexes.index' must hold strings");
+  return named.map((wanted, i) => {
+    const matching = collection.indexes.filter(({ spec }) => fits(spec, wanted));
+    if (matching.length > 1)
+      throw mongoError(
+        181,
+        `${matching.length} indexes found for key: ${shellText(wanted)}, identify by name instead`,
+      );
+    const [found] = named.indexOf(wanted) < i ? [] : matching;
     if (!found) {
       throw mongoError(
         27,

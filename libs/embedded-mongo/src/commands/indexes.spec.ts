@@ -1,4 +1,4 @@
-import { MongoClient, type Collection, type Db } from 'mongodb';
+import { MongoClient, type Collection, type Db, type Document } from 'mongodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { EmbeddedMongo } from '../embedded-mongo.js';
 
@@ -35,6 +35,12 @@ beforeEach(async () => {
 
 const code = (number: number): unknown => expect.objectContaining({ code: number });
 
+const find = (projection: Document, filter: Document = { n: 3 }): Document => ({
+  find: 'c',
+  filter,
+  projection,
+});
+
 describe('indexes', () => {
   it('are listed with their options and can be dropped', async () => {
     expect(
@@ -52,6 +58,53 @@ describe('indexes', () => {
     expect((await items.indexes()).map(({ name }) => name)).toEqual(['_id_', 'kind_1_n_-1']);
     await expect(items.dropIndex('n_1')).rejects.toThrow(code(27));
     await expect(items.dropIndex('_id_')).rejects.toThrow(code(72));
+  });
+
+  it('are dropped by a key that names one of them, and by a list of names', async () => {
+    await items.createIndexes([
+      { key: { n: 1 }, name: 'plain' },
+      { key: { n: 1 }, name: 'sparse', sparse: true },
+    ]);
+    const dropIndexes = items.collectionName;
+    const drop = (index: unknown) => db.command({ dropIndexes, index });
+    await expect(drop({ n: 1 })).rejects.toThrow(code(181));
+    await expect(drop(['plain', 'plain'])).rejects.toThrow(code(27));
+    await expect(drop(['plain', 1])).rejects.toThrow(code(14));
+    await drop(['plain', 'sparse']);
+    expect(await items.indexes()).toHaveLength(1);
+  });
+
+  it('leave out what they do not hold when a query is told to use them', async () => {
+    await items.createIndexes([
+      { key: { place: '2dsphere' }, name: 'places' },
+      { key: { place: 1 }, name: 'hidden', hidden: true },
+    ]);
+    await items.insertOne({ place: [1, 1] });
+    expect(await items.countDocuments({}, { hint: 'places' })).toBe(1);
+    await expect(items.findOne({}, { hint: 'hidden' })).rejects.toThrow(code(2));
+    await expect(items.insertOne({ place: [{ type: 'Point', coordinates: [1, 1] }] })).rejects.toThrow(
+      code(16755),
+    );
+  });
+
+  it('that are to become unique let no new duplicate in', async () => {
+    await items.createIndex({ kind: 1 }, { name: 'kinds' });
+    await db.command({ collMod: items.collectionName, index: { name: 'kinds', prepareUnique: true } });
+    await expect(items.insertOne({ kind: 1 })).rejects.toThrow(code(11000));
+  });
+
+  it.each([
+    [{ v: 'text' }, {}, 72],
+    [{ v: 1 }, { unique: true }, 72],
+    [{ v: 1 }, { sparse: true }, 72],
+    [{ v: 'hashed' }, {}, 67],
+    [{ at: 1 }, { expireAfterSeconds: 5 }, 72],
+  ])('of %j with %j are none of measurements', async (key, options, number) => {
+    await db
+      .createCollection('measured', { timeseries: { timeField: 'at', metaField: 'meta' } })
+      .catch(() => undefined);
+    const index = { key, name: 'x', ...options };
+    await expect(db.command({ createIndexes: 'measured', indexes: [index] })).rejects.toThrow(code(number));
   });
 
   it('are explained as the scan they give', async () => {
@@ -89,11 +142,48 @@ describe('indexes', () => {
     ];
     for (const explain of explained) {
       const { executionStats } = await db.command({ explain, verbosity: 'executionStats' });
-      expect(executionStats).toMatchObject({ totalKeysExamined: 1, totalDocsExamined: 1, nReturned: 1 });
+      const totalDocsExamined = 'count' in explain ? 0 : 1;
+      expect(executionStats).toMatchObject({ totalKeysExamined: 1, totalDocsExamined, nReturned: 1 });
     }
     expect(await items.countDocuments({ n: 3 })).toBe(1);
     const stages = await items.aggregate([{ $match: { n: 3 } }, { $group: { _id: '$kind' } }]).explain();
     expect(stages['stages']).toMatchObject([{ $cursor: { queryPlanner: {} } }, { $group: {} }]);
+  });
+
+  it.each<[string, Document, string[]]>([
+    ['a number', { count: 'c', query: { n: { $gt: 3, $lte: 5 } } }, ['COUNT', 'COUNT_SCAN']],
+    ['a number of several stretches', { count: 'c', query: { n: { $in: [3, 5] } } }, ['COUNT', 'IXSCAN']],
+    ['the number of all', { count: 'c' }, ['RECORD_STORE_FAST_COUNT']],
+    ['values', { distinct: 'c', key: 'n', query: { n: 3 } }, ['PROJECTION_COVERED', 'DISTINCT_SCAN']],
+    ['values of another field', { distinct: 'c', key: 'kind', query: { n: 3 } }, ['FETCH', 'IXSCAN']],
+    ['indexed fields', find({ _id: 0, n: 1 }), ['PROJECTION_COVERED', 'IXSCAN']],
+    ['indexed fields and _id', find({ n: 1 }), ['PROJECTION_SIMPLE', 'FETCH', 'IXSCAN']],
+    ['all but a field', find({ _id: 0, kind: 0 }), ['PROJECTION_SIMPLE', 'FETCH', 'IXSCAN']],
+    [
+      'what may be an array',
+      find({ _id: 0, tags: 1 }, { tags: 1 }),
+      ['PROJECTION_SIMPLE', 'FETCH', 'IXSCAN'],
+    ],
+    ['what may be missing', find({ _id: 0, n: 1 }, { n: null }), ['PROJECTION_SIMPLE', 'FETCH', 'IXSCAN']],
+  ])('answer %s without the documents where they hold all of it', async (_title, asked, expected) => {
+    await items.createIndexes([{ key: { n: 1 } }, { key: { tags: 1 } }]);
+    await items.insertOne({ _id: 1000, tags: [1, 2] });
+    const [name = ''] = Object.keys(asked);
+    const explain = { ...asked, [name]: items.collectionName };
+    const { queryPlanner, executionStats } = await db.command({ explain, verbosity: 'executionStats' });
+    const stages: unknown[] = [];
+    for (let at = queryPlanner.winningPlan; at; at = at.inputStage) stages.push(at.stage);
+    expect(stages).toEqual(expected);
+    expect(executionStats.totalDocsExamined > 0).toBe(expected.includes('FETCH'));
+  });
+
+  it('count how often they were used', async () => {
+    await items.createIndex({ n: 1 });
+    await items.findOne({ n: 3 });
+    await items.updateOne({ n: 4 }, { $set: { m: 1 } });
+    await items.findOne({ kind: 3 });
+    const used = items.aggregate([{ $indexStats: {} }, { $project: { _id: 0, name: 1, 'accesses.ops': 1 } }]);
+    expect(await used.toArray()).toContainEqual({ name: 'n_1', accesses: { ops: 2 } });
   });
 
   it('compare strings as their collation says, and only for queries of the same collation', async () => {

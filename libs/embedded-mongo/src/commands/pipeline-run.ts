@@ -106,7 +106,7 @@ export class PipelineRun {
     const name = stage && firstKey(stage);
     if (this.coll === undefined) {
       if (name === '$currentOp') return { documents: currentOperations(server), rest: true };
-      if (name === '$listLocalSessions') return { documents: [], rest: true };
+      if (name === '$listLocalSessions') return { documents: server.sessions.list(), rest: true };
       return name === '$documents' ? { documents: [], rest: false } : undefined;
     }
     const namespace = `${db}.${this.coll}`;
@@ -125,12 +125,12 @@ export class PipelineRun {
       return { documents: listSearchIndexes(this.ctx, this.collection, stage?.[name]), rest: true };
     }
     if (name === '$indexStats') {
-      const documents = (this.collection?.indexes ?? []).map(({ spec }) => ({
+      const documents = (this.collection?.indexes ?? []).map(({ spec, accesses: { ops, since } }) => ({
         name: spec.name,
         key: spec.key,
         spec,
         host: server.address,
-        accesses: { ops: Long.ZERO, since: server.startedAt },
+        accesses: { ops: Long.fromNumber(ops), since },
       }));
       return { documents, rest: true };
     }

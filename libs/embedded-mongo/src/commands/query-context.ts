@@ -81,14 +81,16 @@ function readDocuments(collection: Collection | undefined): Iterable<Document> {
 
 /** Errors: 291 when no geo index serves the condition. */
 export function requireGeoIndex(collection: Collection | undefined, { path, kinds }: NearCondition): void {
-  const serves = collection?.indexes.some(({ spec }) => kinds.some((kind) => spec.key[path] === kind));
+  const serves = collection?.indexes.some(
+    ({ spec }) => spec['hidden'] !== true && kinds.some((kind) => spec.key[path] === kind),
+  );
   if (serves === false) throw createMissingGeoIndex(path);
 }
 
 const isGeo = ([, kind]: [string, unknown]): boolean => kind === '2d' || kind === '2dsphere';
 
 function findSpecialIndexes(collection: Collection | undefined): SpecialIndexes {
-  const specs = collection?.indexes.map((index) => index.spec) ?? [];
+  const specs = collection?.indexes.map((index) => index.spec).filter(({ hidden }) => hidden !== true) ?? [];
   const spec = specs.find(({ weights }) => weights !== undefined);
   const geo = specs.flatMap(({ key }) =>
     Object.entries(key)

@@ -49,6 +49,8 @@ export interface CommandEntry {
   readonly fields?: ReadonlySet<string>;
   /** May run inside a transaction. */
   readonly transactional?: boolean;
+  /** Takes a write concern, where it is none of those that write. */
+  readonly concerned?: boolean;
   /** May be sent again with the same transaction number, and is then done only once. */
   readonly retryable?: boolean;
 }
@@ -112,7 +114,10 @@ export const commands: ReadonlyMap<string, CommandEntry> = new Map<string, Comma
   ['distinct', read(distinct, 'key query collation hint')],
   [
     'aggregate',
-    read(aggregate, 'pipeline cursor explain hint collation let allowDiskUse bypassDocumentValidation'),
+    {
+      ...read(aggregate, 'pipeline cursor explain hint collation let allowDiskUse bypassDocumentValidation'),
+      concerned: true,
+    },
   ],
   ['explain', { run: explain, needs: 'read', fields: fields('verbosity') }],
 
@@ -125,7 +130,7 @@ export const commands: ReadonlyMap<string, CommandEntry> = new Map<string, Comma
 
   ['create', { run: create, needs: 'write', transactional: true, fields: fields(creation) }],
   ['drop', { run: drop, needs: 'write' }],
-  ['dropDatabase', { run: dropDatabase, needs: 'manage' }],
+  ['dropDatabase', { run: dropDatabase, needs: 'manage', concerned: true }],
   ['renameCollection', { run: renameCollection, needs: 'write', fields: fields('to dropTarget') }],
   ['collMod', { run: collMod, needs: 'write' }],
   [
@@ -151,11 +156,23 @@ export const commands: ReadonlyMap<string, CommandEntry> = new Map<string, Comma
   ['killAllSessions', { run: killSessions, needs: 'root' }],
   [
     'commitTransaction',
-    { run: commitTransaction, needs: 'login', fields: fields('recoveryToken'), transactional: true },
+    {
+      run: commitTransaction,
+      needs: 'login',
+      fields: fields('recoveryToken'),
+      transactional: true,
+      concerned: true,
+    },
   ],
   [
     'abortTransaction',
-    { run: abortTransaction, needs: 'login', fields: fields('recoveryToken'), transactional: true },
+    {
+      run: abortTransaction,
+      needs: 'login',
+      fields: fields('recoveryToken'),
+      transactional: true,
+      concerned: true,
+    },
   ],
 
   ['currentOp', { run: currentOp, needs: 'monitor' }],

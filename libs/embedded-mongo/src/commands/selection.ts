@@ -71,7 +71,9 @@ export class Selection {
 
   /** Candidates that pass the filter, in the order of the plan. */
   *matches(): Generator<Step<StoredDocument>> {
-    for (const step of this.planned.winner.run(this.counts)) {
+    const { winner } = this.planned;
+    for (const { index } of winner.branches ?? [winner]) if (index) index.accesses.ops += 1;
+    for (const step of winner.run(this.counts)) {
       this.reader.tick();
       if (step === PAUSE || this.filter.matches(step.document)) yield step;
       else if (this.reader.turnIsOver) yield PAUSE;

@@ -18,13 +18,22 @@ export function changeEvent(
   const { key, clusterTime, wallTime, change, origin } = entry;
   return {
     _id: createToken(key),
-    ...operation(change),
+    ...operation(change, options.expanded),
     clusterTime,
     wallTime,
     ...('ns' in change && options.expanded ? { collectionUUID: change.uuid } : {}),
     ...images(change, options, lookup),
     ...(origin ? { lsid: origin.lsid, txnNumber: origin.txnNumber } : {}),
   };
+}
+
+/** Only expanded events tell apart the paths that could be read in two ways. */
+function describeUpdate(
+  { before, after }: Extract<Change, { before: unknown; after: unknown }>,
+  expanded: boolean,
+): Document {
+  const { disambiguatedPaths, ...description } = updateDescription(before.document, after.document);
+  return expanded ? { ...description, disambiguatedPaths } : description;
 }
 
 /** The documents of an event, as far as the stream asks for them and the collection keeps them. */
@@ -61,7 +70,7 @@ function keepImage(
   );
 }
 
-function operation(change: Change): Document {
+function operation(change: Change, expanded: boolean): Document {
   if (change.kind === 'dropDatabase') return { operationType: 'dropDatabase', ns: { db: change.db } };
   const { ns } = change;
   switch (change.kind) {
@@ -74,7 +83,7 @@ function operation(change: Change): Document {
         operationType: 'update',
         ns,
         documentKey: { _id: change.after.document['_id'] },
-        updateDescription: updateDescription(change.before.document, change.after.document),
+        updateDescription: describeUpdate(change, expanded),
       };
     case 'delete':
       return { operationType: 'delete', ns, documentKey: { _id: change.before.document['_id'] } };

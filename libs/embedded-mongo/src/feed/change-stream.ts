@@ -61,7 +61,8 @@ export class ChangeStream {
 
   private concerns(change: Change): boolean {
     const { db, coll } = this.scope;
-    if (expandedOnly.has(change.kind) && !this.options.expanded) return false;
+    const expanded = expandedOnly.has(change.kind) || ('view' in change && change.view === true);
+    if (expanded && !this.options.expanded) return false;
     const ns = change.kind === 'dropDatabase' ? { db: change.db, coll: undefined } : change.ns;
     if (db === undefined) return !['admin', 'config', 'local'].includes(ns.db);
     if (ns.db !== db)

@@ -53,11 +53,11 @@ export function plan(collection: Collection, request: PlanRequest): Planned {
   const sort = sortFields(request.sort);
   const hinted = request.hint === undefined ? undefined : findHintedIndex(collection, request.hint);
   const unsorted = collectionScan(collection, 1, sort?.length === 0);
-  if (hinted)
-    return {
-      winner: hinted.definition.ordered ? indexPlan(collection, hinted, request, sort) : unsorted,
-      rejected: [],
-    };
+  if (hinted) {
+    const { ordered } = hinted.definition;
+    const winner = ordered ? indexPlan(collection, hinted, request, sort) : heldDocuments(unsorted, hinted);
+    return { winner, rejected: [] };
+  }
   if (request.useIndexes === false) return { winner: unsorted, rejected: [] };
 
   const conditions = listConditions(request.filter);
@@ -101,6 +101,16 @@ function collectionScan(collection: Collection, direction: 1 | -1, sorted = fals
         if (steps % STEPS_PER_PAUSE === 0) yield PAUSE;
         yield stored;
       }
+    },
+  };
+}
+
+/** What a scan of an index without an order finds: it leaves out what it does not hold. */
+function heldDocuments(scan: Plan, { definition }: CollectionIndex): Plan {
+  return {
+    ...scan,
+    *run(counts) {
+      for (const step of scan.run(counts)) if (step === PAUSE || definition.holds(step.document)) yield step;
     },
   };
 }
@@ -196,10 +206,10 @@ function naturalDirection({ sort, hint }: PlanRequest): 1 | -1 | undefined {
 }
 
 function findHintedIndex(collection: Collection, hint: unknown): CollectionIndex {
-  const found = collection.indexes.find((index) =>
-    typeof hint === 'string' ? index.spec.name === hint : compareValues(index.spec.key, hint) === 0,
+  const found = collection.indexes.find(({ spec }) =>
+    typeof hint === 'string' ? spec.name === hint : compareValues(spec.key, hint) === 0,
   );
-  if (found) return found;
+  if (found && found.spec['hidden'] !== true) return found;
   throw mongoError(
     2,
     `error processing query: ns=${collection.fullName} planner returned error :: caused by :: hint provided does not correspond to an existing index`,

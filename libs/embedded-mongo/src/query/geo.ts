@@ -169,7 +169,8 @@ export function checkGeoKeys(
   limits: PlaneLimits,
 ): void {
   someValue(document, path, 0, 'whole', (value) => {
-    const isPlace = readPoint(value) !== undefined || !Array.isArray(value);
+    // Only a 2d index has a key for each point of an array.
+    const isPlace = kind === '2dsphere' || readPoint(value) !== undefined || !Array.isArray(value);
     for (const one of isPlace ? [value] : (value as unknown[])) checkGeoKey(one, kind, limits);
     return false;
   });

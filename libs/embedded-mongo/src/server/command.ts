@@ -13,7 +13,7 @@ export interface CommandContext {
   readonly name: string;
   readonly db: string;
   readonly operation: Operation;
-  /** The live data, or the view of the transaction the command runs in. */
+  /** The live data, a snapshot of it, or the view of the transaction the command runs in. */
   readonly workspace: Workspace;
   readonly session: ServerSession | undefined;
   readonly transaction: Transaction | undefined;

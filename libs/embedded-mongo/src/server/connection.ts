@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import { Framer } from '../wire/framer.js';
 import { encodeReply, parseRequest } from '../wire/message.js';
 import type { ClientInfo } from './client-info.js';
-import { CLOSE, dispatch } from './dispatch.js';
+import { Closed, dispatch } from './dispatch.js';
 import type { OpenConnection, ServerState } from './server-state.js';
 
 /** With this many requests waiting for their turn the socket is not read until half of them are done. */
@@ -71,7 +71,7 @@ async function answer(
     await server.pauses[client.member]?.over();
     if (socket.destroyed) return;
     const reply = await dispatch(server, client, request);
-    if (reply === CLOSE) socket.destroy();
+    if (reply instanceof Closed) socket.destroy();
     else if (request.wantsReply) await send(socket, encodeReply(request, reply));
   } catch {
     // Bytes that are no message, or a reply that cannot be encoded: there is nothing sensible to answer.

@@ -37,7 +37,7 @@ describe('CursorTable', () => {
     cursors.closeIdle(minutes(9));
     expect(cursors.size).toBe(3);
     cursors.closeIdle(minutes(11));
-    expect([idle, kept, read].map(({ id }) => cursors.has(id.toString()))).toEqual([false, true, true]);
+    expect([idle, kept, read].map(({ id }) => cursors.close(id.toString()))).toEqual([false, true, true]);
   });
 
   it('stops the operation that reads a cursor when the cursor is closed', () => {

@@ -56,6 +56,8 @@ export interface Cursor {
   /** The number of the transaction the cursor belongs to. */
   readonly txnNumber: string | undefined;
   inUse: boolean;
+  /** True once its collection is gone, which the next batch tells. */
+  orphaned: boolean;
 }
 
 /** The open cursors of the server. */
@@ -67,13 +69,13 @@ export class CursorTable {
     return this.open.size;
   }
 
-  add(cursor: Omit<Cursor, 'id' | 'lastUsed' | 'inUse'>): Cursor {
+  add(cursor: Omit<Cursor, 'id' | 'lastUsed' | 'inUse' | 'orphaned'>): Cursor {
     if (this.open.size >= MAX_CURSORS)
       throw mongoError(146, `too many open cursors, the limit is ${MAX_CURSORS}`);
     this.sequence += 1;
     // Random upper half: a client cannot guess another client's cursor.
     const id = Long.fromBits(this.sequence, 1 + Math.floor(Math.random() * 0x7ffffffe));
-    const opened = { ...cursor, id, lastUsed: Date.now(), inUse: false };
+    const opened = { ...cursor, id, lastUsed: Date.now(), inUse: false, orphaned: false };
     this.open.set(id.toString(), opened);
     return opened;
   }
@@ -83,10 +85,6 @@ export class CursorTable {
     const cursor = this.open.get(id);
     if (!cursor) throw mongoError(43, `cursor id ${id} not found`);
     return cursor;
-  }
-
-  has(id: string): boolean {
-    return this.open.has(id);
   }
 
   isTailing(id: string): boolean {
@@ -100,6 +98,13 @@ export class CursorTable {
     this.open.delete(id);
     if (cursor.inUse) cursor.source.reader.operation.stop(mongoError(237, 'cursor was killed'));
     return true;
+  }
+
+  /** Errors: 175 at the next batch of a cursor over a collection that is dropped. */
+  orphan(namespace: string): void {
+    for (const cursor of this.open.values()) {
+      if (cursor.namespace === namespace && cursor.source.kind === 'documents') cursor.orphaned = true;
+    }
   }
 
   closeWhere(matches: (cursor: Cursor) => boolean): void {

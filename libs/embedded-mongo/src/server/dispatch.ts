@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Binary, Double, Long } from 'bson';
 import { firstKey, isDocument, type Document } from '../bson/document.js';
-import { numberKind, toDouble } from '../bson/number.js';
+import { toDouble } from '../bson/number.js';
 import { mongoError, MongoError, retryableCodes, typeMismatch } from '../errors.js';
+import { checkApiVersion, checkWriteConcern, readDeadline } from './common-arguments.js';
 import { commands, commonFields, type CommandEntry } from '../commands/registry.js';
 import type { Request } from '../wire/message.js';
 import { authorize } from './access.js';
@@ -10,50 +11,51 @@ import type { ClientInfo } from './client-info.js';
 import type { CommandContext } from './command.js';
 import { failPointError } from './fail-point.js';
 import type { Operation } from './operation.js';
+import { readSnapshot, type Snapshot } from './read-concern.js';
 import type { ServerState } from './server-state.js';
+import type { Workspace } from '../storage/workspace.js';
 import type { ServerSession } from './sessions.js';
 import { TRANSIENT, type Transaction } from './transaction.js';
 
 /** The connection must be closed without an answer. */
-export const CLOSE = Symbol('close');
+export class Closed extends Error {}
 
 /** Runs one request and gives its reply; errors become error replies. */
 export async function dispatch(
   server: ServerState,
   client: ClientInfo,
   request: Request,
-): Promise<Document | typeof CLOSE> {
+): Promise<Document | Closed> {
   const command = request.body;
   const name = firstKey(command) ?? '';
   server.count(name);
   let extra: Document = {};
+  // Asked before an error closes the cursor.
+  const watching = watches(server, command, name);
   try {
     const failPoints = server.failPoints[client.member];
     const failure = failPoints?.ofCommand(name, readNamespace(command, name), client);
     if (failure) {
       if (failure.blockMs > 0) await delay(failure.blockMs, undefined, { ref: false });
-      if (failure.closeConnection) return CLOSE;
-      if (failure.error) throw failPointError(failure.error);
+      if (failure.closeConnection) return new Closed();
+      if (failure.error)
+        throw failPointError(failure.error, findLabels(failure.error.code, command, name, false));
       if (failure.writeConcernError) {
         const code = toDouble(failure.writeConcernError['code']);
-        const labels = failure.labels ?? findLabels(code, command, name, false);
+        const ended = command['autocommit'] !== false || isTransactionEnd(name);
+        const labels = failure.labels ?? (ended ? findLabels(code, command, name, false) : undefined);
         extra = {
           writeConcernError: failure.writeConcernError,
           ...(labels ? { errorLabels: labels } : {}),
         };
       }
     }
-    const write = isRetryableWrite(command) ? failPoints?.ofWrite() : undefined;
-    if (write?.code !== undefined) {
-      if (write.closes) return CLOSE;
-      throw mongoError(write.code, 'Failing write due to failpoint. The write must not be reflected.');
-    }
     const reply = await run(server, client, request, name);
     if (server.store.persistent) await server.store.settle();
-    if (write?.closes) return CLOSE;
     return addClusterTime(server, { ...reply, ...extra, ok: new Double(1) });
   } catch (error) {
-    return addClusterTime(server, errorReply(error, command, name, watches(server, command, name)));
+    if (error instanceof Closed) return error;
+    return addClusterTime(server, errorReply(error, command, name, watching));
   }
 }
 
@@ -67,6 +69,8 @@ async function run(
   const entry = commands.get(name);
   if (!entry) throw mongoError(59, `no such command: '${name}'`);
   checkFields(command, name, entry);
+  checkApiVersion(command, name);
+  checkWriteConcern(command, entry.concerned ?? entry.needs === 'write', isTransactionEnd(name));
   const db = command['$db'] ?? 'admin';
   if (typeof db !== 'string') throw typeMismatch("BSON field '$db' must be a string");
   const session = command['lsid'] === undefined ? undefined : server.sessions.obtain(command['lsid']);
@@ -86,8 +90,11 @@ async function run(
     if (server.users) authorize(client.user, command, name, entry.needs, db);
     checkMember(server, client, command, entry);
     const call: Call = { server, client, request, name, db, operation, session, entry };
+    const snapshot = readSnapshot(command, name, server.replSet !== undefined, server.snapshots);
+    if (snapshot)
+      return addReadTime(await entry.run(command, createContext(call, snapshot.workspace)), snapshot);
     if (session === undefined || command['txnNumber'] === undefined) {
-      return await entry.run(command, createContext(call, undefined));
+      return await entry.run(command, createContext(call));
     }
     if (!server.replSet) {
       throw mongoError(20, 'Transaction numbers are only allowed on a replica set member or mongos');
@@ -118,7 +125,19 @@ interface Call {
   readonly entry: CommandEntry;
 }
 
-function createContext(call: Call, transaction: Transaction | undefined): CommandContext {
+/** A session reads its next snapshot at the time that it is told here. */
+function addReadTime(reply: Document, { time: atClusterTime }: Snapshot): Document {
+  const { cursor } = reply;
+  return isDocument(cursor)
+    ? { ...reply, cursor: { ...cursor, atClusterTime } }
+    : { ...reply, atClusterTime };
+}
+
+function createContext(
+  call: Call,
+  workspace: Workspace = call.server.store.live,
+  transaction?: Transaction,
+): CommandContext {
   const { server, client, name, db, operation, session, request } = call;
   return {
     server,
@@ -126,7 +145,7 @@ function createContext(call: Call, transaction: Transaction | undefined): Comman
     name,
     db,
     operation,
-    workspace: transaction ?? server.store.live,
+    workspace,
     session,
     transaction,
     txnNumber: transaction?.number,
@@ -135,19 +154,27 @@ function createContext(call: Call, transaction: Transaction | undefined): Comman
   };
 }
 
-/** A retryable write that was answered before gets the same answer and is not done again. */
+/** A retryable write that was answered before gets the same answer, and is neither done nor made to fail again. */
 async function retryable(call: Call, session: ServerSession, number: string): Promise<Document> {
   const known = session.findAnswered(number);
   if (known) return known;
+  const write = call.server.failPoints[call.client.member]?.ofWrite();
+  if (write?.code !== undefined) {
+    if (write.closes) throw new Closed();
+    throw mongoError(write.code, 'Failing write due to failpoint. The write must not be reflected.');
+  }
   call.operation.startTurn();
-  const reply = await call.entry.run(call.request.body, createContext(call, undefined));
+  const reply = await call.entry.run(call.request.body, createContext(call));
   session.remember(number, reply);
+  if (write?.closes) throw new Closed();
   return reply;
 }
 
 async function inTransaction(call: Call, session: ServerSession, number: string): Promise<Document> {
-  const { name, server, request, entry } = call;
-  const ends = name === 'commitTransaction' || name === 'abortTransaction';
+  const { name, server, request, entry, db } = call;
+  const ends = isTransactionEnd(name);
+  if (db === 'config' || db === 'local')
+    throw mongoError(263, `Cannot run command against the '${db}' database in a transaction`);
   if (!entry.transactional) {
     throw mongoError(263, `Cannot run '${name}' in a multi-document transaction.`);
   }
@@ -155,10 +182,10 @@ async function inTransaction(call: Call, session: ServerSession, number: string)
   if (!starts && !ends) await session.awaitStart(number);
   return session.exclusive(async () => {
     call.operation.startTurn();
-    if (ends) return entry.run(request.body, createContext(call, undefined));
+    if (ends) return entry.run(request.body, createContext(call));
     const transaction = starts ? session.begin(number, server.store.catalog) : session.current(number);
     try {
-      return await entry.run(request.body, createContext(call, transaction));
+      return await entry.run(request.body, createContext(call, transaction, transaction));
     } catch (error) {
       // As in MongoDB, a failed statement ends its transaction.
       transaction.abort();
@@ -167,38 +194,12 @@ async function inTransaction(call: Call, session: ServerSession, number: string)
   });
 }
 
-/** Errors: 40415 for a field that would be ignored, 246 for a read in the past, 2 for an unknown level. */
+/** Errors: 40415 for a field that would be ignored. */
 function checkFields(command: Document, name: string, entry: CommandEntry): void {
   for (const field of Object.keys(command)) {
     if (field === name || commonFields.has(field) || entry.fields?.has(field) !== false) continue;
     throw mongoError(40415, `BSON field '${name}.${field}' is an unknown field.`);
   }
-  const concern = command['readConcern'];
-  if (isDocument(concern)) checkReadConcern(concern, command['startTransaction'] === true);
-}
-
-const readLevels: unknown[] = [undefined, 'local', 'available', 'majority', 'linearizable', 'snapshot'];
-
-/** Outside of transactions a snapshot would be followed by reads of later data, which nobody asked for. */
-function checkReadConcern(concern: Document, inTransaction: boolean): void {
-  const { level } = concern;
-  if (!readLevels.includes(level))
-    throw mongoError(
-      2,
-      `Enumeration value '${String(level)}' for field 'readConcern.level' is not a valid value.`,
-    );
-  if (concern['atClusterTime'] !== undefined || (level === 'snapshot' && !inTransaction))
-    throw mongoError(246, 'Unable to read from a snapshot in the past');
-}
-
-function readDeadline(command: Document, name: string): number {
-  const limit = command['maxTimeMS'];
-  // A getMore's maxTimeMS is how long to wait for more, not how long it may take.
-  if (limit === undefined || name === 'getMore') return 0;
-  if (numberKind(limit) === undefined) throw typeMismatch("BSON field 'maxTimeMS' must be a number");
-  const ms = toDouble(limit);
-  if (!(ms >= 0 && ms <= 2_147_483_647)) throw mongoError(2, `${ms} value for maxTimeMS is out of range`);
-  return ms === 0 ? 0 : Date.now() + ms;
 }
 
 function readTxnNumber(command: Document): string {
@@ -213,9 +214,6 @@ function readNamespace(command: Document, name: string): string {
   const target = command[name === 'getMore' ? 'collection' : name];
   return typeof target === 'string' ? `${db}.${target}` : `${db}.$cmd`;
 }
-
-const isRetryableWrite = (command: Document): boolean =>
-  command['txnNumber'] !== undefined && command['autocommit'] === undefined;
 
 /** Errors: 10107 for what only a primary does, 13435 for a read that must not be of a secondary. */
 function checkMember(
@@ -234,6 +232,14 @@ function checkMember(
   }
 }
 
+const isTransactionEnd = (name: string): boolean =>
+  name === 'commitTransaction' || name === 'abortTransaction';
+
+/** Errors after which the whole transaction may be run again, whatever command of it met them. */
+const transientCodes: ReadonlySet<number> = new Set([24, 112, 246, 251, 267]);
+/** Errors after which a change stream may go on, beside those that may be retried. */
+const resumableCodes: ReadonlySet<number> = new Set([63, 133, 150, 234, 13388]);
+
 /** Whether the command opens or reads a change stream. */
 function watches(server: ServerState, command: Document, name: string): boolean {
   if (name === 'getMore') return server.cursors.isTailing(String(command['getMore']));
@@ -244,12 +250,12 @@ function watches(server: ServerState, command: Document, name: string): boolean 
 
 /** What drivers may retry after an error: the write, the whole transaction, the change stream. */
 function findLabels(code: number, command: Document, name: string, watching: boolean): string[] | undefined {
-  const ends = name === 'commitTransaction' || name === 'abortTransaction';
   const inTransaction = command['autocommit'] === false;
   const retryable = retryableCodes.has(code);
-  if (code === 112 || (retryable && inTransaction && !ends)) return [TRANSIENT];
+  if (code === 112 || (inTransaction && transientCodes.has(code))) return [TRANSIENT];
+  if (retryable && inTransaction && !isTransactionEnd(name)) return [TRANSIENT];
   if (retryable && command['txnNumber'] !== undefined) return ['RetryableWriteError'];
-  return retryable && watching ? ['ResumableChangeStreamError'] : undefined;
+  return watching && (retryable || resumableCodes.has(code)) ? ['ResumableChangeStreamError'] : undefined;
 }
 
 function errorReply(error: unknown, command: Document, name: string, watching: boolean): Document {
@@ -261,7 +267,7 @@ function errorReply(error: unknown, command: Document, name: string, watching: b
       code: error.code,
       codeName: error.codeName,
       ...error.extra,
-      ...(labels ? { errorLabels: labels } : {}),
+      ...(labels?.length ? { errorLabels: labels } : {}),
     };
   }
   // The client learns nothing about the inside; the operator of the server does.

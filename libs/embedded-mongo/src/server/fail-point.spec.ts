@@ -1,4 +1,4 @@
-import { MongoClient, type Collection, type Document } from 'mongodb';
+import { MongoClient, type Collection, type Document, type MongoError } from 'mongodb';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { EmbeddedMongo } from '../embedded-mongo.js';
 
@@ -126,8 +126,10 @@ describe('failCommand', () => {
     const stream = rows.watch([], { maxAwaitTimeMS: 50 });
     try {
       await stream.tryNext();
-      for (const failure of [{ errorCode: 91 }, { errorCode: 43 }, { closeConnection: true }]) {
-        await failCommand({ times: 1 }, { failCommands: ['getMore'], ...failure });
+      const resumable = { errorCode: 91, errorLabels: ['ResumableChangeStreamError'] };
+      for (const failure of [resumable, { errorCode: 43 }, { closeConnection: true }, undefined]) {
+        if (failure) await failCommand({ times: 1 }, { failCommands: ['getMore'], ...failure });
+        else await set('failGetMoreAfterCursorCheckout', { times: 1 }, { errorCode: 234 });
         await increment(client);
         expect(await stream.next()).toMatchObject({ operationType: 'update' });
       }
@@ -137,11 +139,50 @@ describe('failCommand', () => {
   });
 });
 
+describe('a change stream', () => {
+  it('ends with an error that failCommand gives no label, as the command never knew that it watches', async () => {
+    const stream = rows.watch([], { maxAwaitTimeMS: 50 });
+    await stream.tryNext();
+    await failCommand({ times: 1 }, { failCommands: ['getMore'], errorCode: 91 });
+    await expect(stream.next()).rejects.toMatchObject({ code: 91 });
+  });
+});
+
+describe('an error in a transaction', () => {
+  it.each([
+    ['insert', 251, true],
+    ['commitTransaction', 251, true],
+    ['commitTransaction', 24, true],
+    ['commitTransaction', 246, true],
+    ['commitTransaction', 50, false],
+  ])(
+    'of %s with the code %i lets the whole transaction be run again: %s',
+    async (command, errorCode, again) => {
+      const session = client.startSession();
+      session.startTransaction();
+      await failCommand({ times: 1 }, { failCommands: [command], errorCode });
+      const failure: unknown = await rows
+        .insertOne({ n: 1 }, { session })
+        .then(() => session.commitTransaction())
+        .catch((error: unknown) => error);
+      expect((failure as MongoError).hasErrorLabel('TransientTransactionError')).toBe(again);
+      await session.endSession();
+    },
+  );
+});
+
 describe('onPrimaryTransactionalWrite', () => {
   it('cuts the connection after a write that was done, which the driver does not do twice', async () => {
     await set('onPrimaryTransactionalWrite', { times: 1 }, { closeConnection: true });
     await increment(client);
     expect(await n()).toBe(1);
+  });
+
+  it('does not count a write that is answered from memory', async () => {
+    await set('onPrimaryTransactionalWrite', { times: 2 }, { closeConnection: true });
+    await increment(client);
+    await increment(client);
+    expect(await n()).toBe(2);
   });
 
   it('fails a write before it is done, which the driver then does', async () => {

@@ -63,16 +63,15 @@ export class FailPoints {
   private readonly known = {
     failCommand: new FailPoint(),
     onPrimaryTransactionalWrite: new FailPoint(),
+    failGetMoreAfterCursorCheckout: new FailPoint(),
   };
 
   /** Errors: 2 for an unknown fail point or mode. */
   configure(name: unknown, mode: unknown, data: unknown): void {
-    if (name !== 'failCommand' && name !== 'onPrimaryTransactionalWrite') {
-      throw badValue(
-        `only the fail points failCommand and onPrimaryTransactionalWrite are known, not ${String(name)}`,
-      );
-    }
-    this.known[name].configure(mode, data);
+    const names = Object.keys(this.known);
+    if (!names.includes(String(name)))
+      throw badValue(`only the fail points ${names.join(', ')} are known, not ${String(name)}`);
+    this.known[name as keyof typeof this.known].configure(mode, data);
   }
 
   /** The failure this command has to suffer, if any. */
@@ -108,11 +107,17 @@ export class FailPoints {
       code: code === undefined ? undefined : numberOr(code, 1),
     };
   }
+
+  /** Errors: the one that a getMore has to suffer, once it has its cursor. */
+  checkGetMore(): void {
+    const code = this.known.failGetMoreAfterCursorCheckout.fire(() => true)?.['errorCode'];
+    if (code !== undefined) throw mongoError(numberOr(code, 1), 'Failing getMore via a fail point');
+  }
 }
 
-/** The error reply of a triggered fail point. */
-export function failPointError(error: NonNullable<Failure['error']>): Error {
+/** The error reply of a triggered fail point, with the labels of MongoDB where it names none. */
+export function failPointError(error: NonNullable<Failure['error']>, labels: string[] = []): Error {
   const failure = mongoError(error.code, "Failing command via 'failCommand' failpoint", error.extra);
-  if (error.labels) failure.labels = error.labels;
+  failure.labels = error.labels ?? labels;
   return failure;
 }

@@ -225,7 +225,7 @@ describe('a cursor', () => {
     const cursor = gone.find({}, { batchSize: 1 });
     await cursor.next();
     await gone.drop();
-    await expect(cursor.next()).rejects.toThrow(code(43));
+    await expect(cursor.next()).rejects.toThrow(code(175));
   });
 
   it('shows the documents of its beginning', async () => {

@@ -6,6 +6,7 @@ import type { ClientInfo } from './client-info.js';
 import { CursorTable } from './cursors.js';
 import { FailPoints } from './fail-point.js';
 import { OperationTable } from './operation.js';
+import { SnapshotTable } from './read-concern.js';
 import type { ReplicaSet } from './replica-set.js';
 import { SessionTable } from './sessions.js';
 
@@ -40,6 +41,7 @@ export class ServerState {
   readonly cursors = new CursorTable();
   readonly operations = new OperationTable();
   readonly sessions = new SessionTable();
+  readonly snapshots: SnapshotTable;
   /** One for each member of the set. */
   readonly failPoints: readonly FailPoints[];
   readonly pauses: readonly Pause[];
@@ -63,6 +65,7 @@ export class ServerState {
     /** Set where filters are not evaluated as they are written. */
     readonly order?: EvaluationOrder,
   ) {
+    this.snapshots = new SnapshotTable(store);
     this.failPoints = Array.from({ length: replicas.size }, () => new FailPoints());
     this.pauses = this.failPoints.map(() => new Pause());
   }

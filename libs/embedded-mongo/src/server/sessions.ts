@@ -127,6 +127,14 @@ export class SessionTable {
     return session;
   }
 
+  /** The sessions as `$listLocalSessions` shows them. */
+  list(): Document[] {
+    return Array.from(this.sessions.values(), ({ lsid, lastUsed }) => ({
+      _id: lsid,
+      lastUse: new Date(lastUsed),
+    }));
+  }
+
   end(lsid: unknown): string {
     const key = sessionKey(lsid);
     this.sessions.get(key)?.transaction?.abort();

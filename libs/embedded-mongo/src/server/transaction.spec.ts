@@ -104,6 +104,34 @@ describe('a transaction', () => {
     expect(await balances()).toEqual({ a: 70, b: 30 });
   });
 
+  it('ends at a write to what another open transaction wrote, an insert as well', async () => {
+    await client.withSession(async (other) => {
+      session.startTransaction();
+      await accounts.insertOne({ _id: 'c', balance: 1 }, { session });
+      other.startTransaction();
+      await expect(accounts.insertOne({ _id: 'c', balance: 2 }, { session: other })).rejects.toThrow(
+        conflict,
+      );
+      await session.commitTransaction();
+    });
+    expect(await balances()).toEqual({ a: 100, b: 0, c: 1 });
+  });
+
+  it.each([
+    [{ insert: 'c', documents: [{}], writeConcern: { w: 1 } }, 72],
+    [{ insert: 'c', documents: [{}], $db: 'config' }, 263],
+  ])('refuses %j', async (command, number) => {
+    const raw = await RawConnection.open(server);
+    const start = {
+      lsid: { id: new UUID() },
+      txnNumber: Long.ONE,
+      autocommit: false,
+      startTransaction: true,
+    };
+    expect(await raw.run({ ...command, ...start })).toMatchObject({ code: number });
+    raw.close();
+  });
+
   it('leaves nothing behind when it is aborted', async () => {
     const fresh = db.collection(`fresh-${made}`);
     session.startTransaction();
@@ -249,6 +277,27 @@ describe('a retryable write', () => {
     });
     await add('a', 1);
     expect(await balances()).toEqual({ a: 101, b: 0 });
+  });
+});
+
+describe('a snapshot session', () => {
+  it('reads the data of its first read in every later one, and so does another session at its time', async () => {
+    const reads = client.startSession({ snapshot: true });
+    const own = { session: reads };
+    expect(await accounts.findOne({ _id: 'a' }, own)).toMatchObject({ balance: 100 });
+    await add('a', 1);
+    await accounts.insertOne({ _id: 'new', balance: 7 });
+    expect(await accounts.distinct('balance', {}, own)).toEqual([0, 100]);
+    expect(await accounts.countDocuments({}, own)).toBe(2);
+    expect(await accounts.find({}, { ...own, batchSize: 1 }).toArray()).toHaveLength(2);
+    const later = client.startSession({ snapshot: true });
+    expect(await accounts.distinct('balance', {}, { session: later })).toEqual([0, 7, 101]);
+    await expect(accounts.insertOne({ _id: 'x', balance: 1 }, own)).rejects.toThrow(
+      expect.objectContaining({ code: 72 }),
+    );
+    const copy = accounts.aggregate([{ $out: 'copy' }], own).toArray();
+    await expect(copy).rejects.toThrow(expect.objectContaining({ code: 72 }));
+    await Promise.all([reads.endSession(), later.endSession()]);
   });
 });
 

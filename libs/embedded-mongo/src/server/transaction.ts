@@ -142,6 +142,8 @@ export class Transaction implements Workspace {
 
   private discard(state: 'committed' | 'aborted'): void {
     this.state = state;
+    for (const [place, writer] of this.catalog.writers)
+      if (writer === this) this.catalog.writers.delete(place);
     this.views.clear();
     this.writes = [];
   }
@@ -177,6 +179,10 @@ export class Transaction implements Workspace {
     const key = toKey(id);
     if (view.touched.has(key)) return;
     this.refuseOutdated(view);
+    const place = `${view.working.fullName} ${key}`;
+    const writer = this.catalog.writers.get(place) ?? this;
+    if (writer !== this) throw writeConflict();
+    this.catalog.writers.set(place, this);
     const was = view.snapshot?.byId(id);
     this.refuseChanged(view, id, was);
     view.touched.set(key, { id, was });

@@ -190,8 +190,9 @@ export class WireServer {
 
   private sweep(): void {
     const now = Date.now();
-    const { store, cursors, sessions } = this.state;
+    const { store, cursors, sessions, snapshots } = this.state;
     cursors.closeIdle(now);
+    snapshots.expire(now);
     const forgotten = new Set(sessions.expire(now));
     cursors.closeWhere((cursor) => cursor.sessionKey !== undefined && forgotten.has(cursor.sessionKey));
     removeExpired(store, now);

@@ -9,6 +9,8 @@ export const VIEW_CATALOG = 'system.views';
 
 /** All collections by database and name. */
 export class Catalog {
+  /** The open transactions that wrote a document, by its collection and `_id`. */
+  readonly writers = new Map<string, object>();
   private readonly databases = new Map<string, Map<string, Collection>>();
 
   find(db: string, coll: string): Collection | undefined {

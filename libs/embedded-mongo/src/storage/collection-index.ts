@@ -18,6 +18,8 @@ export class CollectionIndex {
   private constructor(
     readonly definition: IndexDefinition,
     private readonly entries: OrderedSet<IndexEntry>,
+    /** How often queries used the index, and since when that is counted. */
+    readonly accesses = { ops: 0, since: new Date() },
   ) {}
 
   static create(spec: IndexSpec): CollectionIndex {
@@ -80,16 +82,22 @@ export class CollectionIndex {
   }
 
   fork(): CollectionIndex {
-    return this.copy(this.definition, this.entries.snapshot());
+    return this.copy(this.definition, this.entries.snapshot(), this.accesses);
   }
 
   /** The same keys under changed options, as collMod sets them. */
   withSpec(spec: IndexSpec): CollectionIndex {
-    return this.copy(new IndexDefinition(spec), this.entries);
+    // An index that is hidden or shown begins to count anew.
+    const counted = spec['hidden'] === this.spec['hidden'] ? this.accesses : undefined;
+    return this.copy(new IndexDefinition(spec), this.entries, counted);
   }
 
-  private copy(definition: IndexDefinition, entries: OrderedSet<IndexEntry>): CollectionIndex {
-    const copy = new CollectionIndex(definition, entries);
+  private copy(
+    definition: IndexDefinition,
+    entries: OrderedSet<IndexEntry>,
+    accesses: CollectionIndex['accesses'] | undefined,
+  ): CollectionIndex {
+    const copy = new CollectionIndex(definition, entries, accesses);
     copy.multikey = this.multikey;
     return copy;
   }

@@ -7,6 +7,20 @@ import { DocumentStore } from './store.js';
 const now = Date.UTC(2030, 0, 1);
 const ago = (seconds: number): Date => new Date(now - seconds * 1000);
 
+describe('removeExpired of a time-series collection', () => {
+  it('removes the documents whose own time is over', () => {
+    const store = new DocumentStore(undefined);
+    const options = { timeseries: { timeField: 'at' }, expireAfterSeconds: 60 };
+    const collection = store.live.create('d', 'c', options);
+    for (const [_id, at] of Object.entries({ old: ago(61), fresh: ago(59) }))
+      store.live.insert(collection, createDraft({ _id, at }));
+    removeExpired(store, now);
+    expect(Array.from(collection.snapshotRecords().range(), ({ document }) => document['_id'])).toEqual([
+      'fresh',
+    ]);
+  });
+});
+
 describe.each([1, -1])('removeExpired over an index of direction %d', (direction) => {
   it('removes what is older than its index allows, and nothing else', () => {
     const store = new DocumentStore(undefined);

@@ -1,15 +1,31 @@
 import type { Collection } from './collection.js';
 import type { CollectionIndex } from './collection-index.js';
+import type { Document } from '../bson/document.js';
 import { toDouble } from '../bson/number.js';
 import type { DocumentStore } from './store.js';
 
 /** Removes the documents whose TTL index says that their time is over. */
 export function removeExpired(store: DocumentStore, now: number): void {
   for (const collection of Array.from(store.catalog.all())) {
+    const { timeseries, expireAfterSeconds: kept } = collection.options;
+    if (kept !== undefined)
+      expireMeasurements(store, collection, timeseries as Document, now - toDouble(kept) * 1000);
     for (const index of collection.indexes) {
       const seconds = index.spec['expireAfterSeconds'];
       if (seconds !== undefined) expire(store, collection, index, now - toDouble(seconds) * 1000);
     }
+  }
+}
+
+function expireMeasurements(
+  store: DocumentStore,
+  collection: Collection,
+  { timeField }: Document,
+  limit: number,
+): void {
+  for (const stored of collection.snapshotRecords().range()) {
+    const time = stored.document[String(timeField)];
+    if (time instanceof Date && time.getTime() < limit) store.live.remove(collection, stored);
   }
 }
 

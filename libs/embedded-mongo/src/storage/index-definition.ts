@@ -21,7 +21,7 @@ export class IndexDefinition {
   private readonly partial: Filter | undefined;
   private readonly limits: PlaneLimits;
   /** What a geo index checks, although it orders nothing. */
-  private readonly places: readonly { path: FieldPath; kind: IndexKind }[];
+  private readonly places: readonly { name: string; path: FieldPath; kind: IndexKind }[];
 
   constructor(readonly spec: IndexSpec) {
     this.fields = Object.keys(spec.key);
@@ -30,11 +30,11 @@ export class IndexDefinition {
       numberKind(value) === undefined ? fallback : toDouble(value);
     this.limits = [limit(spec['min'], -180), limit(spec['max'], 180)];
     this.places = Object.entries(spec.key).flatMap(([field, kind]) =>
-      kind === '2d' || kind === '2dsphere' ? [{ path: parsePath(field), kind }] : [],
+      kind === '2d' || kind === '2dsphere' ? [{ name: field, path: parsePath(field), kind }] : [],
     );
     this.ordered = Object.values(spec.key).every((kind) => typeof kind !== 'string');
     this.directions = Object.values(spec.key).map((kind) => (this.ordered && toDouble(kind) < 0 ? -1 : 1));
-    this.unique = spec['unique'] === true || spec.name === '_id_';
+    this.unique = spec['unique'] === true || spec['prepareUnique'] === true || spec.name === '_id_';
     this.sparse = spec['sparse'] === true;
     const { collation, partialFilterExpression: partial } = spec;
     this.collation = isDocument(collation) ? compileCollation(collation) : undefined;
@@ -59,12 +59,19 @@ export class IndexDefinition {
 
   /** The keys of a document; undefined when the index does not hold it. Errors: 171 for parallel arrays, those of geo keys. */
   listKeys(document: Document): ExtractedKeys | undefined {
+    if (this.places.length === 0)
+      return this.ordered && this.holds(document) ? extractKeys(document, this.paths) : undefined;
     if (this.partial && !this.partial.matches(document)) return undefined;
     for (const { path, kind } of this.places) checkGeoKeys(document, path, kind, this.limits);
-    if (!this.ordered) return undefined;
-    // A sparse index leaves out documents that have none of its fields; a stored null counts as a field.
-    if (this.sparse && !this.paths.some((path) => fieldExists(document, path))) return undefined;
-    return extractKeys(document, this.paths);
+    return undefined;
+  }
+
+  /** False for a document outside of a partial, sparse or geo index; a stored null counts as a field. */
+  holds(document: Document): boolean {
+    if (this.partial && !this.partial.matches(document)) return false;
+    const required =
+      this.places.length > 0 ? this.places.map(({ name }) => name.split('.')) : this.sparse ? this.paths : [];
+    return required.length === 0 || required.some((path) => fieldExists(document, path));
   }
 }
 

@@ -1,3 +1,4 @@
+import { Double } from 'bson';
 import { describe, expect, it } from 'vitest';
 import { indexExists, normaliseIndex } from './index-spec.js';
 
@@ -23,6 +24,23 @@ describe('normaliseIndex', () => {
     ['two hashes', { key: { a: 'hashed', b: 'hashed' }, name: 'x' }, 31303],
     ['a time to live of _id', { key: { _id: 1 }, name: 'x', expireAfterSeconds: 1 }, 197],
     ['a name that is no text', { key: { a: 1 }, name: 1 }, 14],
+    ['a key that is no document', { key: 'a', name: 'x' }, 14],
+    ['a hidden index by a number', { key: { a: 1 }, name: 'x', hidden: 1 }, 14],
+    ['a sparse index by a text', { key: { a: 1 }, name: 'x', sparse: 'yes' }, 14],
+    ['a field that begins with a dollar', { key: { 'a.$b': 1 }, name: 'x' }, 67],
+    ['a descending _id', { key: { _id: -1 }, name: 'x' }, 2],
+    ['the name of the _id index for another key', { key: { a: 1 }, name: '_id_' }, 2],
+    ['an empty collation', { key: { a: 1 }, name: 'x', collation: {} }, 2],
+    ['a weight of zero', { key: { a: 'text' }, name: 'x', weights: { a: 0 } }, 67],
+    ['weights without a text index', { key: { a: 1 }, name: 'x', weights: { a: 1 } }, 67],
+    ['an unknown language', { key: { a: 'text' }, name: 'x', default_language: 'klingon' }, 67],
+    ['a language that is no text', { key: { a: 'text' }, name: 'x', default_language: 1 }, 14],
+    ['no field for the language', { key: { a: 'text' }, name: 'x', language_override: '' }, 67],
+    ['text fields apart', { key: { a: 'text', b: 1, c: 'text' }, name: 'x' }, 67],
+    ['text beside a place', { key: { a: 'text', b: '2dsphere' }, name: 'x' }, 67],
+    ['a version that is not there yet', { key: { a: '2dsphere' }, name: 'x', '2dsphereIndexVersion': 4 }, 67],
+    ['no bits', { key: { a: '2d' }, name: 'x', bits: 0 }, 72],
+    ['a plane without extent', { key: { a: '2d' }, name: 'x', min: 5, max: 5 }, 72],
     ['a text index with a collation', { key: { a: 'text' }, name: 'x', collation: { locale: 'en' } }, 67],
   ])('refuses %s', (_title, request, code) => {
     expect(() => normaliseIndex(request)).toThrow(refusal(code));
@@ -55,6 +73,20 @@ describe('normaliseIndex', () => {
     expect(spec['partialFilterExpression']).toEqual(all);
   });
 
+  it('stores flags as such, whole seconds, and the limits of a plane as doubles', () => {
+    const request = {
+      key: { a: '2d' },
+      name: 'x',
+      sparse: 1,
+      unique: false,
+      min: -5,
+      expireAfterSeconds: 1.9,
+    };
+    const { min, ...spec } = normaliseIndex(request);
+    expect(spec).toEqual({ v: 2, key: { a: '2d' }, name: 'x', sparse: true, expireAfterSeconds: 1 });
+    expect(min).toBeInstanceOf(Double);
+  });
+
   it('stores a text index as weights under _fts', () => {
     expect(normaliseIndex({ key: { title: 'text' }, name: 't', background: true })).toMatchObject({
       key: { _fts: 'text', _ftsx: 1 },
@@ -83,6 +115,7 @@ describe('indexExists', () => {
       { key: { a: 1 }, name: 'a_1', unique: true, expireAfterSeconds: 5 },
       85,
     ],
+    ['another visibility', { key: { a: 1 }, name: 'a_1', unique: true, hidden: true }, 85],
     ['its key under another name', { key: { a: 1 }, name: 'other', unique: true }, 85],
   ])('refuses %s', (_title, request, code) => {
     expect(() => check(request)).toThrow(refusal(code));

@@ -1,8 +1,9 @@
+import { Double } from 'bson';
 import { compareValues } from '../bson/compare.js';
 import { compileCollation } from '../bson/collation.js';
 import { isDocument, type Document } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
-import { createParseError, mongoError, notImplemented, typeMismatch } from '../errors.js';
+import { badValue, createParseError, mongoError, notImplemented, typeMismatch } from '../errors.js';
 import { truthy } from '../aggregate/evaluate.js';
 import { holdsOperators } from '../query/field-predicate.js';
 import { isRegex } from '../query/regex.js';
@@ -39,12 +40,21 @@ const options = new Set([
 ]);
 const kinds = new Set(['text', '2d', '2dsphere', 'hashed']);
 const flags = ['unique', 'sparse', 'hidden', 'prepareUnique'];
+const texts = ['default_language', 'language_override'];
+const numbers = ['textIndexVersion', '2dsphereIndexVersion', 'bits', 'min', 'max'];
+const languages = new Set(
+  (
+    'none da danish nl dutch en english fi finnish fr french de german hu hungarian it italian nb norwegian ' +
+    'pt portuguese ro romanian ru russian es spanish sv swedish tr turkish'
+  ).split(' '),
+);
 
 /** Checks a requested index and brings it into stored form. Errors: 9, 14, 67, 197, 238. */
 export function normaliseIndex(request: unknown): IndexSpec {
   if (!isDocument(request)) throw typeMismatch('an index specification must be an object');
   const { key, name } = request;
-  if (!isDocument(key)) {
+  if (key !== undefined && !isDocument(key)) throw typeMismatch("The field 'key' must be an object");
+  if (key === undefined) {
     throw createParseError(
       "Error in specification: the 'key' field is a required property of an index specification",
     );
@@ -68,13 +78,28 @@ export function normaliseIndex(request: unknown): IndexSpec {
   const spec: IndexSpec = { v: 2, key, name };
   for (const option of Object.keys(request)) {
     if (['v', 'key', 'name', 'ns', 'background'].includes(option)) continue;
-    if (flags.includes(option) && request[option] !== true) continue;
-    spec[option] = request[option];
+    checkType(option, request[option]);
+    if (flags.includes(option) && !truthy(request[option])) continue;
+    spec[option] = flags.includes(option) ? true : request[option];
+    if (option === 'min' || option === 'max') spec[option] = new Double(toDouble(request[option]));
   }
   checkOptions(spec);
+  checkText(spec);
   if (Object.values(key).includes('text')) return textForm(spec);
   if (Object.values(key).includes('2dsphere')) spec['2dsphereIndexVersion'] ??= 3;
   return spec;
+}
+
+/** Errors: 14. */
+function checkType(option: string, value: unknown): void {
+  const number = numberKind(value) !== undefined;
+  const fits = texts.includes(option)
+    ? typeof value === 'string'
+    : numbers.includes(option)
+      ? number
+      : !flags.includes(option) || typeof value === 'boolean' || (number && option !== 'hidden');
+  if (!fits)
+    throw typeMismatch(`The field '${option}' has the wrong type. Specification: ${shellText(value)}`);
 }
 
 function checkKey(key: Document): void {
@@ -88,6 +113,8 @@ function checkKey(key: Document): void {
       throw mongoError(67, 'Index keys cannot contain an empty field.');
     }
     if (field.includes('$**')) throw notImplemented('a wildcard index');
+    if (field.split('.').some((part) => part.startsWith('$') && !['$id', '$ref', '$db'].includes(part)))
+      throw mongoError(67, `Index key contains an illegal field name: field name starts with '$': ${field}`);
     if (typeof kind === 'string') {
       if (!kinds.has(kind)) throw mongoError(67, `Unknown index plugin '${kind}'`);
     } else if (numberKind(kind) === undefined) {
@@ -99,6 +126,12 @@ function checkKey(key: Document): void {
 }
 
 function checkOptions(spec: IndexSpec): void {
+  const kinds = Object.values(spec.key);
+  checkRange(spec, 'textIndexVersion', 1, 3, 67);
+  checkRange(spec, '2dsphereIndexVersion', 1, 3, 67);
+  checkRange(spec, 'bits', 1, 32, 72);
+  if (kinds.includes('2d') && toDouble(spec['min'] ?? -180) >= toDouble(spec['max'] ?? 180))
+    throw mongoError(72, 'the min of a 2d index must be less than its max');
   const seconds = spec['expireAfterSeconds'];
   if (seconds !== undefined) {
     const value = numberKind(seconds) === undefined ? NaN : toDouble(seconds);
@@ -108,6 +141,7 @@ function checkOptions(spec: IndexSpec): void {
     if (Object.keys(spec.key).length !== 1) {
       throw mongoError(67, 'TTL indexes are single-field indexes, compound indexes do not support TTL');
     }
+    spec['expireAfterSeconds'] = Math.trunc(toDouble(seconds));
   }
   const partial = spec['partialFilterExpression'];
   if (partial !== undefined) {
@@ -116,7 +150,6 @@ function checkOptions(spec: IndexSpec): void {
       throw mongoError(67, 'cannot mix "partialFilterExpression" and "sparse" options');
     checkPartialFilter(partial);
   }
-  const kinds = Object.values(spec.key);
   if (spec['unique'] === true && kinds.includes('hashed'))
     throw mongoError(16764, 'Currently hashed indexes cannot guarantee uniqueness. Use a regular index.');
   const onId = Object.keys(spec.key).join() === '_id' && !kinds.includes('hashed');
@@ -125,10 +158,14 @@ function checkOptions(spec: IndexSpec): void {
   );
   if (foreign !== undefined)
     throw mongoError(197, `The field '${foreign}' is not valid for an _id index specification.`);
-  if (spec['weights'] !== undefined && !kinds.includes('text'))
-    throw mongoError(67, 'the index plugin of a text index is needed for weights');
+  if (onId && toDouble(spec.key['_id']) !== 1)
+    throw badValue(`The field 'key' for an _id index must be {_id: 1}, but got ${shellText(spec.key)}`);
+  if (spec.name === '_id_' && !onId)
+    throw badValue(`The index name '_id_' is reserved for the _id index, but got ${shellText(spec.key)}`);
   if (spec['collation'] !== undefined) {
     if (!isDocument(spec['collation'])) throw typeMismatch('collation must be an object');
+    if (Object.keys(spec['collation']).length === 0)
+      throw badValue('the collation of an index must not be empty');
     const collation = compileCollation(spec['collation']);
     if (collation && kinds.includes('text'))
       throw mongoError(67, 'text index does not support the collation option');
@@ -168,6 +205,39 @@ function checkPartialFilter(filter: Document): void {
   }
 }
 
+function checkRange(spec: IndexSpec, option: string, least: number, most: number, code: number): void {
+  const value = toDouble(spec[option] ?? least);
+  if (!(value >= least && value <= most))
+    throw mongoError(code, `${option} must be from ${least} to ${most}, not ${value}`);
+}
+
+/** Errors: 67 for weights, languages and other keys that a text index cannot have, 14. */
+function checkText({ key, ...spec }: IndexSpec): void {
+  const kinds = Object.values(key);
+  const {
+    weights = {},
+    default_language: language = 'english',
+    language_override: override = 'language',
+  } = spec;
+  if (!kinds.includes('text')) {
+    if (spec['weights'] === undefined) return;
+    throw mongoError(67, 'the index plugin of a text index is needed for weights');
+  }
+  if (kinds.lastIndexOf('text') - kinds.indexOf('text') >= kinds.filter((kind) => kind === 'text').length)
+    throw mongoError(67, 'the text fields of an index must stand side by side');
+  if (kinds.some((kind) => typeof kind === 'string' && kind !== 'text'))
+    throw mongoError(67, 'a text index has no keys of another plugin');
+  if (!isDocument(weights)) throw typeMismatch("The field 'weights' must be an object");
+  for (const weight of Object.values(weights)) {
+    const value = numberKind(weight) === undefined ? NaN : toDouble(weight);
+    if (!(value >= 1 && value < 100_000)) throw mongoError(67, 'text index weights must be from 1 to 99999');
+  }
+  if (!languages.has(String(language).toLowerCase()))
+    throw mongoError(67, `default_language '${String(language)}' is not a language of text indexes`);
+  if (override === '' || String(override).startsWith('$'))
+    throw mongoError(67, 'language_override must be the name of a field');
+}
+
 /** MongoDB stores a text index under the fields `_fts` and `_ftsx`, with the searched fields as weights. */
 function textForm(spec: IndexSpec): IndexSpec {
   const key: Document = {};
@@ -195,7 +265,7 @@ function textForm(spec: IndexSpec): IndexSpec {
 }
 
 const identity = ['key', 'collation', 'partialFilterExpression', 'weights', 'unique', 'sparse'];
-const behaviour = ['expireAfterSeconds'];
+const behaviour = ['expireAfterSeconds', 'hidden'];
 
 const agree = (a: IndexSpec, b: IndexSpec, fields: readonly string[]): boolean =>
   fields.every((field) => compareValues(a[field], b[field]) === 0);
@@ -206,6 +276,15 @@ const agree = (a: IndexSpec, b: IndexSpec, fields: readonly string[]): boolean =
  */
 export function indexExists(existing: readonly IndexSpec[], wanted: IndexSpec): boolean {
   const requested = `Requested index: ${shellText(wanted)}, existing index: `;
+  if (wanted['weights'] !== undefined) {
+    const other = existing.find((index) => index['weights'] !== undefined && !agree(index, wanted, identity));
+    if (other) {
+      throw mongoError(
+        85,
+        `only one text index per collection allowed, found existing text index "${other.name}"`,
+      );
+    }
+  }
   for (const index of existing) {
     const sameKey = agree(index, wanted, identity);
     const sameOptions = agree(index, wanted, behaviour);
@@ -233,15 +312,6 @@ export function indexExists(existing: readonly IndexSpec[], wanted: IndexSpec): 
         ? `Index already exists with a different name: ${index.name}`
         : `An equivalent index already exists with a different name and options. ${requested}${shellText(index)}`,
     );
-  }
-  if (wanted['weights'] !== undefined) {
-    const other = existing.find((index) => index['weights'] !== undefined);
-    if (other) {
-      throw mongoError(
-        85,
-        `only one text index per collection allowed, found existing text index "${other.name}"`,
-      );
-    }
   }
   return false;
 }

@@ -29,8 +29,7 @@ export class DocumentStore implements ChangeSink {
 
   publish(changes: readonly Change[], origin?: ChangeOrigin): void {
     this.journal?.append(changes);
-    const reported = changes.filter((change) => !concernsView(change));
-    if (reported.length > 0) this.log.append(reported, origin);
+    this.log.append(changes, origin);
   }
 
   /** Waits until everything published is on disk; at once without a journal. */
@@ -46,10 +45,4 @@ export class DocumentStore implements ChangeSink {
   async close(): Promise<void> {
     await this.journal?.close();
   }
-}
-
-/** Change streams report nothing about views. */
-function concernsView(change: Change): boolean {
-  if (change.kind === 'drop') return change.view === true;
-  return (change.kind === 'create' || change.kind === 'modify') && change.options['viewOn'] !== undefined;
 }

@@ -1,0 +1,82 @@
+import { isDocument, type Document } from '../bson/document.js';
+import { numberKind, toDouble } from '../bson/number.js';
+import { badValue, createParseError, mongoError, typeMismatch } from '../errors.js';
+
+/** The commands of the stable API, version 1. */
+const stable = new Set(
+  (
+    'abortTransaction aggregate authenticate bulkWrite collMod commitTransaction count create createIndexes delete drop ' +
+    'dropDatabase dropIndexes endSessions explain find findAndModify getMore hello insert killCursors listCollections ' +
+    'listDatabases listIndexes ping refreshSessions update'
+  ).split(' '),
+);
+const unstableStages = [
+  '$collStats',
+  '$currentOp',
+  '$indexStats',
+  '$listLocalSessions',
+  '$listSearchIndexes',
+];
+
+/** Errors: 322 for another version than 1, 323 for what is not in it, 4886600 for a promise without a version. */
+export function checkApiVersion(command: Document, name: string): void {
+  const { apiVersion: version, apiStrict: strict, apiDeprecationErrors: deprecation } = command;
+  if (version === undefined) {
+    if (strict === undefined && deprecation === undefined) return;
+    throw mongoError(4886600, "Provided 'apiStrict' or 'apiDeprecationErrors' without passing 'apiVersion'");
+  }
+  if (version !== '1') throw mongoError(322, `API version must be "1", not ${JSON.stringify(version)}`);
+  if (strict !== true) return;
+  const stages: unknown = name === 'aggregate' ? command['pipeline'] : [];
+  const stage = (Array.isArray(stages) ? stages : [])
+    .flatMap(Object.keys)
+    .find((one) => unstableStages.includes(one));
+  if (stage === undefined && stable.has(name)) return;
+  const what = stage === undefined ? `the command ${name}` : `the stage ${stage}`;
+  throw mongoError(323, `Provided apiStrict:true, but ${what} is not in API Version 1`);
+}
+
+const concernMembers = ['w', 'j', 'wtimeout', 'fsync', 'provenance', 'wOpTime', 'wElectionId'];
+
+/** Errors: 14, 9 for a number of nodes or a time that cannot be, 2, 40415, 72 where there is nothing to acknowledge. */
+export function checkWriteConcern(
+  { writeConcern: concern, autocommit }: Document,
+  takesConcern: boolean,
+  ends: boolean,
+): void {
+  if (concern === undefined || concern === null) return;
+  if (!isDocument(concern)) throw typeMismatch("BSON field 'writeConcern' must be an object");
+  const unknown = Object.keys(concern).find((member) => !concernMembers.includes(member));
+  if (unknown !== undefined)
+    throw mongoError(40415, `BSON field 'writeConcern.${unknown}' is an unknown field.`);
+  const { w, j, fsync, wtimeout: timeout } = concern;
+  if (w === null || w === '') throw badValue('w must be a number, "majority" or the name of a mode');
+  const nodes = numberKind(w) === undefined ? NaN : toDouble(w);
+  if (w !== undefined && typeof w !== 'string' && !(nodes >= 0 && nodes <= 50))
+    throw createParseError('w has to be a non-negative number and not greater than 50, or a string');
+  for (const one of [j, fsync]) {
+    if (one !== undefined && typeof one !== 'boolean' && numberKind(one) === undefined)
+      throw typeMismatch("BSON field 'writeConcern.j' must be a bool");
+  }
+  if (truthyFlag(j) && truthyFlag(fsync))
+    throw createParseError('fsync and j options cannot be used together');
+  if (numberKind(timeout) !== undefined && toDouble(timeout) > 2_147_483_647)
+    throw createParseError('wtimeout must be less than 2147483648');
+  if (!takesConcern) throw mongoError(72, 'the command does not support writeConcern');
+  if (autocommit === false && !ends)
+    throw mongoError(72, 'writeConcern is not allowed within a multi-statement transaction');
+}
+
+const truthyFlag = (value: unknown): boolean =>
+  value === true || (numberKind(value) !== undefined && toDouble(value) !== 0);
+
+/** When the command has to end, in epoch milliseconds; 0 for never. Errors: 14, 9 for a fraction, 2 beyond 32 bits. */
+export function readDeadline({ maxTimeMS: limit }: Document, name: string): number {
+  // A getMore's maxTimeMS is how long to wait for more, not how long it may take.
+  if (limit === undefined || limit === null || name === 'getMore') return 0;
+  if (numberKind(limit) === undefined) throw typeMismatch("BSON field 'maxTimeMS' must be a number");
+  const ms = toDouble(limit);
+  if (!Number.isInteger(ms)) throw createParseError(`maxTimeMS must be a whole number, not ${ms}`);
+  if (!(ms >= 0 && ms <= 2_147_483_647)) throw badValue(`${ms} value for maxTimeMS is out of range`);
+  return ms === 0 ? 0 : Date.now() + ms;
+}
