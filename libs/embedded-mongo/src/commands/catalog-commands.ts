@@ -127,10 +127,9 @@ function dropCollection(ctx: CommandContext, { ns, uuid, fullName, view }: Colle
 export const dropDatabase: CommandHandler = (_command, ctx) => {
   const { store } = ctx.server;
   const collections = store.catalog.collections(ctx.db);
-  if (collections.length === 0) return {};
   for (const collection of collections) dropCollection(ctx, collection);
-  store.publish([{ kind: 'dropDatabase', db: ctx.db }]);
-  return { dropped: ctx.db };
+  if (collections.length > 0) store.publish([{ kind: 'dropDatabase', db: ctx.db }]);
+  return {};
 };
 
 export const renameCollection: CommandHandler = (command, ctx) => {

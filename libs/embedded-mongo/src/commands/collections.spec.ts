@@ -400,7 +400,10 @@ describe('a capped collection', () => {
     expect(await db.command({ collStats: 'log' })).toMatchObject({ capped: true, max: 10 });
     await log.insertMany([{ _id: 1 }, { _id: 2 }, { _id: 3 }] as Row[]);
     await db.command({ collMod: 'log', cappedMax: 2 });
-    expect(await log.distinct('_id')).toEqual([2, 3]);
+    // Only the next document leaves no room for the oldest ones.
+    expect(await log.distinct('_id')).toEqual([1, 2, 3]);
+    await log.insertOne({ _id: 4 } as Row);
+    expect(await log.distinct('_id')).toEqual([3, 4]);
     await expect(db.command({ collMod: 'other-log', cappedMax: 2 })).rejects.toThrow(code(26));
   });
 

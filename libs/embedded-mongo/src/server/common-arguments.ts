@@ -55,7 +55,7 @@ export function checkWriteConcern(
   if (w !== undefined && typeof w !== 'string' && !(nodes >= 0 && nodes <= 50))
     throw createParseError('w has to be a non-negative number and not greater than 50, or a string');
   for (const one of [j, fsync]) {
-    if (one !== undefined && typeof one !== 'boolean' && numberKind(one) === undefined)
+    if (one !== undefined && one !== null && typeof one !== 'boolean' && numberKind(one) === undefined)
       throw typeMismatch("BSON field 'writeConcern.j' must be a bool");
   }
   if (truthyFlag(j) && truthyFlag(fsync))

@@ -162,7 +162,7 @@ describe('an error in a transaction', () => {
       session.startTransaction();
       await failCommand({ times: 1 }, { failCommands: [command], errorCode });
       const failure: unknown = await rows
-        .insertOne({ n: 1 }, { session })
+        .insertOne({ _id: 9, n: 1 }, { session })
         .then(() => session.commitTransaction())
         .catch((error: unknown) => error);
       expect((failure as MongoError).hasErrorLabel('TransientTransactionError')).toBe(again);

@@ -39,32 +39,22 @@ export class Collection {
 
   constructor(
     public ns: Namespace,
-    private given: Document = {},
+    /** What `create` and `collMod` stored with the collection. */
+    public options: Document = {},
     uuid: UUID = new UUID(),
   ) {
     this.uuid = uuid;
-    this.indexes = [idIndex(given)];
-  }
-
-  /** What `create` and `collMod` stored with the collection. */
-  get options(): Document {
-    return this.given;
-  }
-
-  /** A capped collection drops what its new limits leave no room for. */
-  set options(options: Document) {
-    this.given = options;
-    this.dropOldest();
+    this.indexes = [idIndex(options)];
   }
 
   /** What a view shows; undefined for a collection that holds documents. */
   get view(): ViewDefinition | undefined {
-    const { viewOn, pipeline } = this.given;
+    const { viewOn, pipeline } = this.options;
     return typeof viewOn === 'string' ? { viewOn, pipeline: pipeline as Document[] } : undefined;
   }
 
   get capped(): boolean {
-    return this.given['capped'] === true;
+    return this.options['capped'] === true;
   }
 
   get fullName(): string {
@@ -96,7 +86,7 @@ export class Collection {
 
   /** Errors: 11000 duplicate key, 171 parallel arrays, 2 for a document that a capped collection has no room for. */
   insert(draft: Draft): StoredDocument {
-    if (this.capped && draft.raw.bytes.length > toDouble(this.given['size'])) {
+    if (this.capped && draft.raw.bytes.length > toDouble(this.options['size'])) {
       throw badValue('object to insert exceeds cappedMaxSize');
     }
     const keys = this.indexes.map((index) => {
@@ -201,8 +191,8 @@ export class Collection {
   /** Keeps a capped collection within its limits. It is no change of its own: the same writes drop the same documents. */
   private dropOldest(): void {
     if (!this.capped) return;
-    const size = toDouble(this.given['size']);
-    const max = this.given['max'] === undefined ? 0 : toDouble(this.given['max']);
+    const size = toDouble(this.options['size']);
+    const max = this.options['max'] === undefined ? 0 : toDouble(this.options['max']);
     while (this.count > 1 && (this.dataBytes > size || (max > 0 && this.count > max))) {
       const [oldest] = this.records.range();
       if (!oldest) return;
