@@ -1,6 +1,6 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { IsIn, IsString, ValidateIf } from 'class-validator';
-import { AuditSink, oneLine } from '#audit';
+import { ArgumentDigest, AuditSink, oneLine } from '#audit';
 import { type Agent, isTier, type Tier } from '#core';
 import { GovernedRecordsSource, GovernedWritesSource } from '#data';
 import { type ApprovalCase, type ApprovalStore, type MessageBus, SharedState, steadyClock } from '#state';
@@ -48,6 +48,7 @@ export class ApprovalService {
     writes: GovernedWritesSource,
     { approvals, bus }: SharedState,
     @Inject(AuditSink) private readonly audit: Pick<AuditSink, 'recordApproval'>,
+    @Inject(ArgumentDigest) private readonly digest: Pick<ArgumentDigest, 'nameObject'>,
     @Inject(APPROVAL_OPTIONS) private readonly options: { readonly approvers: readonly string[] },
   ) {
     this.store = approvals;
@@ -131,6 +132,9 @@ export class ApprovalService {
         at: new Date().toISOString(),
         tool: known.tool,
         ...(known.className !== undefined && { class_name: known.className }),
+        ...this.digest.nameObject(known.className, known.objectId),
+        ...(known.argsDigest !== undefined && { args_digest: known.argsDigest }),
+        ...(known.policyVersion !== undefined && { policy_version: known.policyVersion }),
         effective_permission: toTier(known.permission),
         outcome: approved ? 'approve' : 'deny',
         ...(reason && { reason }),

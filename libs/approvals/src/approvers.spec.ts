@@ -15,7 +15,7 @@ import {
   ClientUnreachable,
   type UnreachableReason,
 } from '#core';
-import type { ApprovalRecord } from '#audit';
+import { type ApprovalRecord, ArgumentDigest } from '#audit';
 import {
   type ApprovalCase,
   type ApprovalStore,
@@ -26,6 +26,8 @@ import {
 import { type ApprovalDecision, type ApprovalRequest, Approver, ProtocolError } from '#dispatcher';
 import { ApproversInTurn, ClientApprover, StoredApprover } from './approvers.js';
 import { RecordedApprover } from './chosen-approver.js';
+
+const DIGEST = new ArgumentDigest('a key');
 
 const agent = new Agent({
   definition: compileAgentDefinition('writer', { permissions: 'write', tenantId: 'acme' }),
@@ -80,6 +82,7 @@ function createRequest(
       more,
     ),
     effectivePermission: 'write',
+    policyVersion: 'p1',
     preview: () => {
       const holdsFor = states[Math.min(shown++, states.length - 1)] ?? '';
       const title = 'old\u2028title\u001b[2J';
@@ -174,7 +177,11 @@ describe('the approver over the approval routes', () => {
       bus: state.bus,
       announce: (one: ApprovalCase) => announced.push(one),
     };
-    return { state, announced, approver: new StoredApprover(dependencies, { expiry, timeout: 10 }) };
+    return {
+      state,
+      announced,
+      approver: new StoredApprover({ ...dependencies, digest: DIGEST }, { expiry, timeout: 10 }),
+    };
   }
   const decide = (state: SharedState, id: string, approved: boolean) =>
     state.approvals.decide(id, { approved, by: 'key:2', at: 1 });
@@ -195,7 +202,11 @@ describe('the approver over the approval routes', () => {
     });
     await decide(state, announced[0]?.id ?? '', true);
     await lookAgain();
-    expect(await waiting).toEqual({ outcome: 'approve', by: { principal: 'key:2', via: 'desk' } });
+    expect(await waiting).toEqual({
+      outcome: 'approve',
+      by: { principal: 'key:2', via: 'desk' },
+      caseId: announced[0]?.id,
+    });
   });
 
   it('ends the wait at once when the call is gone, and keeps the case', async () => {
@@ -271,6 +282,7 @@ describe('approvers in turn', () => {
     const kept: ApprovalRecord[] = [];
     const review = (decision: ApprovalDecision | Error) =>
       new RecordedApprover(new Says(decision), 300, {
+        digest: DIGEST,
         events: { emit: (name, payload) => events.push([String(name), payload]) > 0 },
         audit: { recordApproval: (entry) => void kept.push(entry) },
         log: { error: () => undefined },
@@ -300,6 +312,7 @@ describe('approvers in turn', () => {
       throw new Error('full');
     };
     const approver = new RecordedApprover(new Says(ok), 300, {
+      digest: DIGEST,
       events: { emit: fails },
       audit: { recordApproval: fails },
       log: { error: () => undefined },

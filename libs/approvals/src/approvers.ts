@@ -17,7 +17,7 @@ import {
   toOwner,
   type UnreachableReason,
 } from '#core';
-import { oneLine } from '#audit';
+import { type ArgumentDigest, oneLine } from '#audit';
 import {
   type ApprovalCase,
   type ApprovalStore,
@@ -178,12 +178,15 @@ export interface StoredApproverOptions {
 export interface StoredApproverDependencies {
   readonly store: ApprovalStore;
   readonly bus: MessageBus;
+  readonly digest: Pick<ArgumentDigest, 'of'>;
   /** Called for every new case. */
   readonly announce: (opened: ApprovalCase) => void;
 }
 
 /** Key under which a continued call remembers the decision. */
 const STORED_GRANT = 'approval.desk';
+/** Key under which it remembers the id of its case. */
+const STORED_CASE = 'approval.case';
 
 type Waited = 'waiting' | 'aborted' | 'expired';
 
@@ -206,9 +209,16 @@ export class StoredApprover extends Approver {
     try {
       const preview = await request.preview();
       const by = await request.context.clientRequests?.granted?.recall(STORED_GRANT, preview.holdsFor);
-      if (by !== undefined) return { outcome: 'approve', by: { principal: by, via: 'desk' }, again: true };
+      if (by !== undefined) {
+        const caseId = await request.context.clientRequests?.granted?.recall(STORED_CASE, preview.holdsFor);
+        const decided = {
+          by: { principal: by, via: 'desk' as const },
+          ...(caseId !== undefined && { caseId }),
+        };
+        return { outcome: 'approve', ...decided, again: true };
+      }
       const { opened, isNew } = await this.dependencies.store.open(
-        draftCase(request, preview),
+        draftCase(request, preview, this.dependencies.digest),
         this.options.expiry * 1000,
       );
       if (isNew) this.dependencies.announce(opened);
@@ -227,21 +237,24 @@ export class StoredApprover extends Approver {
   }
 
   private async carryOut(
-    { id, status, decision, holdsFor }: ApprovalCase,
+    { id: caseId, status, decision, holdsFor }: ApprovalCase,
     request: ApprovalRequest,
   ): Promise<ApprovalDecision> {
-    if (!decision) return this.late(id);
+    if (!decision) return this.late(caseId);
     const by = { principal: decision.by, via: 'desk' as const };
     if (status === 'denied') {
       const reason = decision.reason === undefined ? '' : `: ${decision.reason}`;
-      return { outcome: 'deny', reason: `${REASONS.denied}${reason}`, by };
+      return { outcome: 'deny', reason: `${REASONS.denied}${reason}`, by, caseId };
     }
     // The approval is used up even if it no longer applies: the next call asks about the current change.
-    if (!(await this.dependencies.store.use(id))) return { outcome: 'deny', reason: REASONS.used };
+    if (!(await this.dependencies.store.use(caseId)))
+      return { outcome: 'deny', reason: REASONS.used, caseId };
     const { holdsFor: now } = await request.preview();
-    if (now !== holdsFor) return { outcome: 'deny', reason: REASONS.changed };
-    request.context.clientRequests?.granted?.keep(STORED_GRANT, holdsFor, decision.by);
-    return { outcome: 'approve', by };
+    if (now !== holdsFor) return { outcome: 'deny', reason: REASONS.changed, caseId };
+    const granted = request.context.clientRequests?.granted;
+    granted?.keep(STORED_GRANT, holdsFor, decision.by);
+    granted?.keep(STORED_CASE, holdsFor, caseId);
+    return { outcome: 'approve', by, caseId };
   }
 
   private late(caseId: string): ApprovalDecision {
@@ -271,7 +284,11 @@ export class StoredApprover extends Approver {
   }
 }
 
-function draftCase({ tool, args, context, effectivePermission }: ApprovalRequest, preview: ApprovalPreview) {
+function draftCase(
+  { tool, args, context, effectivePermission, policyVersion }: ApprovalRequest,
+  preview: ApprovalPreview,
+  digest: Pick<ArgumentDigest, 'of'>,
+) {
   const { agent, correlationId } = context;
   const requester = toOwner(agent);
   return {
@@ -279,6 +296,8 @@ function draftCase({ tool, args, context, effectivePermission }: ApprovalRequest
     tool: tool.name,
     permission: effectivePermission,
     subject: computeDigest({ requester, tool: tool.name, args, permission: effectivePermission }),
+    argsDigest: digest.of(tool.name, args),
+    policyVersion,
     holdsFor: preview.holdsFor,
     preview: preview.shown,
     ...(preview.className !== undefined && { className: preview.className }),

@@ -1,6 +1,6 @@
 import { Inject, Injectable, Logger, type Provider } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
-import { AuditSink, readClassName } from '#audit';
+import { ArgumentDigest, AuditSink, readClassName, readWrittenObject } from '#audit';
 import { Refused } from '#core';
 import { type ApprovalDecision, type ApprovalRequest, Approver, ProtocolError } from '#dispatcher';
 import { SharedState } from '#state';
@@ -11,6 +11,7 @@ import { ApproversInTurn, ClientApprover, StoredApprover } from './approvers.js'
 export interface ApprovalListeners {
   readonly events: Pick<EventEmitter2, 'emit'>;
   readonly audit: Pick<AuditSink, 'recordApproval'>;
+  readonly digest: Pick<ArgumentDigest, 'of' | 'nameObject'>;
   /** Logs failures of listeners. */
   readonly log: { error(line: string): void };
 }
@@ -41,9 +42,9 @@ export class RecordedApprover extends Approver {
   }
 
   private record(request: ApprovalRequest, decision: ApprovalDecision, waited: number): void {
-    const { tool, args, context, effectivePermission } = request;
+    const { tool, args, context, effectivePermission, policyVersion } = request;
     const className = readClassName(args);
-    const { events, audit } = this.listeners;
+    const { events, audit, digest } = this.listeners;
     const duration_ms = Math.round(waited * 100) / 100;
     const entry = {
       tool: tool.name,
@@ -61,6 +62,9 @@ export class RecordedApprover extends Approver {
         at: new Date().toISOString(),
         ...entry,
         ...(className !== undefined && { class_name: className }),
+        ...digest.nameObject(className, readWrittenObject(tool.name, args)),
+        args_digest: digest.of(tool.name, args),
+        policy_version: policyVersion,
         ...(decision.caseId !== undefined && { approval_id: decision.caseId }),
         ...(decision.by && { approver: decision.by.principal, via: decision.by.via }),
         principal: agent.principal,
@@ -113,9 +117,10 @@ function createApprover(
   { mode, clientTimeout, expiry }: ApprovalsModuleOptions,
   { approvals: store, bus }: SharedState,
   { announce }: ApprovalAnnouncements,
+  digest: ArgumentDigest,
 ): Approver {
   const client = new ClientApprover(clientTimeout);
-  const another = new StoredApprover({ store, bus, announce }, { expiry });
+  const another = new StoredApprover({ store, bus, announce, digest }, { expiry });
   switch (mode) {
     case 'client':
       return client;
@@ -135,9 +140,15 @@ export class ConfiguredApprover extends RecordedApprover {
     shared: SharedState,
     events: EventEmitter2,
     audit: AuditSink,
+    digest: ArgumentDigest,
   ) {
     const timeout = options.mode === 'client' ? options.clientTimeout : options.expiry;
-    super(createApprover(options, shared, announcements), timeout, { events, audit, log: logOfRecords() });
+    super(createApprover(options, shared, announcements, digest), timeout, {
+      events,
+      audit,
+      digest,
+      log: logOfRecords(),
+    });
   }
 }
 
@@ -171,8 +182,18 @@ class BoundApprover extends Approver {
 export function provideApprover(bound: Approver): Provider {
   return {
     provide: Approver,
-    useFactory: (events: EventEmitter2, audit: AuditSink, { clientTimeout }: ApprovalsModuleOptions) =>
-      new RecordedApprover(new BoundApprover(bound), clientTimeout, { events, audit, log: logOfRecords() }),
-    inject: [EventEmitter2, AuditSink, APPROVAL_OPTIONS],
+    useFactory: (
+      events: EventEmitter2,
+      audit: AuditSink,
+      digest: ArgumentDigest,
+      { clientTimeout }: ApprovalsModuleOptions,
+    ) =>
+      new RecordedApprover(new BoundApprover(bound), clientTimeout, {
+        events,
+        audit,
+        digest,
+        log: logOfRecords(),
+      }),
+    inject: [EventEmitter2, AuditSink, ArgumentDigest, APPROVAL_OPTIONS],
   };
 }

@@ -178,6 +178,10 @@ export interface AuditRecord extends AuditedAgent {
   readonly args_keys: readonly string[];
   /** Name of the class that the call named, as it is stored (`_User`), also when it was refused. Absent when the call named none, or text that cannot be the name of a class. */
   readonly class_name?: string;
+  /** Id of the row that the call writes, with `audit.objects: id`. */
+  readonly object_id?: string;
+  /** Keyed digest of class and id of that row, with `audit.objects: digest`: equal for equal rows. */
+  readonly object_digest?: string;
   /** Other classes that the call reached: by joins of a pipeline, includes, subqueries and pointers that it compared or wrote. Sorted, 64 at most, then `…`. Only classes that exist and that the class gate passed, never a name as the agent wrote it. Absent when there were none, and in records of earlier versions. */
   readonly joined_classes?: readonly string[];
   /** Keyed digest of the arguments. Equal arguments have equal digests; values cannot be guessed without the key. */
@@ -200,6 +204,8 @@ export interface AuditRecord extends AuditedAgent {
   readonly database_ms?: number;
   /** The principal who approved the call, when it needed an approval. */
   readonly approver?: string;
+  /** Id of that approval, when another person decided it or was asked to: its record has the same. */
+  readonly approval_id?: string;
   /** Estimated tokens of the result for a model that reads it: a quarter of its bytes. */
   readonly est_input_tokens?: number;
   /** Estimated cost, in the currency of `tokenCostPerMillionInput`, when that is set. */
@@ -236,6 +242,14 @@ export interface ApprovalRecord {
   readonly tool: string;
   /** Name of the class of the call. */
   readonly class_name?: string;
+  /** Id of the row that the call writes, with `audit.objects: id`. */
+  readonly object_id?: string;
+  /** Keyed digest of class and id of that row, with `audit.objects: digest`: equal for equal rows. */
+  readonly object_digest?: string;
+  /** Keyed digest of the arguments, as in the record of the call. */
+  readonly args_digest?: string;
+  /** Version of the policy that asked for the approval. */
+  readonly policy_version?: string;
   /** The permission level that the call needs. */
   readonly effective_permission: Tier;
   /** The decision; `unavailable` when no approver decided. */

@@ -7,7 +7,7 @@ import { SharedState, StateModule } from '#state';
 import { AuditRecorder } from './audit-recorder.js';
 import { LoggerAuditSink } from './logger-audit-sink.js';
 import { AuditSink } from './audit-record.js';
-import { ArgumentDigest, RecordSeal } from './chain/audit-chain.js';
+import { ArgumentDigest, type RecordedObjects, RecordSeal } from './chain/audit-chain.js';
 import { SharedChainAnchorStore } from './chain/chain-anchors.js';
 import {
   type AuditCollection,
@@ -60,6 +60,7 @@ export interface AuditModuleOptions {
   readonly replica: string | null;
   readonly chainKey: string | null;
   readonly digestKey: string | null;
+  readonly objects: RecordedObjects;
   /** Receive every record besides. */
   readonly listeners: readonly AuditSink[];
   /** False: the log does not name the master key of Parse, which there is not. */
@@ -97,8 +98,8 @@ class AuditShutdown implements OnApplicationShutdown {
     },
     {
       provide: ArgumentDigest,
-      useFactory: async ({ digestKey }: AuditModuleOptions, shared: SharedState) =>
-        new ArgumentDigest(digestKey ?? (await sharedKey(shared))),
+      useFactory: async ({ digestKey, objects }: AuditModuleOptions, shared: SharedState) =>
+        new ArgumentDigest(digestKey ?? (await sharedKey(shared)), objects),
       inject: [AUDIT_OPTIONS, SharedState],
     },
   ],

@@ -5,6 +5,7 @@ import {
   readAssumedName,
   authType,
   type AuthType,
+  type CallApproval,
   canonicalClassName,
   type ApplicationCode,
   type ErrorCode,
@@ -45,7 +46,9 @@ export interface RecordedCall {
   readonly use?: { readonly rows: number; readonly databaseTime: number } | undefined;
   /** Existing classes that it reached from others, which its agent may read. */
   readonly joined?: ReadonlySet<string> | undefined;
-  readonly approver?: string | undefined;
+  readonly approval?: CallApproval | undefined;
+  /** The row that it wrote, of its result. */
+  readonly writtenId?: unknown;
   readonly embedding?: EmbeddingSpend | undefined;
   /** The operator's phrase that was found in the result. */
   readonly phrase?: string | undefined;
@@ -65,6 +68,8 @@ export function callRecord(call: RecordedCall): AuditRecord {
   };
   const className = readClassName(args);
   if (className !== undefined) record.class_name = className;
+  if (digest)
+    Object.assign(record, digest.nameObject(className, readWrittenObject(tool, args, call.writtenId)));
   const joined = listJoinedClasses(call.joined, className);
   if (joined.length > 0) record.joined_classes = joined;
   if (digest) record.args_digest = digest.of(tool, args);
@@ -79,7 +84,8 @@ export function callRecord(call: RecordedCall): AuditRecord {
     record.rows = use.rows;
     record.database_ms = hundredths(use.databaseTime);
   }
-  if (call.approver !== undefined) record.approver = call.approver;
+  if (call.approval?.by !== undefined) record.approver = call.approval.by;
+  if (call.approval?.id !== undefined) record.approval_id = call.approval.id;
   if (call.embedding) Object.assign(record, computeEmbeddingCost(call.embedding, prices.embedding));
   if (call.phrase !== undefined) record.prompt_injection_phrase = call.phrase;
   record.duration_ms = hundredths(call.milliseconds);
@@ -182,6 +188,20 @@ export function readClassName(args: unknown): string | undefined {
   if (args === null || typeof args !== 'object') return undefined;
   const name = (args as { readonly class_name?: unknown }).class_name;
   return isClassName(name) ? canonicalClassName(name) : undefined;
+}
+
+/** Tools that write one row. */
+const ROW_WRITES = new Set(['create_object', 'update_object', 'delete_object', 'call_method']);
+const MAX_ID = 256;
+
+/**
+ * The id of the row that a call writes; undefined: it writes none, or many.
+ * @param created that of its result, where the arguments name none
+ */
+export function readWrittenObject(tool: string, args: unknown, created?: unknown): string | undefined {
+  if (!ROW_WRITES.has(tool) || args === null || typeof args !== 'object') return undefined;
+  const { object_id: id = created } = args as { readonly object_id?: unknown };
+  return typeof id === 'string' && id !== '' && id.length <= MAX_ID ? id : undefined;
 }
 
 /** Names of one record. */

@@ -19,6 +19,7 @@ export {
   toAuditedRefusal,
   callRecord,
   listFilteredFields,
+  readWrittenObject,
   MAX_LOG_SIZE,
   type OperationEntry,
   OperationLog,

@@ -9,12 +9,12 @@ const agent = new Agent({ definition: compileAgentDefinition('a', {}), principal
 describe('a request with other options', () => {
   it('has those, and otherwise the members of the first', () => {
     const transport = { signal: new AbortController().signal, correlationId: 'c', requestId: 7 };
-    const request = new McpRequest(agent, transport, { approver: 'ada' });
+    const request = new McpRequest(agent, transport, { approval: { by: 'ada' } });
     expect(request.with({ background: 'offered' })).toMatchObject({
       agent,
       transport,
       correlationId: 'c',
-      approver: 'ada',
+      approval: { by: 'ada' },
       background: 'offered',
     });
   });

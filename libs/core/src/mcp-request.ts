@@ -45,6 +45,14 @@ export interface RequestTransport extends Abortable {
   readonly endStream?: (() => void) | undefined;
 }
 
+/** The approval that a call needed. */
+export interface CallApproval {
+  /** The principal who approved it; absent when nobody did. */
+  readonly by?: string | undefined;
+  /** The id under which another person was asked. */
+  readonly id?: string | undefined;
+}
+
 /** What a request has besides its caller and its transport. */
 export interface RequestOptions {
   /** Requests to the client: elicitation, sampling, roots. Default: none can be sent. */
@@ -54,8 +62,8 @@ export interface RequestOptions {
    * was counted and approved. Default: neither (docs/guide/tasks.md).
    */
   readonly background?: 'offered' | 'running' | undefined;
-  /** Who approved the call, when this is a later run of it. */
-  readonly approver?: string | undefined;
+  /** The approval of the call, when this is a later run of it. */
+  readonly approval?: CallApproval | undefined;
   /** Receives the decisions of the gates. Default: that of the telemetry. */
   readonly trace?: CallTrace | undefined;
   /** Default: that of the telemetry. Absent when nothing limits or measures what the call uses. */
@@ -73,7 +81,7 @@ export class McpRequest implements Abortable, RequestOptions {
   /** As in `RequestOptions`. */
   readonly background: RequestOptions['background'];
   /** As in `RequestOptions`. */
-  readonly approver: string | undefined;
+  readonly approval: CallApproval | undefined;
   /** As in `RequestOptions`. */
   readonly trace: CallTrace | undefined;
   /** As in `RequestOptions`. */
@@ -90,7 +98,7 @@ export class McpRequest implements Abortable, RequestOptions {
   ) {
     this.clientRequests = options.clientRequests;
     this.background = options.background;
-    this.approver = options.approver;
+    this.approval = options.approval;
     this.trace = options.trace ?? transport.telemetry?.trace;
     this.meter = options.meter ?? transport.telemetry?.meter;
   }

@@ -145,7 +145,7 @@ export class StoredTaskService extends TaskStore {
 }
 
 function newRecord(call: TaskCall, agent: string, now: number): TaskRecord {
-  const { tool, args, version, capabilities, correlationId, began, soFar, approver } = call;
+  const { tool, args, version, capabilities, correlationId, began, soFar, approval } = call;
   return {
     owner: toOwner(call.agent),
     agent,
@@ -156,7 +156,7 @@ function newRecord(call: TaskCall, agent: string, now: number): TaskRecord {
     ...(correlationId !== undefined && { correlationId }),
     ...(began !== undefined && { began }),
     ...(soFar && { soFar }),
-    ...(approver !== undefined && { approver }),
+    ...(approval && { approval }),
     status: 'working',
     createdAt: now,
     lastUpdatedAt: now,

@@ -1,5 +1,13 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { Agent, CurrentAgents, type Identity, MASTER, type Owner, sessionIdentity } from '#core';
+import {
+  Agent,
+  CurrentAgents,
+  type Identity,
+  MASTER,
+  type Owner,
+  sessionIdentity,
+  type CallApproval,
+} from '#core';
 import { listArgumentNames } from '#audit';
 import { SharedState, type VersionedStore } from '#state';
 import {
@@ -42,8 +50,8 @@ export interface TaskRecord {
   readonly correlationId?: string;
   /** W3C `traceparent` of the call that began it. */
   readonly began?: string;
-  /** The approver of the call, when it needed approval. */
-  readonly approver?: string;
+  /** The approval that the call needed. */
+  readonly approval?: CallApproval;
   readonly status: TaskStatus;
   /** Milliseconds since 1970. */
   readonly createdAt: number;

@@ -102,7 +102,7 @@ export class TaskWorker {
     this.running.set(taskId, { controller, mayRunAgain: this.mayRunAgain(record) });
     const heartbeat = setInterval(() => void this.beat(taskId, record.run), this.settings.heartbeat);
     try {
-      const { tool, args, version, capabilities, correlationId, began, soFar, responses, approver } = record;
+      const { tool, args, version, capabilities, correlationId, began, soFar, responses, approval } = record;
       const outcome = await calls.run({
         taskId,
         agent,
@@ -114,7 +114,7 @@ export class TaskWorker {
         responses,
         ...(correlationId !== undefined && { correlationId }),
         ...(began !== undefined && { began }),
-        ...(approver !== undefined && { approver }),
+        ...(approval && { approval }),
         signal: controller.signal,
         useOnce: (name) => oneTime.claim(`decision:${name}`, this.settings.lifetime, agent.principal),
         progress: () => undefined,

@@ -1,6 +1,9 @@
 import { createHmac } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type RedisServer, startRedis } from '#state/contracts';
 import { type DatabaseView, viewDatabase } from '../../support/database-dump.js';
@@ -63,7 +66,7 @@ let view: DatabaseView;
 let hook: Hook;
 let one: Service;
 let two: Service;
-const start = (approvals: object = {}, shared = true) =>
+const start = (approvals: object = {}, shared = true, more: object = {}) =>
   startService({
     config: {
       agents: AGENTS,
@@ -78,6 +81,7 @@ const start = (approvals: object = {}, shared = true) =>
         expiry: 120,
         ...approvals,
       },
+      ...more,
     },
     env: ENV,
   });
@@ -480,4 +484,62 @@ describe('a desk of one process', () => {
       await alone.stop();
     }
   }, 60_000);
+
+  it.each([
+    ['its id', 'id', { object_id: 'p32' }],
+    ['a digest of it', undefined, { object_digest: expect.stringMatching(/^[0-9a-f]{8}:[0-9a-f]{32}$/) }],
+    ['nothing', 'none', {}],
+  ])(
+    'joins the record of a decision with that of its call, whose row is named by %s',
+    async (_, objects, row) => {
+      const folder = mkdtempSync(join(tmpdir(), 'parley-joined-'));
+      const path = join(folder, 'audit.jsonl');
+      const audit = { sinks: [{ kind: 'file', path }], ...(objects && { objects }) };
+      const alone = await start({ webhook: null }, false, { audit });
+      const records = (type: string) =>
+        readFileSync(path, 'utf8')
+          .trim()
+          .split('\n')
+          .map((line) => JSON.parse(line) as Record<string, unknown>)
+          .filter((record) => record['type'] === type);
+      const joined = ({
+        class_name,
+        object_id,
+        object_digest,
+        args_digest,
+        policy_version,
+        approval_id,
+      }: Record<string, unknown>) => ({
+        class_name,
+        object_id,
+        object_digest,
+        args_digest,
+        policy_version,
+        approval_id,
+      });
+      try {
+        for (const verdict of ['approved', 'denied'] as const) {
+          const call = callTool(alone, 'update_object', change('p32', `Joined ${verdict}`), as('writer'));
+          const id = await opened(alone);
+          await (verdict === 'approved'
+            ? approve(alone, id)
+            : decide(alone, id, { decision: 'deny', digest: await seen(alone, id) }));
+          expect((await call).isError).toBe(verdict === 'denied');
+          const [decision, made] = [records('approval').at(-1), records('tool_call').at(-1)];
+          expect(made).toMatchObject({
+            approval_id: id,
+            class_name: 'Post',
+            args_digest: expect.any(String),
+            ...row,
+          });
+          expect(joined(decision ?? {})).toEqual(joined(made ?? {}));
+          if (objects !== 'id') expect(JSON.stringify([decision, made])).not.toContain('p32');
+        }
+      } finally {
+        await alone.stop();
+        rmSync(folder, { recursive: true });
+      }
+    },
+    60_000,
+  );
 });

@@ -191,6 +191,9 @@ function wellFormed(value: unknown): unknown {
   );
 }
 
+/** How records name the row that a call writes: by its id, by a keyed digest of class and id, or not. */
+export type RecordedObjects = 'id' | 'digest' | 'none';
+
 /**
  * A keyed digest that shows whether two calls had the same arguments. Arguments are often short and guessable, so a
  * plain hash could be reversed by trying values.
@@ -201,7 +204,11 @@ export class ArgumentDigest {
   /** Imported once; otherwise every digest would import the key again. */
   private readonly key: KeyObject;
 
-  constructor(key: Buffer | string) {
+  /** @param objects how records name the row that a call writes */
+  constructor(
+    key: Buffer | string,
+    private readonly objects: RecordedObjects = 'digest',
+  ) {
     this.key = createSecretKey(Buffer.from(key));
     this.name = createHmac('sha256', this.key).update('parley argument digest').digest('hex').slice(0, 8);
   }
@@ -211,6 +218,17 @@ export class ArgumentDigest {
       .update(`${tool}\n${toCanonicalText(args)}`)
       .digest('hex')
       .slice(0, 32)}`;
+  }
+
+  /** The member of a record that names the row that its call writes; none without a row. */
+  nameObject(
+    className: string | undefined,
+    id: string | undefined,
+  ): { readonly object_id?: string; readonly object_digest?: string } {
+    if (id === undefined || this.objects === 'none') return {};
+    return this.objects === 'id'
+      ? { object_id: id }
+      : { object_digest: this.of('object', [className ?? null, id]) };
   }
 }
 

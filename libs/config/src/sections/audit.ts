@@ -143,6 +143,10 @@ export class AuditSection {
   @MinLength(32)
   @Nullable()
   readonly digestKey: string | null = null;
+
+  @Option('how records name the row that a call writes: `id`, `digest` (equal for equal rows) or `none`')
+  @IsIn(['id', 'digest', 'none'])
+  readonly objects: 'id' | 'digest' | 'none' = 'digest';
 }
 
 export type AuditConfig = Plain<AuditSection>;

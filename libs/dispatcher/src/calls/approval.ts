@@ -118,6 +118,8 @@ export interface ApprovalRequest {
   readonly context: McpRequest;
   /** The tier of the call. For `call_method` it is the tier of the method. */
   readonly effectivePermission: Tier;
+  /** The version of the policy that asks for the approval. */
+  readonly policyVersion: string;
   /**
    * Builds the preview for the approver, each time it is requested. Changes no data. @throws Refused when the call would be
    * refused anyway
@@ -129,7 +131,7 @@ export interface ApprovalRequest {
 export type ApprovalDecision = {
   /** Who decided and by which channel; absent when no approver decided. */
   readonly by?: { readonly principal: string; readonly via: 'client' | 'desk' };
-  /** The case that another person was asked to decide, also when nobody did. */
+  /** The case that another person decided, or was asked to. */
   readonly caseId?: string;
   /** The decision was given and reported in an earlier run of the same call. */
   readonly again?: true;

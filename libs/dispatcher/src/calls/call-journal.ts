@@ -33,7 +33,7 @@ import {
 import { Policies } from '#policy';
 import { textBytes, type ToolOutcome } from '#tools';
 import { InputRequired } from '../client-requests/client-requests.js';
-import { ProtocolError, RPC } from '../protocol.js';
+import { member, ProtocolError, RPC } from '../protocol.js';
 import { type CallNotes, ContinuesAsTask, type ParleyToolCall } from './tool-call.js';
 
 /** A call as callbacks receive it. `args` is a copy, so a callback cannot change the run. */
@@ -225,7 +225,8 @@ export class CallJournal {
       resultBytes: outcome.ok ? (notes.use?.bytes ?? textBytes(outcome)) : null,
       use: notes.use,
       joined: notes.joined,
-      approver: notes.approvedBy,
+      approval: notes.approval,
+      writtenId: outcome.ok ? member(outcome.data, 'object_id') : undefined,
       embedding: notes.embedding,
       phrase: notes.phrase,
       milliseconds,

@@ -161,9 +161,11 @@ export class ApprovalGuard implements CanActivate {
       args,
       context: request,
       effectivePermission: ground.permission,
+      policyVersion: ground.policyVersion,
       preview: () => createPreview(call, ground),
     });
-    if (decision.by) call.approvedBy = decision.by.principal;
+    const { by, caseId: id } = decision;
+    if (by || id !== undefined) call.approval = { by: by?.principal, id };
     return admitUnless(decision.outcome === 'approve' ? null : refusals.approvalDenied(decision.reason));
   }
 }

@@ -98,7 +98,7 @@ export class AuditInterceptor implements NestInterceptor<ToolOutcome, ToolOutcom
 
   /** @throws the error */
   private fail(call: ParleyToolCall, error: unknown): never {
-    if (error instanceof ContinuesAsTask) error.approvedBy = call.approvedBy;
+    if (error instanceof ContinuesAsTask) error.approval = call.approval;
     const refusal = refusalByProtocol(error);
     if (refusal) {
       call.error = error;

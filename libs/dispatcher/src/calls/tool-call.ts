@@ -8,6 +8,7 @@ import {
   McpRequest,
   type RequestOptions,
   type ToolTelemetry,
+  type CallApproval,
 } from '#core';
 import type { EmbeddingSpend } from '#audit';
 import type {
@@ -53,8 +54,8 @@ export interface CallNotes {
   readonly error?: unknown;
   /** The operator's canary that was found in the result. */
   readonly phrase?: string | undefined;
-  /** Who approved the call, if approval was required. */
-  readonly approvedBy?: string | undefined;
+  /** The approval of the call, if it was required. */
+  readonly approval?: CallApproval | undefined;
   /** The data use of the call. */
   readonly use?: Omit<DataUse, 'calls'> | undefined;
   /** The cost of embeddings so far. */
@@ -110,7 +111,7 @@ export class ParleyToolCall extends McpRequest implements ToolCall, ExecutionCon
   begun = false;
   error: unknown = undefined;
   phrase: string | undefined = undefined;
-  approvedBy: string | undefined;
+  override approval: CallApproval | undefined;
   use: Omit<DataUse, 'calls'> | undefined = undefined;
   embedding: EmbeddingSpend | undefined = undefined;
 
@@ -154,7 +155,7 @@ export class ParleyToolCall extends McpRequest implements ToolCall, ExecutionCon
     this.handler = tool?.handler ?? throwMissingHandler;
     this.registered = tool;
     this.#sources = sources;
-    this.approvedBy = request.approver;
+    this.approval = request.approval;
     this.budgeted = budgeted;
     this.observed = observed;
     this.ownMeter = ownMeter;
@@ -338,8 +339,8 @@ function throwMissingHandler(): never {
 /** Ends a run that continues as a task. It is not a failure: the kernel converts it into the answer. */
 export class ContinuesAsTask extends Error {
   override readonly name = 'ContinuesAsTask';
-  /** Who approved the call, if approval was required: for the records of its later runs. */
-  approvedBy: string | undefined;
+  /** The approval of the call, if it was required: for the records of its later runs. */
+  approval: CallApproval | undefined;
 
   constructor() {
     super('the call goes on as a task');

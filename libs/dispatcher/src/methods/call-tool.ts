@@ -1,5 +1,13 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { isExactNumber, type Refusal, refusals, Refused, type McpRequest, toSentCode } from '#core';
+import {
+  isExactNumber,
+  type Refusal,
+  refusals,
+  Refused,
+  type McpRequest,
+  toSentCode,
+  type CallApproval,
+} from '#core';
 import { suggestNames } from '#policy';
 import { type ContentBlock, type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
 import { ContinuesAsTask } from '../calls/tool-call.js';
@@ -67,7 +75,7 @@ export class CallTool {
       return toolResult(outcome, dialect, request);
     } catch (signal) {
       if (!(signal instanceof ContinuesAsTask) || !this.taskStore) throw signal;
-      return await this.begin(this.taskStore, name, args, request, signal.approvedBy).catch(
+      return await this.begin(this.taskStore, name, args, request, signal.approval).catch(
         (error: unknown) => {
           if (!(error instanceof Refused)) throw error;
           // A task store that refuses a call refuses it like a gate.
@@ -99,7 +107,7 @@ export class CallTool {
     tool: string,
     args: JsonObject,
     request: McpRequest,
-    approver: string | undefined,
+    approval: CallApproval | undefined,
   ): Promise<JsonObject> {
     const { agent, correlationId, telemetry, transport } = request;
     const { version = readDialect(request).version, clientCapabilities: capabilities = {} } = transport;
@@ -116,7 +124,7 @@ export class CallTool {
         ...(correlationId !== undefined && { correlationId }),
         ...(began !== undefined && { began }),
         ...(round instanceof InputRound && { soFar: round.soFar }),
-        ...(approver !== undefined && { approver }),
+        ...(approval && { approval }),
       },
       optional ? TASK_TIMEOUT : 0,
     );

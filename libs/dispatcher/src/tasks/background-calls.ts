@@ -6,6 +6,7 @@ import {
   type ProgressUpdate,
   type Refusal,
   refusals,
+  type CallApproval,
 } from '#core';
 import type { Telemetry } from '#telemetry';
 import type { ToolRunner } from '#tools';
@@ -36,8 +37,8 @@ export interface BackgroundRun {
   readonly correlationId?: string;
   /** W3C `traceparent` of the call that began it. */
   readonly began?: string;
-  /** Who approved the call, if approval was required. */
-  readonly approver?: string;
+  /** The approval that it needed. */
+  readonly approval?: CallApproval;
   readonly soFar: RequestStateContent | undefined;
   readonly responses: JsonObject;
   readonly signal: AbortSignal;
@@ -57,7 +58,7 @@ export type BackgroundOutcome =
 /** A call that no run completed. */
 export interface UnfinishedCall extends Pick<
   BackgroundRun,
-  'agent' | 'tool' | 'args' | 'correlationId' | 'approver'
+  'agent' | 'tool' | 'args' | 'correlationId' | 'approval'
 > {
   /** Milliseconds since it was made. */
   readonly milliseconds: number;
@@ -81,10 +82,10 @@ export class BackgroundCalls {
 
   /** Records the outcome of a call that was abandoned while it waited, or lost with its worker. */
   recordUnfinished({ milliseconds, begun, ...call }: UnfinishedCall, refusal: Refusal): void {
-    const { agent, tool, args, correlationId, approver } = call;
+    const { agent, tool, args, correlationId, approval } = call;
     const context = new McpRequest(agent, Object.assign(new LazyAbort(), { correlationId }));
     const outcome = { ok: false, refusal } as const;
-    const notes = { begun, approvedBy: approver };
+    const notes = { begun, approval };
     const kept = this.journal.record({ tool, args, context, outcome, milliseconds, notes });
     kept?.catch(() => undefined);
   }
@@ -116,7 +117,7 @@ export class BackgroundCalls {
     const state = soFar && { ...soFar, jti: taskId, exp: Number.MAX_SAFE_INTEGER };
     const round = new InputRound({ state, responses, request: { transport: declared }, useOnce });
     try {
-      const { signal, correlationId, approver } = run;
+      const { signal, correlationId, approval } = run;
       const transport = {
         signal,
         correlationId,
@@ -127,7 +128,7 @@ export class BackgroundCalls {
       const request = new McpRequest(run.agent, transport, {
         clientRequests,
         background: 'running',
-        approver,
+        approval,
       });
       const running = () => this.runner.run(run.tool, run.args, request);
       const outcome = await (observed ? observed.within(running) : running());

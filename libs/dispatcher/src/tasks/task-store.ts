@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { type Agent, type Owner, toOwner, type McpRequest } from '#core';
+import { type Agent, type Owner, toOwner, type McpRequest, type CallApproval } from '#core';
 import { toQuestion, readAnswer, type WireRequest } from '../client-requests/question-wire.js';
 import type { RequestStateContent } from '../client-requests/request-state.js';
 import { McpMethod } from '../methods/method.js';
@@ -27,8 +27,8 @@ export interface TaskCall {
   readonly began?: string;
   /** Earlier answers of the client. */
   readonly soFar?: RequestStateContent;
-  /** Who approved it, if approval was required. */
-  readonly approver?: string;
+  /** The approval that it needed. */
+  readonly approval?: CallApproval;
 }
 
 export type TaskStatus = 'working' | 'input_required' | 'completed' | 'failed' | 'cancelled';

@@ -20,6 +20,9 @@ export interface ApprovalDraft {
   readonly className?: string;
   readonly objectId?: string;
   readonly correlationId?: string;
+  /** For the record of the decision: the digest of the arguments as in that of the call, and the policy that asked. */
+  readonly argsDigest?: string;
+  readonly policyVersion?: string;
 }
 
 export interface CaseDecision {
