@@ -2,6 +2,7 @@ export {
   AgentIntrospection,
   type DescribedAgent,
   type DescribedClass,
+  type ModelFunction,
   type PermitAnswer,
   type PermitQuestion,
 } from './agents/agent-introspection.js';

@@ -87,6 +87,7 @@ export {
   type ListedResource,
   type ListedTemplate,
   MetadataAudit,
+  type ModelFunction,
   ParleyExecutionContext,
   type PermitAnswer,
   type PermitQuestion,

@@ -181,9 +181,11 @@ describe('A tool beside its service', () => {
 describe('A declaration of a resource', () => {
   it.each([
     ['without a scheme', () => Resource({ uri: 'open', name: 'open' })],
+    ['with a blank', () => Resource({ uri: 'a://b c', name: 'open' })],
+    ['with a letter that no URI has', () => ResourceTemplate({ uriTemplate: 'a://b/{id}/ü', name: 'open' })],
     ['with an unknown option', () => Resource({ uri: 'a://b', name: 'open', mime: 'x' } as never)],
   ])('is refused %s', (_, declare) => {
-    expect(declare).toThrow(/@Resource/);
+    expect(declare).toThrow(/^@Resource/);
   });
 
   it('is refused twice', async () => {

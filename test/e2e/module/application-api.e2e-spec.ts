@@ -166,6 +166,30 @@ describe('what an application injects', () => {
     });
   });
 
+  it('lists the tools of an agent as functions for a model, by category', async () => {
+    const agent = desk();
+    const { tools } = await operator.introspection.describe({ agent });
+    const functions = await operator.introspection.listFunctions(agent);
+    expect(functions.map(({ function: { name } }) => name)).toEqual(tools.effective);
+    expect(functions[0]).toEqual({
+      type: 'function',
+      function: {
+        name: 'list_tools',
+        description: expect.any(String),
+        parameters: expect.objectContaining({ type: 'object' }),
+      },
+    });
+    const schema = await operator.introspection.listFunctions(agent, { category: 'schema' });
+    expect(schema.map(({ function: { name } }) => name)).toEqual(['get_all_schemas', 'get_schema']);
+  });
+
+  it('tells which gates of the environment are open, and opens none', () => {
+    const gates = operator.introspection.gates as unknown as Record<string, boolean>;
+    expect(Object.values(gates)).toEqual([false, false, false, false]);
+    gates['PARSE_AGENT_ALLOW_WRITE_TOOLS'] = true;
+    expect(operator.introspection.gates.PARSE_AGENT_ALLOW_WRITE_TOOLS).toBe(false);
+  });
+
   it('gives the filter of a class with its values, functions asked for the agent', async () => {
     const editor = parley.agentFor({ agent: 'drafts', principal: 'editor' });
     expect(await operator.introspection.filterFor(editor, 'Post')).toEqual({ status: 'draft' });

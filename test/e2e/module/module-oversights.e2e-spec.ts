@@ -1,6 +1,16 @@
 import 'reflect-metadata';
-import { type CanActivate, Injectable, Logger, Module, type ModuleMetadata, UseGuards } from '@nestjs/common';
-import { APP_GUARD, NestFactory } from '@nestjs/core';
+import {
+  type CanActivate,
+  Controller,
+  Get,
+  Injectable,
+  Logger,
+  Module,
+  type ModuleMetadata,
+  type Type,
+  UseGuards,
+} from '@nestjs/common';
+import { APP_GUARD, LazyModuleLoader, NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { Test } from '@nestjs/testing';
 import { afterEach, beforeEach, describe, expect, it, type MockInstance, vi } from 'vitest';
@@ -10,6 +20,7 @@ import {
   Parley,
   ParleyModule,
   type ParleyModuleOptions,
+  Prompt,
   Tool,
   type ToolCall,
 } from '@parley/server';
@@ -57,13 +68,21 @@ class Forgetful {
   }
 }
 
-async function open(imports: ModuleMetadata['imports'], providers: ModuleMetadata['providers'] = []) {
-  @Module({ imports: imports ?? [], providers })
+async function open(
+  imports: ModuleMetadata['imports'],
+  providers: ModuleMetadata['providers'] = [],
+  controllers: Type[] = [],
+) {
+  @Module({ imports: imports ?? [], providers, controllers })
   class AppModule {}
   const module = await Test.createTestingModule({ imports: [AppModule] }).compile();
   const application = module.createNestApplication(new ExpressAdapter(), { logger: logged });
   await application.listen(0, '127.0.0.1');
-  return { [Symbol.asyncDispose]: () => application.close(), url: `${await application.getUrl()}/mcp` };
+  return {
+    [Symbol.asyncDispose]: () => application.close(),
+    url: `${await application.getUrl()}/mcp`,
+    get: application.get.bind(application),
+  };
 }
 
 /** Every line of a logger, as text. */
@@ -173,6 +192,18 @@ describe('the start says what cannot have been meant', () => {
     expect(warnings()).toEqual([]);
   });
 
+  it('a prompt with a name that some hosts take for no command', async () => {
+    @Injectable()
+    class Reports {
+      @Prompt({ name: 'weekly report', description: 'The week.' })
+      weekly() {
+        return 'The week';
+      }
+    }
+    await using _ = await open([ParleyModule.forRoot(OPTIONS)], [Reports]);
+    expect(warnings()).toEqual([expect.stringMatching(/^prompt 'weekly report': the name is not 1 to 64/)]);
+  });
+
   it('a tool that no instance serves', async () => {
     await using _ = await open([ParleyModule.forRoot({ ...OPTIONS, discovery: false })], [Greeting]);
     expect(warnings()).toEqual([
@@ -247,6 +278,46 @@ describe('the start says what cannot have been meant', () => {
     expect(warnings()).toEqual([
       expect.stringContaining('Unrecorded gets undefined for what its constructor takes'),
     ]);
+  });
+
+  it('routes of the application that lie below a path of an instance', async () => {
+    @Controller('mcp')
+    class Files {
+      @Get(['files', 'files/:id'])
+      list() {
+        return 'never';
+      }
+    }
+    @Controller(['mcpx', 'elsewhere'])
+    class Others {
+      @Get()
+      list() {
+        return 'there';
+      }
+    }
+    const app = await open([ParleyModule.forRoot(OPTIONS)], [], [Files, Others]);
+    expect(warnings()).toEqual([
+      'routes of the application below /mcp are never reached: Files.list /mcp/files, Files.list /mcp/files/:id; ' +
+        'move them, or server.path',
+    ]);
+    const origin = app.url.replace('/mcp', '');
+    expect((await fetch(`${origin}/mcp/files`)).status).toBe(404);
+    expect(await (await fetch(`${origin}/mcpx`)).text()).toBe('there');
+    await app[Symbol.asyncDispose]();
+  });
+
+  it('tools of a module that is loaded lazily, once', async () => {
+    @Module({ providers: [Greeting] })
+    class LateModule {}
+    await using app = await open([ParleyModule.forRoot(OPTIONS)]);
+    const loader = app.get(LazyModuleLoader);
+    for (const _ of [1, 2]) await loader.load(() => LateModule);
+    expect(warnings()).toEqual([
+      'tools of modules that are loaded lazily are not served: Greeting; import their module, or register them with ToolRegistry',
+    ]);
+    expect(await callTool(app, 'greet', {}, { 'X-MCP-API-Key': 'key-of-the-desk' })).toMatchObject({
+      isError: true,
+    });
   });
 
   it('an instance that admits nobody', async () => {

@@ -26,6 +26,7 @@ import {
   toolGate,
 } from '#policy';
 import { CallableMethods, type DeclaredMethods, PermittedTools, ToolEnvironment, ToolRegistry } from '#tools';
+import type { JsonSchema } from '#schema';
 import { CONVENTIONS_VERSION } from '../prompts/prompt.js';
 
 /** An agent as its operator sees it. A member that does not apply is null. */
@@ -152,6 +153,29 @@ export class AgentIntrospection {
     return wouldPermit(this.parts, agent, tool, question);
   }
 
+  /** The gates of the environment: which kinds of writing tools are open at all. */
+  get gates(): EnvironmentGates {
+    return { ...this.parts.gates };
+  }
+
+  /**
+   * The tools that the agent may call, as `tools/list` returns them to it, in the form in which OpenAI and most servers of
+   * models take functions.
+   * @param setting `category`: only tools of it; default: all
+   */
+  async listFunctions(
+    agent: Agent,
+    { category }: { readonly category?: string } = {},
+  ): Promise<readonly ModelFunction[]> {
+    const listed = await this.tools.listTools({ agent });
+    return listed
+      .filter((tool) => category === undefined || tool.category === category)
+      .map(({ name, description, inputSchema }) => ({
+        type: 'function',
+        function: { name, description, parameters: inputSchema },
+      }));
+  }
+
   private listHidden(agent: Agent, scope: AgentScope): string[] {
     const names = new Set([...scope.schemas.classNames(), ...scope.policy.classes.keys()]);
     return [...names].filter((name) => scope.hides(agent, name)).sort();
@@ -175,6 +199,19 @@ export class AgentIntrospection {
       }),
     );
   }
+}
+
+/** A tool as OpenAI and most servers of models take it. */
+export interface ModelFunction {
+  /** Always `function`. */
+  readonly type: 'function';
+  /** The tool. */
+  readonly function: {
+    readonly name: string;
+    readonly description: string;
+    /** The JSON Schema of its arguments. */
+    readonly parameters: JsonSchema;
+  };
 }
 
 interface ListedFilter {

@@ -1,9 +1,9 @@
 import 'reflect-metadata';
-import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
+import { Inject, Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
 import type { Observable } from 'rxjs';
 import { assertOptions } from '#policy';
-import { listMethods, refuseDecoratedParameters, RegistryChanges } from '#tools';
+import { listMethods, nameWarning, refuseDecoratedParameters, RegistryChanges } from '#tools';
 import { BUILT_IN_PROMPTS, PARSE_PROMPTS } from './built-in-prompts.js';
 import type { Prompt, PromptArgument } from './prompt.js';
 
@@ -14,6 +14,7 @@ export const SERVES_PARSE = Symbol('whether there are classes of Parse');
 @Injectable()
 export class PromptRegistry {
   private readonly changed = new RegistryChanges('prompts');
+  private readonly logger = new Logger('Prompts');
   private prompts: Map<string, Prompt>;
 
   /** Emits after every change. A subscriber that throws is logged; the others still receive the change. */
@@ -36,6 +37,9 @@ export class PromptRegistry {
   register(prompt: Prompt): () => void {
     if (typeof prompt.name !== 'string' || prompt.name === '')
       throw new TypeError('prompt: name must not be empty');
+    const refused = nameWarning(prompt.name);
+    if (refused !== null)
+      this.logger.warn(`prompt '${prompt.name}': ${refused}: some hosts offer no command for it`);
     this.prompts.set(prompt.name, prompt);
     this.changed.announce();
     return () => {

@@ -48,11 +48,19 @@ export function ResourceTemplateMethod(options: ResourceTemplateOptions): Method
     Reflect.defineMetadata(TEMPLATE_METADATA, options, descriptor.value as object);
 }
 
+/** Of RFC 3986, with the braces of a template. */
+const URI_CHARACTERS = /^[\w\-.~:/?#[\]@!$&'()*+,;=%{}]*$/;
+
 function readScheme(decorator: string, address: unknown): string {
   const scheme = typeof address === 'string' ? /^([a-z][a-z0-9+.-]*):/.exec(address)?.[1] : undefined;
   if (scheme === undefined)
     throw new TypeError(
       `${decorator}: expected an address with a scheme in lower case, such as invoices://open`,
+    );
+  // Clients that check addresses would refuse the whole list.
+  if (!URI_CHARACTERS.test(address as string))
+    throw new TypeError(
+      `${decorator}: '${String(address)}' is not a URI: write blanks as %20, and other characters so too`,
     );
   return scheme;
 }
