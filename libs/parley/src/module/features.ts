@@ -156,6 +156,9 @@ const RECORD =
   'it lacks @Injectable(), or the compiler (esbuild and tsx always, tsc and SWC without emitDecoratorMetadata) ' +
   'leaves them out; @Inject(Token) on each parameter works everywhere';
 
+/** Classes of providers with something to serve. */
+export const listOffered = (discovery: DiscoveryService): Set<Type> => listOffering(discovery.getProviders());
+
 /** Names of classes with something to serve that no `forFeature` names. */
 export function listUnlisted(discovery: DiscoveryService): string[] {
   const wrappers = discovery.getProviders();

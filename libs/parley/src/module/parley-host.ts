@@ -42,6 +42,7 @@ import { Parley } from './parley.js';
 import { guardedRoutes } from '../route-guard/declared-routes.js';
 import type { BoundProviders } from './overridable-providers.js';
 import { serveInstance } from './serve-instance.js';
+import { warnOfLazyTools, warnOfRoutesBelow } from './unreached.js';
 
 interface Emitter {
   emit(event: string | readonly string[], ...values: unknown[]): unknown;
@@ -200,15 +201,24 @@ export class ParleyHost
     this.enhancers.warn(registered);
   }
 
-  /** Once, by the first of several instances. @throws ConfigError for routes whose guard or permission is missing */
-  private checkApplication(): void {
-    const { discovery, config } = this.dependencies;
-    const hosts = discovery
+  private listHosts(): ParleyHost[] {
+    return this.dependencies.discovery
       .getProviders()
       .flatMap(({ instance }) =>
         (instance as unknown) instanceof ParleyHost ? [instance as ParleyHost] : [],
       );
-    if (hosts[0] !== this) return;
+  }
+
+  /** Whether this is the first of the instances of the application. */
+  private isFirst(): boolean {
+    return this.listHosts()[0] === this;
+  }
+
+  /** Once, by the first of several instances. @throws ConfigError for routes whose guard or permission is missing */
+  private checkApplication(): void {
+    if (!this.isFirst()) return;
+    const { discovery, config } = this.dependencies;
+    const hosts = this.listHosts();
     guardedRoutes(discovery, config, new Set(hosts.map(({ parley }) => parley.name)));
     if (hosts.some(({ dependencies }) => dependencies.discovers)) return;
     const names = listUnlisted(discovery);
@@ -226,14 +236,22 @@ export class ParleyHost
   async onApplicationBootstrap(): Promise<void> {
     const paths = await this.serve();
     await this.dependencies.opened.begin();
+    warnOfRoutesBelow([...paths, ...this.listConsoles(paths)], this.dependencies);
+    if (this.isFirst()) warnOfLazyTools(this.dependencies.discovery);
     this.reportStart(paths);
+  }
+
+  /** @param paths of MCP */
+  private listConsoles(paths: readonly string[]): string[] {
+    const { hasConsole } = this.dependencies.opened;
+    return hasConsole ? paths.map((path) => `${consoleBase(path)}${CONSOLE_PATH}`) : [];
   }
 
   /** One line for people who look where MCP is, and which global enhancers of the application run on tools. */
   private reportStart(paths: readonly string[]): void {
     const { name, opened } = this.dependencies;
     const { agents } = opened.app.get(ConfigVersions).current;
-    const consoles = opened.hasConsole ? paths.map((path) => `${consoleBase(path)}${CONSOLE_PATH}`) : [];
+    const consoles = this.listConsoles(paths);
     const place = [
       ...(paths.length > 0 ? [` at ${paths.join(', ')}`] : []),
       ...(consoles.length > 0 ? [`, console at ${consoles.join(', ')}`] : []),

@@ -15,16 +15,23 @@ const isParleyGuard = (guard: unknown): boolean =>
 const guardsOf = (target: object): readonly unknown[] =>
   (Reflect.getMetadata(GUARDS_METADATA, target) as readonly unknown[] | undefined) ?? [];
 
+interface DeclaredRoute {
+  readonly controller: Type;
+  readonly handler: Handler;
+  /** The module that has the controller. */
+  readonly host: Type | undefined;
+}
+
 /** Every route of the application that a method of a controller serves. */
-function* routesOf(discovery: DiscoveryService): Generator<{ controller: Type; handler: Handler }> {
+export function* listRoutes(discovery: DiscoveryService): Generator<DeclaredRoute> {
   const scanner = new MetadataScanner();
-  for (const { metatype } of discovery.getControllers()) {
+  for (const { metatype, host } of discovery.getControllers()) {
     if (typeof metatype !== 'function') continue;
     const controller = metatype as Type;
     const prototype = controller.prototype as Record<string, Handler>;
     for (const name of scanner.getAllMethodNames(prototype)) {
       const handler = prototype[name] as Handler;
-      if (Reflect.hasMetadata(PATH_METADATA, handler)) yield { controller, handler };
+      if (Reflect.hasMetadata(PATH_METADATA, handler)) yield { controller, handler, host: host?.metatype };
     }
   }
 }
@@ -73,7 +80,7 @@ export function guardedRoutes(
   const isGlobal = [...config.getGlobalGuards(), ...scoped].some(isParleyGuard);
   const named = new Map<string, Type>();
   const issues: ConfigIssue[] = [];
-  for (const { controller, handler } of routesOf(discovery)) {
+  for (const { controller, handler } of listRoutes(discovery)) {
     const name = readRoute(controller, handler)?.name;
     const other = name !== undefined && (named.get(name) ?? controller) !== controller;
     const message = mistakeOf(controller, handler, { isGlobal, instances }) ?? (other ? SAME_NAME : null);
