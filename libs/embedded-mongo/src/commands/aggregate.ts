@@ -12,6 +12,9 @@ import { explainCommand } from './explain.js';
 import { PipelineRun } from './pipeline-run.js';
 import { writeResults } from './write-stage.js';
 
+/** Stages that no transaction may have. */
+const barredStages = new Set(['$collStats', '$currentOp', '$indexStats', '$listLocalSessions', '$unionWith']);
+
 export const aggregate: CommandHandler = async (command, ctx) => {
   const pipeline = readPipeline(command);
   if (flag(command, 'explain')) {
@@ -31,6 +34,8 @@ export const aggregate: CommandHandler = async (command, ctx) => {
     throw mongoError(73, `Invalid namespace specified '${ctx.db}.'`);
   const coll = typeof name === 'string' ? name : undefined;
   const { pipeline: stages, write } = splitWriteStage(pipeline);
+  const barred = ctx.transaction && pipeline.map(firstKey).find((stage) => barredStages.has(stage ?? ''));
+  if (barred) throw mongoError(263, `Stage not supported inside of a multi-document transaction: ${barred}`);
   const { readConcern: concern } = command;
   if (write && isDocument(concern) && concern['level'] === 'linearizable')
     throw mongoError(72, '$out and $merge are not supported with the read concern linearizable');

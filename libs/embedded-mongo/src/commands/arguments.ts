@@ -60,6 +60,13 @@ export function checkTypes(place: Document, types: Readonly<Record<string, keyof
   }
 }
 
+/** Errors: 40414. */
+export function requireFields(place: Document, name: string, fields: readonly string[]): void {
+  const missing = fields.find((field) => place[field] === undefined || place[field] === null);
+  if (missing !== undefined)
+    throw mongoError(40414, `BSON field '${name}.${missing}' is missing but a required field`);
+}
+
 /** A whole number of at least zero. Errors: 51024 when negative. */
 export function optionalCount(command: Document, field: string): number | undefined {
   const value = optionalNumber(command, field);

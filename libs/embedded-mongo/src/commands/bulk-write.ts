@@ -1,7 +1,7 @@
 import { Double } from 'bson';
 import type { Document } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
-import { badValue, createParseError, mongoError } from '../errors.js';
+import { badValue, createParseError } from '../errors.js';
 import type { CommandContext, CommandHandler } from '../server/command.js';
 import { Reader } from '../server/cursors.js';
 import { draftFromRaw } from '../storage/stored-document.js';
@@ -13,6 +13,7 @@ import {
   documentOr,
   flag,
   readHint,
+  requireFields,
   optionalCount,
   optionalDocument,
   optionalDocuments,
@@ -45,11 +46,9 @@ const operationTypes = {
 /** Errors: 14, 40414. */
 function checkOperation(operation: Document): void {
   checkTypes(operation, operationTypes);
-  const required = operation['insert'] === undefined ? 'filter' : 'document';
-  for (const field of operation['update'] === undefined ? [required] : [required, 'updateMods']) {
-    if (operation[field] === undefined)
-      throw mongoError(40414, `BSON field 'bulkWrite.ops.${field}' is missing but a required field`);
-  }
+  const required = operation['insert'] === undefined ? ['filter'] : ['document'];
+  if (operation['update'] !== undefined) required.push('updateMods');
+  requireFields(operation, 'bulkWrite.ops', required);
 }
 
 /** One command with writes to several collections, as `client.bulkWrite` of newer drivers sends it. */

@@ -302,6 +302,18 @@ describe('refusing', () => {
     ['a promise without a version', { ping: 1, apiStrict: true }, 4886600],
     ['a bulk write of wrong types', { ...bulk, ops: [{ delete: 0, filter: {}, multi: 1 }] }, 14],
     ['a bulk write without its filter', { ...bulk, ops: [{ update: 0, updateMods: {} }] }, 40414],
+    ['an update without its filter', { update: 'c', updates: [{ u: {} }] }, 40414],
+    [
+      'an order of many',
+      { update: 'c', updates: [{ q: {}, u: { $set: { a: 1 } }, multi: true, sort: { a: 1 } }] },
+      9,
+    ],
+    [
+      'constants beside modifiers',
+      { update: 'c', updates: [{ q: {}, u: { $set: { a: 1 } }, c: {} }] },
+      51198,
+    ],
+    ['a removal that inserts', { findAndModify: 'c', remove: true, upsert: true }, 9],
     ['the name of a cursor', { killCursors: 'c', cursors: [5] }, 14],
     ['a search without an operator', { aggregate: 'c', pipeline: [{ $search: {} }], cursor: {} }, 8],
     ['an unknown stage', { aggregate: 'c', pipeline: [{ $fancy: {} }], cursor: {} }, 40324],

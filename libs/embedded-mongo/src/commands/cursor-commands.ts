@@ -4,7 +4,7 @@ import { badValue, mongoError, typeMismatch } from '../errors.js';
 import type { CommandContext, CommandHandler } from '../server/command.js';
 import type { Cursor, TailingSource } from '../server/cursors.js';
 import { RawBson } from '../wire/raw-bson.js';
-import { collectionName, optionalCount, optionalNumber } from './arguments.js';
+import { collectionName, optionalCount, optionalNumber, requireFields } from './arguments.js';
 import { nextBatch } from './batches.js';
 
 /** How long a getMore on a change stream waits when the client says nothing, in milliseconds. */
@@ -15,10 +15,7 @@ const isCursorId = (value: unknown): value is Long => value instanceof Long && !
 
 export const getMore: CommandHandler = async (command, ctx) => {
   const id = command['getMore'];
-  for (const field of ['getMore', 'collection']) {
-    if (command[field] === undefined || command[field] === null)
-      throw mongoError(40414, `BSON field 'getMore.${field}' is missing but a required field`);
-  }
+  requireFields(command, 'getMore', ['getMore', 'collection']);
   if (!isCursorId(id)) throw typeMismatch("BSON field 'getMore.getMore' must be a long");
   if (typeof command['collection'] !== 'string')
     throw typeMismatch("BSON field 'getMore.collection' must be a string");
@@ -103,15 +100,14 @@ async function tail(
 
 export const killCursors: CommandHandler = (command, ctx) => {
   const ids = command['cursors'];
-  if (ids === undefined || ids === null)
-    throw mongoError(40414, "BSON field 'killCursors.cursors' is missing but a required field");
+  requireFields(command, 'killCursors', ['cursors']);
   if (!Array.isArray(ids)) throw typeMismatch("BSON field 'killCursors.cursors' must be an array");
   collectionName(command, 'killCursors');
   const cursorsKilled: unknown[] = [];
   const cursorsNotFound: unknown[] = [];
-  for (const id of ids.filter((one) => one !== null)) {
-    if (!isCursorId(id)) throw typeMismatch("BSON field 'killCursors.cursors' must hold longs");
+  const named: unknown[] = ids.filter((one) => one !== null);
+  if (!named.every(isCursorId)) throw typeMismatch("BSON field 'killCursors.cursors' must hold longs");
+  for (const id of named)
     (ctx.server.cursors.close(id.toString()) ? cursorsKilled : cursorsNotFound).push(id);
-  }
   return { cursorsKilled, cursorsNotFound, cursorsAlive: [], cursorsUnknown: [] };
 };

@@ -32,6 +32,7 @@ export const findAndModify: CommandHandler = async (command, ctx) => {
   if (flag(command, 'remove')) {
     if (command['update'] !== undefined)
       throw createParseError('Cannot specify both an update and remove=true');
+    if (flag(command, 'upsert')) throw createParseError('Cannot specify both upsert=true and remove=true');
     if (flag(command, 'new')) {
       throw createParseError(
         "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document",

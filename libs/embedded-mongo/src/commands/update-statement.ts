@@ -54,6 +54,7 @@ export async function runUpdate(
   if (statement.multi && isReplacement(statement.update)) {
     throw createParseError('multi update is not supported for replacement-style update');
   }
+  if (statement.multi && statement.sort) throw createParseError('Cannot specify sort with multi=true');
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
     const collection = writeTarget(ctx, db, coll, 'change');
     if (!collection) {

@@ -1,6 +1,6 @@
 import type { Document } from '../bson/document.js';
 import { toDouble, numberKind } from '../bson/number.js';
-import { createParseError } from '../errors.js';
+import { createParseError, mongoError } from '../errors.js';
 import type { CommandHandler } from '../server/command.js';
 import { draftFromRaw } from '../storage/stored-document.js';
 import {
@@ -9,6 +9,7 @@ import {
   documentOr,
   flag,
   readHint,
+  requireFields,
   optionalDocument,
   optionalDocuments,
 } from './arguments.js';
@@ -36,6 +37,9 @@ export const insert: CommandHandler = async (command, ctx) => {
 
 /** One entry of an update command, also used by explain. */
 export function updateStatement(entry: Document, command: Document): UpdateStatement {
+  requireFields(entry, 'update.updates', ['q', 'u']);
+  if (entry['c'] !== undefined && !Array.isArray(entry['u']))
+    throw mongoError(51198, 'Constant values may only be specified for pipeline updates');
   return {
     filter: documentOr(entry, 'q'),
     update: readUpdate(entry['u']),
@@ -79,6 +83,7 @@ export const update: CommandHandler = async (command, ctx) => {
 
 /** One entry of a delete command, also used by explain. Errors: 9 for a limit other than 0 and 1. */
 export function deleteStatement(entry: Document, command: Document): DeleteStatement {
+  requireFields(entry, 'delete.deletes', ['q', 'limit']);
   const limit = numberKind(entry['limit']) === undefined ? NaN : toDouble(entry['limit']);
   if (limit !== 0 && limit !== 1) {
     throw createParseError(`The limit field in delete objects must be 0 or 1. Got ${String(entry['limit'])}`);

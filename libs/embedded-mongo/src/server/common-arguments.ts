@@ -52,7 +52,9 @@ export function checkWriteConcern(
   const { w, j, fsync, wtimeout: timeout } = concern;
   if (w === null || w === '') throw badValue('w must be a number, "majority" or the name of a mode');
   const nodes = numberKind(w) === undefined ? NaN : toDouble(w);
-  if (w !== undefined && typeof w !== 'string' && !(nodes >= 0 && nodes <= 50))
+  const tags = isDocument(w) ? Object.values(w) : [];
+  const tagged = tags.length > 0 && tags.every((tag) => numberKind(tag) !== undefined);
+  if (w !== undefined && typeof w !== 'string' && !tagged && !(nodes >= 0 && nodes <= 50))
     throw createParseError('w has to be a non-negative number and not greater than 50, or a string');
   for (const one of [j, fsync]) {
     if (one !== undefined && one !== null && typeof one !== 'boolean' && numberKind(one) === undefined)

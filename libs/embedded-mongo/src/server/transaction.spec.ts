@@ -120,6 +120,7 @@ describe('a transaction', () => {
   it.each([
     [{ insert: 'c', documents: [{}], writeConcern: { w: 1 } }, 72],
     [{ insert: 'c', documents: [{}], $db: 'config' }, 263],
+    [{ aggregate: 'c', pipeline: [{ $unionWith: 'd' }], cursor: {} }, 263],
   ])('refuses %j', async (command, number) => {
     const raw = await RawConnection.open(server);
     const start = {

@@ -235,7 +235,8 @@ describe('an update', () => {
     ['$push of nothing', { a: [1] }, { $push: { a: { $each: [] } } }, false],
     ['$addToSet of a member', { a: [1] }, { $addToSet: { a: 1 } }, false],
     ['$min that keeps the value', { a: 1 }, { $min: { a: 2 } }, false],
-    ['the same replacement', { _id: 1, a: 1 }, { a: 1 }, false],
+    ['the same replacement', { _id: 1, a: 1 }, { _id: 1, a: 1 }, false],
+    ['the same replacement without its _id', { _id: 1, a: 1 }, { a: 1 }, true],
   ])('says whether it changed anything: %s', (_title, doc, update, modified) => {
     expect(compileUpdate(update, { ctx }).apply(doc).modified).toBe(modified);
   });

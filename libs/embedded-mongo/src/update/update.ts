@@ -56,7 +56,7 @@ export function compileUpdate(update: Document | Document[], options: UpdateOpti
   }
   if (arrayFilters.length > 0)
     throw createParseError('arrayFilters may not be specified for replacement-style updates');
-  return finish(replacement(update), true);
+  return finish(replacement(update), true, !Object.hasOwn(update, '_id'));
 }
 
 function replacement(update: Document): Change {
@@ -74,12 +74,13 @@ function replacement(update: Document): Change {
   };
 }
 
-function finish(change: Change, isReplacement: boolean): Update {
+/** `always` counts a document as changed whatever it was, as MongoDB does with a replacement that names no `_id`. */
+function finish(change: Change, isReplacement: boolean, always = false): Update {
   return {
     replacement: isReplacement,
     apply: (doc, filter, onInsert = false) => {
       const changed = keepId(doc, idFirst(change(doc, filter, onInsert)), isReplacement);
-      if (changed === doc || identical(changed, doc)) return { doc, modified: false };
+      if (!always && (changed === doc || identical(changed, doc))) return { doc, modified: false };
       return { doc: changed, modified: true };
     },
     upsertSeed: (filter) => {
