@@ -323,6 +323,31 @@ const geometries = {
   },
 };
 
+/** Definitions that MongoDB refuses, or stores in another form. */
+const indexes = {
+  'a text index without weight': [{ a: 'text' }, { weights: { a: 0 } }],
+  'text fields apart': [{ a: 'text', b: 1, c: 'text' }, {}],
+  'a hidden index by a number': [{ a: 1 }, { hidden: 1 }],
+  'a descending _id': [{ _id: -1 }, {}],
+  'a field with a dollar': [{ $a: 1 }, {}],
+  'a plane without extent': [{ a: '2d' }, { min: 5, max: 5 }],
+  'a part of a second': [{ a: 1 }, { expireAfterSeconds: 1.5 }],
+};
+
+/** Commands whose arguments are wrong, each in one. */
+const commands = {
+  'a write concern that is none': { insert: 'x', documents: [{}], writeConcern: { w: 51 } },
+  'a write concern of a read': { find: 'x', writeConcern: { w: 1 } },
+  'a read concern of a write': { insert: 'x', documents: [{}], readConcern: { level: 'majority' } },
+  'a part of a millisecond': { ping: 1, maxTimeMS: 1.5 },
+  'a command outside of the API': { distinct: 'x', key: 'a', apiVersion: '1', apiStrict: true },
+  'an update without its filter': { update: 'x', updates: [{ u: {} }] },
+  'an order of many': {
+    update: 'x',
+    updates: [{ q: {}, u: { $set: { a: 1 } }, multi: true, sort: { a: 1 } }],
+  },
+};
+
 /**
  * What is run by its title; the answer, or the code of the error, is compared.
  * @type {Record<string, (rows: import('mongodb').Collection<any>, db: import('mongodb').Db) => Promise<unknown>>}
@@ -360,6 +385,40 @@ export const CASES = {
     await rows.createIndex({ _id: 1, s: 1 }, { name: 'plain' });
     return rows.createIndex({ _id: 1, s: 1 }, { name: 'unique', unique: true });
   },
+  ...casesOf(
+    'index',
+    indexes,
+    ([key, options]) =>
+      (_rows, db) =>
+        db.collection('defined').createIndex(key, options),
+  ),
+  'index: dropped by a key that two have': async (_rows, db) => {
+    const twice = db.collection('twice');
+    await twice.createIndex({ s: 1 }, { name: 'plain' });
+    await twice.createIndex({ s: 1 }, { name: 'sparse', sparse: true });
+    await db.command({ dropIndexes: 'twice', index: { s: 1 } });
+  },
+  'index: a hint at one that leaves documents out': async (rows) => {
+    await rows.createIndex({ b: 1 }, { name: 'held', sparse: true });
+    return rows.countDocuments({}, { hint: 'held' });
+  },
+  ...casesOf('command', commands, (command) => (_rows, db) => db.command(command).then(() => 'taken')),
+  'plan: a count of an indexed range': async (rows, db) => {
+    await rows.createIndex({ d: 1 });
+    const query = { d: { $gt: new Date(0) } };
+    const plan = await db.command({
+      explain: { count: rows.collectionName, query },
+      verbosity: 'queryPlanner',
+    });
+    return plan.queryPlanner.winningPlan.inputStage.stage;
+  },
+  'plan: indexed fields alone': async (rows) => {
+    await rows.createIndex({ d: 1 });
+    const found = rows.find({ d: { $gt: new Date(0) } }).project({ _id: 0, d: 1 });
+    return (await found.explain('queryPlanner')).queryPlanner.winningPlan.stage;
+  },
+  'a replacement that changes nothing, and names no _id': async (rows) =>
+    (await rows.replaceOne({ _id: 6 }, { a: 'text', s: 'line\nbreak', g: 'z' })).modifiedCount,
   'index: a place that is none': async (_rows, db) => {
     /** @type {import('mongodb').Collection<any>} */
     const places = db.collection('places');

@@ -1,7 +1,7 @@
 import { Double } from 'bson';
 import type { Document } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
-import { badValue, createParseError } from '../errors.js';
+import { badValue, mongoError } from '../errors.js';
 import type { CommandContext, CommandHandler } from '../server/command.js';
 import { Reader } from '../server/cursors.js';
 import { draftFromRaw } from '../storage/stored-document.js';
@@ -60,6 +60,7 @@ export const bulkWrite: CommandHandler = async (command, ctx) => {
   checkTypes(command, commandTypes);
   operations.forEach(checkOperation);
   const run = new BulkRun(ctx, command, namespaces);
+  for (const one of operations) run.namespace(one['insert'] ?? one['update'] ?? one['delete']);
   const errors = await runBatch(ctx, operations, flag(command, 'ordered', true), (operation, index) =>
     run.apply(operation, index, raw[index]),
   );
@@ -89,8 +90,7 @@ class BulkRun {
   async apply(operation: Document, idx: number, raw: Buffer | undefined): Promise<void> {
     if (operation['insert'] !== undefined) return this.insert(operation, idx, raw);
     if (operation['update'] !== undefined) return this.update(operation, idx);
-    if (operation['delete'] !== undefined) return this.delete(operation, idx);
-    throw createParseError('a bulkWrite operation is an insert, an update or a delete');
+    return this.delete(operation, idx);
   }
 
   private insert(operation: Document, idx: number, raw: Buffer | undefined): void {
@@ -107,6 +107,8 @@ class BulkRun {
 
   private async update(operation: Document, idx: number): Promise<void> {
     const { db, coll } = this.namespace(operation['update']);
+    if (operation['constants'] !== undefined && !Array.isArray(operation['updateMods']))
+      throw mongoError(51198, 'Constant values may only be specified for pipeline updates');
     const { matched, modified, upserted } = await runUpdate(this.ctx, db, coll, {
       filter: documentOr(operation, 'filter'),
       update: readUpdate(operation['updateMods']),
@@ -152,7 +154,8 @@ class BulkRun {
     return Object.keys(variables).length > 0 ? variables : undefined;
   }
 
-  private namespace(index: unknown): { db: string; coll: string } {
+  /** Errors: 2 for a namespace that is not in the list. */
+  namespace(index: unknown): { db: string; coll: string } {
     const namespace = numberKind(index) === undefined ? undefined : this.namespaces[toDouble(index)];
     if (!namespace) throw badValue('a bulkWrite operation names a namespace that is not in nsInfo');
     return namespace;

@@ -76,8 +76,9 @@ function modifyIndex(
   for (const option of ['expireAfterSeconds', 'hidden', 'prepareUnique']) {
     if (change[option] === undefined) continue;
     reply[`${option}_old`] = spec[option];
-    reply[`${option}_new`] = change[option];
-    spec[option] = change[option];
+    const value = option === 'expireAfterSeconds' ? change[option] : flag(change, option);
+    reply[`${option}_new`] = value;
+    spec[option] = value;
   }
   if (flag(change, 'unique')) {
     refuseDuplicates(collection, index);

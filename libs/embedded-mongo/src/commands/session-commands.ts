@@ -68,13 +68,16 @@ export const refreshSessions: CommandHandler = (command, ctx) => {
 
 /** Ends what runs in the sessions: their operations, cursors and transactions. */
 export const killSessions: CommandHandler = (command, ctx) => {
-  const keys = new Set(lsids(command, ctx).map(sessionKey));
-  const all = ctx.name === 'killAllSessions' || keys.size === 0;
+  // Instead of sessions, killAllSessions names users, who are not told apart here.
+  const named = lsids(command, ctx).filter((one) => one !== null);
+  const keys = new Set(ctx.name === 'killAllSessions' ? [] : named.map(sessionKey));
+  const all = keys.size === 0;
   for (const operation of ctx.server.operations.list()) {
     const { lsid } = operation.info;
     if (operation === ctx.operation || !isDocument(lsid)) continue;
     if (all || keys.has(sessionKey(lsid))) operation.stop(mongoError(11601, 'operation was interrupted'));
   }
+  ctx.server.sessions.abortTransactions(all ? undefined : keys);
   ctx.server.cursors.closeWhere(({ sessionKey: key }) => key !== undefined && (all || keys.has(key)));
   return {};
 };

@@ -67,7 +67,8 @@ const UNSUPPORTED_KEYWORDS = new Set(['$ref', '$schema', 'default', 'definitions
 const isObject = isDocument;
 const isArray = (value: unknown): value is unknown[] => Array.isArray(value);
 const isString = (value: unknown): value is string => typeof value === 'string';
-const isNumber = (value: unknown): boolean => numberKind(value) !== undefined;
+const isNumber = (value: unknown): value is number => numberKind(value) !== undefined;
+const isAny = (_value: unknown): _value is unknown => true;
 
 /** A keyword that says something about values of one kind, and nothing about others. */
 const about = <T>(
@@ -76,6 +77,7 @@ const about = <T>(
   isKind: (value: unknown) => value is T,
   holds: (value: T) => boolean,
   reason: string,
+  more: (value: unknown) => Document = () => ({}),
 ): Rule => ({
   test: (value) => !isKind(value) || holds(value),
   failure: (value) => ({
@@ -83,6 +85,20 @@ const about = <T>(
     specifiedAs: { [name]: argument },
     reason,
     consideredValue: value,
+    ...more(value),
+  }),
+});
+
+/** A keyword about objects that lists what is wrong with one. */
+const listing = <T>(
+  name: string,
+  listFailing: (value: Document) => readonly T[],
+  describe: (failing: readonly T[], value: Document) => Document,
+): Rule => ({
+  test: (value) => !isObject(value) || listFailing(value).length === 0,
+  failure: (value) => ({
+    operatorName: name,
+    ...describe(listFailing(value as Document), value as Document),
   }),
 });
 
@@ -137,18 +153,10 @@ const compileBound =
       throw typeMismatch(`$jsonSchema keyword '${exclusiveName}' must be a boolean`);
     }
     const holds = testOrder(`${sign > 0 ? '$gt' : '$lt'}${exclusive ? '' : 'e'}`, argument);
-    return {
-      test: (value) => {
-        if (!isNumber(value)) return true;
-        return holds(value);
-      },
-      failure: (value) => ({
-        operatorName: name,
-        specifiedAs: { [name]: argument, ...(exclusive ? { [exclusiveName]: true } : {}) },
-        reason: 'comparison failed',
-        consideredValue: value,
-      }),
-    };
+    const specifiedAs = { [name]: argument, [exclusiveName]: true };
+    return about(name, argument, isNumber, holds, 'comparison failed', () =>
+      exclusive ? { specifiedAs } : {},
+    );
   };
 
 /** `exclusiveMinimum` without `minimum` says nothing; MongoDB refuses it. */
@@ -167,19 +175,10 @@ const jsonTypes: Readonly<Record<string, string>> = {
   null: 'null',
 };
 
-const typeRule = (name: string, argument: unknown, aliases: readonly string[]): Rule => {
-  const matches = typeMatcher(aliases);
-  return {
-    test: matches,
-    failure: (value) => ({
-      operatorName: name,
-      specifiedAs: { [name]: argument },
-      reason: 'type did not match',
-      consideredValue: value,
-      consideredType: typeName(value),
-    }),
-  };
-};
+const typeRule = (name: string, argument: unknown, aliases: readonly string[]): Rule =>
+  about(name, argument, isAny, typeMatcher(aliases), 'type did not match', (value) => ({
+    consideredType: typeName(value),
+  }));
 
 function textList(name: string, argument: unknown): string[] {
   if (typeof argument === 'string') return [argument];
@@ -205,15 +204,8 @@ const jsonType: Keyword = (argument) => {
 
 const enumeration: Keyword = (argument) => {
   const values = nonEmptyArray('enum', argument);
-  return {
-    test: (value) => values.some((one) => compareValues(one, value) === 0),
-    failure: (value) => ({
-      operatorName: 'enum',
-      specifiedAs: { enum: argument },
-      reason: 'value was not found in enum',
-      consideredValue: value,
-    }),
-  };
+  const isOne = (value: unknown): boolean => values.some((one) => compareValues(one, value) === 0);
+  return about('enum', argument, isAny, isOne, 'value was not found in enum');
 };
 
 const compileRequired: Keyword = (argument) => {
@@ -222,15 +214,11 @@ const compileRequired: Keyword = (argument) => {
     throw typeMismatch("$jsonSchema keyword 'required' must be an array of strings");
   if (new Set(names).size < names.length)
     throw createParseError("$jsonSchema keyword 'required' array cannot contain duplicate values");
-  const listMissing = (value: Document): string[] => names.filter((name) => !Object.hasOwn(value, name));
-  return {
-    test: (value) => !isObject(value) || listMissing(value).length === 0,
-    failure: (value) => ({
-      operatorName: 'required',
-      specifiedAs: { required: argument },
-      missingProperties: listMissing(value as Document),
-    }),
-  };
+  return listing(
+    'required',
+    (value) => names.filter((name) => !Object.hasOwn(value, name)),
+    (missingProperties) => ({ specifiedAs: { required: argument }, missingProperties }),
+  );
 };
 
 function schemasByName(
@@ -254,42 +242,37 @@ function describeSchema(schema: Document): Document {
 
 const properties: Keyword = (argument, _schema, depth) => {
   const schemas = schemasByName('properties', argument, depth);
-  const listFailing = (value: Document) =>
-    schemas.filter(([name, schema]) => Object.hasOwn(value, name) && !schema.test(value[name]));
-  return {
-    test: (value) => !isObject(value) || listFailing(value).length === 0,
-    failure: (value) => ({
-      operatorName: 'properties',
-      propertiesNotSatisfied: listFailing(value as Document).map(([name, schema, written]) => ({
+  return listing(
+    'properties',
+    (value) => schemas.filter(([name, schema]) => Object.hasOwn(value, name) && !schema.test(value[name])),
+    (failing, value) => ({
+      propertiesNotSatisfied: failing.map(([name, schema, written]) => ({
         propertyName: name,
         ...describeSchema(written),
-        details: schema.failures((value as Document)[name]),
+        details: schema.failures(value[name]),
       })),
     }),
-  };
+  );
 };
 
 const patternProperties: Keyword = (argument, _schema, depth) => {
   const schemas = schemasByName('patternProperties', argument, depth).map(
     ([pattern, schema]) => [compileRegex(pattern), schema, pattern] as const,
   );
-  const listFailing = (value: Document) =>
-    schemas.flatMap(([pattern, schema, text]) =>
-      Object.keys(value)
-        .filter((name) => pattern.test(name) && !schema.test(value[name]))
-        .map((name) => ({ name, schema, text })),
-    );
-  return {
-    test: (value) => !isObject(value) || listFailing(value).length === 0,
-    failure: (value) => ({
-      operatorName: 'patternProperties',
-      details: listFailing(value as Document).map(({ name, schema, text }) => ({
-        propertyName: name,
-        regexMatched: text,
-        details: schema.failures((value as Document)[name]),
-      })),
-    }),
-  };
+  return listing(
+    'patternProperties',
+    (value) =>
+      schemas.flatMap(([pattern, schema, regexMatched]) =>
+        Object.keys(value)
+          .filter((name) => pattern.test(name) && !schema.test(value[name]))
+          .map((propertyName) => ({
+            propertyName,
+            regexMatched,
+            details: schema.failures(value[propertyName]),
+          })),
+      ),
+    (details) => ({ details }),
+  );
 };
 
 const additionalProperties: Keyword = (argument, schema, depth) => {
@@ -298,18 +281,13 @@ const additionalProperties: Keyword = (argument, schema, depth) => {
     (pattern) => compileRegex(pattern),
   );
   const allowed = booleanOrSchema('additionalProperties', argument, depth);
-  const listFailing = (value: Document): string[] =>
-    Object.keys(value).filter(
-      (name) => !named.has(name) && !patterns.some((pattern) => pattern.test(name)) && !allowed(value[name]),
-    );
-  return {
-    test: (value) => !isObject(value) || listFailing(value).length === 0,
-    failure: (value) => ({
-      operatorName: 'additionalProperties',
-      specifiedAs: { additionalProperties: argument },
-      additionalProperties: listFailing(value as Document),
-    }),
-  };
+  const isOther = (name: string): boolean =>
+    !named.has(name) && !patterns.some((pattern) => pattern.test(name));
+  return listing(
+    'additionalProperties',
+    (value) => Object.keys(value).filter((name) => isOther(name) && !allowed(value[name])),
+    (failing) => ({ specifiedAs: { additionalProperties: argument }, additionalProperties: failing }),
+  );
 };
 
 function booleanOrSchema(name: string, argument: unknown, depth: number): (value: unknown) => boolean {
@@ -382,16 +360,10 @@ const compileMultipleOf: Keyword = (argument) => {
   const divisor = isNumber(argument) ? toDouble(argument) : NaN;
   if (!isNumber(argument)) throw typeMismatch("$jsonSchema keyword 'multipleOf' must be a number");
   if (!(divisor > 0)) throw createParseError("$jsonSchema keyword 'multipleOf' must have a positive value");
-  return {
-    test: (value) =>
-      !isNumber(value) || Number.isInteger(Number((toDouble(value) / divisor).toPrecision(15))),
-    failure: (value) => ({
-      operatorName: 'multipleOf',
-      specifiedAs: { multipleOf: argument },
-      reason: 'considered value is not a multiple of the specified value',
-      consideredValue: value,
-    }),
-  };
+  const isMultiple = (value: unknown): boolean =>
+    Number.isInteger(Number((toDouble(value) / divisor).toPrecision(15)));
+  const reason = 'considered value is not a multiple of the specified value';
+  return about('multipleOf', argument, isNumber, isMultiple, reason);
 };
 
 /** `compileAll`, `anyOf` and `requireOneOf`, which differ in how many of the schemas have to hold. */
@@ -427,15 +399,11 @@ const dependencies: Keyword = (argument, _schema, depth) => {
     const schema = compileJsonSchema(needed, depth + 1);
     return { name, test: (value: Document) => schema.test(value) };
   });
-  const listFailing = (value: Document) =>
-    rules.filter(({ name, test }) => Object.hasOwn(value, name) && !test(value));
-  return {
-    test: (value) => !isObject(value) || listFailing(value).length === 0,
-    failure: (value) => ({
-      operatorName: 'dependencies',
-      failingDependencies: listFailing(value as Document).map(({ name }) => ({ conditionalProperty: name })),
-    }),
-  };
+  return listing(
+    'dependencies',
+    (value) => rules.filter(({ name, test }) => Object.hasOwn(value, name) && !test(value)),
+    (failing) => ({ failingDependencies: failing.map(({ name }) => ({ conditionalProperty: name })) }),
+  );
 };
 
 const minimum = compileBound('minimum', 'exclusiveMinimum', 1);

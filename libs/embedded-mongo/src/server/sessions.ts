@@ -142,10 +142,10 @@ export class SessionTable {
     return key;
   }
 
-  /** Aborts every open transaction: a member that is no longer the primary does not go on with them. */
-  abortTransactions(): void {
-    for (const { transaction } of this.sessions.values())
-      if (transaction?.state === 'open') transaction.abort();
+  /** Aborts open transactions, those of all sessions unless keys are named. */
+  abortTransactions(keys?: ReadonlySet<string>): void {
+    for (const { key, transaction } of this.sessions.values())
+      if (transaction?.state === 'open' && keys?.has(key) !== false) transaction.abort();
   }
 
   /** Aborts transactions that stay open too long and forgets sessions nobody uses; gives the forgotten keys. */

@@ -133,6 +133,18 @@ describe('a transaction', () => {
     raw.close();
   });
 
+  it('ends with its session when that is killed', async () => {
+    session.startTransaction();
+    await add('a', -30, session);
+    await db.admin().command({ killSessions: [session.id] });
+    await client.withSession(async (other) => {
+      other.startTransaction();
+      await add('a', 1, other);
+      await other.commitTransaction();
+    });
+    await expect(session.commitTransaction()).rejects.toThrow(expect.objectContaining({ code: 251 }));
+  });
+
   it('leaves nothing behind when it is aborted', async () => {
     const fresh = db.collection(`fresh-${made}`);
     session.startTransaction();
