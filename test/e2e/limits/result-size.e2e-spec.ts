@@ -16,8 +16,17 @@ const rows = Array.from({ length: COUNT }, (_, index) => ({
   summary: `Of ${index}: ${'y'.repeat(400)}`,
 }));
 const text = { type: 'String' };
+const KINDS = Array.from({ length: 50 }, (_, index) => `Kind${String(index).padStart(2, '0')}`);
+const COLUMNS = Array.from({ length: 90 }, (_, index) => `column${String(index).padStart(2, '0')}`);
+const wide = Object.fromEntries(
+  COLUMNS.map((name) => [name, { description: `${name} is ${'d'.repeat(90)}` }]),
+);
 const seed = {
-  schemas: [{ className: 'Report', fields: { title: text, body: text, summary: text } }],
+  schemas: [
+    { className: 'Report', fields: { title: text, body: text, summary: text } },
+    ...KINDS.map((className) => ({ className, fields: { title: text } })),
+    { className: 'Wide', fields: Object.fromEntries(COLUMNS.map((name) => [name, text])) },
+  ],
   objects: { Report: rows },
 };
 
@@ -33,7 +42,13 @@ beforeAll(async () => {
         small: { ...agent, maxResultBytes: SMALL },
       },
       auth: ['wide', 'shipped', 'small'].map((name) => ({ apiKey: `${name}-key`, agent: name })),
-      policy: { classes: { Report: { description: 'Reports' } } },
+      policy: {
+        classes: {
+          Report: { description: 'Reports' },
+          ...Object.fromEntries(KINDS.map((name) => [name, { description: `${name}: ${'k'.repeat(150)}` }])),
+          Wide: { properties: wide },
+        },
+      },
     },
   });
 });
@@ -102,6 +117,69 @@ describe('the result of a tool, above the size of its agent', () => {
     expect(calls).toBeGreaterThan(1);
     expect(seen).toHaveLength(COUNT);
     expect(new Set(seen).size).toBe(COUNT);
+  });
+});
+
+describe('a list of classes or fields, above the size of its agent', () => {
+  it.each<[string, object, string[]]>([
+    ['get_all_schemas', {}, ['built_in', 'custom']],
+    ['get_all_schemas', { prefix: 'Kind' }, ['built_in', 'custom']],
+    ['get_schema', { class_name: 'Wide' }, ['fields']],
+  ])('is cut, and whole when its next calls are followed: %s %j', async (tool, args, members) => {
+    const names = (text: string) => {
+      const answer = JSON.parse(text) as Record<string, { name: string }[]>;
+      return members.flatMap((member) => (answer[member] ?? []).map(({ name }) => name));
+    };
+    const whole = names((await ask('wide', tool, args)).text);
+    const seen: string[] = [];
+    let call: Called | undefined = { tool, arguments: { ...args } };
+    let calls = 0;
+    for (; call && calls < 40; calls += 1) {
+      const { text, bytes, isError } = await ask('small', call.tool, call.arguments);
+      expect([isError, bytes <= SMALL]).toEqual([false, true]);
+      seen.push(...names(text));
+      const answer = JSON.parse(text) as Answer;
+      expect(answer._truncated === undefined).toBe(answer.next_call === undefined);
+      call = answer.next_call;
+    }
+    expect(calls).toBeGreaterThan(1);
+    expect(seen).toEqual(whole);
+  });
+
+  it.each(['list_tools', 'get_all_schemas', 'get_schema'])(
+    'is refused to go on in front of its beginning: %s',
+    async (tool) => {
+      const named = tool === 'get_schema' && { class_name: 'Wide' };
+      const { isError, text: said } = await ask('small', tool, { ...named, skip: -1 });
+      expect([isError, said]).toEqual([true, expect.stringMatching(/skip/)]);
+    },
+  );
+});
+
+describe('a text with half of a surrogate pair', () => {
+  it.each<[string, object]>([
+    ['query_class', { where: { title: 'a\ud800' } }],
+    ['query_class', { where: { $or: [{ title: { $in: ['\udc00b'] } }] } }],
+    ['query_class', { where: { 'ti\ud83dtle': 'a' } }],
+    ['query_class', { keys: ['\ud83d'] }],
+    ['count_objects', { where: { title: { $regex: '\ud83d' } } }],
+    ['aggregate', { pipeline: [{ $match: { title: '\ud83d' } }] }],
+    ['aggregate', { pipeline: [{ $project: { x: { $concat: ['$title', '\ud83d'] } } }] }],
+    ['export_data', { where: { title: '\ud83d' } }],
+    ['get_object', { object_id: '\ud83d' }],
+    ['atlas_text_search', { query: 'a\ud83d' }],
+  ])('is refused in every argument, as in writes: %s %j', async (tool, args) => {
+    // As a client sends it: the escape of the half stays in the body.
+    const { isError, text: said } = await ask('wide', tool, { class_name: 'Report', ...args });
+    expect([isError, said]).toEqual([true, expect.stringContaining('half of a surrogate pair')]);
+  });
+
+  it('is no half where the other follows', async () => {
+    const { isError } = await ask('wide', 'query_class', {
+      class_name: 'Report',
+      where: { title: '\ud83d\ude00' },
+    });
+    expect(isError).toBe(false);
   });
 });
 

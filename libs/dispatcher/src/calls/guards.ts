@@ -1,7 +1,15 @@
 import { type CanActivate, Inject, Injectable, Logger } from '@nestjs/common';
 import { type Agent, inexactIn, orThrow, type Refusal, refusals, Refused, spendLimit } from '#core';
 import { AuditSink } from '#audit';
-import { envGate, type EnvironmentGates, methodGate, suggestNames, toolGate } from '#policy';
+import {
+  envGate,
+  type EnvironmentGates,
+  findTornText,
+  methodGate,
+  suggestNames,
+  toolGate,
+  TORN_TEXT,
+} from '#policy';
 import {
   asksForPreview,
   CallableMethods,
@@ -75,7 +83,7 @@ export class EnvironmentGuard implements CanActivate {
 }
 
 /**
- * Refuses arguments with a number that a double does not hold, and checks those of built-in tools against their schema. A call with other
+ * Refuses arguments with a number that a double does not hold or a text with half of a character, and checks those of built-in tools against their schema. A call with other
  * arguments never requests approval. For a class that is hidden from the agent only the class gate answers.
  */
 @Injectable()
@@ -87,6 +95,8 @@ export class ArgumentsGuard implements CanActivate {
     try {
       const inexact = inexactIn(args);
       if (inexact !== undefined) throw new Refused(refusals.invalidArgument(inexact));
+      const torn = findTornText(args, 'arguments');
+      if (torn !== null) throw new Refused(refusals.invalidArgument(`${torn} ${TORN_TEXT}`));
       if (policy.switches.unknownArguments !== 'ignore') call.registered?.refuseUnknown?.(args);
       return true;
     } catch (error) {

@@ -154,7 +154,7 @@ export function readObjectText(written: unknown): unknown {
 }
 
 export const TORN_TEXT =
-  'has half of a surrogate pair, which is no character and would be stored as another: write whole characters';
+  'has half of a surrogate pair, which is no character and would be taken for another: write whole characters';
 
 const TORN = /\p{Surrogate}/u;
 

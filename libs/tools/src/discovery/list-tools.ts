@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { Text } from '../arguments/argument.decorators.js';
+import { Text, WholeNumber } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
 import { listOf, mapOf, objectOf, STRING } from '../json-schema.js';
 import { PermittedTools, READ_ONLY, type ToolCall } from '../tool.js';
@@ -30,6 +30,7 @@ function inOneLine(description: string): string {
 
 class ListToolsArguments {
   @Text(`${Object.keys(CATEGORIES).join(', ')}.`) category?: string;
+  @WholeNumber({ min: 0, max: Number.MAX_SAFE_INTEGER }) skip = 0;
 }
 
 @Injectable()
@@ -61,6 +62,7 @@ export class ListTools {
       .filter((category) => !Object.hasOwn(CATEGORIES, category));
     const tools = permitted
       .filter(({ category }) => !lowerCase || category.toLowerCase() === lowerCase)
+      .slice(args.skip)
       .map(({ name, category, description }) => ({ name, category, description: inOneLine(description) }));
     return {
       tools,

@@ -2,7 +2,7 @@ import { Inject, Injectable, Logger, Optional } from '@nestjs/common';
 import { type Agent, isSystemClassName } from '#core';
 import type { GovernedClass } from '#data';
 import { ALWAYS_KEEP, isPlainName, takeRoot } from '#policy';
-import { ClassName, Text, TextList } from '../arguments/argument.decorators.js';
+import { ClassName, Text, TextList, WholeNumber } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
 import { INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { callableMethods, DeclaredMethods } from '../methods/method-registry.js';
@@ -48,6 +48,7 @@ function nameable(
 
 class GetSchemaArguments {
   @ClassName() class_name!: string;
+  @WholeNumber({ min: 0, max: Number.MAX_SAFE_INTEGER }, 'Fields to leave out.') skip = 0;
 }
 
 @Injectable()
@@ -108,15 +109,19 @@ export class GetSchema {
     const allowed = nameable(policy.fields, readable);
     const joined = nameable(policy.joinFields, readable);
     const defaultFilter = showDefaultFilter(known, context.knownClasses);
+    const described = fields.flatMap((name) => {
+      const field = schema.fields.get(name);
+      return field ? [describeField(name, field, context)] : [];
+    });
+    const shown = described.slice(args.skip);
+    // The first part said the rest.
+    if (args.skip > 0) return { class_name: className, type: findType(known), fields: shown };
     return {
       class_name: className,
       type: findType(known),
       ...(policy.description && { description: hardenSchemaText(policy.description, text) }),
       ...(policy.usage && { usage: hardenSchemaText(policy.usage, text) }),
-      fields: fields.flatMap((name) => {
-        const field = schema.fields.get(name);
-        return field ? [describeField(name, field, context)] : [];
-      }),
+      fields: shown,
       // An index over an unreadable field would reveal that the field exists.
       indexes: indexes
         .filter((index) => index.fields.every((field) => readable.has(takeRoot(field))))
@@ -153,6 +158,7 @@ const CLASS_SUMMARY = objectOf({ name: STRING, fields: INTEGER, desc: STRING }, 
 class GetAllSchemasArguments {
   @TextList() names: readonly string[] = [];
   @Text() prefix = '';
+  @WholeNumber({ min: 0, max: Number.MAX_SAFE_INTEGER }) skip = 0;
 }
 
 @Injectable()
@@ -177,7 +183,7 @@ export class GetAllSchemas {
     ]),
   })
   async list(args: GetAllSchemasArguments, call: ToolCall) {
-    const { prefix } = args;
+    const { prefix, skip } = args;
     const names = new Set(args.names);
     const requested = (await call.records.classes()).filter(
       ({ className }) => (names.size === 0 || names.has(className)) && className.startsWith(prefix),
@@ -188,11 +194,13 @@ export class GetAllSchemas {
         schema.storage !== 'plain' && isSystemClassName(className) ? [className] : [],
       ),
     );
+    const builtIn = summaries.filter(({ name }) => ofParse.has(name));
+    const custom = summaries.filter(({ name }) => !ofParse.has(name));
     return {
       total: summaries.length,
       note: 'Call get_schema(class_name) for the fields, permissions and relations of a class.',
-      built_in: summaries.filter(({ name }) => ofParse.has(name)),
-      custom: summaries.filter(({ name }) => !ofParse.has(name)),
+      built_in: builtIn.slice(skip),
+      custom: custom.slice(Math.max(skip - builtIn.length, 0)),
     };
   }
 

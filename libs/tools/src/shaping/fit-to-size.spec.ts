@@ -246,6 +246,27 @@ describe('what cannot be cut', () => {
     }
   });
 
+  it('continues a list of tools, classes or fields with skip, behind what was skipped already', () => {
+    const entries = Array.from({ length: 30 }, (_, index) => ({ name: `n${index}`, text: 'x'.repeat(100) }));
+    const lists: Record<string, object> = {
+      list_tools: { tools: entries },
+      get_all_schemas: { built_in: entries.slice(0, 2), custom: entries.slice(2) },
+      get_schema: { fields: entries },
+    };
+    for (const [tool, data] of Object.entries(lists)) {
+      const inputSchema = { type: 'object', properties: { skip: {}, prefix: {} } };
+      const fitted = fitToSize(tool, data, { cap: 2_000, inputSchema, args: { prefix: 'n', skip: 5 } });
+      if ('gate' in fitted) throw new Error('refused');
+      const answer = fitted.data as Record<string, unknown>;
+      const shown = ['tools', 'built_in', 'custom', 'fields'].flatMap(
+        (name) => (answer[name] ?? []) as object[],
+      );
+      expect(shown).toEqual(entries.slice(0, shown.length));
+      expect(shown.length).toBeGreaterThan(1);
+      expect(answer['next_call']).toEqual({ tool, arguments: { prefix: 'n', skip: 5 + shown.length } });
+    }
+  });
+
   it('is diagnosed by field only where there are rows', () => {
     const text = {
       class_name: 'Post',

@@ -341,6 +341,41 @@ function listEntries(
   };
 }
 
+/** Lists without rows, by the tool that continues them with `skip`. */
+const PAGED_LISTS: ReadonlyMap<string, readonly string[]> = new Map([
+  ['list_tools', ['tools']],
+  ['get_all_schemas', ['built_in', 'custom']],
+  ['get_schema', ['fields']],
+]);
+
+function pagedEntries(
+  tool: string,
+  envelope: Envelope,
+  members: readonly string[],
+  { cap, args }: { readonly cap: number; readonly args: Envelope },
+): Recovery {
+  const lists = members.map((member) => [member, envelope[member] as readonly unknown[]] as const);
+  const rows = lists.flatMap(([, entries]) => entries);
+  return {
+    rows,
+    wholeEntries: true,
+    build(kept) {
+      const cut = { dropped: null, kept: kept.length, of: rows.length, cap };
+      let next = 0;
+      const parts = lists.map(
+        ([member, { length }]) => [member, kept.slice(next, (next += length))] as const,
+      );
+      const skip = (typeof args['skip'] === 'number' ? args['skip'] : 0) + kept.length;
+      return {
+        ...envelope,
+        ...Object.fromEntries(parts),
+        next_call: { tool, arguments: { ...args, skip } },
+        _truncated: annotation(cut, 'Follow next_call for the others.'),
+      };
+    },
+  };
+}
+
 function oneObject(envelope: Envelope, cap: number): Recovery {
   return {
     rows: [envelope['object']],
@@ -362,6 +397,9 @@ function recoveryFor(toolName: string, envelope: Envelope, cap: number, args: En
   if (toolName === 'get_objects' && objects !== null && typeof objects === 'object')
     return objectsById(envelope, objects as Envelope, cap);
   if (toolName === 'get_object' && isEnvelope(envelope['object'])) return oneObject(envelope, cap);
+  const paged = PAGED_LISTS.get(toolName);
+  if (paged?.every((member) => Array.isArray(envelope[member])))
+    return pagedEntries(toolName, envelope, paged, { cap, args });
   const list = LISTS.find(([member]) => Array.isArray(envelope[member]));
   const hint = BUILT_IN_LISTS.get(toolName);
   return list && hint !== undefined ? listEntries(envelope, list, hint, cap) : null;

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { orThrow, Refused, refusals } from '#core';
-import { findTornText, listRefusedArgumentKeys, methodGate, suggestNames, TORN_TEXT } from '#policy';
+import { listRefusedArgumentKeys, methodGate, suggestNames } from '#policy';
 import { type AdmittingArguments, type Arguments, refuseArgument } from '../arguments/argument-class.js';
 import { CheckedByData, ClassName, RequiredText, Text } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
@@ -171,8 +171,6 @@ function methodArguments(written: unknown = {}): Arguments {
 function assertArgumentKeys(given: Arguments, { permittedKeys, name }: CallableMethod): void {
   const refused = listRefusedArgumentKeys(given);
   if (refused.length > 0) refuseArgument(`arguments never accepted: ${refused.join(', ')}`);
-  const torn = findTornText(given, 'arguments');
-  if (torn !== null) refuseArgument(`${torn} ${TORN_TEXT}`);
   if (!permittedKeys) return;
   const others = Object.keys(given).filter(
     (key) => !permittedKeys.includes(key) && !RESERVED_ARGUMENTS.includes(key),
