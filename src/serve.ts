@@ -1,4 +1,4 @@
-import { type Environment, processCount } from '#config';
+import { type Environment, locateError, processCount } from '#config';
 import { closeWithin, type LoadedService, loadWithPlugins, openDatabase } from '#parley/instance';
 import { endWithFailure, isOneOfSeveral, obeyFirstProcess } from './processes/one-of-several.js';
 import type { RunningService } from './running-service.js';
@@ -48,7 +48,7 @@ async function open(loaded: LoadedService, env: Environment): Promise<RunningSer
     return { url: service.url, reload: () => service.reload(), close };
   } catch (error) {
     await database.close();
-    throw error;
+    throw locateError(error, loaded.locate);
   }
 }
 

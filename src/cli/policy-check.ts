@@ -15,8 +15,10 @@ import {
   ConfigError,
   type ConfigIssue,
   configPath,
+  describeIssue,
   type Environment,
   type LoadedConfig,
+  locateIssues,
   nameErrors,
 } from '#config';
 import {
@@ -66,9 +68,10 @@ async function check(file: string | undefined): Promise<CheckReport> {
   try {
     const loaded = await loadWithPlugins(env, process.cwd(), { start: 'http', declaredTools: true });
     const { faults, warnings, problems, unread } = await judgeBySchema(loaded);
+    const locate = (issues: readonly ConfigIssue[]) => locateIssues(issues, env, process.cwd());
     return {
-      faults: unread ? [unread, ...faults] : faults,
-      warnings: [...noFile(env), ...mergeWarnings(warnings, problems)],
+      faults: locate(unread ? [unread, ...faults] : faults),
+      warnings: [...noFile(env), ...locate(mergeWarnings(warnings, problems))],
     };
   } catch (error) {
     if (error instanceof ConfigError) return { faults: error.issues, warnings: [] };
@@ -188,8 +191,7 @@ function unreadIssue(error: StoreError): ConfigIssue {
 }
 
 function describe({ faults, warnings }: CheckReport): string {
-  const line = (level: string) => (error: ConfigIssue) =>
-    `${oneLine(`${level} ${error.path === '' ? '(file)' : error.path}: ${error.message}`)}\n`;
+  const line = (level: string) => (issue: ConfigIssue) => `${oneLine(`${level} ${describeIssue(issue)}`)}\n`;
   return [
     ...faults.map(line('fault  ')),
     ...warnings.map(line('warning')),

@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { parseDocument } from 'yaml';
 import { oneLine } from '#audit';
-import { judgeCase, type PolicyCase, readPolicyCases, createSimulatedFor } from '#dispatcher';
-import { ConfigError, inexactNumbers } from '#config';
-import { loadWithPlugins, type SimulatedInstance } from '#parley/instance';
+import { judgeCases, type JudgedCase, type PolicyCase, readPolicyCases } from '#dispatcher';
+import { ConfigError, readYaml } from '#config';
+import { loadWithPlugins } from '#parley/instance';
 import { withConfig } from './command-options.js';
 import { openConfiguredSimulation } from './simulation.js';
 import { jsonText } from './text-output.js';
@@ -13,22 +12,19 @@ export interface PolicyTestOptions {
   readonly json?: boolean;
 }
 
-interface CaseResult {
+interface CaseResult extends JudgedCase {
   readonly file: string;
-  readonly rule: string;
-  /** Differences from the expectation of the case; empty when it passes. */
-  readonly faults: readonly string[];
 }
 
 /** Runs files of policy cases; exit code 1 when one fails. */
 export async function runPolicyTest(files: readonly string[], options: PolicyTestOptions): Promise<void> {
-  const cases = files.flatMap((file) => readCases(file).map((policyCase) => ({ file, policyCase })));
+  const read = files.map((file) => ({ file, cases: readCases(file) }));
   const env = withConfig(options.config);
   const simulation = await openConfiguredSimulation(await loadWithPlugins(env), env);
   const results: CaseResult[] = [];
   try {
-    for (const { file, policyCase } of cases)
-      results.push({ file, rule: policyCase.rule, faults: await listErrors(policyCase, simulation) });
+    for (const { file, cases } of read)
+      results.push(...(await judgeCases(cases, simulation)).map((judged) => ({ file, ...judged })));
   } finally {
     await simulation.close();
   }
@@ -42,30 +38,16 @@ function readCases(file: string): PolicyCase[] {
   try {
     text = readFileSync(file, 'utf8');
   } catch {
-    throw new ConfigError(file, [{ path: '', message: 'the file cannot be read' }]);
+    throw new ConfigError(file, [{ path: '', at: file, message: 'the file cannot be read' }]);
   }
-  const document = parseDocument(text);
-  const broken = [
-    ...document.errors.map(({ message }) => message.split('\n', 1)[0] ?? 'not YAML'),
-    ...inexactNumbers(document).map(({ path, message }) => `${path} ${message}`),
-  ];
-  const { cases, errors } =
-    broken.length > 0 ? { cases: [], errors: broken } : readPolicyCases(document.toJS());
+  const { value, errors: broken } = readYaml(text, file);
+  if (broken.length > 0) throw new ConfigError(file, broken);
+  const { cases, errors } = readPolicyCases(value);
   if (errors.length === 0) return cases;
   throw new ConfigError(
     file,
-    errors.map((message) => ({ path: '', message })),
+    errors.map((message) => ({ path: '', at: file, message })),
   );
-}
-
-async function listErrors(
-  policyCase: PolicyCase,
-  { agents, simulator }: SimulatedInstance,
-): Promise<string[]> {
-  const agent = agents.get(policyCase.agent);
-  if (!agent) return [`the configuration has no agent '${policyCase.agent}'`];
-  const { tool, arguments: args, caller } = policyCase;
-  return judgeCase(policyCase, await simulator.simulate(createSimulatedFor(agent, caller), tool, args));
 }
 
 function describe(results: readonly CaseResult[]): string {

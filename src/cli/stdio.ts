@@ -1,4 +1,4 @@
-import type { Environment } from '#config';
+import { type Environment, locateError } from '#config';
 import { openDatabase, loadWithPlugins } from '#parley/instance';
 
 /**
@@ -13,6 +13,8 @@ export async function runStdio(env: Environment, cwd: string): Promise<void> {
   try {
     const { serveStdio } = await loading;
     await serveStdio(loaded, database.connection, env);
+  } catch (error) {
+    throw locateError(error, loaded.locate);
   } finally {
     await database.close();
   }

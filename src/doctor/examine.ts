@@ -7,10 +7,12 @@ import {
   type ConfigIssue,
   configFile,
   configPath,
+  describeIssue,
   type ConfigReference,
   type Environment,
   environmentFiles,
   findOverlay,
+  locateIssues,
   type ParleyConfig,
 } from '#config';
 import { type LoadedWithPlugins, type LoadOptions, loadWithPlugins, openDatabase } from '#parley/instance';
@@ -97,7 +99,10 @@ export async function examine(env: Environment, cwd: string): Promise<Examinatio
         ...(await checkStores(loaded)),
         ...(issues.some(({ path: at }) => at === 'database.seed')
           ? []
-          : [...(await checkPolicy(loaded)), ...(await checkTenants(loaded))]),
+          : [
+              ...(await checkPolicy(loaded, (found) => locateIssues(found, env, cwd))),
+              ...(await checkTenants(loaded)),
+            ]),
       ],
     };
   } catch (error) {
@@ -115,12 +120,8 @@ const isLiteralSecret = ({ value, origin }: ConfigLine): boolean =>
   origin === 'file' && typeof value === 'string' && value.includes('***');
 
 function listErrors({ source, issues: faults }: ConfigError): Finding[] {
-  return faults.map(({ path, message }) =>
-    fail(
-      'config',
-      `${path === '' ? source : path}: ${message}`,
-      `correct ${source}; nothing else was looked at`,
-    ),
+  return faults.map((issue) =>
+    fail('config', describeIssue(issue), `correct ${source}; nothing else was looked at`),
   );
 }
 
@@ -146,9 +147,7 @@ async function examineLoaded(
 
 function checkStart(errors: readonly ConfigIssue[], path: string): Finding[] {
   if (errors.length === 0) return [ok('config', existsSync(path) ? path : 'no file: defaults are in force')];
-  return errors.map((error) =>
-    fail('config', `${error.path}: ${error.message}`, 'the service does not start like this'),
-  );
+  return errors.map((error) => fail('config', describeIssue(error), 'the service does not start like this'));
 }
 
 function pluginFiles({ raw }: ConfigSources, path: string): string[] {
@@ -179,7 +178,10 @@ async function checkStores({ config, policy, agents }: LoadedWithPlugins): Promi
   }
 }
 
-async function checkPolicy(loaded: LoadedWithPlugins): Promise<Finding[]> {
+async function checkPolicy(
+  loaded: LoadedWithPlugins,
+  locate: (issues: readonly ConfigIssue[]) => readonly ConfigIssue[],
+): Promise<Finding[]> {
   try {
     const { faults, warnings: found, unread } = await judgeBySchema(loaded);
     // The check of the store says that it fails.
@@ -187,12 +189,10 @@ async function checkPolicy(loaded: LoadedWithPlugins): Promise<Finding[]> {
     if (faults.length + warnings.length === 0)
       return [ok('policy', `${loaded.policy.classes.size} classes, nothing that may not have been meant`)];
     return [
-      ...faults.map(({ path, message }) =>
-        fail('policy', `${path}: ${message}`, 'the service does not start like this'),
+      ...locate(faults).map((issue) =>
+        fail('policy', describeIssue(issue), 'the service does not start like this'),
       ),
-      ...warnings.map(({ path, message }) =>
-        warn('policy', `${path}: ${message}`, 'see parley policy check'),
-      ),
+      ...locate(warnings).map((issue) => warn('policy', describeIssue(issue), 'see parley policy check')),
     ];
   } catch (error) {
     if (error instanceof ConfigError) return listErrors(error);

@@ -2,6 +2,8 @@
 export interface ConfigIssue {
   /** Dotted path inside the file, or the environment variable. */
   readonly path: string;
+  /** Where the file says it: `parley.yaml:12:5`. Absent where no file does. */
+  readonly at?: string;
   /** What is wrong with it; never repeats a secret. */
   readonly message: string;
   /** The keys or values that are accepted there, where they can be listed. */
@@ -10,6 +12,20 @@ export interface ConfigIssue {
   readonly suggestion?: string;
   /** Other options that this depends on; `auth.*`: whatever is within one. While one of them has an error, this one is not reported. */
   readonly related?: readonly string[];
+}
+
+/** An issue as one line: its place in the file, its path, and what is wrong. */
+export function describeIssue({ at, path, message }: ConfigIssue): string {
+  const places = [at, path].filter((place) => place !== undefined && place !== '');
+  return `${places.length === 0 ? '(file)' : places.join(' ')}: ${message}`;
+}
+
+/** The same error with the places of its issues; any other as it is. */
+export function locateError(
+  error: unknown,
+  locate: (issues: readonly ConfigIssue[]) => readonly ConfigIssue[],
+): unknown {
+  return error instanceof ConfigError ? new ConfigError(error.source, locate(error.issues)) : error;
 }
 
 /** The configuration cannot be served; the message lists every error, one line each. */
@@ -22,11 +38,6 @@ export class ConfigError extends Error {
     /** All of them. */
     readonly issues: readonly ConfigIssue[],
   ) {
-    super(
-      [
-        `${source} cannot be used:`,
-        ...issues.map(({ path, message }) => `  ${path === '' ? '(file)' : path}: ${message}`),
-      ].join('\n'),
-    );
+    super([`${source} cannot be used:`, ...issues.map((issue) => `  ${describeIssue(issue)}`)].join('\n'));
   }
 }

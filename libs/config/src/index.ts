@@ -6,7 +6,7 @@ export {
 } from './agent-options.js';
 export { type DeclaredFilters, nameErrors } from './compile-agents.js';
 export { CONFIG_SCHEMA, configurationSchema, type ParleyConfig } from './config.js';
-export { ConfigError, type ConfigIssue } from './config-error.js';
+export { ConfigError, type ConfigIssue, describeIssue, locateError } from './config-error.js';
 export {
   dotEnv,
   type Environment,
@@ -19,13 +19,21 @@ export {
 } from './environment.js';
 export { consoleBase, consoleIssuer, fourEyesDoubt, isFixed } from './checks/operators-checks.js';
 export { type ConsoleOidcConfig } from './sections/operators.js';
-export { checkConfig, readConfig, configPath, loadConfig, type LoadedConfig } from './load-config.js';
+export {
+  checkConfig,
+  readConfig,
+  configPath,
+  loadConfig,
+  type LoadedConfig,
+  locateIssues,
+} from './load-config.js';
 export {
   configFile,
   type ConfigReference,
-  inexactNumbers,
   PROCESS_VARIABLE,
   processNumber,
+  nameFile,
+  readYaml,
 } from './read-config-file.js';
 export { isSection } from './section.js';
 export type { AgentConfig } from './sections/agents.js';
@@ -41,6 +49,6 @@ export { isLoopbackHost } from './sections/server.js';
 export type { DatabaseConfig, LiveQueryConfig, ParseConfig } from './sections/stores.js';
 export { agentsWithMasterPosture, hasPlainClassesAlone, logSecurityWarnings } from './security-warnings.js';
 export { ConfigVersions, type ConfigVersion, type VersionChange } from './versions/config-versions.js';
-export { recordAdopted } from './versions/configuration-record.js';
+export { recordAdopted, writeEffective } from './versions/configuration-record.js';
 export { readServers } from './sections/stores.js';
 export { computeDigest, ConfigWatch, mustReturn, NEEDS_RESTART, Reloader } from './versions/reloader.js';

@@ -78,7 +78,37 @@ policy: { classes: { Post: { fields: [title], joinFields: [body] } } }
     const errors = errorsOf(
       "auth: [{ anonymous: true, agent: default }, { apiKey: '${UNSET_KEY}', agent: default }]",
     );
-    expect(errors).toEqual([{ path: 'auth.1.apiKey', message: 'environment variable UNSET_KEY is not set' }]);
+    expect(errors).toMatchObject([
+      { path: 'auth.1.apiKey', message: 'environment variable UNSET_KEY is not set' },
+    ]);
+  });
+
+  it.each([
+    ['a misspelt option', 'server:\n  prot: 3\n', ['2:3 server.prot']],
+    ['a wrong type', 'agents:\n  a:\n    maxConcurrentCalls: many\n', ['3:5 agents.a.maxConcurrentCalls']],
+    ['a missing variable', "auth:\n  - apiKey: '${UNSET_KEY}'\n    agent: default\n", ['2:5 auth.0.apiKey']],
+    [
+      'an entry of a list',
+      'agents: { a: {} }\nauth:\n  - { anonymous: true, agent: b }\n',
+      ['3:24 auth.0.agent'],
+    ],
+    ['a name with dots', 'policy:\n  classes:\n    a.b: { feilds: [] }\n', ['3:5 policy.classes.a.b']],
+    [
+      'what an alias repeats',
+      'agents:\n  a: &a\n    tols: []\n  b: *a\n',
+      ['3:5 agents.a.tols', '3:5 agents.b.tols'],
+    ],
+    ['what is missing, by what it is missing of', 'auth:\n  - apiKey: x\n', ['2:5 auth.0.agent']],
+    ['what is no YAML', 'server:\n  port: 1\n  port: 2\n', ['3:3 ']],
+  ])('says by line and column where the file has %s', (_, text, expected) => {
+    const found = errorsOf(text).map(({ at = '', path }) => `${at.replace(/^.*parley\.yaml:/, '')} ${path}`);
+    expect(found).toEqual(expect.arrayContaining(expected));
+  });
+
+  it('names no place of the file for what a variable of the environment gives', () => {
+    const errors = errorsOf('server: { port: 1 }', { PORT: '99999' });
+    expect(errors.length).toBeGreaterThan(0);
+    for (const { at } of errors) expect(at).toBeUndefined();
   });
 
   it('lists every error at once, each with its path', () => {

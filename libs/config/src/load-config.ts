@@ -18,14 +18,15 @@ import {
   readAgentIdentity,
 } from './compile-agents.js';
 import { CONFIG_SCHEMA, type ParleyConfig } from './config.js';
-import { ConfigError, type ConfigIssue } from './config-error.js';
-import { environmentFiles, overlayEnvironment } from './environment.js';
-import { configFile } from './read-config-file.js';
+import { ConfigError, type ConfigIssue, locateError } from './config-error.js';
+import { environmentFiles, findOverlay, overlayEnvironment } from './environment.js';
+import { type ConfigFile, configFile } from './read-config-file.js';
 import type { Environment } from './environment.js';
 import { readDefaults } from './schema/class-schema.js';
 import type { SchemaFinding } from '#schema';
 import { isSection, type Section } from './section.js';
 import { readablePart } from './schema/readable-part.js';
+import { withTriedSections } from './tried-sections.js';
 import { auditErrors } from './checks/audit-checks.js';
 import { auditConfig } from './sections/audit.js';
 import { authRuleErrors } from './sections/auth.js';
@@ -106,6 +107,8 @@ export interface ConfigCheckOptions {
   readonly found?: readonly ConfigIssue[];
   /** Whether an application serves it: all routes are below the path of MCP there. Default false. */
   readonly inApplication?: boolean;
+  /** YAML whose agents and policy are checked in the place of those of the file. Default: those of the file. */
+  readonly tried?: string;
 }
 
 /**
@@ -121,11 +124,13 @@ export function checkConfig({
   start,
   tools = null,
   found = [],
+  tried,
 }: ConfigCheckOptions = {}): LoadedConfig {
   const { env, errors: fromFiles } = environmentFiles(given);
   const path = configPath(env, cwd);
   const named = env['PARLEY_CONFIG'] !== undefined || existsSync(path);
-  const { value, errors: unread } = named ? configFile(path, env) : { value: {}, errors: [] };
+  const file = named ? configFile(path, env) : NO_FILE;
+  const { value, errors: unread, locate } = tried === undefined ? file : withTriedSections(file, tried);
   const errors = [...fromFiles, ...unread, ...found];
   const known: SchemaFinding[] = unread.map((error) => ({
     path: error.path === '' ? [] : error.path.split('.'),
@@ -133,7 +138,7 @@ export function checkConfig({
   }));
   const overlaid = overlayEnvironment(value, env, errors);
   const source = fromFiles.length > 0 && errors.length === fromFiles.length ? 'environment' : path;
-  return compileConfig(overlaid, {
+  const reading: Reading = {
     path: source,
     base: dirname(path),
     cwd,
@@ -144,7 +149,31 @@ export function checkConfig({
     known,
     tools,
     ...(start && { start: { kind: start, env } }),
-  });
+  };
+  try {
+    return compileConfig(overlaid, reading);
+  } catch (error) {
+    throw locateError(error, (issues) => locateWith(locate, issues, env));
+  }
+}
+
+/** What a variable gives is not what the file says. */
+const locateWith = (locate: ConfigFile['locate'], issues: readonly ConfigIssue[], env: Environment) =>
+  issues.map((issue) => (findOverlay(issue.path, env) === null ? locate(issue) : issue));
+
+const NO_FILE: ConfigFile = { value: {}, errors: [], locate: (issue) => issue };
+
+/** Says of issues that were found later where the file of the configuration has what they are about. */
+export function locateIssues(
+  issues: readonly ConfigIssue[],
+  given: Environment,
+  cwd: string,
+): readonly ConfigIssue[] {
+  if (issues.length === 0) return issues;
+  const { env } = environmentFiles(given);
+  const path = configPath(env, cwd);
+  const { locate } = existsSync(path) ? configFile(path, env) : NO_FILE;
+  return locateWith(locate, issues, env);
 }
 
 export interface ConfigSource {

@@ -1,6 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
-import { type Document, isPair, isScalar, isSeq, parseDocument, visit } from 'yaml';
+import { dirname, relative, resolve } from 'node:path';
+import { type Document, isPair, isScalar, isSeq, LineCounter, parseDocument, visit } from 'yaml';
+import { findNode } from './find-node.js';
 import { isExactNumber } from '#core';
 import { ConfigError, type ConfigIssue } from './config-error.js';
 import { type Environment, readSecretFile, SecretFileError } from './environment.js';
@@ -52,15 +53,26 @@ export function readConfigFile(
 /** Bytes: a configuration is far shorter. */
 const LONGEST_FILE = 4 * 1024 * 1024;
 
+/** What could be read of a file. */
+export interface ConfigFile {
+  readonly value: unknown;
+  /** What is wrong with it. */
+  readonly errors: readonly ConfigIssue[];
+  /** Says of an issue where the file has what it is about, as far as it has. */
+  locate(issue: ConfigIssue): ConfigIssue;
+}
+
 /** The same, with what is wrong beside what could be read; a value that names nothing is an error at its path. */
 export function configFile(
   path: string,
   env: Environment,
   onReference: (reference: ConfigReference) => void = () => {},
-): { readonly value: unknown; readonly errors: readonly ConfigIssue[] } {
-  const unusable = (...messages: string[]) => ({
+): ConfigFile {
+  const at = nameFile(path);
+  const unusable = (message: string) => ({
     value: undefined,
-    errors: messages.map((message) => ({ path: '', message })),
+    errors: [{ path: '', at, message }],
+    locate: (issue: ConfigIssue) => issue,
   });
   let text: string;
   try {
@@ -71,27 +83,76 @@ export function configFile(
     return unusable(code === 'ENOENT' ? 'no such file' : `cannot be read (${code ?? 'unknown'})`);
   }
   try {
-    return parseFile(text, { path, env, onReference, unusable });
+    return parseFile(text, { path, at, env, onReference });
   } catch (error) {
-    // Aliases of aliases, and texts that are nested without end.
-    if (error instanceof ReferenceError || error instanceof RangeError)
-      return unusable('repeats or nests its parts more often than a configuration can mean');
+    if (isTooMuch(error)) return unusable(TOO_MUCH);
     throw error;
   }
 }
 
 interface FileReading {
   readonly path: string;
+  /** The file as issues name it. */
+  readonly at: string;
   readonly env: Environment;
   readonly onReference: (reference: ConfigReference) => void;
-  readonly unusable: (...messages: string[]) => { value: undefined; errors: ConfigIssue[] };
 }
 
-function parseFile(text: string, { path, env, onReference, unusable }: FileReading) {
-  const document = parseDocument(text, { prettyErrors: true });
-  if (document.errors.length > 0)
-    return unusable(...document.errors.map((error) => error.message.split('\n', 1)[0] ?? 'not YAML'));
-  const errors = inexactNumbers(document);
+/** A file as people name it: relative to the working directory where it is below it. */
+export function nameFile(path: string): string {
+  const near = relative(process.cwd(), path);
+  return near === '' || near.startsWith('..') ? path : near;
+}
+
+interface ReadDocument {
+  readonly document: Document;
+  readonly errors: ConfigIssue[];
+  readonly locate: ConfigFile['locate'];
+}
+
+/** @param file as issues name it */
+function parseText(text: string, file: string): ReadDocument {
+  const lines = new LineCounter();
+  const document = parseDocument(text, { prettyErrors: false, lineCounter: lines });
+  const toPlace = (offset: number) => {
+    const { line, col } = lines.linePos(offset);
+    return `${file}:${line}:${col}`;
+  };
+  const locate = (issue: ConfigIssue): ConfigIssue => {
+    const [offset] = (issue.at === undefined && findNode(document, issue.path)?.range) || [];
+    return offset === undefined ? issue : { ...issue, at: toPlace(offset) };
+  };
+  if (document.errors.length > 0) {
+    const errors = document.errors.map(({ message, pos }) => ({ path: '', at: toPlace(pos[0]), message }));
+    return { document, errors, locate };
+  }
+  return { document, errors: inexactNumbers(document), locate };
+}
+
+const TOO_MUCH = 'repeats or nests its parts more often than a configuration can mean';
+
+/** Aliases of aliases, and texts that are nested without end. */
+const isTooMuch = (error: unknown) => error instanceof ReferenceError || error instanceof RangeError;
+
+/** Reads YAML or JSON as it is written: nothing in it is replaced. @param name of the text in its issues */
+export function readYaml(text: string, name: string): ConfigFile {
+  try {
+    const { document, errors, locate } = parseText(text, name);
+    const value: unknown = document.errors.length > 0 ? undefined : document.toJS();
+    return { value, errors: errors.map(locate), locate };
+  } catch (error) {
+    if (!isTooMuch(error)) throw error;
+    return {
+      value: undefined,
+      errors: [{ path: '', at: name, message: TOO_MUCH }],
+      locate: (issue) => issue,
+    };
+  }
+}
+
+function parseFile(text: string, { path, at: name, env, onReference }: FileReading): ConfigFile {
+  const { document, errors, locate } = parseText(text, name);
+  if (document.errors.length > 0) return { value: undefined, errors, locate };
   visit(document, {
     Scalar: (key, node, ancestors) => {
       if (key === 'key' || typeof node.value !== 'string' || !node.value.includes('${')) return;
@@ -116,11 +177,11 @@ function parseFile(text: string, { path, env, onReference, unusable }: FileReadi
       node.value = node.type === 'PLAIN' && !secret ? retype(substituted) : substituted;
     },
   });
-  return { value: (document.toJS() as unknown) ?? {}, errors };
+  return { value: (document.toJS() as unknown) ?? {}, errors, locate };
 }
 
 /** The numbers of a YAML document that a double does not hold. */
-export function inexactNumbers(document: Document): ConfigIssue[] {
+function inexactNumbers(document: Document): ConfigIssue[] {
   const found: ConfigIssue[] = [];
   visit(document, {
     Scalar: (key, { value, source = '' }, ancestors) => {

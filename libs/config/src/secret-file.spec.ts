@@ -125,7 +125,7 @@ describe('${file:PATH} inside a value', () => {
         'server: { stateKey: "${file:/nowhere/a}" }\nauth: [{ apiKey: "${file:/nowhere/b}", agent: default }]',
       ),
     );
-    expect(issues).toEqual([
+    expect(issues).toMatchObject([
       { path: 'server.stateKey', message: '/nowhere/a cannot be read (ENOENT)' },
       { path: 'auth.0.apiKey', message: '/nowhere/b cannot be read (ENOENT)' },
     ]);

@@ -1,5 +1,11 @@
 import type { SinkState } from '#audit';
-import { type AuthRuleConfig, type EndingKey, findEndingKeys } from '#config';
+import {
+  type AuthRuleConfig,
+  type ConfigIssue,
+  describeIssue,
+  type EndingKey,
+  findEndingKeys,
+} from '#config';
 import type { AgentDefinition } from '#core';
 import type { Policy } from '#policy';
 import type { McpEdge } from '#streaming';
@@ -53,7 +59,7 @@ interface ServedVersions {
   };
   readonly refused: {
     readonly at: Date;
-    readonly issues: readonly { readonly path: string; readonly message: string }[];
+    readonly issues: readonly ConfigIssue[];
   } | null;
 }
 
@@ -116,6 +122,6 @@ function refusedOf({ refused }: Pick<ServedVersions, 'refused'>): ServiceReport[
   if (!refused) return null;
   return {
     at: refused.at.toISOString(),
-    faults: refused.issues.slice(0, 20).map(({ path, message }) => `${path}: ${message}`),
+    faults: refused.issues.slice(0, 20).map(describeIssue),
   };
 }

@@ -78,7 +78,13 @@ export {
   type StoreCommand,
 } from './simulation/recording-store.js';
 export { compareSurfaces } from './simulation/compare-surfaces.js';
-export { judgeCase, type PolicyCase, readPolicyCases, createSimulatedFor } from './simulation/policy-case.js';
+export {
+  judgeCases,
+  type JudgedCase,
+  type PolicyCase,
+  readPolicyCases,
+  createSimulatedFor,
+} from './simulation/policy-case.js';
 export {
   type AgentSurface,
   type ClassSurface,

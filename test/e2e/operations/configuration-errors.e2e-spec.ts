@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { mkdtempSync, rmSync, writeFileSync, renameSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { Logger } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -30,6 +30,7 @@ const parley = (...args: string[]) =>
   commands.run(args, { cwd: folder, env: { PARLEY_CONFIG: 'parley.json' } });
 
 interface ReportedIssue {
+  readonly at?: string;
   readonly path: string;
   readonly message: string;
 }
@@ -40,7 +41,10 @@ async function checked(): Promise<{ code: number | null; faults: ReportedIssue[]
 }
 
 /** The one line that reports a mistake. */
-const lineOf = ({ path, message }: ReportedIssue) => `${path}: ${message}`;
+const lineOf = ({ at, path, message }: ReportedIssue) =>
+  `${at === undefined ? '' : `${at} `}${path}: ${message}`;
+/** As an application reports it, which has no file. */
+const lineWithoutPlace = ({ path, message }: ReportedIssue) => lineOf({ path, message });
 
 describe('a configuration without a mistake', () => {
   it('is one, so that every mistake of the table is the only one', async () => {
@@ -84,7 +88,11 @@ describe.each(WRONG)('of $what', (wrong: Wrong) => {
       () => {
         const said = service.output().stderr.slice(before);
         expect(said).toContain('[Reload] the configuration is refused');
-        expect(said).toContain(lineOf(fault).replace(folder, service.file.replace(/\/[^/]*$/, '')));
+        // The same text in another file.
+        const there = { ...fault, at: fault.at?.replace('parley.json', basename(service.file)) };
+        expect(said).toContain(
+          lineOf(there as ReportedIssue).replace(folder, service.file.replace(/\/[^/]*$/, '')),
+        );
         expect(said.split('[Reload]   ').length).toBe(2);
       },
       { timeout: 30_000, interval: 25 },
@@ -116,7 +124,7 @@ describe.each(WRONG)('of $what', (wrong: Wrong) => {
     expect(error).toBeInstanceOf(ConfigError);
     const lines = (error as ConfigError).issues.map(lineOf);
     const here = (line: string) => line.replaceAll(process.cwd(), folder);
-    expect(lines.map(withoutSections).map(here)).toEqual(faults.map(lineOf).map(withoutSections));
+    expect(lines.map(withoutSections).map(here)).toEqual(faults.map(lineWithoutPlace).map(withoutSections));
   });
 });
 
@@ -200,7 +208,7 @@ describe('a class that agents name and the database has not', () => {
     const { code, faults } = await checked();
     expect(code).toBe(1);
     expect(faults.map(lineOf)).toEqual([
-      expect.stringMatching(new RegExp(`^${path}: .*did you mean 'Post'`)),
+      expect.stringMatching(new RegExp(`^parley\\.json:1:\\d+ ${path}: .*did you mean 'Post'`)),
     ]);
     const doctor = await parley('doctor', '--json');
     expect(doctor.code).toBe(1);

@@ -194,11 +194,11 @@ describe('parley policy check of plain classes', () => {
       .split('\n')
       .filter((line) => /policy\.classes\.(?:Order|Mixed|Shown|Gone)/.test(line));
     const expected = [
-      /^warning policy\.classes\.Order\.properties\.total: .*make them agree/,
-      /^warning policy\.classes\.Order\.properties\.customer: .*no class here/,
-      /^warning policy\.classes\.Mixed\.id: .*not of one type/,
-      /^warning policy\.classes\.Shown\.collection: .*'secrets', which no class declares/,
-      /^warning policy\.classes\.Gone\.collection: there is no collection 'gone'/,
+      /^warning plain\.yaml:\d+:\d+ policy\.classes\.Order\.properties\.total: .*make them agree/,
+      /^warning plain\.yaml:\d+:\d+ policy\.classes\.Order\.properties\.customer: .*no class here/,
+      /^warning plain\.yaml:\d+:\d+ policy\.classes\.Mixed\.id: .*not of one type/,
+      /^warning plain\.yaml:\d+:\d+ policy\.classes\.Shown\.collection: .*'secrets', which no class declares/,
+      /^warning plain\.yaml:\d+:\d+ policy\.classes\.Gone\.collection: there is no collection 'gone'/,
     ];
     for (const line of expected) expect(found).toContainEqual(expect.stringMatching(line));
     expect(found.filter((line) => line.includes('.collection:'))).toHaveLength(2);

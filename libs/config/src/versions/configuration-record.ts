@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
+import { stringify } from 'yaml';
 import type { ConfigurationEvent } from '#audit';
-import type { ConfigIssue } from '../config-error.js';
+import { type ConfigIssue, describeIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
 import type { ConfigVersion } from './config-versions.js';
 
@@ -41,8 +42,7 @@ export function recordRefused(
   issues: readonly ConfigIssue[],
   came: ConfigurationOrigin,
 ): ConfigurationEvent {
-  const lines = issues.map(({ path, message }) => `${path || '(file)'}: ${message}`);
-  return { ...beginRecord(now, came), success: false, issues: cutList(lines) };
+  return { ...beginRecord(now, came), success: false, issues: cutList(issues.map(describeIssue)) };
 }
 
 function beginRecord({ number, policy }: ConfigVersion, { by, digest }: ConfigurationOrigin) {
@@ -62,12 +62,22 @@ function cutList(list: readonly string[]): readonly string[] {
     : [...list.slice(0, MAX_LISTED), `… ${list.length - MAX_LISTED} more`];
 }
 
+const nameFunctions = (_: string, value: unknown) => (typeof value === 'function' ? '(a function)' : value);
+
+/** The agents and the policy that are served, as YAML that can be read again: without the key of masks and language models. */
+export function writeEffective({ agents, policy }: ParleyConfig): string {
+  const { maskingKey: _key, ...shown } = policy as Readonly<Record<string, unknown>>;
+  const withoutModels = Object.fromEntries(
+    Object.entries(agents).map(([name, { llm: _llm, ...agent }]) => [name, agent]),
+  );
+  return stringify(JSON.parse(JSON.stringify({ agents: withoutModels, policy: shown }, nameFunctions)));
+}
+
 /** As it is configured, with defaults: functions of the application are named as such, and its secret is masked. */
 function describePolicy(policy: object): Pick<ConfigurationEvent, 'policy'> {
-  const text = JSON.stringify(policy, (key, value: unknown) => {
-    if (key === 'maskingKey' && value !== null) return SECRET;
-    return typeof value === 'function' ? '(a function)' : value;
-  });
+  const text = JSON.stringify(policy, (key, value: unknown) =>
+    key === 'maskingKey' && value !== null ? SECRET : nameFunctions(key, value),
+  );
   return text.length > MAX_POLICY_LENGTH
     ? { policy: `… ${text.length} characters` }
     : { policy: JSON.parse(text) as object };

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { type AuditSink, oneLine } from '#audit';
 import type { Agent } from '#core';
-import { ConfigError, type ConfigIssue } from '../config-error.js';
+import { ConfigError, type ConfigIssue, describeIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
 import type { LoadedConfig } from '../load-config.js';
 import type { AuthRuleConfig } from '../sections/auth.js';
@@ -14,6 +14,8 @@ export interface ReloaderDependencies {
   readonly versions: ConfigVersions;
   /** @throws ConfigError */
   readonly reread: () => LoadedConfig;
+  /** Says of issues where the file has what they are about. */
+  readonly locate: (issues: readonly ConfigIssue[]) => readonly ConfigIssue[];
   /** What else must hold before a version is served, as at a start. @throws ConfigError */
   readonly admit: (loaded: LoadedConfig) => void | Promise<void>;
   readonly audit: Pick<AuditSink, 'recordEvent'>;
@@ -67,12 +69,13 @@ export class Reloader {
     }
   }
 
-  private reportRefused(issues: readonly ConfigIssue[], reading: FileReading): 'refused' {
-    const { versions, audit, log } = this.parts;
+  private reportRefused(found: readonly ConfigIssue[], reading: FileReading): 'refused' {
+    const { versions, audit, locate, log } = this.parts;
+    const issues = locate(found);
     versions.refuse(issues);
     audit.recordEvent(recordRefused(versions.current, issues, reading));
     log.warn(`[Reload] the configuration is refused, version ${versions.current.number} stays:`);
-    for (const { path, message } of issues) log.warn(oneLine(`[Reload]   ${path || '(file)'}: ${message}`));
+    for (const issue of issues) log.warn(oneLine(`[Reload]   ${describeIssue(issue)}`));
     return 'refused';
   }
 }

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Agent, canonicalClassName, DENIAL_KINDS, ERROR_CODES, type Refusal } from '#core';
-import type { SimulatedCall } from './simulation.js';
+import type { SimulatedCall, Simulator } from './simulation.js';
 
 type PlainObject = Readonly<Record<string, unknown>>;
 
@@ -152,6 +152,32 @@ export function createSimulatedFor(agent: Agent, { user, tenant, claims }: CaseC
     ...(claims && { claims }),
     ...(user !== undefined && { user }),
   });
+}
+
+/** A case that was tried. */
+export interface JudgedCase {
+  readonly rule: string;
+  /** Differences from its expectation; empty when it holds. */
+  readonly faults: readonly string[];
+}
+
+/** Tries cases one after another. @param signal stops it; it then rejects */
+export async function judgeCases(
+  cases: readonly PolicyCase[],
+  { agents, simulator }: { readonly agents: ReadonlyMap<string, Agent>; readonly simulator: Simulator },
+  signal?: AbortSignal,
+): Promise<JudgedCase[]> {
+  const judged: JudgedCase[] = [];
+  for (const policyCase of cases) {
+    signal?.throwIfAborted();
+    const { rule, agent: name, tool, arguments: args, caller } = policyCase;
+    const agent = agents.get(name);
+    const faults = agent
+      ? judgeCase(policyCase, await simulator.simulate(createSimulatedFor(agent, caller), tool, args))
+      : [`the configuration has no agent '${name}'`];
+    judged.push({ rule, faults });
+  }
+  return judged;
 }
 
 /** The differences between a simulation and the expectation of a case; empty when none. */

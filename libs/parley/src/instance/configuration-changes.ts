@@ -21,13 +21,13 @@ export interface ConfigurationReload {
   stop(): void;
 }
 
-/** The origin of a configuration; without both members nothing is reloaded. */
-export type ReadableAgain = Partial<Pick<LoadedService, 'file' | 'reread'>>;
+/** The origin of a configuration; without its members nothing is reloaded. */
+export type ReadableAgain = Partial<Pick<LoadedService, 'file' | 'reread' | 'locate' | 'rehearse'>>;
 
 /** Starts to follow the configuration file. Call it at the end of a start. */
 export function followConfiguration(
   app: INestApplicationContext,
-  { file, reread }: ReadableAgain,
+  { file, reread, locate }: ReadableAgain,
 ): ConfigurationReload {
   const versions = app.get(ConfigVersions);
   const audit = app.get(AuditSink);
@@ -41,10 +41,11 @@ export function followConfiguration(
     logSecurityWarnings(now, log, new Set());
     warnOfNoClasses(now.policy, log);
   });
-  if (!file || !reread) return { reload: () => Promise.resolve(), stop: () => undefined };
+  if (!file || !reread || !locate) return { reload: () => Promise.resolve(), stop: () => undefined };
   const reloader = new Reloader({
     versions,
     reread,
+    locate,
     admit: async (loaded) => {
       await checkFilterNames(loaded, app.get(FilterNames), log);
     },

@@ -15,6 +15,8 @@ import {
   environmentFiles,
   isSection,
   type LoadedConfig,
+  locateIssues,
+  nameFile,
   NEEDS_RESTART,
   type StartKind,
 } from '#config';
@@ -83,6 +85,10 @@ export interface LoadedService extends LoadedWithPlugins {
   readonly file: string | null;
   /** Reads it again, with the plugin declarations of the first import. @throws ConfigError */
   reread(): LoadedConfig;
+  /** What the configuration would be with the agents and the policy of this YAML. Nothing is kept. @throws ConfigError */
+  rehearse(text: string): LoadedConfig;
+  /** Says of issues where the file has what they are about. */
+  locate(issues: readonly ConfigIssue[]): readonly ConfigIssue[];
 }
 
 /** Options of a configuration load. */
@@ -122,6 +128,8 @@ export async function loadWithPlugins(
     plugins,
     file,
     reread: () => reread(path, paths, { ...options, tools }),
+    rehearse: (tried) => checkConfig({ ...options, tools, tried }),
+    locate: (issues) => locateIssues(issues, env, cwd),
   };
 }
 
@@ -162,7 +170,7 @@ function reread(
   const { env = {} } = options ?? {};
   const { value } = configFile(path, env);
   if (isSection(value) && Object.keys(value).length === 0)
-    throw new ConfigError(path, [{ path: '', message: 'is empty' }]);
+    throw new ConfigError(path, [{ path: '', at: nameFile(path), message: 'is empty' }]);
   const moved = isDeepStrictEqual(listPaths(path, env), paths)
     ? []
     : [{ path: 'plugins', message: NEEDS_RESTART }];

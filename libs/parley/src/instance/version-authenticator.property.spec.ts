@@ -101,6 +101,7 @@ describe('a version of the configuration', () => {
         const reloader = new Reloader({
           versions,
           reread: read,
+          locate: (issues) => issues,
           admit: () => undefined,
           audit: { recordEvent: () => undefined },
           log: { log: () => undefined, warn: (line) => refusals.push(line) },
