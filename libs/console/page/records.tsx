@@ -24,6 +24,8 @@ const ACTIONS: Readonly<Record<string, string>> = {
   'console.deny': 'denied a call',
   'console.explain': 'explained a call',
   'console.audit_csv': 'downloaded audit records',
+  'console.policy_trial': 'tried a policy',
+  'console.policy_file': 'downloaded the policy',
 };
 
 /** Not refused by a rule: the call failed or was ended. */

@@ -5,10 +5,15 @@ import type { Agent, AgentDefinition, Identity } from '#core';
 import {
   type SimulatedCall,
   createSimulatedAgent,
+  judgeCases,
+  type JudgedCase,
+  type PolicyCase,
+  readPolicyCases,
   type SurfaceChange,
   type SurfaceDependencies,
   widens,
 } from '#dispatcher';
+import { ConfigError, type ConfigIssue, readYaml } from '#config';
 import type { Policy } from '#policy';
 import {
   type ShownAgentSurface,
@@ -21,6 +26,7 @@ import {
   SimulationsBusy,
   SimulationService,
 } from './controllers/explain.controller.js';
+import { listChangedCalls, type PolicyTrial, type TrialOrder } from './policy-trial.js';
 import { listGovernedClasses, type PolicyViewDependencies, showChange, showSurface } from './policy-view.js';
 
 /** Maximum requests that wait for the running one. */
@@ -69,6 +75,8 @@ export interface SimulationsOptions<Loaded extends Versioned> {
   /** Opens a simulation of a version. */
   readonly open: (loaded: Loaded) => Promise<ClassSimulation>;
   readonly compare: (before: Loaded, after: Loaded) => Promise<ComparedVersions>;
+  /** Reads what is tried in the place of the served configuration. Null: it is not in a file. @throws ConfigError */
+  readonly rehearse: ((text: string) => Omit<Loaded, 'number' | 'loadedAt'>) | null;
   /** The identity of a named agent when this user calls it. */
   readonly identityOf: (identity: AgentIdentity | undefined, user: string) => Identity | undefined;
   /** The declared methods, and the gates of the environment. */
@@ -93,6 +101,7 @@ export class ConfiguredSimulations<Loaded extends Versioned>
   /** Of a version: whether it widened access; null while that is being found out. */
   private widening: { readonly of: Loaded; widens: boolean | null } | null = null;
   private readonly following: { unsubscribe(): void };
+  private isTrying = false;
 
   constructor(private readonly options: SimulationsOptions<Loaded>) {
     super();
@@ -204,6 +213,54 @@ export class ConfiguredSimulations<Loaded extends Versioned>
     };
   }
 
+  get canTry(): boolean {
+    return this.options.rehearse !== null;
+  }
+
+  async tryPolicy({ file, tests, calls }: TrialOrder, signal: AbortSignal): Promise<PolicyTrial> {
+    const { rehearse, versions, compare, open } = this.options;
+    if (this.isTrying) throw new SimulationsBusy();
+    this.isTrying = true;
+    try {
+      const { cases, faults } = readTriedCases(tests);
+      const tried = rehearse?.(file);
+      if (!tried || faults.length > 0) return { ...NO_TRIAL, faults };
+      const { current } = versions;
+      const loaded = { ...tried, number: current.number + 1, loadedAt: new Date() } as unknown as Loaded;
+      return await this.inTurn(async () => {
+        const { changes, classesLeftOut } = await compare(current, loaded);
+        signal.throwIfAborted();
+        const shown = changes.slice(0, MOST_CHANGES).map(showChange);
+        return {
+          faults,
+          widens: changes.some(widens),
+          changes: shown,
+          cut: changes.length - shown.length,
+          classes_left_out: classesLeftOut,
+          cases: cases.length === 0 ? [] : await this.judgeUnder(await open(loaded), cases, signal),
+          calls: listChangedCalls(calls, changes),
+        };
+      });
+    } catch (error) {
+      if (error instanceof ConfigError) return { ...NO_TRIAL, faults: error.issues };
+      throw error;
+    } finally {
+      this.isTrying = false;
+    }
+  }
+
+  private async judgeUnder(
+    simulation: ClassSimulation,
+    cases: readonly PolicyCase[],
+    signal: AbortSignal,
+  ): Promise<readonly JudgedCase[]> {
+    try {
+      return await judgeCases(cases, simulation, signal);
+    } finally {
+      await simulation.close();
+    }
+  }
+
   widened(): boolean | null {
     const [before, now] = this.kept.slice(-2);
     if (!before || !now) return null;
@@ -283,6 +340,31 @@ export class ConfiguredSimulations<Loaded extends Versioned>
     }, IDLE_TIME);
     this.idle.unref();
   }
+}
+
+const NO_TRIAL: PolicyTrial = {
+  faults: [],
+  widens: false,
+  changes: [],
+  cut: 0,
+  classes_left_out: 0,
+  cases: [],
+  calls: [],
+};
+
+/** Cases of one trial. */
+const MOST_CASES = 500;
+
+function readTriedCases(text: string): {
+  readonly cases: readonly PolicyCase[];
+  readonly faults: readonly ConfigIssue[];
+} {
+  if (text.trim() === '') return { cases: [], faults: [] };
+  const { value, errors: broken } = readYaml(text, 'tests');
+  if (broken.length > 0) return { cases: [], faults: broken };
+  const { cases, errors } = readPolicyCases(value);
+  const all = cases.length > MOST_CASES ? [...errors, `more than ${MOST_CASES} cases`] : errors;
+  return { cases, faults: all.map((message) => ({ path: '', at: 'tests', message })) };
 }
 
 const NO_CHANGES: ComparedVersions = { changes: [], classesLeftOut: 0 };

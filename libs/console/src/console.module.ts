@@ -39,6 +39,7 @@ import { OverviewController } from './controllers/overview.controller.js';
 import { PolicyController } from './controllers/policy.controller.js';
 import { OidcCallbackController, SessionController } from './controllers/session.controller.js';
 import { StatusController } from './controllers/status.controller.js';
+import { TrialController } from './controllers/trial.controller.js';
 import { LiveRecords } from './live-records.js';
 import { OIDC_SETTING, OidcSignIn } from './oidc-sign-in.js';
 import { OPERATOR_RIGHTS, OperatorGate, OperatorNotes } from './operator-gate.js';
@@ -62,7 +63,7 @@ export interface ConsoleHost {
   /** Simulations of a version of the configuration. */
   readonly simulations: Pick<
     SimulationsOptions<ConfigVersions['current']>,
-    'open' | 'compare' | 'identityOf'
+    'open' | 'compare' | 'identityOf' | 'rehearse'
   >;
 }
 
@@ -175,6 +176,7 @@ const HOSTED_PROVIDERS: readonly Provider[] = [
     ApprovalsController,
     ExplainController,
     PolicyController,
+    TrialController,
     AuditController,
     StatusController,
     OtherPathsController,

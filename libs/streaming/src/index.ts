@@ -27,6 +27,7 @@ export { CONSOLE_PATH, ROUTE_PATHS } from './http/route-paths.js';
 export {
   ClosedSignal,
   JsonBodyInterceptor,
+  LongJsonBodyInterceptor,
   NotServed,
   notServed,
   RefusalFilter,

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import type { Browser, BrowserContext, Page, Route } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { openBrowser } from '../../support/browser.js';
@@ -654,6 +655,35 @@ describe('the policy', () => {
     await page.getByText('one version since its start').waitFor();
     await page.locator('.class', { hasText: 'Post' }).locator('summary').click();
     await page.locator('.class[open] .facts').getByText('orgId').waitFor();
+  });
+
+  it('is tried before it is deployed, and says what would change, fail and be refused', async () => {
+    await callTool(service, 'query_class', { class_name: 'Author' }, as('writer'));
+    await open('policy');
+    const [served] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('link', { name: 'Download what is served' }).click(),
+    ]);
+    expect(served.suggestedFilename()).toMatch(/^parley-policy-\w+\.yaml$/);
+    const text = await readFile(await served.path(), 'utf8');
+    expect(text).toContain('Articles by our writers');
+    const changed = page.getByLabel('Changed file (YAML)', { exact: true });
+    await changed.fill(
+      text.replace('Contract:\n      hidden: true', 'Contract: { hidden: true }\n    Gone: 3'),
+    );
+    await page.getByRole('button', { name: 'Try it' }).click();
+    const result = page.getByRole('region', { name: 'Result of the trial' });
+    await result.getByText(/^tried:\d+:\d+$/).waitFor();
+    await changed.fill(text.replace('    Author:\n', '    Author:\n      hidden: true\n'));
+    await page
+      .getByLabel('Its tests (YAML, optional)', { exact: true })
+      .fill(
+        '- { agent: writer, tool: query_class, arguments: { class_name: Author }, expect: { allowed: true } }',
+      );
+    await page.getByRole('button', { name: 'Try it' }).click();
+    await result.getByText('widens nothing').waitFor();
+    await result.getByRole('row', { name: /writer.*query_class.*Author.*be refused/ }).waitFor();
+    await result.getByText('0 held, 1 failed').waitFor();
   });
 });
 

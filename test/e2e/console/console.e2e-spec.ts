@@ -76,7 +76,7 @@ const signIn = (service: Service, credential: object) =>
   ask(service, 'POST', 'session', CHANGING, credential);
 
 const ROUTES = (
-  'session api/live api/overview api/approvals api/approvals/x api/agents api/agents/watcher/classes api/policy api/policy/agents api/policy/agents/watcher api/policy/changes api/metadata api/audit ' +
+  'session api/live api/overview api/approvals api/approvals/x api/agents api/agents/watcher/classes api/policy api/policy/agents api/policy/agents/watcher api/policy/changes api/policy/effective api/metadata api/audit ' +
   'api/tasks api/exports api/status api/unknown'
 )
   .split(' ')
@@ -84,6 +84,7 @@ const ROUTES = (
 const CHANGES = [
   ['POST', 'api/approvals/x'],
   ['POST', 'api/explain'],
+  ['POST', 'api/policy/trial'],
 ] as const;
 
 describe('the console over HTTP', () => {
@@ -110,7 +111,9 @@ describe('the console over HTTP', () => {
   );
 
   it('answers operators what there is, and says what there is not', async () => {
-    for (const [verb, path] of ROUTES.filter(([, route]) => !/live|approvals\/x|unknown/.test(route)))
+    for (const [verb, path] of ROUTES.filter(
+      ([, route]) => !/live|approvals\/x|effective|unknown/.test(route),
+    ))
       expect([path, (await ask(one, verb, path, as('chief'))).status]).toEqual([path, 200]);
     expect((await ask(one, 'GET', 'api/unknown', as('chief'))).status).toBe(404);
     expect((await ask(one, 'GET', 'api/approvals/x', as('chief'))).status).toBe(404);
@@ -255,6 +258,28 @@ describe('the policy in the console', () => {
     );
     expect(limited.length).toBeGreaterThan(0);
     expect(limited.filter(({ access }) => access === 'open')).toEqual([]);
+  });
+
+  it('is tried with the key of masks that is served, and looks up no variable, no file and no code', async () => {
+    const tried = (file: string, tests?: string) =>
+      ask(one, 'POST', 'api/policy/trial', { ...as('chief'), ...CHANGING }, { file, tests });
+    const faultsOf = ({ body }: Seen) =>
+      (body['faults'] as { at?: string; path: string }[]).map(({ at, path }) => `${at} ${path}`);
+    const refused = await tried(
+      'plugins: [./evil.mjs]\ndatabase: { uri: "mongodb://elsewhere" }\npolicy:\n  classes:\n    Post:\n      description: "${PATH}"\n      fields: ["${file:/etc/passwd}"]\n',
+    );
+    expect(faultsOf(refused)).toEqual([
+      'tried:6:7 policy.classes.Post.description',
+      'tried:7:16 policy.classes.Post.fields.0',
+    ]);
+    expect(refused.text).not.toMatch(/root:|\/usr\/bin/);
+    expect(faultsOf(await tried('policy: { classes: { Post: { feilds: [] } } }'))).toEqual([
+      'tried:1:30 policy.classes.Post.feilds',
+    ]);
+    expect(faultsOf(await tried('nothing: here'))).toEqual(['tried ']);
+    const open = await tried('policy: { unlistedClasses: allow, classes: { Contract: {} } }');
+    expect(open.body).toMatchObject({ faults: [], widens: true });
+    expect((await ask(one, 'GET', 'api/policy/changes', as('chief'))).body).toMatchObject({ to: 1 });
   });
 
   it('has nothing to compare while one version was served', async () => {

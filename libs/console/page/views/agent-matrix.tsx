@@ -55,6 +55,7 @@ export function AgentMatrix({ agents }: { readonly agents: readonly Agent[] }) {
   return (
     <>
       {failed && <Failure error={failed.error} />}
+      <Legend />
       <div class="table-frame matrix" tabIndex={0} role="region" aria-label="Agents and classes">
         <table>
           <caption class="unseen">What each agent sees of each class</caption>
@@ -128,25 +129,80 @@ const ACCESS: Readonly<Record<ShownAgentClass['access'], readonly [string, Kind]
   open: ['open', 'good'],
 };
 
-/** What limits an agent at a class, in words. */
-function describeLimits({
+/** A mark of a cell: what it looks like, what it says, and whether the agent may do it. */
+interface Mark {
+  readonly sign: string;
+  readonly text: string;
+  readonly kind: 'may' | 'limits';
+}
+
+const READS: ReadonlySet<string> = new Set([
+  'query_class',
+  'get_object',
+  'get_objects',
+  'get_sample_objects',
+  'count_objects',
+  'distinct',
+  'aggregate',
+  'export_data',
+  'atlas_text_search',
+  'atlas_faceted_search',
+  'semantic_search',
+]);
+const WRITES: ReadonlySet<string> = new Set(['create_object', 'update_object']);
+const DELETES: ReadonlySet<string> = new Set(['delete_object']);
+
+/** What an agent may do with a class, and what limits it, each as a mark. */
+function listMarks({
+  tools,
   every_field: every,
   fields,
   masks,
   limits,
-  enums,
   methods,
-}: ShownAgentClass): readonly string[] {
-  const tenants = limits.filter(({ origin }) => origin === 'tenant');
-  const others = limits.length - tenants.length;
+}: ShownAgentClass): readonly Mark[] {
+  const may = (sign: string, text: string, wanted: ReadonlySet<string>): Mark[] =>
+    tools.some((tool) => wanted.has(tool)) ? [{ sign, text, kind: 'may' }] : [];
+  const limit = (sign: string, text: string, count: number): Mark[] =>
+    count === 0 ? [] : [{ sign, text, kind: 'limits' }];
+  const tenants = limits.filter(({ origin }) => origin === 'tenant').length;
   return [
-    every ? 'all fields' : formatCount(fields.length, 'field'),
-    ...(masks.length > 0 ? [`${masks.length} masked`] : []),
-    ...(tenants.length > 0 ? ['tenant'] : []),
-    ...(others > 0 ? [formatCount(others, 'filter')] : []),
-    ...(Object.keys(enums).length > 0 ? [formatCount(Object.keys(enums).length, 'enum')] : []),
-    ...(methods.length > 0 ? [formatCount(methods.length, 'method')] : []),
+    ...may('R', 'reads', READS),
+    ...may('W', 'writes', WRITES),
+    ...may('D', 'deletes', DELETES),
+    ...(methods.length > 0
+      ? [{ sign: `M${methods.length}`, text: formatCount(methods.length, 'method'), kind: 'may' as const }]
+      : []),
+    ...limit('T', 'rows of its tenant', tenants),
+    ...limit('F', 'rows by a filter', limits.length - tenants),
+    ...limit(`${fields.length}f`, formatCount(fields.length, 'field'), every || tools.length === 0 ? 0 : 1),
+    ...limit(`${masks.length}m`, `${masks.length} masked`, masks.length),
   ];
+}
+
+const LEGEND: readonly (readonly [sign: string, text: string])[] = [
+  ['R', 'reads'],
+  ['W', 'writes'],
+  ['D', 'deletes'],
+  ['M', 'calls methods, by number'],
+  ['T', 'rows of its tenant only'],
+  ['F', 'rows by a filter only'],
+  ['3f', 'these many fields only'],
+  ['2m', 'these many fields masked'],
+  ['–', 'no access'],
+];
+
+/** What the marks of the matrix say. */
+function Legend() {
+  return (
+    <ul class="legend-marks" aria-label="Marks of the matrix">
+      {LEGEND.map(([sign, text], at) => (
+        <li key={sign}>
+          <span class={`mark ${at < 4 ? 'may' : at < 8 ? 'limits' : ''}`}>{sign}</span> {text}
+        </li>
+      ))}
+    </ul>
+  );
 }
 
 function Cell(props: {
@@ -159,16 +215,22 @@ function Cell(props: {
   const { sight, isLoading, href, isChosen, label } = props;
   if (!sight) return <span class="quiet">{isLoading ? '…' : '–'}</span>;
   const [text, kind] = ACCESS[sight.access];
-  const limits = sight.access === 'none' ? [] : describeLimits(sight);
+  const marks = sight.access === 'none' ? [] : listMarks(sight);
   return (
     <a
       class="cell"
       href={href}
       aria-current={isChosen ? 'true' : undefined}
-      aria-label={`${label}: ${[text, ...limits].join(', ')}`}
+      aria-label={`${label}: ${[text, ...marks.map((mark) => mark.text)].join(', ')}`}
+      title={[text, ...marks.map((mark) => mark.text)].join(', ')}
     >
-      <Badge kind={kind}>{text}</Badge>
-      <span class="cell-limits">{limits.join(' · ')}</span>
+      {sight.access === 'none' && <span class="mark">–</span>}
+      {sight.access === 'open' && <Badge kind={kind}>{text}</Badge>}
+      {marks.map((mark) => (
+        <span key={mark.sign} class={`mark ${mark.kind}`} aria-hidden="true">
+          {mark.sign}
+        </span>
+      ))}
     </a>
   );
 }

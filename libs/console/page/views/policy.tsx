@@ -10,6 +10,8 @@ import { Badge, DataTable, Facts, Failure, Heading, type Kind, Loaded, Notice, T
 import { formatCount, names } from '../formats.js';
 import { ask, useAnswer } from '../server.js';
 import { AgentMatrix } from './agent-matrix.js';
+import { ChangesTable } from './changes-table.js';
+import { TryPolicy } from './try-policy.js';
 
 /** What each agent sees, what changed, and which descriptions and fields are missing. */
 export function PolicyPage() {
@@ -31,6 +33,8 @@ export function PolicyPage() {
       <ClassList />
       <h2>What changed</h2>
       <VersionChanges />
+      <h2>Try a changed policy</h2>
+      <TryPolicy />
       <h2>What is missing</h2>
       <Loaded of={metadata}>{(value) => <Gaps found={value} />}</Loaded>
     </>
@@ -116,23 +120,6 @@ function ClassItem({ rules }: { readonly rules: ShownClass }) {
   );
 }
 
-type Change = PolicyChanges['changes'][number];
-
-/** Changes of one kind to several names of a class, as one row: a class that is lost takes all its tools and fields with it. */
-function groupChanges(
-  changes: readonly Change[],
-): readonly (Change & { readonly names: readonly string[] })[] {
-  const groups = new Map<string, Change & { readonly names: string[] }>();
-  for (const change of changes) {
-    const { agent, class_name: className, what, effect, before, after, widens } = change;
-    const key = JSON.stringify([agent, className, what, effect, before, after, widens]);
-    const known = groups.get(key);
-    if (known) known.names.push(change.name);
-    else groups.set(key, { ...change, names: [change.name] });
-  }
-  return [...groups.values()];
-}
-
 function VersionChanges() {
   const [range, setRange] = useState<string>('');
   const answer = useAnswer<PolicyChanges>(`api/policy/changes${range}`);
@@ -174,19 +161,7 @@ function VersionChanges() {
             {changes.length === 0 ? (
               <p class="empty">No agent sees anything else than before.</p>
             ) : (
-              <DataTable
-                caption="What changed between the versions"
-                columns={['Agent', 'Class', 'What', 'Name', 'Change', 'Before', 'After']}
-                rows={groupChanges(changes).map((change) => [
-                  change.agent,
-                  change.class_name ?? '',
-                  change.what,
-                  names(change.names),
-                  <Badge kind={change.widens ? 'busy' : 'plain'}>{change.effect}</Badge>,
-                  change.before ?? '',
-                  change.after ?? '',
-                ])}
-              />
+              <ChangesTable caption="What changed between the versions" changes={changes} />
             )}
             {cut > 0 && <Notice>{`${formatCount(cut, 'further change')} not shown.`}</Notice>}
           </>

@@ -18,6 +18,8 @@ describe('simulations', () => {
       surface: busy,
       listClasses: busy,
       changes: busy,
+      canTry: true,
+      tryPolicy: busy,
       widened: () => null,
     };
     const explain = new ExplainController(service, {} as never);

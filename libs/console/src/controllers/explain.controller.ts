@@ -4,6 +4,7 @@ import type { SimulatedCall } from '#dispatcher';
 import { JsonBodyInterceptor, NotServed, createValidationPipe } from '#streaming';
 import { CurrentOperator, OperatorController } from '../console.guards.js';
 import { type Operator, OperatorNotes } from '../operator-gate.js';
+import type { PolicyTrial, TrialOrder } from '../policy-trial.js';
 import type { ShownChange, ShownSurface } from '../policy-view.js';
 
 /** An agent whose calls can be simulated, and its tools. */
@@ -114,6 +115,10 @@ export abstract class SimulationService {
   abstract listClasses(agent: string, part: ListPart): Promise<ListedClasses | undefined>;
   /** Changes between two versions, the earlier first. @returns `undefined` for one that is not kept. @throws SimulationsBusy */
   abstract changes(from: number | undefined, to: number | undefined): Promise<PolicyChanges | undefined>;
+  /** Whether a policy can be tried: the configuration is in a file. */
+  abstract readonly canTry: boolean;
+  /** What would be so under another policy. @throws SimulationsBusy */
+  abstract tryPolicy(order: TrialOrder, signal: AbortSignal): Promise<PolicyTrial>;
   /** Whether the served version lets an agent do more than the one before it; null: there was none, or it is still being compared. */
   abstract widened(): boolean | null;
 }

@@ -9,6 +9,7 @@ import { productVersion, readBuiltPage } from '../package-files.js';
 import type { ConsoleOpening, InstanceConsole } from './parley-instance.js';
 import { Readiness } from './routes/readiness.js';
 import { InstanceProvidersModule } from './routes/routes.module.js';
+import type { ReadableAgain } from './configuration-changes.js';
 import { createSimulatedIdentity, simulateInstance } from './simulation.js';
 
 /** Agents times classes of one comparison of versions: each costs a simulated call per tool. */
@@ -19,13 +20,13 @@ const MOST_COMPARED = 1_000;
  * @returns null without operators: nothing is kept and nothing is served
  */
 export async function openConsole(
-  { config: { console } }: LoadedConfig,
+  { config: { console }, rehearse }: LoadedConfig & ReadableAgain,
   { bus }: SharedState,
   opening: ConsoleOpening,
 ): Promise<InstanceConsole | null> {
   if (console.operators === null) return null;
   const { CallStatistics, LiveRecords } = await import('#console');
-  return new OpenConsole(new LiveRecords(bus), new CallStatistics(), opening);
+  return new OpenConsole(new LiveRecords(bus), new CallStatistics(), opening, rehearse ?? null);
 }
 
 class OpenConsole implements InstanceConsole {
@@ -35,6 +36,7 @@ class OpenConsole implements InstanceConsole {
     private readonly live: LiveRecords,
     private readonly statistics: CallStatistics,
     private readonly opening: ConsoleOpening,
+    private readonly rehearse: ConsoleHost['simulations']['rehearse'],
   ) {
     this.listeners = [live, statistics];
   }
@@ -68,6 +70,7 @@ class OpenConsole implements InstanceConsole {
         };
       },
       compare: (before, after) => compareSurfaces([before, after], open, MOST_COMPARED),
+      rehearse: this.rehearse,
       identityOf: createSimulatedIdentity,
     };
   }

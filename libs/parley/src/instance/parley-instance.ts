@@ -82,7 +82,7 @@ export interface InstanceConsole {
 
 /** Null where the configuration has no console. */
 type OpensConsole = (
-  loaded: LoadedConfig,
+  loaded: LoadedConfig & ReadableAgain,
   shared: SharedState,
   opening: ConsoleOpening,
 ) => Promise<InstanceConsole | null>;

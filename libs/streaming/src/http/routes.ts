@@ -95,11 +95,19 @@ export const ClosedSignal = createParamDecorator((_: unknown, context: Execution
 /** Reads the body of a request as a small JSON object, for `@Body`. Guards have run before it: no caller without rights sends one. */
 @Injectable()
 export class JsonBodyInterceptor implements NestInterceptor {
+  protected readonly maxBytes: number = MAX_BODY;
+
   async intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
     const request = context.switchToHttp().getRequest<IncomingMessage & { body?: unknown }>();
-    request.body = await readSmallJson(request);
+    request.body = await readSmallJson(request, this.maxBytes);
     return next.handle();
   }
+}
+
+/** The same for a body that holds a file. */
+@Injectable()
+export class LongJsonBodyInterceptor extends JsonBodyInterceptor {
+  protected override readonly maxBytes = MAX_LONG_BODY;
 }
 
 /** Makes an instance of the class of a body or a query. The first error is the answer, in the words of its decorator. */
@@ -113,6 +121,7 @@ export function createValidationPipe<T extends object>(type: Type<T>): PipeTrans
 
 /** Bytes. */
 const MAX_BODY = 16_384;
+const MAX_LONG_BODY = 1_048_576;
 const JSON_TYPE = /^application\/json\s*(;|$)/i;
 
 /**
@@ -120,9 +129,12 @@ const JSON_TYPE = /^application\/json\s*(;|$)/i;
  * preflight request.
  * @throws NotServed
  */
-async function readSmallJson(request: IncomingMessage): Promise<Readonly<Record<string, unknown>>> {
+async function readSmallJson(
+  request: IncomingMessage,
+  maxBytes: number,
+): Promise<Readonly<Record<string, unknown>>> {
   if (!JSON_TYPE.test(request.headers['content-type'] ?? '')) throw new NotServed(...BODY_WORDS.notJson);
-  const reading = readJson(await readText(request));
+  const reading = readJson(await readText(request, maxBytes));
   if (!reading.ok) throw new NotServed(...describeRefusedBody(reading));
   const { value } = reading;
   if (value === null || typeof value !== 'object' || Array.isArray(value))
@@ -136,13 +148,13 @@ function describeRefusedBody({ fault, why }: RefusedJson): readonly [number, str
 }
 
 /** @throws NotServed for a body that is too large, and for one whose sender left in the middle of it */
-async function readText(request: IncomingMessage): Promise<string> {
+async function readText(request: IncomingMessage, maxBytes: number): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
   try {
     for await (const chunk of request as AsyncIterable<Buffer>) {
       size += chunk.length;
-      if (size > MAX_BODY) throw new NotServed(...BODY_WORDS.tooLarge);
+      if (size > maxBytes) throw new NotServed(...BODY_WORDS.tooLarge);
       chunks.push(chunk);
     }
   } catch (error) {

@@ -1,0 +1,39 @@
+import type { PolicyChanges } from '../../src/controllers/explain.controller.js';
+import { Badge, DataTable } from '../components.js';
+import { names } from '../formats.js';
+
+type Change = PolicyChanges['changes'][number];
+
+/** Changes of one kind to several names of a class, as one row: a class that is lost takes all its tools and fields with it. */
+function groupChanges(
+  changes: readonly Change[],
+): readonly (Change & { readonly names: readonly string[] })[] {
+  const groups = new Map<string, Change & { readonly names: string[] }>();
+  for (const change of changes) {
+    const { agent, class_name: className, what, effect, before, after, widens } = change;
+    const key = JSON.stringify([agent, className, what, effect, before, after, widens]);
+    const known = groups.get(key);
+    if (known) known.names.push(change.name);
+    else groups.set(key, { ...change, names: [change.name] });
+  }
+  return [...groups.values()];
+}
+
+/** What agents gain and lose. */
+export function ChangesTable({ caption, changes }: { caption: string; changes: readonly Change[] }) {
+  return (
+    <DataTable
+      caption={caption}
+      columns={['Agent', 'Class', 'What', 'Name', 'Change', 'Before', 'After']}
+      rows={groupChanges(changes).map((change) => [
+        change.agent,
+        change.class_name ?? '',
+        change.what,
+        names(change.names),
+        <Badge kind={change.widens ? 'busy' : 'plain'}>{change.effect}</Badge>,
+        change.before ?? '',
+        change.after ?? '',
+      ])}
+    />
+  );
+}
