@@ -19,10 +19,15 @@ afterAll(async () => {
 const ACME = ['mongodb a:27017 acme', 'mongodb b:27017 acme'];
 const GLOBEX = ['mongodb a:27017 globex'];
 
-async function open(prefix: string, installation?: readonly string[]): Promise<SharedState> {
+async function open(
+  prefix: string,
+  installation?: readonly string[],
+  settings: object = {},
+): Promise<SharedState> {
   const state = await openSharedState({
     url: redis.url,
     prefix,
+    ...settings,
     log: { warn: (line) => void warnings.push(line) },
     ...(installation && { installation }),
   });
@@ -101,6 +106,56 @@ describe('the keys of a prefix', () => {
       })
       .toBe(true);
     await expect(state.sessions.find('x')).rejects.toThrow(SharedStateUnavailable);
+    client.disconnect();
+  });
+
+  it.each([
+    ['one connection', {}],
+    ['a connection of its own for what replicas must have', { waitForReplicas: 1 }],
+  ])('serve nothing of a stranger before they were asked for again, over %s', async (_, settings) => {
+    const prefix = `eight-${Object.keys(settings).length}`;
+    const state = await open(prefix, ACME, settings);
+    const heard: unknown[] = [];
+    state.bus.messages('topic').subscribe((message) => heard.push(message));
+    const client = new Redis(redis.url);
+    const [key = ''] = await client.keys(`${prefix}:{installation:*`);
+    await client.del(key);
+    const stranger = await open(prefix, GLOBEX);
+    await client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    await client.call('CLIENT', 'KILL', 'TYPE', 'pubsub', 'SKIPME', 'yes');
+    const served: unknown[] = [];
+    const until = Date.now() + 3_000;
+    const asked: Promise<unknown>[] = [];
+    while (Date.now() < until && !warnings.some((line) => line.includes(key))) {
+      for (const ask of [
+        () => state.sessions.find('theirs'),
+        () => state.oneTime.claim('once', 60_000),
+        () => state.secrets.secret('new'),
+        () => state.bus.publish('topic', { from: 'us' }),
+      ])
+        asked.push(
+          ask().then(
+            (answer) => served.push(answer),
+            () => undefined,
+          ),
+        );
+      await stranger.bus.publish('topic', { from: 'them' }).catch(() => undefined);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await Promise.all(asked);
+    expect(asked.length).toBeGreaterThan(20);
+    expect(warnings.some((line) => line.includes(key))).toBe(true);
+    expect([served, heard]).toEqual([[], []]);
+    expect(await stranger.oneTime.claim('once', 60_000)).toBe(true);
+    client.disconnect();
+  });
+
+  it('serve their own installation again once they were asked for', async () => {
+    const state = await open('nine', ACME);
+    const client = new Redis(redis.url);
+    await client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    await expect.poll(() => state.isUp(), { timeout: 10_000 }).toBe(true);
+    expect(await state.oneTime.claim('once', 60_000)).toBe(true);
     client.disconnect();
   });
 });

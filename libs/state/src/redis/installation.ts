@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
-import { ForeignInstallation, type SharedSecrets } from '../ports/shared-state.js';
-import { parseStoredObject, type RedisConnection } from './redis-connection.js';
+import { ForeignInstallation } from '../ports/shared-state.js';
+import { type CheckedRedis, parseStoredObject } from './redis-connection.js';
+import { readSecret } from './secrets.js';
 
 /**
  * Makes the keys of a prefix those of one installation, the first that asks. What is kept are digests of its places, by a key that is
@@ -8,12 +9,8 @@ import { parseStoredObject, type RedisConnection } from './redis-connection.js';
  * replica set.
  * @throws ForeignInstallation when the keys belong to another one. @throws SharedStateUnavailable
  */
-export async function claimInstallation(
-  redis: RedisConnection,
-  secrets: SharedSecrets,
-  places: readonly string[],
-): Promise<void> {
-  const secret = await secrets.secret('installation');
+export async function claimInstallation(redis: CheckedRedis, places: readonly string[]): Promise<void> {
+  const secret = await readSecret(redis, 'installation');
   const own = places.map((place) => createHmac('sha256', secret).update(place).digest('base64url'));
   const key = redis.key('installation', '');
   // Of two that start at once, one is the first: both read what was kept.

@@ -1,10 +1,10 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import type { Observable } from 'rxjs';
 import { TopicListeners } from '../memory/stores.js';
 import type { RedisFacts } from './redis-facts.js';
-import { SECRET_SIZE, SharedSecrets, type SharedState, type SharedStateLog } from '../ports/shared-state.js';
+import { ForeignInstallation, type SharedState, type SharedStateLog } from '../ports/shared-state.js';
 import { type BusMessage, ENDED_SESSION_SHARE, MessageBus, SharedStateUnavailable } from '../ports/stores.js';
 import { RedisApprovalStore } from './approvals.js';
 import { RedisClock } from './redis-clock.js';
@@ -12,6 +12,7 @@ import { RedisBudgetStore, RedisRateLimiters } from './limits.js';
 import type { RedisSettings } from '#core';
 import { claimInstallation } from './installation.js';
 import { parseStoredObject, RedisConnection } from './redis-connection.js';
+import { RedisSecrets } from './secrets.js';
 import { RedisSessionStore, RedisStreamLog } from './sessions.js';
 import { RedisOneTimeStore, RedisVersionedStore } from './stores.js';
 import { RedisSubscriptionStore } from './subscriptions.js';
@@ -48,7 +49,8 @@ class RedisMessageBus extends MessageBus {
     this.ownChannel = connections.commands.channel(`bus:${randomUUID()}`);
     connections.subscriptions.subscribe([this.channel, this.ownChannel], (text, channel) => {
       if (channel === this.ownChannel) this.received = true;
-      else this.receive(text);
+      // Whoever speaks there may be another installation.
+      else if (connections.commands.isUsable) this.receive(text);
     });
     this.heartbeat = setInterval(() => void this.checkConnection(), HEARTBEAT_INTERVAL);
     this.heartbeat.unref();
@@ -98,31 +100,6 @@ class RedisMessageBus extends MessageBus {
   }
 }
 
-/** Secrets stored in Redis without expiry: every client that may read that Redis may read them. */
-class RedisSecrets extends SharedSecrets {
-  private readonly known = new Map<string, Buffer>();
-
-  constructor(private readonly redis: RedisConnection) {
-    super();
-    // A Redis that lost its secrets lost its claims as well: values sealed before must not be accepted again.
-    redis.onReturn(() => this.known.clear());
-  }
-
-  async secret(name: string): Promise<Buffer> {
-    const known = this.known.get(name);
-    if (known) return known;
-    const key = this.redis.key('secret', name);
-    const offered = randomBytes(SECRET_SIZE).toString('base64url');
-    await this.redis.send((redis) => redis.set(key, offered, 'NX'));
-    const stored = await this.redis.send((redis) => redis.get(key));
-    const secret = Buffer.from(stored ?? '', 'base64url');
-    if (secret.length !== SECRET_SIZE)
-      throw new SharedStateUnavailable(new Error('no usable secret is stored'));
-    this.known.set(name, secret);
-    return secret;
-  }
-}
-
 /** Milliseconds for which the start waits for Redis. */
 const FIRST_CONNECTION = 1_000;
 
@@ -139,32 +116,35 @@ export async function openRedisState(
   const commands = new RedisConnection(settings, 'commands', log);
   const subscriptions = new RedisConnection(settings, 'subscriptions', log);
   const bus = new RedisMessageBus({ commands, subscriptions }, log);
+  const closing: { close(): void }[] = [bus, commands, subscriptions];
+  const close = () => {
+    for (const one of closing) one.close();
+  };
+  let isOpen = false;
+  const refuse = (error: ForeignInstallation) => {
+    if (isOpen) log.warn(`[Redis] ${error.message}`);
+    close();
+    return error;
+  };
+  let foreign: ForeignInstallation | undefined;
+  // Redis may have lost what it held, or have been away at the start, and another installation may have come first.
+  if (installation.length > 0)
+    commands.checkFirst(async (redis) => {
+      try {
+        await claimInstallation(redis, installation);
+      } catch (error) {
+        if (error instanceof ForeignInstallation) foreign = refuse(error);
+        throw error;
+      }
+    });
   await Promise.all([commands.open(FIRST_CONNECTION), subscriptions.open(FIRST_CONNECTION)]);
+  if (foreign) throw foreign as ForeignInstallation;
+  isOpen = true;
   const clock = new RedisClock(commands, log);
+  closing.push(clock);
   await clock.measure();
   const now = () => clock.now();
   const secrets = new RedisSecrets(commands);
-  const close = () => {
-    clock.close();
-    bus.close();
-    commands.close();
-    subscriptions.close();
-  };
-  const claim = async () => {
-    try {
-      await claimInstallation(commands, secrets, installation);
-    } catch (error) {
-      // A Redis that is down does not prevent the start: it is asked when it returns.
-      if (error instanceof SharedStateUnavailable) return;
-      close();
-      throw error;
-    }
-  };
-  if (installation.length > 0) {
-    await claim();
-    // Redis may have lost what it held, or have been away at the start. Without a connection everything is refused.
-    commands.onReturn(() => void claim().catch((error: Error) => log.warn(`[Redis] ${error.message}`)));
-  }
   return {
     reach: 'replicas',
     clock: now,

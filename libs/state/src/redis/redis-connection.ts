@@ -64,6 +64,11 @@ const WAITING_TIMEOUT = 1_000;
 const LONGEST_RECONNECT_PAUSE = 1_000;
 const MOST_LOST_NODES = 1_000;
 
+const NOT_ADMITTED = 'it is not known yet whose keys these are';
+
+/** What a check of a connection may use of it. */
+export type CheckedRedis = Pick<RedisConnection, 'send' | 'key'>;
+
 const OPTIONS: RedisOptions = {
   lazyConnect: true,
   protocol: 2,
@@ -97,6 +102,11 @@ export class RedisConnection {
   private readonly replicated: RedisConnection | undefined;
   private away = false;
   private ended = false;
+  /** What has to pass before anything is sent over a new connection. */
+  private admission: ((redis: CheckedRedis) => Promise<void>) | undefined;
+  private isAdmitted = true;
+  /** A check that began before a loss says nothing of the connection after it. */
+  private losses = 0;
   /** Undefined when it subscribes to no channel. */
   private isSubscribed: boolean | undefined;
   private whenUsable: (() => void) | undefined;
@@ -113,13 +123,19 @@ export class RedisConnection {
   ) {
     this.prefix = settings.prefix ?? 'parley';
     this.replicas = settings.waitForReplicas ?? 0;
-    if (role === 'commands' && this.replicas > 0)
+    if (role === 'commands' && this.replicas > 0) {
       this.replicated = new RedisConnection(settings, 'replicated commands', log, WAITING_TIMEOUT);
+      this.replicated.redis.on('close', () => this.distrust());
+      this.replicated.redis.on('ready', () => void this.whenReady());
+    }
     const options = { ...OPTIONS, connectionName: `parley-${role.replace(' ', '-')}` };
     this.redis =
       role === 'subscriptions' ? createSubscriber(settings, options) : createRedisClient(settings, options);
     this.redis.on('error', (error: Error) => this.logLoss(error.message));
-    this.redis.on('close', () => this.logLoss('connection closed'));
+    this.redis.on('close', () => {
+      this.distrust();
+      this.logLoss('connection closed');
+    });
     this.redis.on('ready', () => void this.whenReady());
     if (this.redis instanceof Cluster) this.watchNodes(this.redis);
   }
@@ -127,8 +143,20 @@ export class RedisConnection {
   /** Whether it can be used now; a connection with a channel must be subscribed to it. */
   get isUsable(): boolean {
     return (
-      this.redis.status === 'ready' && (this.isSubscribed ?? true) && (this.replicated?.isUsable ?? true)
+      this.redis.status === 'ready' &&
+      this.isAdmitted &&
+      (this.isSubscribed ?? true) &&
+      (this.replicated?.isUsable ?? true)
     );
+  }
+
+  /**
+   * Has `check` pass before anything else is sent, and again after every outage: another Redis may answer then. Called once, before it is
+   * opened. An error that is no `SharedStateUnavailable` leaves it unusable.
+   */
+  checkFirst(check: (redis: CheckedRedis) => Promise<void>): void {
+    this.admission = check;
+    this.isAdmitted = false;
   }
 
   /** Why it could not be used when it last could not. */
@@ -171,6 +199,11 @@ export class RedisConnection {
 
   /** @throws SharedStateUnavailable for every failure */
   async send<T>(command: (redis: RedisClient) => Promise<T>): Promise<T> {
+    this.assertAdmitted();
+    return this.sendUnchecked(command);
+  }
+
+  private async sendUnchecked<T>(command: (redis: RedisClient) => Promise<T>): Promise<T> {
     let timer: NodeJS.Timeout | undefined;
     let waiting = true;
     const silence = new Promise<never>((_, reject) => {
@@ -205,6 +238,7 @@ export class RedisConnection {
   ): Promise<unknown> {
     const { replicated } = this;
     if (!replicated) return this.send((redis) => script.run(redis, keys, args));
+    this.assertAdmitted();
     const replies = await replicated.send((redis) =>
       script.addTo(redis.pipeline(), keys, args).wait(this.replicas, REPLICATION_TIMEOUT).exec(),
     );
@@ -268,7 +302,37 @@ export class RedisConnection {
     // The client connects to a node with the first command for it. Without this the calls after a start would wait for that.
     if (this.redis instanceof Cluster)
       await Promise.allSettled(this.redis.nodes('master').map((node) => node.ping()));
-    if (this.redis.status === 'ready') this.logReturn();
+    if (this.redis.status === 'ready' && (await this.admit())) this.logReturn();
+  }
+
+  /** @throws SharedStateUnavailable */
+  private assertAdmitted(): void {
+    if (!this.isAdmitted) throw unavailable(new Error(NOT_ADMITTED));
+  }
+
+  private distrust(): void {
+    if (!this.admission) return;
+    this.isAdmitted = false;
+    this.losses += 1;
+  }
+
+  /** @returns whether this connection may be used */
+  private async admit(): Promise<boolean> {
+    const { admission, losses } = this;
+    if (!admission) return true;
+    try {
+      await admission({
+        send: (command) => this.sendUnchecked(command),
+        key: (kind, name) => this.key(kind, name),
+      });
+      if (losses === this.losses) this.isAdmitted = true;
+      return this.isAdmitted;
+    } catch (error) {
+      if (error instanceof SharedStateUnavailable) this.reconnect();
+      // Nothing will change by waiting for longer.
+      else this.whenUsable?.();
+      return false;
+    }
   }
 
   private watchNodes(cluster: Cluster): void {

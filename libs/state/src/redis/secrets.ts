@@ -1,0 +1,35 @@
+import { randomBytes } from 'node:crypto';
+import { SECRET_SIZE, SharedSecrets } from '../ports/shared-state.js';
+import { SharedStateUnavailable } from '../ports/stores.js';
+import type { CheckedRedis, RedisConnection } from './redis-connection.js';
+
+/** The secret of that name, which the first that asks makes. @throws SharedStateUnavailable */
+export async function readSecret(redis: CheckedRedis, name: string): Promise<Buffer> {
+  const key = redis.key('secret', name);
+  const offered = randomBytes(SECRET_SIZE).toString('base64url');
+  await redis.send((client) => client.set(key, offered, 'NX'));
+  const stored = await redis.send((client) => client.get(key));
+  const secret = Buffer.from(stored ?? '', 'base64url');
+  if (secret.length !== SECRET_SIZE)
+    throw new SharedStateUnavailable(new Error('no usable secret is stored'));
+  return secret;
+}
+
+/** Secrets stored in Redis without expiry: every client that may read that Redis may read them. */
+export class RedisSecrets extends SharedSecrets {
+  private readonly known = new Map<string, Buffer>();
+
+  constructor(private readonly redis: RedisConnection) {
+    super();
+    // A Redis that lost its secrets lost its claims as well: values sealed before must not be accepted again.
+    redis.onReturn(() => this.known.clear());
+  }
+
+  async secret(name: string): Promise<Buffer> {
+    const known = this.known.get(name);
+    if (known) return known;
+    const secret = await readSecret(this.redis, name);
+    this.known.set(name, secret);
+    return secret;
+  }
+}
