@@ -10,7 +10,7 @@ import type {
   ToolTelemetry,
 } from '#core';
 import { OTHER_NAME } from './bounded-names.js';
-import type { ServiceMetrics } from './metrics/service-metrics.js';
+import type { KnownMetricNames, ServiceMetrics } from './metrics/service-metrics.js';
 import {
   type Arrival,
   type BackgroundWork,
@@ -29,12 +29,6 @@ import {
   toVerb,
   writeTraceParent,
 } from './tracing/tracing.js';
-
-/** Tests for existing names: only these appear in traces and metrics. */
-export interface KnownMetricNames {
-  readonly isTool: (name: string) => boolean;
-  readonly isPrompt: (name: string) => boolean;
-}
 
 /** Traces and metrics; null when disabled. */
 export interface Observers {
@@ -321,7 +315,7 @@ class ObservedRequest implements RequestTelemetry {
 export class ServiceTelemetry extends Telemetry {
   constructor(private readonly observers: Observers) {
     super();
-    observers.metrics?.knowTools(observers.names.isTool);
+    observers.metrics?.knowNames(observers.names);
   }
 
   request(arrival: Arrival): RequestTelemetry {

@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
-import { type KnownMetricNames, type Observers, ServiceTelemetry } from './service-telemetry.js';
+import type { KnownMetricNames } from './metrics/service-metrics.js';
+import { type Observers, ServiceTelemetry } from './service-telemetry.js';
 import { Telemetry } from './telemetry.js';
 
 /** What listens to the service; null: nobody asked for it, and nothing of it is loaded. */

@@ -1,5 +1,5 @@
 import type { CallerTraces } from '#telemetry';
-import { IsIn, IsInt, IsNumber, IsString, Matches, Max, Min } from 'class-validator';
+import { IsBoolean, IsIn, IsInt, IsNumber, IsString, Matches, Max, Min } from 'class-validator';
 import { Nullable } from '#schema';
 import { IsText, MapOf, Option, type Plain } from '../schema/option.js';
 
@@ -46,6 +46,10 @@ export class MetricsSection {
   @Option('address to listen on; the metrics need no credentials')
   @IsText()
   readonly host: string = '127.0.0.1';
+
+  @Option('whether metrics of calls and results have the label `agent`')
+  @IsBoolean()
+  readonly agentLabel: boolean = false;
 }
 
 /** The section `logging`. */

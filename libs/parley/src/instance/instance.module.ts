@@ -91,10 +91,12 @@ export const OFFERED_PROVIDERS: readonly (abstract new (...args: never[]) => unk
 class RegisteredNames implements KnownMetricNames {
   readonly isTool: KnownMetricNames['isTool'];
   readonly isPrompt: KnownMetricNames['isPrompt'];
+  readonly isAgent: KnownMetricNames['isAgent'];
 
-  constructor(tools: ToolRegistry, prompts: PromptRegistry) {
+  constructor(tools: ToolRegistry, prompts: PromptRegistry, agents: ConfigVersions) {
     this.isTool = (name) => tools.get(name) !== undefined;
     this.isPrompt = (name) => prompts.get(name) !== undefined;
+    this.isAgent = (name) => agents.findDefinition(name) !== undefined;
   }
 }
 

@@ -26,7 +26,9 @@ export async function openObservability(
 ): Promise<Observability> {
   const [tracing, counted] = await Promise.all([
     openTracing(traces, env, productVersion(), log),
-    metrics.port === null ? null : openMetrics(processNumber(env)),
+    metrics.port === null
+      ? null
+      : openMetrics({ process: processNumber(env), agentLabel: metrics.agentLabel }),
   ]);
   return { tracing, metrics: counted };
 }

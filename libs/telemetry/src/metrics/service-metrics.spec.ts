@@ -36,7 +36,7 @@ describe('metrics', () => {
 
   it('count a call by how it ended, and what it cost', async () => {
     const metrics = await openMetrics();
-    metrics.knowTools((name) => name === 'query_class');
+    metrics.knowNames({ isTool: (name) => name === 'query_class', isAgent: (name) => name === 'analyst' });
     metrics.tool(
       'query_class',
       createEnded({ result_size: 400, est_input_tokens: 100, est_cost_usd: 0.5, embed_calls: 1 }),
@@ -62,9 +62,25 @@ describe('metrics', () => {
     expect(text).toContain('parley_embedding_requests_total 1\n');
   });
 
+  it('name the agent where that is wanted, and no agent that the configuration does not have', async () => {
+    const metrics = await openMetrics({ agentLabel: true });
+    metrics.knowNames({ isTool: () => true, isAgent: (name) => name === 'analyst' });
+    for (const agent_name of ['analyst', ...Array.from({ length: 300 }, (_, at) => `made-${at}`)])
+      metrics.tool('query_class', createEnded({ agent_name, result_size: 4 }));
+    const text = await metrics.text();
+    expect(lines(text, 'parley_tool_calls_total')).toEqual([
+      'parley_tool_calls_total{tool="query_class",outcome="ok",code="none",gate="none",agent="analyst"} 1',
+      'parley_tool_calls_total{tool="query_class",outcome="ok",code="none",gate="none",agent="_OTHER"} 300',
+    ]);
+    expect(text).toContain('parley_result_bytes_total{tool="query_class",agent="analyst"} 4\n');
+    const plain = await openMetrics();
+    plain.tool('query_class', createEnded({ agent_name: 'analyst' }));
+    expect(await plain.text()).not.toContain('agent=');
+  });
+
   it('never grow with names that clients make up', async () => {
     const metrics = await openMetrics();
-    metrics.knowTools((name) => name === 'query_class');
+    metrics.knowNames({ isTool: (name) => name === 'query_class', isAgent: (name) => name === 'analyst' });
     const message = { era: 'legacy', transport: 'http' };
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (name) => {

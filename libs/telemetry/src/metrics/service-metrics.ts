@@ -88,6 +88,14 @@ export const METRICS = {
 
 export type MetricName = keyof typeof METRICS;
 
+/** Metrics of calls and results, which have the label `agent` where `metrics.agentLabel` says so. */
+const OF_CALLS: readonly MetricName[] = [
+  'parley_tool_calls_total',
+  'parley_result_bytes_total',
+  'parley_result_tokens_total',
+  'parley_result_cost_usd_total',
+];
+
 /** Buckets in seconds; they cover calls that wait for a person. */
 const DURATIONS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
@@ -100,6 +108,7 @@ export type Reading = readonly { readonly labels?: Labels; readonly value: numbe
 const MAX_TOOLS = 500;
 const MAX_METHODS = 50;
 const MAX_GATES = 100;
+const MAX_AGENTS = 200;
 
 const LIMITS: Readonly<Record<string, string>> = {
   rate_limit: 'calls',
@@ -107,6 +116,20 @@ const LIMITS: Readonly<Record<string, string>> = {
   database_share: 'database',
   budget: 'budget',
 };
+
+interface MetricsOptions {
+  /** Its number where several processes serve: every value is labelled with it. */
+  readonly process: number | null;
+  /** Whether metrics of calls and results are labelled with the configured agent. */
+  readonly agentLabel: boolean;
+}
+
+/** The names that a label may hold; any other name comes from a client, or from code that makes agents as it runs. */
+export interface KnownMetricNames {
+  readonly isTool: (name: string) => boolean;
+  readonly isPrompt: (name: string) => boolean;
+  readonly isAgent: (name: string) => boolean;
+}
 
 /** Counts events and serves them in the Prometheus format. */
 export class ServiceMetrics {
@@ -117,20 +140,24 @@ export class ServiceMetrics {
   private readonly tools: BoundedNames;
   private readonly methods = new BoundedNames(MAX_METHODS);
   private readonly gates = new BoundedNames(MAX_GATES);
+  private readonly agents: BoundedNames;
+  private isAgent: (name: string) => boolean = () => false;
   /** Set when the tools are known: unknown names get no time series. */
   private isTool: (name: string) => boolean = () => false;
 
-  /** @param process its number where several processes serve; every value is labelled with it */
   constructor(
     private readonly prometheus: typeof Prometheus,
-    process: number | null = null,
+    private readonly options: MetricsOptions,
   ) {
+    const { process } = options;
     this.registry = new prometheus.Registry();
     if (process !== null) this.registry.setDefaultLabels({ process: String(process) });
     this.tools = new BoundedNames(MAX_TOOLS, (name) => this.isTool(name));
+    this.agents = new BoundedNames(MAX_AGENTS, (name) => this.isAgent(name));
     for (const [name, declared] of Object.entries(METRICS) as [MetricName, (typeof METRICS)[MetricName]][]) {
       const { help } = declared;
-      const common = { name, help, labelNames: [...declared.labels], registers: [this.registry] };
+      const labelNames = [...declared.labels, ...(OF_CALLS.includes(name) ? this.agentLabels : [])];
+      const common = { name, help, labelNames, registers: [this.registry] };
       if (declared.type === 'counter') this.counters.set(name, new prometheus.Counter(common));
       else if (declared.type === 'histogram')
         this.histograms.set(name, new prometheus.Histogram({ ...common, buckets: DURATIONS }));
@@ -143,8 +170,13 @@ export class ServiceMetrics {
     return this.registry.contentType;
   }
 
-  knowTools(isTool: (name: string) => boolean): void {
+  knowNames({ isTool, isAgent }: Pick<KnownMetricNames, 'isTool' | 'isAgent'>): void {
     this.isTool = isTool;
+    this.isAgent = isAgent;
+  }
+
+  private get agentLabels(): readonly 'agent'[] {
+    return this.options.agentLabel ? ['agent'] : [];
   }
 
   /** Registers how a gauge, or a counter that is kept elsewhere, is read. */
@@ -174,14 +206,15 @@ export class ServiceMetrics {
 
   tool(name: string, ending: ToolEnding): void {
     const tool = this.tools.of(name);
-    const { success, error_code: code = 'none', gate = 'none' } = ending;
+    const { success, error_code: code = 'none', gate = 'none', agent_name } = ending;
+    const whose: Labels = this.options.agentLabel ? { agent: this.agents.of(agent_name) } : {};
     const failed = code === 'internal_error' || code === 'parse_error' || code === 'timeout';
     const outcome = success ? 'ok' : failed ? 'failed' : 'refused';
-    this.count('parley_tool_calls_total', { tool, outcome, code, gate: this.gates.of(gate) });
+    this.count('parley_tool_calls_total', { tool, outcome, code, gate: this.gates.of(gate), ...whose });
     this.observe('parley_tool_duration_seconds', { tool, outcome }, ending.duration_ms);
     const limit = code === 'rate_limited' ? LIMITS[gate] : undefined;
     if (limit !== undefined) this.count('parley_rate_limited_total', { limit });
-    this.cost(tool, ending);
+    this.cost({ tool, ...whose }, ending);
   }
 
   database(
@@ -199,11 +232,11 @@ export class ServiceMetrics {
     this.count('parley_approvals_total', { outcome: this.gates.of(outcome) });
   }
 
-  private cost(tool: string, ending: ToolEnding): void {
+  private cost(labels: Labels, ending: ToolEnding): void {
     const { result_size, est_input_tokens, est_cost_usd, embed_calls, embed_tokens, embed_cost_usd } = ending;
-    this.add('parley_result_bytes_total', { tool }, result_size);
-    this.add('parley_result_tokens_total', { tool }, est_input_tokens);
-    this.add('parley_result_cost_usd_total', { tool }, est_cost_usd);
+    this.add('parley_result_bytes_total', labels, result_size);
+    this.add('parley_result_tokens_total', labels, est_input_tokens);
+    this.add('parley_result_cost_usd_total', labels, est_cost_usd);
     this.add('parley_embedding_requests_total', {}, embed_calls);
     this.add('parley_embedding_tokens_total', {}, embed_tokens);
     this.add('parley_embedding_cost_usd_total', {}, embed_cost_usd);
@@ -256,6 +289,6 @@ export class ServiceMetrics {
 }
 
 /** Creates the metrics. `prom-client` is loaded only here. */
-export async function openMetrics(process: number | null = null): Promise<ServiceMetrics> {
-  return new ServiceMetrics(await import('prom-client'), process);
+export async function openMetrics(options: Partial<MetricsOptions> = {}): Promise<ServiceMetrics> {
+  return new ServiceMetrics(await import('prom-client'), { process: null, agentLabel: false, ...options });
 }

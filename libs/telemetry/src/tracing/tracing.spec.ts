@@ -9,7 +9,11 @@ const SPAN = 'b7ad6b7169203331';
 const OTHER_TRACE = '1af7651916cd43dd8448eb211c80319c';
 const createParent = (trace: string, flags: '00' | '01') => `00-${trace}-${SPAN}-${flags}`;
 
-const names = { isTool: (name: string) => name === 'query_class', isPrompt: () => false };
+const names = {
+  isTool: (name: string) => name === 'query_class',
+  isPrompt: () => false,
+  isAgent: () => false,
+};
 const arrival = { verb: 'POST', route: '/mcp', httpVersion: '1.1', requestId: 'r-1' };
 const createMessage = (params: object) => ({
   method: 'tools/call',
