@@ -74,6 +74,12 @@ const dec = (text) => Decimal128.fromString(text);
 
 /** Of constants, each asked on one document. */
 const expressions = {
+  'a date by its words': { $dateFromString: { dateString: '4th July 2017, 11:05pm' } },
+  'a number as bytes': { $convert: { input: new Int32(258), to: 'binData', byteOrder: 'big' } },
+  'a day of the year': { $dateFromString: { dateString: '2024 0', format: '%Y %j' } },
+  'a decimal of zero': { $toDecimal: new Double(0) },
+  'a place at the end of a text': { $indexOfCP: ['hello', '', 5] },
+  'sorting by arrays': { $sortArray: { input: [{ a: [3, 1] }, { a: [2] }], sortBy: { a: 1 } } },
   'a root of a decimal': { $sqrt: dec('2') },
   'a power of a decimal': { $pow: [dec('0.5'), 2] },
   'a logarithm of decimals': { $log: [dec('64'), dec('2')] },

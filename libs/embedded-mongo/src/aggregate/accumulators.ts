@@ -46,19 +46,16 @@ const several =
     skipNull: boolean,
   ): AccumulatorCompiler =>
   (argument, builder, name) => {
-    const { input, n } = readNamedArguments(argument, builder, name, ['input', 'n']) as Record<
-      string,
-      Evaluator
-    >;
+    const { input, n } = readNamedArguments(argument, builder, name, ['input', 'n']);
     return {
-      input: input as Evaluator,
+      input,
       create: () => {
         const items: unknown[] = [];
         const memory = new StageMemory(name);
         let count: number | undefined;
         return {
           add: (value, scope) => {
-            count ??= positiveCount((n as Evaluator)(scope), name);
+            count ??= positiveCount(n(scope), name);
             if (skipNull && nullish(value)) return;
             memory.hold(value);
             items.push(value ?? null);
@@ -89,15 +86,10 @@ const compileRanked =
     const sortBy = getField(argument, 'sortBy');
     if (!isDocument(sortBy)) throw mongoError(5788005, `Missing value for 'sortBy' in ${name}`);
     const { sortBy: _spec, ...rest } = argument;
-    const compiled = readNamedArguments<'output' | 'n'>(
-      rest,
-      builder,
-      name,
-      many ? ['output', 'n'] : ['output'],
-    );
+    const compiled = readNamedArguments(rest, builder, name, many ? ['output', 'n'] : ['output']);
     const order = compileSort(sortBy, builder.ctx.collation);
     return {
-      input: compiled.output as Evaluator,
+      input: compiled.output,
       create: () => {
         const entries: { keys: unknown[]; value: unknown }[] = [];
         let count = 1;

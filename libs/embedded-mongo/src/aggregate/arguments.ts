@@ -1,8 +1,8 @@
 import { mongoError } from '../errors.js';
-import { isDocument, getField } from '../bson/document.js';
-import { numberKind, toDouble } from '../bson/number.js';
+import { isDocument, type Document } from '../bson/document.js';
+import { isInt32, numberKind, toDouble } from '../bson/number.js';
 import { typeName } from '../bson/type-name.js';
-import type { Builder, Evaluator, OperatorCompiler } from './evaluate.js';
+import { nullish, type Builder, type Evaluator, type OperatorCompiler } from './evaluate.js';
 
 /** Positional arguments, counted. Errors: 16020 for a fixed count, 28667 for a range. */
 export function positional(
@@ -15,40 +15,29 @@ export function positional(
   const given: unknown[] = Array.isArray(argument) ? argument : [argument];
   if (given.length < min || given.length > max) {
     throw min === max
-      ? mongoError(
-          16020,
-          `Expression ${name} takes exactly ${min} arguments. ${given.length} were passed in.`,
-        )
-      : mongoError(
-          28667,
-          `Expression ${name} takes at least ${min} arguments, and at most ${max}, but ${given.length} were passed in.`,
-        );
+      ? mongoError(16020, `${name} takes ${min} arguments, not ${given.length}`)
+      : mongoError(28667, `${name} takes ${min} to ${max} arguments, not ${given.length}`);
   }
   return given.map((item) => builder.compile(item));
 }
 
 /** Named arguments of an object, each compiled when present. Errors: 9 for a missing or unknown name. */
-export function readNamedArguments<Key extends string>(
+export function readNamedArguments<Required extends string, Optional extends string = never>(
   argument: unknown,
   builder: Builder,
   name: string,
-  required: readonly Key[],
-  optional: readonly Key[] = [],
-): Record<Key, Evaluator | undefined> {
-  if (!isDocument(argument))
-    throw mongoError(9, `${name} requires an object as an argument, found: ${typeName(argument)}`);
-  const known: readonly string[] = [...required, ...optional];
-  for (const key of Object.keys(argument)) {
-    if (!known.includes(key)) throw mongoError(9, `Unrecognized argument to ${name}: ${key}`);
-  }
-  const compiled: Partial<Record<Key, Evaluator>> = {};
-  for (const key of required) {
-    if (!Object.hasOwn(argument, key)) throw mongoError(9, `Missing '${key}' parameter to ${name}`);
-  }
-  for (const key of [...required, ...optional]) {
-    if (Object.hasOwn(argument, key)) compiled[key] = builder.compile(getField(argument, key));
-  }
-  return compiled as Record<Key, Evaluator | undefined>;
+  required: readonly Required[],
+  optional: readonly Optional[] = [],
+): Record<Required, Evaluator> & Partial<Record<Optional, Evaluator>> {
+  const spec = requireDocument(argument, name, 9);
+  refuseOthers(spec, [...required, ...optional], name, 9);
+  const missing = required.find((key) => !Object.hasOwn(spec, key));
+  if (missing !== undefined) throw mongoError(9, `Missing '${missing}' parameter to ${name}`);
+  const given = [...required, ...optional].filter((key) => Object.hasOwn(spec, key));
+  return Object.fromEntries(given.map((key) => [key, builder.compile(spec[key])])) as Record<
+    Required | Optional,
+    Evaluator
+  >;
 }
 
 /** An operator of one value. */
@@ -67,6 +56,12 @@ export const binary =
     return (scope) => apply(a(scope), b(scope), name);
   };
 
+/** The same for operators that answer null where a value is null or missing. */
+export const unaryOrNull = (apply: (value: unknown, name: string) => unknown): OperatorCompiler =>
+  unary((value, name) => (nullish(value) ? null : apply(value, name)));
+export const binaryOrNull = (apply: (a: unknown, b: unknown, name: string) => unknown): OperatorCompiler =>
+  binary((a, b, name) => (nullish(a) || nullish(b) ? null : apply(a, b, name)));
+
 /** An operator of any number of values. */
 export const variadic =
   (apply: (values: unknown[], name: string, builder: Builder) => unknown): OperatorCompiler =>
@@ -80,10 +75,29 @@ export const variadic =
       );
   };
 
+/** Errors: `code` for a member that a specification does not have. */
+export function refuseOthers(spec: Document, known: readonly string[], name: string, code: number): void {
+  const other = Object.keys(spec).find((key) => !known.includes(key));
+  if (other !== undefined) throw mongoError(code, `Unrecognized argument to ${name}: ${other}`);
+}
+
+/** Narrows a value to one type. Errors: the given code for any other. */
+const narrow =
+  <T>(what: string, is: (value: unknown) => value is T) =>
+  (value: unknown, name: string, code: number): T => {
+    if (is(value)) return value;
+    throw mongoError(code, `${name} requires ${what}, found: ${typeName(value)}`);
+  };
+
+export const requireArray = narrow('an array', (value): value is unknown[] => Array.isArray(value));
+export const requireText = narrow('a string', (value): value is string => typeof value === 'string');
+export const requireDocument = narrow('an object', isDocument);
+export const requireNumber = narrow('a number', (value): value is unknown => numberKind(value) !== undefined);
+
 /** A whole 32-bit number argument. */
 export function intArgument(value: unknown, name: string, code: number, what: string): number {
-  const double = toDouble(value);
-  if (numberKind(value) === undefined || !Number.isInteger(double) || Math.abs(double) > 0x7fffffff) {
+  const double = toDouble(value) + 0;
+  if (numberKind(value) === undefined || !isInt32(double)) {
     throw mongoError(code, `${name} requires ${what} to be a 32-bit integer, found: ${typeName(value)}`);
   }
   return double;

@@ -1,5 +1,5 @@
 import type { Document } from '../bson/document.js';
-import { numberKind, toDouble } from '../bson/number.js';
+import { compareNumbers, numberKind } from '../bson/number.js';
 import type { QueryContext } from '../query/context.js';
 
 /** Where an expression is evaluated: the document, the current object, and the bound variables. */
@@ -54,7 +54,7 @@ export function hasVariable(variables: Record<string, unknown> | undefined, name
 export function truthy(value: unknown): boolean {
   if (value === true) return true;
   if (value === false || value === null || value === undefined) return false;
-  return numberKind(value) === undefined || toDouble(value) !== 0;
+  return numberKind(value) === undefined || compareNumbers(value, 0) !== 0;
 }
 
 export const nullish = (value: unknown): value is null | undefined => value === null || value === undefined;

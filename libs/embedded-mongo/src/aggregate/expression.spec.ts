@@ -20,6 +20,7 @@ const exact = (value: unknown): string =>
   value === undefined ? 'missing' : EJSON.stringify(value, { relaxed: false });
 
 const dec = (text: string): Decimal128 => Decimal128.fromString(text);
+const bytes = (hex: string, subtype = 0): Binary => new Binary(Buffer.from(hex, 'hex'), subtype);
 const long = (value: number): Long => Long.fromNumber(value);
 const id = new ObjectId('64b000000000000000000001');
 const at = (text: string): Date => new Date(text);
@@ -30,6 +31,31 @@ const missing = undefined;
 type Row = [title: string, expression: unknown, answer: unknown, doc?: Document];
 
 const values: Row[] = [
+  ['a path passes over arrays in arrays', '$a.b', [2], { a: [[{ b: 1 }], { b: 2 }] }],
+  ['a position is no part of a path', '$a.0', [], { a: [[1], [2]] }],
+  [
+    'an operator gives CURRENT another value',
+    { $map: { input: '$a', as: 'CURRENT', in: '$b' } },
+    [1],
+    { a: [{ b: 1 }] },
+  ],
+  ['the smallest decimal is true', { $cond: [dec('1E-6176'), 'yes', 'no'] }, 'yes'],
+  [
+    '$getField reads a name from the document',
+    { $getField: { field: '$n', input: { x: 1 } } },
+    1,
+    { n: 'x' },
+  ],
+  [
+    '$setField takes a quoted name',
+    { $setField: { field: { $const: '$x' }, input: {}, value: 1 } },
+    { $x: 1 },
+  ],
+  [
+    'binaries of the old subtype are longer by their length',
+    { $lt: [bytes('ab', 0x80), bytes('ab', 2)] },
+    true,
+  ],
   ['a path maps over arrays', '$a.b', [1, 2], { a: [{ b: 1 }, {}, { b: 2 }, 5] }],
   ['$toUpper writes a double with six digits', { $toUpper: 123456.789 }, '123457'],
   ['$toLower writes a million with an exponent', { $toLower: 1_000_000.5 }, '1e+06'],
@@ -159,6 +185,37 @@ const numbers: Row[] = [
 ];
 
 const conversions: Row[] = [
+  ['$convert lays a number out in bytes', { $convert: { input: 258, to: 'binData' } }, bytes('02010000')],
+  [
+    '$convert lays it out in another order, with a subtype',
+    { $convert: { input: long(258), to: { type: 'binData', subtype: 128 }, byteOrder: 'big' } },
+    bytes('0000000000000102', 128),
+  ],
+  ['$convert reads a short number', { $convert: { input: bytes('feff'), to: 'long' } }, long(-2)],
+  ['$convert reads a float', { $convert: { input: bytes('0000c03f'), to: 'double' } }, 1.5],
+  [
+    '$convert reads a text of bytes',
+    { $convert: { input: 'a-_0', to: 'binData', format: 'base64url' } },
+    bytes('6beff4'),
+  ],
+  [
+    '$convert writes bytes in capitals',
+    { $convert: { input: bytes('0aff'), to: 'string', format: 'hex' } },
+    '0AFF',
+  ],
+  [
+    '$toUUID',
+    { $toUUID: '01020304-0506-0708-090a-0b0c0d0e0f10' },
+    bytes('0102030405060708090a0b0c0d0e0f10', 4),
+  ],
+  [
+    '$convert onError for a year of five digits',
+    { $convert: { input: { $toDate: long(253402300800000) }, to: 'string', onError: 'far' } },
+    'far',
+  ],
+  ['$toDecimal of zero has no places', { $toDecimal: new Double(0) }, dec('0')],
+  ['$toDecimal keeps the sign of zero', { $toDecimal: new Double(-0) }, dec('-0')],
+  ['$toDecimal of a point alone on one side', { $toDecimal: '.50' }, dec('0.50')],
   ['$type objectId', { $type: '$a' }, 'objectId', { a: id }],
   ['$type of a missing field', { $type: '$a' }, 'missing'],
   [
@@ -187,6 +244,18 @@ const conversions: Row[] = [
 ];
 
 const lists: Row[] = [
+  [
+    '$sortArray takes an array at a path for what it is',
+    { $sortArray: { input: '$l', sortBy: { a: 1 } } },
+    [{ a: [2] }, { a: [3, 1] }],
+    { l: [{ a: [3, 1] }, { a: [2] }] },
+  ],
+  [
+    '$sortArray by a field leaves what has none as it was',
+    { $sortArray: { input: [2, 'a', 1], sortBy: { x: 1 } } },
+    [2, 'a', 1],
+  ],
+  ['$range from the smallest number', { $range: [-(2 ** 31), -(2 ** 31) + 1] }, [-(2 ** 31)]],
   ['$map', { $map: { input: [1, 2], in: { $add: ['$$this', 1] } } }, [2, 3]],
   ['$map under another name', { $map: { input: [1], as: 'n', in: '$$n' } }, [1]],
   [
@@ -272,6 +341,20 @@ const lists: Row[] = [
 ];
 
 const strings: Row[] = [
+  ['$indexOfCP finds nothing at the end', { $indexOfCP: ['hello', '', 5] }, -1],
+  ['$indexOfCP finds what begins within its range', { $indexOfCP: ['hello', 'llo', 0, 3] }, 2],
+  ['$substrBytes rounds a decimal', { $substrBytes: ['hello', dec('1.5'), 3] }, 'llo'],
+  ['$substrBytes cuts a double', { $substrBytes: ['hello', 1.5, 3] }, 'ell'],
+  [
+    '$replaceAll of nothing keeps an emoji whole',
+    { $replaceAll: { input: '😀', find: '', replacement: 'x' } },
+    'x😀x',
+  ],
+  [
+    '$regexFindAll of nothing stops before the end',
+    { $size: { $regexFindAll: { input: 'ab', regex: '' } } },
+    2,
+  ],
   ['$concat', { $concat: ['a', 'b'] }, 'ab'],
   ['$concat with null', { $concat: ['a', null] }, null],
   ['$toUpper touches ASCII only', { $toUpper: 'straße é' }, 'STRAßE é'],
@@ -312,6 +395,31 @@ const strings: Row[] = [
 
 const berlin = 'Europe/Berlin';
 const dates: Row[] = [
+  [
+    '$dateFromString of a month by its name',
+    { $dateFromString: { dateString: 'oct 20 2020' } },
+    at('2020-10-20'),
+  ],
+  [
+    '$dateFromString of a day before its month',
+    { $dateFromString: { dateString: '4th July 2017, 11:05pm' } },
+    at('2017-07-04T23:05Z'),
+  ],
+  [
+    '$dateFromString of parts in another order',
+    { $dateFromString: { dateString: 'Wed Jan 31 12:05:28 +03:30 1996' } },
+    at('1996-01-31T08:35:28Z'),
+  ],
+  [
+    '$dateFromString without separators',
+    { $dateFromString: { dateString: '20170704T110501.5Z' } },
+    at('2017-07-04T11:05:01.500Z'),
+  ],
+  [
+    '$dateFromString counts days of the year from zero',
+    { $dateFromString: { dateString: '2024 0', format: '%Y %j' } },
+    at('2024-01-01'),
+  ],
   ['$hour in a zone', { $hour: { date: '$d', timezone: berlin } }, 1],
   ['$hour in UTC', { $hour: { date: '$d', timezone: 'UTC' } }, 23],
   ['$hour in GMT', { $hour: { date: '$d', timezone: 'GMT' } }, 23],
@@ -485,7 +593,31 @@ describe('an expression refuses', () => {
     ['$concat of a number', { $concat: [1] }, 16702],
     ['$toInt of a word', { $toInt: 'x' }, 241],
     ['$toString of a timestamp', { $toString: new Timestamp({ t: 1, i: 1 }) }, 241],
-    ['$convert to what it does not have', { $convert: { input: 1, to: 'binData' } }, 238],
+    ['$convert of bytes without a format', { $convert: { input: bytes('00'), to: 'string' } }, 4341115],
+    [
+      '$convert to a subtype that there is not',
+      { $convert: { input: 1, to: { type: 'binData', subtype: 10 } } },
+      4341107,
+    ],
+    ['$convert of half a byte', { $convert: { input: 'abc', to: 'binData', format: 'hex' } }, 241],
+    ['$convert of three bytes to a number', { $convert: { input: bytes('000000'), to: 'int' } }, 241],
+    ['$toDouble past the largest', { $toDouble: '1e309' }, 241],
+    ['a date without a day', { $toDate: '2024' }, 241],
+    ['a date with a part given twice', { $toDate: '2024-06-15T12: 30:45Z' }, 241],
+    ['arguments of $rand', { $rand: { seed: 1 } }, 3040501],
+    ['a path of over 200 parts', `$${Array(201).fill('a').join('.')}`, 15],
+    [
+      'an amount that is whole but for its last digit',
+      {
+        $dateAdd: {
+          startDate: at('2024-01-01'),
+          unit: 'day',
+          amount: dec('3.000000000000000000000000000000001'),
+        },
+      },
+      5166405,
+    ],
+    ['a field without a name', { '': 1 }, 15998],
     ['$toInt past 32 bits', { $toInt: 1e10 }, 241],
     ['$toObjectId of a short text', { $toObjectId: '12' }, 241],
     ['$switch without a match', { $switch: { branches: [{ case: false, then: 1 }] } }, 40066],

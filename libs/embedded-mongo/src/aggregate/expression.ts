@@ -1,4 +1,4 @@
-import { mongoError, notImplemented, scriptRefused } from '../errors.js';
+import { createParseError, mongoError, notImplemented, scriptRefused } from '../errors.js';
 import { Timestamp } from 'bson';
 import { firstKey, getField, isDocument, setField, type Document } from '../bson/document.js';
 import { parseFieldPath, type FieldPath } from '../bson/path.js';
@@ -27,6 +27,7 @@ import { regexOperators } from './operators/regex.js';
 import { setOperators } from './operators/set.js';
 import { stringOperators } from './operators/string.js';
 import { trigonometryOperators } from './operators/trigonometry.js';
+import { readMetadata } from '../query/metadata.js';
 import { checkBound } from './value-weight.js';
 
 const operators: OperatorTable = Object.assign(
@@ -86,7 +87,8 @@ class ExpressionBuilder implements Builder {
   compile(expression: unknown): Evaluator {
     if (typeof expression === 'string') {
       if (expression.startsWith('$$')) return this.variable(expression.slice(2));
-      if (expression.startsWith('$')) return fieldEvaluator(parseFieldPath(expression.slice(1)));
+      if (expression === '$') throw mongoError(16872, "'$' by itself is not a valid field path");
+      if (expression.startsWith('$')) return this.field(parseFieldPath(expression.slice(1)));
       return () => expression;
     }
     if (Array.isArray(expression)) {
@@ -98,12 +100,15 @@ class ExpressionBuilder implements Builder {
     return first?.startsWith('$') ? this.operator(first, expression) : this.object(expression);
   }
 
+  /** Paths start from `CURRENT`, also where an operator gives it another value. */
+  private field(path: FieldPath): Evaluator {
+    const slot = this.names.get('CURRENT');
+    return slot === undefined ? fieldEvaluator(path) : (scope) => readPath(scope.variables[slot], path, 0);
+  }
+
   private operator(name: string, expression: Document): Evaluator {
     if (Object.keys(expression).length !== 1) {
-      throw mongoError(
-        15983,
-        `an object representing an expression must have exactly one field: ${name} has company`,
-      );
+      throw mongoError(15983, `an expression has one operator: ${name} has company`);
     }
     if (scripts.has(name)) throw scriptRefused(name);
     if (known.has(name)) throw notImplemented(`the expression ${name}`);
@@ -117,9 +122,7 @@ class ExpressionBuilder implements Builder {
   private meta(argument: unknown): Evaluator {
     if (typeof argument !== 'string')
       throw mongoError(17307, 'Type of the argument to $meta must be a string');
-    if (argument === 'sortKey') throw notImplemented('the expression $meta: "sortKey"');
-    const read = argument === 'textScore' ? this.ctx.textScore : this.ctx.found?.read(argument);
-    if (!read) throw mongoError(40218, `query requires ${argument} metadata, but it is not available`);
+    const read = readMetadata(argument, this.ctx);
     return ({ root }) => (isDocument(root) ? read(root) : undefined);
   }
 
@@ -127,11 +130,9 @@ class ExpressionBuilder implements Builder {
     const fields = Object.keys(expression).map((name): [string, Evaluator] => {
       if (name.startsWith('$'))
         throw mongoError(15983, `unexpected operator ${name} among the fields of an object`);
+      if (name === '') throw mongoError(15998, 'FieldPath field names may not be empty strings.');
       if (name.includes('.')) {
-        throw mongoError(
-          16412,
-          `FieldPath field names may not contain '.'. Consider using $getField or $setField.`,
-        );
+        throw mongoError(16412, 'A field name with a dot needs $getField or $setField');
       }
       return [name, this.compile(getField(expression, name))];
     });
@@ -147,6 +148,7 @@ class ExpressionBuilder implements Builder {
 
   private variable(reference: string): Evaluator {
     const [name = '', ...rest] = reference.split('.');
+    if (name === '') throw createParseError('empty variable names are not allowed');
     const path = rest.length > 0 ? parseFieldPath(rest.join('.')) : undefined;
     const base = this.variableBase(name);
     return path ? (scope) => readPath(base(scope), path, 0) : base;
@@ -194,14 +196,14 @@ function fieldEvaluator(path: FieldPath): Evaluator {
   return (scope: Scope) => readPath(scope.current, path, 0);
 }
 
-/** A path of an expression: arrays on the way are mapped, positions are no path parts here. */
+/** A path of an expression: documents in arrays on the way are mapped, positions are no path parts here. */
 export function readPath(value: unknown, path: FieldPath, depth: number): unknown {
   let current = value;
   for (let i = depth; i < path.parts.length; i++) {
     if (Array.isArray(current)) {
       const found: unknown[] = [];
       for (const item of current) {
-        const inner = readPath(item, path, i);
+        const inner = isDocument(item) ? readPath(item, path, i) : undefined;
         if (inner !== undefined) found.push(inner);
       }
       return found;

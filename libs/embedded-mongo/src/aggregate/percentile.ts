@@ -13,7 +13,7 @@ interface PercentileSpec {
 /** Reads `{input, p, method: "approximate"}`; probabilities are constants between 0 and 1. */
 export function percentileSpec(argument: unknown, builder: Builder, name: string): PercentileSpec {
   const single = name === '$median';
-  const parts = readNamedArguments<'input' | 'method' | 'p'>(
+  const parts = readNamedArguments(
     argument,
     builder,
     name,
@@ -33,7 +33,7 @@ export function percentileSpec(argument: unknown, builder: Builder, name: string
     }
     return p;
   });
-  return { input: parts.input as Evaluator, probabilities, single };
+  return { input: parts.input, probabilities, single };
 }
 
 /** The discrete percentile: the smallest value that at least the share `p` of all values do not exceed. */

@@ -436,6 +436,38 @@ const dated = [
 ];
 const windows: Row[] = [
   [
+    '$covarianceSamp of decimals divides by a double, which decides the places',
+    [
+      { $setWindowFields: { output: { c: { $covarianceSamp: ['$x', '$y'] } } } },
+      { $project: { c: 1 } },
+      { $limit: 1 },
+    ],
+    [{ c: Decimal128.fromString('2') }],
+    [1, 2, 3].map((n) => ({ x: Decimal128.fromString(`${n}`), y: Decimal128.fromString(`${2 * n}`) })),
+  ],
+  [
+    '$covarianceSamp follows a window that slides',
+    [
+      {
+        $setWindowFields: {
+          sortBy: { _id: 1 },
+          output: { c: { $covarianceSamp: ['$x', '$_id'], window: { documents: [-1, 0] } } },
+        },
+      },
+      { $project: { c: 1 } },
+    ],
+    [
+      { _id: 1, c: null },
+      { _id: 2, c: new Double(1) },
+      { _id: 3, c: new Double(-2) },
+    ],
+    [
+      { _id: 1, x: 1 },
+      { _id: 2, x: 3 },
+      { _id: 3, x: -1 },
+    ],
+  ],
+  [
     '$covariancePop keeps decimals, and passes over what is no pair of numbers',
     [
       { $setWindowFields: { output: { c: { $covariancePop: ['$x', '$y'] } } } },
@@ -795,6 +827,18 @@ describe('a pipeline refuses', () => {
     ['$geoNear after the start', [{ $match: {} }, { $geoNear: {} }], 40602],
     ['$geoNear without an index', [{ $geoNear: { near: [0, 0], distanceField: 'd' } }], 27],
     ['$group without _id', [{ $group: {} }], 15955],
+    ['a limit past 64 bits', [{ $limit: 2 ** 63 }], 5107201],
+    ['a count called _id', [{ $count: '_id' }], 9039800],
+    [
+      'an output of $bucketAuto that is no object',
+      [{ $bucketAuto: { groupBy: '$n', buckets: 2, output: 1 } }],
+      40244,
+    ],
+    [
+      'a joined collection without a name',
+      [{ $lookup: { from: '', localField: 'a', foreignField: 'b', as: 'c' } }],
+      73,
+    ],
     ['an unknown accumulator', [{ $group: { _id: null, a: { $nope: 1 } } }], 15952],
     ['a group field that is no accumulator', [{ $group: { _id: null, a: 1 } }], 40234],
     ['JavaScript accumulators', [{ $group: { _id: null, a: { $accumulator: {} } } }], 31264],

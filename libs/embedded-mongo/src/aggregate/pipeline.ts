@@ -74,7 +74,7 @@ export function runPipeline(
 
 /** Compiles a pipeline once for many runs. */
 export function compilePipeline(pipeline: readonly unknown[], ctx: QueryContext): StageRun {
-  let stageCtx = ctx;
+  let stageCtx: QueryContext = { ...ctx, metadata: ctx.metadata ?? new WeakMap() };
   const runs = pipeline.map((stage, i) => {
     const searching = readSearch(stage, i, stageCtx);
     if (searching) {

@@ -1,6 +1,6 @@
 import { mongoError } from '../errors.js';
 import type { Document } from '../bson/document.js';
-import { numberKind, toDouble } from '../bson/number.js';
+import { compareNumbers, exactDecimal, longValue, numberKind, toBigInt, toDouble } from '../bson/number.js';
 import type { QueryContext } from '../query/context.js';
 import { PAUSE, type Step } from '../server/drain.js';
 import { sortInSteps } from '../server/sort-in-turns.js';
@@ -32,7 +32,10 @@ export const mapDocuments = (ctx: QueryContext, apply: (doc: Document) => Docume
       if (doc === PAUSE) yield PAUSE;
       else {
         ctx.tick();
-        yield apply(doc);
+        const result = apply(doc);
+        const metadata = ctx.metadata?.get(doc);
+        if (metadata) ctx.metadata?.set(result, metadata);
+        yield result;
       }
     }
   };
@@ -84,9 +87,10 @@ export function* withoutPauses<T>(steps: Iterable<Step<T>>): Iterable<T> {
 
 /** A whole number option of a stage. */
 export function wholeOption(value: unknown, code: number, message: string): number {
-  const double = toDouble(value);
-  if (numberKind(value) === undefined || !Number.isInteger(double)) throw mongoError(code, message);
-  return double;
+  const exact = numberKind(value) === undefined ? NaN : exactDecimal(value);
+  if (typeof exact === 'number' || compareNumbers(value, longValue(toBigInt(value))) !== 0)
+    throw mongoError(code, message);
+  return toDouble(value);
 }
 
 /** The context for documents of another collection, whose text and geo indexes are not those of the outer one. */

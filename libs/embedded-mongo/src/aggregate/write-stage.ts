@@ -1,6 +1,7 @@
 import { createParseError, mongoError } from '../errors.js';
 import { getField, isDocument, type Document } from '../bson/document.js';
 import { typeName } from '../bson/type-name.js';
+import { refuseOthers } from './arguments.js';
 
 /** Where the results of a pipeline are to be written; the caller does the writing. */
 export type WriteStage =
@@ -36,12 +37,10 @@ function target(value: unknown, stage: string): { db?: string; coll: string } {
   if (typeof value === 'string') return { coll: checkName(value, stage) };
   if (!isDocument(value))
     throw mongoError(16990, `${stage} only supports a string or object argument, not ${typeName(value)}`);
+  refuseOthers(value, ['db', 'coll', ...(stage === '$out' ? ['timeseries'] : [])], stage, 40415);
   const [db, coll] = [getField(value, 'db') || undefined, getField(value, 'coll')];
   if (typeof coll !== 'string' || (db !== undefined && typeof db !== 'string')) {
-    throw mongoError(
-      16994,
-      `If an object is passed to ${stage} it must have exactly 2 fields: 'db' and 'coll'`,
-    );
+    throw mongoError(16994, `${stage} takes a name or {db, coll}`);
   }
   return db === undefined ? { coll: checkName(coll, stage) } : { db, coll: checkName(coll, stage) };
 }
@@ -57,24 +56,25 @@ const readOut = (spec: unknown): WriteStage => ({ kind: 'out', ...target(spec, '
 
 function readMerge(spec: unknown): WriteStage {
   const options: Document = isDocument(spec) ? spec : { into: spec };
-  for (const key of Object.keys(options)) {
-    if (!['into', 'on', 'let', 'whenMatched', 'whenNotMatched'].includes(key)) {
-      throw mongoError(40415, `BSON field '$merge.${key}' is an unknown field.`);
-    }
-  }
-  const on = getField(options, 'on') ?? '_id';
+  refuseOthers(options, ['into', 'on', 'let', 'whenMatched', 'whenNotMatched'], '$merge', 40415);
+  const on = Object.hasOwn(options, 'on') ? options['on'] : '_id';
   const fields: unknown[] = Array.isArray(on) ? on : [on];
   if (fields.length === 0 || !fields.every((field) => typeof field === 'string')) {
     throw mongoError(51186, "$merge 'on' field must be a string or an array of strings");
   }
   const own = getField(options, 'let') ?? {};
   if (!isDocument(own)) throw mongoError(14, "BSON field '$merge.let' must be an object");
+  const whenMatched = readMatchedMode(getField(options, 'whenMatched') ?? 'merge');
+  if (typeof whenMatched === 'string' && Object.keys(own).length > 0)
+    throw mongoError(51199, "$merge takes 'let' only with a pipeline as 'whenMatched'");
+  if (Object.hasOwn(own, 'new') && own['new'] !== '$$ROOT')
+    throw mongoError(51273, "'let' of $merge may define 'new' only as '$$ROOT'");
   const variables = { new: '$$ROOT', ...own };
   return {
     kind: 'merge',
     ...target(getField(options, 'into'), '$merge into'),
     on: fields as string[],
-    whenMatched: readMatchedMode(getField(options, 'whenMatched') ?? 'merge'),
+    whenMatched,
     whenNotMatched: choice(
       getField(options, 'whenNotMatched') ?? 'insert',
       ['insert', 'discard', 'fail'],

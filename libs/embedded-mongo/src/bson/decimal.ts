@@ -7,7 +7,7 @@ export interface ExactDecimal {
 }
 
 const digits = 34;
-const finiteForm = /^([+-]?)(\d+)(?:\.(\d+))?(?:E([+-]?\d+))?$/i;
+const finiteForm = /^([+-]?)(\d*)(?:\.(\d*))?(?:E([+-]?\d+))?$/i;
 const powersOfTen: bigint[] = [];
 
 function powerOfTen(exponent: number): bigint {

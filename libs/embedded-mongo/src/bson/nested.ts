@@ -15,8 +15,8 @@ export function withNested(doc: Document, parts: readonly string[], value: unkno
 }
 
 /** The value at a dotted path through documents only. */
-export function readNested(doc: Document, parts: readonly string[]): unknown {
-  let current: unknown = doc;
+export function readNested(doc: unknown, parts: readonly string[]): unknown {
+  let current = doc;
   for (const part of parts) {
     if (!isDocument(current)) return undefined;
     current = getField(current, part);

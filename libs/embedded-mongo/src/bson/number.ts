@@ -1,6 +1,13 @@
 import { Decimal128, Double, Int32, Long } from 'bson';
 import { bsonTag } from './document.js';
-import { compareDecimals, decimalOfDouble, decimalParts, packDecimal, type ExactDecimal } from './decimal.js';
+import {
+  compareDecimals,
+  decimalOfDouble,
+  decimalParts,
+  packDecimal,
+  roundDecimal,
+  type ExactDecimal,
+} from './decimal.js';
 
 /** The four numeric BSON types, narrowest first. */
 export type NumberKind = 'int' | 'long' | 'double' | 'decimal';
@@ -57,18 +64,22 @@ export function exactDecimal(value: unknown): ExactDecimal | number {
   return Number.isFinite(double) ? decimalOfDouble(double) : double;
 }
 
+const zero: ExactDecimal = { coefficient: 0n, exponent: 0 };
+
 /** Decimal operand of mixed arithmetic: the server reads a double to 15 significant digits. */
 export function promoteToDecimal(value: unknown): ExactDecimal | number {
   if (numberKind(value) !== 'double') return exactDecimal(value);
   const double = toDouble(value);
   if (!Number.isFinite(double)) return double;
-  return decimalParts(Decimal128.fromString(double.toPrecision(15)));
+  return double === 0 ? zero : decimalParts(Decimal128.fromString(double.toPrecision(15)));
 }
 
 export const toDecimal128 = (value: unknown): Decimal128 => {
   if (value instanceof Decimal128) return value;
   const parts = promoteToDecimal(value);
-  return typeof parts === 'number' ? Decimal128.fromString(String(parts)) : packDecimal(parts);
+  return typeof parts === 'number'
+    ? Decimal128.fromString(String(parts))
+    : packDecimal(parts, isNegative(value));
 };
 
 /** A double that stays a double on the wire, also when its value is integral. */
@@ -91,10 +102,19 @@ export function toBigInt(value: unknown): bigint {
   return value instanceof Long ? value.toBigInt() : BigInt(Math.trunc(toDouble(value)));
 }
 
+/** A number as an integer, as MongoDB makes one of an option: doubles are cut, decimals rounded. */
+export function coerceInteger(value: unknown): number {
+  if (!(value instanceof Decimal128)) return Math.trunc(toDouble(value)) + 0;
+  const exact = decimalParts(value);
+  if (typeof exact === 'number') return exact;
+  return Number(roundDecimal(exact, 0, 'halfEven')?.coefficient ?? toDouble(value));
+}
+
 /** A whole number of any numeric type as a JS integer, or undefined when it is not one. */
 export function wholeNumber(value: unknown): number | undefined {
   if (numberKind(value) === undefined) return undefined;
   const double = toDouble(value);
+  if (value instanceof Decimal128 && compareNumbers(value, double) !== 0) return undefined;
   return Number.isSafeInteger(double) ? double + 0 : undefined;
 }
 

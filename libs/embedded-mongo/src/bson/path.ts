@@ -16,12 +16,15 @@ export function parsePath(text: string): FieldPath {
   return { text, parts, indexes: parts.map(arrayIndex) };
 }
 
+const deepest = 200;
+
 /** A path of an aggregation expression or projection: no empty part, no operator name. */
 export function parseFieldPath(text: string): FieldPath {
   if (text === '') throw mongoError(40352, 'FieldPath cannot be constructed with empty string');
   if (text.endsWith('.')) throw mongoError(40353, "FieldPath must not end with a '.'.");
   if (text.includes('\0')) throw mongoError(16411, 'FieldPath field names may not contain a null byte.');
   const path = parsePath(text);
+  if (path.parts.length > deepest) throw mongoError(15, `FieldPath is too long: over ${deepest} parts`);
   for (const part of path.parts) {
     if (part === '') throw mongoError(15998, 'FieldPath field names may not be empty strings.');
     if (part.startsWith('$') && !['$ref', '$id', '$db'].includes(part)) {

@@ -1,7 +1,7 @@
 import { mongoError } from '../errors.js';
 import type { Collation } from './collation.js';
 import { isDocument, type Document } from './document.js';
-import { numberKind, toDouble } from './number.js';
+import { coerceInteger, numberKind } from './number.js';
 import { parseFieldPath, someValue, type FieldPath } from './path.js';
 import { compareValues } from './value-order.js';
 
@@ -61,14 +61,15 @@ export function sortComparator(spec: Document, collation?: Collation): (a: Docum
   return (a, b) => order.compareKeys(keys(a), keys(b));
 }
 
-function sortDirection(value: unknown): 1 | -1 {
+/** Errors: 15974 for what is no number, 15975 for a number other than ±1. */
+export function sortDirection(value: unknown): 1 | -1 {
   if (numberKind(value) === undefined) {
     throw mongoError(
       15974,
       'Illegal key in $sort specification: the value of a key must be 1, -1 or {$meta: …}',
     );
   }
-  const direction = toDouble(value);
+  const direction = coerceInteger(value);
   if (direction !== 1 && direction !== -1) {
     throw mongoError(15975, '$sort key ordering must be 1 (for ascending) or -1 (for descending)');
   }

@@ -1,4 +1,4 @@
-import { badValue } from '../errors.js';
+import { badValue, createParseError } from '../errors.js';
 import { bsonTag } from './document.js';
 import { isInt32, numberKind, toDouble } from './number.js';
 
@@ -76,6 +76,15 @@ export function typeMatcher(argument: unknown): (value: unknown) => boolean {
   }
   if (wanted.size === 0) throw badValue('$type must match at least one type');
   return (value) => value !== undefined && wanted.has(typeNumber(value));
+}
+
+/** The name of one type, given by its alias or its number. Errors: 2 for an unknown alias, 9 for anything else. */
+export function readTypeName(item: unknown): string {
+  if (typeof item === 'string' && !Object.hasOwn(numbers, item)) throw badValue(`Unknown type name: ${item}`);
+  const name =
+    typeof item === 'string' ? item : Object.keys(numbers).find((alias) => numbers[alias] === toDouble(item));
+  if (name === undefined) throw createParseError('A type is given by its name or its number');
+  return name;
 }
 
 function readTypeNumbers(item: unknown): number[] {

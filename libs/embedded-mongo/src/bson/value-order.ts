@@ -1,4 +1,4 @@
-import type { Binary, BSONRegExp, Code, ObjectId, Timestamp } from 'bson';
+import { Binary, type BSONRegExp, Code, ObjectId, Timestamp } from 'bson';
 import type { Collation } from './collation.js';
 import { bsonTag, type Document } from './document.js';
 import { compareNumbers } from './number.js';
@@ -124,8 +124,7 @@ function compareArrays(a: unknown[], b: unknown[], collation?: Collation): numbe
 }
 
 function compareBinaries(a: Binary | Uint8Array, b: Binary | Uint8Array): number {
-  const x = binaryBytes(a);
-  const y = binaryBytes(b);
+  const [x, y] = [storedBytes(a), storedBytes(b)];
   return sign(x.length - y.length) || sign(subType(a) - subType(b)) || Buffer.compare(x, y);
 }
 
@@ -134,6 +133,15 @@ const subType = (value: Binary | Uint8Array): number => (value instanceof Uint8A
 /** The bytes a Binary holds, without its spare capacity. */
 export function binaryBytes(value: Binary | Uint8Array): Uint8Array {
   return value instanceof Uint8Array ? value : value.buffer.subarray(0, value.position);
+}
+
+/** With the length that the old binary subtype has before its bytes. */
+export function storedBytes(value: Binary | Uint8Array): Uint8Array {
+  const bytes = binaryBytes(value);
+  if (subType(value) !== Binary.SUBTYPE_BYTE_ARRAY) return bytes;
+  const length = Buffer.alloc(4);
+  length.writeInt32LE(bytes.length);
+  return Buffer.concat([length, bytes]);
 }
 
 const sign = (value: number): number => (value < 0 ? -1 : value > 0 ? 1 : 0);

@@ -221,6 +221,13 @@ describe('indexes', () => {
     const found = await items.aggregate(pipeline).toArray();
     expect(found[0]).toEqual({ n: 10 });
     expect(new Set(found.map(({ n }) => n))).toEqual(new Set([9, 10, 11]));
+    const distance = { $meta: 'geoNearDistance' };
+    const measured = [
+      { $geoNear: near },
+      { $project: { d: 1 } },
+      { $project: { same: { $eq: ['$d', distance] } } },
+    ];
+    expect(await items.aggregate([...measured, { $match: { same: false } }]).toArray()).toEqual([]);
     const joined = { $lookup: { from: items.collectionName, pipeline, as: 'near' } };
     const [first] = await items.aggregate([{ $limit: 1 }, joined]).toArray();
     expect(first?.['near']).toEqual(found);

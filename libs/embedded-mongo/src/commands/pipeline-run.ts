@@ -1,4 +1,5 @@
 import { Long } from 'bson';
+import { requireDocument } from '../aggregate/arguments.js';
 import { compilePipeline, type PipelineContext } from '../aggregate/pipeline.js';
 import { reorderPipeline } from '../aggregate/reorder/reorder-pipeline.js';
 import { firstKey, type Document } from '../bson/document.js';
@@ -28,6 +29,12 @@ function pipelineRows(results: Iterable<Step<Document>>): PipelineRows {
   const documents = rowsFrom(results[Symbol.iterator]());
   return { documents, encoded: mapRows(documents, encodeReplyDocument) };
 }
+
+/** Stages that take an object, with the error for anything else. */
+const OPERAND_CODES: Readonly<Record<string, number>> = {
+  $currentOp: 14,
+  $listLocalSessions: 14,
+};
 
 /** A pipeline over a collection, or over a view and the collections under it. */
 export class PipelineRun {
@@ -104,6 +111,8 @@ export class PipelineRun {
   private specialSource(stage: Document | undefined): { documents: Document[]; rest: boolean } | undefined {
     const { server, db } = this.ctx;
     const name = stage && firstKey(stage);
+    const code = name === undefined ? undefined : OPERAND_CODES[name];
+    if (stage && name && code !== undefined) requireDocument(stage[name], name, code);
     if (this.coll === undefined) {
       if (name === '$currentOp') return { documents: currentOperations(server), rest: true };
       if (name === '$listLocalSessions') return { documents: server.sessions.list(), rest: true };

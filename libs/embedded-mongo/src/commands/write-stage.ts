@@ -3,7 +3,7 @@ import { compilePipeline, type WriteStage } from '../aggregate/pipeline.js';
 import { withoutPauses } from '../aggregate/stage.js';
 import { extendVariables } from '../aggregate/evaluate.js';
 import { compareValues } from '../bson/compare.js';
-import type { Document } from '../bson/document.js';
+import { firstKey, type Document } from '../bson/document.js';
 import { readNested, withNested } from '../bson/nested.js';
 import { mongoError, MongoError } from '../errors.js';
 import type { CommandContext } from '../server/command.js';
@@ -130,6 +130,8 @@ async function mergeOne(
   }
 }
 
+const MERGE_STAGES = new Set('$addFields $set $project $unset $replaceRoot $replaceWith $fill'.split(' '));
+
 /** The merged document; undefined when the existing one stays. */
 function replaceMatched(
   ctx: CommandContext,
@@ -149,6 +151,8 @@ function replaceMatched(
       keyValue: Object.fromEntries(write.on.map((field) => [field, joinValue(existing, field)])),
     });
   }
+  const other = whenMatched.map(firstKey).find((name) => !name || !MERGE_STAGES.has(name));
+  if (other !== undefined) throw mongoError(72, `${other} is not allowed in 'whenMatched' of $merge`);
   const base = queryContext(ctx, ctx.operation, undefined, options);
   const variables = Object.fromEntries(
     Object.entries(write.variables).map(([name, value]) => [

@@ -2,6 +2,7 @@ import { mongoError } from '../errors.js';
 import { firstKey, getField, isDocument, idFirst, type Document } from '../bson/document.js';
 import { numberKind } from '../bson/number.js';
 import { parseFieldPath } from '../bson/path.js';
+import { readMetadata } from '../query/metadata.js';
 import { compileExpression } from '../aggregate/expression.js';
 import { truthy } from '../aggregate/evaluate.js';
 import type { Filter, QueryContext } from '../query/context.js';
@@ -122,21 +123,11 @@ class ProjectionCompiler {
   }
 
   private meta(path: string, argument: unknown): void {
-    const found = typeof argument === 'string' ? this.ctx.found?.read(argument) : undefined;
-    if (found) {
-      this.tree.add(parseFieldPath(path).parts, { kind: 'compute', evaluate: found });
-      return;
-    }
-    if (SEARCH_METADATA.has(argument))
-      throw mongoError(40218, `query requires ${String(argument)} metadata, but it is not available`);
-    if (typeof argument !== 'string' || !['textScore', 'sortKey', 'recordId'].includes(argument)) {
-      throw mongoError(31138, `Unsupported argument to $meta: ${String(argument)}`);
-    }
-    const score = this.ctx.textScore;
-    if (argument !== 'textScore' || !score) {
-      throw mongoError(40218, `query requires ${argument} metadata, but it is not available`);
-    }
-    this.tree.add(parseFieldPath(path).parts, { kind: 'compute', evaluate: score });
+    if (typeof argument !== 'string') throw mongoError(31138, '$meta takes the name of the metadata');
+    this.tree.add(parseFieldPath(path).parts, {
+      kind: 'compute',
+      evaluate: readMetadata(argument, this.ctx),
+    });
   }
 
   private compute(path: string, value: unknown): void {
@@ -171,8 +162,6 @@ class ProjectionCompiler {
     this.mode = mode;
   }
 }
-
-const SEARCH_METADATA = new Set<unknown>(['searchScore', 'vectorSearchScore', 'searchHighlights']);
 
 const inclusionFlag = (value: unknown): boolean | undefined =>
   typeof value === 'boolean' || numberKind(value) !== undefined ? truthy(value) : undefined;

@@ -32,6 +32,8 @@ export interface QueryContext extends SpecialIndexes {
   readonly textScore?: (doc: Document) => number;
   /** What the running search knows of the documents it found, for `{$meta: "searchScore"}` and its kin. */
   readonly found?: SearchMetadata;
+  /** What `$geoNear` says of the documents it found. */
+  readonly metadata?: WeakMap<Document, Document>;
   /** The collection's search indexes; absent where the server answers without search. */
   readonly search?: SearchIndexes;
   /** Set where filters are not evaluated as they are written. */

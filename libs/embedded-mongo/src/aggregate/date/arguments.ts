@@ -31,11 +31,7 @@ export function zoneArgument(timezone: Evaluator | undefined, scope: Scope): Zon
 /** A unit of `$dateAdd` and its kin; null when it is null. Errors: 9 for an unknown one. */
 export function unitArgument(value: unknown, name: string): DateUnit | null {
   if (nullish(value)) return null;
-  if (!isDateUnit(value))
-    throw mongoError(
-      9,
-      `parameter 'unit' value of ${name} cannot be recognized as a time unit: ${printValue(value)}`,
-    );
+  if (!isDateUnit(value)) throw mongoError(9, `${name} has no time unit ${printValue(value)}`);
   return value;
 }
 
@@ -46,10 +42,6 @@ export function startOfWeek(value: unknown, name: string): number | null {
   if (nullish(value)) return null;
   const text = typeof value === 'string' ? value.toLowerCase() : '';
   const day = weekDays.findIndex((full) => full === text || full.slice(0, 3) === text);
-  if (day < 0)
-    throw mongoError(
-      9,
-      `parameter 'startOfWeek' value of ${name} cannot be recognized as a day of a week: ${printValue(value)}`,
-    );
+  if (day < 0) throw mongoError(9, `${name} has no day of the week ${printValue(value)}`);
   return day;
 }

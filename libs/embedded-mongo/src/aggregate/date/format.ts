@@ -31,6 +31,9 @@ const specifiers: Readonly<Record<string, Part>> = {
   '%': () => '%',
 };
 
+/** How a date in UTC is written without a format. */
+export const utcFormat = '%Y-%m-%dT%H:%M:%S.%LZ';
+
 /** Compiles a format of `$dateToString`. Errors: 18536 for an unknown specifier, 18537 for years past 9999. */
 export function compileDateFormat(format: string): (utc: number, zone: Zone) => string {
   const parts: (string | Part)[] = [];

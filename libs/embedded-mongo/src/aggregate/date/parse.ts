@@ -3,46 +3,56 @@ import { createDate } from '../../bson/date.js';
 import { isoWeekDate, localTime, monthNames } from './calendar.js';
 import { utcZone, findZone, type Zone } from './zone.js';
 
-const isoForm =
-  /^\s*(\d{4})-(\d{2})-(\d{2})(?:[T ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?)?\s*(Z|[+-]\d{2}(?::?\d{2})?|UTC|GMT|[A-Za-z_]+\/[A-Za-z_/+-]+)?\s*$/i;
-const basicForm =
-  /^\s*(\d{4})(\d{2})(\d{2})(?:T(\d{2})(\d{2})(?:(\d{2})(?:\.(\d{1,9}))?)?)?(Z|[+-]\d{2}(?::?\d{2})?)?\s*$/i;
+type Parts = Readonly<Record<string, string | undefined>>;
 
 const failure = (text: string, reason: string): Error =>
   mongoError(241, `Error parsing date string '${text}'; ${reason}`);
 
-/** Parses an ISO 8601 date. Errors: 241 for any other form, or for a zone both in the text and beside it. */
-export function parseIsoDate(text: string, zone?: Zone): Date {
-  const match = isoForm.exec(text) ?? basicForm.exec(text);
-  if (!match) throw failure(text, 'only ISO 8601 dates are understood without a format');
-  const [year, month, day, hour = 0, minute = 0, second = 0] = match
-    .slice(1, 7)
-    .map((part) => (part ? Number(part) : 0)) as [number, number, number, ...number[]];
-  const millisecond = match[7] ? Number(match[7].padEnd(3, '0').slice(0, 3)) : 0;
-  checkRanges(text, month, day, hour, minute, second);
-  if (match[8] !== undefined && zone) {
-    throw failure(
-      text,
-      'you cannot pass in a date/time string with time zone information together with a timezone argument',
-    );
+/** What a date may be written of, in any order, with the letters that a format has for the parts. */
+const forms: readonly (readonly [RegExp, string])[] = [
+  [/[\s,\0]+|T(?=\d\d?:)|(?:sun|mon|tue|wed|thu|fri|sat)[a-z]*/iy, ''],
+  [/([+-]?\d{4})-(\d{1,2})-(\d{1,2})(?!\d)/y, 'Ymd'],
+  [/(\d{4})\/(\d{1,2})\/(\d{1,2})(?!\d)/y, 'Ymd'],
+  [/(\d{4})(\d{2})(\d{2})(?!\d)/y, 'Ymd'],
+  [/(\d{1,2})\/(\d{1,2})\/(\d{4})(?!\d)/y, 'mdY'],
+  [/(\d{1,2})[-.](\d{1,2})[-.](\d{4})(?!\d)/y, 'dmY'],
+  [/(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?/y, 'HMSL'],
+  [/T(\d{2})(\d{2})(?:(\d{2})(?:\.(\d{1,9}))?)?(?!\d)/iy, 'HMSL'],
+  [/(\d{1,2})\s*([ap])\.?m\.?(?![a-z])/iy, 'Hp'],
+  [/([ap])\.?m\.?(?![a-z])/iy, 'p'],
+  [/(\d{4})(?!\d)/y, 'Y'],
+  [/(\d{1,2})(?:st|nd|rd|th)?(?![\da-z])/iy, 'd'],
+  [/(Z|[+-]\d{2}(?::?\d{2})?|UTC|GMT|[a-z_]+\/[\w/+-]+)(?![\da-z])/iy, 'z'],
+  [/([a-z]{3,9})\.?-?/iy, 'B'],
+];
+
+/** Parses a date as people and programs write it. Errors: 241 for any other form, or for a zone both in the text and beside it. */
+export function parseDate(text: string, zone?: Zone): Date {
+  const parts: Record<string, string> = {};
+  const trimmed = text.replace(/^[\s\0]+|[\s\0]+$/g, '');
+  for (let at = 0; at < trimmed.length;) {
+    const found = findForm(trimmed, at);
+    if (!found) throw failure(text, `nothing is known to begin with '${trimmed.slice(at, at + 20)}'`);
+    at += found.match[0].length;
+    for (const [i, letter] of [...found.letters].entries()) {
+      const value = found.match[i + 1];
+      if (value === undefined) continue;
+      if (parts[letter] !== undefined) throw failure(text, 'a part is given twice');
+      parts[letter] = value;
+    }
   }
-  const local = localTime(year, month, day, hour, minute, second, millisecond);
-  if (createDate(local).getUTCMonth() !== month - 1 && hour < 24)
-    throw failure(text, 'the day is not in the month');
-  return createDate((match[8] === undefined ? (zone ?? utcZone) : findZone(match[8])).toUtc(local));
+  if (parts['Y'] === undefined || parts['d'] === undefined || (parts['m'] ?? parts['B']) === undefined)
+    throw failure(text, 'an incomplete date/time string has been found');
+  return createParsed(text, parts, zone);
 }
 
-function checkRanges(
-  text: string,
-  month: number,
-  day: number,
-  hour: number,
-  minute: number,
-  second: number,
-): void {
-  if (month < 1 || month > 12 || day < 1 || day > 31 || hour > 24 || minute > 59 || second > 60) {
-    throw failure(text, 'a part is out of range');
+function findForm(text: string, at: number): { match: RegExpExecArray; letters: string } | undefined {
+  for (const [form, letters] of forms) {
+    form.lastIndex = at;
+    const match = form.exec(text);
+    if (match) return { match, letters };
   }
+  return undefined;
 }
 
 const patterns: Readonly<Record<string, string>> = {
@@ -90,44 +100,43 @@ function formatPattern(format: string): RegExp {
 export function parseWithFormat(text: string, format: string, zone?: Zone): Date {
   const parts = formatPattern(format).exec(text)?.groups;
   if (!parts) throw failure(text, 'the text does not fit the format');
+  return createParsed(text, parts, zone);
+}
+
+function createParsed(text: string, parts: Parts, zone?: Zone): Date {
   const number = (name: string, fallback: number): number =>
     parts[name] === undefined ? fallback : Number(parts[name]);
+  const half = parts['p']?.toLowerCase();
   const [hour, minute, second] = [number('H', 0), number('M', 0), number('S', 0)];
-  const own = parts['z'] !== undefined || parts['Z'] !== undefined;
-  if (own && zone) {
+  if (zone && zone !== utcZone && (parts['z'] ?? parts['Z']) !== undefined) {
     throw failure(
       text,
       'you cannot pass in a date/time string with time zone information together with a timezone argument',
     );
   }
-  const millisecond = parts['L'] === undefined ? 0 : Number(parts['L'].padEnd(3, '0'));
   const midnight = parseDay(text, parts, number);
-  checkRanges(text, 1, 1, hour, minute, second);
-  const local = midnight + ((hour * 60 + minute) * 60 + second) * 1000 + millisecond;
+  if (hour > (half ? 12 : 24) || minute > 59 || second > 60) throw failure(text, 'a part is out of range');
+  const hours = half ? (hour % 12) + (half === 'p' ? 12 : 0) : hour;
+  const millisecond = Math.trunc(number('L', 0) * 10 ** (3 - (parts['L']?.length ?? 0)));
+  const local = midnight + ((hours * 60 + minute) * 60 + second) * 1000 + millisecond;
   if (parts['Z'] !== undefined) return createDate(local - Number(parts['Z']) * 60_000);
-  const named = parts['z'] === undefined ? (zone ?? utcZone) : findZone(parts['z']);
-  return createDate(named.toUtc(local));
+  return createDate((parts['z'] === undefined ? (zone ?? utcZone) : findZone(parts['z'])).toUtc(local));
 }
 
-function parseDay(
-  text: string,
-  parts: Record<string, string | undefined>,
-  number: (name: string, fallback: number) => number,
-): number {
+function parseDay(text: string, parts: Parts, number: (name: string, fallback: number) => number): number {
   if (parts['G'] !== undefined) return isoWeekDate(number('G', 1970), number('V', 1), number('u', 1));
   if (parts['Y'] === undefined)
     throw failure(text, 'an incomplete date has been found, with elements missing: year');
   const year = number('Y', 1970);
-  if (parts['j'] !== undefined) return localTime(year, 1, number('j', 1));
+  if (parts['j'] !== undefined) return localTime(year, 1, number('j', 0) + 1);
   const name = (parts['B'] ?? parts['b'])?.toLowerCase();
   const month =
     name === undefined
       ? number('m', 1)
       : monthNames.findIndex((full) => [full, full.slice(0, 3)].some((one) => one.toLowerCase() === name)) +
         1;
-  const day = number('d', 1);
-  checkRanges(text, month, day, 0, 0, 0);
-  const midnight = localTime(year, month, day);
+  const midnight = localTime(year, month, number('d', 1));
+  // A day or a month that there is not carries over into another one.
   if (createDate(midnight).getUTCMonth() !== month - 1) throw failure(text, 'the day is not in the month');
   return midnight;
 }

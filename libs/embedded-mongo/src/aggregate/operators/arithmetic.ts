@@ -24,14 +24,15 @@ import {
   wholeNumber,
 } from '../../bson/number.js';
 import { typeName } from '../../bson/type-name.js';
-import { binary, positional, unary, variadic } from '../arguments.js';
+import {
+  binaryOrNull,
+  positional,
+  requireDocument,
+  requireNumber,
+  unaryOrNull,
+  variadic,
+} from '../arguments.js';
 import { nullish, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
-
-const number = (value: unknown, name: string, code = 28765): unknown => {
-  if (numberKind(value) === undefined)
-    throw mongoError(code, `${name} only supports numeric types, not ${typeName(value)}`);
-  return value;
-};
 
 /** A function of one number: doubles with the precision of doubles, decimals with that of decimals. */
 export const real = (
@@ -39,9 +40,8 @@ export const real = (
   exact: (value: Decimal) => Decimal,
   check?: (value: unknown, name: string) => void,
 ): OperatorCompiler =>
-  unary((value, name) => {
-    if (nullish(value)) return null;
-    number(value, name);
+  unaryOrNull((value, name) => {
+    requireNumber(value, name, 28765);
     check?.(value, name);
     return value instanceof Decimal128
       ? computeDecimal([value], exact, apply)
@@ -69,22 +69,18 @@ const compileRounding =
       const input = value?.(scope);
       const digits = places ? places(scope) : 0;
       if (nullish(input) || nullish(digits)) return null;
-      number(input, name, 51081);
+      requireNumber(input, name, 51081);
       const count = wholeNumber(digits);
       if (count === undefined || count < -20 || count > 100) {
-        throw mongoError(
-          51083,
-          `cannot apply ${name} with precision value ${printValue(digits)} value must be in [-20, 100]`,
-        );
+        throw mongoError(51083, `${name} takes -20 to 100 places, not ${printValue(digits)}`);
       }
       return roundNumber(input, count, mode);
     };
   };
 
 const toWhole = (apply: (value: number) => number, upward: boolean): OperatorCompiler =>
-  unary((value, name) => {
-    if (nullish(value)) return null;
-    const kind = numberKind(number(value, name));
+  unaryOrNull((value, name) => {
+    const kind = numberKind(requireNumber(value, name, 28765));
     if (kind === 'int' || kind === 'long') return value;
     if (kind === 'double') return doubleValue(apply(toDouble(value)));
     const kept = roundNumber(value, 0, 'truncate');
@@ -96,7 +92,7 @@ const toWhole = (apply: (value: number) => number, upward: boolean): OperatorCom
   });
 
 export const arithmeticOperators: OperatorTable = {
-  $add: variadic((values) => {
+  $add: variadic((values, name) => {
     let date: Date | undefined;
     let sum: unknown = 0;
     for (const value of values) {
@@ -104,14 +100,11 @@ export const arithmeticOperators: OperatorTable = {
       if (value instanceof Date) {
         if (date) throw mongoError(16612, 'only one date allowed in an $add expression');
         date = value;
-      } else if (numberKind(value) === undefined) {
-        throw mongoError(14, `$add only supports numeric or date types, not ${typeName(value)}`);
-      } else sum = addNumbers(sum, value);
+      } else sum = addNumbers(sum, requireNumber(value, name, 14));
     }
     return date ? createDate(Number(date) + roundAway(toDouble(sum))) : sum;
   }),
-  $subtract: binary((a, b) => {
-    if (nullish(a) || nullish(b)) return null;
+  $subtract: binaryOrNull((a, b) => {
     if (a instanceof Date) {
       if (b instanceof Date) return Long.fromNumber(Number(a) - Number(b));
       if (numberKind(b) !== undefined) return createDate(Number(a) - roundAway(toDouble(b)));
@@ -122,31 +115,22 @@ export const arithmeticOperators: OperatorTable = {
     let result: unknown = 1;
     for (const value of values) {
       if (nullish(value)) return null;
-      if (numberKind(value) === undefined)
-        throw mongoError(14, `${name} only supports numeric types, not ${typeName(value)}`);
-      result = multiplyNumbers(result, value);
+      result = multiplyNumbers(result, requireNumber(value, name, 14));
     }
     return result;
   }),
-  $divide: binary((a, b) => {
-    if (nullish(a) || nullish(b)) return null;
-    if (numberKind(a) === undefined || numberKind(b) === undefined) {
-      throw mongoError(14, `$divide only supports numeric types, not ${typeName(a)} and ${typeName(b)}`);
-    }
+  $divide: binaryOrNull((a, b, name) => {
+    for (const value of [a, b]) requireNumber(value, name, 14);
     if (sign(b) === 0) throw mongoError(2, "can't $divide by zero");
     return divideNumbers(a, b);
   }),
-  $mod: binary((a, b) => {
-    if (nullish(a) || nullish(b)) return null;
-    if (numberKind(a) === undefined || numberKind(b) === undefined) {
-      throw mongoError(16611, `$mod only supports numeric types, not ${typeName(a)} and ${typeName(b)}`);
-    }
+  $mod: binaryOrNull((a, b, name) => {
+    for (const value of [a, b]) requireNumber(value, name, 16611);
     if (sign(b) === 0) throw mongoError(16610, "can't $mod by zero");
     return remainder(a, b);
   }),
-  $abs: unary((value, name) => {
-    if (nullish(value)) return null;
-    const kind = numberKind(number(value, name));
+  $abs: unaryOrNull((value, name) => {
+    const kind = numberKind(requireNumber(value, name, 28765));
     if (kind === 'double') return doubleValue(Math.abs(toDouble(value)));
     if (kind === 'long' && toBigInt(value) === -(2n ** 63n))
       throw mongoError(28680, "can't take $abs of long long min");
@@ -171,18 +155,12 @@ export const arithmeticOperators: OperatorTable = {
   }),
   $ln: real(Math.log, (value) => value.ln(), positive(28766)),
   $log10: real(Math.log10, (value) => value.log(10), positive(28761)),
-  $log: binary((value, base) => {
-    if (nullish(value) || nullish(base)) return null;
-    if (numberKind(value) === undefined)
-      throw mongoError(28756, `$log's argument must be numeric, not ${typeName(value)}`);
-    if (numberKind(base) === undefined)
-      throw mongoError(28757, `$log's base must be numeric, not ${typeName(base)}`);
+  $log: binaryOrNull((value, base, name) => {
+    requireNumber(value, name, 28756);
+    requireNumber(base, `The base of ${name}`, 28757);
     positive(28758)(value, '$log');
     if ((sign(base) <= 0 && !Number.isNaN(toDouble(base))) || compareNumbers(base, 1) === 0) {
-      throw mongoError(
-        28759,
-        `$log's base must be a positive number not equal to 1, but is ${printValue(base)}`,
-      );
+      throw mongoError(28759, `The base of $log is positive and not 1, found ${printValue(base)}`);
     }
     if (value instanceof Decimal128 || base instanceof Decimal128) {
       const [x, y] = [value, base].map((one) => computeDecimal([one], (exact) => exact.ln(), Math.log));
@@ -191,12 +169,9 @@ export const arithmeticOperators: OperatorTable = {
     const [x, y] = [toDouble(value), toDouble(base)];
     return doubleValue(y === 10 ? Math.log10(x) : y === 2 ? Math.log2(x) : Math.log(x) / Math.log(y));
   }),
-  $pow: binary((base, exponent) => {
-    if (nullish(base) || nullish(exponent)) return null;
-    if (numberKind(base) === undefined)
-      throw mongoError(28762, `$pow's base must be numeric, not ${typeName(base)}`);
-    if (numberKind(exponent) === undefined)
-      throw mongoError(28763, `$pow's exponent must be numeric, not ${typeName(exponent)}`);
+  $pow: binaryOrNull((base, exponent, name) => {
+    requireNumber(base, name, 28762);
+    requireNumber(exponent, `The exponent of ${name}`, 28763);
     if (toDouble(base) === 0 && toDouble(exponent) < 0) {
       throw mongoError(28764, '$pow cannot take a base of 0 and a negative exponent');
     }
@@ -205,14 +180,21 @@ export const arithmeticOperators: OperatorTable = {
   $bitAnd: bitwise((a, b) => a & b, -1n),
   $bitOr: bitwise((a, b) => a | b, 0n),
   $bitXor: bitwise((a, b) => a ^ b, 0n),
-  $bitNot: unary((value, name) => {
-    if (nullish(value)) return null;
+  $bitNot: unaryOrNull((value, name) => {
     const kind = numberKind(value);
     if (kind !== 'int' && kind !== 'long')
       throw mongoError(28765, `${name} only supports int and long, not: ${typeName(value)}.`);
     return integerValue(~toBigInt(value), kind);
   }),
-  $rand: () => () => doubleValue(Math.random()),
+  $rand: (argument, _builder, name) => {
+    if (
+      Array.isArray(argument)
+        ? argument.length > 0
+        : Object.keys(requireDocument(argument, name, 10065)).length > 0
+    )
+      throw mongoError(3040501, `${name} takes no arguments`);
+    return () => doubleValue(Math.random());
+  },
 };
 
 function power(base: unknown, exponent: unknown): unknown {

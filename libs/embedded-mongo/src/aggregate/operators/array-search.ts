@@ -1,10 +1,10 @@
 import { mongoError } from '../../errors.js';
-import { compareValues, sortComparator } from '../../bson/compare.js';
+import { compareValues, sortDirection } from '../../bson/compare.js';
+import { readNested } from '../../bson/nested.js';
 import { isDocument } from '../../bson/document.js';
 import { toKey } from '../../bson/key-string.js';
 import { numberKind, toDouble } from '../../bson/number.js';
-import { typeName } from '../../bson/type-name.js';
-import { intArgument, positional } from '../arguments.js';
+import { intArgument, positional, refuseOthers, requireArray, requireDocument } from '../arguments.js';
 import {
   nullish,
   type Builder,
@@ -23,9 +23,7 @@ const isIn: OperatorCompiler = (argument, builder, name) => {
       : undefined;
   if (constant) return (scope) => constant.has(toKey(value(scope), collation));
   return (scope) => {
-    const items = list(scope);
-    if (!Array.isArray(items))
-      throw mongoError(40081, `${name} requires an array as a second argument, found: ${typeName(items)}`);
+    const items = requireArray(list(scope), name, 40081);
     const wanted = value(scope);
     return items.some((item) => compareValues(item, wanted, collation) === 0);
   };
@@ -41,10 +39,9 @@ const indexOfArray: OperatorCompiler = (argument, builder, name) => {
   const [input, search, from, to] = positional(argument, builder, name, 2, 4) as Evaluator[];
   const collation = builder.ctx.collation;
   return (scope) => {
-    const items = input?.(scope);
-    if (nullish(items)) return null;
-    if (!Array.isArray(items))
-      throw mongoError(40090, `${name} requires an array as a first argument, found: ${typeName(items)}`);
+    const value = input?.(scope);
+    if (nullish(value)) return null;
+    const items = requireArray(value, name, 40090);
     const wanted = search?.(scope);
     const start = from ? nonNegative(from(scope), name) : 0;
     const end = Math.min(items.length, to ? nonNegative(to(scope), name) : items.length);
@@ -60,31 +57,29 @@ function nonNegative(value: unknown, name: string): number {
 }
 
 const sortArray: OperatorCompiler = (argument, builder, name) => {
-  if (!isDocument(argument))
-    throw mongoError(2942500, `${name} requires an object as an argument, found: ${typeName(argument)}`);
-  if (!Object.hasOwn(argument, 'input'))
-    throw mongoError(2942502, `${name} requires 'input' to be specified`);
-  if (!Object.hasOwn(argument, 'sortBy'))
-    throw mongoError(2942503, `${name} requires 'sortBy' to be specified`);
-  const input = builder.compile(argument['input']);
-  const order = arrayOrder(argument['sortBy'], builder);
+  const spec = requireDocument(argument, name, 2942500);
+  refuseOthers(spec, ['input', 'sortBy'], name, 2942501);
+  if (!Object.hasOwn(spec, 'input')) throw mongoError(2942502, `${name} requires 'input' to be specified`);
+  if (!Object.hasOwn(spec, 'sortBy')) throw mongoError(2942503, `${name} requires 'sortBy' to be specified`);
+  const input = builder.compile(spec['input']);
+  const order = arrayOrder(spec['sortBy'], builder);
   return (scope) => {
     const items = input(scope);
-    if (nullish(items)) return null;
-    if (!Array.isArray(items))
-      throw mongoError(2942504, `input to ${name} must be an array not ${typeName(items)}`);
-    return [...(items as unknown[])].sort(order);
+    return nullish(items) ? null : requireArray(items, name, 2942504).toSorted(order);
   };
 };
 
 function arrayOrder(sortBy: unknown, { ctx }: Builder): (a: unknown, b: unknown) => number {
   if (isDocument(sortBy)) {
-    const compare = sortComparator(sortBy, ctx.collation);
+    // Unlike a stage, it takes an array at a path for what it is.
+    const keys = Object.keys(sortBy).map((path) => [path.split('.'), sortDirection(sortBy[path])] as const);
     return (a, b) => {
       ctx.tick();
-      return isDocument(a) && isDocument(b)
-        ? compare(a, b)
-        : compareValues(isDocument(a), isDocument(b)) || compareValues(a, b);
+      for (const [path, direction] of keys) {
+        const order = compareValues(readNested(a, path) ?? null, readNested(b, path) ?? null, ctx.collation);
+        if (order !== 0) return order * direction;
+      }
+      return 0;
     };
   }
   const direction = toDouble(sortBy);

@@ -1,7 +1,17 @@
 import { mongoError } from '../../errors.js';
 import { getField, isDocument, setField, type Document } from '../../bson/document.js';
 import { typeName } from '../../bson/type-name.js';
-import { intArgument, positional, unary, variadic } from '../arguments.js';
+import {
+  intArgument,
+  positional,
+  refuseOthers,
+  requireArray,
+  requireDocument,
+  requireText,
+  unary,
+  unaryOrNull,
+  variadic,
+} from '../arguments.js';
 import { nullish, type Evaluator, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
 
 /** As many elements as fit a document; repeated doubling must end before the memory does. */
@@ -30,7 +40,9 @@ const zip: OperatorCompiler = (argument, builder, name) => {
   if (!Array.isArray(inputs) || inputs.length === 0)
     throw mongoError(34461, `inputs must be a non-empty array of expressions`);
   const lists = inputs.map((item) => builder.compile(item));
-  const longest = getField(argument, 'useLongestLength') === true;
+  refuseOthers(argument, ['inputs', 'useLongestLength', 'defaults'], name, 34464);
+  const longest = getField(argument, 'useLongestLength') ?? false;
+  if (typeof longest !== 'boolean') throw mongoError(34463, 'useLongestLength must be a bool');
   const given = getField(argument, 'defaults');
   if (given !== undefined && !longest)
     throw mongoError(34466, 'cannot specify defaults unless useLongestLength is true');
@@ -41,11 +53,7 @@ const zip: OperatorCompiler = (argument, builder, name) => {
   return (scope) => {
     const values = lists.map((list) => list(scope));
     if (values.some(nullish)) return null;
-    const arrays = values.map((value) => {
-      if (!Array.isArray(value))
-        throw mongoError(34468, `${name} found a non-array expression in input: ${typeName(value)}`);
-      return value as unknown[];
-    });
+    const arrays = values.map((value) => requireArray(value, name, 34468));
     const lengths = arrays.map((items) => items.length);
     const length = longest ? Math.max(...lengths) : Math.min(...lengths);
     const fill = defaults?.map((item) => item(scope) ?? null);
@@ -57,29 +65,15 @@ const zip: OperatorCompiler = (argument, builder, name) => {
 
 function readPair(item: unknown, name: string): [string, unknown] {
   if (Array.isArray(item)) {
-    if (item.length !== 2)
-      throw mongoError(
-        40397,
-        `${name} requires an array of size 2 arrays, found array of size: ${item.length}`,
-      );
-    if (typeof item[0] !== 'string')
-      throw mongoError(
-        40395,
-        `${name} requires an array of key-value pairs, where the key must be of type string. Found key type: ${typeName(item[0])}`,
-      );
-    return [item[0], item[1]];
+    if (item.length !== 2) throw mongoError(40397, `${name} requires pairs, found ${item.length} values`);
+    return [requireText(item[0], `A key of ${name}`, 40395), item[1]];
   }
   if (!isDocument(item))
     throw mongoError(40398, `Unrecognised input type format for ${name}: ${typeName(item)}`);
   if (Object.keys(item).length !== 2 || !Object.hasOwn(item, 'k') || !Object.hasOwn(item, 'v')) {
     throw mongoError(40393, `${name} requires an object with keys 'k' and 'v'. Missing either or both keys`);
   }
-  if (typeof item['k'] !== 'string')
-    throw mongoError(
-      40394,
-      `${name} requires an object with keys 'k' and 'v', where the value of 'k' must be of type string. Found type: ${typeName(item['k'])}`,
-    );
-  return [item['k'], item['v']];
+  return [requireText(item['k'], `A key of ${name}`, 40394), item['v']];
 }
 
 const splitJoin: OperatorTable = {
@@ -87,24 +81,17 @@ const splitJoin: OperatorTable = {
     const result: unknown[] = [];
     for (const value of values) {
       if (nullish(value)) return null;
-      if (!Array.isArray(value))
-        throw mongoError(28664, `${name} only supports arrays, not ${typeName(value)}`);
-      if (result.length + value.length > mostElements) {
+      const items = requireArray(value, name, 28664);
+      if (result.length + items.length > mostElements) {
         throw mongoError(146, `${name} would build an array of over ${mostElements} elements`);
       }
-      for (const item of value) result.push(item);
+      for (const item of items) result.push(item);
     }
     return result;
   }),
-  $reverseArray: unary((value, name) => {
-    if (nullish(value)) return null;
-    if (!Array.isArray(value))
-      throw mongoError(
-        34435,
-        `The argument to ${name} must be an array, but was of type: ${typeName(value)}`,
-      );
-    return [...value].reverse();
-  }),
+  $reverseArray: unary((value, name) =>
+    nullish(value) ? null : requireArray(value, name, 34435).toReversed(),
+  ),
 };
 
 /** Operators that build arrays, or turn them into objects and back. */
@@ -119,20 +106,15 @@ export const arrayShapeOperators: OperatorTable = {
     return (scope) => {
       const value = input(scope);
       if (nullish(value)) return null;
-      if (!Array.isArray(value))
-        throw mongoError(40386, `${name} requires an array input, found: ${typeName(value)}`);
       const result: Document = {};
-      for (const item of value) {
+      for (const item of requireArray(value, name, 40386)) {
         const [key, field] = readPair(item, name);
         setField(result, key, field ?? null);
       }
       return result;
     };
   },
-  $objectToArray: unary((value, name) => {
-    if (nullish(value)) return null;
-    if (!isDocument(value))
-      throw mongoError(40390, `${name} requires a document input, found: ${typeName(value)}`);
-    return Object.keys(value).map((k) => ({ k, v: value[k] }));
-  }),
+  $objectToArray: unaryOrNull((value, name) =>
+    Object.entries(requireDocument(value, name, 40390)).map(([k, v]) => ({ k, v })),
+  ),
 };

@@ -1,8 +1,15 @@
 import { mongoError } from '../../errors.js';
 import { getField, isDocument, type Document } from '../../bson/document.js';
-import { typeName } from '../../bson/type-name.js';
 import { positiveCount, smallest } from '../accumulators.js';
-import { intArgument, readNamedArguments, positional, unary } from '../arguments.js';
+import {
+  intArgument,
+  positional,
+  readNamedArguments,
+  refuseOthers,
+  requireArray,
+  requireDocument,
+  unary,
+} from '../arguments.js';
 import {
   nullish,
   truthy,
@@ -12,12 +19,8 @@ import {
   type OperatorTable,
 } from '../evaluate.js';
 
-function array(value: unknown, name: string, code: number): unknown[] | null {
-  if (nullish(value)) return null;
-  if (!Array.isArray(value))
-    throw mongoError(code, `input to ${name} must be an array not ${typeName(value)}`);
-  return value;
-}
+const array = (value: unknown, name: string, code: number): unknown[] | null =>
+  nullish(value) ? null : requireArray(value, name, code);
 
 /** `$map` and `$filter` evaluate an inner expression per element, under a name of the caller's choice. */
 function elementwise(
@@ -30,11 +33,7 @@ function elementwise(
   for (const key of ['input', body]) {
     if (!Object.hasOwn(argument, key)) throw mongoError(16880, `Missing '${key}' parameter to ${name}`);
   }
-  for (const key of Object.keys(argument)) {
-    if (!['input', 'as', body, ...(name === '$filter' ? ['limit'] : [])].includes(key)) {
-      throw mongoError(16879, `Unrecognized parameter to ${name}: ${key}`);
-    }
-  }
+  refuseOthers(argument, ['input', 'as', body, ...(name === '$filter' ? ['limit'] : [])], name, 16879);
   const alias = getField(argument, 'as') ?? 'this';
   if (typeof alias !== 'string') throw mongoError(16866, `'as' of ${name} must be a string`);
   const { builder: inner, slots } = builder.bind([alias]);
@@ -82,15 +81,14 @@ const filter: OperatorCompiler = (argument, builder, name) => {
 };
 
 const reduce: OperatorCompiler = (argument, builder, name) => {
-  if (!isDocument(argument))
-    throw mongoError(40075, `${name} requires an object as an argument, found: ${typeName(argument)}`);
+  const spec = requireDocument(argument, name, 40075);
   for (const key of ['input', 'initialValue', 'in']) {
-    if (!Object.hasOwn(argument, key)) throw mongoError(40077, `${name} requires '${key}' to be specified`);
+    if (!Object.hasOwn(spec, key)) throw mongoError(40077, `${name} requires '${key}' to be specified`);
   }
-  const input = builder.compile(argument['input']);
-  const initial = builder.compile(argument['initialValue']);
+  const input = builder.compile(spec['input']);
+  const initial = builder.compile(spec['initialValue']);
   const { builder: inner, slots } = builder.bind(['this', 'value']);
-  const step = inner.compile(argument['in']);
+  const step = inner.compile(spec['in']);
   const [item, value] = slots as [number, number];
   const { ctx } = builder;
   return (scope) => {
@@ -113,36 +111,29 @@ const elementAt: OperatorCompiler = (argument, builder, name) => {
     const items = input(scope);
     const index = position(scope);
     if (nullish(items) || nullish(index)) return null;
-    if (!Array.isArray(items))
-      throw mongoError(28689, `${name}'s first argument must be an array, but is ${typeName(items)}`);
-    const at = intArgument(index, name, 28691, 'its second argument');
-    return items.at(at) as unknown;
+    const list = requireArray(items, name, 28689);
+    return list.at(intArgument(index, name, 28691, 'its second argument'));
   };
 };
 
 const edge = (position: 0 | -1): OperatorCompiler =>
-  unary((value, name) => {
-    if (nullish(value)) return null;
-    if (!Array.isArray(value))
-      throw mongoError(28689, `${name}'s argument must be an array, but is ${typeName(value)}`);
-    return value.at(position) as unknown;
-  });
+  unary((value, name) => (nullish(value) ? null : requireArray(value, name, 28689).at(position)));
 
 const several =
   (keep: (items: unknown[], n: number, builder: Builder) => unknown[]): OperatorCompiler =>
   (argument, builder, name) => {
-    const { input, n } = readNamedArguments(argument, builder, name, ['input', 'n']) as Record<
-      'input' | 'n',
-      Evaluator
-    >;
+    const { input, n } = readNamedArguments(argument, builder, name, ['input', 'n']);
     return (scope) => {
       const count = positiveCount(n(scope), name);
-      const items = input(scope);
-      if (!Array.isArray(items))
-        throw mongoError(5788200, `Input must be an array, found ${typeName(items)} for ${name}`);
-      return keep(items, count, builder);
+      return keep(requireArray(input(scope), name, 5788200), count, builder);
     };
   };
+
+const extremes = (direction: 1 | -1): OperatorCompiler =>
+  several((items, n, { ctx }) => {
+    const values = items.filter((item) => !nullish(item));
+    return smallest(direction)(values, n, ctx.collation);
+  });
 
 const slice: OperatorCompiler = (argument, builder, name) => {
   const [input, first, second] = positional(argument, builder, name, 2, 3) as [
@@ -151,15 +142,11 @@ const slice: OperatorCompiler = (argument, builder, name) => {
     Evaluator | undefined,
   ];
   return (scope) => {
-    const items = input(scope);
+    const value = input(scope);
     const start = first(scope);
     const length = second?.(scope);
-    if (nullish(items) || nullish(start) || (second && nullish(length))) return null;
-    if (!Array.isArray(items))
-      throw mongoError(
-        28724,
-        `First argument to ${name} must be an array, but is of type: ${typeName(items)}`,
-      );
+    if (nullish(value) || nullish(start) || (second && nullish(length))) return null;
+    const items = requireArray(value, name, 28724);
     const from = intArgument(start, name, 28725, 'its second argument');
     if (!second) return from >= 0 ? items.slice(0, from) : items.slice(from);
     const count = intArgument(length, name, 28727, 'its third argument');
@@ -179,28 +166,9 @@ export const arrayOperators: OperatorTable = {
   $last: edge(-1),
   $firstN: several((items, n) => items.slice(0, n)),
   $lastN: several((items, n) => items.slice(-n)),
-  $minN: several((items, n, { ctx }) =>
-    smallest(1)(
-      items.filter((item) => !nullish(item)),
-      n,
-      ctx.collation,
-    ),
-  ),
-  $maxN: several((items, n, { ctx }) =>
-    smallest(-1)(
-      items.filter((item) => !nullish(item)),
-      n,
-      ctx.collation,
-    ),
-  ),
+  $minN: extremes(1),
+  $maxN: extremes(-1),
   $slice: slice,
-  $size: unary((value, name) => {
-    if (!Array.isArray(value))
-      throw mongoError(
-        17124,
-        `The argument to ${name} must be an array, but was of type: ${typeName(value)}`,
-      );
-    return value.length;
-  }),
+  $size: unary((value, name) => requireArray(value, name, 17124).length),
   $isArray: unary((value) => Array.isArray(value)),
 };

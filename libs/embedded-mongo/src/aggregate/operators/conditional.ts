@@ -5,14 +5,10 @@ import { nullish, truthy, type Evaluator, type OperatorTable } from '../evaluate
 
 export const conditionalOperators: OperatorTable = {
   $cond: (argument, builder, name) => {
-    let parts: readonly (Evaluator | undefined)[];
+    let parts: readonly Evaluator[];
     if (isDocument(argument)) {
-      const {
-        if: test,
-        then,
-        else: otherwise,
-      } = readNamedArguments(argument, builder, name, ['if', 'then', 'else']);
-      parts = [test, then, otherwise];
+      const named = readNamedArguments(argument, builder, name, ['if', 'then', 'else']);
+      parts = [named.if, named.then, named.else];
     } else parts = positional(argument, builder, name, 3);
     const [test, then, otherwise] = parts as [Evaluator, Evaluator, Evaluator];
     return (scope) => (truthy(test(scope)) ? then(scope) : otherwise(scope));
@@ -35,16 +31,13 @@ export const conditionalOperators: OperatorTable = {
     if (branches.length === 0) throw mongoError(40068, '$switch requires at least one branch.');
     const compiled = branches.map((branch) => {
       const { case: test, then } = readNamedArguments(branch, builder, '$switch branch', ['case', 'then']);
-      return [test, then] as [Evaluator, Evaluator];
+      return [test, then] as const;
     });
     const fallback = Object.hasOwn(argument, 'default') ? builder.compile(argument['default']) : undefined;
     return (scope) => {
       for (const [test, then] of compiled) if (truthy(test(scope))) return then(scope);
       if (fallback) return fallback(scope);
-      throw mongoError(
-        40066,
-        '$switch could not find a matching branch for an input, and no default was specified.',
-      );
+      throw mongoError(40066, '$switch has no branch for a value, and no default');
     };
   },
   $let: (argument, builder) => {
@@ -56,11 +49,10 @@ export const conditionalOperators: OperatorTable = {
     const values = names.map((name) => builder.compile(definitions[name]));
     const { builder: inner, slots } = builder.bind(names);
     const body = inner.compile(argument['in']);
-    const currentAt = names.indexOf('CURRENT');
     return (scope) => {
       const computed = values.map((value) => value(scope));
       slots.forEach((slot, i) => (scope.variables[slot] = computed[i]));
-      return currentAt < 0 ? body(scope) : body({ ...scope, current: computed[currentAt] });
+      return body(scope);
     };
   },
   $literal: (argument) => () => argument,

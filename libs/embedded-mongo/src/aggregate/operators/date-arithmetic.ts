@@ -14,7 +14,7 @@ import {
 } from '../date/calendar.js';
 import type { Zone } from '../date/zone.js';
 import { readNamedArguments } from '../arguments.js';
-import { nullish, type Evaluator, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
+import { nullish, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
 
 const overflow = (): MongoError => mongoError(5166406, 'dateAdd overflowed');
 
@@ -31,22 +31,11 @@ export function addToDate(instant: number, unit: DateUnit, amount: number, zone:
 const compileAdd =
   (direction: 1 | -1): OperatorCompiler =>
   (argument, builder, name) => {
-    const parts = readNamedArguments<'startDate' | 'unit' | 'amount' | 'timezone'>(
-      argument,
-      builder,
-      name,
-      ['startDate', 'unit', 'amount'],
-      ['timezone'],
-    );
-    const [startDate, unit, amount] = [parts.startDate, parts.unit, parts.amount] as [
-      Evaluator,
-      Evaluator,
-      Evaluator,
-    ];
+    const parts = readNamedArguments(argument, builder, name, ['startDate', 'unit', 'amount'], ['timezone']);
     return (scope) => {
-      const instant = toInstant(startDate(scope));
-      const kind = unitArgument(unit(scope), name);
-      const count = amount(scope);
+      const instant = toInstant(parts.startDate(scope));
+      const kind = unitArgument(parts.unit(scope), name);
+      const count = parts.amount(scope);
       const zone = zoneArgument(parts.timezone, scope);
       if (instant === null || kind === null || zone === null || nullish(count)) return null;
       const whole = wholeNumber(count);
@@ -56,22 +45,17 @@ const compileAdd =
   };
 
 const difference: OperatorCompiler = (argument, builder, name) => {
-  const parts = readNamedArguments<'startDate' | 'endDate' | 'unit' | 'timezone' | 'startOfWeek'>(
+  const parts = readNamedArguments(
     argument,
     builder,
     name,
     ['startDate', 'endDate', 'unit'],
     ['timezone', 'startOfWeek'],
   );
-  const [startDate, endDate, unit] = [parts.startDate, parts.endDate, parts.unit] as [
-    Evaluator,
-    Evaluator,
-    Evaluator,
-  ];
   return (scope) => {
-    const start = toInstant(startDate(scope));
-    const end = toInstant(endDate(scope));
-    const kind = unitArgument(unit(scope), name);
+    const start = toInstant(parts.startDate(scope));
+    const end = toInstant(parts.endDate(scope));
+    const kind = unitArgument(parts.unit(scope), name);
     const zone = zoneArgument(parts.timezone, scope);
     if (start === null || end === null || kind === null || zone === null) return null;
     const weekStart = kind === 'week' && parts.startOfWeek ? startOfWeek(parts.startOfWeek(scope), name) : 0;
@@ -93,17 +77,16 @@ function unitNumber(instant: number, unit: DateUnit, zone: Zone, weekStart: numb
 }
 
 const truncate: OperatorCompiler = (argument, builder, name) => {
-  const parts = readNamedArguments<'date' | 'unit' | 'binSize' | 'timezone' | 'startOfWeek'>(
+  const parts = readNamedArguments(
     argument,
     builder,
     name,
     ['date', 'unit'],
     ['binSize', 'timezone', 'startOfWeek'],
   );
-  const [date, unit] = [parts.date, parts.unit] as [Evaluator, Evaluator];
   return (scope) => {
-    const instant = toInstant(date(scope));
-    const kind = unitArgument(unit(scope), name);
+    const instant = toInstant(parts.date(scope));
+    const kind = unitArgument(parts.unit(scope), name);
     const zone = zoneArgument(parts.timezone, scope);
     const size = parts.binSize ? parts.binSize(scope) : 1;
     if (instant === null || kind === null || zone === null || nullish(size)) return null;

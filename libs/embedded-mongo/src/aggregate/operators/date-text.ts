@@ -1,12 +1,11 @@
-import { printValue } from '../../bson/print.js';
 import { mongoError } from '../../errors.js';
 import { typeName } from '../../bson/type-name.js';
 import { toInstant, zoneArgument } from '../date/arguments.js';
-import { compileDateFormat } from '../date/format.js';
-import { parseIsoDate, parseWithFormat } from '../date/parse.js';
+import { compileDateFormat, utcFormat } from '../date/format.js';
+import { parseDate, parseWithFormat } from '../date/parse.js';
 import { utcZone } from '../date/zone.js';
-import { readNamedArguments } from '../arguments.js';
-import { nullish, type Evaluator, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
+import { readNamedArguments, requireText } from '../arguments.js';
+import { nullish, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
 
 const formats = new Map<string, ReturnType<typeof compileDateFormat>>();
 
@@ -20,15 +19,9 @@ function formatter(format: string): ReturnType<typeof compileDateFormat> {
 }
 
 const toString: OperatorCompiler = (argument, builder, name) => {
-  const parts = readNamedArguments<'date' | 'format' | 'timezone' | 'onNull'>(
-    argument,
-    builder,
-    name,
-    ['date'],
-    ['format', 'timezone', 'onNull'],
-  );
+  const parts = readNamedArguments(argument, builder, name, ['date'], ['format', 'timezone', 'onNull']);
   return (scope) => {
-    const instant = toInstant((parts.date as Evaluator)(scope));
+    const instant = toInstant(parts.date(scope));
     const zone = zoneArgument(parts.timezone, scope);
     const format = parts.format?.(scope);
     if (instant === null) return parts.onNull ? parts.onNull(scope) : null;
@@ -36,13 +29,13 @@ const toString: OperatorCompiler = (argument, builder, name) => {
     if (format !== undefined && typeof format !== 'string') {
       throw mongoError(18533, `${name} requires that 'format' be a string, found: ${typeName(format)}`);
     }
-    const standard = zone === utcZone ? '%Y-%m-%dT%H:%M:%S.%LZ' : '%Y-%m-%dT%H:%M:%S.%L';
+    const standard = zone === utcZone ? utcFormat : '%Y-%m-%dT%H:%M:%S.%L';
     return formatter(typeof format === 'string' ? format : standard)(instant, zone);
   };
 };
 
 const fromString: OperatorCompiler = (argument, builder, name) => {
-  const parts = readNamedArguments<'dateString' | 'format' | 'timezone' | 'onNull' | 'onError'>(
+  const parts = readNamedArguments(
     argument,
     builder,
     name,
@@ -50,19 +43,17 @@ const fromString: OperatorCompiler = (argument, builder, name) => {
     ['format', 'timezone', 'onNull', 'onError'],
   );
   return (scope) => {
-    const text = (parts.dateString as Evaluator)(scope);
+    const text = parts.dateString(scope);
     const zone = parts.timezone ? zoneArgument(parts.timezone, scope) : undefined;
     const format = parts.format?.(scope);
     if (nullish(text)) return parts.onNull ? parts.onNull(scope) : null;
     if (zone === null || (parts.format && nullish(format))) return null;
+    if (parts.format) requireText(format, `'format' of ${name}`, 40684);
     try {
       if (typeof text !== 'string') {
-        throw mongoError(
-          241,
-          `${name} requires that 'dateString' be a string, found: ${typeName(text)} with value ${printValue(text)}`,
-        );
+        throw mongoError(241, `${name} requires a string as 'dateString', not ${typeName(text)}`);
       }
-      return typeof format === 'string' ? parseWithFormat(text, format, zone) : parseIsoDate(text, zone);
+      return typeof format === 'string' ? parseWithFormat(text, format, zone) : parseDate(text, zone);
     } catch (error) {
       if (parts.onError) return parts.onError(scope);
       throw error;

@@ -6,7 +6,7 @@ import { numberKind, wholeNumber } from '../../bson/number.js';
 import { typeName } from '../../bson/type-name.js';
 import { toInstant, zoneArgument } from '../date/arguments.js';
 import { dayOfYear, isoDayOfWeek, isoWeek, isoWeekDate, localTime, sundayWeek } from '../date/calendar.js';
-import { readNamedArguments, unary } from '../arguments.js';
+import { readNamedArguments, unaryOrNull } from '../arguments.js';
 import {
   nullish,
   truthy,
@@ -23,14 +23,11 @@ function dateAndZone(
   name: string,
 ): { date: Evaluator; timezone: Evaluator | undefined } {
   if (isDocument(argument) && !firstKey(argument)?.startsWith('$')) {
-    const parts = readNamedArguments<'date' | 'timezone'>(argument, builder, name, ['date'], ['timezone']);
-    return { date: parts.date as Evaluator, timezone: parts.timezone };
+    const parts = readNamedArguments(argument, builder, name, ['date'], ['timezone']);
+    return { date: parts.date, timezone: parts.timezone };
   }
   if (Array.isArray(argument) && argument.length !== 1) {
-    throw mongoError(
-      40536,
-      `${name} accepts exactly one argument if given an array, but was given ${argument.length}`,
-    );
+    throw mongoError(40536, `${name} takes one argument, not ${argument.length}`);
   }
   return { date: builder.compile(Array.isArray(argument) ? argument[0] : argument), timezone: undefined };
 }
@@ -49,15 +46,9 @@ const field =
   };
 
 const toParts: OperatorCompiler = (argument, builder, name) => {
-  const parts = readNamedArguments<'date' | 'timezone' | 'iso8601'>(
-    argument,
-    builder,
-    name,
-    ['date'],
-    ['timezone', 'iso8601'],
-  );
+  const parts = readNamedArguments(argument, builder, name, ['date'], ['timezone', 'iso8601']);
   return (scope) => {
-    const instant = toInstant((parts.date as Evaluator)(scope));
+    const instant = toInstant(parts.date(scope));
     const zone = zoneArgument(parts.timezone, scope);
     const iso = parts.iso8601?.(scope);
     if (instant === null || zone === null || iso === null) return null;
@@ -86,13 +77,7 @@ type PartName = (typeof timeParts)[number] | (typeof calendarParts)[number] | (t
 const fromParts: OperatorCompiler = (argument, builder, name) => {
   const iso = isDocument(argument) && Object.hasOwn(argument, 'isoWeekYear');
   const [year, ...rest] = iso ? isoParts : calendarParts;
-  const parts = readNamedArguments<PartName | 'timezone'>(
-    argument,
-    builder,
-    name,
-    [year],
-    [...rest, ...timeParts, 'timezone'],
-  );
+  const parts = readNamedArguments(argument, builder, name, [year], [...rest, ...timeParts, 'timezone']);
   const order: readonly PartName[] = [year, ...rest, ...timeParts];
   const defaults = [1970, 1, 1, 0, 0, 0, 0];
   return (scope) => {
@@ -119,8 +104,7 @@ const fromParts: OperatorCompiler = (argument, builder, name) => {
 };
 
 const timestampPart = (read: (value: Timestamp) => number): OperatorCompiler =>
-  unary((value, name) => {
-    if (nullish(value)) return null;
+  unaryOrNull((value, name) => {
     if (!(value instanceof Timestamp))
       throw mongoError(5687301, `${name} argument must be a timestamp, but is ${typeName(value)}`);
     return Long.fromNumber(read(value));

@@ -4,14 +4,7 @@ import { mongoError } from '../../errors.js';
 import { typeName } from '../../bson/type-name.js';
 import { compileRegex, isRegex, type CompiledRegex, type RegexMatch } from '../../query/regex.js';
 import { readNamedArguments } from '../arguments.js';
-import {
-  nullish,
-  type Builder,
-  type Evaluator,
-  type OperatorCompiler,
-  type OperatorTable,
-  type Scope,
-} from '../evaluate.js';
+import { nullish, type Builder, type OperatorCompiler, type OperatorTable, type Scope } from '../evaluate.js';
 
 interface Search {
   readonly text: string;
@@ -24,17 +17,10 @@ function compileSearch(
   builder: Builder,
   name: string,
 ): (scope: Scope) => Search | undefined {
-  const parts = readNamedArguments<'input' | 'regex' | 'options'>(
-    argument,
-    builder,
-    name,
-    ['input', 'regex'],
-    ['options'],
-  );
-  const [input, pattern] = [parts.input, parts.regex] as [Evaluator, Evaluator];
+  const parts = readNamedArguments(argument, builder, name, ['input', 'regex'], ['options']);
   return (scope) => {
-    const text = input(scope);
-    const regex = pattern(scope);
+    const text = parts.input(scope);
+    const regex = parts.regex(scope);
     const options = parts.options?.(scope);
     if (!nullish(text) && typeof text !== 'string')
       throw mongoError(51104, `${name} needs 'input' to be of type string, found: ${typeName(text)}`);
@@ -42,11 +28,11 @@ function compileSearch(
       throw mongoError(51105, `${name} needs 'regex' to be of type string or regex`);
     if (!nullish(options) && typeof options !== 'string')
       throw mongoError(51106, `${name} needs 'options' to be of type string`);
-    if (options && regex instanceof BSONRegExp && regex.options !== '') {
+    if (!nullish(options) && regex instanceof BSONRegExp && regex.options !== '') {
       throw mongoError(51107, `${name}: found regex options specified in both 'regex' and 'options' fields`);
     }
-    if (typeof text !== 'string' || nullish(regex)) return undefined;
-    return { text, regex: compileRegex(regex, options ?? undefined) };
+    const compiled = nullish(regex) ? undefined : compileRegex(regex, options ?? undefined);
+    return typeof text === 'string' && compiled ? { text, regex: compiled } : undefined;
   };
 }
 
@@ -81,7 +67,7 @@ const findAll: OperatorCompiler = (argument, builder, name) => {
     if (!found) return matches;
     let from = 0;
     let counted = { position: 0, points: 0 };
-    while (from <= found.text.length) {
+    do {
       builder.ctx.tick();
       const match = found.regex.exec(found.text, from);
       if (!match) break;
@@ -90,7 +76,7 @@ const findAll: OperatorCompiler = (argument, builder, name) => {
       counted = { position: match.index, points };
       matches.push(describe(match, points));
       from = match.index + (match.text.length || 1);
-    }
+    } while (from < found.text.length);
     return matches;
   };
 };

@@ -1,8 +1,7 @@
 import { mongoError } from '../../errors.js';
 import { compareValues } from '../../bson/compare.js';
 import { toKey } from '../../bson/key-string.js';
-import { typeName } from '../../bson/type-name.js';
-import { positional, variadic } from '../arguments.js';
+import { positional, requireArray, variadic } from '../arguments.js';
 import {
   nullish,
   truthy,
@@ -15,14 +14,9 @@ import {
 type Keyed = Map<string, unknown>;
 
 function toKeyed(value: unknown, name: string, code: number, builder: Builder): Keyed {
-  if (!Array.isArray(value))
-    throw mongoError(
-      code,
-      `All operands of ${name} must be arrays. One argument is of type: ${typeName(value)}`,
-    );
   const { ctx } = builder;
   const result: Keyed = new Map();
-  for (const item of value) {
+  for (const item of requireArray(value, name, code)) {
     ctx.tick();
     const key = toKey(item, ctx.collation);
     if (!result.has(key)) result.set(key, item);
@@ -51,12 +45,7 @@ const elements =
   (decide: (items: unknown[]) => boolean, code: number): OperatorCompiler =>
   (argument, builder, name) => {
     const [input] = positional(argument, builder, name, 1) as [Evaluator];
-    return (scope) => {
-      const value = input(scope);
-      if (!Array.isArray(value))
-        throw mongoError(code, `${name}'s argument must be an array, but is ${typeName(value)}`);
-      return decide(value);
-    };
+    return (scope) => decide(requireArray(input(scope), name, code));
   };
 
 export const setOperators: OperatorTable = {

@@ -1,10 +1,21 @@
 import { codePoints } from '../../bson/code-points.js';
-import { Binary, Code, Timestamp } from 'bson';
+import { Binary, Code, Decimal128, Timestamp } from 'bson';
 import { mongoError } from '../../errors.js';
 import { compareStrings } from '../../bson/compare.js';
-import { numberKind, toDouble } from '../../bson/number.js';
+import { coerceInteger, numberKind, toDouble } from '../../bson/number.js';
 import { typeName } from '../../bson/type-name.js';
-import { binary, intArgument, readNamedArguments, positional, unary, variadic } from '../arguments.js';
+import {
+  binary,
+  binaryOrNull,
+  intArgument,
+  positional,
+  readNamedArguments,
+  requireNumber,
+  requireText,
+  unary,
+  unaryOrNull,
+  variadic,
+} from '../arguments.js';
 import { nullish, type Evaluator, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
 import { doubleString, stringForm } from './conversion.js';
 
@@ -46,28 +57,19 @@ const lower = (text: string): string => text.replace(/[A-Z]+/g, (part) => part.t
 const compileTrim =
   (start: boolean, end: boolean): OperatorCompiler =>
   (argument, builder, name) => {
-    const { input, chars } = readNamedArguments<'input' | 'chars'>(
-      argument,
-      builder,
-      name,
-      ['input'],
-      ['chars'],
-    );
+    const { input, chars } = readNamedArguments(argument, builder, name, ['input'], ['chars']);
     return (scope) => {
-      const value = input?.(scope);
+      const value = input(scope);
       if (nullish(value)) return null;
-      if (typeof value !== 'string')
-        throw mongoError(50699, `${name} requires its input to be a string, got ${typeName(value)}`);
+      const text = requireText(value, name, 50699);
       const given = chars?.(scope);
       if (chars && nullish(given)) return null;
-      if (chars && typeof given !== 'string')
-        throw mongoError(50700, `${name} requires 'chars' to be a string, got ${typeName(given)}`);
       const drop = new Set(
-        typeof given === 'string'
-          ? given
+        chars
+          ? requireText(given, `'chars' of ${name}`, 50700)
           : '\0\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a',
       );
-      const points = codePoints(value);
+      const points = codePoints(text);
       let from = 0;
       let to = points.length;
       while (start && from < to && drop.has(points[from] as string)) from++;
@@ -82,19 +84,10 @@ const compileIndexOf =
   (argument, builder, name) => {
     const [input, search, first, last] = positional(argument, builder, name, 2, 4) as Evaluator[];
     return (scope) => {
-      const text = input?.(scope);
-      if (nullish(text)) return null;
-      const wanted = search?.(scope);
-      if (typeof text !== 'string')
-        throw mongoError(
-          bytes ? 40091 : 40093,
-          `${name} requires a string as the first argument, found: ${typeName(text)}`,
-        );
-      if (typeof wanted !== 'string')
-        throw mongoError(
-          bytes ? 40092 : 40094,
-          `${name} requires a string as the second argument, found: ${typeName(wanted)}`,
-        );
+      const value = input?.(scope);
+      if (nullish(value)) return null;
+      const text = requireText(value, name, bytes ? 40091 : 40093);
+      const wanted = requireText(search?.(scope), name, bytes ? 40092 : 40094);
       const from = first ? position(first(scope), name) : 0;
       const to = last ? position(last(scope), name) : Infinity;
       return bytes ? indexOfBytes(text, wanted, from, to) : indexOfPoints(text, wanted, from, to);
@@ -111,12 +104,14 @@ function indexOfBytes(text: string, wanted: string, from: number, to: number): n
 
 function indexOfPoints(text: string, wanted: string, from: number, to: number): number {
   const points = codePoints(text);
-  if (from > points.length || from > to) return -1;
+  const end = Math.min(points.length, to);
+  if (text === wanted && from === 0) return 0;
+  if (from >= end) return -1;
   const start = points.slice(0, from).join('').length;
   const found = text.indexOf(wanted, start);
   if (found < 0) return -1;
   const index = from + codePoints(text.slice(start, found)).length;
-  return index + codePoints(wanted).length <= to ? index : -1;
+  return index < end ? index : -1;
 }
 
 function position(value: unknown, name: string): number {
@@ -143,38 +138,35 @@ const substringBytes: OperatorCompiler = (argument, builder, name) => {
   const [input, first, length] = positional(argument, builder, name, 3) as [Evaluator, Evaluator, Evaluator];
   return (scope) => {
     const bytes = Buffer.from(asText(input(scope), name, 16007));
-    const [start, count] = [Math.trunc(toDouble(first(scope))), Math.trunc(toDouble(length(scope)))];
-    if (Number.isNaN(start)) throw mongoError(16034, `${name}:  starting index must be a numeric type`);
-    if (Number.isNaN(count)) throw mongoError(16035, `${name}:  length must be a numeric type`);
+    const start = byteCount(requireNumber(first(scope), `The starting index of ${name}`, 16034));
+    const count = byteCount(requireNumber(length(scope), `The length of ${name}`, 16035));
     if (start < 0) throw mongoError(50752, `${name}: the starting index must be nonnegative`);
     // A negative length means the rest of the string.
     const end = count < 0 ? bytes.length : Math.min(bytes.length, start + count);
     for (const at of [start, end]) {
       if (at < bytes.length && ((bytes[at] as number) & 0xc0) === 0x80) {
-        throw mongoError(
-          at === start ? 28656 : 28657,
-          `${name}:  Invalid range, it splits a UTF-8 character.`,
-        );
+        throw mongoError(at === start ? 28656 : 28657, `${name} splits a UTF-8 character`);
       }
     }
     return bytes.subarray(start, end).toString();
   };
 };
 
+/** A decimal without a value counts as negative. Errors: 31109 for a double without one. */
+function byteCount(value: unknown): number {
+  const count = coerceInteger(value);
+  if (value instanceof Decimal128 && !Number.isFinite(count)) return -1;
+  if (Number.isNaN(count)) throw mongoError(31109, "Can't coerce out of range value to int");
+  return count;
+}
+
 const compileReplace =
   (all: boolean): OperatorCompiler =>
   (argument, builder, name) => {
     const parts = readNamedArguments(argument, builder, name, ['input', 'find', 'replacement']);
-    const evaluators = [parts.input, parts.find, parts.replacement] as [Evaluator, Evaluator, Evaluator];
     return (scope) => {
-      const values = evaluators.map((one) => one(scope));
-      for (const value of values) {
-        if (!nullish(value) && typeof value !== 'string')
-          throw mongoError(
-            51746,
-            `${name} requires that its arguments be strings, found: ${typeName(value)}`,
-          );
-      }
+      const values = [parts.input, parts.find, parts.replacement].map((one) => one(scope));
+      for (const value of values) if (!nullish(value)) requireText(value, name, 51746);
       if (values.some(nullish)) return null;
       const [input, find, replacement] = values as [string, string, string];
       if (!all)
@@ -184,6 +176,8 @@ const compileReplace =
         );
       const places = find === '' ? input.length + 1 : input.split(find).length - 1;
       checkLength(input.length + places * (replacement.length - find.length), name);
+      if (find === '')
+        return [replacement, ...codePoints(input).map((point) => point + replacement)].join('');
       return input.replaceAll(find, () => replacement);
     };
   };
@@ -193,9 +187,7 @@ export const stringOperators: OperatorTable = {
     let result = '';
     for (const value of values) {
       if (nullish(value)) return null;
-      if (typeof value !== 'string')
-        throw mongoError(16702, `${name} only supports strings, not ${typeName(value)}`);
-      result += value;
+      result += requireText(value, name, 16702);
     }
     return checkText(result, name);
   }),
@@ -204,36 +196,16 @@ export const stringOperators: OperatorTable = {
   $strcasecmp: binary((a, b, name) =>
     compareStrings(upper(asText(a, name, 16007)), upper(asText(b, name, 16007))),
   ),
-  $strLenCP: unary((value, name) => {
-    if (typeof value !== 'string')
-      throw mongoError(34471, `${name} requires a string argument, found: ${typeName(value)}`);
-    return codePoints(value).length;
-  }),
-  $strLenBytes: unary((value, name) => {
-    if (typeof value !== 'string')
-      throw mongoError(34473, `${name} requires a string argument, found: ${typeName(value)}`);
-    return Buffer.byteLength(value);
-  }),
-  $binarySize: unary((value, name) => {
-    if (nullish(value)) return null;
-    if (typeof value === 'string') return Buffer.byteLength(value);
-    if (value instanceof Binary) return value.length();
-    throw mongoError(51276, `${name} requires a string or BinData argument, found: ${typeName(value)}`);
-  }),
-  $split: binary((value, separator, name) => {
-    if (nullish(value) || nullish(separator)) return null;
-    if (typeof value !== 'string')
-      throw mongoError(
-        40085,
-        `${name} requires an expression that evaluates to a string as a first argument, found: ${typeName(value)}`,
-      );
-    if (typeof separator !== 'string')
-      throw mongoError(
-        40086,
-        `${name} requires an expression that evaluates to a string as a second argument, found: ${typeName(separator)}`,
-      );
-    if (separator === '') throw mongoError(40087, `${name} requires a non-empty separator`);
-    return value.split(separator);
+  $strLenCP: unary((value, name) => codePoints(requireText(value, name, 34471)).length),
+  $strLenBytes: unary((value, name) => Buffer.byteLength(requireText(value, name, 34473))),
+  $binarySize: unaryOrNull((value, name) =>
+    value instanceof Binary ? value.length() : Buffer.byteLength(requireText(value, name, 51276)),
+  ),
+  $split: binaryOrNull((value, separator, name) => {
+    const text = requireText(value, name, 40085);
+    const mark = requireText(separator, `The separator of ${name}`, 40086);
+    if (mark === '') throw mongoError(40087, `${name} requires a non-empty separator`);
+    return text.split(mark);
   }),
   $trim: compileTrim(true, true),
   $ltrim: compileTrim(true, false),

@@ -2,10 +2,9 @@ import { Decimal128 } from 'bson';
 import type { Decimal } from 'decimal.js';
 import { computeDecimal } from '../../bson/decimal-functions.js';
 import { mongoError } from '../../errors.js';
-import { doubleValue, numberKind, toDouble } from '../../bson/number.js';
-import { typeName } from '../../bson/type-name.js';
-import { binary } from '../arguments.js';
-import { nullish, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
+import { doubleValue, toDouble } from '../../bson/number.js';
+import { binaryOrNull, requireNumber } from '../arguments.js';
+import { type OperatorCompiler, type OperatorTable } from '../evaluate.js';
 import { real } from './arithmetic.js';
 
 type FunctionName =
@@ -49,11 +48,8 @@ export const trigonometryOperators: OperatorTable = {
     (radians) => radians * (halfTurn / Math.PI),
     (radians) => radians.times(halfTurn).div(pi(radians)),
   ),
-  $atan2: binary((y, x, name) => {
-    if (nullish(y) || nullish(x)) return null;
-    if (numberKind(y) === undefined || numberKind(x) === undefined) {
-      throw mongoError(51044, `${name} only supports numeric types, not ${typeName(y)} and ${typeName(x)}`);
-    }
+  $atan2: binaryOrNull((y, x, name) => {
+    for (const value of [y, x]) requireNumber(value, name, 51044);
     return y instanceof Decimal128 || x instanceof Decimal128
       ? computeDecimal([y, x], (a, b) => (a.constructor as typeof Decimal).atan2(a, b), Math.atan2)
       : doubleValue(Math.atan2(toDouble(y), toDouble(x)));

@@ -1,9 +1,10 @@
 import { mongoError, notImplemented } from '../../errors.js';
 import type { Collation } from '../../bson/collation.js';
 import { compareValues, typeRank } from '../../bson/compare.js';
-import { firstKey, getField, isDocument, type Document } from '../../bson/document.js';
+import { getField, isDocument, type Document } from '../../bson/document.js';
 import { PAUSE } from '../../server/drain.js';
 import type { Accumulator } from '../folds.js';
+import { refuseOthers, requireDocument } from '../arguments.js';
 import { compileExpression } from '../expression.js';
 import {
   sortWithinMemory,
@@ -16,15 +17,18 @@ import {
 import { GroupOutput } from './group.js';
 
 /** The outputs of the buckets; a count where none are asked for. */
-function readOutput(spec: Document): Document {
+function readOutput(spec: Document, name: string, code: number): Document {
   const output = getField(spec, 'output');
-  return isDocument(output) && firstKey(output) !== undefined ? output : { count: { $sum: 1 } };
+  const none = isDocument(output) && Object.keys(output).length === 0;
+  if (output === undefined || (none && name === '$bucketAuto')) return { count: { $sum: 1 } };
+  return requireDocument(output, `'output' of ${name}`, code);
 }
 
 const bucket: StageCompiler = (spec, { ctx }) => {
   if (!isDocument(spec)) throw mongoError(40201, 'Argument to $bucket stage must be an object');
   const groupBy = compileExpression(requireField(spec, 'groupBy'), ctx);
   const boundaries = readBoundaries(requireField(spec, 'boundaries'), ctx.collation);
+  refuseOthers(spec, ['groupBy', 'boundaries', 'default', 'output'], '$bucket', 40197);
   const hasDefault = Object.hasOwn(spec, 'default');
   const fallback = constant(getField(spec, 'default'));
   if (
@@ -32,21 +36,15 @@ const bucket: StageCompiler = (spec, { ctx }) => {
     typeRank(fallback) === typeRank(boundaries[0]) &&
     place(fallback, boundaries, ctx.collation) >= 0
   ) {
-    throw mongoError(
-      40199,
-      "The $bucket 'default' field must be less than the lowest boundary or greater than or equal to the highest boundary.",
-    );
+    throw mongoError(40199, "'default' of $bucket must lie outside of its boundaries");
   }
-  const output = new GroupOutput(readOutput(spec), ctx);
+  const output = new GroupOutput(readOutput(spec, '$bucket', 40196), ctx);
   return function* (source) {
     const buckets = new Map<number, Accumulator[]>();
     yield* visitAll(ctx, source, (doc) => {
       const index = place(groupBy.evaluate(doc) ?? null, boundaries, ctx.collation);
       if (index < 0 && !hasDefault) {
-        throw mongoError(
-          40066,
-          '$switch could not find a matching branch for an input, and no default was specified.',
-        );
+        throw mongoError(40066, '$switch has no branch for a value, and no default');
       }
       let accumulators = buckets.get(index);
       if (!accumulators) buckets.set(index, (accumulators = output.start()));
@@ -100,6 +98,7 @@ function place(value: unknown, boundaries: readonly unknown[], collation?: Colla
 
 const bucketAuto: StageCompiler = (spec, { ctx }) => {
   if (!isDocument(spec)) throw mongoError(40240, 'The argument to $bucketAuto must be an object');
+  refuseOthers(spec, ['groupBy', 'buckets', 'output', 'granularity'], '$bucketAuto', 40245);
   const groupBy = compileExpression(getField(spec, 'groupBy'), ctx);
   const wanted = wholeOption(
     getField(spec, 'buckets'),
@@ -108,7 +107,7 @@ const bucketAuto: StageCompiler = (spec, { ctx }) => {
   );
   if (wanted <= 0) throw mongoError(40243, "The $bucketAuto 'buckets' field must be greater than 0");
   if (getField(spec, 'granularity') !== undefined) throw notImplemented('$bucketAuto granularity');
-  const output = new GroupOutput(readOutput(spec), ctx);
+  const output = new GroupOutput(readOutput(spec, '$bucketAuto', 40244), ctx);
   return function* (source) {
     const read: { value: unknown; doc: Document }[] = [];
     yield* visitAll(ctx, source, (doc) => void read.push({ value: groupBy.evaluate(doc) ?? null, doc }));

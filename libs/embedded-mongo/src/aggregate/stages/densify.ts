@@ -30,24 +30,15 @@ function readRange(spec: Document): Range {
     bounds: getField(range, 'bounds'),
   };
   if (numberKind(step) === undefined || !(toDouble(step) > 0))
-    throw mongoError(
-      5733401,
-      'The step parameter in a range statement must be a strictly positive numeric value',
-    );
+    throw mongoError(5733401, "'step' of a range must be a positive number");
   if (unit !== undefined && !isDateUnit(unit))
     throw mongoError(9, `unknown time unit value: ${printValue(unit)}`);
   if (bounds === 'full' || bounds === 'partition') return { step, unit, bounds };
   if (!Array.isArray(bounds) || bounds.length !== 2)
-    throw mongoError(
-      5733403,
-      "The bounds of a range statement must be 'full', 'partition' or an array of two values",
-    );
+    throw mongoError(5733403, "'bounds' are 'full', 'partition' or an array of two values");
   for (const bound of bounds as unknown[]) {
     if (unit === undefined ? numberKind(bound) === undefined : !(bound instanceof Date)) {
-      throw mongoError(
-        5733406,
-        `A bounding array must hold ${unit === undefined ? 'numbers' : 'dates'}, found ${typeName(bound)}`,
-      );
+      throw mongoError(5733406, `'bounds' cannot be of type ${typeName(bound)} here`);
     }
   }
   if (compareValues(bounds[0], bounds[1]) > 0)
@@ -80,7 +71,7 @@ const densify: StageCompiler = (spec, { ctx }) => {
     if (range.unit ? !(value instanceof Date) : numberKind(value) === undefined) {
       throw mongoError(
         range.unit ? 6053600 : 5733201,
-        `PlanExecutor error during aggregation :: caused by :: Densify field type must be ${range.unit ? 'a date' : 'numeric'}`,
+        `$densify needs a ${range.unit ? 'date' : 'number'} in its field`,
       );
     }
   };
@@ -134,10 +125,7 @@ const densify: StageCompiler = (spec, { ctx }) => {
           yield docs[next++] as Document;
         if (next < docs.length && compareValues(readValue(docs[next] as Document), value) === 0) continue;
         if (++made > mostDocuments)
-          throw mongoError(
-            5897900,
-            `Generated ${made} documents in $densify, which is over the limit of ${mostDocuments}`,
-          );
+          throw mongoError(5897900, `$densify would make over ${mostDocuments} documents`);
         let filler: Document = {};
         for (const partition of partitionPaths) {
           const kept = readNested(example, partition);

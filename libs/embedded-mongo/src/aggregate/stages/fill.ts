@@ -30,10 +30,7 @@ const fill: StageCompiler = (spec, builder) => {
       sortBy === undefined &&
       Object.values(windows).some((rule) => Object.hasOwn(rule as Document, '$linearFill'))
     ) {
-      throw mongoError(
-        605001,
-        '$linearFill must be specified with a top level sortBy expression with exactly one element',
-      );
+      throw mongoError(605001, '$fill with linear needs a sortBy of one field');
     }
     const stage: Document = { output: windows };
     const partition = readPartition(spec);

@@ -4,11 +4,12 @@ import { compileSort } from '../../bson/compare.js';
 import { firstKey, getField, isDocument, setField, type Document } from '../../bson/document.js';
 import { readNested, withNested } from '../../bson/nested.js';
 import { parseFieldPath } from '../../bson/path.js';
-import { numberKind, toDouble } from '../../bson/number.js';
+import { coerceInteger, numberKind } from '../../bson/number.js';
 import { compileFilter } from '../../query/filter.js';
 import { requiresGeoIndex } from '../../query/geo.js';
 import type { QueryContext } from '../../query/context.js';
 import { PAUSE } from '../../server/drain.js';
+import { refuseOthers, requireDocument } from '../arguments.js';
 import { compileExpression } from '../expression.js';
 import { StageMemory } from '../stage-memory.js';
 import {
@@ -138,6 +139,7 @@ const count: StageCompiler = (spec, { ctx }) => {
   if (typeof spec !== 'string') throw mongoError(40156, 'the count field must be a non-empty string');
   if (spec === '') throw mongoError(40157, 'the count field must be a non-empty string');
   if (spec.startsWith('$')) throw mongoError(40158, 'the count field cannot be a $-prefixed path');
+  if (spec === '_id') throw mongoError(9039800, "the count field cannot be '_id'");
   if (spec.includes('.')) throw mongoError(40160, "the count field cannot contain '.'");
   return function* (source) {
     let total = 0;
@@ -147,9 +149,10 @@ const count: StageCompiler = (spec, { ctx }) => {
 };
 
 const sample: StageCompiler = (spec, { ctx }) => {
-  const size = isDocument(spec) ? getField(spec, 'size') : undefined;
+  const size = getField(requireDocument(spec, '$sample', 28745), 'size');
   if (numberKind(size) === undefined) throw mongoError(28746, 'size argument to $sample must be a number');
-  const wanted = Math.trunc(toDouble(size));
+  refuseOthers(spec as Document, ['size'], '$sample', 28748);
+  const wanted = coerceInteger(size);
   if (!(wanted > 0)) throw mongoError(28747, 'size argument to $sample must be a positive integer');
   return function* (source) {
     // Reservoir sampling: one pass, every document with the same chance.

@@ -7,6 +7,7 @@ import { typeName } from '../../bson/type-name.js';
 import type { QueryContext } from '../../query/context.js';
 import { compileFilter } from '../../query/filter.js';
 import { compileDistance, createMissingGeoIndex, readCenter, requiresGeoIndex } from '../../query/geo.js';
+import { refuseOthers } from '../arguments.js';
 import { compileExpression } from '../expression.js';
 import { truthy } from '../evaluate.js';
 import { sortWithinMemory, visitAll, type StageCompiler, type StageTable } from '../stage.js';
@@ -24,15 +25,12 @@ function geoPath(spec: Document, indexed: readonly string[]): FieldPath {
   if (only === undefined)
     throw mongoError(27, '$geoNear requires a 2d or 2dsphere index, but none were found');
   if (indexed.length > 1) {
-    throw mongoError(
-      27,
-      `There is more than one geo index; unsure which to use for $geoNear: ${indexed.join(', ')}`,
-    );
+    throw mongoError(27, `$geoNear needs 'key', one of ${indexed.join(', ')}`);
   }
   return parseFieldPath(only);
 }
 
-const known = new Set([
+const known = [
   'near',
   'distanceField',
   'spherical',
@@ -42,7 +40,7 @@ const known = new Set([
   'query',
   'key',
   'includeLocs',
-]);
+];
 
 const geoNear: StageCompiler = (spec, { ctx }, name) => {
   if (!isDocument(spec)) throw mongoError(10065, 'invalid parameter: expected an object ($geoNear)');
@@ -54,8 +52,7 @@ const geoNear: StageCompiler = (spec, { ctx }, name) => {
   const distanceField = getField(spec, 'distanceField');
   if (distanceField !== undefined && typeof distanceField !== 'string')
     throw mongoError(16606, '$geoNear requires that distanceField is a string');
-  const unknown = Object.keys(spec).find((key) => !known.has(key));
-  if (unknown !== undefined) throw mongoError(40415, `BSON field '$geoNear.${unknown}' is an unknown field.`);
+  refuseOthers(spec, known, name, 40415);
   const spherical = metres || truthy(getField(spec, 'spherical'));
   const option = (field: string, fallback: number): number => {
     const value = constant(getField(spec, field), ctx);
@@ -96,7 +93,9 @@ const geoNear: StageCompiler = (spec, { ctx }, name) => {
     });
     for (const { doc, ...place } of yield* sortWithinMemory(ctx, found, (a, b) => a.distance - b.distance)) {
       const measured = target ? withNested(doc, target, doubleValue(place.distance * factor)) : doc;
-      yield locs ? withNested(measured, locs, place.at) : measured;
+      const result = locs ? withNested(measured, locs, place.at) : measured;
+      ctx.metadata?.set(result, { geoNearDistance: doubleValue(place.distance), geoNearPoint: place.at });
+      yield result;
     }
   };
 };

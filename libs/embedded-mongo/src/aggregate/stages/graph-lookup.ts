@@ -5,6 +5,7 @@ import { toKey } from '../../bson/key-string.js';
 import { withNested } from '../../bson/nested.js';
 import { parseFieldPath } from '../../bson/path.js';
 import { compileFilter } from '../../query/filter.js';
+import { refuseOthers } from '../arguments.js';
 import { compileExpression } from '../expression.js';
 import { PAUSE } from '../../server/drain.js';
 import {
@@ -37,9 +38,7 @@ function text(spec: Document, name: string): string {
 
 const graphLookup: StageCompiler = (spec, { ctx }) => {
   if (!isDocument(spec)) throw createParseError('the $graphLookup stage specification must be an object');
-  for (const key of Object.keys(spec)) {
-    if (!known.includes(key)) throw mongoError(40104, `Unknown argument to $graphLookup: ${key}`);
-  }
+  refuseOthers(spec, known, '$graphLookup', 40104);
   if (!Object.hasOwn(spec, 'startWith')) throw mongoError(40105, 'startWith is required for a $graphLookup');
   const start = compileExpression(spec['startWith'], ctx);
   const [from, toField] = [text(spec, 'from'), text(spec, 'connectToField')];

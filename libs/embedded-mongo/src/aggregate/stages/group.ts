@@ -70,11 +70,7 @@ const sortByCount: StageCompiler = (spec, builder, name) => {
   const valid =
     (typeof spec === 'string' && spec.startsWith('$')) ||
     (isDocument(spec) && Object.keys(spec)[0]?.startsWith('$'));
-  if (!valid)
-    throw mongoError(
-      40147,
-      'the sortByCount field must be defined as a $-prefixed path or an expression inside an object',
-    );
+  if (!valid) throw mongoError(40147, '$sortByCount takes a $-prefixed path or an expression');
   const grouped = group({ _id: spec, count: { $sum: 1 } }, builder, name);
   const sortWithinMemory = sortRun({ count: -1 }, builder.ctx);
   return (source) => sortWithinMemory(grouped(source));

@@ -5,6 +5,7 @@ import { parseFieldPath } from '../../bson/path.js';
 import { compileFilter } from '../../query/filter.js';
 import type { Filter, QueryContext } from '../../query/context.js';
 import { PAUSE, type Step } from '../../server/drain.js';
+import { refuseOthers } from '../arguments.js';
 import { compileExpression } from '../expression.js';
 import { extendVariables, type Expression } from '../evaluate.js';
 import {
@@ -33,11 +34,7 @@ interface LookupSpec {
 
 function readSpec(spec: unknown): LookupSpec {
   if (!isDocument(spec)) throw createParseError('the $lookup specification must be an object');
-  for (const key of Object.keys(spec)) {
-    if (!['from', 'as', 'localField', 'foreignField', 'let', 'pipeline'].includes(key)) {
-      throw createParseError(`unknown argument to $lookup: ${key}`);
-    }
-  }
+  refuseOthers(spec, ['from', 'as', 'localField', 'foreignField', 'let', 'pipeline'], '$lookup', 9);
   const text = (name: string): string | undefined => {
     const value = getField(spec, name) ?? undefined;
     if (value !== undefined && typeof value !== 'string')
@@ -70,6 +67,7 @@ function readSpec(spec: unknown): LookupSpec {
     throw createParseError("$lookup with a 'let' argument must also specify 'pipeline'");
   if (from === undefined && !startsWithDocuments(pipeline))
     throw createParseError("must specify 'from' field for a $lookup");
+  if (from === '') throw mongoError(73, "$lookup needs a name as 'from'");
   return { from, as: parseFieldPath(as).parts, localField, foreignField, variables, pipeline };
 }
 

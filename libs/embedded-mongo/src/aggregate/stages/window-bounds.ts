@@ -48,7 +48,7 @@ export function windowBounds(spec: unknown, sortBy: unknown): WindowBounds {
   const [lower, upper] = readBounds(documents ?? range, documents !== undefined);
   if (lower === 'unbounded' && upper === 'unbounded') return everything;
   if (documents !== undefined) {
-    if (sortKeys.length === 0) throw mongoError(5339901, 'Document-based bounds require a sortBy');
+    if (sortBy === undefined) throw mongoError(5339901, 'Document-based bounds require a sortBy');
     return documentWindow(lower, upper);
   }
   if (sortKeys.length !== 1 || toDouble((sortBy as Record<string, unknown>)[sortKeys[0] as string]) !== 1) {

@@ -2,10 +2,12 @@ import { Decimal128 } from 'bson';
 import { createParseError, mongoError } from '../../errors.js';
 import { addNumbers, divideNumbers, multiplyNumbers, subtractNumbers } from '../../bson/arithmetic.js';
 import { firstKey, getField, isDocument, type Document } from '../../bson/document.js';
-import { doubleValue, numberKind, toDouble, wholeNumber } from '../../bson/number.js';
+import { doubleValue, exactDecimal, numberKind, toDouble, wholeNumber } from '../../bson/number.js';
 import type { QueryContext } from '../../query/context.js';
 import { compileAccumulator } from '../accumulators.js';
+import { NumberSum } from '../number-sum.js';
 import { unitLength, type DateUnit } from '../date/calendar.js';
+import { refuseOthers } from '../arguments.js';
 import { nullish, type Evaluator, type Scope } from '../evaluate.js';
 import { expressionBuilder } from '../expression.js';
 import { PAUSE } from '../../server/drain.js';
@@ -23,10 +25,7 @@ export function windowFunction(spec: unknown, sortBy: unknown, ctx: QueryContext
   if (!isDocument(spec) || name === undefined || !name.startsWith('$')) {
     throw createParseError('Expected a $-prefixed window function');
   }
-  for (const key of Object.keys(spec)) {
-    if (key !== name && key !== 'window')
-      throw createParseError(`Window function found an unknown argument: ${key}`);
-  }
+  refuseOthers(spec, [name, 'window'], name, 9);
   const argument = getField(spec, name);
   const window = getField(spec, 'window');
   const special = Object.hasOwn(ordered, name) ? ordered[name] : undefined;
@@ -238,36 +237,68 @@ function covariance(
   ctx: QueryContext,
 ): WindowFunction {
   const pair = expressionBuilder(ctx).compile(argument);
+  const lost = name === '$covarianceSamp' ? 1 : 0;
   return (partition) => {
-    const pairs = partition.docs.map((doc) => pair(createScope(doc)));
-    return eachPlace(
-      partition,
-      (at) => covarianceOf(pairs.slice(...bounds.span(partition, at)), name === '$covarianceSamp' ? 1 : 0),
-      ctx,
-    );
+    // What is no pair of numbers does not count.
+    const pairs = partition.docs
+      .map((doc) => pair(createScope(doc)))
+      .map((value) => (Array.isArray(value) && value.length === 2 && value.every(isNumber) ? value : []));
+    let running = new Covariance();
+    let [low, high] = [0, 0];
+    const covarianceAt = (at: number): unknown => {
+      const [from, to] = bounds.span(partition, at);
+      if (from >= high) {
+        running = new Covariance();
+        low = high = from;
+      }
+      for (; high < to; high++) running.add(pairs[high] as unknown[]);
+      for (; low < from; low++) running.remove(pairs[low] as unknown[]);
+      return running.result(lost, pairs.slice(from, to));
+    };
+    return eachPlace(partition, covarianceAt, ctx);
   };
 }
 
-/** What is no pair of numbers does not count. Infinite numbers decide the result, unless they contradict each other. */
-function covarianceOf(values: readonly unknown[], lost: 0 | 1): unknown {
-  const pairs = values.filter(
-    (value): value is unknown[] =>
-      Array.isArray(value) && value.length === 2 && value.every((one) => numberKind(one) !== undefined),
-  );
-  const special = pairs.flat().filter((one) => !Number.isFinite(toDouble(one)));
-  const finite = pairs.filter((one) => one.every((side) => Number.isFinite(toDouble(side))));
-  const count = finite.length;
-  if (count - lost < 1) return null;
-  if (special.length > 0 && count > 1) return special.reduce<number>((sum, one) => sum + toDouble(one), 0);
-  const mean = (side: 0 | 1): unknown =>
-    divideNumbers(
-      finite.map((one) => one[side]).reduce((sum, one) => addNumbers(sum, one)),
-      count,
-    );
-  const [meanX, meanY] = [mean(0), mean(1)];
-  const products = finite.map(([x, y]) =>
-    multiplyNumbers(subtractNumbers(x, meanX), subtractNumbers(y, meanY)),
-  );
-  const total = products.reduce((sum, one) => addNumbers(sum, one));
-  return divideNumbers(total, count - lost);
+const isNumber = (value: unknown): boolean => numberKind(value) !== undefined;
+const isFinite = (value: unknown): boolean => typeof exactDecimal(value) !== 'number';
+
+/** Welford's method in both directions: the order of the steps decides the last digits. */
+class Covariance {
+  private count = 0;
+  private readonly x = new NumberSum();
+  private readonly y = new NumberSum();
+  private readonly products = new NumberSum();
+
+  add(pair: readonly unknown[]): void {
+    if (pair.length === 0 || !pair.every(isFinite)) return;
+    const [x, y] = pair;
+    const distance = this.count === 0 ? undefined : this.distance(x, this.x);
+    this.count++;
+    this.x.add(x);
+    this.y.add(y);
+    if (distance !== undefined) this.products.add(multiplyNumbers(distance, this.distance(y, this.y)));
+  }
+
+  remove(pair: readonly unknown[]): void {
+    if (pair.length === 0 || !pair.every(isFinite)) return;
+    const [x, y] = pair;
+    this.count--;
+    this.x.add(multiplyNumbers(x, -1));
+    const product = multiplyNumbers(this.distance(x, this.x), this.distance(y, this.y, this.count + 1));
+    this.products.add(multiplyNumbers(product, -1));
+    this.y.add(multiplyNumbers(y, -1));
+  }
+
+  /** Infinite numbers decide the result, unless they contradict each other. */
+  result(lost: 0 | 1, pairs: readonly (readonly unknown[])[]): unknown {
+    if (this.count - lost < 1) return null;
+    if (this.count === 1) return doubleValue(0);
+    const special = pairs.flat().filter((one) => !isFinite(one));
+    if (special.length > 0) return special.reduce<number>((sum, one) => sum + toDouble(one), 0);
+    return divideNumbers(this.products.total(), doubleValue(this.count - lost));
+  }
+
+  private distance(value: unknown, sum: NumberSum, count = this.count): unknown {
+    return subtractNumbers(value, divideNumbers(sum.total(), count));
+  }
 }

@@ -4,6 +4,7 @@ import { getField, isDocument, type Document } from '../../bson/document.js';
 import { toKey } from '../../bson/key-string.js';
 import { withNested } from '../../bson/nested.js';
 import { parseFieldPath } from '../../bson/path.js';
+import { refuseOthers } from '../arguments.js';
 import { compileExpression } from '../expression.js';
 import { sortWithinMemory, visitAll, type StageCompiler, type StageTable } from '../stage.js';
 import type { Partition } from './window-bounds.js';
@@ -16,15 +17,11 @@ interface OutputField {
 
 const setWindowFields: StageCompiler = (spec, { ctx }) => {
   if (!isDocument(spec)) throw createParseError('the $setWindowFields stage specification must be an object');
-  for (const key of Object.keys(spec)) {
-    if (!['partitionBy', 'sortBy', 'output'].includes(key)) {
-      throw mongoError(40415, `BSON field '$setWindowFields.${key}' is an unknown field.`);
-    }
-  }
+  refuseOthers(spec, ['partitionBy', 'sortBy', 'output'], '$setWindowFields', 40415);
   const output = getField(spec, 'output');
   if (!isDocument(output))
     throw mongoError(40414, "BSON field '$setWindowFields.output' is missing but a required field");
-  const sortBy = getField(spec, 'sortBy');
+  const sortBy = getField(spec, 'sortBy') ?? undefined;
   if (sortBy !== undefined && !isDocument(sortBy))
     throw mongoError(14, "BSON field '$setWindowFields.sortBy' must be an object");
   const order = sortBy ? compileSort(sortBy, ctx.collation) : undefined;
