@@ -45,6 +45,7 @@ export function optionalDocuments(command: Document, field: string): Document[] 
 const members: Readonly<Record<string, (value: unknown) => boolean>> = {
   bool: (value) => typeof value === 'boolean',
   flag: (value) => typeof value === 'boolean' || numberKind(value) !== undefined,
+  string: (value) => typeof value === 'string',
   number: (value) => numberKind(value) !== undefined,
   object: isDocument,
   array: Array.isArray,

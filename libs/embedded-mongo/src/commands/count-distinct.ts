@@ -9,6 +9,7 @@ import {
   collectionName,
   documentOr,
   readHint,
+  requireFields,
   optionalNumber,
   optionalText,
   optionalCount,
@@ -72,8 +73,8 @@ export const distinct: CommandHandler = async (command, ctx) => {
   const name = collectionName(command, 'distinct');
   const collection = ctx.workspace.find(ctx.db, name);
   const spec = distinctSpec(command, collection?.options);
-  const key = optionalText(command, 'key');
-  if (key === undefined) throw mongoError(40414, "BSON field 'distinct.key' is missing but a required field");
+  requireFields(command, 'distinct', ['key']);
+  const key = optionalText(command, 'key') ?? '';
   if (key === '') throw badValue('the key of distinct must not be empty');
   const path = [key.split('.')];
   const values = new Map<string, unknown>();

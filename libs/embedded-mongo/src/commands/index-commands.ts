@@ -8,7 +8,13 @@ import type { Collection } from '../storage/collection.js';
 import type { CollectionIndex } from '../storage/collection-index.js';
 import { normaliseIndex, type IndexSpec } from '../storage/index-spec.js';
 import { shellText } from '../storage/shell-text.js';
-import { collectionName, documentArray, optionalCount, optionalDocument } from './arguments.js';
+import {
+  collectionName,
+  documentArray,
+  optionalCount,
+  optionalDocument,
+  requireFields,
+} from './arguments.js';
 import { cursorReply, encodeRows } from './batches.js';
 import { insertTarget, refuseView } from './write-target.js';
 
@@ -79,8 +85,7 @@ export const dropIndexes: CommandHandler = (command, ctx) => {
   const collection = requireCollection(ctx, collectionName(command, ctx.name));
   const nIndexesWas = collection.indexes.length;
   const { index } = command;
-  if (index === undefined)
-    throw mongoError(40414, "BSON field 'dropIndexes.index' is missing but a required field");
+  requireFields(command, 'dropIndexes', ['index']);
   const all = index === '*' || (Array.isArray(index) && index.includes('*'));
   for (const found of all ? collection.indexes.slice(1) : chooseIndexes(collection, index)) {
     collection.dropIndex(found.spec.name);

@@ -2,6 +2,7 @@ import { Long } from 'bson';
 import { isDocument, type Document } from '../bson/document.js';
 import { mongoError, typeMismatch } from '../errors.js';
 import type { CommandContext, CommandHandler } from '../server/command.js';
+import { checkTypes } from './arguments.js';
 import { sessionKey } from '../server/sessions.js';
 import type { Transaction } from '../server/transaction.js';
 import { acknowledge } from './write-batch.js';
@@ -68,9 +69,14 @@ export const refreshSessions: CommandHandler = (command, ctx) => {
 
 /** Ends what runs in the sessions: their operations, cursors and transactions. */
 export const killSessions: CommandHandler = (command, ctx) => {
-  // Instead of sessions, killAllSessions names users, who are not told apart here.
   const named = lsids(command, ctx).filter((one) => one !== null);
-  const keys = new Set(ctx.name === 'killAllSessions' ? [] : named.map(sessionKey));
+  // Instead of sessions, killAllSessions names users, and no session is any user's here.
+  if (ctx.name === 'killAllSessions' && named.length > 0) {
+    for (const user of named)
+      checkTypes(isDocument(user) ? user : { user: {} }, { user: 'string', db: 'string' });
+    return {};
+  }
+  const keys = new Set(named.map(sessionKey));
   const all = keys.size === 0;
   for (const operation of ctx.server.operations.list()) {
     const { lsid } = operation.info;

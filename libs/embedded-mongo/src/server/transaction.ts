@@ -179,7 +179,7 @@ export class Transaction implements Workspace {
     const key = toKey(id);
     if (view.touched.has(key)) return;
     this.refuseOutdated(view);
-    const place = `${view.working.fullName} ${key}`;
+    const place = `${String(view.working.uuid)} ${key}`;
     const writer = this.catalog.writers.get(place) ?? this;
     if (writer !== this) throw writeConflict();
     this.catalog.writers.set(place, this);
