@@ -159,12 +159,13 @@ export const listCollections: CommandHandler = async (command, ctx) => {
   });
   const { catalog } = ctx.server.store;
   const views = catalog.viewCatalog(ctx.db);
+  const nameOnly = flag(command, 'nameOnly');
   const found = [...catalog.collections(ctx.db), ...(views ? [views] : [])]
     .map(describeCollection)
+    .map((entry) => (nameOnly ? { name: entry['name'], type: entry['type'] } : entry))
     .filter((entry) => filter.matches(entry));
-  const shown = flag(command, 'nameOnly') ? found.map(({ name, type }): Document => ({ name, type })) : found;
   const cursor = optionalDocument(command, 'cursor') ?? {};
-  return cursorReply(ctx, `${ctx.db}.$cmd.listCollections`, encodeRows(shown), new Reader(ctx.operation), {
+  return cursorReply(ctx, `${ctx.db}.$cmd.listCollections`, encodeRows(found), new Reader(ctx.operation), {
     batchSize: optionalCount(cursor, 'batchSize') ?? Number.MAX_SAFE_INTEGER,
   });
 };

@@ -1,12 +1,14 @@
+import { Long } from 'bson';
 import type { Document } from '../bson/document.js';
 import { keyOfAll } from '../bson/key-string.js';
+import { toDouble } from '../bson/number.js';
 import { badValue, mongoError } from '../errors.js';
 import type { CommandContext, CommandHandler } from '../server/command.js';
 import type { Collection } from '../storage/collection.js';
 import type { CollectionIndex } from '../storage/collection-index.js';
 import { normaliseIndex } from '../storage/index-spec.js';
 import { shellText } from '../storage/shell-text.js';
-import { collectionName, flag, optionalCount, optionalDocument } from './arguments.js';
+import { collectionName, flag, optionalCount, optionalDocument, optionalNumber } from './arguments.js';
 import { roundCappedSize, collectionOptions, viewDefinition } from './catalog-commands.js';
 import { requireCollection, findIndex } from './index-commands.js';
 
@@ -73,14 +75,19 @@ function modifyIndex(
   if (flag(change, 'hidden') && index.spec.name === '_id_') throw badValue('cannot hide _id index');
   const spec = { ...index.spec };
   const reply: Document = {};
-  for (const option of ['expireAfterSeconds', 'hidden', 'prepareUnique']) {
+  for (const option of ['hidden', 'prepareUnique']) {
     if (change[option] === undefined) continue;
-    reply[`${option}_old`] = spec[option];
-    const value = option === 'expireAfterSeconds' ? change[option] : flag(change, option);
-    reply[`${option}_new`] = value;
-    spec[option] = value;
+    reply[`${option}_old`] = spec[option] === true;
+    reply[`${option}_new`] = spec[option] = flag(change, option);
   }
-  if (flag(change, 'unique')) {
+  const seconds = optionalNumber(change, 'expireAfterSeconds');
+  if (seconds !== undefined) {
+    if (spec['expireAfterSeconds'] !== undefined)
+      reply['expireAfterSeconds_old'] = Long.fromNumber(toDouble(spec['expireAfterSeconds']));
+    spec['expireAfterSeconds'] = seconds;
+    reply['expireAfterSeconds_new'] = Long.fromNumber(seconds);
+  }
+  if (flag(change, 'unique') && spec['unique'] !== true) {
     refuseDuplicates(collection, index);
     if (flag(command, 'dryRun')) return {};
     spec['unique'] = true;

@@ -87,6 +87,16 @@ describe('indexes', () => {
     );
   });
 
+  it('tell by collMod what they were and what they are', async () => {
+    await items.createIndex({ n: 1 }, { name: 'n', expireAfterSeconds: 100 });
+    const change = (index: Document) =>
+      db.command({ collMod: items.collectionName, index: { name: 'n', ...index } });
+    expect(await change({ hidden: 1 })).toMatchObject({ hidden_old: false, hidden_new: true });
+    const expiry = { expireAfterSeconds_old: 100, expireAfterSeconds_new: 50 };
+    expect(await change({ expireAfterSeconds: 50 })).toMatchObject(expiry);
+    expect((await items.indexes()).at(-1)).toMatchObject({ hidden: true, expireAfterSeconds: 50 });
+  });
+
   it('that are to become unique let no new duplicate in', async () => {
     await items.createIndex({ kind: 1 }, { name: 'kinds' });
     await db.command({ collMod: items.collectionName, index: { name: 'kinds', prepareUnique: true } });
