@@ -132,6 +132,7 @@ function toIssue({ className, property, kind, text: message }: CatalogueProblem)
     case 'mixed_ids':
       return { path: `${path}.id`, message };
     case 'type_conflict':
+    case 'mixed_references':
     case 'unknown_target':
     case 'not_sampled':
       return { path: property === undefined ? path : `${path}.properties.${property}`, message };

@@ -75,6 +75,7 @@ function judgeProblem({ className, kind, text }: CatalogueProblem): Finding {
     case 'type_conflict':
       return warn('classes.validator', found, remedy);
     case 'unknown_target':
+    case 'mixed_references':
       return warn('classes.reference', found, remedy);
     case 'not_sampled':
       return warn(

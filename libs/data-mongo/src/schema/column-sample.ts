@@ -18,6 +18,11 @@ export class ColumnSample {
   readonly members = new Map<string, ColumnSample>();
   private entries: ColumnSample | undefined;
 
+  /** The entries of the lists. */
+  get list(): ColumnSample | undefined {
+    return this.entries;
+  }
+
   /** The columns of documents, as BSON. Documents that cannot be read are left out: a class has more than one. */
   static of(documents: readonly Uint8Array[]): ColumnSample {
     const sample = new ColumnSample();

@@ -27,6 +27,7 @@ export interface CatalogueProblem {
     | 'undeclared_source'
     | 'mixed_ids'
     | 'type_conflict'
+    | 'mixed_references'
     | 'unknown_target'
     | 'not_sampled';
   /** What is wrong and what to write instead, for an operator. */
@@ -377,6 +378,14 @@ function problemsOfProperty(
         ...place,
         kind: 'unknown_target',
         text: `'${property}' refers to ${targetClass}, which is no class here: declare it, or leave targetClass out`,
+      },
+    ];
+  if (field.mixedIds)
+    return [
+      {
+        ...place,
+        kind: 'mixed_references',
+        text: `'${property}' holds some ids in another form than ${String(targetClass)} has, such as texts beside ObjectIds, and agents do not find these rows: store them all in the form of the target`,
       },
     ];
   if (field.origin !== 'declared' || permitsType(field, node, target)) return [];

@@ -111,7 +111,7 @@ export function toPlainColumn(
   idsOf: IdsOf,
 ): FieldSchema | null {
   const known = toKnownField(node, sample);
-  const declared = toDeclaredField(property, known, idsOf);
+  const declared = toDeclaredField(property, known, idsOf, sample);
   const field = declared ?? known;
   if (!field) return null;
   return withKind({ ...field, ...(required && !node?.nullable && { required: true }) }, findKind(field));
@@ -137,6 +137,7 @@ function toDeclaredField(
   property: PlainColumn | undefined,
   known: FieldSchema | null,
   idsOf: IdsOf,
+  sample?: ColumnSample,
 ): FieldSchema | null {
   if (!property) return null;
   const { targetClass, of } = property;
@@ -147,7 +148,7 @@ function toDeclaredField(
   // A reference to a class that does not exist here is shown as the id that it is.
   if (targetClass !== undefined && target === undefined)
     return known ?? { type: type === 'Array' ? type : 'String' };
-  const members = of && listDeclaredMembers(of, known?.members, idsOf);
+  const members = of && listDeclaredMembers(of, known?.members, idsOf, sample);
   return withKind(
     {
       type,
@@ -157,20 +158,30 @@ function toDeclaredField(
         type === 'Array' &&
         target === undefined &&
         known?.entries && { entries: known.entries }),
+      ...(target !== undefined && sample && holdsOtherIds(sample, target) && { mixedIds: true as const }),
       origin: 'declared',
     },
     target ?? findKind(known ?? undefined),
   );
 }
 
+/** Whether a reference, or a list of them, holds ids as ObjectIds where they are texts, or as texts where they are not. */
+function holdsOtherIds(sample: ColumnSample, target: IdKind): boolean {
+  const kinds = new Set([...sample.allKinds, ...(sample.list?.allKinds ?? [])]);
+  return (['objectId', 'string'] as const).some((kind) => kind !== target && kinds.has(kind));
+}
+
 function listDeclaredMembers(
   of: ReadonlyMap<string, PlainColumn>,
   known: ReadonlyMap<string, FieldSchema> | undefined,
   idsOf: IdsOf,
+  sample: ColumnSample | undefined,
 ): ReadonlyMap<string, FieldSchema> {
+  const { members: sampled } = sample?.list ?? sample ?? {};
   const members = new Map(known);
   for (const [name, property] of of) {
-    const field = toDeclaredField(property, known?.get(name) ?? null, idsOf) ?? known?.get(name);
+    const field =
+      toDeclaredField(property, known?.get(name) ?? null, idsOf, sampled?.get(name)) ?? known?.get(name);
     if (field) members.set(name, field);
   }
   return members;

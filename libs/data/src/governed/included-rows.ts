@@ -10,6 +10,7 @@ import {
   isFieldPath,
   joinProjection,
   mayShow,
+  noteMixedIds,
   takeRoot,
   listShownColumns,
   withheldTarget,
@@ -119,9 +120,13 @@ export class IncludeResolver {
     const field = parent.names.wireName(spelling);
     if (!isFetchable(parent, field)) orThrow(columnRefusal('include', spelling, field, parent));
     const hop = this.addHop(spelling, parent, hops);
-    if (hop === null) this.call.note?.(describeNotIncluded(spelling, field, parent));
-    else if (isRefusal(hop)) throw new Refused(hop);
-    else this.addEntry(rest, hop.target, hop.children);
+    if (hop === null) {
+      this.call.note?.(describeNotIncluded(spelling, field, parent));
+      return;
+    }
+    if (isRefusal(hop)) throw new Refused(hop);
+    noteMixedIds(field, parent.schema, this.call.note);
+    this.addEntry(rest, hop.target, hop.children);
   }
 
   /** Keys are what may be read of what they name: the way of one ends where no row may be read. */

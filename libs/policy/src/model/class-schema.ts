@@ -41,6 +41,8 @@ export interface FieldSchema {
   readonly entries?: FieldSchema;
   /** Plain classes only. Default `declared`. */
   readonly origin?: ColumnOrigin;
+  /** Plain classes only. Of a reference: the sample has ids in another form than those of the target, as texts beside ObjectIds. */
+  readonly mixedIds?: true;
   /** Of an inferred column: in how many documents of the sample each type was seen. */
   readonly seen?: Readonly<Partial<Record<FieldType | 'Null', number>>>;
 }

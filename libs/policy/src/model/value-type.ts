@@ -1,5 +1,11 @@
 import { refusals, Refused } from '#core';
-import type { ClassSchema, FieldSchema, FieldType, StorageForm } from './class-schema.js';
+import {
+  type ClassSchema,
+  type FieldSchema,
+  type FieldType,
+  memberField,
+  type StorageForm,
+} from './class-schema.js';
 import {
   isBase64,
   isDateLike,
@@ -137,6 +143,17 @@ export interface Comparison {
 
 /** Takes a remark that is shown beside the answer. */
 export type Note = (text: string) => void;
+
+/** Notes that what is compared with a reference, or grouped by it, leaves ids in another form out or apart. */
+export function noteMixedIds(path: string, schema: ClassSchema | undefined, note: Note | undefined): void {
+  if (!note || schema?.storage !== 'plain') return;
+  const [root = '', ...members] = path.split('.');
+  if (memberField(schema.fields.get(root), members)?.mixedIds)
+    note(
+      `some documents hold the id in '${shortenText(path)}' in another form than its target has: conditions, joins and include miss them, ` +
+        'and groups count them apart',
+    );
+}
 
 const NUMBER_TEXT = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 

@@ -2,7 +2,14 @@ import { orThrow, Refused, refusals } from '#core';
 import { type ClassAccess, columnRefusal, mayNameColumn } from '../model/class-access.js';
 import { assertNotInsideFlat } from '../masking/withheld-objects.js';
 import { hasInternalSegment, takeRoot } from '../model/field-names.js';
-import { type Note, toObjectType, typeAt, typeOfColumn, type ValueType } from '../model/value-type.js';
+import {
+  type Note,
+  noteMixedIds,
+  toObjectType,
+  typeAt,
+  typeOfColumn,
+  type ValueType,
+} from '../model/value-type.js';
 import { pipelineBlocked } from './stages.js';
 
 /** Names of a stage's output: as the caller may write them → as in the document. */
@@ -177,6 +184,7 @@ export class Frame {
     if (hasInternalSegment(wire)) throw pipelineBlocked('denied_internal_field', path);
     orThrow(columnRefusal(context, path, wire, this.access, introduced.keys()));
     if (path !== root) assertNotInsideFlat(wire, this.access, true);
+    noteMixedIds(wire + path.slice(root.length), this.access.schema, this.note);
     return wire;
   }
 }
