@@ -46,7 +46,7 @@ export * from './model/field-names.js';
 export * from './model/known-options.js';
 export * from './model/policy.js';
 export * from './model/policy-issue.js';
-export { ALL_TEXT, noteMixedIds, type ValueType } from './model/value-type.js';
+export { ALL_TEXT, noteStoredForm, type ValueType } from './model/value-type.js';
 export {
   mergeFilters,
   listConstrainedFields,

@@ -1,4 +1,4 @@
-import { ObjectId } from 'mongodb';
+import { DBRef, ObjectId } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestingApplication } from './create-testing-application.js';
 import type { TestingApplication } from './testing-application.js';
@@ -16,6 +16,7 @@ const order = (n: number, customer: unknown) => ({
   buyers: [customer],
   lines: [{ buyer: customer }],
   at: { buyer: customer },
+  old: new DBRef('customers', ANN),
 });
 
 let app: TestingApplication;
@@ -33,7 +34,7 @@ beforeAll(async () => {
         Customer: { collection: 'customers', fields: ['name'] },
         Order: {
           collection: 'orders',
-          fields: ['n', 'customer', 'whole', 'buyers', 'lines', 'at'],
+          fields: ['n', 'customer', 'whole', 'buyers', 'lines', 'at', 'old'],
           properties: {
             customer: reference,
             whole: reference,
@@ -92,6 +93,16 @@ describe('A reference that some documents hold in another form than its target h
       expect(JSON.stringify(await ask(tool, args))).not.toContain('in another form');
     },
   );
+
+  it.each<[string, object]>([
+    ['query_class', { where: { old: ann } }],
+    ['query_class', { where: { 'old.id': ann } }],
+    ['count_objects', { where: { $or: [{ old: { $ne: ann } }] } }],
+    ['aggregate', { pipeline: [{ $match: { n: 1 } }, { $match: { old: ann } }] }],
+    ['export_data', { where: { old: ann }, columns: ['n'] }],
+  ])('is told of a DBRef, which no condition matches: %s %j', async (tool, args) => {
+    expect(await ask(tool, args)).toMatchObject({ note: expect.stringContaining('conditions do not match') });
+  });
 
   it('is told by get_schema', async () => {
     const { fields } = (await ask('get_schema', {})) as { fields?: { name: string; mixed_ids?: string }[] };

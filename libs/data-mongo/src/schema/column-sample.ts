@@ -97,7 +97,14 @@ export class ColumnSample {
     if (type === null) return null;
     const entries = type === 'Array' && !fields ? this.entries?.field(origin) : null;
     return withKind(
-      { type, ...(fields && { members: fields }), ...(entries && { entries }), origin, seen: counts },
+      {
+        type,
+        ...(fields && { members: fields }),
+        ...(entries && { entries }),
+        ...(type === 'String' && kind === 'other' && { opaque: true as const }),
+        origin,
+        seen: counts,
+      },
       kind,
     );
   }

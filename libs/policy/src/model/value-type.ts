@@ -144,11 +144,19 @@ export interface Comparison {
 /** Takes a remark that is shown beside the answer. */
 export type Note = (text: string) => void;
 
-/** Notes that what is compared with a reference, or grouped by it, leaves ids in another form out or apart. */
-export function noteMixedIds(path: string, schema: ClassSchema | undefined, note: Note | undefined): void {
+/**
+ * Notes that what is compared with a reference, or grouped by it, leaves ids in another form out or apart, and that no condition
+ * matches values of some types.
+ */
+export function noteStoredForm(path: string, schema: ClassSchema | undefined, note: Note | undefined): void {
   if (!note || schema?.storage !== 'plain') return;
   const [root = '', ...members] = path.split('.');
-  if (memberField(schema.fields.get(root), members)?.mixedIds)
+  const column = schema.fields.get(root);
+  if (column?.opaque)
+    note(
+      `'${shortenText(root)}' holds values of a type (DBRef, code or the like) that conditions do not match and include does not follow`,
+    );
+  if (memberField(column, members)?.mixedIds)
     note(
       `some documents hold the id in '${shortenText(path)}' in another form than its target has: conditions, joins and include miss them, ` +
         'and groups count them apart',

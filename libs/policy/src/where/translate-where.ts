@@ -10,7 +10,7 @@ import {
   isRefusal,
   resolveFieldPath,
 } from '../model/class-access.js';
-import { type Note, noteMixedIds } from '../model/value-type.js';
+import { type Note, noteStoredForm } from '../model/value-type.js';
 import { blockFilter, isPlainObject, isScalar, type PlainObject, type Where } from '../model/where.js';
 import { readObjectText, readWrittenValues } from '../model/written-values.js';
 import {
@@ -150,7 +150,7 @@ class Translation {
       );
     }
     const column = columnAt(path, access);
-    noteMixedIds(path, access.schema, this.options.note);
+    noteStoredForm(path, access.schema, this.options.note);
     const rules = this.conditionRules(access, level);
     // A relation has no value of its own.
     if (column.type === 'Relation')
