@@ -2,6 +2,7 @@ import { cloneElement, type ComponentChildren, type VNode } from 'preact';
 import { useEffect, useId, useRef } from 'preact/hooks';
 import { exactTime, formatTime } from './formats.js';
 import { type Answer, Busy, errorText } from './server.js';
+import { type SortKey, useSorting } from './sorting.js';
 
 export type Kind = 'good' | 'bad' | 'busy' | 'plain';
 
@@ -167,8 +168,15 @@ export function DataTable(props: {
   rows: readonly (readonly ComponentChildren[])[];
   /** Numbers of columns with figures. */
   figures?: readonly number[];
+  /** By what rows are sorted in each column. Default: they stay as they are. */
+  sortKeys?: readonly (readonly SortKey[])[];
 }) {
-  const { caption, columns, rows, figures = [] } = props;
+  const { caption, columns, figures = [], sortKeys } = props;
+  const numbered = props.rows.map((cells, at) => ({ cells, at }));
+  const { sorted, describeSort, sortButton } = useSorting(
+    numbered,
+    ({ at }, column) => sortKeys?.[at]?.[columns.indexOf(column)] ?? '',
+  );
   const findKind = (at: number) => (figures.includes(at) ? 'figure' : undefined);
   return (
     <div class="table-frame">
@@ -177,14 +185,20 @@ export function DataTable(props: {
         <thead role="rowgroup">
           <tr role="row">
             {columns.map((name, at) => (
-              <th key={name} scope="col" role="columnheader" class={findKind(at)}>
-                {name}
+              <th
+                key={name}
+                scope="col"
+                role="columnheader"
+                class={findKind(at)}
+                aria-sort={describeSort(name)}
+              >
+                {sortKeys ? sortButton(name) : name}
               </th>
             ))}
           </tr>
         </thead>
         <tbody role="rowgroup">
-          {rows.map((cells, row) => (
+          {sorted.map(({ cells, at: row }) => (
             <tr key={row} role="row">
               {cells.map((cell, at) => (
                 <td key={at} role="cell" data-label={columns[at]} class={findKind(at)}>

@@ -4,6 +4,7 @@ import { toAddress } from './address.js';
 import { Badge, Facts, type Kind, Time } from './components.js';
 import { formatMilliseconds, valueText } from './formats.js';
 import { cleanText } from './shown-text.js';
+import { useSorting } from './sorting.js';
 
 /** An audit record as the service sends it. */
 export type ConsoleRecord = Readonly<Record<string, unknown>>;
@@ -130,6 +131,14 @@ const TEXTS: Readonly<Partial<Record<Column, (record: ConsoleRecord) => string>>
 
 /** Records, newest first; each opens to all that is known of it. */
 export function RecordTable({ caption, records }: { caption: string; records: readonly Keyed[] }) {
+  const { sorted, describeSort, sortButton } = useSorting(records, ({ record }, column) => {
+    if (column === 'Time') return valueText(record['at']);
+    if (column === 'Verdict') return toVerdict(record)[0];
+    if (column === 'Call') return describeSubject(record);
+    const { duration_ms: duration } = record;
+    if (column === 'Took') return typeof duration === 'number' ? duration : '';
+    return TEXTS[column as Column]?.(record) ?? '';
+  });
   if (records.length === 0) return null;
   const columns = COLUMNS.filter((name) => {
     const read = TEXTS[name];
@@ -142,14 +151,20 @@ export function RecordTable({ caption, records }: { caption: string; records: re
         <thead role="rowgroup">
           <tr role="row">
             {columns.map((name) => (
-              <th key={name} scope="col" role="columnheader" class={name === 'Took' ? 'figure' : undefined}>
-                {name}
+              <th
+                key={name}
+                scope="col"
+                role="columnheader"
+                class={name === 'Took' ? 'figure' : undefined}
+                aria-sort={describeSort(name)}
+              >
+                {sortButton(name)}
               </th>
             ))}
           </tr>
         </thead>
         <tbody role="rowgroup">
-          {records.map(({ key, record }) => (
+          {sorted.map(({ key, record }) => (
             <RecordRow key={key} record={record} columns={columns} />
           ))}
         </tbody>
@@ -167,6 +182,76 @@ export interface Keyed {
 let lastKey = 0;
 export const addKeys = (records: readonly ConsoleRecord[]): Keyed[] =>
   records.map((record) => ({ key: ++lastKey, record }));
+
+/** Members in the order in which one asks: when and what, who, on what, how it ended and why, at what cost. All others follow. */
+const MEMBER_ORDER: readonly string[] = [
+  'at',
+  'type',
+  'action',
+  'tool',
+  'class_name',
+  'joined_classes',
+  'object_id',
+  'agent_name',
+  'principal',
+  'tenant_id',
+  'success',
+  'outcome',
+  'gate',
+  'error_code',
+  'denial_kind',
+  'cause',
+  'reason',
+  'approver',
+  'approval_id',
+  'duration_ms',
+  'rows',
+  'args_keys',
+  'args_digest',
+  'request_id',
+  'correlation_id',
+  'trace_id',
+];
+
+function sortMembers(record: ConsoleRecord): readonly (readonly [name: string, value: unknown])[] {
+  const placeOf = (name: string) => {
+    const place = MEMBER_ORDER.indexOf(name);
+    return place < 0 ? MEMBER_ORDER.length : place;
+  };
+  return Object.entries(record)
+    .filter(([, value]) => valueText(value) !== '')
+    .sort(([one], [other]) => placeOf(one) - placeOf(other) || (one < other ? -1 : 1));
+}
+
+/** What can be done with an opened record. */
+function RecordActions({ record }: { readonly record: ConsoleRecord }) {
+  const [isCopied, setCopied] = useState(false);
+  const { agent_name: agent, tool, class_name: className } = record;
+  const copy = () =>
+    void navigator.clipboard.writeText(JSON.stringify(record, null, 2)).then(() => setCopied(true));
+  return (
+    <p class="buttons">
+      {/* A browser has none outside of a secure connection. */}
+      {(navigator.clipboard as Clipboard | undefined) && (
+        <button type="button" onClick={copy}>
+          {isCopied ? 'Copied' : 'Copy as JSON'}
+        </button>
+      )}
+      {agent !== undefined && tool !== undefined && (
+        <a
+          class="button"
+          href={toAddress('explain', {
+            agent: valueText(agent),
+            tool: valueText(tool),
+            class: valueText(className),
+          })}
+        >
+          Explain this call
+        </a>
+      )}
+    </p>
+  );
+}
 
 function RecordRow({
   record,
@@ -224,10 +309,9 @@ function RecordRow({
         <tr role="row" class="details-row">
           <td role="cell" colSpan={columns.length}>
             <Facts
-              pairs={Object.entries(record)
-                .filter(([, value]) => valueText(value) !== '')
-                .map(([name, value]) => [name, memberValue(name, value)] as const)}
+              pairs={sortMembers(record).map(([name, value]) => [name, memberValue(name, value)] as const)}
             />
+            <RecordActions record={record} />
           </td>
         </tr>
       )}

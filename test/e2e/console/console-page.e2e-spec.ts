@@ -431,11 +431,39 @@ describe('the page', () => {
     await page.getByRole('button', { name: 'Continue' }).click();
     await subjects.filter({ hasText: 'list_tools' }).waitFor();
     await page.getByLabel('Verdict').selectOption('refused');
-    // Sign-ins that other tests had refused may be among them.
-    const calls = subjects.filter({ hasNotText: 'sign-in' });
-    await expect.poll(() => calls.allTextContents()).toEqual(['count_objects']);
+    await expect.poll(() => subjects.allTextContents()).not.toContain('list_tools');
+    expect(await subjects.allTextContents()).toContain('count_objects');
     await page.locator('.record', { hasText: 'count_objects' }).getByRole('button').click();
     await page.locator('.details-row dd', { hasText: 'hidden_class' }).waitFor();
+  });
+
+  it('begins with the latest calls, and a record opens in order, to be explained', async () => {
+    await callTool(service, 'query_class', { class_name: 'Author' }, as('writer'));
+    await open();
+    const record = page.locator('.record', { hasText: 'query_class' }).first();
+    await record.waitFor();
+    await record.getByRole('button').click();
+    const names = await page.locator('.details-row dt').allTextContents();
+    expect(names.slice(0, 3)).toEqual(['at', 'type', 'tool']);
+    await page.getByRole('link', { name: 'Explain this call' }).click();
+    await page.getByRole('heading', { name: 'Explain a call', level: 1 }).waitFor();
+    expect(new URL(page.url()).hash).toBe('#/explain?agent=writer&tool=query_class&class=Author');
+  });
+
+  it('sorts the records that are shown', async () => {
+    await callTool(service, 'count_objects', { class_name: 'Post' }, as('writer'));
+    await open('audit');
+    const table = page.getByRole('table', { name: 'Records, newest first' });
+    const header = table.getByRole('columnheader', { name: 'Took' });
+    const times = async () =>
+      (await table.locator('.record td[data-label="Took"]').allTextContents())
+        .filter((text) => text.endsWith(' ms'))
+        .map((text) => Number.parseFloat(text));
+    await header.getByRole('button').click();
+    expect(await header.getAttribute('aria-sort')).toBe('ascending');
+    expect(await times()).toEqual((await times()).toSorted((one, other) => one - other));
+    await header.getByRole('button').click();
+    expect(await times()).toEqual((await times()).toSorted((one, other) => other - one));
   });
 
   it('says that there is no such page, and leads to one that there is', async () => {

@@ -22,18 +22,20 @@ function groupChanges(
 /** What agents gain and lose. */
 export function ChangesTable({ caption, changes }: { caption: string; changes: readonly Change[] }) {
   return (
-    <DataTable
-      caption={caption}
-      columns={['Agent', 'Class', 'What', 'Name', 'Change', 'Before', 'After']}
-      rows={groupChanges(changes).map((change) => [
-        change.agent,
-        change.class_name ?? '',
-        change.what,
-        names(change.names),
-        <Badge kind={change.widens ? 'busy' : 'plain'}>{change.effect}</Badge>,
-        change.before ?? '',
-        change.after ?? '',
-      ])}
-    />
+    <div class="changes">
+      <DataTable
+        caption={caption}
+        columns={['Agent', 'Class', 'What', 'Name', 'Change', 'Before', 'After']}
+        rows={groupChanges(changes).map((change) => [
+          change.agent,
+          change.class_name ?? '',
+          change.what,
+          names(change.names),
+          <Badge kind={change.widens ? 'busy' : 'plain'}>{change.effect}</Badge>,
+          change.before ?? '',
+          change.after ?? '',
+        ])}
+      />
+    </div>
   );
 }

@@ -125,6 +125,14 @@ function Found({
     <>
       <DataTable
         caption="Decided approvals, newest first"
+        sortKeys={page.entries.map((record) => [
+          valueText(record['at']),
+          toVerdict(record)[0],
+          valueText(record['tool']),
+          valueText(record['agent_name']),
+          valueText(record['approver']),
+          valueText(record['reason']),
+        ])}
         columns={['Time', 'Outcome', 'Call', 'Agent', 'Decided by', 'Why']}
         rows={page.entries.map((record) => {
           const [verdict, kind] = toVerdict(record);
@@ -135,7 +143,7 @@ function Found({
             <>
               <b>{text('tool')}</b> <span class="class-name">{text('class_name')}</span>
             </>,
-            text('agent_name'),
+            <a href={toAddress('audit', { agent: valueText(record['agent_name']) })}>{text('agent_name')}</a>,
             text('approver') || '–',
             text('reason') || '–',
           ];

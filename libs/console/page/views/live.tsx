@@ -10,6 +10,20 @@ import { usePageShortcuts } from '../shortcuts.js';
 const MAX_KEPT_ROWS = 500;
 const MAX_SHOWN_ROWS = 150;
 
+/** Records that were there before the page was opened. */
+const FIRST_ROWS = 50;
+
+/** Tells whether two records are one: the stream and the search hold the same. */
+const identify = ({
+  at,
+  type,
+  tool,
+  action,
+  principal,
+  duration_ms: duration,
+  request_id: request,
+}: ConsoleRecord) => JSON.stringify([at, type, tool, action, principal, duration, request]);
+
 interface Batch {
   readonly records: readonly ConsoleRecord[];
   readonly missed: number;
@@ -81,15 +95,35 @@ export function LivePage() {
   const [isPaused, setPaused] = useState(false);
   useEffect(() => void (lastCalls = calls), [calls]);
 
+  useEffect(() => {
+    if (lastCalls.records.length > 0) return undefined;
+    const leaving = new AbortController();
+    ask<{ entries: readonly ConsoleRecord[] }>(`api/audit?limit=${FIRST_ROWS}`, leaving.signal).then(
+      ({ entries }) =>
+        // What comes meanwhile is newer, and may be among them.
+        setCalls((before) => {
+          const known = new Set([...before.records, ...before.held].map(({ record }) => identify(record)));
+          const earlier = addKeys(entries.filter((record) => !known.has(identify(record))));
+          return { ...before, records: [...before.records, ...earlier] };
+        }),
+      // The calls that come are shown all the same.
+      () => undefined,
+    );
+    return () => leaving.abort();
+  }, []);
+
   const connection = useStream(({ records, missed }) => {
-    const fresh = addKeys(records).reverse();
-    setCalls((before) => ({
-      ...before,
-      missed: before.missed + missed,
-      ...(isPaused
-        ? { held: [...fresh, ...before.held].slice(0, MAX_KEPT_ROWS) }
-        : { records: [...fresh, ...before.records].slice(0, MAX_KEPT_ROWS) }),
-    }));
+    setCalls((before) => {
+      const known = new Set(before.records.slice(0, FIRST_ROWS).map(({ record }) => identify(record)));
+      const fresh = addKeys(records.filter((record) => !known.has(identify(record)))).reverse();
+      return {
+        ...before,
+        missed: before.missed + missed,
+        ...(isPaused
+          ? { held: [...fresh, ...before.held].slice(0, MAX_KEPT_ROWS) }
+          : { records: [...fresh, ...before.records].slice(0, MAX_KEPT_ROWS) }),
+      };
+    });
   });
   const toggle = () => {
     announce(isPaused ? 'continued' : 'paused');
@@ -151,7 +185,14 @@ export function LivePage() {
         </button>
       </form>
       <p class="quiet counted">
-        {records.length + held.length === 0 ? 'No call since this page was opened.' : parts.join(' · ')}
+        {records.length + held.length === 0 ? (
+          <>
+            No call was recorded yet. The next one appears here at once;{' '}
+            <a href="#/explain">explain a call</a> says what an agent may do.
+          </>
+        ) : (
+          parts.join(' · ')
+        )}
       </p>
       <RecordTable caption="Calls, newest first" records={found.slice(0, MAX_SHOWN_ROWS)} />
     </>

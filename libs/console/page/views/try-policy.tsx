@@ -75,7 +75,7 @@ function Trial({ answer }: { readonly answer: TrialAnswer }) {
   const { faults, widens, changes, cut, cases, calls, searched, classes_left_out: left } = answer;
   if (faults.length > 0)
     return (
-      <section aria-label="Result of the trial">
+      <section class="trial-result" aria-label="Result of the trial">
         <Notice kind="bad">{`It could not be served: ${formatCount(faults.length, 'error')}.`}</Notice>
         <DataTable
           caption="Errors of the tried file"
@@ -86,7 +86,7 @@ function Trial({ answer }: { readonly answer: TrialAnswer }) {
     );
   const failed = cases.filter((one) => one.faults.length > 0);
   return (
-    <section aria-label="Result of the trial">
+    <section class="trial-result" aria-label="Result of the trial">
       <h3>What agents gain and lose</h3>
       <p>{widens ? <Badge kind="busy">widens access</Badge> : <Badge kind="good">widens nothing</Badge>}</p>
       {changes.length === 0 ? (
