@@ -2,6 +2,7 @@ import { Long } from 'bson';
 import type { Document } from '../bson/document.js';
 import { badValue, mongoError, notImplemented } from '../errors.js';
 import { compilePipeline } from '../aggregate/pipeline.js';
+import { compareValues } from '../bson/compare.js';
 import { compileCollation } from '../bson/collation.js';
 import { compileFilter } from '../query/filter.js';
 import { permits } from '../server/access.js';
@@ -41,7 +42,10 @@ export const create: CommandHandler = (command, ctx) => {
   if (view && ctx.transaction) throw mongoError(263, 'Cannot create a view in a multi-document transaction.');
   if (name === VIEW_CATALOG) throw mongoError(73, `cannot create '${ctx.db}.${name}'`);
   const options = view ? viewDefinition(command, name, ctx) : collectionOptions(command, ctx);
-  ctx.workspace.create(ctx.db, name, options);
+  // One that is there with the same options is no error, as since 7.0.
+  const existing = ctx.workspace.find(ctx.db, name);
+  if (!existing || compareValues(existing.options, options) !== 0)
+    ctx.workspace.create(ctx.db, name, options);
   return {};
 };
 

@@ -76,7 +76,7 @@ function modifyIndex(
   const spec = { ...index.spec };
   const reply: Document = {};
   for (const option of ['hidden', 'prepareUnique']) {
-    if (change[option] === undefined) continue;
+    if (change[option] === undefined || flag(change, option) === (spec[option] === true)) continue;
     reply[`${option}_old`] = spec[option] === true;
     reply[`${option}_new`] = spec[option] = flag(change, option);
   }

@@ -342,7 +342,9 @@ describe('the catalog', () => {
     const scratch = client.db(`catalog-${made}`);
     await scratch.createCollection('a');
     await scratch.collection('b').insertOne({});
-    await expect(scratch.createCollection('a')).rejects.toThrow(code(48));
+    await scratch.createCollection('a');
+    const other = scratch.createCollection('a', { capped: true, size: 4096 });
+    await expect(other).rejects.toThrow(code(48));
     await scratch.renameCollection('a', 'c');
     await expect(scratch.renameCollection('b', 'c')).rejects.toThrow(code(48));
     await scratch.renameCollection('b', 'c', { dropTarget: true });
