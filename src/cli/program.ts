@@ -24,6 +24,7 @@ import type { RevokeOptions } from './revoke.js';
 import { type StartOptions, UsageError, withStartOptions } from './command-options.js';
 import { runSeed } from './seed.js';
 import type { ToolCommandOptions } from './tool.js';
+import type { UsageOptions } from './usage.js';
 import { jsonText } from './text-output.js';
 
 /** Commands that serve data; the others check an existing configuration, or take none. */
@@ -284,6 +285,19 @@ program
   .action(async (shell: string) => {
     const { writeCompletion } = await import('./completion.js');
     writeCompletion(shell, program);
+  });
+
+program
+  .command('usage')
+  .requiredOption('--since <time>', 'ISO 8601, included')
+  .option('--until <time>', 'ISO 8601, not included (default: now)')
+  .option('--csv', 'write CSV instead of text')
+  .option(...CONFIG)
+  .option(...JSON_OUTPUT)
+  .description('calls, rows, tokens and cost by day, agent and tenant, from the audit records')
+  .action(async (options: UsageOptions) => {
+    const { runUsage } = await import('./usage.js');
+    await runUsage(options);
   });
 
 const policy = program.command('policy').description('check, test and compare policies');

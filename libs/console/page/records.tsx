@@ -25,6 +25,7 @@ const ACTIONS: Readonly<Record<string, string>> = {
   'console.deny': 'denied a call',
   'console.explain': 'explained a call',
   'console.audit_csv': 'downloaded audit records',
+  'console.usage_csv': 'downloaded the usage',
   'console.policy_trial': 'tried a policy',
   'console.policy_file': 'downloaded the policy',
 };

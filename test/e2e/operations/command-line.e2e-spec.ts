@@ -116,6 +116,10 @@ describe('exit codes', () => {
     ['no seed', ['seed'], 2, {}],
     ['the version', ['--version'], 0, {}],
     ['help', ['doctor', '--help'], 0, {}],
+    ['keys', ['keys', '--config', 'parley.yaml'], 0, {}],
+    ['keys of no configuration', ['keys'], 1, NOTHING],
+    ['usage of no configuration', ['usage', '--since', '2026-01-01'], 1, NOTHING],
+    ['usage of no time', ['usage'], 2, {}],
     ['no such command', ['chart'], 2, {}],
     ['no such option', ['doctor', '--jsn'], 2, {}],
     ['an option without its value', ['policy', 'check', '--config'], 2, {}],
@@ -176,6 +180,7 @@ describe('exit codes', () => {
 
   /** What needs a model or Redis is tried there. */
   const ELSEWHERE: Readonly<Record<string, string>> = {
+    'usage 0': 'test/e2e/console/keys-and-usage.e2e-spec.ts',
     'chat 0': 'test/e2e/operations/chat.e2e-spec.ts',
     'revoke 0': 'test/e2e/auth/oauth.e2e-spec.ts',
     ...Object.fromEntries(

@@ -1,5 +1,5 @@
 import type { OverviewAnswer } from '../../src/controllers/overview.controller.js';
-import { toAddress as toPlainAddress, useAddress } from '../address.js';
+import { CONSOLE, toAddress as toPlainAddress, useAddress } from '../address.js';
 import { RankedBars, TimeChart } from '../charts.js';
 import { Heading, Loaded, Notice, Time } from '../components.js';
 import { formatCount, shortNumber, formatBytes, formatMilliseconds, formatNumber } from '../formats.js';
@@ -40,7 +40,37 @@ export function OverviewPage() {
         Overview
       </Heading>
       <Loaded of={overview}>{(value) => <Charts overview={value} />}</Loaded>
+      <UsageDownloads />
     </>
+  );
+}
+
+/** Days of each file. */
+const USAGE_DAYS = [7, 31];
+
+/** Calls and cost by day, agent and tenant, for a spreadsheet. */
+function UsageDownloads() {
+  const to = new Date();
+  const sinceDay = (days: number) => new Date(to.getTime() - days * 86_400_000).toISOString().slice(0, 10);
+  return (
+    <section class="panel">
+      <h2>Usage</h2>
+      <p class="quiet">
+        Calls, rows, tokens and cost by day, agent and tenant, as the audit records have them.
+      </p>
+      <p class="buttons">
+        {USAGE_DAYS.map((days) => (
+          <a
+            key={days}
+            class="button"
+            href={`${CONSOLE}/api/audit/usage?${new URLSearchParams({ from: sinceDay(days), to: to.toISOString() }).toString()}`}
+            download
+          >
+            {`CSV of ${days} days`}
+          </a>
+        ))}
+      </p>
+    </section>
   );
 }
 

@@ -1,13 +1,14 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { Get, Inject, type PipeTransform, Query, Res } from '@nestjs/common';
-import { IsIn, IsInt, IsOptional, MaxLength } from 'class-validator';
+import { IsIn, IsInt, IsOptional, IsString, MaxLength } from 'class-validator';
 import { type AuditPage, type AuditQuery, AuditQueryError, AuditTrail, RecentAuditTrail } from '#audit';
 import { Convert } from '#schema';
 import { ClosedSignal, McpEdge, NotServed, sendJson, createValidationPipe } from '#streaming';
 import { auditCsv, CSV_LIMITS } from '../audit-csv.js';
 import { CurrentOperator, OperatorController, WithoutSharedState } from '../console.guards.js';
 import { type Operator, OperatorNotes } from '../operator-gate.js';
+import { sumUsage, USAGE_LIMITS, usageCsv } from '../usage.js';
 import { readLimit } from './page-query.js';
 
 const Filter = (): PropertyDecorator => (target, name) => {
@@ -50,6 +51,15 @@ export class AuditSearchQuery {
   @IsOptional()
   @IsIn(['json', 'csv'], { message: 'format must be json or csv' })
   format?: 'json' | 'csv';
+}
+
+/** The time whose use is summed. */
+export class UsageQuery {
+  @IsString({ message: 'from must be a time in ISO 8601' })
+  from!: string;
+
+  @IsString({ message: 'to must be a time in ISO 8601' })
+  to!: string;
 }
 
 const KNOWN_PARAMETERS: ReadonlySet<string> = new Set([
@@ -176,6 +186,29 @@ export class AuditController {
     }
   }
 
+  /** Calls, rows, tokens and cost by day, agent and tenant, as CSV. */
+  @Get('usage')
+  async usage(
+    @Query(createValidationPipe(UsageQuery)) { from, to }: UsageQuery,
+    @CurrentOperator() operator: Operator,
+    @ClosedSignal() closed: AbortSignal,
+    @Res() response: ServerResponse,
+  ): Promise<void> {
+    const free = this.files.take(operator.agent.principal);
+    const over = AbortSignal.any([closed, AbortSignal.timeout(FILE_WITHIN)]);
+    try {
+      const usage = await sumUsage(this.trail, { from, to }, USAGE_LIMITS, over).catch(refuseQuery);
+      // Its reader may have been signed out since.
+      await operator.confirm();
+      this.notes.write(operator, 'console.usage_csv', new URLSearchParams({ from, to }).toString());
+      response.writeHead(200, toCsvHeaders('usage')).end(usageCsv(usage));
+    } catch (error) {
+      if (!closed.aborted) throw error;
+    } finally {
+      free();
+    }
+  }
+
   /** @throws NotServed */
   private async find(query: AuditQuery, closed: AbortSignal): Promise<AuditAnswer> {
     const { trail, recent } = this;
@@ -204,11 +237,7 @@ export class AuditController {
       // Nothing is sent before the first search: a wrong query is answered like any other.
       let piece = await pieces.next().catch(refuseQuery);
       this.notes.write(operator, 'console.audit_csv', formatFilters(query));
-      const time = new Date().toISOString().replaceAll(/[-:]|\.\d+/g, '');
-      response.writeHead(200, {
-        'Content-Type': 'text/csv; charset=utf-8; header=present',
-        'Content-Disposition': `attachment; filename="parley-audit-${time}.csv"`,
-      });
+      response.writeHead(200, toCsvHeaders('audit'));
       for (; !piece.done; piece = await pieces.next()) {
         over.throwIfAborted();
         // Its reader may have been signed out since.
@@ -226,6 +255,14 @@ export class AuditController {
       free();
     }
   }
+}
+
+function toCsvHeaders(what: 'audit' | 'usage'): Record<string, string> {
+  const time = new Date().toISOString().replaceAll(/[-:]|\.\d+/g, '');
+  return {
+    'Content-Type': 'text/csv; charset=utf-8; header=present',
+    'Content-Disposition': `attachment; filename="parley-${what}-${time}.csv"`,
+  };
 }
 
 /** Characters of the filters in a record. */
