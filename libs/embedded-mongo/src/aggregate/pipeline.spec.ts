@@ -668,6 +668,21 @@ const windows: Row[] = [
     [{ n: 1 }, { n: 3 }],
   ],
   [
+    '$densify in the order of the partitions',
+    [{ $densify: { field: 'n', partitionByFields: ['p'], range: { step: 1, bounds: 'partition' } } }],
+    [
+      { p: 'a', n: 1 },
+      { p: 'b', n: 1 },
+      { p: 'b', n: 2 },
+      { p: 'b', n: 3 },
+    ],
+    [
+      { p: 'b', n: 1 },
+      { p: 'b', n: 3 },
+      { p: 'a', n: 1 },
+    ],
+  ],
+  [
     '$densify of dates per partition',
     [
       {

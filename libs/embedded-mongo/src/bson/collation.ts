@@ -40,10 +40,13 @@ export function compileCollation(doc: Document): Collation | undefined {
     caseFirst,
     ignorePunctuation: shifted,
   });
+  // Only the fourth strength tells the two syllabaries apart.
+  const japanese = /^ja\b/.test(locale);
   const foldCase = strength < 3 && !caseLevel;
   const key = (value: string): string => {
     let text = strength === 3 ? value.normalize('NFC') : value.normalize('NFKD');
     text = text.replace(ignorable, '');
+    if (japanese) text = text.replace(/[ァ-ヶ]/g, (kana) => String.fromCharCode(kana.charCodeAt(0) - 0x60));
     if (strength === 1) text = text.replace(/\p{M}+/gu, '');
     if (foldCase) text = text.toUpperCase().toLowerCase();
     if (shifted) text = text.replace(/[\p{P}\p{Z}\s]+/gu, '');

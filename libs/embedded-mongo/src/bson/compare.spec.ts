@@ -287,6 +287,8 @@ describe('a collation', () => {
     [{ strength: 2 }, 'RESUME', 'resume', true],
     [{ strength: 2 }, 'résumé', 'resume', false],
     [{ strength: 3 }, 'Resume', 'resume', false],
+    [{ locale: 'ja', strength: 3 }, 'かな', 'カナ', true],
+    [{ strength: 3 }, 'かな', 'カナ', false],
     [{ strength: 3 }, 'e\u0301', '\u00e9', true],
     [{ numericOrdering: true }, 'a007', 'a7', true],
     [{ numericOrdering: true }, 'a100', 'a10', false],

@@ -1,6 +1,6 @@
 import { compileCollation, type Collation } from '../bson/collation.js';
 import { isDocument, type Document } from '../bson/document.js';
-import { numberKind, toDouble } from '../bson/number.js';
+import { coerceInteger, numberKind, toDouble } from '../bson/number.js';
 import { badValue, mongoError, typeMismatch } from '../errors.js';
 
 /** Typed readers for command fields; each refuses a wrong type with 14 and an impossible value with 2 or 51024. */
@@ -70,12 +70,10 @@ export function requireFields(place: Document, name: string, fields: readonly st
 
 /** A whole number of at least zero. Errors: 51024 when negative. */
 export function optionalCount(command: Document, field: string): number | undefined {
-  const value = optionalNumber(command, field);
-  if (value === undefined) return undefined;
-  if (Math.trunc(value) < 0) {
-    throw mongoError(51024, `BSON field '${field}' value must be >= 0, actual value '${value}'`);
-  }
-  return Math.trunc(value) || 0;
+  if (optionalNumber(command, field) === undefined) return undefined;
+  const count = coerceInteger(command[field]);
+  if (count < 0) throw mongoError(51024, `BSON field '${field}' value must be >= 0, actual value '${count}'`);
+  return count || 0;
 }
 
 export function optionalNumber(command: Document, field: string): number | undefined {

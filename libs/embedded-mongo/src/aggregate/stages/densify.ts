@@ -78,7 +78,7 @@ const densify: StageCompiler = (spec, { ctx }) => {
 
   return function* (source) {
     const without: Document[] = [];
-    const partitions = new Map<string, Document[]>();
+    const partitions = new Map<string, { values: unknown[]; docs: Document[] }>();
     yield* visitAll(ctx, source, (doc) => {
       const value = readNested(doc, path);
       if (value === undefined || value === null) {
@@ -86,18 +86,17 @@ const densify: StageCompiler = (spec, { ctx }) => {
         return;
       }
       check(value);
-      const key = keyOfAll(
-        partitionPaths.map((partition) => readNested(doc, partition)),
-        ctx.collation,
-      );
+      const values = partitionPaths.map((partition) => readNested(doc, partition));
+      const key = keyOfAll(values, ctx.collation);
       const partition = partitions.get(key);
-      if (partition) partition.push(doc);
-      else partitions.set(key, [doc]);
+      if (partition) partition.docs.push(doc);
+      else partitions.set(key, { values, docs: [doc] });
     });
     yield* without;
     const readValue = (doc: Document): unknown => readNested(doc, path);
     const inOrder: Document[][] = [];
-    for (const docs of partitions.values())
+    const sorted = [...partitions.values()].sort((a, b) => compareValues(a.values, b.values, ctx.collation));
+    for (const { docs } of sorted)
       inOrder.push(yield* sortWithinMemory(ctx, docs, (a, b) => compareValues(readValue(a), readValue(b))));
     const all = inOrder.flatMap((docs) => [
       readValue(docs[0] as Document),
