@@ -602,6 +602,7 @@ describe('an expression refuses', () => {
     ['$convert of half a byte', { $convert: { input: 'abc', to: 'binData', format: 'hex' } }, 241],
     ['$convert of three bytes to a number', { $convert: { input: bytes('000000'), to: 'int' } }, 241],
     ['$toDouble past the largest', { $toDouble: '1e309' }, 241],
+    ['a zone in the wrong case', { $hour: { date: at('2024-01-01'), timezone: 'america/new_york' } }, 40485],
     ['a date without a day', { $toDate: '2024' }, 241],
     ['a date with a part given twice', { $toDate: '2024-06-15T12: 30:45Z' }, 241],
     ['arguments of $rand', { $rand: { seed: 1 } }, 3040501],

@@ -842,6 +842,11 @@ describe('a pipeline refuses', () => {
     ['$geoNear after the start', [{ $match: {} }, { $geoNear: {} }], 40602],
     ['$geoNear without an index', [{ $geoNear: { near: [0, 0], distanceField: 'd' } }], 27],
     ['$group without _id', [{ $group: {} }], 15955],
+    [
+      '$unwind that keeps what is no truth',
+      [{ $unwind: { path: '$a', preserveNullAndEmptyArrays: 1 } }],
+      28809,
+    ],
     ['a limit past 64 bits', [{ $limit: 2 ** 63 }], 5107201],
     ['a count called _id', [{ $count: '_id' }], 9039800],
     [

@@ -18,8 +18,7 @@ export class StageMemory {
     if (this.bytes > MOST_BYTES)
       throw mongoError(
         146,
-        `PlanExecutor error during aggregation :: caused by :: ${this.name} used too much memory and spilling to disk ` +
-          `is not possible. Memory limit: ${MOST_BYTES} bytes`,
+        `${this.name} used too much memory and cannot use the disk. Memory limit: ${MOST_BYTES} bytes`,
       );
   }
 }

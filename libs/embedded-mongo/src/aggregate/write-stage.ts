@@ -1,7 +1,7 @@
 import { createParseError, mongoError } from '../errors.js';
 import { getField, isDocument, type Document } from '../bson/document.js';
 import { typeName } from '../bson/type-name.js';
-import { refuseOthers } from './arguments.js';
+import { refuseOthers, requireDocument } from './arguments.js';
 
 /** Where the results of a pipeline are to be written; the caller does the writing. */
 export type WriteStage =
@@ -65,10 +65,15 @@ function readMerge(spec: unknown): WriteStage {
   const own = getField(options, 'let') ?? {};
   if (!isDocument(own)) throw mongoError(14, "BSON field '$merge.let' must be an object");
   const whenMatched = readMatchedMode(getField(options, 'whenMatched') ?? 'merge');
-  if (typeof whenMatched === 'string' && Object.keys(own).length > 0)
+  if (typeof whenMatched === 'string' && isDocument(options['let']))
     throw mongoError(51199, "$merge takes 'let' only with a pipeline as 'whenMatched'");
   if (Object.hasOwn(own, 'new') && own['new'] !== '$$ROOT')
     throw mongoError(51273, "'let' of $merge may define 'new' only as '$$ROOT'");
+  if (
+    getField(options, 'whenNotMatched') === 'discard' &&
+    (whenMatched === 'keepExisting' || whenMatched === 'fail')
+  )
+    throw mongoError(51181, `$merge with ${whenMatched} and discard would write nothing`);
   const variables = { new: '$$ROOT', ...own };
   return {
     kind: 'merge',
@@ -87,7 +92,8 @@ function readMerge(spec: unknown): WriteStage {
 type WhenMatched = 'replace' | 'keepExisting' | 'merge' | 'fail' | readonly Document[];
 
 function readMatchedMode(value: unknown): WhenMatched {
-  if (Array.isArray(value)) return value.filter(isDocument);
+  if (Array.isArray(value))
+    return value.map((stage) => requireDocument(stage, "'whenMatched' of $merge", 14));
   return choice(value, ['replace', 'keepExisting', 'merge', 'fail'], 'whenMatched');
 }
 

@@ -235,6 +235,24 @@ describe('writing', () => {
     expect(await target.findOne()).toEqual({ _id: 10, key: null, from: 'a', by: 'me', own: 10 });
   });
 
+  it.each([
+    [{ whenMatched: 'replace' }, 66],
+    [{ whenMatched: 'merge' }, 66],
+    [{ whenMatched: [{ $set: { _id: 11 } }] }, 66],
+    [{ whenMatched: [{ $match: { key: 'a' } }] }, 72],
+    [{ whenMatched: [1] }, 14],
+    [{ whenMatched: 'merge', let: { mine: 1 } }, 51199],
+    [{ whenMatched: 'keepExisting', whenNotMatched: 'discard' }, 51181],
+  ])('refuses to merge with %j', async (options, expected) => {
+    const target = db.collection<Document>(`target-${made}`);
+    await target.createIndex({ key: 1 }, { unique: true });
+    await target.insertOne({ _id: 10 as never, key: 'a' });
+    const merge = { into: target.collectionName, on: 'key', ...options };
+    const pipeline = [{ $match: { _id: 1 } }, { $set: { key: '$title' } }, { $merge: merge }];
+    await expect(books.aggregate(pipeline).toArray()).rejects.toThrow(code(expected));
+    expect(await target.find().toArray()).toEqual([{ _id: 10, key: 'a' }]);
+  });
+
   it('merges nothing into a collection that it would not make', async () => {
     const name = `target-${made}`;
     await books.aggregate([{ $match: { _id: 0 } }, { $merge: name }]).toArray();

@@ -123,10 +123,7 @@ async function mergeOne(
     ctx.workspace.insert(target, draft);
   }
   if (write.whenNotMatched === 'fail') {
-    throw mongoError(
-      13113,
-      '$merge could not find a matching document in the target collection for at least one document in the source collection',
-    );
+    throw mongoError(13113, '$merge found no matching document in the target for one of its documents');
   }
 }
 
@@ -143,6 +140,7 @@ function replaceMatched(
   const { whenMatched } = write;
   const id = { _id: existing['_id'] };
   if (whenMatched === 'keepExisting') return undefined;
+  if (!Array.isArray(whenMatched) && whenMatched !== 'fail') keepId(incoming, id);
   if (whenMatched === 'replace') return { ...id, ...incoming, ...id };
   if (whenMatched === 'merge') return { ...existing, ...incoming, ...id };
   if (whenMatched === 'fail') {
@@ -166,7 +164,14 @@ function replaceMatched(
       variables: extendVariables(base.variables, variables),
     })([existing]),
   );
+  if (result) keepId(result, id);
   return result && { ...result, ...id };
+}
+
+/** Errors: 66 for a document that would get another identity. */
+function keepId(document: Document, { _id }: Document): void {
+  if (Object.hasOwn(document, '_id') && compareValues(document['_id'], _id) !== 0)
+    throw mongoError(66, "$merge would change the immutable field '_id'");
 }
 
 /** An index that is not sparse holds a missing value as null, and so does what is merged by it. */

@@ -12,11 +12,7 @@ import { mapDocuments, turnIsOver, type StageCompiler, type StageTable } from '.
 
 const project: StageCompiler = (spec, { ctx }) => {
   if (!isDocument(spec)) throw mongoError(15969, '$project specification must be an object');
-  if (firstKey(spec) === undefined)
-    throw mongoError(
-      51272,
-      'Invalid $project :: caused by :: projection specification must have at least one field',
-    );
+  if (firstKey(spec) === undefined) throw mongoError(51272, '$project must have at least one field');
   return mapDocuments(ctx, compileProjection(spec, ctx, undefined, 'aggregate'));
 };
 
@@ -63,10 +59,7 @@ const replaceRoot: StageCompiler = (spec, { ctx }, name) => {
   return mapDocuments(ctx, (doc) => {
     const root = expression.evaluate(doc);
     if (isDocument(root)) return root;
-    throw mongoError(
-      40228,
-      `'newRoot' expression must evaluate to an object, but resulting value was: ${printValue(root)}. Type of resulting value: '${typeName(root)}'`,
-    );
+    throw mongoError(40228, `'newRoot' must be an object, not ${printValue(root)}`);
   });
 };
 
@@ -83,11 +76,7 @@ const redact: StageCompiler = (spec, { ctx }) => {
     if (verdict === keep) return current;
     if (verdict === prune) return undefined;
     if (verdict !== descend) {
-      throw mongoError(
-        17053,
-        "$redact's expression should not return anything aside from the variables $$KEEP, $$DESCEND, and $$PRUNE, but returned " +
-          printValue(verdict),
-      );
+      throw mongoError(17053, `$redact takes $$KEEP, $$DESCEND or $$PRUNE, not ${printValue(verdict)}`);
     }
     const result: Document = {};
     for (const key of Object.keys(current)) {

@@ -108,7 +108,8 @@ const unwind: StageCompiler = (spec, { ctx }) => {
     throw mongoError(28810, 'expected a non-empty string for the includeArrayIndex option to $unwind stage');
   }
   const indexPath = typeof indexName === 'string' ? parseFieldPath(indexName).parts : undefined;
-  const preserve = getField(options, 'preserveNullAndEmptyArrays') === true;
+  const preserve = getField(options, 'preserveNullAndEmptyArrays') ?? false;
+  if (typeof preserve !== 'boolean') throw mongoError(28809, 'preserveNullAndEmptyArrays must be a bool');
   const numberDocument = (doc: Document, index: number | null): Document =>
     indexPath ? withNested(doc, indexPath, index === null ? null : Long.fromNumber(index)) : doc;
   return function* (source) {

@@ -54,14 +54,10 @@ function readSpec(spec: unknown): LookupSpec {
   ];
   if (as === undefined) throw createParseError("must specify 'as' field for a $lookup");
   if ((localField === undefined) !== (foreignField === undefined)) {
-    throw createParseError(
-      "$lookup requires both or neither of 'localField' and 'foreignField' to be specified",
-    );
+    throw createParseError("$lookup requires both or neither of 'localField' and 'foreignField'");
   }
   if (localField === undefined && !pipeline) {
-    throw createParseError(
-      "$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified",
-    );
+    throw createParseError("$lookup requires 'pipeline', or 'localField' and 'foreignField'");
   }
   if (!pipeline && Object.keys(variables).length > 0)
     throw createParseError("$lookup with a 'let' argument must also specify 'pipeline'");
@@ -112,10 +108,7 @@ const lookup: StageCompiler = (spec, builder) => {
       else if (byField || inner.correlated) joined = yield* collectRows(ctx, inner.run(candidates));
       else joined = uncorrelated ??= yield* collectRows(ctx, inner.run(candidates));
       if (countBytes(joined, MAX_DOCUMENT_BYTES) > MAX_DOCUMENT_BYTES)
-        throw mongoError(
-          4568,
-          `Total size of documents in ${from ?? '$documents'} matching pipeline's $lookup stage exceeds ${MAX_DOCUMENT_BYTES} bytes`,
-        );
+        throw mongoError(4568, `$lookup found over ${MAX_DOCUMENT_BYTES} bytes for one document`);
       yield withNested(doc, as, joined);
     }
   };
@@ -230,9 +223,7 @@ const unionWith: StageCompiler = (spec, builder) => {
   const coll = getField(options, 'coll');
   const pipeline = getField(options, 'pipeline') ?? [];
   if (typeof coll !== 'string' && !startsWithDocuments(pipeline)) {
-    throw createParseError(
-      'the $unionWith stage specification must be a string or an object with a coll field',
-    );
+    throw createParseError('$unionWith takes a name or an object with coll');
   }
   const run = builder.pipeline(pipeline, createJoinedContext(builder.ctx, coll, pipeline));
   const others = typeof coll === 'string' ? readCollection(builder.ctx, coll) : [];
