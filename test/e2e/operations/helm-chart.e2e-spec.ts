@@ -279,6 +279,15 @@ describe('the Helm chart', () => {
     const objects = rendered(EVERYTHING);
     const rules = JSON.stringify(objectOf(objects, 'PrometheusRule')['spec']);
     expect(rules).toContain('ParleyApprovalsWait');
+    expect(rules).not.toContain('runbook_url');
+    const runbookUrl = 'https://docs.of.ours/runbook.html';
+    const linked = rendered({
+      ...EVERYTHING,
+      prometheusRule: { ...EVERYTHING.prometheusRule, runbookUrl },
+    });
+    expect(JSON.stringify(objectOf(linked, 'PrometheusRule')['spec'])).toContain(
+      `${runbookUrl}#parleynotready`,
+    );
     const [board] = objects.filter((one) => text(one['metadata']?.['name']).endsWith('-dashboard'));
     expect(JSON.parse(text(board?.['data']?.['parley.json']))).toHaveProperty('panels');
   });
