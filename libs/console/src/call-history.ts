@@ -115,8 +115,8 @@ export class CallHistory implements OnModuleDestroy {
   private async keepBeginning(): Promise<void> {
     const store = this.store as VersionedStore;
     const found = await store.find(SINCE);
-    const at = Number(found?.value['at']);
-    if (found && Number.isSafeInteger(at)) {
+    const at = found?.value['at'];
+    if (found && typeof at === 'number' && Number.isSafeInteger(at)) {
       this.since = at;
       await store.replace(SINCE, found.revision, found.value, SINCE_TTL);
     } else if (await store.create(SINCE, { at: this.statistics.since }, SINCE_TTL))
