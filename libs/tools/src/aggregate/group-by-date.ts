@@ -14,7 +14,7 @@ import {
   WholeNumber,
 } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { OBJECT, objectOf, STRING } from '../json-schema.js';
+import { OBJECT, objectOf } from '../json-schema.js';
 import { READ_ONLY, RESULTS_VIEW, type ToolCall } from '../tool.js';
 import { isRepeated, orderOfKey, repeatsHours, writeOffset } from './repeated-hours.js';
 import {
@@ -27,7 +27,7 @@ import {
   GROUP_SORTS,
   type GroupedColumn,
   findGroupedColumn,
-  describeGroups,
+  GROUPING_OUTPUT,
   type GroupSort,
   readKey,
   NO_KEY,
@@ -140,7 +140,7 @@ export class GroupByDate {
     timeout: 45,
     annotations: READ_ONLY,
     input: GroupByDateArguments,
-    output: objectOf({ ...describeGroups(STRING), ...DRY_RUN_OUTPUT }, ['class_name']),
+    output: objectOf({ ...GROUPING_OUTPUT, ...DRY_RUN_OUTPUT }, ['class_name']),
   })
   async group(args: GroupByDateArguments, call: ToolCall) {
     const { class_name: className, where, interval, sort, limit } = args;

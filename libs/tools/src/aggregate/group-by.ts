@@ -16,7 +16,7 @@ import { READ_ONLY, RESULTS_VIEW, type ToolCall } from '../tool.js';
 import {
   accumulator,
   cutNote,
-  describeGroups,
+  GROUPING_OUTPUT,
   DRY_RUN,
   DRY_RUN_OUTPUT,
   dryRun,
@@ -64,7 +64,7 @@ export class GroupBy {
     timeout: 45,
     annotations: READ_ONLY,
     input: GroupByArguments,
-    output: objectOf({ ...describeGroups(VALUE), pointer_class: STRING, ...DRY_RUN_OUTPUT }, ['class_name']),
+    output: objectOf({ ...GROUPING_OUTPUT, pointer_class: STRING, ...DRY_RUN_OUTPUT }, ['class_name']),
   })
   async group(args: GroupByArguments, call: ToolCall) {
     const { class_name: className, where, sort, limit, flatten_arrays: flatten } = args;

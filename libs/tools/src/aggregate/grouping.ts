@@ -1,7 +1,7 @@
 import type { GovernedClass, ParseRow } from '#data';
 import { type FieldSchema, isFieldName } from '#policy';
 import { type Arguments, refuseArgument } from '../arguments/argument-class.js';
-import { BOOLEAN, INTEGER, listOf, OBJECT, objectOf, STRING, VALUE } from '../json-schema.js';
+import { BOOLEAN, INTEGER, listOf, OBJECT, STRING } from '../json-schema.js';
 import type { JsonSchema, ToolCall } from '../tool.js';
 
 export const OPERATIONS = ['count', 'sum', 'avg', 'average', 'min', 'max'] as const;
@@ -17,12 +17,12 @@ export const DRY_RUN = 'true: show the pipeline.';
 type Properties = Readonly<Record<string, JsonSchema>>;
 
 /** Members that repeat arguments of the call are in the answer, and not in the schema that every list of tools carries. */
-export const describeGroups = (key: JsonSchema): Properties => ({
+export const GROUPING_OUTPUT: Properties = {
   class_name: STRING,
   group_count: INTEGER,
-  groups: listOf(objectOf({ key, value: VALUE }, ['key', 'value'])),
+  groups: listOf(OBJECT),
   truncated: BOOLEAN,
-});
+};
 
 export const DRY_RUN_OUTPUT: Properties = {
   dry_run: BOOLEAN,

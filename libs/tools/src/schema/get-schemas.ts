@@ -48,7 +48,7 @@ function nameable(
 
 class GetSchemaArguments {
   @ClassName() class_name!: string;
-  @WholeNumber({ min: 0, max: Number.MAX_SAFE_INTEGER }, 'Fields to leave out.') skip = 0;
+  @WholeNumber({ min: 0, max: Number.MAX_SAFE_INTEGER }) skip = 0;
 }
 
 @Injectable()
@@ -64,7 +64,7 @@ export class GetSchema {
     name: 'get_schema',
     title: 'Describe a class',
     description:
-      'Fields, indexes, permissions, relations and default filter of a class. Leave large_field: true out with keys and read it with get_object. agent_fields lists all that may be named in keys, where and pipelines; storage names (_p_x) and masked_fields never may.',
+      'Fields, indexes, permissions, relations and default filter of a class. Leave large_field: true out with keys and read it with get_object. agent_fields may be named in keys, where and pipelines; storage names (_p_x) and masked_fields never.',
     category: 'schema',
     use: 'describe',
     timeout: 10,
