@@ -93,11 +93,14 @@ const READS: readonly fc.Arbitrary<Request>[] = [
 ];
 
 const SHAPES: readonly fc.Arbitrary<Request>[] = [
-  call('list_tools', fc.constantFrom<Json>({}, { category: 'query' })),
-  call('get_all_schemas', fc.constantFrom<Json>({}, { prefix: 'L' }, { names: ['Ledger', 'Orchard'] })),
+  call('list_tools', fc.constantFrom<Json>({}, { category: 'query' }, { skip: 3 })),
+  call(
+    'get_all_schemas',
+    fc.constantFrom<Json>({}, { prefix: 'L' }, { names: ['Ledger', 'Orchard'] }, { skip: 1 }),
+  ),
   call(
     'get_schema',
-    about(() => ({})),
+    about(() => ({ skip: optional(fc.integer({ min: 0, max: 6 })) })),
   ),
   ...['tools/list', 'resources/list', 'prompts/list', 'resources/templates/list'].map((method) =>
     fc.constant({ method, params: {} }),

@@ -146,6 +146,7 @@ describe('the keys of a prefix', () => {
     expect(asked.length).toBeGreaterThan(20);
     expect(warnings.some((line) => line.includes(key))).toBe(true);
     expect([served, heard]).toEqual([[], []]);
+    await expect.poll(() => stranger.isUp(), { timeout: 10_000 }).toBe(true);
     expect(await stranger.oneTime.claim('once', 60_000)).toBe(true);
     client.disconnect();
   });
