@@ -145,6 +145,16 @@ describe('params', () => {
     expect(await ask('tools/list', params)).toEqual(error(-32602, 'Invalid params'));
   });
 
+  it.each<[string, object]>([
+    ['resources/read', { uri: 'parse://\ud800/schema' }],
+    ['completion/complete', { argument: { name: 'x', value: '\udc00' } }],
+    ['prompts/get', { name: 'x', arguments: { class_name: '\ud800' } }],
+  ])('refuses a text with half of a surrogate pair: %s', async (method, params) => {
+    expect(await ask(method, params)).toMatchObject({
+      error: { code: -32602, message: expect.stringContaining('half of a surrogate pair') as string },
+    });
+  });
+
   it('takes absent and null params as none', async () => {
     expect(readResult(await ask('tools/list', null))).toEqual(readResult(await ask('tools/list')));
   });

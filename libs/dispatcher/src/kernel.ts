@@ -9,6 +9,7 @@ import {
   Unauthorized,
   type McpRequest,
 } from '#core';
+import { refuseTornText } from '#policy';
 import { SharedStateUnavailable } from '#state';
 import { ToolRunner } from '#tools';
 import { InputRounds } from './client-requests/input-rounds.js';
@@ -143,7 +144,7 @@ export class Kernel {
     }
     const known = this.methods.find(method);
     if (!known || !existsIn(known, readDialect(request))) throw methodNotFound(method);
-    const handled = known.handle(this.checked(params, era), request);
+    const handled = known.handle(this.checked(known.name, params, era), request);
     // A cached list is returned without another turn of the event loop.
     const result = handled instanceof Promise ? await handled : handled;
     if (result instanceof RequestFailure) return result;
@@ -151,11 +152,13 @@ export class Kernel {
     return { result: this.envelope.complete(era, result, known.cache) };
   }
 
-  private checked(params: unknown, era: Era): JsonObject {
+  private checked(method: string, params: unknown, era: Era): JsonObject {
     if (params === undefined || params === null) return NO_MEMBERS;
     if (!isJsonObject(params)) throw invalidParams();
     const inexact = inexactIn(params);
     if (inexact !== undefined) throw invalidParams(`Invalid params: ${inexact}`);
+    // A tool refuses its arguments itself, in its own answer.
+    if (method !== 'tools/call') refuseTornText(params, 'params');
     if (era === 'modern') {
       const level = member(params._meta, LOG_LEVEL_KEY);
       if (level !== undefined && !isLogLevel(level)) throw invalidParams('Invalid log level');

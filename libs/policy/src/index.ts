@@ -102,6 +102,6 @@ export {
 } from './where/requested-fields.js';
 export { translateWhere } from './where/translate-where.js';
 export { inferFieldType, isSameType, readNewClassFields, typeName } from './write/field-types.js';
-export { findTornText, TORN_TEXT } from './model/written-values.js';
+export { refuseTornText } from './model/written-values.js';
 export { planWrite, type WritePlan } from './write/plan-write.js';
 export { listRefusedArgumentKeys } from './write/written-value.js';

@@ -168,6 +168,9 @@ describe('a text with half of a surrogate pair', () => {
     ['export_data', { where: { title: '\ud83d' } }],
     ['get_object', { object_id: '\ud83d' }],
     ['atlas_text_search', { query: 'a\ud83d' }],
+    // JSON in a text is read as JSON.
+    ['query_class', { where: '{"title":"a\\ud800"}' }],
+    ['aggregate', { pipeline: '[{"$match":{"title":"\\udc00"}}]' }],
   ])('is refused in every argument, as in writes: %s %j', async (tool, args) => {
     // As a client sends it: the escape of the half stays in the body.
     const { isError, text: said } = await ask('wide', tool, { class_name: 'Report', ...args });

@@ -1,15 +1,7 @@
 import { type CanActivate, Inject, Injectable, Logger } from '@nestjs/common';
 import { type Agent, inexactIn, orThrow, type Refusal, refusals, Refused, spendLimit } from '#core';
 import { AuditSink } from '#audit';
-import {
-  envGate,
-  type EnvironmentGates,
-  findTornText,
-  methodGate,
-  suggestNames,
-  toolGate,
-  TORN_TEXT,
-} from '#policy';
+import { envGate, type EnvironmentGates, methodGate, refuseTornText, suggestNames, toolGate } from '#policy';
 import {
   asksForPreview,
   CallableMethods,
@@ -95,8 +87,7 @@ export class ArgumentsGuard implements CanActivate {
     try {
       const inexact = inexactIn(args);
       if (inexact !== undefined) throw new Refused(refusals.invalidArgument(inexact));
-      const torn = findTornText(args, 'arguments');
-      if (torn !== null) throw new Refused(refusals.invalidArgument(`${torn} ${TORN_TEXT}`));
+      refuseTornText(args, 'arguments');
       if (policy.switches.unknownArguments !== 'ignore') call.registered?.refuseUnknown?.(args);
       return true;
     } catch (error) {

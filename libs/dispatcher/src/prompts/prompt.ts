@@ -1,6 +1,6 @@
 import type { AskingCall } from '#core';
 import type { GovernedRecords } from '#data';
-import { type ClassSchema, findTornText, isIdFor, TORN_TEXT } from '#policy';
+import { type ClassSchema, isIdFor } from '#policy';
 import type { ContentBlock } from '#tools';
 import { invalidParams } from '../protocol.js';
 
@@ -78,8 +78,6 @@ export function readPromptArguments(given: object): PromptArguments {
     if (typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'boolean') {
       throw invalidParams(`${name.slice(0, ECHO_LENGTH)} must be a string`);
     }
-    const torn = findTornText(value, name.slice(0, ECHO_LENGTH));
-    if (torn !== null) throw invalidParams(`${torn} ${TORN_TEXT}`);
     read.set(name, String(value));
   }
   return read;

@@ -174,3 +174,9 @@ export function findTornText(value: unknown, place: string): string | null {
 }
 
 const MOST_OF_PLACE = 200;
+
+/** The driver sends half of a surrogate pair as another character. @throws Refused */
+export function refuseTornText(value: unknown, place: string): void {
+  const torn = findTornText(value, place);
+  if (torn !== null) throw new Refused(refusals.invalidArgument(`${torn} ${TORN_TEXT}`));
+}

@@ -1,7 +1,7 @@
 import { isClassName, refusals, Refused } from '#core';
 import { suggestNames } from '../model/field-names.js';
 import { isPlainObject, type PlainObject } from '../model/where.js';
-import { readExtendedJson, readObjectText } from '../model/written-values.js';
+import { readExtendedJson, readObjectText, refuseTornText } from '../model/written-values.js';
 import { assertNothingForbidden } from './deny-rules.js';
 import {
   isStageName,
@@ -26,6 +26,7 @@ const EXAMPLE = '[{"$match":{"FIELD":VALUE}},{"$limit":10}]';
  */
 export function validatePipeline(written: unknown): Pipeline {
   const pipeline = readExtendedJson(readObjectText(written));
+  refuseTornText(pipeline, 'pipeline');
   assertNothingForbidden(pipeline);
   if (!Array.isArray(pipeline)) throw invalidArgument(`pipeline is a list of stages, such as ${EXAMPLE}`);
   if (pipeline.length === 0)

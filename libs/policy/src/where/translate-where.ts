@@ -12,7 +12,7 @@ import {
 } from '../model/class-access.js';
 import { type Note, noteStoredForm } from '../model/value-type.js';
 import { blockFilter, isPlainObject, isScalar, type PlainObject, type Where } from '../model/where.js';
-import { readObjectText, readWrittenValues } from '../model/written-values.js';
+import { readObjectText, readWrittenValues, refuseTornText } from '../model/written-values.js';
 import {
   crossClassCondition,
   type CrossClassRules,
@@ -68,6 +68,7 @@ class Translation {
   constraint(written: unknown, access: ClassAccess, level: number): Where {
     if (written === undefined || written === null) return {};
     const where = readWrittenValues(readObjectText(written));
+    if (level === 0) refuseTornText(where, 'where');
     if (!isPlainObject(where)) {
       const instead = typeof written === 'string' ? ', not text, such as {"name":"value"}' : '';
       throw createRefused(`A query is an object of field names and conditions${instead}`);

@@ -212,14 +212,16 @@ interface Cut {
   readonly kept: number;
   readonly of: number;
   readonly cap: number;
+  /** What the entries are. Default: rows. */
+  readonly entries?: string;
 }
 
 const without = (envelope: Envelope, names: readonly string[]): Envelope =>
   Object.fromEntries(Object.entries(envelope).filter(([name]) => !names.includes(name)));
 
-function whatHappened({ dropped, kept, of, cap }: Cut): string {
+function whatHappened({ dropped, kept, of, cap, entries = 'rows' }: Cut): string {
   const field = dropped === null ? [] : [`field '${dropped}' was left out of every row`];
-  const rows = kept < of ? [`only the first ${kept} of ${of} rows are shown`] : [];
+  const rows = kept < of ? [`only the first ${kept} of ${of} ${entries} are shown`] : [];
   return `To stay within ${cap} bytes, ${[...field, ...rows].join(' and ')}.`;
 }
 
@@ -331,7 +333,8 @@ function listEntries(
     rows,
     wholeEntries: !areRows,
     build(kept, dropped) {
-      const cut = { dropped, kept: kept.length, of: rows.length, cap };
+      const entries = areRows ? 'rows' : member;
+      const cut = { dropped, kept: kept.length, of: rows.length, cap, entries };
       return {
         ...envelope,
         [member]: kept,
@@ -341,17 +344,23 @@ function listEntries(
   };
 }
 
+interface PagedList {
+  /** The members that hold it. */
+  readonly members: readonly string[];
+  readonly entries: string;
+}
+
 /** Lists without rows, by the tool that continues them with `skip`. */
-const PAGED_LISTS: ReadonlyMap<string, readonly string[]> = new Map([
-  ['list_tools', ['tools']],
-  ['get_all_schemas', ['built_in', 'custom']],
-  ['get_schema', ['fields']],
+const PAGED_LISTS: ReadonlyMap<string, PagedList> = new Map([
+  ['list_tools', { members: ['tools'], entries: 'tools' }],
+  ['get_all_schemas', { members: ['built_in', 'custom'], entries: 'classes' }],
+  ['get_schema', { members: ['fields'], entries: 'fields' }],
 ]);
 
 function pagedEntries(
   tool: string,
   envelope: Envelope,
-  members: readonly string[],
+  { members, entries: named }: PagedList,
   { cap, args }: { readonly cap: number; readonly args: Envelope },
 ): Recovery {
   const lists = members.map((member) => [member, envelope[member] as readonly unknown[]] as const);
@@ -360,7 +369,7 @@ function pagedEntries(
     rows,
     wholeEntries: true,
     build(kept) {
-      const cut = { dropped: null, kept: kept.length, of: rows.length, cap };
+      const cut = { dropped: null, kept: kept.length, of: rows.length, cap, entries: named };
       let next = 0;
       const parts = lists.map(
         ([member, { length }]) => [member, kept.slice(next, (next += length))] as const,
@@ -398,7 +407,7 @@ function recoveryFor(toolName: string, envelope: Envelope, cap: number, args: En
     return objectsById(envelope, objects as Envelope, cap);
   if (toolName === 'get_object' && isEnvelope(envelope['object'])) return oneObject(envelope, cap);
   const paged = PAGED_LISTS.get(toolName);
-  if (paged?.every((member) => Array.isArray(envelope[member])))
+  if (paged?.members.every((member) => Array.isArray(envelope[member])))
     return pagedEntries(toolName, envelope, paged, { cap, args });
   const list = LISTS.find(([member]) => Array.isArray(envelope[member]));
   const hint = BUILT_IN_LISTS.get(toolName);
