@@ -84,8 +84,10 @@ export interface ConfigurationEvent extends EventBase {
   readonly changed?: readonly string[];
   /** Why it is refused. */
   readonly issues?: readonly string[];
-  /** The policy in force, where it is another than before: options with their defaults, without `maskingKey`. */
+  /** The policy in force, where it or the agents are others than before: options as they are given, without `maskingKey`. Text instead where it is too long. */
   readonly policy?: object | string;
+  /** The agents in force, beside the policy: without their language models, and `***` in the place of a session. */
+  readonly agents?: object | string;
 }
 
 /** An event of the chain of records itself (docs/operations/audit.md). */

@@ -49,6 +49,6 @@ export { isLoopbackHost } from './sections/server.js';
 export type { DatabaseConfig, LiveQueryConfig, ParseConfig } from './sections/stores.js';
 export { agentsWithMasterPosture, hasPlainClassesAlone, logSecurityWarnings } from './security-warnings.js';
 export { ConfigVersions, type ConfigVersion, type VersionChange } from './versions/config-versions.js';
-export { recordAdopted, writeEffective } from './versions/configuration-record.js';
+export { readOtherThan, recordAdopted, writeEffective } from './versions/configuration-record.js';
 export { readServers } from './sections/stores.js';
 export { computeDigest, ConfigWatch, mustReturn, NEEDS_RESTART, Reloader } from './versions/reloader.js';

@@ -26,7 +26,7 @@ import { readDefaults } from './schema/class-schema.js';
 import type { SchemaFinding } from '#schema';
 import { isSection, type Section } from './section.js';
 import { readablePart } from './schema/readable-part.js';
-import { withTriedSections } from './tried-sections.js';
+import { withRecordedSections, withTriedSections } from './tried-sections.js';
 import { auditErrors } from './checks/audit-checks.js';
 import { auditConfig } from './sections/audit.js';
 import { authRuleErrors } from './sections/auth.js';
@@ -109,6 +109,8 @@ export interface ConfigCheckOptions {
   readonly inApplication?: boolean;
   /** YAML whose agents and policy are checked in the place of those of the file. Default: those of the file. */
   readonly tried?: string;
+  /** YAML with the agents and the policy of an earlier start, which are read in the place of those of the file. Default: those of the file. */
+  readonly recorded?: string;
 }
 
 /**
@@ -125,12 +127,21 @@ export function checkConfig({
   tools = null,
   found = [],
   tried,
+  recorded,
 }: ConfigCheckOptions = {}): LoadedConfig {
   const { env, errors: fromFiles } = environmentFiles(given);
   const path = configPath(env, cwd);
   const named = env['PARLEY_CONFIG'] !== undefined || existsSync(path);
   const file = named ? configFile(path, env) : NO_FILE;
-  const { value, errors: unread, locate } = tried === undefined ? file : withTriedSections(file, tried);
+  const {
+    value,
+    errors: unread,
+    locate,
+  } = recorded !== undefined
+    ? withRecordedSections(file, recorded)
+    : tried !== undefined
+      ? withTriedSections(file, tried)
+      : file;
   const errors = [...fromFiles, ...unread, ...found];
   const known: SchemaFinding[] = unread.map((error) => ({
     path: error.path === '' ? [] : error.path.split('.'),

@@ -15,6 +15,7 @@ function simulationsOf(count: number) {
       compared.push(`${before.number} ${after.number}`);
       return Promise.resolve({ changes: [], classesLeftOut: 0 });
     },
+    findEarlier: () => Promise.resolve(null),
     rehearse: null,
     identityOf: () => undefined,
     methods: {} as never,

@@ -75,6 +75,8 @@ export interface SimulationsOptions<Loaded extends Versioned> {
   /** Opens a simulation of a version. */
   readonly open: (loaded: Loaded) => Promise<ClassSimulation>;
   readonly compare: (before: Loaded, after: Loaded) => Promise<ComparedVersions>;
+  /** What was served before the start; null: it is not known. */
+  readonly findEarlier: (first: Loaded) => Promise<Loaded | null>;
   /** Reads what is tried in the place of the served configuration. Null: it is not in a file. @throws ConfigError */
   readonly rehearse: ((text: string) => Omit<Loaded, 'number' | 'loadedAt'>) | null;
   /** The identity of a named agent when this user calls it. */
@@ -95,8 +97,10 @@ export class ConfiguredSimulations<Loaded extends Versioned>
   private waiting = 0;
   private idle: NodeJS.Timeout | null = null;
 
-  /** The versions that this process has served, the latest last. */
+  /** The version before the start, once it is found, and those that this process has served, the latest last. */
   private kept: readonly Loaded[];
+  private readonly first: Loaded;
+  private lookingBack: Promise<void> | null = null;
   private readonly compared = new Map<string, Promise<ComparedVersions>>();
   /** Of a version: whether it widened access; null while that is being found out. */
   private widening: { readonly of: Loaded; widens: boolean | null } | null = null;
@@ -106,7 +110,8 @@ export class ConfiguredSimulations<Loaded extends Versioned>
   constructor(private readonly options: SimulationsOptions<Loaded>) {
     super();
     const { versions } = options;
-    this.kept = [versions.current];
+    this.first = versions.current;
+    this.kept = [this.first];
     this.following = versions.changes.subscribe(() => {
       this.kept = [...this.kept, versions.current].slice(-MOST_VERSIONS);
     });
@@ -189,6 +194,7 @@ export class ConfiguredSimulations<Loaded extends Versioned>
   }
 
   async changes(from: number | undefined, to: number | undefined): Promise<PolicyChanges | undefined> {
+    await this.lookBack();
     const { kept } = this;
     const at = to === undefined ? kept.length - 1 : kept.findIndex(({ number }) => number === to);
     const now = kept[at];
@@ -263,7 +269,10 @@ export class ConfiguredSimulations<Loaded extends Versioned>
 
   widened(): boolean | null {
     const [before, now] = this.kept.slice(-2);
-    if (!before || !now) return null;
+    if (!before || !now) {
+      void this.lookBack();
+      return null;
+    }
     if (this.widening?.of === now) return this.widening.widens;
     const found: { readonly of: Loaded; widens: boolean | null } = { of: now, widens: null };
     this.widening = found;
@@ -273,6 +282,17 @@ export class ConfiguredSimulations<Loaded extends Versioned>
       () => this.widening === found && (this.widening = null),
     );
     return null;
+  }
+
+  /** Once, and never rejects: where nothing tells what was served before the start, nothing is compared with it. */
+  private lookBack(): Promise<void> {
+    this.lookingBack ??= this.options.findEarlier(this.first).then(
+      (earlier) => {
+        if (earlier && this.kept[0] === this.first) this.kept = [earlier, ...this.kept].slice(-MOST_VERSIONS);
+      },
+      () => undefined,
+    );
+    return this.lookingBack;
   }
 
   /** Each pair is compared once: a version never changes. */

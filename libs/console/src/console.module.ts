@@ -10,7 +10,7 @@ import {
 import { ApprovalService } from '#approvals';
 import { AuditRecorder, AuditSink, AuditTrail, RecentAuditTrail } from '#audit';
 import { Authenticator } from '#auth';
-import { ConfigVersions } from '#config';
+import { ConfigVersions, type LoadedConfig } from '#config';
 import { provideFromInstance } from '#core';
 import { MetadataAudit, StateKeys } from '#dispatcher';
 import { ExportOverview } from '#exports';
@@ -40,6 +40,7 @@ import { PolicyController } from './controllers/policy.controller.js';
 import { OidcCallbackController, SessionController } from './controllers/session.controller.js';
 import { StatusController } from './controllers/status.controller.js';
 import { TrialController } from './controllers/trial.controller.js';
+import { findEarlierVersion } from './earlier-version.js';
 import { LiveRecords } from './live-records.js';
 import { OIDC_SETTING, OidcSignIn } from './oidc-sign-in.js';
 import { OPERATOR_RIGHTS, OperatorGate, OperatorNotes } from './operator-gate.js';
@@ -64,7 +65,10 @@ export interface ConsoleHost {
   readonly simulations: Pick<
     SimulationsOptions<ConfigVersions['current']>,
     'open' | 'compare' | 'identityOf' | 'rehearse'
-  >;
+  > & {
+    /** Reads what an earlier start recorded. Null: the configuration is not in a file. @throws ConfigError */
+    readonly recall: ((text: string) => LoadedConfig) | null;
+  };
 }
 
 const CONSOLE_HOST = Symbol('host of the console');
@@ -115,8 +119,17 @@ const HOSTED_PROVIDERS: readonly Provider[] = [
       versions: ConfigVersions,
       methods: DeclaredMethods,
       environment: EnvironmentGates,
-    ) => new ConfiguredSimulations({ ...simulations, versions, methods: { methods, environment } }),
-    inject: [CONSOLE_HOST, ConfigVersions, DeclaredMethods, ToolEnvironment],
+      trail: AuditTrail,
+    ) => {
+      const { recall, ...hosted } = simulations;
+      return new ConfiguredSimulations({
+        ...hosted,
+        versions,
+        findEarlier: (first) => findEarlierVersion(trail, first, recall),
+        methods: { methods, environment },
+      });
+    },
+    inject: [CONSOLE_HOST, ConfigVersions, DeclaredMethods, ToolEnvironment, AuditTrail],
   },
   {
     provide: ServiceStatus,

@@ -3,6 +3,7 @@ import { stringify } from 'yaml';
 import type { ConfigurationEvent } from '#audit';
 import { type ConfigIssue, describeIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
+import { SERVED_SECRET } from '../tried-sections.js';
 import type { ConfigVersion } from './config-versions.js';
 
 /** Where a configuration came from. */
@@ -15,9 +16,8 @@ export interface ConfigurationOrigin {
 
 /** Maximum number of paths or issues in one record. */
 const MAX_LISTED = 100;
-/** Maximum characters of a policy in a record. */
-const MAX_POLICY_LENGTH = 262_144;
-const SECRET = '***';
+/** Maximum characters of a policy, and of agents, in a record. */
+const MAX_RECORDED_LENGTH = 262_144;
 
 /** Record of a configuration that is in force from now on (docs/operations/audit.md). */
 export function recordAdopted(
@@ -26,13 +26,15 @@ export function recordAdopted(
   came: ConfigurationOrigin,
 ): ConfigurationEvent {
   const changed = before && listChangedPaths(before.config, now.config);
-  const hasNewPolicy = before?.policy.version !== now.policy.version;
+  const isOther =
+    before?.policy.version !== now.policy.version ||
+    !isDeepStrictEqual(before.config.agents, now.config.agents);
   return {
     ...beginRecord(now, came),
     success: true,
     ...(before && { previous_policy_version: before.policy.version }),
     ...(changed && { changed: cutList(changed) }),
-    ...(hasNewPolicy && describePolicy(now.config.policy)),
+    ...(isOther && describeGoverned(now.config)),
   };
 }
 
@@ -64,23 +66,40 @@ function cutList(list: readonly string[]): readonly string[] {
 
 const nameFunctions = (_: string, value: unknown) => (typeof value === 'function' ? '(a function)' : value);
 
-/** The agents and the policy that are served, as YAML that can be read again: without the key of masks and language models. */
-export function writeEffective({ agents, policy }: ParleyConfig): string {
+type Governed = Pick<ParleyConfig, 'agents' | 'policy'>;
+
+/** The agents and the policy as they are configured, as JSON: functions of the application are named as such, and secrets are left out or masked. */
+function showGoverned({ agents, policy }: Governed): Governed {
   const { maskingKey: _key, ...shown } = policy as Readonly<Record<string, unknown>>;
-  const withoutModels = Object.fromEntries(
-    Object.entries(agents).map(([name, { llm: _llm, ...agent }]) => [name, agent]),
-  );
-  return stringify(JSON.parse(JSON.stringify({ agents: withoutModels, policy: shown }, nameFunctions)));
+  const own = Object.entries(agents).map(([name, { llm: _llm, ...agent }]) => [
+    name,
+    agent.sessionToken === undefined ? agent : { ...agent, sessionToken: SERVED_SECRET },
+  ]);
+  return JSON.parse(
+    JSON.stringify({ agents: Object.fromEntries(own), policy: shown }, nameFunctions),
+  ) as Governed;
 }
 
-/** As it is configured, with defaults: functions of the application are named as such, and its secret is masked. */
-function describePolicy(policy: object): Pick<ConfigurationEvent, 'policy'> {
-  const text = JSON.stringify(policy, (key, value: unknown) =>
-    key === 'maskingKey' && value !== null ? SECRET : nameFunctions(key, value),
-  );
-  return text.length > MAX_POLICY_LENGTH
-    ? { policy: `… ${text.length} characters` }
-    : { policy: JSON.parse(text) as object };
+/** The agents and the policy that are served, as YAML that can be read again: without the key of masks and language models. */
+export const writeEffective = (config: Governed): string => stringify(showGoverned(config));
+
+function describeGoverned(config: Governed): Pick<ConfigurationEvent, 'policy' | 'agents'> {
+  const { policy, agents } = showGoverned(config);
+  return { policy: cutLong(policy), agents: cutLong(agents) };
+}
+
+function cutLong(options: object): object | string {
+  const { length } = JSON.stringify(options);
+  return length > MAX_RECORDED_LENGTH ? `… ${length} characters` : options;
+}
+
+/** The agents and the policy of a record, as YAML; null: it does not hold them, or they are those of this configuration. */
+export function readOtherThan(
+  config: Governed,
+  { agents, policy }: Pick<ConfigurationEvent, 'policy' | 'agents'>,
+): string | null {
+  if (!isObject(agents) || !isObject(policy)) return null;
+  return isDeepStrictEqual({ agents, policy }, showGoverned(config)) ? null : stringify({ agents, policy });
 }
 
 /** What differs, as deep as `policy.classes.Order.fields`: names alone, because values may be secret. */

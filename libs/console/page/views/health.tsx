@@ -134,7 +134,7 @@ const prefixNames = (sinks: ReplicaState['sinks']) =>
   Object.fromEntries(Object.entries(sinks).map(([name, state]) => [`audit sink ${name}`, state]));
 
 function describeWidening(widened: boolean | null): ComponentChildren {
-  if (widened === null) return 'not compared: the first of this process';
+  if (widened === null) return 'not compared: none before it is known';
   return widened ? <Badge kind="busy">widens access</Badge> : <Badge kind="good">widens nothing</Badge>;
 }
 

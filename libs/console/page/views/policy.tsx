@@ -128,7 +128,8 @@ function VersionChanges() {
       {({ versions, from, to, widens, changes, cut }) =>
         from === null ? (
           <p class="empty">
-            This replica has seen one version since its start. Changes of a reload are listed here.
+            This replica has served one version, and no audit record of the day before its start has another.
+            Changes of a reload are listed here.
           </p>
         ) : (
           <>

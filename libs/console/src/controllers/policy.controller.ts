@@ -64,12 +64,12 @@ const MOST_SURFACES = 50;
 
 const asNumber = Convert(Number);
 
-/** The versions to compare: their numbers in this process. Default: the latest two. */
+/** The versions to compare: their numbers in this process, 0 for the one before its start. Default: the latest two. */
 export class ChangesQuery {
   @IsOptional()
   @asNumber
   @IsInt({ message: 'from must be the number of a version' })
-  @Min(1, { message: 'from must be the number of a version' })
+  @Min(0, { message: 'from must be the number of a version' })
   from?: number;
 
   @IsOptional()
@@ -123,7 +123,7 @@ export class PolicyController {
     return found;
   }
 
-  /** What agents gained and lost between two versions that this process has served. */
+  /** What agents gained and lost between two versions that this process has served, or the one before its start. */
   @Get('policy/changes')
   async changes(
     @Query(createValidationPipe(ChangesQuery)) { from, to }: ChangesQuery,

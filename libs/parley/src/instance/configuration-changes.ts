@@ -22,7 +22,9 @@ export interface ConfigurationReload {
 }
 
 /** The origin of a configuration; without its members nothing is reloaded. */
-export type ReadableAgain = Partial<Pick<LoadedService, 'file' | 'reread' | 'locate' | 'rehearse'>>;
+export type ReadableAgain = Partial<
+  Pick<LoadedService, 'file' | 'reread' | 'locate' | 'rehearse' | 'recall'>
+>;
 
 /** Starts to follow the configuration file. Call it at the end of a start. */
 export function followConfiguration(

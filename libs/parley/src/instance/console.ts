@@ -20,13 +20,16 @@ const MOST_COMPARED = 1_000;
  * @returns null without operators: nothing is kept and nothing is served
  */
 export async function openConsole(
-  { config: { console }, rehearse }: LoadedConfig & ReadableAgain,
+  { config: { console }, rehearse, recall }: LoadedConfig & ReadableAgain,
   { bus }: SharedState,
   opening: ConsoleOpening,
 ): Promise<InstanceConsole | null> {
   if (console.operators === null) return null;
   const { CallStatistics, LiveRecords } = await import('#console');
-  return new OpenConsole(new LiveRecords(bus), new CallStatistics(), opening, rehearse ?? null);
+  return new OpenConsole(new LiveRecords(bus), new CallStatistics(), opening, {
+    rehearse: rehearse ?? null,
+    recall: recall ?? null,
+  });
 }
 
 class OpenConsole implements InstanceConsole {
@@ -36,7 +39,7 @@ class OpenConsole implements InstanceConsole {
     private readonly live: LiveRecords,
     private readonly statistics: CallStatistics,
     private readonly opening: ConsoleOpening,
-    private readonly rehearse: ConsoleHost['simulations']['rehearse'],
+    private readonly readings: Pick<ConsoleHost['simulations'], 'rehearse' | 'recall'>,
   ) {
     this.listeners = [live, statistics];
   }
@@ -70,7 +73,7 @@ class OpenConsole implements InstanceConsole {
         };
       },
       compare: (before, after) => compareSurfaces([before, after], open, MOST_COMPARED),
-      rehearse: this.rehearse,
+      ...this.readings,
       identityOf: createSimulatedIdentity,
     };
   }

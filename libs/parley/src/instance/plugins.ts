@@ -87,6 +87,8 @@ export interface LoadedService extends LoadedWithPlugins {
   reread(): LoadedConfig;
   /** What the configuration would be with the agents and the policy of this YAML. Nothing is kept. @throws ConfigError */
   rehearse(text: string): LoadedConfig;
+  /** What the configuration was with the agents and the policy that an earlier start recorded. Nothing is kept. @throws ConfigError */
+  recall(text: string): LoadedConfig;
   /** Says of issues where the file has what they are about. */
   locate(issues: readonly ConfigIssue[]): readonly ConfigIssue[];
 }
@@ -121,7 +123,8 @@ export async function loadWithPlugins(
   errors.push(...brought.issues);
   const known = plugins.length === 0 || declaredTools;
   const tools = known && errors.length === 0 ? brought.tools : null;
-  const options = { env, cwd, declared: listDeclarations(plugins), ...(start && { start }) };
+  const read = { env, cwd, declared: listDeclarations(plugins) };
+  const options = { ...read, ...(start && { start }) };
   const loaded = checkConfig({ ...options, tools, found: errors });
   return {
     ...loaded,
@@ -129,6 +132,7 @@ export async function loadWithPlugins(
     file,
     reread: () => reread(path, paths, { ...options, tools }),
     rehearse: (tried) => checkConfig({ ...options, tools, tried }),
+    recall: (recorded) => checkConfig({ ...read, tools, recorded }),
     locate: (issues) => locateIssues(issues, env, cwd),
   };
 }
