@@ -150,7 +150,7 @@ describe('params', () => {
     ['completion/complete', { argument: { name: 'x', value: '\udc00' } }],
     ['prompts/get', { name: 'x', arguments: { class_name: '\ud800' } }],
   ])('refuses a text with half of a surrogate pair: %s', async (method, params) => {
-    expect(await ask(method, params)).toMatchObject({
+    expect(await ask(method, params, NOVEMBER)).toMatchObject({
       error: { code: -32602, message: expect.stringContaining('half of a surrogate pair') as string },
     });
   });
