@@ -684,7 +684,7 @@ describe('the policy', () => {
     const details = page.getByRole('status', { name: 'writer and Post' });
     await details.getByText('orgId').first().waitFor();
     expect(new URL(page.url()).hash).toContain('agent=writer&class=Post');
-    await page.getByText('one version since its start').waitFor();
+    await page.getByText('has served one version').waitFor();
     await page.locator('.class', { hasText: 'Post' }).locator('summary').click();
     await page.locator('.class[open] .facts').getByText('orgId').waitFor();
   });
