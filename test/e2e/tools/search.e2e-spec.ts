@@ -464,7 +464,9 @@ describe('semantic_search', () => {
     expect((await ask('admin', { class_name: 'Loose' })).details).toMatchObject({
       kind: 'missing_tenant_scope',
     });
-    expect((await ask('ada', { class_name: 'Memo' })).details).toMatchObject({ kind: 'protected_field_ref' });
+    const hidden = await ask('ada', { class_name: 'Memo' });
+    expect(hidden.text).toContain('not declared searchable');
+    expect(hidden.details).toBeUndefined();
     expect((await ask('nobody')).details).toMatchObject({ kind: 'tenant_scope' });
   });
 

@@ -64,12 +64,10 @@ export function admitVectorSearch(
 
 /** Similarity to a protected or masked text would reveal it. */
 function assertUnprotected(access: ClassAccess, { field, textFields }: SearchablePolicy): void {
-  for (const name of [field, ...(textFields ?? [])]) {
-    if (access.guarded?.hidden.has(name))
-      throw new Refused(refusals.protectedFieldRef('searchable field', name, name));
-    // The refusal must not name the field: its absence in one case would reveal it as well.
-    if (isMasked(access, name)) throw new Refused(refusals.notSearchable(access.className));
-  }
+  // The refusal must not name a field that its caller did not, and cannot see.
+  for (const name of [field, ...(textFields ?? [])])
+    if (access.guarded?.hidden.has(name) || isMasked(access, name))
+      throw new Refused(refusals.notSearchable(access.className));
 }
 
 const FILTER_OPTIONS = { filter: true, vectorFilter: true } satisfies OptionNames<VectorFilters>;
