@@ -451,7 +451,8 @@ describe('the page', () => {
   });
 
   it('sorts the records that are shown', async () => {
-    await callTool(service, 'count_objects', { class_name: 'Post' }, as('writer'));
+    for (const tool of ['count_objects', 'query_class'])
+      await callTool(service, tool, { class_name: 'Post' }, as('writer'));
     await open('audit');
     const table = page.getByRole('table', { name: 'Records, newest first' });
     const header = table.getByRole('columnheader', { name: 'Took' });
