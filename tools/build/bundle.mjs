@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
 import { linesOf } from './bundle-lines.mjs';
+import { fastSpread } from './object-spread.mjs';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const dist = join(root, 'dist');
@@ -76,6 +77,7 @@ export async function bundleModules(input, dir, { format = 'esm' } = {}) {
     keepNames: true,
     // A stack names files and lines; their text would be read at every start and kept.
     sourcemapExcludeSources: true,
+    plugins: [fastSpread],
   });
   await bundled.close();
   return output.flatMap((file) => (file.type === 'chunk' ? file.moduleIds : []));
@@ -224,7 +226,7 @@ async function bundleWhole(input, file) {
     comments: false,
     sourcemap: 'hidden',
     sourcemapExcludeSources: true,
-    plugins: [cacheable],
+    plugins: [fastSpread, cacheable],
   });
   await bundled.close();
   const [{ moduleIds }] = output;
