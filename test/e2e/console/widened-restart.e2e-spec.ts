@@ -104,6 +104,13 @@ describe('a restart', () => {
     expect(await restart(NARROW, MORE_AGENTS)).toMatchObject({ widened: true, from: 0, to: 1 });
   });
 
+  it('with another agent that reads with a session of its own is pointed out, and so is what it gains', async () => {
+    expect(await restart(NARROW, WITH_SESSION)).toMatchObject({ widened: true, from: 0, to: 1 });
+    const wider = { ...WITH_SESSION, policy: WIDER.policy };
+    expect(await restart(WITH_SESSION, wider)).toMatchObject({ widened: true, from: 0, to: 1 });
+    expect(await restart(WITH_SESSION, NARROW)).toMatchObject({ widened: false, from: 0, to: 1 });
+  });
+
   it('leaves the session of an agent in no record', async () => {
     let records = '';
     const seen = await restart(WITH_SESSION, WITH_SESSION, () => (records = readFileSync(path, 'utf8')));

@@ -303,6 +303,26 @@ describe('parley policy diff', () => {
     });
   });
 
+  it('compares agents that read with a session of their own, as a user without roles', async () => {
+    const person = (permissions: string) => ({
+      ...CONFIG,
+      agents: { ...CONFIG.agents, person: { permissions, sessionToken: `r:${'0'.repeat(32)}` } },
+    });
+    const files = [file('old.yaml', person('readonly')), file('new.yaml', person('write'))];
+    const ended = await parley(['policy', 'diff', ...files, '--json', '--fail-on-widening'], {
+      PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true',
+      PARSE_AGENT_ALLOW_RAW_CRUD: 'true',
+    });
+    expect([ended.code, ended.stderr]).toEqual([1, '']);
+    const { changes } = JSON.parse(ended.stdout) as { changes: Record<string, string>[] };
+    expect(changes).toContainEqual({
+      agent: 'person',
+      what: 'tool',
+      name: 'create_object',
+      effect: 'gained',
+    });
+  });
+
   it('finds every tool on every class that a new agent with every gate open may call', async () => {
     const agents = { ...CONFIG.agents, keeper: { permissions: 'admin', tenantId: 'acme' } };
     const files = [file('old.yaml', CONFIG), file('new.yaml', { ...CONFIG, agents })];

@@ -1,6 +1,6 @@
 import type { INestApplicationContext, LoggerService, Provider } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { type Agent, type Identity, sessionIdentity } from '#core';
+import { type Agent, type Identity, isUserId, sessionIdentity } from '#core';
 import { type AuditRecord, AuditSink } from '#audit';
 import { processState } from '#state';
 import type { AgentIdentity } from '#auth';
@@ -64,14 +64,14 @@ function createSimulatedEmbeddings({ config: { embeddings } }: LoadedConfig): Pr
 /** An id of no real user: a signed-in user without roles. */
 const SIMULATED_USER = 'rehearsal';
 
-/** The roles of the database. A session belongs to the user that its token names. */
+/** The roles of the database. A session belongs to the user that its token names; one of the configuration names none: its user has no roles. */
 export class SimulatedDirectory extends PrincipalDirectory {
   constructor(private readonly roles: PrincipalDirectory) {
     super();
   }
 
   ownerOfSession(token: string): Promise<SessionOwner | null> {
-    return Promise.resolve({ userId: token, expiresAt: null });
+    return Promise.resolve({ userId: isUserId(token) ? token : SIMULATED_USER, expiresAt: null });
   }
 
   rolesOfUser(userId: string): Promise<readonly string[]> {
@@ -268,8 +268,11 @@ export function simulateInstance(
   const tools = context.get<ToolRegistry>(ToolRegistry).all();
   const { current } = context.get(ConfigVersions);
   const version = loaded ?? current;
-  const stand = [...version.identities.values()].map((own) => createSimulatedIdentity(own));
-  const tokens = stand.flatMap((identity) => (identity?.kind === 'sessionToken' ? [identity.token] : []));
+  // The session of an agent itself is a real one.
+  const tokens = [...version.identities.values()].flatMap((own) => {
+    const identity = createSimulatedIdentity(own);
+    return identity !== own && identity?.kind === 'sessionToken' ? [identity.token] : [];
+  });
   const roles = context.get<PrincipalDirectory>(PrincipalDirectory);
   const read = catalogueOfVersion(context, version, current);
   return openSimulation(version, {
