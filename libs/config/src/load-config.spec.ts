@@ -211,6 +211,20 @@ policy: { classes: { Post: { feilds: [title], hidden: maybe } } }
     expect(errorsOf(yaml).map((error) => error.path)).toContain(path);
   });
 
+  it.each([
+    ['nests its parts without end', `policy: ${'['.repeat(50_000)}${']'.repeat(50_000)}`],
+    [
+      'repeats what repeats its parts',
+      Array.from('bcdefgh', (name, at) => `${name}: &${name} [${`*${'abcdefgh'[at]},`.repeat(9)}]`)
+        .toSpliced(0, 0, 'a: &a [x]')
+        .join('\n'),
+    ],
+  ])('refuses a text that %s in its own words', (_, text) => {
+    expect(errorsOf(text)).toMatchObject([
+      { path: '', message: 'repeats or nests its parts more often than a configuration can mean' },
+    ]);
+  });
+
   it('refuses a file that is named but missing', () => {
     expect(() => loadConfig({ PARLEY_CONFIG: 'nowhere.yaml' }, folder)).toThrow(/no such file/);
   });

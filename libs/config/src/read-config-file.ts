@@ -104,6 +104,8 @@ export function nameFile(path: string): string {
   return near === '' || near.startsWith('..') ? path : near;
 }
 
+const TOO_MUCH = 'repeats or nests its parts more often than a configuration can mean';
+
 interface ReadDocument {
   readonly document: Document;
   readonly errors: ConfigIssue[];
@@ -123,13 +125,15 @@ function parseText(text: string, file: string): ReadDocument {
     return offset === undefined ? issue : { ...issue, at: toPlace(offset) };
   };
   if (document.errors.length > 0) {
-    const errors = document.errors.map(({ message, pos }) => ({ path: '', at: toPlace(pos[0]), message }));
+    const errors = document.errors.map(({ code, message, pos }) => ({
+      path: '',
+      at: toPlace(pos[0]),
+      message: code === 'RESOURCE_EXHAUSTION' ? TOO_MUCH : message,
+    }));
     return { document, errors, locate };
   }
   return { document, errors: inexactNumbers(document), locate };
 }
-
-const TOO_MUCH = 'repeats or nests its parts more often than a configuration can mean';
 
 /** Aliases of aliases, and texts that are nested without end. */
 const isTooMuch = (error: unknown) => error instanceof ReferenceError || error instanceof RangeError;
