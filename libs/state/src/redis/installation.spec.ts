@@ -35,6 +35,9 @@ async function open(
   return state;
 }
 
+const countConnections = async (client: Redis) =>
+  Number(/total_connections_received:(\d+)/.exec(await client.info('stats'))?.[1]);
+
 describe('the keys of a prefix', () => {
   it('belong to the first installation that opens them, and to its replicas', async () => {
     await open('one', ACME);
@@ -148,6 +151,32 @@ describe('the keys of a prefix', () => {
     expect([served, heard]).toEqual([[], []]);
     await expect.poll(() => stranger.isUp(), { timeout: 10_000 }).toBe(true);
     expect(await stranger.oneTime.claim('once', 60_000)).toBe(true);
+    client.disconnect();
+  });
+
+  it('are not served while it cannot be said whose they are, and from then on that it can', async () => {
+    const client = new Redis(redis.url);
+    await client.config('SET', 'maxmemory', '1');
+    const state = await open('full', ACME);
+    expect(await state.isUp()).toBe(false);
+    await expect(state.sessions.find('x')).rejects.toThrow(SharedStateUnavailable);
+    const [before, { length }] = [await countConnections(client), warnings];
+    await new Promise((resolve) => setTimeout(resolve, 2_500));
+    expect((await countConnections(client)) - before).toBeLessThan(10);
+    expect(warnings.length - length).toBeLessThan(10);
+    await client.config('SET', 'maxmemory', '0');
+    await expect.poll(() => state.isUp(), { timeout: 10_000 }).toBe(true);
+    client.disconnect();
+  });
+
+  it('are read in a Redis that is full, where they say whose they are', async () => {
+    const client = new Redis(redis.url);
+    await open('read', ACME);
+    await client.config('SET', 'maxmemory', '1');
+    const state = await open('read', ACME);
+    expect(await state.isUp()).toBe(true);
+    expect(await state.sessions.find('x')).toBeUndefined();
+    await client.config('SET', 'maxmemory', '0');
     client.disconnect();
   });
 

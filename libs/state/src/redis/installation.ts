@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { ForeignInstallation } from '../ports/shared-state.js';
 import { type CheckedRedis, parseStoredObject } from './redis-connection.js';
-import { readSecret } from './secrets.js';
+import { readOrStore, readSecret } from './secrets.js';
 
 /**
  * Makes the keys of a prefix those of one installation, the first that asks. What is kept are digests of its places, by a key that is
@@ -13,9 +13,7 @@ export async function claimInstallation(redis: CheckedRedis, places: readonly st
   const secret = await readSecret(redis, 'installation');
   const own = places.map((place) => createHmac('sha256', secret).update(place).digest('base64url'));
   const key = redis.key('installation', '');
-  // Of two that start at once, one is the first: both read what was kept.
-  await redis.send((client) => client.set(key, JSON.stringify({ places: own }), 'NX'));
-  const kept = parseStoredObject(await redis.send((client) => client.get(key)))?.['places'];
+  const kept = parseStoredObject(await readOrStore(redis, key, JSON.stringify({ places: own })))?.['places'];
   if (!Array.isArray(kept) || !kept.some((place) => own.includes(String(place))))
     throw new ForeignInstallation(key);
   // A place that is new is one of this installation: the database may be moved one step at a time.

@@ -64,6 +64,8 @@ const WAITING_TIMEOUT = 1_000;
 const LONGEST_RECONNECT_PAUSE = 1_000;
 const MOST_LOST_NODES = 1_000;
 
+/** Milliseconds after a check that failed until the next one. */
+const RECHECK_PAUSE = 1_000;
 const NOT_ADMITTED = 'it is not known yet whose keys these are';
 
 /** What a check of a connection may use of it. */
@@ -305,6 +307,13 @@ export class RedisConnection {
     if (this.redis.status === 'ready' && (await this.admit())) this.logReturn();
   }
 
+  /** After a pause, over a new connection; not at all where this one was lost meanwhile. */
+  private checkAgain(losses: number): void {
+    setTimeout(() => {
+      if (!this.ended && losses === this.losses) this.reconnect();
+    }, RECHECK_PAUSE).unref();
+  }
+
   /** @throws SharedStateUnavailable */
   private assertAdmitted(): void {
     if (!this.isAdmitted) throw unavailable(new Error(NOT_ADMITTED));
@@ -328,7 +337,7 @@ export class RedisConnection {
       if (losses === this.losses) this.isAdmitted = true;
       return this.isAdmitted;
     } catch (error) {
-      if (error instanceof SharedStateUnavailable) this.reconnect();
+      if (error instanceof SharedStateUnavailable) this.checkAgain(losses);
       // Nothing will change by waiting for longer.
       else this.whenUsable?.();
       return false;

@@ -5,14 +5,20 @@ import type { CheckedRedis, RedisConnection } from './redis-connection.js';
 
 /** The secret of that name, which the first that asks makes. @throws SharedStateUnavailable */
 export async function readSecret(redis: CheckedRedis, name: string): Promise<Buffer> {
-  const key = redis.key('secret', name);
   const offered = randomBytes(SECRET_SIZE).toString('base64url');
-  await redis.send((client) => client.set(key, offered, 'NX'));
-  const stored = await redis.send((client) => client.get(key));
+  const stored = await readOrStore(redis, redis.key('secret', name), offered);
   const secret = Buffer.from(stored ?? '', 'base64url');
   if (secret.length !== SECRET_SIZE)
     throw new SharedStateUnavailable(new Error('no usable secret is stored'));
   return secret;
+}
+
+/** What a key holds; of several that find nothing at once, one stores its text. A Redis that is full is still read. */
+export async function readOrStore(redis: CheckedRedis, key: string, offered: string): Promise<string | null> {
+  const kept = await redis.send((client) => client.get(key));
+  if (kept !== null) return kept;
+  await redis.send((client) => client.set(key, offered, 'NX'));
+  return redis.send((client) => client.get(key));
 }
 
 /** Secrets stored in Redis without expiry: every client that may read that Redis may read them. */
