@@ -1,4 +1,4 @@
-import { type AuditTrail, findLastUse } from '#audit';
+import type { AuditTrail } from '#audit';
 import { type ListedKey, listKeys, loadConfig } from '#config';
 import { auditCollections, openSearchedTrail } from './audit.js';
 import { withConfig } from './command-options.js';
@@ -32,6 +32,16 @@ async function addLastUse(keys: readonly ListedKey[], trail: AuditTrail | null):
   for (const key of keys)
     used.push({ ...key, last_use: trail && key.name !== null ? await findLastUse(trail, key.name) : null });
   return used;
+}
+
+/** What a caller of a key did, in contrast to what it was refused for. */
+const USES = ['tool_call', 'operator_action'] as const;
+
+/** When the trail recorded the last call of a caller with that key, or its last action as an operator. */
+async function findLastUse(trail: AuditTrail, key: string): Promise<string | null> {
+  const pages = await Promise.all(USES.map((type) => trail.search({ type, key, limit: 1 })));
+  const times = pages.flatMap(({ entries }) => entries.map(({ at }) => at));
+  return times.sort().at(-1) ?? null;
 }
 
 const HEADER = ['NAME', 'KIND', 'AGENT', 'EXPIRES', 'LAST USE'];

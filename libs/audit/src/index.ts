@@ -44,7 +44,6 @@ export {
   readCursor,
   RecentAuditTrail,
 } from './audit-trail.js';
-export { findLastUse } from './find-last-use.js';
 export { collectionSource, FilesAuditTrail, fileSource, type RecordSource } from './verify/record-source.js';
 export { type ChainIssue, type Verification, verifyRecords } from './verify/verify-records.js';
 export { AUDIT_OPTIONS, AuditModule, type AuditModuleOptions } from './audit.module.js';
