@@ -10,8 +10,8 @@ export const SERVED_SECRET = '***';
 const MOST_AGENTS = 200;
 
 /**
- * What the file would be with the agents and the policy of another text. Nothing is looked up for that text, neither a
- * variable nor a file, because whoever tries it may not read them; the key of masks stays.
+ * What the file would be with the agents and the policy of another text. Neither variables nor files are looked up for that text,
+ * because an operator of the console may not read them; `maskingKey` stays.
  */
 export function withTriedSections(file: ConfigFile, text: string): ConfigFile {
   const tried = readYaml(text, 'tried');

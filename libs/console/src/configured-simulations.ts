@@ -223,7 +223,7 @@ export class ConfiguredSimulations<Loaded extends Versioned>
     return this.options.rehearse !== null;
   }
 
-  async tryPolicy({ file, tests, calls }: TrialOrder, signal: AbortSignal): Promise<PolicyTrial> {
+  async tryPolicy({ file, tests, collectCalls }: TrialOrder, signal: AbortSignal): Promise<PolicyTrial> {
     const { rehearse, versions, compare, open } = this.options;
     if (this.isTrying) throw new SimulationsBusy();
     this.isTrying = true;
@@ -234,6 +234,7 @@ export class ConfiguredSimulations<Loaded extends Versioned>
       const { current } = versions;
       const loaded = { ...tried, number: current.number + 1, loadedAt: new Date() } as unknown as Loaded;
       return await this.inTurn(async () => {
+        const { calls, ...searched } = await collectCalls();
         const { changes, classesLeftOut } = await compare(current, loaded);
         signal.throwIfAborted();
         const shown = changes.slice(0, MOST_CHANGES).map(showChange);
@@ -245,6 +246,7 @@ export class ConfiguredSimulations<Loaded extends Versioned>
           classes_left_out: classesLeftOut,
           cases: cases.length === 0 ? [] : await this.judgeUnder(await open(loaded), cases, signal),
           calls: listChangedCalls(calls, changes),
+          searched,
         };
       });
     } catch (error) {
@@ -370,6 +372,7 @@ const NO_TRIAL: PolicyTrial = {
   classes_left_out: 0,
   cases: [],
   calls: [],
+  searched: { records: 0, back_to: null },
 };
 
 /** Cases of one trial. */

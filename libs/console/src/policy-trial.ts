@@ -9,8 +9,8 @@ export interface TrialOrder {
   readonly file: string;
   /** YAML with policy cases, as `parley policy test` reads them; empty: none. */
   readonly tests: string;
-  /** What agents did lately. */
-  readonly calls: readonly CallGroup[];
+  /** What agents did lately; asked once what is tried could be read. */
+  readonly collectCalls: () => Promise<SearchedCalls>;
 }
 
 /** What would be so under the tried policy. */
@@ -25,6 +25,8 @@ export interface PolicyTrial {
   readonly cases: readonly JudgedCase[];
   /** Recorded calls that would be refused, or wait for a person, which they do not now. */
   readonly calls: readonly ChangedGroup[];
+  /** What they are of. */
+  readonly searched: Omit<SearchedCalls, 'calls'>;
 }
 
 /** Successful calls of one agent with one tool on the same classes. */

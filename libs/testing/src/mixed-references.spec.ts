@@ -81,14 +81,14 @@ const ofColumns: [string, object][] = [
 
 describe('A reference that some documents hold in another form than its target has', () => {
   it.each([...['customer', 'buyers', 'lines.buyer', 'at.buyer'].flatMap(same), ...ofColumns])(
-    'is told in every answer that depends on it: %s %j',
+    'is noted in every answer that depends on it: %s %j',
     async (tool, args) => {
       expect(await ask(tool, args)).toMatchObject({ note: expect.stringContaining('in another form') });
     },
   );
 
   it.each([...same('whole'), ['query_class', { where: { n: 1 } }] as [string, object]])(
-    'is not told where all hold it in one form: %s %j',
+    'is not noted where all hold it in one form: %s %j',
     async (tool, args) => {
       expect(JSON.stringify(await ask(tool, args))).not.toContain('in another form');
     },
@@ -100,11 +100,11 @@ describe('A reference that some documents hold in another form than its target h
     ['count_objects', { where: { $or: [{ old: { $ne: ann } }] } }],
     ['aggregate', { pipeline: [{ $match: { n: 1 } }, { $match: { old: ann } }] }],
     ['export_data', { where: { old: ann }, columns: ['n'] }],
-  ])('is told of a DBRef, which no condition matches: %s %j', async (tool, args) => {
+  ])('is noted of a DBRef, which no condition matches: %s %j', async (tool, args) => {
     expect(await ask(tool, args)).toMatchObject({ note: expect.stringContaining('conditions do not match') });
   });
 
-  it('is told by get_schema', async () => {
+  it('is shown by get_schema', async () => {
     const { fields } = (await ask('get_schema', {})) as { fields?: { name: string; mixed_ids?: string }[] };
     expect(fields?.filter(({ mixed_ids }) => mixed_ids).map(({ name }) => name)).toEqual([
       'customer',

@@ -502,21 +502,16 @@ describe('a desk of one process', () => {
           .split('\n')
           .map((line) => JSON.parse(line) as Record<string, unknown>)
           .filter((record) => record['type'] === type);
-      const joined = ({
-        class_name,
-        object_id,
-        object_digest,
-        args_digest,
-        policy_version,
-        approval_id,
-      }: Record<string, unknown>) => ({
-        class_name,
-        object_id,
-        object_digest,
-        args_digest,
-        policy_version,
-        approval_id,
-      });
+      const shared = [
+        'class_name',
+        'object_id',
+        'object_digest',
+        'args_digest',
+        'policy_version',
+        'approval_id',
+      ];
+      const joined = (record: Record<string, unknown>) =>
+        Object.fromEntries(shared.map((name) => [name, record[name]]));
       try {
         for (const verdict of ['approved', 'denied'] as const) {
           const call = callTool(alone, 'update_object', change('p32', `Joined ${verdict}`), as('writer'));

@@ -1,4 +1,4 @@
-import type { TrialAnswer } from '../../src/controllers/trial.controller.js';
+import type { PolicyTrial } from '../../src/policy-trial.js';
 import { useState } from 'preact/hooks';
 import { CONSOLE, toAddress } from '../address.js';
 import { announce, Badge, DataTable, Failure, Field, Notice, Time } from '../components.js';
@@ -12,12 +12,12 @@ export function TryPolicy() {
   const [file, setFile] = useState('');
   const [tests, setTests] = useState('');
   const [isRunning, setRunning] = useState(false);
-  const [result, setResult] = useState<{ answer?: TrialAnswer; error?: unknown }>({});
+  const [result, setResult] = useState<{ answer?: PolicyTrial; error?: unknown }>({});
   const run = async (event: Event) => {
     event.preventDefault();
     setRunning(true);
     try {
-      const answer = await send<TrialAnswer>('POST', 'api/policy/trial', { file, tests });
+      const answer = await send<PolicyTrial>('POST', 'api/policy/trial', { file, tests });
       setResult({ answer });
       announce(answer.faults.length > 0 ? 'cannot be served' : 'tried');
     } catch (error) {
@@ -71,7 +71,7 @@ function TextOfFile(props: { label: string; text: string; setText: (text: string
   );
 }
 
-function Trial({ answer }: { readonly answer: TrialAnswer }) {
+function Trial({ answer }: { readonly answer: PolicyTrial }) {
   const { faults, widens, changes, cut, cases, calls, searched, classes_left_out: left } = answer;
   if (faults.length > 0)
     return (
@@ -119,7 +119,7 @@ function Trial({ answer }: { readonly answer: TrialAnswer }) {
   );
 }
 
-function Calls({ calls, searched }: Pick<TrialAnswer, 'calls' | 'searched'>) {
+function Calls({ calls, searched }: Pick<PolicyTrial, 'calls' | 'searched'>) {
   const { records, back_to: backTo } = searched;
   if (records === 0) return <p class="empty">No call is recorded yet: there is nothing to compare with.</p>;
   return (

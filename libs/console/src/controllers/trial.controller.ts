@@ -21,11 +21,6 @@ export class TrialBody {
   tests?: string;
 }
 
-export interface TrialAnswer extends PolicyTrial {
-  /** Records of calls that were looked at, and the time of the oldest. */
-  readonly searched: { readonly records: number; readonly back_to: string | null };
-}
-
 /** Milliseconds of one trial. */
 const TRIED_WITHIN = 60_000;
 
@@ -46,18 +41,18 @@ export class TrialController {
     @CurrentOperator() operator: Operator,
     @Body(createValidationPipe(TrialBody)) { file, tests = '' }: TrialBody,
     @ClosedSignal() closed: AbortSignal,
-  ): Promise<TrialAnswer> {
+  ): Promise<PolicyTrial> {
     if (!this.simulations.canTry)
       throw new NotServed(404, 'this configuration is given by code: there is no file to try');
     const over = AbortSignal.any([closed, AbortSignal.timeout(TRIED_WITHIN)]);
-    const { calls, ...searched } = await collectCalls(this.trail, over);
-    const trial = await this.simulations.tryPolicy({ file, tests, calls }, over).catch((error: unknown) => {
+    const order = { file, tests, collectCalls: () => collectCalls(this.trail, over) };
+    const trial = await this.simulations.tryPolicy(order, over).catch((error: unknown) => {
       if (over.aborted && !closed.aborted)
         throw new NotServed(503, 'the trial took too long: try fewer agents, classes or cases');
       return refuseBusy(error);
     });
     this.notes.write(operator, 'console.policy_trial');
-    return { ...trial, searched };
+    return trial;
   }
 
   /** The agents and the policy that are served, as a file that can be tried. */

@@ -113,7 +113,7 @@ export class IncludeResolver {
     };
   }
 
-  /** What `include` names and cannot include is refused or told. */
+  /** An entry of `include` that cannot be included is refused, or named in the note of the answer. */
   private addEntry(segments: readonly string[], parent: ClassAccess, hops: Map<string, Hop>): void {
     const [spelling, ...rest] = segments;
     if (spelling === undefined) return;

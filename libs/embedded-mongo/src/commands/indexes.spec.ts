@@ -74,7 +74,7 @@ describe('indexes', () => {
     expect(await items.indexes()).toHaveLength(1);
   });
 
-  it('leave out what they do not hold when a query is told to use them', async () => {
+  it('leave out what they do not hold when a query has them as its hint', async () => {
     await items.createIndexes([
       { key: { place: '2dsphere' }, name: 'places' },
       { key: { place: 1 }, name: 'hidden', hidden: true },

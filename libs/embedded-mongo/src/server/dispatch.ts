@@ -125,7 +125,7 @@ interface Call {
   readonly entry: CommandEntry;
 }
 
-/** A session reads its next snapshot at the time that it is told here. */
+/** Adds `atClusterTime`: the session sends it with its next reads of the snapshot. */
 function addReadTime(reply: Document, { time: atClusterTime }: Snapshot): Document {
   const { cursor } = reply;
   return isDocument(cursor)

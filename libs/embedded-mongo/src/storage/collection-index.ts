@@ -87,7 +87,7 @@ export class CollectionIndex {
 
   /** The same keys under changed options, as collMod sets them. */
   withSpec(spec: IndexSpec): CollectionIndex {
-    // An index that is hidden or shown begins to count anew.
+    // Hiding or unhiding an index resets its $indexStats.
     const counted = spec['hidden'] === this.spec['hidden'] ? this.accesses : undefined;
     return this.copy(new IndexDefinition(spec), this.entries, counted);
   }
