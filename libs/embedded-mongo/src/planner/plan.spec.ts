@@ -232,7 +232,10 @@ describe('plan', () => {
         collations,
         fc.option(sorts, { nil: undefined }),
         fc.boolean(),
-        (documents, asked, indexes, spec, sort, narrow) => {
+        fc.boolean(),
+        (documents, asked, indexes, spec, other, along, narrow) => {
+          const key = indexes.find(({ key }) => Object.values(key as Document).every(Number.isInteger))?.key;
+          const sort = along && key ? (key as Document) : other;
           // Of a partial index only a query that asks for its documents can be of use.
           const partial = indexes.find((index) => index['partialFilterExpression'])?.[
             'partialFilterExpression'
@@ -268,7 +271,7 @@ describe('plan', () => {
       { numRuns: 1_000 },
     );
     // Else the rule would hold for want of cases.
-    expect(Object.entries(met).filter(([, times]) => times <= 5)).toEqual([]);
+    expect(Object.entries(met).filter(([, times]) => times <= 10)).toEqual([]);
     expect(met.empty).toBeLessThan(800);
   });
 
