@@ -214,6 +214,39 @@ describe('a sort', () => {
       [1, 2],
     ],
     [
+      'takes a number in a path for the position that an array has, and for nothing else',
+      [
+        { _id: 1, a: [{}] },
+        { _id: 2, a: [0] },
+      ],
+      { 'a.0': 1 },
+      [2, 1],
+    ],
+    [
+      'takes an element that is no document for null',
+      [
+        { _id: 1, a: [{ b: 1 }] },
+        { _id: 2, a: [7, { b: 2 }] },
+      ],
+      { 'a.b': 1 },
+      [2, 1],
+    ],
+    [
+      'takes several keys of one element',
+      [
+        {
+          _id: 1,
+          a: [
+            { x: 1, y: 5 },
+            { x: 2, y: 1 },
+          ],
+        },
+        { _id: 2, a: { x: 1, y: 2 } },
+      ],
+      { 'a.x': 1, 'a.y': 1 },
+      [2, 1],
+    ],
+    [
       'goes on to the next key',
       [
         { _id: 1, k: 'b', n: 1 },

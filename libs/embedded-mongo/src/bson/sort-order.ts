@@ -1,8 +1,9 @@
-import { mongoError } from '../errors.js';
+import { badValue, MongoError, mongoError } from '../errors.js';
 import type { Collation } from './collation.js';
 import { isDocument, type Document } from './document.js';
 import { coerceInteger, numberKind } from './number.js';
-import { parseFieldPath, someValue, type FieldPath } from './path.js';
+import { expandKeys } from './index-keys.js';
+import { parseFieldPath } from './path.js';
 import { compareValues } from './value-order.js';
 
 /** A compiled sort specification: keys are read once per document, then compared. */
@@ -11,42 +12,57 @@ export interface SortOrder {
   compareKeys(a: readonly unknown[], b: readonly unknown[]): number;
 }
 
-interface SortField {
-  read(doc: Document): unknown;
-  readonly direction: 1 | -1;
-}
-
 /**
  * Compiles `{field: 1 | -1, …}`. `{$meta: …}` sorts by the given score, best first; `$natural` is left to the
- * caller. Errors: 15974 for a key that is no number, 15975 for a number other than ±1.
+ * caller. A document stands where the first of its keys under an index on the same fields would stand. Errors:
+ * 15974 for a key that is no number, 15975 for a number other than ±1; of a document 2 when two of the fields are
+ * arrays, 16746 when a number in a path may be a position or a name.
  */
 export function compileSort(
   spec: Document,
   collation?: Collation,
   score?: (doc: Document) => unknown,
 ): SortOrder {
-  const fields: SortField[] = [];
+  const paths: (readonly string[])[] = [];
+  const directions: (1 | -1)[] = [];
+  const scores: number[] = [];
   for (const name of Object.keys(spec)) {
     const value = spec[name];
     if (name === '$natural') continue;
     if (isDocument(value) && Object.hasOwn(value, '$meta')) {
-      if (score) fields.push({ read: score, direction: -1 });
+      if (!score) continue;
+      scores.push(directions.length);
+      directions.push(-1);
       continue;
     }
-    const path = parseFieldPath(name);
     const direction = sortDirection(value);
-    fields.push({ read: (doc) => sortKey(doc, path, direction, collation), direction });
+    paths.push(parseFieldPath(name).parts);
+    directions.push(direction);
   }
+  const compareKeys: SortOrder['compareKeys'] = (a, b) => {
+    for (const [i, direction] of directions.entries()) {
+      const result = compareValues(a[i], b[i], collation);
+      if (result !== 0) return result * direction;
+    }
+    return 0;
+  };
   return {
-    listKeys: (doc) => fields.map((field) => field.read(doc)),
-    compareKeys: (a, b) => {
-      for (let i = 0; i < fields.length; i++) {
-        const result = compareValues(a[i], b[i], collation);
-        if (result !== 0) return result * (fields[i] as SortField).direction;
-      }
-      return 0;
+    compareKeys,
+    listKeys: (doc) => {
+      const keys = expandSorted(doc, paths);
+      for (const at of scores) for (const key of keys) key.splice(at, 0, score?.(doc));
+      return keys.reduce((first, key) => (compareKeys(key, first) < 0 ? key : first));
     },
   };
+}
+
+function expandSorted(doc: Document, paths: readonly (readonly string[])[]): unknown[][] {
+  try {
+    return expandKeys(doc, paths).keys;
+  } catch (error) {
+    if (!(error instanceof MongoError) || error.code !== 171) throw error;
+    throw badValue('cannot sort with keys that are parallel arrays');
+  }
 }
 
 /** A comparator of whole documents that remembers each document's keys while it lives. */
@@ -74,28 +90,4 @@ export function sortDirection(value: unknown): 1 | -1 {
     throw mongoError(15975, '$sort key ordering must be 1 (for ascending) or -1 (for descending)');
   }
   return direction;
-}
-
-/** An array sorts by its smallest element ascending and its largest descending; an empty one before null. */
-function sortKey(
-  doc: Document,
-  path: FieldPath,
-  direction: 1 | -1,
-  collation: Collation | undefined,
-): unknown {
-  let best: unknown;
-  let found = false;
-  const offer = (value: unknown): void => {
-    if (!found || compareValues(value, best, collation) * direction < 0) {
-      best = value;
-      found = true;
-    }
-  };
-  someValue(doc, path, 0, 'whole', (value) => {
-    if (!Array.isArray(value)) offer(value ?? null);
-    else if (value.length === 0) offer(undefined);
-    else for (const item of value) offer(item ?? null);
-    return false;
-  });
-  return found ? best : null;
 }

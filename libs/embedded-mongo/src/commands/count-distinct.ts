@@ -17,7 +17,7 @@ import {
 import { PipelineRun } from './pipeline-run.js';
 import { Selection, type SelectionSpec } from './selection.js';
 import { countStages, findStages } from './views.js';
-import { extractKeys } from '../storage/index-keys.js';
+import { extractKeys } from '../bson/index-keys.js';
 import { badValue, mongoError } from '../errors.js';
 import { MAX_DOCUMENT_BYTES } from '../wire/limits.js';
 import { encodeDocument } from '../wire/encode.js';

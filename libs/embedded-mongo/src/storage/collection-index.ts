@@ -1,6 +1,6 @@
 import type { Document } from '../bson/document.js';
 import { IndexDefinition } from './index-definition.js';
-import type { ExtractedKeys } from './index-keys.js';
+import type { ExtractedKeys } from '../bson/index-keys.js';
 import type { IndexSpec } from './index-spec.js';
 import { OrderedSet } from './ordered-set.js';
 

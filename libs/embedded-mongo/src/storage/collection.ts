@@ -5,7 +5,7 @@ import { badValue, mongoError, type MongoError } from '../errors.js';
 import type { SearchIndex } from '../search/search-index.js';
 import type { Namespace } from './change.js';
 import { CollectionIndex } from './collection-index.js';
-import type { ExtractedKeys } from './index-keys.js';
+import type { ExtractedKeys } from '../bson/index-keys.js';
 import { indexExists, type IndexSpec } from './index-spec.js';
 import { OrderedSet } from './ordered-set.js';
 import { shellText } from './shell-text.js';

@@ -5,7 +5,7 @@ import { numberKind, toDouble } from '../bson/number.js';
 import { parsePath, type FieldPath } from '../bson/path.js';
 import { compileFilter, type Filter } from '../query/filter.js';
 import { checkGeoKeys, type IndexKind, type PlaneLimits } from '../query/geo.js';
-import { extractKeys, type ExtractedKeys } from './index-keys.js';
+import { extractKeys, type ExtractedKeys } from '../bson/index-keys.js';
 import type { IndexSpec } from './index-spec.js';
 
 /** What an index is: which documents it holds, under which keys, in which order. */

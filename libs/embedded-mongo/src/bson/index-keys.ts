@@ -1,5 +1,5 @@
-import { getField, isDocument } from '../bson/document.js';
-import { keyOfAll } from '../bson/key-string.js';
+import { getField, isDocument } from './document.js';
+import { keyOfAll } from './key-string.js';
 import { mongoError } from '../errors.js';
 
 /** The index keys of one document. */
@@ -20,16 +20,22 @@ interface Walk {
  * arrays give a key per element. Errors: 171 when two different arrays would have to be combined.
  */
 export function extractKeys(document: unknown, paths: readonly (readonly string[])[]): ExtractedKeys {
+  const { keys, multikey } = expandKeys(document, paths);
+  if (keys.length < 2) return { keys, multikey };
+  const distinct = new Map<string, unknown[]>();
+  for (const key of keys) distinct.set(keyOfAll(key), key);
+  return { keys: [...distinct.values()], multikey };
+}
+
+/** The same, where equal keys of several elements are several keys. */
+export function expandKeys(document: unknown, paths: readonly (readonly string[])[]): ExtractedKeys {
   const state = { multikey: false };
   const keys = expand(
     paths.map((rest) => ({ value: document, rest })),
     paths,
     state,
   );
-  if (keys.length < 2) return { keys, multikey: state.multikey };
-  const distinct = new Map<string, unknown[]>();
-  for (const key of keys) distinct.set(keyOfAll(key), key);
-  return { keys: [...distinct.values()], multikey: state.multikey };
+  return { keys, multikey: state.multikey };
 }
 
 function expand(
