@@ -213,6 +213,12 @@ policy: { classes: { Post: { feilds: [title], hidden: maybe } } }
 
   it.each([
     ['nests its parts without end', `policy: ${'['.repeat(50_000)}${']'.repeat(50_000)}`],
+    ['opens parts without end', `policy: ${'{a: ['.repeat(50_000)}`],
+    ['nests lists on one line', '- '.repeat(50_000)],
+    [
+      'indents its parts without end',
+      Array.from({ length: 500 }, (_, at) => `${' '.repeat(at)}a:\n`).join(''),
+    ],
     [
       'repeats what repeats its parts',
       Array.from('bcdefgh', (name, at) => `${name}: &${name} [${`*${'abcdefgh'[at]},`.repeat(9)}]`)

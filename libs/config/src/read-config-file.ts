@@ -1,6 +1,16 @@
 import { readFileSync, statSync } from 'node:fs';
 import { dirname, relative, resolve } from 'node:path';
-import { type Document, isPair, isScalar, isSeq, LineCounter, parseDocument, visit } from 'yaml';
+import {
+  type Document,
+  isPair,
+  isScalar,
+  isSeq,
+  Lexer,
+  LineCounter,
+  parseDocument,
+  Parser,
+  visit,
+} from 'yaml';
 import { findNode } from './find-node.js';
 import { isExactNumber } from '#core';
 import { ConfigError, type ConfigIssue } from './config-error.js';
@@ -112,8 +122,25 @@ interface ReadDocument {
   readonly locate: ConfigFile['locate'];
 }
 
+/** How deep the parts of a configuration may nest: far more than any needs, far less than fills a stack. */
+const DEEPEST = 200;
+
+/**
+ * Whether a text nests deeper than `DEEPEST`. Asked before it is parsed: what fills the stack while a regular
+ * expression is compiled ends the process.
+ */
+function isTooDeep(text: string): boolean {
+  const parser = new Parser();
+  for (const lexeme of new Lexer().lex(text)) {
+    Array.from(parser.next(lexeme));
+    if (parser.stack.length > DEEPEST) return true;
+  }
+  return false;
+}
+
 /** @param file as issues name it */
 function parseText(text: string, file: string): ReadDocument {
+  if (isTooDeep(text)) throw new RangeError(TOO_MUCH);
   const lines = new LineCounter();
   const document = parseDocument(text, { prettyErrors: false, lineCounter: lines });
   const toPlace = (offset: number) => {
