@@ -46,7 +46,10 @@ export function askSomething(random: SeededRandom, world: World): Question {
       one.mayAskKeys &&
       !('include' in include) &&
       random.chance(0.3) && {
-        keys: ['title', ...random.some(['Title', 'secret', 'SECRET', 'rank', 'owner', 'meta_data'])],
+        keys: [
+          'title',
+          ...random.some(['Title', 'secret', 'SECRET', 'rank', 'owner', 'meta_data', 'photo', 'pages']),
+        ],
       }),
   };
 }

@@ -102,6 +102,8 @@ function schemasOf(one: WorldClass, chance: Chance): unknown[] {
         owner: user,
         members: { type: 'Array' },
         meta_data: { type: 'Object' },
+        photo: { type: 'File' },
+        pages: { type: 'Array' },
         folder: { type: 'Pointer', targetClass: folderClass },
         in_folder: { type: 'Pointer', targetClass: folderClass },
       },
@@ -113,6 +115,8 @@ function schemasOf(one: WorldClass, chance: Chance): unknown[] {
         label: { type: 'String' },
         secret: { type: 'String' },
         owner: user,
+        photo: { type: 'File' },
+        extra: { type: 'Object' },
         notes: { type: 'Relation', targetClass: name },
       },
       classLevelPermissions: chance.permissions(
@@ -136,7 +140,11 @@ function rowsOf({ name, folderClass, ids, folderIds }: WorldClass, chance: Chanc
     sECRET: `secret ${random.upTo(4)}`,
     ...(random.chance(0.8) && { owner: chance.user() }),
     ...(random.chance(0.7) && { members: random.some(chance.users(), 0.3) }),
-    ...(random.chance(0.5) && { meta_data: { colour: random.pick(['red', 'blue']), friend: chance.user() } }),
+    ...(random.chance(0.5) && {
+      meta_data: { colour: random.pick(['red', 'blue']), friend: chance.user(), ...chance.nestedFile() },
+    }),
+    ...(random.chance(0.5) && { photo: chance.file() }),
+    ...(random.chance(0.4) && { pages: [chance.nestedFile(), chance.file(), [chance.storedFile()]] }),
     ...(random.chance(0.8) && { folder: pointer(folderClass, random.pick([...folderIds, 'gone'])) }),
     ...(random.chance(0.8) && { in_folder: pointer(folderClass, random.pick([...folderIds, 'gone'])) }),
     ...chance.acl(),
@@ -146,6 +154,8 @@ function rowsOf({ name, folderClass, ids, folderIds }: WorldClass, chance: Chanc
     label: `Label ${random.upTo(3)}`,
     secret: `folder secret ${random.upTo(3)}`,
     ...(random.chance(0.8) && { owner: chance.user() }),
+    ...(random.chance(0.5) && { photo: chance.file() }),
+    ...(random.chance(0.5) && { extra: { ...chance.nestedFile(), deeper: chance.nestedFile() } }),
     notes: { __op: 'AddRelation', objects: random.some(ids, 0.4).map((id) => pointer(name, id)) },
     ...chance.acl(),
   }));
@@ -168,6 +178,23 @@ class Chance {
 
   users() {
     return this.userIds.map((id) => pointer('_User', id));
+  }
+
+  file() {
+    return { __type: 'File', name: `${this.random.upTo(9)}.png` };
+  }
+
+  /** As an application stored it, with or without its URL. */
+  storedFile() {
+    return {
+      ...this.file(),
+      ...(this.random.chance(0.6) && { url: `https://files.example/${this.random.upTo(9)}` }),
+    };
+  }
+
+  /** A member of an object: nobody but the application wrote its URL. */
+  nestedFile() {
+    return this.random.chance(0.7) ? { cover: this.storedFile() } : {};
   }
 
   /** None, nobody's, everyone's, or a few principals'. */

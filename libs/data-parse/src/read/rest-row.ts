@@ -13,10 +13,10 @@ export function rowFromRest(answered: ParseRow, keys: readonly string[] | undefi
   const row: ParseRow = {};
   for (const [name, value] of Object.entries(answered)) {
     if (CREDENTIALS.has(name) || name.startsWith(AUTH_DATA_PREFIX) || name.startsWith('_')) continue;
-    if (!paths || ALWAYS.includes(name)) row[name] = plainValue(value);
+    if (!paths || ALWAYS.includes(name)) row[name] = cellValue(value);
     else {
       const within = paths.get(name);
-      if (within) row[name] = pickPaths(plainValue(value), within);
+      if (within) row[name] = pickPaths(cellValue(value), within);
     }
   }
   return row;
@@ -27,12 +27,12 @@ export function listRoots(keys: readonly string[]): string[] {
   return [...new Set(keys.map((key) => key.split('.', 1)[0] as string))];
 }
 
-/** Parse Server chooses the URL of a file; it is not part of the row. */
-function plainValue(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(plainValue);
-  if (!isPlainObject(value)) return value;
-  if (value['__type'] === 'File') return { __type: 'File', name: value['name'] };
-  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, plainValue(member)]));
+/**
+ * Parse Server chooses the URL of a column's file; it is not part of the row. Files inside objects and arrays are as they were
+ * stored, with the URL that was stored.
+ */
+function cellValue(value: unknown): unknown {
+  return isPlainObject(value) && value['__type'] === 'File' ? { __type: 'File', name: value['name'] } : value;
 }
 
 /** Root → paths below it; an empty list means the whole value. */
