@@ -1,10 +1,12 @@
 import type { Document } from 'mongodb';
 import { canonicalClassName } from '#core';
 import { StoreError } from '#data';
+import type { FieldSchema } from '#policy';
 import { untranslatable } from '../errors.js';
 import { isPlainObject } from '../storage/documents.js';
 import type { ClassStorage } from '../storage/class-storage.js';
 import { ExpressionMapper, type StageContext, type Variables } from './expression-to-storage.js';
+import { toOtherForm, unifyIds } from '../storage/mixed-references.js';
 import { RowScope, type ScopedRef } from './row-scope.js';
 import { whereToQuery } from './where-to-query.js';
 
@@ -74,8 +76,27 @@ function createJoin(lookup: Stage, scope: RowScope, foreign: ClassStorage, conte
     let: {},
     match: [],
   };
+  const { field } = other.ref;
+  if (field?.mixedIds) return joinAnyForm(local, other.ref.column, field);
   return context.rewriteLookups ? (rewriteJoin(local, other) ?? plain) : plain;
 }
+
+/**
+ * A join with a column whose documents hold ids in several forms. A single id is compared with each of its forms, so that an
+ * index serves the join.
+ */
+function joinAnyForm(local: JoinSide, column: string, field: FieldSchema): RewrittenJoin {
+  const variable = variableFor('rwIds_', local.name);
+  const id = `$$${variable}`;
+  const stored = `$${column}`;
+  const isSingle = field.type === 'Pointer' && !local.ref.list && local.ref.field?.type !== 'Array';
+  const condition = isSingle
+    ? { $or: [{ $eq: [stored, id] }, { $eq: [stored, toOtherForm(id, field)] }] }
+    : { $gt: [{ $size: { $setIntersection: [toList(unifyIds(stored, field)), toList(id)] } }, 0] };
+  return byVariable(variable, `$${local.ref.column}`, condition);
+}
+
+const toList = (value: unknown): Document => ({ $cond: [{ $isArray: [value] }, value, [value]] });
 
 function letToStorage(
   value: unknown,
@@ -103,6 +124,10 @@ export function graphLookupToStorage(value: unknown, scope: RowScope, context: S
   const rows = RowScope.ofClass(foreign);
   const back = rows.resolve(connectFrom);
   let to = rows.resolve(connectTo);
+  if (back.field?.mixedIds || to.field?.mixedIds)
+    throw untranslatable(
+      `'${back.field?.mixedIds ? connectFrom : connectTo}' holds ids in two forms, which $graphLookup cannot follow: use $lookup`,
+    );
   // Pointers hold `Class$id`, ids do not: without a column that stores both, the join would match nothing.
   if (back.field?.type === 'Pointer' && to.column === '_id' && !back.form.pointersAreIds) {
     if (!foreign.field('parseReference'))

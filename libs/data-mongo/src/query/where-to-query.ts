@@ -12,6 +12,12 @@ function operandToStorage(value: unknown, ref: ColumnRef): unknown {
   return ref.form.operandToStorage(value, ref);
 }
 
+/** Equality with the forms that a column stores a value in: of a reference they may be two. */
+function equalityToQuery(value: unknown, ref: ColumnRef, operator: '$eq' | '$ne'): Document {
+  if (!ref.field?.mixedIds) return { [operator]: operandToStorage(value, ref) };
+  return { [operator === '$eq' ? '$in' : '$nin']: operandsToStorage([value], ref, operator) };
+}
+
 function operandsToStorage(values: unknown, ref: ColumnRef, operator: string): unknown[] {
   if (!Array.isArray(values)) throw untranslatable(`${operator} needs an array`);
   return ref.form.operandsToStorage(values, ref);
@@ -85,9 +91,10 @@ function conditionToQuery(key: string, value: unknown, form: QueryForm): Documen
   if (isConstraint(value) && '$text' in value) return textToQuery(value['$text']);
   const named = form.resolve(key);
   const ref = named.undeclared && mentionsPointer(value) ? named.form.asPointerColumn(named) : named;
-  return isConstraint(value)
-    ? constraintToQuery(value, ref, form)
-    : { [ref.column]: operandToStorage(value, ref) };
+  if (isConstraint(value)) return constraintToQuery(value, ref, form);
+  return {
+    [ref.column]: ref.field?.mixedIds ? equalityToQuery(value, ref, '$eq') : operandToStorage(value, ref),
+  };
 }
 
 /** Only governed access adds these operators: validation removes operators of such names from a caller's constraint. */
@@ -141,17 +148,20 @@ const listOperator =
   (operand, ref) => ({ [operator]: operandsToStorage(operand, ref, operator) });
 
 /** Members of array columns are stored in nested form, whatever the path. */
-const memberList: OperatorTranslator = (operand, ref) => ({
-  $all: operandsToStorage(operand, { ...ref, nested: true }, '$all'),
-});
+const memberList: OperatorTranslator = (operand, ref) => {
+  const member = { ...ref, nested: true };
+  if (!ref.field?.mixedIds) return { $all: operandsToStorage(operand, member, '$all') };
+  if (!Array.isArray(operand)) throw untranslatable('$all needs an array');
+  return { $all: operand.map((one) => ({ $elemMatch: equalityToQuery(one, member, '$eq') })) };
+};
 
 const verbatim =
   (operator: string): OperatorTranslator =>
   (operand) => ({ [operator]: operand });
 
 const OPERATORS: Readonly<Record<string, OperatorTranslator>> = {
-  $eq: sameOperator('$eq'),
-  $ne: sameOperator('$ne'),
+  $eq: (operand, ref) => equalityToQuery(operand, ref, '$eq'),
+  $ne: (operand, ref) => equalityToQuery(operand, ref, '$ne'),
   $lt: sameOperator('$lt'),
   $lte: sameOperator('$lte'),
   $gt: sameOperator('$gt'),
@@ -202,7 +212,10 @@ function operatorsToQuery(constraint: unknown, ref: ColumnRef, form: QueryForm):
     }
     const translate = Object.hasOwn(OPERATORS, operator) ? OPERATORS[operator] : undefined;
     if (!translate) throw untranslatable(`unknown operator '${operator}'`);
-    Object.assign(query, translate(operand, ref, form));
+    const translated = translate(operand, ref, form);
+    if (ref.field?.mixedIds && Object.keys(translated).some((key) => Object.hasOwn(query, key)))
+      throw untranslatable('one reference is compared twice: join the conditions with $and');
+    Object.assign(query, translated);
   }
   return query;
 }

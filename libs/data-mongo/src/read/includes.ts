@@ -4,6 +4,7 @@ import { type AnswerLeft, type FindQuery, type IncludePlan, type ParseRow, Place
 import { classWhereToQuery } from '../query/where-to-query.js';
 import { type ClassStorage, isPointer } from '../storage/class-storage.js';
 import { isPlainObject } from '../storage/documents.js';
+import { unifyIds } from '../storage/mixed-references.js';
 import type { StoredClasses } from '../storage/stored-classes.js';
 
 /** The fields of an answer, by their roots; undefined: all. */
@@ -51,7 +52,11 @@ function buildJoin(plan: IncludePlan, storage: ClassStorage, classes: StoredClas
   return {
     $lookup: {
       from: target.collection,
-      let: { id: storage.form.pointersAreIds ? pointer : target.idOfReference(pointer) },
+      let: {
+        id: storage.form.pointersAreIds
+          ? (unifyIds(pointer, storage.field(plan.field)) ?? pointer)
+          : target.idOfReference(pointer),
+      },
       pipeline: [{ $match: conditions }, ...rowStages(plan, target, classes)],
       as: JOINED_PREFIX + plan.field,
     },

@@ -385,7 +385,7 @@ function problemsOfProperty(
       {
         ...place,
         kind: 'mixed_references',
-        text: `'${property}' holds some ids in another form than ${String(targetClass)} has, such as texts beside ObjectIds, and agents do not find these rows: store them all in the form of the target`,
+        text: `'${property}' holds some ids in another form than ${String(targetClass)} has, such as texts beside ObjectIds; conditions match both, at two searches of an index, and every pipeline converts the column: store them all in the form of the target`,
       },
     ];
   if (field.origin !== 'declared' || permitsType(field, node, target)) return [];

@@ -26,6 +26,7 @@ import {
 } from './class-storage.js';
 import { at, toDate, isTyped, newObjectId } from './parse-values.js';
 import { isPlainObject } from './documents.js';
+import { unifyIds } from './mixed-references.js';
 import { parseId, idText, findKind, withKind } from './plain-scalars.js';
 import { toMember, numberToStorage, PLAIN_VALUES, plainToStorage, plainValue } from './plain-values.js';
 
@@ -254,10 +255,18 @@ export class PlainStorage extends ClassStorage {
     throw createUnsupported(`rows of ${this.className} have no rights of their own`);
   }
 
+  /** Expressions compare what is stored: they come behind the stage that gives references one form. */
+  private countRawStages(pipeline: GovernedPipeline, isUnified: boolean): number {
+    const selecting = countSelectingStages(pipeline);
+    const compares = pipeline.findIndex((stage) => isUnified && namesKey(stage['$match'], '$expr'));
+    return compares < 0 ? selecting : Math.min(selecting, compares);
+  }
+
   /** Fields get their own names before any further stage, so that a stored name is never another way to a field. */
   source(pipeline: GovernedPipeline): PipelineSource {
     const { renamed, removed } = this.changesOfNames();
-    const place = countSelectingStages(pipeline);
+    const unified = this.unifiedColumns((field) => `$${field}`);
+    const place = this.countRawStages(pipeline, unified.length > 0);
     return {
       at: place,
       stages: [
@@ -265,6 +274,7 @@ export class PlainStorage extends ClassStorage {
           ? [{ $set: Object.fromEntries(renamed.map(([field, column]) => [field, `$${column}`])) }]
           : []),
         ...(removed.length > 0 ? [{ $unset: [...removed] }] : []),
+        ...(unified.length > 0 ? [{ $set: Object.fromEntries(unified) }] : []),
         ...(namesItsColumns(pipeline.slice(place))
           ? []
           : [{ $replaceWith: this.listShownColumns('$$ROOT') }]),
@@ -283,9 +293,19 @@ export class PlainStorage extends ClassStorage {
     const others = renamed.filter(([name]) => name !== depth);
     if (depth !== undefined) others.push([depth, DEPTH]);
     const kept = this.listShownColumns('$$row', [...removed, ...others.map(([name]) => name)]);
-    const named = Object.fromEntries(others.map(([name, column]) => [name, `$$row.${column}`]));
-    const row = others.length > 0 ? { $mergeObjects: [kept, named] } : kept;
+    const unified = this.unifiedColumns((name) => `$$row.${this.column(name)}`);
+    const named = others.map(([name, column]) => [name, `$$row.${column}`] as const);
+    const given = [...named, ...unified];
+    const row = given.length > 0 ? { $mergeObjects: [kept, Object.fromEntries(given)] } : kept;
     return [{ $addFields: { [field]: { $map: { input: `$${field}`, as: 'row', in: row } } } }];
+  }
+
+  /** The columns whose ids documents hold in several forms, with their values in one. */
+  private unifiedColumns(place: (field: string) => string): [field: string, value: unknown][] {
+    return [...this.schema.fields].flatMap(([name, field]): [string, unknown][] => {
+      const value = unifyIds(place(name), field);
+      return value === null ? [] : [[name, value]];
+    });
   }
 
   /**
@@ -384,6 +404,14 @@ export class PlainStorage extends ClassStorage {
   rightsToStorage(): Document {
     throw new UnstorableValue('ACL', `rows of ${this.className} have none`);
   }
+}
+
+function namesKey(value: unknown, key: string): boolean {
+  if (Array.isArray(value)) return value.some((entry) => namesKey(entry, key));
+  return (
+    isPlainObject(value) &&
+    (Object.hasOwn(value, key) || Object.values(value).some((part) => namesKey(part, key)))
+  );
 }
 
 /** Operators whose results hold nothing but what their operands name. */

@@ -12,6 +12,7 @@ import {
   type ValueForm,
 } from './class-storage.js';
 import { isPlainObject } from './documents.js';
+import { listStoredForms } from './mixed-references.js';
 import {
   at,
   toBinary,
@@ -230,7 +231,7 @@ export const PLAIN_VALUES: ValueForm = {
   },
 
   operandsToStorage(values, ref) {
-    return values.map((value) => this.operandToStorage(value, ref));
+    return values.flatMap((value) => listStoredForms(this.operandToStorage(value, ref), ref.field));
   },
 
   literalToStorage: (value) => (isPointer(value) ? value.objectId : plainToStorage(value, undefined)),

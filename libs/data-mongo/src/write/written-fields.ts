@@ -5,6 +5,7 @@ import type { ClassSchema } from '#policy';
 import { UnstorableValue } from '../errors.js';
 import type { ClassStorage } from '../storage/class-storage.js';
 import { isPlainObject } from '../storage/documents.js';
+import { listStoredForms } from '../storage/mixed-references.js';
 
 /** A new row with the defaults of its class. @throws UnstorableValue when a required field has no value */
 export function withDefaults(row: ParseRow, schema: ClassSchema | undefined): ParseRow {
@@ -65,7 +66,12 @@ const OPERATORS: Readonly<Record<string, WriteOperator>> = {
   },
   Remove: {
     onCreate: (operation) => readObjects(operation).slice(0, 0),
-    onUpdate: (operation, target) => ['$pullAll', toStoredObjects(operation, target)],
+    onUpdate: (operation, target) => [
+      '$pullAll',
+      toStoredObjects(operation, target).flatMap((member) =>
+        listStoredForms(member, target.storage.field(target.field)),
+      ),
+    ],
   },
   Delete: { onCreate: () => undefined, onUpdate: () => ['$unset', ''] },
 };

@@ -1,11 +1,5 @@
 import { refusals, Refused } from '#core';
-import {
-  type ClassSchema,
-  type FieldSchema,
-  type FieldType,
-  memberField,
-  type StorageForm,
-} from './class-schema.js';
+import { type ClassSchema, type FieldSchema, type FieldType, type StorageForm } from './class-schema.js';
 import {
   isBase64,
   isDateLike,
@@ -15,6 +9,7 @@ import {
   reduceTyped,
   toTypedDate,
 } from './where.js';
+import { takeRoot } from './field-names.js';
 import { NON_FINITE } from './written-values.js';
 
 /** What is known of the values of a column or an expression. Undefined stands for: nothing. */
@@ -144,22 +139,13 @@ export interface Comparison {
 /** Takes a remark that is shown beside the answer. */
 export type Note = (text: string) => void;
 
-/**
- * Notes that what is compared with a reference, or grouped by it, leaves ids in another form out or apart, and that no condition
- * matches values of some types.
- */
+/** Notes that no condition matches values of some types. */
 export function noteStoredForm(path: string, schema: ClassSchema | undefined, note: Note | undefined): void {
   if (!note || schema?.storage !== 'plain') return;
-  const [root = '', ...members] = path.split('.');
-  const column = schema.fields.get(root);
-  if (column?.opaque)
+  const root = takeRoot(path);
+  if (schema.fields.get(root)?.opaque)
     note(
       `'${shortenText(root)}' holds values of a type (DBRef, code or the like) that conditions do not match and include does not follow`,
-    );
-  if (memberField(column, members)?.mixedIds)
-    note(
-      `some documents hold the id in '${shortenText(path)}' in another form than its target has: conditions, joins and include miss them, ` +
-        'and groups count them apart',
     );
 }
 

@@ -89,9 +89,6 @@ export function describeField(name: string, schema: FieldSchema, context: FieldC
     ...(values.length > 0 && { allowed_values: values }),
     ...(!isReference && context.largeFields.includes(name) && { large_field: true }),
     ...((isReference || isList) && target !== null && { target_class: target }),
-    ...(schema.mixedIds && {
-      mixed_ids: 'Some documents hold the id in another form: conditions, joins and include miss them.',
-    }),
     ...(type === 'Pointer' && { query_hint: pointerHint(name, target ?? '<targetClass>') }),
   };
 }
