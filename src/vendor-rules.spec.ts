@@ -35,6 +35,13 @@ const SERVER = 'parley';
 const isLengthWithin = (max: number, prefix: string) => (tool: ToolDefinition) =>
   `${prefix}${tool.name}`.length <= max;
 
+type Part = Readonly<Record<string, unknown>>;
+const mayBe = (part: Part, type: string) => part['type'] === type || [part['type']].flat().includes(type);
+const hasPart = (schema: unknown, is: (part: Part) => boolean): boolean =>
+  typeof schema === 'object' &&
+  schema !== null &&
+  (is(schema as Part) || Object.values(schema).some((part) => hasPart(part, is)));
+
 const RULES: readonly Rule[] = [
   [
     'OpenAI',
@@ -53,6 +60,32 @@ const RULES: readonly Rule[] = [
     'an input of type object with properties',
     'answer of the API: "object schema missing properties"',
     ({ inputSchema }) => inputSchema['type'] === 'object' && inputSchema['properties'] !== undefined,
+  ],
+  [
+    'OpenAI',
+    'an input without oneOf, anyOf, allOf, enum and not at its top',
+    'github.com/langchain-ai/langchainjs/issues/9804',
+    ({ inputSchema }) =>
+      ['oneOf', 'anyOf', 'allOf', 'enum', 'not'].every((keyword) => !(keyword in inputSchema)),
+  ],
+  [
+    'OpenAI',
+    'arrays that say what they hold',
+    'github.com/digitalocean-labs/mcp-digitalocean/issues/265',
+    ({ inputSchema }) => !hasPart(inputSchema, (part) => mayBe(part, 'array') && part['items'] === undefined),
+  ],
+  [
+    'Anthropic',
+    'arguments of 1 to 64 letters, digits, _, . and -',
+    'github.com/beautyfree/appstore-connect-mcp/issues/2',
+    ({ inputSchema }) =>
+      Object.keys(inputSchema['properties'] as object).every((name) => /^[a-zA-Z0-9_.-]{1,64}$/.test(name)),
+  ],
+  [
+    'Anthropic',
+    'no $ref in an input',
+    'platform.claude.com/docs/en/managed-agents/self-hosted-sandboxes',
+    ({ inputSchema }) => !hasPart(inputSchema, (part) => part['$ref'] !== undefined),
   ],
   [
     'Anthropic',
@@ -135,6 +168,10 @@ describe('what vendors and hosts demand of tools', () => {
     expect(ofExamples.length).toBeGreaterThan(8);
   });
 
+  it('OpenAI: at most 128 tools in a request (github.com/vishalmysore/Tools4AI/issues/16): the built-in ones are fewer than half', () => {
+    expect(builtIn.length).toBeLessThan(64);
+  });
+
   it('Gemini: inputs of built-in tools have only keywords of its schema, and one type in each part', () => {
     expect(builtIn.flatMap(({ name, inputSchema }) => listForeign(inputSchema, name))).toEqual([]);
   });
@@ -166,6 +203,16 @@ describe('a tool of the application', () => {
     ['a name of 65 characters', { name: 'n'.repeat(65) }, 'the name is not 1 to 64'],
     ['a name that begins with a digit', { name: '1st' }, 'the name is not 1 to 64'],
     ['a description of 1,025', { description: 'd'.repeat(1025) }, 'the description has 1025 characters'],
+    [
+      'an argument with brackets',
+      { input: { ...OPEN, properties: { 'filter[id]': {} } } },
+      "the argument 'filter[id]' is not",
+    ],
+    [
+      'an input with a reference',
+      { input: { ...OPEN, properties: { a: { $ref: '#/$defs/a' } }, $defs: { a: { type: 'string' } } } },
+      'the input has a $ref',
+    ],
     ['an input of alternatives', { input: { ...OPEN, anyOf: [OPEN] } }, 'the input has anyOf'],
   ])('that vendors refuse is served, with one warning: %s', (_title, options, reason) => {
     const warned = vi.spyOn(Logger.prototype, 'warn').mockImplementation(() => undefined);

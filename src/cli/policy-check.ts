@@ -8,7 +8,7 @@ import {
   type SchemaSnapshot,
   unknownAgentNames,
 } from '#policy';
-import { BUILT_IN_TOOLS, toolDeclarations, vendorWarning } from '#tools';
+import { BUILT_IN_TOOLS, promptWarning, toolDeclarations, vendorWarning } from '#tools';
 import { StoreError } from '#data';
 import { type CatalogueProblem, connectionProblem, MongoSchemaCatalogue } from '#data-mongo';
 import {
@@ -24,6 +24,7 @@ import {
 import {
   type LoadedWithPlugins,
   loadWithPlugins,
+  promptsOfPlugins,
   toolsOfPlugins,
   catalogueOf,
   createParseConnection,
@@ -106,6 +107,10 @@ export async function judgeBySchema(loaded: LoadedWithPlugins): Promise<SchemaRe
     ...ownTools.flatMap(({ definition }) => {
       const message = vendorWarning(definition);
       return message === null ? [] : [{ path: `plugins: tool ${definition.name}`, message }];
+    }),
+    ...promptsOfPlugins(loaded.plugins).flatMap((name) => {
+      const message = promptWarning(name);
+      return message === null ? [] : [{ path: `plugins: prompt ${name}`, message }];
     }),
   ];
   const { errors } = nameErrors(unknown);

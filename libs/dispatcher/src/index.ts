@@ -33,7 +33,7 @@ export {
   type PromptOptions,
   PromptRegistry,
   SERVES_PARSE,
-  hasPrompts,
+  listPromptNames,
   listPrompts,
 } from './prompts/prompt-registry.js';
 export * from './prompts/built-in-prompts.js';

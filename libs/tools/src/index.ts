@@ -4,7 +4,7 @@ export * from './declaration/tool.decorator.js';
 export { nameClasses } from './discovery/named-classes.js';
 export * from './declaration/tool-declaration.js';
 export * from './declaration/tool-parameters.js';
-export { nameWarning, vendorWarning } from './declaration/vendor-rules.js';
+export { promptWarning, vendorWarning } from './declaration/vendor-rules.js';
 export type { ValueSchema } from './declaration/value-schema.js';
 export * from './export/export-files.js';
 export type { SchemaReader } from './json-schema.js';

@@ -152,6 +152,17 @@ describe('parley policy check', () => {
     expect(stdout).toMatch(/warning \(file\): there is no .*parley\.yaml/);
   });
 
+  it('warns of names of tools, arguments and prompts of plugins that vendors and hosts refuse', async () => {
+    file('named.yaml', { ...CONFIG, plugins: [join(root, 'test/fixtures/plugins/named-for-none.mjs')] });
+    const check = ['policy', 'check', '--config', 'named.yaml'];
+    const { code, stdout } = await runCommand(check, '', { cwd: folder, env: { MONGODB_URI: database.uri } });
+    expect(code).toBe(0);
+    expect(stdout).toMatch(
+      /warning .*plugins: tool reports\.monthly: the name is not.*'filter\[id\]' is not/,
+    );
+    expect(stdout).toMatch(/warning .*plugins: prompt review the month: the name is not.*no command for it/);
+  });
+
   it('warns of names that the database does not have, and passes', async () => {
     file('typo.yaml', withClass('Pots', { hidden: true }));
     const { code, stdout } = await parley(['policy', 'check', '--config', 'typo.yaml']);

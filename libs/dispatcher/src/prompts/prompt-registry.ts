@@ -3,7 +3,7 @@ import { Inject, Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
 import type { Observable } from 'rxjs';
 import { assertOptions } from '#policy';
-import { listMethods, nameWarning, refuseDecoratedParameters, RegistryChanges } from '#tools';
+import { listMethods, promptWarning, refuseDecoratedParameters, RegistryChanges } from '#tools';
 import { BUILT_IN_PROMPTS, PARSE_PROMPTS } from './built-in-prompts.js';
 import type { Prompt, PromptArgument } from './prompt.js';
 
@@ -37,9 +37,8 @@ export class PromptRegistry {
   register(prompt: Prompt): () => void {
     if (typeof prompt.name !== 'string' || prompt.name === '')
       throw new TypeError('prompt: name must not be empty');
-    const refused = nameWarning(prompt.name);
-    if (refused !== null)
-      this.logger.warn(`prompt '${prompt.name}': ${refused}: some hosts offer no command for it`);
+    const refused = promptWarning(prompt.name);
+    if (refused !== null) this.logger.warn(`prompt '${prompt.name}': ${refused}`);
     this.prompts.set(prompt.name, prompt);
     this.changed.announce();
     return () => {
@@ -106,8 +105,9 @@ function promptDeclarations(prototype: object): readonly PromptDeclaration[] {
   });
 }
 
-/** Whether a provider's prototype declares prompts. */
-export const hasPrompts = (prototype: object): boolean => promptDeclarations(prototype).length > 0;
+/** The names of the prompts that a provider's prototype declares. */
+export const listPromptNames = (prototype: object): readonly string[] =>
+  promptDeclarations(prototype).map(({ name }) => name);
 
 /** Finds `@Prompt` methods on the application's providers and registers them. */
 @Injectable()

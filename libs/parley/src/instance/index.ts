@@ -31,6 +31,7 @@ export {
   type LoadedWithPlugins,
   type LoadOptions,
   loadWithPlugins,
+  promptsOfPlugins,
   toolsOfPlugins,
 } from './plugins.js';
 export { EMBEDDED_URI } from './data/installation.js';

@@ -20,6 +20,7 @@ import {
   NEEDS_RESTART,
   type StartKind,
 } from '#config';
+import { listPromptNames } from '#dispatcher';
 import type { ClassDeclaration } from '#policy';
 import {
   BUILT_IN_TOOLS,
@@ -72,6 +73,11 @@ function listDeclarations(modules: readonly PluginModule[]): ClassDeclaration[] 
 /** The tools of plugins, before any provider is created. @throws ToolDeclarationError */
 export function toolsOfPlugins(modules: readonly PluginModule[]): ToolDeclaration[] {
   return providerClasses(modules).flatMap((provider) => toolDeclarations(provider.prototype as object));
+}
+
+/** The names of the prompts of plugins, before any provider is created. */
+export function promptsOfPlugins(modules: readonly PluginModule[]): string[] {
+  return providerClasses(modules).flatMap((provider) => listPromptNames(provider.prototype as object));
 }
 
 /** The configuration and the plugin code that it names. */

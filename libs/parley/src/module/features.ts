@@ -6,7 +6,7 @@ import {
   INTERCEPTORS_METADATA,
   PIPES_METADATA,
 } from '@nestjs/common/constants.js';
-import { hasPrompts, hasResources } from '#dispatcher';
+import { hasResources, listPromptNames } from '#dispatcher';
 import type { ClassDeclaration } from '#policy';
 import { findClassDeclaration, listMethods, toolDeclarations } from '#tools';
 
@@ -76,7 +76,7 @@ function hasOffer(type: Type): boolean {
   const prototype = type.prototype as object;
   return (
     toolDeclarations(prototype).length > 0 ||
-    hasPrompts(prototype) ||
+    listPromptNames(prototype).length > 0 ||
     hasResources(prototype) ||
     findClassDeclaration(type) !== null
   );
