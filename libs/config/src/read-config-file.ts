@@ -123,17 +123,17 @@ interface ReadDocument {
 }
 
 /** How deep the parts of a configuration may nest: far more than any needs, far less than fills a stack. */
-const DEEPEST = 200;
+const MAX_NESTING = 200;
 
 /**
- * Whether a text nests deeper than `DEEPEST`. Asked before it is parsed: what fills the stack while a regular
+ * Whether a text nests deeper than `MAX_NESTING`. Asked before it is parsed: what fills the stack while a regular
  * expression is compiled ends the process.
  */
 function isTooDeep(text: string): boolean {
   const parser = new Parser();
   for (const lexeme of new Lexer().lex(text)) {
     Array.from(parser.next(lexeme));
-    if (parser.stack.length > DEEPEST) return true;
+    if (parser.stack.length > MAX_NESTING) return true;
   }
   return false;
 }
