@@ -1,6 +1,6 @@
 import { badValue, MongoError, mongoError } from '../errors.js';
 import type { Collation } from './collation.js';
-import { isDocument, type Document } from './document.js';
+import { getField, isDocument, type Document } from './document.js';
 import { coerceInteger, numberKind } from './number.js';
 import { expandKeys } from './index-keys.js';
 import { parseFieldPath } from './path.js';
@@ -65,16 +65,30 @@ function expandSorted(doc: Document, paths: readonly (readonly string[])[]): unk
   }
 }
 
-/** A comparator of whole documents that remembers each document's keys while it lives. */
-export function sortComparator(spec: Document, collation?: Collation): (a: Document, b: Document) => number {
-  const order = compileSort(spec, collation);
-  const known = new WeakMap<Document, unknown[]>();
-  const keys = (doc: Document): unknown[] => {
-    let found = known.get(doc);
-    if (!found) known.set(doc, (found = order.listKeys(doc)));
-    return found;
+/**
+ * The order of elements of an array as `$push` and `$sortArray` have it: what stands at a path counts as a whole, an
+ * array too, and what is no document has nothing there. A name may hold dots or be a position.
+ */
+export function compileElementSort(
+  spec: Document,
+  collation?: Collation,
+): (a: unknown, b: unknown) => number {
+  const keys = Object.keys(spec).map((path) => [path, sortDirection(spec[path])] as const);
+  return (a, b) => {
+    for (const [path, direction] of keys) {
+      const order = compareValues(readElement(a, path), readElement(b, path), collation);
+      if (order !== 0) return order * direction;
+    }
+    return 0;
   };
-  return (a, b) => order.compareKeys(keys(a), keys(b));
+}
+
+function readElement(element: unknown, path: string): unknown {
+  if (!isDocument(element)) return null;
+  if (Object.hasOwn(element, path)) return element[path];
+  const dot = path.indexOf('.');
+  const inner = dot < 0 ? undefined : getField(element, path.slice(0, dot));
+  return readElement(Array.isArray(inner) ? { ...inner } : inner, path.slice(dot + 1));
 }
 
 /** Errors: 15974 for what is no number, 15975 for a number other than ±1. */

@@ -1,6 +1,6 @@
 import { badValue, createParseError, typeMismatch } from '../errors.js';
 import type { Collation } from '../bson/collation.js';
-import { compareValues, sortComparator } from '../bson/compare.js';
+import { compareValues, compileElementSort } from '../bson/compare.js';
 import { firstKey, isDocument, type Document } from '../bson/document.js';
 import { printValue } from '../bson/print.js';
 import { toKey } from '../bson/key-string.js';
@@ -80,8 +80,7 @@ function pushOrder(sort: unknown, { ctx }: ModifierContext): (a: unknown, b: unk
         throw badValue('The $sort field is a dotted field but has an empty part');
       if (!isOne(sort[key])) throw badValue('The $sort element value must be either 1 or -1');
     }
-    const compare = sortComparator(sort, ctx.collation);
-    return (a, b) => compare(isDocument(a) ? a : {}, isDocument(b) ? b : {});
+    return compileElementSort(sort, ctx.collation);
   }
   if (!isOne(sort)) {
     throw badValue(

@@ -130,6 +130,22 @@ const rows: Row[] = [
     },
   ],
   [
+    '$push sorts by an array at a path as a whole, and by a position in it',
+    {},
+    {
+      $push: {
+        a: { $each: [{ x: [1, 9] }, { x: [{ y: 0 }] }, 7, { x: 5 }, { x: [0] }], $sort: { x: -1, 'x.0': 1 } },
+      },
+    },
+    { a: [{ x: [{ y: 0 }] }, { x: [1, 9] }, { x: [0] }, { x: 5 }, 7] },
+  ],
+  [
+    '$push sorts by an element of an array at a path',
+    { a: [{ x: [2, 0] }, { x: [1, 1] }] },
+    { $push: { a: { $each: [], $sort: { 'x.0': 1 } } } },
+    { a: [{ x: [1, 1] }, { x: [2, 0] }] },
+  ],
+  [
     '$push counts a negative position from the end',
     { a: [1, 2, 3] },
     { $push: { a: { $each: [9], $position: -1 } } },

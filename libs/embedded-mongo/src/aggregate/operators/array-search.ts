@@ -1,6 +1,5 @@
 import { mongoError } from '../../errors.js';
-import { compareValues, sortDirection } from '../../bson/compare.js';
-import { readNested } from '../../bson/nested.js';
+import { compareValues, compileElementSort } from '../../bson/compare.js';
 import { isDocument } from '../../bson/document.js';
 import { toKey } from '../../bson/key-string.js';
 import { numberKind, toDouble } from '../../bson/number.js';
@@ -71,15 +70,10 @@ const sortArray: OperatorCompiler = (argument, builder, name) => {
 
 function arrayOrder(sortBy: unknown, { ctx }: Builder): (a: unknown, b: unknown) => number {
   if (isDocument(sortBy)) {
-    // Unlike a stage, it takes an array at a path for what it is.
-    const keys = Object.keys(sortBy).map((path) => [path.split('.'), sortDirection(sortBy[path])] as const);
+    const order = compileElementSort(sortBy, ctx.collation);
     return (a, b) => {
       ctx.tick();
-      for (const [path, direction] of keys) {
-        const order = compareValues(readNested(a, path) ?? null, readNested(b, path) ?? null, ctx.collation);
-        if (order !== 0) return order * direction;
-      }
-      return 0;
+      return order(a, b);
     };
   }
   const direction = toDouble(sortBy);
