@@ -1,6 +1,8 @@
+import { EJSON } from 'bson';
 import { badValue, mongoError, notImplemented } from '../errors.js';
 import type { Document } from './document.js';
 import { numberKind, toDouble } from './number.js';
+import { compareStrings } from './value-order.js';
 
 /** A language's string order, with a key that is equal exactly for strings the order calls equal. */
 export interface Collation {
@@ -10,13 +12,18 @@ export interface Collation {
   key(value: string): string;
 }
 
-/** Control and format characters, which no collation weighs; white space among them counts. */
-const ignorable = /(?![\t\n\v\f\r\u0085])[\p{Cc}\p{Cf}]/gu;
-const sensitivities = { 1: ['base', 'case'], 2: ['accent', 'variant'], 3: ['variant', 'variant'] } as const;
+const sensitivities = { 1: ['base', 'case'], 2: ['accent', 'variant'] } as const;
+const longNames: Readonly<Record<string, string>> = {
+  phonebook: 'phonebk',
+  traditional: 'trad',
+  dictionary: 'dict',
+};
+
+const compiled = new Map<string, Collation>();
 
 /**
  * Compiles a `collation` document; `locale: "simple"` gives undefined, which is byte order.
- * Errors: 40414 without a locale, 2 for unknown values, 238 for strengths 4 and 5 and backwards order.
+ * Errors: 40414 without a locale, 2 for unknown values, 238 for what the runtime's collators do not have.
  */
 export function compileCollation(doc: Document): Collation | undefined {
   const locale = doc['locale'];
@@ -24,69 +31,129 @@ export function compileCollation(doc: Document): Collation | undefined {
     throw mongoError(40414, "BSON field 'collation.locale' is missing but a required field");
   }
   if (locale === 'simple') return undefined;
+  const key = EJSON.stringify(doc);
+  let collation = compiled.get(key);
+  if (!collation) {
+    collation = createCollation(doc, locale);
+    if (compiled.size === mostCompiled) compiled.clear();
+    compiled.set(key, collation);
+  }
+  return collation;
+}
+
+/** Every client may ask for others. */
+const mostCompiled = 50;
+
+function createCollation(doc: Document, locale: string): Collation {
   const strength = numberKind(doc['strength']) === undefined ? 3 : toDouble(doc['strength']);
-  if (strength !== 1 && strength !== 2 && strength !== 3) {
-    if (strength === 4 || strength === 5) throw notImplemented(`collation strength ${strength}`);
+  if (![1, 2, 3, 4, 5].includes(strength)) {
     throw badValue(`Enumeration value '${strength}' for field 'collation.strength' is not a valid value.`);
   }
-  if (doc['backwards'] === true) throw notImplemented('collation with backwards: true');
+  const backwards = doc['backwards'] === undefined ? locale === 'fr_CA' : doc['backwards'] === true;
+  if (backwards && !/^fr(?![a-z])/.test(locale)) throw notImplemented('backwards: true outside of French');
+  // The French of Canada is the one that compares accents from the end.
+  const tag = backwards ? 'fr-CA' : locale === 'fr_CA' ? 'fr' : languageTag(locale);
   const caseLevel = doc['caseLevel'] === true;
-  const numeric = doc['numericOrdering'] === true;
-  const shifted = doc['alternate'] === 'shifted';
-  const caseFirst = doc['caseFirst'] === 'upper' || doc['caseFirst'] === 'lower' ? doc['caseFirst'] : 'false';
-  const collator = new Intl.Collator(languageTag(locale), {
-    sensitivity: sensitivities[strength][caseLevel ? 1 : 0],
-    numeric,
-    caseFirst,
-    ignorePunctuation: shifted,
-  });
-  // Only the fourth strength tells the two syllabaries apart.
-  const japanese = /^ja\b/.test(locale);
-  const foldCase = strength < 3 && !caseLevel;
-  const key = (value: string): string => {
-    let text = strength === 3 ? value.normalize('NFC') : value.normalize('NFKD');
-    text = text.replace(ignorable, '');
-    if (japanese) text = text.replace(/[ァ-ヶ]/g, (kana) => String.fromCharCode(kana.charCodeAt(0) - 0x60));
-    if (strength === 1) text = text.replace(/\p{M}+/gu, '');
-    if (foldCase) text = text.toUpperCase().toLowerCase();
-    if (shifted) text = text.replace(/[\p{P}\p{Z}\s]+/gu, '');
+  const spacesOnly = doc['maxVariable'] === 'space';
+  const { alternate, caseFirst } = doc;
+  const options: Intl.CollatorOptions = {
+    sensitivity: strength === 1 || strength === 2 ? sensitivities[strength][caseLevel ? 1 : 0] : 'variant',
+    numeric: doc['numericOrdering'] === true,
+    caseFirst: caseFirst === 'upper' || caseFirst === 'lower' ? caseFirst : caseFirst && 'false',
+    ignorePunctuation: alternate === undefined ? undefined : alternate === 'shifted' && !spacesOnly,
+  };
+  const collator = new Intl.Collator(tag, options);
+  const resolved = collator.resolvedOptions();
+  const shifted = resolved.ignorePunctuation || alternate === 'shifted';
+  const read = shifted && spacesOnly ? (text: string) => text.replace(/[\p{Z}\s]+/gu, '') : undefined;
+  const spec = {
+    locale,
+    caseLevel,
+    caseFirst: resolved.caseFirst === 'false' ? 'off' : resolved.caseFirst,
+    strength,
+    numericOrdering: resolved.numeric,
+    alternate: shifted ? 'shifted' : 'non-ignorable',
+    maxVariable: doc['maxVariable'] ?? 'punct',
+    normalization: doc['normalization'] === true,
+    backwards,
+    version: '57.1',
+  };
+  if (strength <= 3) {
+    const key = keyMaker(collator, resolved.numeric, read);
+    const order = read ? (a: string, b: string) => collator.compare(read(a), read(b)) : collator.compare;
+    return { spec, key, compare: (a, b) => compareWith(order, key, a, b) };
+  }
+  // These levels tell apart what the third one calls equal: punctuation, then characters without any weight.
+  const exact = new Intl.Collator(tag, { ...options, ignorePunctuation: false });
+  const kept = strength === 5 ? /^$/ : /\p{Cf}|(?![\t\n\v\f\r\u0085])\p{Cc}/gu;
+  const key = (value: string): string => value.normalize('NFD').replace(kept, '');
+  const order = (a: string, b: string): number =>
+    (read ? collator.compare(read(a), read(b)) : collator.compare(a, b)) || exact.compare(a, b);
+  return { spec, key, compare: (a, b) => compareWith(order, key, a, b) };
+}
+
+/** Characters that others may be equal to which are no forms of them, as ø to o; the first that is equal stands for all. */
+const toHiragana = (katakana: string): string => String.fromCharCode(katakana.charCodeAt(0) - 0x60);
+const kana = Array.from({ length: 86 }, (_, i) => String.fromCharCode(0x3041 + i));
+const common = ['', ...'abcdefghijklmnopqrstuvwxyz0123456789', 'ae', 'oe', 'ss', ...kana];
+
+/** Keys from characters, each with its marks, that stand for all that the collator calls equal to them. */
+function keyMaker(
+  collator: Intl.Collator,
+  numeric: boolean,
+  read: ((text: string) => string) | undefined,
+): (value: string) => string {
+  const known = new Map<string, string>();
+  const findForm = (cluster: string): string => {
+    let form = known.get(cluster);
+    if (form === undefined) {
+      const bare = cluster.normalize('NFKD').replace(/\p{M}+/gu, '');
+      const texts = [bare, cluster.normalize('NFKC')];
+      const own = texts.flatMap((text) => {
+        const upper = text.replace(/[ァ-ヶ]/g, toHiragana).toUpperCase();
+        return [upper.toLowerCase(), upper, text.toUpperCase()];
+      });
+      form = [...common, ...own, ...texts].find((other) => collator.compare(cluster, other) === 0) ?? cluster;
+      known.set(cluster, form);
+    }
+    return form;
+  };
+  return (value) => {
+    const text = (read ? read(value) : value).normalize('NFC').replace(/\P{M}\p{M}*|\p{M}+/gu, findForm);
     return numeric
       ? text.replace(/0+(?=[0-9])/g, (zeros, at: number) => (/[0-9]/.test(text[at - 1] ?? '') ? zeros : ''))
       : text;
   };
-  const spec = {
-    locale,
-    caseLevel,
-    caseFirst: caseFirst === 'false' ? 'off' : caseFirst,
-    strength,
-    numericOrdering: numeric,
-    alternate: shifted ? 'shifted' : 'non-ignorable',
-    maxVariable: doc['maxVariable'] ?? 'punct',
-    normalization: doc['normalization'] === true,
-    backwards: false,
-    version: '57.1',
-  };
-  return { spec, key, compare: (a, b) => compareWith(collator, key, a, b) };
 }
 
 /** What the collator calls equal is decided by the key, so order and equality never disagree. */
-function compareWith(collator: Intl.Collator, key: (s: string) => string, a: string, b: string): number {
+function compareWith(
+  order: (a: string, b: string) => number,
+  key: (text: string) => string,
+  a: string,
+  b: string,
+): number {
   if (a === b) return 0;
-  const order = collator.compare(a, b);
-  if (order !== 0) return order < 0 ? -1 : 1;
-  const x = key(a);
-  const y = key(b);
-  return x < y ? -1 : x > y ? 1 : 0;
+  return Math.sign(order(a, b)) || compareStrings(key(a), key(b));
 }
 
+/** The name of a locale as the runtime has it. Errors: 2 for an unknown one, 238 for an order that it does not have. */
 function languageTag(locale: string): string {
-  const tag = locale.split('@')[0]?.replaceAll('_', '-') ?? '';
+  const [name = '', keywords = ''] = locale.split('@');
+  const order = /^collation=(\w+)$/.exec(keywords)?.[1];
+  const base = name.replaceAll('_', '-');
+  const tag = order === undefined ? base : `${base}-u-co-${longNames[order] ?? order}`;
   let known: string[] = [];
   try {
     known = Intl.Collator.supportedLocalesOf([tag]);
   } catch {
     // An ill-formed tag is answered like an unknown one.
   }
-  if (known.length === 0) throw badValue(`Field 'locale' is invalid in: { locale: "${locale}" }`);
+  if (known.length === 0 || (keywords !== '' && order === undefined)) {
+    throw badValue(`Field 'locale' is invalid in: { locale: "${locale}" }`);
+  }
+  if (order !== undefined && new Intl.Collator(tag).resolvedOptions().collation === 'default') {
+    throw notImplemented(`the collation ${locale}`);
+  }
   return tag;
 }

@@ -324,6 +324,28 @@ describe('a collation', () => {
     [{ strength: 3 }, 'Resume', 'resume', false],
     [{ locale: 'ja', strength: 3 }, 'かな', 'カナ', true],
     [{ strength: 3 }, 'かな', 'カナ', false],
+    [{ strength: 2 }, 'かな', 'カナ', true],
+    [{ locale: 'ja', strength: 4 }, 'かな', 'カナ', false],
+    [{ strength: 1 }, 'smørrebrød', 'SMORREBROD', true],
+    [{ strength: 1 }, 'Straße', 'strasse', true],
+    [{ strength: 2 }, 'Straße', 'strasse', false],
+    [{ locale: 'sv', strength: 1 }, 'å', 'a', false],
+    [{ locale: 'sv', strength: 1 }, 'å', 'Å', true],
+    [{ locale: 'hi', strength: 1 }, 'कि', 'क', false],
+    [{ locale: 'tr', strength: 1 }, 'İ', 'i', true],
+    [{ locale: 'tr', strength: 2 }, 'ı', 'I', true],
+    [{ locale: 'tr', strength: 1 }, 'i', 'I', false],
+    [{ locale: 'de@collation=phonebook', strength: 1 }, 'ä', 'ae', true],
+    [{ locale: 'de', strength: 1 }, 'ä', 'ae', false],
+    [{ locale: 'en_US_POSIX', strength: 1 }, 'a', 'A', false],
+    [{ locale: 'th', strength: 1 }, 'a b', 'ab', true],
+    [{ strength: 3 }, 'a\u200bb', 'ab', true],
+    [{ strength: 4 }, 'a\u200bb', 'ab', true],
+    [{ strength: 5 }, 'a\u200bb', 'ab', false],
+    [{ strength: 5 }, 'e\u0301', '\u00e9', true],
+    [{ alternate: 'shifted', maxVariable: 'space' }, 'a b', 'ab', true],
+    [{ alternate: 'shifted', maxVariable: 'space' }, 'a-b', 'ab', false],
+    [{ alternate: 'shifted', strength: 4 }, 'a-b', 'ab', false],
     [{ strength: 3 }, 'e\u0301', '\u00e9', true],
     [{ numericOrdering: true }, 'a007', 'a7', true],
     [{ numericOrdering: true }, 'a100', 'a10', false],
@@ -337,6 +359,36 @@ describe('a collation', () => {
     expect(compareValues('a10', 'a9', compileCollation({ locale: 'en' }))).toBe(-1);
   });
 
+  it.each([
+    [{ locale: 'fr' }, ['cote', 'coté', 'côte', 'côté']],
+    [{ locale: 'fr', backwards: true }, ['cote', 'côte', 'coté', 'côté']],
+    [{ locale: 'fr_CA' }, ['cote', 'côte', 'coté', 'côté']],
+    [{ locale: 'fr_CA', backwards: false }, ['cote', 'coté', 'côte', 'côté']],
+    [{ locale: 'en', strength: 4, alternate: 'shifted' }, ['a_b', 'a-b', 'ab']],
+    [{ locale: 'da' }, ['A', 'a', 'Å', 'å']],
+    [{ locale: 'da', caseFirst: 'off' }, ['a', 'A', 'å', 'Å']],
+  ] as [Document, string[]][])('%j orders %j', (spec, ordered) => {
+    const collation = compileCollation(spec);
+    expect(ordered.toReversed().sort((a, b) => compareValues(a, b, collation))).toEqual(ordered);
+  });
+
+  it('calls equal what has the same key, whatever the text', () => {
+    const text = fc.string({ unit: 'grapheme', maxLength: 4 });
+    const locale = fc.constantFrom('en', 'de', 'sv', 'tr', 'ja', 'ko', 'zh', 'hi', 'fr_CA', 'th');
+    const spec = fc.record({
+      locale,
+      strength: fc.integer({ min: 1, max: 5 }),
+      caseLevel: fc.boolean(),
+      alternate: fc.constantFrom('shifted', 'non-ignorable'),
+      numericOrdering: fc.boolean(),
+    });
+    fc.assert(
+      fc.property(spec, text, text, (chosen, a, b) => {
+        for (const other of [b, a.toUpperCase(), a.normalize('NFD'), a + b]) equal(chosen, a, other);
+      }),
+    );
+  });
+
   it('called simple is the order of bytes', () => {
     expect(compileCollation({ locale: 'simple' })).toBeUndefined();
   });
@@ -345,8 +397,8 @@ describe('a collation', () => {
     [{}, 40414],
     [{ locale: 'xx-nowhere-land' }, 2],
     [{ locale: 'en', strength: 9 }, 2],
-    [{ locale: 'en', strength: 5 }, 238],
-    [{ locale: 'fr', backwards: true }, 238],
+    [{ locale: 'en', backwards: true }, 238],
+    [{ locale: 'zh@collation=big5han' }, 238],
   ] as [Document, number][])('refuses %j', (spec, code) => {
     expect(() => compileCollation(spec)).toThrow(expect.objectContaining({ code }));
   });
