@@ -59,7 +59,7 @@ function createCollation(doc: Document, locale: string): Collation {
   const options: Intl.CollatorOptions = {
     sensitivity: strength === 1 || strength === 2 ? sensitivities[strength][caseLevel ? 1 : 0] : 'variant',
     numeric: doc['numericOrdering'] === true,
-    caseFirst: caseFirst === 'upper' || caseFirst === 'lower' ? caseFirst : caseFirst && 'false',
+    caseFirst: caseFirst === 'upper' || caseFirst === 'lower' ? caseFirst : caseFirst ? 'false' : undefined,
     ignorePunctuation: alternate === undefined ? undefined : alternate === 'shifted' && !spacesOnly,
   };
   const collator = new Intl.Collator(tag, options);
@@ -95,7 +95,7 @@ function createCollation(doc: Document, locale: string): Collation {
 /** Characters that others may be equal to which are no forms of them, as ø to o; the first that is equal stands for all. */
 const toHiragana = (katakana: string): string => String.fromCharCode(katakana.charCodeAt(0) - 0x60);
 const kana = Array.from({ length: 86 }, (_, i) => String.fromCharCode(0x3041 + i));
-const common = ['', ...'abcdefghijklmnopqrstuvwxyz0123456789', 'ae', 'oe', 'ss', ...kana];
+const common = ['', ...Array.from('abcdefghijklmnopqrstuvwxyz0123456789'), 'ae', 'oe', 'ss', ...kana];
 
 /** Keys from characters, each with its marks, that stand for all that the collator calls equal to them. */
 function keyMaker(

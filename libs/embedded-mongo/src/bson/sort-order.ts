@@ -88,7 +88,7 @@ function readElement(element: unknown, path: string): unknown {
   if (Object.hasOwn(element, path)) return element[path];
   const dot = path.indexOf('.');
   const inner = dot < 0 ? undefined : getField(element, path.slice(0, dot));
-  return readElement(Array.isArray(inner) ? { ...inner } : inner, path.slice(dot + 1));
+  return readElement(Array.isArray(inner) ? Object.fromEntries(inner.entries()) : inner, path.slice(dot + 1));
 }
 
 /** Errors: 15974 for what is no number, 15975 for a number other than ±1. */

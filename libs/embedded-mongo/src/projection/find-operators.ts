@@ -48,7 +48,7 @@ export function elementMatchLeaf(path: string, argument: unknown, ctx: QueryCont
     kind: 'rewrite',
     rewrite: (value) => {
       if (!Array.isArray(value)) return undefined;
-      const index = filter.findMatchedPosition({ items: value })?.get('items');
+      const index = filter.findMatchedPosition({ items: value });
       return index === undefined ? undefined : [value[index]];
     },
   };
@@ -71,9 +71,7 @@ export function positionalProjection(
   if (!filter) throw badValue('positional operator requires a query');
   const parts = path.split('.');
   return (doc) => {
-    const positions = filter.findMatchedPosition(doc);
-    const index = positions?.get(path) ?? [...(positions?.values() ?? [])].at(-1);
-    const narrowed = narrow(doc, parts, index);
+    const narrowed = narrow(doc, parts, filter.findMatchedPosition(doc));
     return base(narrowed as Document);
   };
 }

@@ -1,10 +1,12 @@
 import { getField, isDocument, type Document } from '../bson/document.js';
 import { someValue, type FieldPath, type LeafArrays } from '../bson/path.js';
-import type { Predicate } from './context.js';
+import { compareStrings } from '../bson/compare.js';
+import type { Locator, Predicate } from './context.js';
 import type { ValueTest } from './value-tests.js';
 
 /** One operator on a field: a value test, and how it treats arrays. */
 export interface QueryOperator {
+  readonly name: string;
   readonly test: ValueTest;
   readonly leaf: LeafArrays;
   /** True for operators that hold when no value passes the test, such as `$ne`. */
@@ -34,12 +36,13 @@ export function onPath(condition: Condition, path: FieldPath): Predicate {
   }
   const { test, leaf } = condition;
   if (condition.negated) return { test: (doc) => !someValue(doc, path, 0, leaf, test) };
-  const locate = (doc: Document, positions: Map<string, number>): void =>
-    locateMatch(doc, path, condition, positions);
+  const { name } = condition;
+  const locate = (doc: Document): number | undefined => locateMatch(doc, path, condition);
+  const locators = [{ name, path: path.text, locate }];
   const [field] = path.parts;
   if (path.parts.length === 1 && field !== undefined)
-    return { test: (doc) => testField(doc, field, leaf, test), locate };
-  return { test: (doc) => someValue(doc, path, 0, leaf, test), locate };
+    return { test: (doc) => testField(doc, field, leaf, test), locators };
+  return { test: (doc) => someValue(doc, path, 0, leaf, test), locators };
 }
 
 function testField(doc: Document, field: string, leaf: LeafArrays, test: ValueTest): boolean {
@@ -48,17 +51,9 @@ function testField(doc: Document, field: string, leaf: LeafArrays, test: ValueTe
   return test(value);
 }
 
-/** Notes the element of the outermost implicitly traversed array through which the condition held. */
-function locateMatch(
-  doc: Document,
-  path: FieldPath,
-  condition: QueryOperator,
-  positions: Map<string, number>,
-): void {
+/** The element of the outermost implicitly traversed array through which the condition held. */
+function locateMatch(doc: Document, path: FieldPath, condition: QueryOperator): number | undefined {
   const { test, leaf } = condition;
-  const note = (place: string, index: number): void => {
-    if (index >= 0) positions.set(place, index);
-  };
   let current: unknown = doc;
   for (const [depth, part] of path.parts.entries()) {
     if (Array.isArray(current)) {
@@ -67,15 +62,43 @@ function locateMatch(
         current = explicit;
         continue;
       }
-      const index = current.findIndex((item) => isDocument(item) && someValue(item, path, depth, leaf, test));
-      return note(path.parts.slice(0, depth).join('.'), index);
+      return position(
+        current.findIndex((item) => isDocument(item) && someValue(item, path, depth, leaf, test)),
+      );
     }
-    if (!isDocument(current)) return;
+    if (!isDocument(current)) return undefined;
     current = getField(current, part);
   }
-  if (!Array.isArray(current)) return;
-  const index = condition.elementIndex
-    ? condition.elementIndex(current)
-    : current.findIndex((item) => test(item));
-  note(path.text, index);
+  if (!Array.isArray(current)) return undefined;
+  return position(condition.elementIndex?.(current) ?? current.findIndex((item) => test(item)));
+}
+
+const position = (index: number): number | undefined => (index < 0 ? undefined : index);
+
+const sorted = [
+  '$or',
+  '$elemMatch',
+  '$size',
+  '$eq',
+  '$lte',
+  '$lt',
+  '$gt',
+  '$gte',
+  '$regex',
+  '$mod',
+  '$exists',
+  '$in',
+];
+
+/** The position that the last of the conditions notes, in the order in which MongoDB sorts them. */
+export function findPosition(locators: readonly Locator[]): (doc: Document) => number | undefined {
+  const rank = ({ name }: Locator): number => sorted.indexOf(name) >>> 0;
+  const last = locators.toSorted((a, b) => rank(b) - rank(a) || compareStrings(b.path, a.path));
+  return (doc) => {
+    for (const { locate } of last) {
+      const found = locate(doc);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  };
 }

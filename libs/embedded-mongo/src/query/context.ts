@@ -62,13 +62,21 @@ export interface SearchIndexes {
 /** A compiled filter. */
 export interface Filter {
   matches(doc: Document): boolean;
-  /** For each array path the first element that made the document match: what positional `$` refers to. */
-  findMatchedPosition(doc: Document): Map<string, number> | undefined;
+  /** The element of an array through which the document matched: what positional `$` refers to. */
+  findMatchedPosition(doc: Document): number | undefined;
 }
 
 /** One node of a compiled filter. */
 export interface Predicate {
   test(doc: Document): boolean;
-  /** Notes which array elements matched; only called on documents that match. */
-  locate?(doc: Document, positions: Map<string, number>): void;
+  /** The conditions that have to hold and can tell which element of an array matched. */
+  readonly locators?: readonly Locator[];
+}
+
+export interface Locator {
+  /** The operator and path: the server sorts conditions by them, and the last one that knows an element decides. */
+  readonly name: string;
+  readonly path: string;
+  /** Only called on documents that match. */
+  locate(doc: Document): number | undefined;
 }

@@ -34,7 +34,7 @@ export function fieldPredicate(field: string, argument: unknown, scope: FieldSco
   if (parts.length === 1 && only) return only;
   return {
     test: (doc) => allHold(parts, (part) => part.test(doc), scope.ctx.order),
-    locate: (doc, positions) => parts.forEach((part) => part.locate?.(doc, positions)),
+    locators: parts.flatMap((part) => part.locators ?? []),
   };
 }
 
@@ -46,14 +46,21 @@ export function holdsOperators(argument: unknown): argument is Document {
 }
 
 function conditions(argument: unknown, scope: FieldScope): Condition[] {
-  if (isRegex(argument)) return [{ test: matchesRegex(argument), leaf: 'elements' }];
+  if (isRegex(argument)) return [regexCondition(argument)];
   if (!holdsOperators(argument)) return [equality(argument, scope)];
   const found: Condition[] = [];
   for (const name of Object.keys(argument)) found.push(...operator(name, argument, scope));
   return found;
 }
 
+const regexCondition = (regex: unknown, options?: unknown): QueryOperator => ({
+  name: '$regex',
+  test: matchesRegex(regex, options),
+  leaf: 'elements',
+});
+
 const equality = (value: unknown, scope: FieldScope): QueryOperator => ({
+  name: '$eq',
   test: equalTo(value, scope.ctx.collation),
   leaf: 'elements',
 });
@@ -61,6 +68,7 @@ const equality = (value: unknown, scope: FieldScope): QueryOperator => ({
 function operator(name: string, siblings: Document, scope: FieldScope): Condition[] {
   const argument = getField(siblings, name);
   const collation = scope.ctx.collation;
+  const elements = (test: ValueTest): Condition[] => [{ name, test, leaf: 'elements' }];
   switch (name) {
     case '$eq':
       return [equality(argument, scope)];
@@ -71,21 +79,21 @@ function operator(name: string, siblings: Document, scope: FieldScope): Conditio
     case '$gte':
     case '$lt':
     case '$lte':
-      return [{ test: testOrder(name, argument, collation), leaf: 'elements' }];
+      return elements(testOrder(name, argument, collation));
     case '$in':
-      return [{ test: testOneOf(name, argument, collation), leaf: 'elements' }];
+      return elements(testOneOf(name, argument, collation));
     case '$nin':
-      return [{ test: testOneOf(name, argument, collation), leaf: 'elements', negated: true }];
+      return [{ name, test: testOneOf(name, argument, collation), leaf: 'elements', negated: true }];
     case '$exists':
-      return [{ test: (value) => value !== undefined, leaf: 'whole', negated: !asBoolean(argument) }];
+      return [{ name, test: (value) => value !== undefined, leaf: 'whole', negated: !asBoolean(argument) }];
     case '$type':
-      return [{ test: typeMatcher(argument), leaf: 'elements' }];
+      return elements(typeMatcher(argument));
     case '$size':
-      return [{ test: arrayOfSize(argument), leaf: 'whole' }];
+      return [{ name, test: arrayOfSize(argument), leaf: 'whole' }];
     case '$mod':
-      return [{ test: modulo(argument), leaf: 'elements' }];
+      return elements(modulo(argument));
     case '$regex':
-      return [{ test: matchesRegex(argument, getField(siblings, '$options')), leaf: 'elements' }];
+      return [regexCondition(argument, getField(siblings, '$options'))];
     case '$options':
       if (!Object.hasOwn(siblings, '$regex')) throw badValue('$options needs a $regex');
       return [];
@@ -99,15 +107,15 @@ function operator(name: string, siblings: Document, scope: FieldScope): Conditio
     case '$bitsAllClear':
     case '$bitsAnySet':
     case '$bitsAnyClear':
-      return [{ test: bitTest(name, argument), leaf: 'elements' }];
+      return elements(bitTest(name, argument));
     case '$geoWithin':
     case '$within':
     case '$geoIntersects':
-      return [{ test: geoWithinTest(name, siblings), leaf: 'elements' }];
+      return elements(geoWithinTest(name, siblings));
     case '$near':
     case '$nearSphere':
     case '$geoNear':
-      return [{ test: nearTest(siblings), leaf: 'elements' }];
+      return elements(nearTest(siblings));
     case '$minDistance':
     case '$maxDistance':
       if (!['$near', '$nearSphere', '$geoNear'].some((near) => Object.hasOwn(siblings, near))) {
@@ -133,7 +141,7 @@ function elementMatch(argument: unknown, scope: FieldScope): QueryOperator {
   if (!isDocument(argument)) throw badValue('$elemMatch needs an Object');
   const test = elementTest(argument, scope);
   const elementIndex = (value: unknown): number => (Array.isArray(value) ? value.findIndex(test) : -1);
-  return { test: (value) => elementIndex(value) >= 0, leaf: 'whole', elementIndex };
+  return { name: '$elemMatch', test: (value) => elementIndex(value) >= 0, leaf: 'whole', elementIndex };
 }
 
 /** `{$elemMatch: {$gt: 1}}` tests the elements themselves, `{$elemMatch: {a: 1}}` their fields. */
@@ -156,13 +164,13 @@ function elementTest(argument: Document, scope: FieldScope): ValueTest {
 
 function compileAll(argument: unknown, scope: FieldScope): Condition[] {
   if (!Array.isArray(argument)) throw badValue('$all needs an array');
-  if (argument.length === 0) return [{ test: () => false, leaf: 'whole' }];
+  if (argument.length === 0) return [{ name: '$all', test: () => false, leaf: 'whole' }];
   const isElementMatch = (item: unknown): boolean => isDocument(item) && firstKey(item) === '$elemMatch';
   const nested = isElementMatch(argument[0]);
   return argument.map((item: unknown): Condition => {
     if (nested !== isElementMatch(item)) throw badValue('$all/$elemMatch has to be consistent');
     if (nested) return elementMatch((item as Document)['$elemMatch'], scope);
-    if (isRegex(item)) return { test: matchesRegex(item), leaf: 'elements' };
+    if (isRegex(item)) return regexCondition(item);
     if (holdsOperators(item)) throw badValue('no $ expressions in $all');
     return equality(item, scope);
   });

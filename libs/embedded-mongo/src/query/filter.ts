@@ -4,6 +4,7 @@ import { numberKind, toDouble } from '../bson/number.js';
 import { compileExpression } from '../aggregate/expression.js';
 import { truthy } from '../aggregate/evaluate.js';
 import { fieldPredicate } from './field-predicate.js';
+import { findPosition } from './condition.js';
 import { compileJsonSchema } from './json-schema.js';
 import { compileText, listSearches } from './text.js';
 import type { Filter, Predicate, QueryContext } from './context.js';
@@ -18,14 +19,10 @@ export type { Filter, QueryContext } from './context.js';
  */
 export function compileFilter(filter: Document, ctx: QueryContext): Filter {
   const root = compilePredicate(filter, ctx);
+  const locate = findPosition(root.locators ?? []);
   return {
     matches: (doc) => root.test(doc),
-    findMatchedPosition: (doc) => {
-      if (!root.test(doc)) return undefined;
-      const positions = new Map<string, number>();
-      root.locate?.(doc, positions);
-      return positions.size === 0 ? undefined : positions;
-    },
+    findMatchedPosition: (doc) => (root.test(doc) ? locate(doc) : undefined),
   };
 }
 
@@ -107,19 +104,20 @@ function every(parts: readonly Predicate[], order: EvaluationOrder | undefined):
       for (const part of parts) if (!part.test(doc)) return false;
       return true;
     },
-    locate: (doc, positions) => {
-      for (const part of parts) part.locate?.(doc, positions);
-    },
+    locators: parts.flatMap((part) => part.locators ?? []),
   };
 }
 
 function some(parts: readonly Predicate[], order: EvaluationOrder | undefined): Predicate {
+  const finders = parts.map((part) => findPosition(part.locators ?? []));
+  const locate = (doc: Document): number | undefined =>
+    finders[parts.findIndex((part) => part.test(doc))]?.(doc);
   return {
     test: (doc) => {
       if (order) return someHolds(parts, (part) => part.test(doc), order);
       for (const part of parts) if (part.test(doc)) return true;
       return false;
     },
-    locate: (doc, positions) => parts.find((part) => part.test(doc))?.locate?.(doc, positions),
+    locators: [{ name: '$or', path: '', locate }],
   };
 }

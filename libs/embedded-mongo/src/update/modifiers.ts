@@ -43,17 +43,13 @@ export function compileModifiers(
   const dynamic = changes.some((change) => change.path.dynamic);
 
   return (doc, filter, onInsert) => {
-    let positions: Map<string, number> | undefined;
-    const findMatched = (prefix: string): number | undefined => {
-      positions ??= filter?.findMatchedPosition(doc) ?? new Map<string, number>();
-      return positions.get(prefix) ?? [...positions.values()].at(-1);
-    };
+    const matched = dynamic ? filter?.findMatchedPosition(doc) : undefined;
     const concrete = dynamic ? new TouchedPaths() : undefined;
     let result = doc;
     for (const change of changes) {
       if (change.onInsertOnly && !onInsert) continue;
       context.ctx.tick();
-      for (const place of resolvePath(change.path, doc, findMatched)) {
+      for (const place of resolvePath(change.path, doc, matched)) {
         concrete?.add(place);
         result = change.apply(result, place, doc);
       }

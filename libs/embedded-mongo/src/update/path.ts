@@ -98,12 +98,8 @@ function findIdentifier(filter: Document): string | undefined {
   return found;
 }
 
-/** The concrete paths an update path stands for in one document. */
-export function resolvePath(
-  path: UpdatePath,
-  doc: Document,
-  replaceMatched: (prefix: string) => number | undefined,
-): string[][] {
+/** The concrete paths an update path stands for in one document; `matched` is the position that `$` stands for. */
+export function resolvePath(path: UpdatePath, doc: Document, matched: number | undefined): string[][] {
   if (!path.dynamic) return [path.steps.map((step) => (step as { name: string }).name)];
   const found: string[][] = [];
   const walk = (value: unknown, depth: number, parts: string[]): void => {
@@ -114,11 +110,10 @@ export function resolvePath(
     }
     if (step.kind === 'field') return walk(readChild(value, step.name), depth + 1, [...parts, step.name]);
     if (step.kind === 'matched') {
-      const index = replaceMatched(parts.join('.'));
-      if (index === undefined) {
+      if (matched === undefined) {
         throw badValue('The positional operator did not find the match needed from the query.');
       }
-      return walk(readChild(value, String(index)), depth + 1, [...parts, String(index)]);
+      return walk(readChild(value, String(matched)), depth + 1, [...parts, String(matched)]);
     }
     const prefix = parts.join('.');
     if (value === undefined)
