@@ -5,7 +5,7 @@ import { refuseOthers, requireDocument } from './arguments.js';
 
 /** Where the results of a pipeline are to be written; the caller does the writing. */
 export type WriteStage =
-  | { readonly kind: 'out'; readonly db?: string; readonly coll: string }
+  | { readonly kind: 'out'; readonly db?: string; readonly coll: string; readonly timeseries?: unknown }
   | {
       readonly kind: 'merge';
       readonly db?: string;
@@ -52,7 +52,11 @@ function checkName(name: string, stage: string): string {
   return name;
 }
 
-const readOut = (spec: unknown): WriteStage => ({ kind: 'out', ...target(spec, '$out') });
+const readOut = (spec: unknown): WriteStage => ({
+  kind: 'out',
+  ...target(spec, '$out'),
+  timeseries: isDocument(spec) ? (getField(spec, 'timeseries') ?? undefined) : undefined,
+});
 
 function readMerge(spec: unknown): WriteStage {
   const options: Document = isDocument(spec) ? spec : { into: spec };

@@ -1,8 +1,7 @@
 import { EJSON } from 'bson';
-import { badValue, mongoError, notImplemented } from '../errors.js';
+import { badValue, mongoError, notImplemented, typeMismatch } from '../errors.js';
 import type { Document } from './document.js';
-import { numberKind, toDouble } from './number.js';
-import { compareStrings } from './value-order.js';
+import { coerceInteger, numberKind } from './number.js';
 
 /** A language's string order, with a key that is equal exactly for strings the order calls equal. */
 export interface Collation {
@@ -27,14 +26,14 @@ const compiled = new Map<string, Collation>();
  */
 export function compileCollation(doc: Document): Collation | undefined {
   const locale = doc['locale'];
-  if (typeof locale !== 'string') {
+  if (locale === undefined || locale === null)
     throw mongoError(40414, "BSON field 'collation.locale' is missing but a required field");
-  }
+  checkTypes(doc);
   if (locale === 'simple') return undefined;
   const key = EJSON.stringify(doc);
   let collation = compiled.get(key);
   if (!collation) {
-    collation = createCollation(doc, locale);
+    collation = createCollation(doc, locale as string);
     if (compiled.size === mostCompiled) compiled.clear();
     compiled.set(key, collation);
   }
@@ -44,23 +43,59 @@ export function compileCollation(doc: Document): Collation | undefined {
 /** Every client may ask for others. */
 const mostCompiled = 50;
 
+/** What an option may be: one of some texts, any text, a number or a flag. */
+const types: Readonly<Record<string, readonly string[] | 'string' | 'number' | 'boolean'>> = {
+  locale: 'string',
+  strength: 'number',
+  caseLevel: 'boolean',
+  caseFirst: ['off', 'upper', 'lower'],
+  numericOrdering: 'boolean',
+  alternate: ['non-ignorable', 'shifted'],
+  maxVariable: ['punct', 'space'],
+  normalization: 'boolean',
+  backwards: 'boolean',
+  version: 'string',
+};
+
+/** Errors: 14, 2, 40415, 161 for another version of the rules. */
+function checkTypes(doc: Document): void {
+  for (const [name, value] of Object.entries(doc)) {
+    const type = Object.hasOwn(types, name) ? types[name] : undefined;
+    if (type === undefined) throw mongoError(40415, `BSON field 'collation.${name}' is an unknown field.`);
+    if (value === null && name !== 'backwards') continue;
+    const found = numberKind(value) === undefined ? typeof value : 'number';
+    if (found !== (Array.isArray(type) ? 'string' : type))
+      throw typeMismatch(`BSON field 'collation.${name}' is the wrong type '${found}'`);
+    if (Array.isArray(type) && !type.includes(value))
+      throw badValue(
+        `Enumeration value '${String(value)}' for field 'collation.${name}' is not a valid value.`,
+      );
+  }
+  if (![undefined, null, '57.1'].includes(doc['version'] as string))
+    throw mongoError(161, `Requested collation version ${String(doc['version'])} is not available`);
+}
+
 function createCollation(doc: Document, locale: string): Collation {
-  const strength = numberKind(doc['strength']) === undefined ? 3 : toDouble(doc['strength']);
+  const strength = coerceInteger(doc['strength'] ?? 3);
   if (![1, 2, 3, 4, 5].includes(strength)) {
     throw badValue(`Enumeration value '${strength}' for field 'collation.strength' is not a valid value.`);
   }
+  const caseLevel = doc['caseLevel'] === true;
+  const caseFirst = doc['caseFirst'] ?? undefined;
+  if (caseFirst !== undefined && caseFirst !== 'off' && !caseLevel && strength < 3)
+    throw badValue("'caseFirst' needs 'caseLevel' or a strength greater than 2");
   const backwards = doc['backwards'] === undefined ? locale === 'fr_CA' : doc['backwards'] === true;
   if (backwards && !/^fr(?![a-z])/.test(locale)) throw notImplemented('backwards: true outside of French');
   // The French of Canada is the one that compares accents from the end.
   const tag = backwards ? 'fr-CA' : locale === 'fr_CA' ? 'fr' : languageTag(locale);
-  const caseLevel = doc['caseLevel'] === true;
   const spacesOnly = doc['maxVariable'] === 'space';
-  const { alternate, caseFirst } = doc;
+  const { alternate } = doc;
   const options: Intl.CollatorOptions = {
     sensitivity: strength === 1 || strength === 2 ? sensitivities[strength][caseLevel ? 1 : 0] : 'variant',
     numeric: doc['numericOrdering'] === true,
-    caseFirst: caseFirst === 'upper' || caseFirst === 'lower' ? caseFirst : caseFirst ? 'false' : undefined,
-    ignorePunctuation: alternate === undefined ? undefined : alternate === 'shifted' && !spacesOnly,
+    caseFirst: (caseFirst === 'off' ? 'false' : caseFirst) as 'upper' | 'lower' | 'false' | undefined,
+    ignorePunctuation:
+      (alternate ?? undefined) === undefined ? undefined : alternate === 'shifted' && !spacesOnly,
   };
   const collator = new Intl.Collator(tag, options);
   const resolved = collator.resolvedOptions();
@@ -134,7 +169,10 @@ function compareWith(
   b: string,
 ): number {
   if (a === b) return 0;
-  return Math.sign(order(a, b)) || compareStrings(key(a), key(b));
+  const found = order(a, b);
+  if (found !== 0) return Math.sign(found);
+  const [x, y] = [key(a), key(b)];
+  return x < y ? -1 : x > y ? 1 : 0;
 }
 
 /** The name of a locale as the runtime has it. Errors: 2 for an unknown one, 238 for an order that it does not have. */

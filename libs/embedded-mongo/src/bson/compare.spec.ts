@@ -397,6 +397,13 @@ describe('a collation', () => {
     [{}, 40414],
     [{ locale: 'xx-nowhere-land' }, 2],
     [{ locale: 'en', strength: 9 }, 2],
+    [{ locale: 'en', strength: '2' }, 14],
+    [{ locale: 1 }, 14],
+    [{ locale: 'en', caseLevel: 1 }, 14],
+    [{ locale: 'en', alternate: 'moved' }, 2],
+    [{ locale: 'en', strength: 2, caseFirst: 'upper' }, 2],
+    [{ locale: 'en', Strength: 2 }, 40415],
+    [{ locale: 'en', version: '2' }, 161],
     [{ locale: 'en', backwards: true }, 238],
     [{ locale: 'zh@collation=big5han' }, 238],
   ] as [Document, number][])('refuses %j', (spec, code) => {

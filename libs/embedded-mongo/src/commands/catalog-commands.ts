@@ -1,6 +1,8 @@
 import { Long } from 'bson';
 import type { Document } from '../bson/document.js';
-import { badValue, mongoError, notImplemented } from '../errors.js';
+import { coerceInteger, numberKind } from '../bson/number.js';
+import { badValue, mongoError, notImplemented, typeMismatch } from '../errors.js';
+import { refuseOthers } from '../aggregate/arguments.js';
 import { compilePipeline } from '../aggregate/pipeline.js';
 import { compareValues } from '../bson/compare.js';
 import { compileCollation } from '../bson/collation.js';
@@ -94,7 +96,7 @@ function limits(command: Document): Document {
 
 export const roundCappedSize = (size: number): number => Math.max(4096, Math.ceil(size / 256) * 256);
 
-/** Errors: 40414 without the field that holds the time, 72 beside options that measurements have not. */
+/** Errors: those of `readTimeseries`, 72 beside options that measurements have not. */
 function measurements(command: Document, ctx: CommandContext): Document {
   const timeseries = optionalDocument(command, 'timeseries');
   const kept = optionalCount(command, 'expireAfterSeconds');
@@ -102,14 +104,63 @@ function measurements(command: Document, ctx: CommandContext): Document {
     if (kept === undefined || ctx.name !== 'create') return {};
     throw mongoError(72, "'expireAfterSeconds' is only supported on time-series collections");
   }
-  if (typeof timeseries['timeField'] !== 'string') {
-    throw mongoError(40414, "BSON field 'create.timeseries.timeField' is missing but a required field");
-  }
-  const other = ['validator', 'capped'].find((option) => command[option] !== undefined);
+  const other = ['validator', 'validationLevel', 'validationAction', 'capped', 'idIndex'].find(
+    (option) => command[option] !== undefined,
+  );
   if (other !== undefined)
     throw mongoError(72, `the option '${other}' is not valid for a time-series collection`);
-  const expiry = kept === undefined ? {} : { expireAfterSeconds: kept };
-  return { timeseries: { granularity: 'seconds', ...timeseries }, ...expiry };
+  const options = readTimeseries(timeseries);
+  if (ctx.name === 'create' && [options['timeField'], '_id'].includes(options['metaField'] as string))
+    throw mongoError(72, "'metaField' cannot be '_id' or the same as 'timeField'");
+  return { timeseries: options, ...(kept === undefined ? {} : { expireAfterSeconds: kept }) };
+}
+
+/** How many seconds a bucket spans, by its granularity. */
+const spans: Readonly<Record<string, number>> = { seconds: 3600, minutes: 86_400, hours: 2_592_000 };
+const longestSpan = 31_536_000;
+
+/** The complete options of measurements. Errors: 14, 2, 72, 40414, 40415. */
+function readTimeseries(given: Document): Document {
+  refuseOthers(
+    given,
+    ['timeField', 'metaField', 'granularity', 'bucketRoundingSeconds', 'bucketMaxSpanSeconds'],
+    'timeseries',
+    40415,
+  );
+  const { timeField, metaField, granularity } = given;
+  if ((timeField ?? undefined) === undefined)
+    throw mongoError(40414, "BSON field 'create.timeseries.timeField' is missing but a required field");
+  for (const name of ['timeField', 'metaField', 'granularity']) {
+    const value = given[name] ?? '';
+    if (typeof value !== 'string') throw typeMismatch(`BSON field 'timeseries.${name}' must be a string`);
+    if (value.includes('\0')) throw badValue(`'${name}' must not contain a null byte`);
+    if (value.includes('.')) throw mongoError(72, `'${name}' must be a top-level field`);
+  }
+  const [rounding, span] = ['bucketRoundingSeconds', 'bucketMaxSpanSeconds'].map((name) => {
+    const value = given[name] ?? undefined;
+    if (value === undefined) return undefined;
+    if (numberKind(value) === undefined)
+      throw typeMismatch(`BSON field 'timeseries.${name}' must be a number`);
+    const seconds = coerceInteger(value);
+    if (!(seconds >= 1 && seconds <= longestSpan))
+      throw badValue(`'${name}' must be between 1 and ${longestSpan}`);
+    return seconds;
+  });
+  if (span !== rounding || (span !== undefined && (granularity ?? undefined) !== undefined))
+    throw mongoError(
+      72,
+      "'bucketMaxSpanSeconds' and 'bucketRoundingSeconds' must be set to the same value, without 'granularity'",
+    );
+  const grain = (granularity ?? 'seconds') as string;
+  if (!Object.hasOwn(spans, grain))
+    throw badValue(`Enumeration value '${grain}' for field 'timeseries.granularity' is not a valid value.`);
+  return {
+    timeField,
+    ...((metaField ?? undefined) === undefined ? {} : { metaField }),
+    ...(span === undefined
+      ? { granularity: grain, bucketMaxSpanSeconds: spans[grain] }
+      : { bucketRoundingSeconds: span, bucketMaxSpanSeconds: span }),
+  };
 }
 
 export const drop: CommandHandler = (command, ctx) => {

@@ -441,9 +441,38 @@ describe('a time-series collection', () => {
     expect(await listNamed('weather')).toMatchObject([
       {
         type: 'timeseries',
-        options: { timeseries: { timeField: 'at', metaField: 'place', granularity: 'seconds' } },
+        options: {
+          timeseries: {
+            timeField: 'at',
+            metaField: 'place',
+            granularity: 'seconds',
+            bucketMaxSpanSeconds: 3600,
+          },
+        },
       },
     ]);
+  });
+
+  it('is created and filled again by $out', async () => {
+    await db.collection('raw').insertMany([{ at: new Date(0), n: 1 }, { n: 2 }]);
+    const write = (timeseries: Document | undefined, n: number): Promise<Document[]> =>
+      db
+        .collection('raw')
+        .aggregate([{ $match: { n } }, { $out: { db: db.databaseName, coll: 'kept', timeseries } as never }])
+        .toArray();
+    await expect(write({ timeField: 'at', granularity: 'days' }, 1)).rejects.toThrow(code(2));
+    await expect(write({ timeField: 'at', bucketMaxSpanSeconds: 60 }, 1)).rejects.toThrow(code(72));
+    await expect(write({ timeField: 'at' }, 2)).rejects.toThrow(code(2));
+    await write({ timeField: 'at', granularity: 'hours' }, 1);
+    expect(await listNamed('kept')).toMatchObject([
+      { type: 'timeseries', options: { timeseries: { bucketMaxSpanSeconds: 2_592_000 } } },
+    ]);
+    await write(undefined, 1);
+    expect(await db.collection('kept').countDocuments()).toBe(1);
+    await expect(write({ timeField: 'at' }, 1)).rejects.toThrow(code(7406103));
+    await db.collection('kept').drop();
+    await db.createCollection('kept');
+    await expect(write({ timeField: 'at' }, 1)).rejects.toThrow(code(7268700));
   });
 
   it('refuses changes and change streams, and lets its documents expire', async () => {

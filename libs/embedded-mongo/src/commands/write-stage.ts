@@ -10,11 +10,13 @@ import type { CommandContext } from '../server/command.js';
 import { drain } from '../server/drain.js';
 import { Collection } from '../storage/collection.js';
 import { draftNext, createDraft, type StoredDocument } from '../storage/stored-document.js';
+import { collectionOptions } from './catalog-commands.js';
 import { queryContext, type QueryOptions } from './query-context.js';
 import { Selection } from './selection.js';
 import { documentCheck, type DocumentCheck } from './validation.js';
 import { writeTarget } from './write-target.js';
 
+type Out = Extract<WriteStage, { kind: 'out' }>;
 type Merge = Extract<WriteStage, { kind: 'merge' }>;
 
 /** Options of an aggregate that concern what it writes. */
@@ -30,30 +32,43 @@ export async function writeResults(
   options: WriteOptions,
 ): Promise<void> {
   const db = write.db ?? ctx.db;
+  if (write.kind === 'out') return replaceAll(ctx, db, write, documents, options.bypass);
   const existing = writeTarget(ctx, db, write.coll, 'change');
-  if (write.kind === 'out') return replaceAll(ctx, db, write.coll, documents, options.bypass);
   const creates = documents.length > 0 && write.whenNotMatched === 'insert';
   const missing = (): Collection =>
     creates ? ctx.workspace.obtain(db, write.coll) : new Collection({ db, coll: write.coll });
   await merge(ctx, existing ?? missing(), write, documents, options);
 }
 
-/** The new content takes the place of the old one in a single step, or not at all. */
+/**
+ * The new content takes the place of the old one in a single step, or not at all. Errors: those of `writeTarget`, 17152 for
+ * a capped collection, 7268700 and 7406103 for one that holds no measurements, or other ones.
+ */
 function replaceAll(
   ctx: CommandContext,
   db: string,
-  coll: string,
+  { coll, timeseries }: Out,
   documents: Document[],
   bypass: boolean,
 ): void {
-  const drafts = documents.map(createDraft);
-  const target = ctx.workspace.find(db, coll);
+  const wanted = timeseries === undefined ? undefined : collectionOptions({ timeseries }, ctx);
+  const found = ctx.workspace.find(db, coll);
+  if (wanted && found && found.options['timeseries'] === undefined)
+    throw mongoError(7268700, 'Cannot create a time series collection from a non time series collection.');
+  const target = writeTarget(ctx, db, coll, 'insert');
+  if (wanted && target && compareValues(wanted['timeseries'], target.options['timeseries']) !== 0)
+    throw mongoError(7406103, 'Time series options do not match those of the existing collection');
   if (target?.capped)
     throw mongoError(17152, `namespace '${db}.${coll}' is capped so it can't be used for $out`);
-  if (target) drafts.forEach(({ document }) => documentCheck(ctx, target, bypass)(document));
-  const trial = new Collection({ db, coll });
+  const trial = new Collection({ db, coll }, target?.options ?? wanted);
   for (const index of target?.indexes.slice(1) ?? []) trial.addIndex(index.spec);
-  for (const draft of drafts) trial.insert(draft);
+  const check = documentCheck(ctx, trial, bypass);
+  const drafts = documents.map(createDraft);
+  for (const draft of drafts) {
+    check(draft.document);
+    trial.insert(draft);
+  }
+  if (wanted && !target) ctx.workspace.create(db, coll, wanted);
   const collection = ctx.workspace.obtain(db, coll);
   for (const stored of collection.snapshotRecords().range()) ctx.workspace.remove(collection, stored);
   for (const draft of drafts) ctx.workspace.insert(collection, draft);

@@ -348,6 +348,7 @@ describe('$text is refused', () => {
   it.each([
     ['without a search', { $text: {} }, 4],
     ['in an unknown language', { $text: { $search: 'a', $language: 'klingon' } }, 2],
+    ['in a language that it does not stem', { $text: { $search: 'a', $language: 'es' } }, 238],
     ['with another option', { $text: { $search: 'a', $fuzzy: true } }, 2],
     ['with a flag that is none', { $text: { $search: 'a', $caseSensitive: 1 } }, 14],
     ['within $nor', { $nor: [search] }, 2],

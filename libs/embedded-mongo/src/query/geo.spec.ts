@@ -206,6 +206,24 @@ describe('$geoWithin', () => {
   });
 });
 
+describe('a ring around half of the earth', () => {
+  const around = [-180, -90, 0, 90].map((longitude, i) => [longitude, i % 2 === 0 ? -10 : 10]);
+  const holdsPole = (corners: number[][], latitude: number): boolean =>
+    holds({ $geoIntersects: geometry('Polygon', [[...corners, corners[0]]]) }, point(0, latitude));
+
+  it('has its inside on the left', () => {
+    expect([holdsPole(around, 89), holdsPole(around, -89)]).toEqual([true, false]);
+    expect([holdsPole(around.toReversed(), 89), holdsPole(around.toReversed(), -89)]).toEqual([false, true]);
+  });
+
+  it('has the smaller part inside once it is moved, whatever its direction', () => {
+    for (const ring of [around, around.toReversed()]) {
+      const north = ring.map(([longitude, latitude]) => [longitude as number, (latitude as number) + 1]);
+      expect([holdsPole(north, 89), holdsPole(north, -89)]).toEqual([true, false]);
+    }
+  });
+});
+
 describe('a geometry is refused', () => {
   it.each([
     ['beyond the pole', geometry('Point', [0, 91])],

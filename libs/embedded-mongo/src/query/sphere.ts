@@ -37,7 +37,7 @@ function distanceToArc(point: Vector, [a, b]: Arc): number {
   const normal = unit(cross(a, b));
   const beside = dot(cross(normal, a), point) > 0 && dot(cross(b, normal), point) > 0;
   return beside
-    ? Math.asin(Math.min(1, Math.abs(dot(normal, point))))
+    ? angle(point, add(point, normal, -dot(normal, point)))
     : Math.min(angle(point, a), angle(point, b));
 }
 
@@ -52,7 +52,17 @@ const isOn = (point: Vector, arc: Arc): boolean => distanceToArc(point, arc) < t
 const arcsOf = (ring: readonly Vector[]): Arc[] =>
   ring.map((corner, i) => [corner, ring[(i + 1) % ring.length] as Vector]);
 
-/** A polygon, with holes: the smaller of the two parts its outer ring cuts the sphere into. */
+/** How far the way around a ring turns left in all: 0 for one half of the sphere, more for a smaller part on the left. */
+function turning(ring: readonly Vector[]): number {
+  const normals = arcsOf(ring).map(([a, b]) => cross(a, b));
+  return normals.reduce((sum, normal, i) => {
+    const next = normals[(i + 1) % ring.length] as Vector;
+    const corner = ring[(i + 1) % ring.length] as Vector;
+    return sum + Math.sign(dot(cross(normal, next), corner)) * angle(normal, next);
+  }, 0);
+}
+
+/** A polygon, with holes: the smaller of the two parts its outer ring cuts the sphere into, of equal ones the left. */
 export class Area {
   readonly arcs: readonly Arc[];
   readonly corners: readonly Vector[];
@@ -68,7 +78,8 @@ export class Area {
     // Not quite opposite to the middle: to a point there would be no shortest way.
     this.outside = unit(add([-middle[0], -middle[1], -middle[2]], [0.013, 0.007, 0.011]));
     const [a, b] = arcsOf(outer)[0] as Arc;
-    this.inverted = strict && !this.isInside(unit(add(add(a, b), cross(a, b), 1e-3)));
+    const isLeftInside = this.isInside(unit(add(add(a, b), cross(a, b), 1e-3)));
+    this.inverted = isLeftInside !== (strict || turning(outer) > -tolerance);
   }
 
   /** Whether a point is inside or on the border. */

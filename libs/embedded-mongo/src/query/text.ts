@@ -1,4 +1,4 @@
-import { badValue, mongoError, typeMismatch } from '../errors.js';
+import { badValue, mongoError, notImplemented, typeMismatch } from '../errors.js';
 import { getField, isDocument, type Document } from '../bson/document.js';
 import { leafValues, parsePath } from '../bson/path.js';
 import type { QueryContext, TextIndex } from './context.js';
@@ -27,9 +27,12 @@ const languages = new Set(
   ).split(' '),
 );
 
+const known = ['none', 'english', 'en'];
+
 /**
  * Compiles `$text`: any of the words, all of the "phrases", none of the -words. A plain word match with light
- * English stemming, not MongoDB's ranking. Errors: 27 without a text index, 2 or 9 for a malformed argument.
+ * English stemming, not MongoDB's ranking. Errors: 27 without a text index, 2 or 9 for a malformed argument,
+ * 238 for a language whose words are not stemmed here.
  */
 export function compileText(argument: unknown, ctx: QueryContext): TextScore {
   if (!isDocument(argument)) throw badValue('$text expects an object');
@@ -49,6 +52,7 @@ export function compileText(argument: unknown, ctx: QueryContext): TextScore {
   const language = (typeof asked === 'string' && asked) || index.language || 'english';
   if (!languages.has(language.toLowerCase()))
     throw badValue(`unsupported language: "${language}" for text index version 3`);
+  if (!known.includes(language.toLowerCase())) throw notImplemented(`a text search in ${language}`);
   const fold = (text: string): string => {
     const marked = diacriticSensitive ? text.normalize('NFC') : text.normalize('NFD').replace(/\p{M}/gu, '');
     return caseSensitive ? marked : marked.toLowerCase();
