@@ -39,6 +39,9 @@ export {
   type TextSearchRequest,
   type WriteOptions,
 } from './governed-access.js';
+export * from './changes/change-sets.js';
+export { MemoryChangeSets } from './changes/memory-change-sets.js';
+export * from './changes/row-transactions.js';
 export * from './record-search.js';
 export * from './record-store.js';
 export {

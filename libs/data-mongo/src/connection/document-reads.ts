@@ -46,7 +46,8 @@ export function openRead(
   read: FindRead | PipelineRead,
   limits: ReadLimits,
 ): DocumentBatches {
-  const { db, fastReads } = connection;
+  const { db, fastReads, session } = connection;
+  if (session) return new CursorBatches(openCursor(db, read, limits, session));
   if (sendsToOneServer(db)) return new CommandBatches(db, fastReads, read, limits);
   return new CursorBatches(openCursor(db, read, limits));
 }
@@ -261,9 +262,15 @@ export class CursorBatches implements DocumentBatches {
   }
 }
 
-function openCursor(db: Db, read: FindRead | PipelineRead, limits: ReadLimits): AbstractCursor<unknown> {
+function openCursor(
+  db: Db,
+  read: FindRead | PipelineRead,
+  limits: ReadLimits,
+  session?: ClientSession,
+): AbstractCursor<unknown> {
   const { maxTimeMS, comment } = limits;
-  const options = { maxTimeMS, comment, signal: driverSignal(limits), raw: true };
+  const signal = driverSignal(limits);
+  const options = { maxTimeMS, comment, signal, raw: true, ...(session && { session }) };
   const collection = db.collection(read.collection);
   if (!('filter' in read)) {
     const { batchSize } = read;

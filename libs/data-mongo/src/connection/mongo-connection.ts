@@ -1,4 +1,5 @@
 import {
+  type ClientSession,
   type Collection,
   type Db,
   type DbOptions,
@@ -123,6 +124,20 @@ export class MongoConnection {
   /** For the adapter only. Null: every read is the driver's. */
   get fastReads(): FastReads | null {
     return this.reads;
+  }
+
+  /** For the adapter only: the session that its operations belong to. Absent: each belongs to none, or to its own. */
+  readonly session?: ClientSession;
+
+  /** For the adapter only: a session, which the caller ends. */
+  startSession(): ClientSession {
+    this.assertOpen();
+    return this.client.startSession({ causalConsistency: false });
+  }
+
+  /** For the adapter only: the same connection, whose rows are read and written in a session. */
+  within(session: ClientSession): MongoConnection {
+    return Object.create(this, { session: { value: session }, reads: { value: null } }) as MongoConnection;
   }
 
   private openFastReads({ fastReads = false }: MongoConnectionOptions): FastReads | null {

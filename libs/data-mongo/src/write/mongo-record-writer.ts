@@ -44,7 +44,7 @@ export class MongoRecordWriter extends RecordWriter {
         await this.connection.sendWrite(operation, () =>
           this.connection
             .collection(storage.collection)
-            .insertOne(document as OptionalUnlessRequiredId<DriverDocument>, limits(operation)),
+            .insertOne(document as OptionalUnlessRequiredId<DriverDocument>, this.limits(operation)),
         );
         return storage.toRow(document);
       }),
@@ -66,7 +66,7 @@ export class MongoRecordWriter extends RecordWriter {
         const filter = rowFilter(objectId, where, storage);
         const document: Document | null = await this.connection.sendWrite(operation, () =>
           this.connection.collection(storage.collection).findOneAndUpdate(filter, changes, {
-            ...limits(operation),
+            ...this.limits(operation),
             ...storage.bson,
             returnDocument: 'after',
           }),
@@ -82,7 +82,7 @@ export class MongoRecordWriter extends RecordWriter {
       storage.assertPermits('delete');
       const filter = rowFilter(objectId, where, storage);
       const { deletedCount } = await this.connection.sendWrite(operation, () =>
-        this.connection.collection(storage.collection).deleteOne(filter, limits(operation)),
+        this.connection.collection(storage.collection).deleteOne(filter, this.limits(operation)),
       );
       return deletedCount === 1;
     });
@@ -124,6 +124,11 @@ export class MongoRecordWriter extends RecordWriter {
     }
   }
 
+  private limits({ maxTimeMS, comment }: OperationContext) {
+    const { session } = this.connection;
+    return { maxTimeMS, comment, ...(session && { session }) };
+  }
+
   private async storage(className: string): Promise<ClassStorage> {
     return StoredClasses.of(await this.catalogue.snapshot()).storage(className);
   }
@@ -134,8 +139,6 @@ export class MongoRecordWriter extends RecordWriter {
     return asStoreOperation(undefined, work);
   }
 }
-
-const limits = ({ maxTimeMS, comment }: OperationContext) => ({ maxTimeMS, comment });
 
 function rowFilter(objectId: string, where: Where, storage: ClassStorage): Filter<DriverDocument> {
   return { $and: [{ _id: storage.idToStorage(objectId) as string }, classWhereToQuery(where, storage)] };

@@ -1,3 +1,4 @@
+export * from './change-sets.contract.js';
 export * from './change-feed.contract.js';
 export * from './music-classes.js';
 export * from './music-seed.js';
@@ -6,5 +7,6 @@ export * from './principal-directory.contract.js';
 export * from './record-reader.contract.js';
 export * from './record-searcher.contract.js';
 export * from './record-writer.contract.js';
+export * from './row-transactions.contract.js';
 export * from './schema-catalogue.contract.js';
 export * from './schema-writer.contract.js';

@@ -1,0 +1,241 @@
+import type { ClientSession, Collection, Document, Filter } from 'mongodb';
+import type { Owner } from '#core';
+import {
+  type ChangeSet,
+  type ChangeSetQuery,
+  ChangeSets,
+  type SetChange,
+  type StoredEntry,
+  type Transaction,
+} from '#data';
+import type { DriverDocument, MongoConnection } from '../connection/mongo-connection.js';
+import { asStoreOperation, toStoreError } from '../errors.js';
+import { MongoTransaction } from './mongo-row-transactions.js';
+
+/** No class can have this name: names of classes contain no dot, and no declared class may be stored here. */
+export const CHANGES_COLLECTION = 'parley.changes';
+
+/** Milliseconds that one command may take. */
+const MAX_TIME_MS = 10_000;
+
+/** Of a set that takes writes: no other set of this owner can have it. */
+const OPEN_OF = 'open_of';
+
+/** When the database deletes the set. */
+const DELETED = 'deleted_at';
+
+/** Sets as documents, each with its entries: a set and what is sealed in it fit into one. A TTL index deletes them. */
+export class MongoChangeSets extends ChangeSets {
+  private prepared: Promise<unknown> | null = null;
+
+  constructor(private readonly connection: MongoConnection) {
+    super();
+  }
+
+  async create(set: ChangeSet): Promise<boolean> {
+    try {
+      await this.write(async (collection) => collection.insertOne(toDocument(set), WRITTEN));
+      return true;
+    } catch (error) {
+      if (toStoreError(error).code === 'duplicate') return false;
+      throw error;
+    }
+  }
+
+  find(id: string): Promise<ChangeSet | null> {
+    return this.findOne({ _id: id });
+  }
+
+  findOpen(owner: Owner): Promise<ChangeSet | null> {
+    return this.findOne({ [OPEN_OF]: ownerText(owner) });
+  }
+
+  list(query: ChangeSetQuery): Promise<readonly ChangeSet[]> {
+    return asStoreOperation(undefined, async () => {
+      const found = await this.collection
+        .aggregate<DriverDocument>(
+          [
+            { $match: { $and: [toFilter(query), isLive()] } },
+            { $sort: { opened_at: -1, _id: -1 } },
+            { $limit: query.limit },
+            { $unset: 'sealed' },
+          ],
+          { maxTimeMS: MAX_TIME_MS },
+        )
+        .toArray();
+      return found.map(toSet);
+    });
+  }
+
+  async change(id: string, revision: number, change: SetChange, within?: Transaction): Promise<boolean> {
+    const session = within instanceof MongoTransaction ? within.session : undefined;
+    const update = toUpdate(change);
+    const { matchedCount } = await this.write((collection) =>
+      collection.updateOne({ _id: id, revision }, update, session ? { session } : WRITTEN),
+    );
+    return matchedCount === 1;
+  }
+
+  private findOne(filter: Filter<DriverDocument>, session?: ClientSession): Promise<ChangeSet | null> {
+    return asStoreOperation(undefined, async () => {
+      const found = await this.collection.findOne(
+        { $and: [filter, isLive()] },
+        { maxTimeMS: MAX_TIME_MS, ...(session && { session }) },
+      );
+      return found && toSet(found);
+    });
+  }
+
+  private write<T>(work: (collection: Collection<DriverDocument>) => Promise<T>): Promise<T> {
+    return asStoreOperation(undefined, async () => {
+      await this.prepare();
+      return work(this.collection);
+    });
+  }
+
+  /** Before the first set is stored. A transaction cannot make an index. */
+  private prepare(): Promise<unknown> {
+    this.prepared ??= this.collection
+      .createIndexes([
+        { key: { [OPEN_OF]: 1 }, unique: true, sparse: true },
+        { key: { owner: 1, opened_at: -1 } },
+        { key: { state: 1, applied_at: -1 } },
+        { key: { [DELETED]: 1 }, expireAfterSeconds: 0 },
+      ])
+      .catch((error: unknown) => {
+        this.prepared = null;
+        throw error;
+      });
+    return this.prepared;
+  }
+
+  private get collection(): Collection<DriverDocument> {
+    return this.connection.collection(CHANGES_COLLECTION);
+  }
+}
+
+/** A set that was written is known to survive a fail-over. */
+const WRITTEN = { writeConcern: { w: 'majority' } } as const;
+
+/** The database deletes what is over once a minute. */
+const isLive = (): Document => ({ [DELETED]: { $gt: new Date() } });
+
+const ownerText = ({ principal, tenant, agent }: Owner): string => JSON.stringify([principal, tenant, agent]);
+
+/** Names of the document by members of a set, for those that a change may set. */
+const MEMBERS = {
+  state: 'state',
+  title: 'title',
+  reason: 'reason',
+  approver: 'approver',
+  undoneBy: 'undone_by',
+  next: 'next',
+} as const;
+
+const TIMES = {
+  expiresAt: 'expires_at',
+  deletedAt: DELETED,
+  submittedAt: 'submitted_at',
+  appliedAt: 'applied_at',
+} as const;
+
+const FIXED = { kind: 'kind', revision: 'revision', undoes: 'undoes' } as const;
+
+type Names = Readonly<Record<string, string>>;
+
+const pick = (from: object, names: Names, convert: (value: unknown) => unknown = (value) => value) =>
+  Object.fromEntries(
+    Object.entries(names).flatMap(([member, name]) => {
+      const value = (from as Record<string, unknown>)[member];
+      return value === undefined ? [] : [[name, convert(value)]];
+    }),
+  );
+
+const toTime = (value: unknown) => new Date(value as number);
+
+function toDocument(set: ChangeSet): DriverDocument {
+  const { id, owner, openedAt, entries } = set;
+  return {
+    _id: id,
+    owner: ownerText(owner),
+    principal: owner.principal,
+    agent: owner.agent,
+    tenant: owner.tenant,
+    ...pick(set, MEMBERS),
+    ...pick(set, FIXED),
+    ...pick(set, TIMES, toTime),
+    opened_at: new Date(openedAt),
+    ...(set.state === 'open' && { [OPEN_OF]: ownerText(owner) }),
+    entries: Object.fromEntries(entries.map((entry) => [entry.entry, toEntry(entry)])),
+    sealed: Object.fromEntries(entries.flatMap(({ entry, sealed }) => (sealed ? [[entry, sealed]] : []))),
+  };
+}
+
+const toEntry = ({ operation, className, objectId, fields }: StoredEntry): Document => ({
+  operation,
+  class_name: className,
+  object_id: objectId,
+  fields,
+});
+
+function toUpdate({ put = [], remove = [], ...members }: SetChange): Document {
+  const set: Document = { ...pick(members, MEMBERS), ...pick(members, TIMES, toTime) };
+  const unset: Document = {};
+  for (const entry of put) {
+    set[`entries.${entry.entry}`] = toEntry(entry);
+    if (entry.sealed === undefined) unset[`sealed.${entry.entry}`] = '';
+    else set[`sealed.${entry.entry}`] = entry.sealed;
+  }
+  for (const entry of remove) for (const part of ['entries', 'sealed']) unset[`${part}.${entry}`] = '';
+  // Only a set that takes writes keeps the others of its owner away.
+  if (members.state !== undefined && members.state !== 'open') unset[OPEN_OF] = '';
+  return {
+    $inc: { revision: 1 },
+    ...(Object.keys(set).length > 0 && { $set: set }),
+    ...(Object.keys(unset).length > 0 && { $unset: unset }),
+  };
+}
+
+function toSet(document: Document): ChangeSet {
+  const { sealed = {} } = document;
+  const back = (names: Names, convert: (value: unknown) => unknown = (value) => value) =>
+    pick(
+      document,
+      Object.fromEntries(Object.entries(names).map(([member, name]) => [name, member])),
+      convert,
+    );
+  const fromTime = (value: unknown) => (value as Date).getTime();
+  const entries = Object.entries(document['entries'] as Record<string, Document>).map(
+    ([number, { operation, class_name, object_id, fields }]): StoredEntry => ({
+      entry: Number(number),
+      operation,
+      className: class_name,
+      objectId: object_id,
+      fields,
+      ...(sealed[number] !== undefined && { sealed: sealed[number] as string }),
+    }),
+  );
+  return {
+    id: String(document['_id']),
+    owner: { principal: document['principal'], tenant: document['tenant'], agent: document['agent'] },
+    openedAt: fromTime(document['opened_at']),
+    ...back(MEMBERS),
+    ...back(FIXED),
+    ...back(TIMES, fromTime),
+    entries: entries.toSorted((one, other) => one.entry - other.entry),
+  } as unknown as ChangeSet;
+}
+
+function toFilter({ owner, states, agent, tenant, since, until }: ChangeSetQuery): Document {
+  const applied = {
+    ...(since !== undefined && { $gte: new Date(since) }),
+    ...(until !== undefined && { $lt: new Date(until) }),
+  };
+  return {
+    ...(owner && { owner: ownerText(owner) }),
+    ...(states && { state: { $in: states } }),
+    ...(agent !== undefined && { agent }),
+    ...(tenant !== undefined && { tenant }),
+    ...(Object.keys(applied).length > 0 && { applied_at: applied }),
+  };
+}

@@ -1,0 +1,113 @@
+import { BSON, type Document } from 'mongodb';
+import { type OperationContext, type ParseRow, type RowImage, RowImages, type SchemaCatalogue } from '#data';
+import type { DriverDocument, MongoConnection } from '../connection/mongo-connection.js';
+import { asStoreOperation } from '../errors.js';
+import type { ClassStorage } from '../storage/class-storage.js';
+import { readDocument } from '../storage/documents.js';
+import { StoredClasses } from '../storage/stored-classes.js';
+
+/** What is read and written keeps every type that the document has: numbers do not change theirs. */
+const EXACT = { promoteValues: false, promoteLongs: false, promoteBuffers: false, bsonRegExp: true } as const;
+
+/** Documents as their bytes. */
+export class MongoRowImages extends RowImages {
+  /** @param note receives errors of the driver. Default: nobody does */
+  constructor(
+    private readonly connection: MongoConnection,
+    private readonly catalogue: SchemaCatalogue,
+    private readonly note: (error: unknown) => void = () => undefined,
+  ) {
+    super();
+  }
+
+  read(className: string, objectId: string, operation: OperationContext): Promise<RowImage | null> {
+    return this.atDatabase(async () => {
+      const storage = await this.storage(className);
+      const found: unknown = await this.connection
+        .collection(storage.collection)
+        .findOne({ _id: storage.idToStorage(objectId) as string }, { ...this.options(operation), raw: true });
+      return found === null ? null : toImage(found as Uint8Array);
+    });
+  }
+
+  replace(
+    { className, objectId }: { readonly className: string; readonly objectId: string },
+    now: RowImage | null,
+    image: RowImage | null,
+    operation: OperationContext,
+  ): Promise<boolean> {
+    return this.atDatabase(async () => {
+      if ((await this.read(className, objectId, operation)) !== now) return false;
+      if (now === image) return true;
+      const storage = await this.storage(className);
+      const collection = this.connection.collection(storage.collection);
+      const options = this.options(operation);
+      if (image === null) {
+        storage.assertPermits('delete');
+        await collection.deleteOne({ _id: storage.idToStorage(objectId) as string }, options);
+        return true;
+      }
+      storage.assertPermits(now === null ? 'create' : 'update');
+      const document = BSON.deserialize(Buffer.from(image, 'base64'), EXACT) as DriverDocument;
+      if (now === null) await collection.insertOne(document, options);
+      else await collection.replaceOne({ _id: document._id }, document, options);
+      return true;
+    });
+  }
+
+  async areAlike(
+    className: string,
+    one: RowImage,
+    other: RowImage,
+    fields?: readonly string[],
+  ): Promise<boolean> {
+    if (one === other) return true;
+    if (!fields) return false;
+    const storage = await this.storage(className);
+    const columns = listColumns(storage, fields);
+    return columns.every((column) => bytesOf(one, column) === bytesOf(other, column));
+  }
+
+  async toRow(className: string, image: RowImage): Promise<ParseRow> {
+    const storage = await this.storage(className);
+    return storage.toRow(readDocument(Buffer.from(image, 'base64'), storage.bson));
+  }
+
+  private options({ maxTimeMS, comment }: OperationContext) {
+    const { session } = this.connection;
+    return { maxTimeMS, comment, ...(session && { session }) };
+  }
+
+  private async storage(className: string): Promise<ClassStorage> {
+    return StoredClasses.of(await this.catalogue.snapshot()).storage(className);
+  }
+
+  private atDatabase<T>(work: () => Promise<T>): Promise<T> {
+    return asStoreOperation(undefined, async () => {
+      try {
+        return await work();
+      } catch (error) {
+        this.note(error);
+        throw error;
+      }
+    });
+  }
+}
+
+const toImage = (bytes: Uint8Array): RowImage => Buffer.from(bytes).toString('base64');
+
+/** The columns of the fields, and those that every write of Parse's changes. */
+function listColumns(storage: ClassStorage, fields: readonly string[]): string[] {
+  const stamps = Object.keys(storage.createStamp(new Date(0)));
+  const named = fields.flatMap((field) =>
+    field === 'ACL' ? storage.rightsColumns : [storage.column(field)],
+  );
+  return [...new Set([...stamps, ...named])];
+}
+
+/** The value of a column as text that is equal for equal bytes alone. */
+function bytesOf(image: RowImage, column: string): string | null {
+  const document: Document = BSON.deserialize(Buffer.from(image, 'base64'), EXACT);
+  if (!Object.hasOwn(document, column)) return null;
+  return Buffer.from(BSON.serialize({ value: document[column] })).toString('base64');
+}

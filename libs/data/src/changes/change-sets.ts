@@ -1,0 +1,126 @@
+import type { Owner } from '#core';
+import type { ProposedWrite } from '../governed-access.js';
+import type { Transaction } from './row-transactions.js';
+
+/**
+ * `open`: takes further writes. `submitted`: waits for its approval, and takes none. `applied`: all of it happened. `refused`: an
+ * approver said no. `discarded` and `expired`: nothing of it happened, and nothing will.
+ */
+export const CHANGE_STATES = ['open', 'submitted', 'applied', 'refused', 'discarded', 'expired'] as const;
+export type ChangeState = (typeof CHANGE_STATES)[number];
+
+/** `proposed`: an agent proposed it. `direct`: one write that was made at once. `undo`: takes back another one. */
+export type ChangeKind = 'proposed' | 'direct' | 'undo';
+
+/** One row of a set. Values lie in `sealed`, which the store cannot read. */
+export interface StoredEntry {
+  /** Its number in the set, from 1 on: never given twice. */
+  readonly entry: number;
+  readonly operation: ProposedWrite['operation'];
+  readonly className: string;
+  /** Null: a row that gets its id when it is created. */
+  readonly objectId: string | null;
+  /** Names of the fields that it writes; empty for a row that is removed. */
+  readonly fields: readonly string[];
+  /** The written values and the row before and after, sealed. Absent once they are deleted. */
+  readonly sealed?: string;
+}
+
+/** Changes of rows that are reviewed, applied and undone as one. */
+export interface ChangeSet {
+  readonly id: string;
+  readonly owner: Owner;
+  readonly kind: ChangeKind;
+  readonly state: ChangeState;
+  /** One more with every change of the set. */
+  readonly revision: number;
+  /** Milliseconds since 1970, as all times here. */
+  readonly openedAt: number;
+  /** When it ends unless it is applied before. */
+  readonly expiresAt: number;
+  /** When it is deleted, with everything that it holds. */
+  readonly deletedAt: number;
+  /** In the order of their numbers. */
+  readonly entries: readonly StoredEntry[];
+  /** The number of the next entry. */
+  readonly next: number;
+  /** What the agent says about it when it submits it. */
+  readonly title?: string;
+  readonly reason?: string;
+  readonly submittedAt?: number;
+  readonly appliedAt?: number;
+  /** The principal who approved it. */
+  readonly approver?: string;
+  /** The set that this one takes back. */
+  readonly undoes?: string;
+  /** The set that took this one back, and entries of it that were left out. */
+  readonly undoneBy?: string;
+}
+
+/** How a set changes. Members that are absent stay as they are. */
+export interface SetChange extends Partial<
+  Pick<
+    ChangeSet,
+    | 'state'
+    | 'expiresAt'
+    | 'deletedAt'
+    | 'title'
+    | 'reason'
+    | 'submittedAt'
+    | 'appliedAt'
+    | 'approver'
+    | 'undoneBy'
+    | 'next'
+  >
+> {
+  /** Entries to store, each instead of the one with its number. */
+  readonly put?: readonly StoredEntry[];
+  /** Numbers of entries to delete. */
+  readonly remove?: readonly number[];
+}
+
+/** Whose sets are listed, newest first. */
+export interface ChangeSetQuery {
+  /** Default: those of every owner. */
+  readonly owner?: Owner;
+  readonly states?: readonly ChangeState[];
+  readonly agent?: string;
+  readonly tenant?: string | number | null;
+  /** Applied at this time or later. */
+  readonly since?: number;
+  /** Applied before this time. */
+  readonly until?: number;
+  readonly limit: number;
+}
+
+/**
+ * Sets of changes, the same on every replica. The store decides nothing: who may see or change a set is asked before.
+ * A set is never changed from another state than the one that its caller read. @throws StoreError
+ */
+export abstract class ChangeSets {
+  /** @returns false when there is a set of this id, or the owner has an open one already */
+  abstract create(set: ChangeSet): Promise<boolean>;
+  /** Null: there is none, or it was deleted. */
+  abstract find(id: string): Promise<ChangeSet | null>;
+  /** The set that takes the owner's writes; null: none. */
+  abstract findOpen(owner: Owner): Promise<ChangeSet | null>;
+  /** Without what is sealed. */
+  abstract list(query: ChangeSetQuery): Promise<readonly ChangeSet[]>;
+  /**
+   * Changes a set that has this revision.
+   * @param within the transaction that the change belongs to. Default: none. @returns false when the set has another revision
+   */
+  abstract change(id: string, revision: number, change: SetChange, within?: Transaction): Promise<boolean>;
+}
+
+/** A set with a change applied, as every adapter must show it. */
+export function withChange(set: ChangeSet, { put = [], remove = [], ...members }: SetChange): ChangeSet {
+  const gone = new Set([...remove, ...put.map(({ entry }) => entry)]);
+  const entries = [...set.entries.filter(({ entry }) => !gone.has(entry)), ...put];
+  return {
+    ...set,
+    ...members,
+    entries: entries.toSorted((one, other) => one.entry - other.entry),
+    revision: set.revision + 1,
+  };
+}

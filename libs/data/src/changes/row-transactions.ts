@@ -1,0 +1,93 @@
+import type { OperationContext, ParseRow, ReadStore, WriteStore } from '../record-store.js';
+
+/** A transaction that is open, as the stores of one adapter know it. Nothing else reads it. */
+export abstract class Transaction {
+  declare private readonly brand: never;
+}
+
+/** A row exactly as it is stored, in base64. Only the adapter that made it reads it. */
+export type RowImage = string;
+
+/** Rows as they are stored: to compare them, and to put one back as it was. @throws StoreError */
+export abstract class RowImages {
+  /** Null: there is no such row. */
+  abstract read(className: string, objectId: string, operation: OperationContext): Promise<RowImage | null>;
+
+  /**
+   * Replaces a row by an image of it, stores the image where there is no row, or deletes the row.
+   * @param now the row as it must be; null: there must be none. @param image null: there is no row afterwards
+   * @returns whether the row was as it must be; otherwise nothing is written
+   */
+  abstract replace(
+    row: { readonly className: string; readonly objectId: string },
+    now: RowImage | null,
+    image: RowImage | null,
+    operation: OperationContext,
+  ): Promise<boolean>;
+
+  /** Whether the time stamp of the row is the same in both, and so are the named fields; absent: all of them. */
+  abstract areAlike(
+    className: string,
+    one: RowImage,
+    other: RowImage,
+    fields?: readonly string[],
+  ): Promise<boolean>;
+
+  /** The row in Parse's terms, with every field that has a value. */
+  abstract toRow(className: string, image: RowImage): Promise<ParseRow>;
+}
+
+/** The stores whose operations belong to one transaction. */
+export interface BoundStores {
+  readonly reads: ReadStore;
+  readonly writes: WriteStore;
+  readonly images: RowImages;
+  readonly transaction: Transaction;
+}
+
+/** Transactions over rows: all of their writes are applied, or none. */
+export abstract class RowTransactions {
+  /** The rows outside of any transaction. */
+  abstract readonly images: RowImages;
+
+  /** What this database lacks for a transaction, as a sentence for a caller; null: nothing. @throws StoreError */
+  abstract findObstacle(operation: OperationContext): Promise<string | null>;
+
+  /**
+   * Runs work in a transaction, and applies it when the work resolves. The work runs again when another writer was in the way.
+   * @throws what the work throws: nothing was applied then. @throws StoreError `outcome: 'unknown'` when it is not known whether the
+   * transaction was applied
+   */
+  abstract run<T>(operation: OperationContext, work: (stores: BoundStores) => Promise<T>): Promise<T>;
+}
+
+class NoRowImages extends RowImages {
+  read(): Promise<null> {
+    return Promise.resolve(null);
+  }
+
+  replace(): Promise<false> {
+    return Promise.resolve(false);
+  }
+
+  areAlike(): Promise<false> {
+    return Promise.resolve(false);
+  }
+
+  toRow(): Promise<ParseRow> {
+    return Promise.resolve({});
+  }
+}
+
+/** Where there is no database of its own to reach. */
+export class NoRowTransactions extends RowTransactions {
+  readonly images = new NoRowImages();
+
+  findObstacle(): Promise<string> {
+    return Promise.resolve('the service has no direct access to the database (database.uri)');
+  }
+
+  run(): Promise<never> {
+    return Promise.reject(new TypeError('there are no transactions here'));
+  }
+}

@@ -1,0 +1,134 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type BoundStores, type RowTransactions } from '../changes/row-transactions.js';
+import type { ParseRow, RecordReader, RecordWriter } from '../record-store.js';
+import { MUSIC_SEED } from './music-seed.js';
+import { PATIENT, unhurried } from './operation.js';
+
+export interface OpenTransactions {
+  readonly transactions: RowTransactions;
+  readonly reader: RecordReader;
+  readonly writer: RecordWriter;
+  close(): Promise<void>;
+}
+
+/** The contract of every adapter with transactions. @param open a store that contains only the given seed */
+export function rowTransactionsContract(
+  name: string,
+  open: (seed: unknown) => Promise<OpenTransactions>,
+): void {
+  describe(`${name} runs transactions`, PATIENT, () => {
+    let store: OpenTransactions;
+    beforeEach(async () => {
+      store = await open(MUSIC_SEED);
+    });
+    afterEach(() => store.close());
+
+    const run = <T>(work: (stores: BoundStores) => Promise<T>) => store.transactions.run(unhurried(), work);
+    const find = async (objectId: string): Promise<ParseRow | undefined> =>
+      (await store.reader.find({ className: 'Album', where: { objectId }, limit: 1 }, unhurried()))[0];
+    const retitle = ({ writes }: BoundStores, objectId: string, title: string) =>
+      writes.run(
+        { kind: 'update', className: 'Album', objectId, fields: { title }, where: {} },
+        unhurried(),
+        'operator',
+      );
+    const imageOf = (objectId: string) => store.transactions.images.read('Album', objectId, unhurried());
+
+    it('lacks nothing for them', async () => {
+      expect(await store.transactions.findObstacle(unhurried())).toBe(null);
+    });
+
+    it('applies all writes at its end, and shows none of them before', async () => {
+      await run(async (stores) => {
+        await retitle(stores, 'a1', 'One');
+        await retitle(stores, 'a2', 'Two');
+        const [inside] = await stores.reads.run(
+          { kind: 'find', className: 'Album', where: { objectId: 'a1' }, limit: 1 },
+          unhurried(),
+          'operator',
+        );
+        expect(inside).toMatchObject({ title: 'One' });
+        expect((await find('a1'))?.['title']).not.toBe('One');
+      });
+      expect(await find('a1')).toMatchObject({ title: 'One' });
+      expect(await find('a2')).toMatchObject({ title: 'Two' });
+    });
+
+    it('applies none when its work fails, and throws what the work threw', async () => {
+      const before = await imageOf('a1');
+      const failure = new Error('no');
+      const failed = run(async (stores) => {
+        await retitle(stores, 'a1', 'One');
+        throw failure;
+      });
+      await expect(failed).rejects.toBe(failure);
+      expect(await imageOf('a1')).toBe(before);
+    });
+
+    it('lets two that change one row follow each other', async () => {
+      const add = async (stores: BoundStores, tag: string) => {
+        const [row] = await stores.reads.run(
+          { kind: 'find', className: 'Album', where: { objectId: 'a1' }, limit: 1 },
+          unhurried(),
+          'operator',
+        );
+        await retitle(stores, 'a1', `${String(row?.['title'])}${tag}`);
+      };
+      await store.writer.update('Album', 'a1', { title: '' }, {}, unhurried());
+      await Promise.all([run((stores) => add(stores, 'x')), run((stores) => add(stores, 'y'))]);
+      expect(['xy', 'yx']).toContain((await find('a1'))?.['title']);
+    });
+
+    it('puts a row back byte for byte', async () => {
+      const before = await imageOf('a1');
+      await store.writer.update('Album', 'a1', { tags: { __op: 'Delete' }, title: 'x' }, {}, unhurried());
+      const now = await imageOf('a1');
+      expect(now).not.toBe(before);
+      const row = { className: 'Album', objectId: 'a1' };
+      expect(await run(({ images }) => images.replace(row, now, before, unhurried()))).toBe(true);
+      expect(await imageOf('a1')).toBe(before);
+    });
+
+    it('puts a deleted row back with its id and times, and deletes a new one', async () => {
+      const before = await imageOf('a1');
+      const known = await find('a1');
+      await store.writer.delete('Album', 'a1', {}, unhurried());
+      const row = { className: 'Album', objectId: 'a1' };
+      expect(await run(({ images }) => images.replace(row, null, before, unhurried()))).toBe(true);
+      expect(await find('a1')).toEqual(known);
+      expect(await run(({ images }) => images.replace(row, before, null, unhurried()))).toBe(true);
+      expect(await imageOf('a1')).toBe(null);
+    });
+
+    it('replaces no row that is not as it must be', async () => {
+      const before = await imageOf('a1');
+      await store.writer.update('Album', 'a1', { title: 'Other' }, {}, unhurried());
+      const now = await imageOf('a1');
+      const row = { className: 'Album', objectId: 'a1' };
+      expect(await run(({ images }) => images.replace(row, before, null, unhurried()))).toBe(false);
+      expect(await run(({ images }) => images.replace(row, null, before, unhurried()))).toBe(false);
+      expect(await imageOf('a1')).toBe(now);
+    });
+
+    it('tells whether the time of a row and some of its fields are the same', async () => {
+      const { images } = store.transactions;
+      const before = (await imageOf('a1')) ?? '';
+      const { updatedAt } = (await find('a1')) ?? {};
+      await store.writer.update('Album', 'a1', { title: 'Other' }, {}, unhurried(), String(updatedAt));
+      const silent = (await imageOf('a1')) ?? '';
+      expect(await images.areAlike('Album', before, silent, ['state'])).toBe(true);
+      expect(await images.areAlike('Album', before, silent, ['title'])).toBe(false);
+      expect(await images.areAlike('Album', before, silent)).toBe(false);
+      expect(await images.areAlike('Album', before, before)).toBe(true);
+      await store.writer.update('Album', 'a1', { title: 'Third' }, {}, unhurried());
+      const later = (await imageOf('a1')) ?? '';
+      expect(await images.areAlike('Album', silent, later, ['state'])).toBe(false);
+    });
+
+    it('shows an image in the terms of Parse', async () => {
+      const { images } = store.transactions;
+      expect(await images.toRow('Album', (await imageOf('a1')) ?? '')).toEqual(await find('a1'));
+      expect(await images.read('Album', 'nobody', unhurried())).toBe(null);
+    });
+  });
+}
