@@ -26,6 +26,11 @@ const DEFAULT_RECURSION_DEPTH = 4;
 /** Tools by name, or a named list of them. */
 export type ToolFilterOptions = NameFilterOptions | { readonly profile: 'lean' };
 
+/** When the writes of an agent happen. */
+export const WRITE_MODES = ['direct', 'proposed'] as const;
+/** One of `WRITE_MODES`. */
+export type WriteMode = (typeof WRITE_MODES)[number];
+
 /** The options of a named agent, as written in the configuration (docs/reference/configuration.md#agents). */
 export interface AgentDefinitionOptions {
   /** The highest permission level of its tools. Default `readonly`. */
@@ -47,6 +52,11 @@ export interface AgentDefinitionOptions {
   readonly tenantId?: string | number | null;
   /** May create, change and delete rows directly, if the environment gates permit it. Default: not in client mode. */
   readonly allowMutations?: boolean;
+  /**
+   * `direct`: writes happen when they are called. `proposed`: they wait in a change set until a person has approved all of it. Default
+   * `direct`.
+   */
+  readonly writes?: WriteMode;
   /** Acts like a client without the master key: tools that are not `clientSafe` are refused. Default false. */
   readonly clientMode?: boolean;
   /** May count facets, which row filters cannot narrow. Null: as its parent, false without one. */
@@ -83,6 +93,7 @@ export interface AgentDefinition {
   readonly filters: ClassFilters;
   readonly tenantId: string | number | null;
   readonly allowMutations: boolean;
+  readonly writes: WriteMode;
   readonly clientMode: boolean;
   readonly masterAtlas: boolean;
   /** Maximum bytes of the text of a result; null: that of the service. */
@@ -124,6 +135,7 @@ const KNOWN_OPTIONS: Readonly<Record<keyof AgentDefinitionOptions, true>> = {
   filters: true,
   tenantId: true,
   allowMutations: true,
+  writes: true,
   clientMode: true,
   masterAtlas: true,
   maxResultBytes: true,
@@ -161,6 +173,11 @@ function readRecursionDepth(value: number | undefined): number {
   if (value === undefined) return DEFAULT_RECURSION_DEPTH;
   if (Number.isSafeInteger(value) && value >= 0) return value;
   throw new TypeError('recursionDepth: expected a whole number, zero or more');
+}
+
+function readWriteMode(value: WriteMode = 'direct'): WriteMode {
+  if (WRITE_MODES.includes(value)) return value;
+  throw new TypeError('writes: expected direct or proposed');
 }
 
 /** Less than this holds no refusal that says how to go on. */
@@ -220,6 +237,7 @@ export function compileAgentDefinition(name: string, options: AgentDefinitionOpt
     filters: parseClassFilters(options.filters),
     tenantId: options.tenantId ?? null,
     allowMutations: options.allowMutations ?? !clientMode,
+    writes: readWriteMode(options.writes),
     clientMode,
     masterAtlas: options.masterAtlas ?? false,
     maxResultBytes: readResultBytes(options.maxResultBytes ?? null),

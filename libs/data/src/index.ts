@@ -42,6 +42,14 @@ export {
 export * from './changes/change-sets.js';
 export { MemoryChangeSets } from './changes/memory-change-sets.js';
 export * from './changes/row-transactions.js';
+export {
+  type AppliedChange,
+  type ChangeConflict,
+  ConflictingChanges,
+  type HeldChange,
+  ParleyChanges,
+  type ReviewedChange,
+} from './governed/parley-changes.js';
 export * from './record-search.js';
 export * from './record-store.js';
 export {
@@ -57,6 +65,7 @@ export {
 export * from './write-keys.js';
 export {
   type CallBudget,
+  GovernedChangesSource,
   GovernedRecordsSource,
   GovernedSearchSource,
   GovernedViews,

@@ -66,6 +66,8 @@ export { walkPipeline, type WalkOptions } from './pipeline/walk-pipeline.js';
 export type { RowOperation } from './rights/class-permissions.js';
 export type { ClassOperation, ReadOperation } from './rights/class-permissions.js';
 export {
+  directWriteGate,
+  isProposal,
   type EnvironmentGates,
   envGate,
   isTruthy,
@@ -76,6 +78,7 @@ export {
   schemaChangeGate,
   toolGate,
 } from './rights/tool-gates.js';
+export { admitsRow } from './write/admitted-row.js';
 export { PolicyModule } from './policy.module.js';
 export { AgentScope, AgentScopes } from './scope/agent-scope.js';
 export {

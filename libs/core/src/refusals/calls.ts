@@ -68,6 +68,15 @@ export function envGateClosed(
   return accessDenied('env_gates', `${what} tool '${tool}' is disabled. Required: ${missing.join(' AND ')}`);
 }
 
+/** A write that no person could review and that nothing could take back, of an agent whose writes are proposed. */
+export function writesAreProposed(what: string): Refusal {
+  return accessDenied(
+    'mutations',
+    `${what} is not available: the writes of this agent are proposed, and only create_object, update_object and delete_object ` +
+      'can be. Propose the change with them, then call submit_changes',
+  );
+}
+
 /** A custom tool that declares that it writes. */
 export function writeGatesClosed(tool: string, missing: readonly string[]): Refusal {
   return accessDenied(

@@ -6,6 +6,7 @@ import {
   RowTransactions,
   type SchemaCatalogue,
   StoreError,
+  type StoreErrorCode,
   Transaction,
   type WriteStore,
 } from '#data';
@@ -39,9 +40,11 @@ const OPTIONS: TransactionOptions = {
 export class MongoRowTransactions extends RowTransactions {
   readonly images: MongoRowImages;
 
+  /** @param wrap the writes of a transaction, as other writes are wrapped */
   constructor(
     private readonly connection: MongoConnection,
     private readonly catalogue: SchemaCatalogue,
+    private readonly wrap: (writes: WriteStore) => WriteStore = (writes) => writes,
   ) {
     super();
     this.images = new MongoRowImages(connection, catalogue);
@@ -58,7 +61,7 @@ export class MongoRowTransactions extends RowTransactions {
     const session = this.connection.startSession();
     try {
       for (let tries = 1; ; tries += 1) {
-        const attempt = new Attempt(session, this.connection, this.catalogue);
+        const attempt = new Attempt(session, this.connection, this.catalogue, this.wrap);
         try {
           return await attempt.run(operation, work);
         } catch (error) {
@@ -77,11 +80,13 @@ export class MongoRowTransactions extends RowTransactions {
 class Attempt {
   /** Another writer was in the way: the same work may succeed later. */
   isContended = false;
+  private failure: StoreErrorCode | null = null;
 
   constructor(
     private readonly session: ClientSession,
     private readonly connection: MongoConnection,
     private readonly catalogue: SchemaCatalogue,
+    private readonly wrap: (writes: WriteStore) => WriteStore,
   ) {}
 
   async run<T>(operation: OperationContext, work: (stores: BoundStores) => Promise<T>): Promise<T> {
@@ -89,11 +94,15 @@ class Attempt {
     const bound = this.connection.within(session);
     session.startTransaction({ ...OPTIONS, maxCommitTimeMS: operation.maxTimeMS });
     try {
+      const failure = () => this.failure;
       const result = await work({
         reads: this.watch<ReadStore>(new MongoRecordReader(bound, catalogue)),
-        writes: this.watch<WriteStore>(new MongoRecordWriter(bound, catalogue)),
+        writes: this.watch(this.wrap(new MongoRecordWriter(bound, catalogue))),
         images: new MongoRowImages(bound, catalogue, (error) => this.note(error)),
         transaction: new MongoTransaction(session),
+        get failure() {
+          return failure();
+        },
       });
       await this.commit();
       return result;
@@ -118,6 +127,8 @@ class Attempt {
   private note(error: unknown): void {
     const cause: unknown = error instanceof StoreError ? error.cause : error;
     if (hasLabel(cause, 'TransientTransactionError')) this.isContended = true;
+    // Values that the adapter refuses are not sent.
+    if (isServerError(cause) || isDriverError(cause, 'MongoError')) this.failure ??= toStoreError(error).code;
   }
 
   private async commit(): Promise<void> {

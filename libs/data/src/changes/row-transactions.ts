@@ -1,4 +1,4 @@
-import type { OperationContext, ParseRow, ReadStore, WriteStore } from '../record-store.js';
+import type { OperationContext, ParseRow, ReadStore, StoreErrorCode, WriteStore } from '../record-store.js';
 
 /** A transaction that is open, as the stores of one adapter know it. Nothing else reads it. */
 export abstract class Transaction {
@@ -43,6 +43,8 @@ export interface BoundStores {
   readonly writes: WriteStore;
   readonly images: RowImages;
   readonly transaction: Transaction;
+  /** Why an operation of the transaction failed: then no other one succeeds. Null: none did. */
+  readonly failure: StoreErrorCode | null;
 }
 
 /** Transactions over rows: all of their writes are applied, or none. */

@@ -32,6 +32,7 @@ import { SearchStore } from '../record-search.js';
 import { type Caller, type OperationContext, ReadStore, WriteStore } from '../record-store.js';
 import { SchemaCatalogue, SchemaWriter } from '../schema-store.js';
 import { NoWriteKeys, WriteKeys } from '../write-keys.js';
+import { type BoundStores, RowTransactions } from '../changes/row-transactions.js';
 import {
   DeferredClassWrites,
   DeferredMethods,
@@ -40,10 +41,11 @@ import {
   DeferredWrites,
 } from './deferred-access.js';
 import { ParleyClassWrites } from './parley-class-writes.js';
+import { ParleyChanges } from './parley-changes.js';
 import { ParleyMethods } from './parley-methods.js';
 import { ParleyRecords } from './parley-records.js';
 import { ParleySearch } from './parley-search.js';
-import { ParleyWrites } from './parley-writes.js';
+import { type GovernedWriteCall, ParleyWrites } from './parley-writes.js';
 import type { GovernedCall } from './governed-call.js';
 import { RowRules } from './row-rules.js';
 import { atStore, refusing } from './store-refusals.js';
@@ -105,6 +107,8 @@ interface OpenedParts {
   readonly operation: OperationContext;
   readonly principals: Principals;
   readonly schemas: SchemaSnapshot;
+  /** Where rows are read. */
+  readonly store: ReadStore;
 }
 
 /** Requests outside a tool: completion, listings. */
@@ -139,36 +143,42 @@ export class GovernedRecordsSource {
    * Creates the common base of every governed access of a call, at once where neither roles nor classes have to be read. Only
    * governed access may use it: it holds the ungoverned reader.
    */
-  open(context: McpRequest, budget: CallBudget): GovernedCall | Promise<GovernedCall> {
+  open(
+    context: McpRequest,
+    budget: CallBudget,
+    store: ReadStore = this.store,
+  ): GovernedCall | Promise<GovernedCall> {
     const operation = new CallOperation(context, budget);
     const principals = this.identities.resolveNow(context.agent);
     const schemas = principals && this.catalogue.snapshotNow();
-    if (principals && schemas) return this.openRequest(context, budget, { operation, principals, schemas });
-    return this.openCall(context, budget, operation);
+    if (principals && schemas)
+      return this.openRequest(context, budget, { operation, principals, schemas, store });
+    return this.openCall(context, budget, operation, store);
   }
 
   private async openCall(
     context: McpRequest,
     budget: CallBudget,
     operation: OperationContext,
+    store: ReadStore,
   ): Promise<GovernedCall> {
     // The caller's principals are resolved before anything is read on its behalf.
     const principals = await atStore(operation, () => this.identities.resolveAgent(context.agent));
     const schemas = await atStore(operation, () => this.catalogue.snapshot());
-    return this.openRequest(context, budget, { operation, principals, schemas });
+    return this.openRequest(context, budget, { operation, principals, schemas, store });
   }
 
   private openRequest(
     { agent, trace, meter, note }: McpRequest,
     budget: CallBudget,
-    { operation, principals, schemas }: OpenedParts,
+    { operation, principals, schemas, store }: OpenedParts,
   ): GovernedCall {
     const scope = this.scopes.of(schemas, agent, principals);
     const turn: Turn = (work, ending) => this.turns.run(findRootAgent(agent).principal, work, ending);
     const metering = { meter, turn };
     const call = { agent, scope, tool: budget.tool };
     const readAs = (caller: Caller) =>
-      refusing(operation, runMetered(this.store, READ_MEASURES, { caller, context: operation, ...metering }));
+      refusing(operation, runMetered(store, READ_MEASURES, { caller, context: operation, ...metering }));
     return {
       ...call,
       operation,
@@ -244,6 +254,33 @@ export class GovernedWritesSource {
       return { access: new ParleyMethods(call), call };
     });
     return Object.assign(deferred, { writes: () => this.rows(context, budget) });
+  }
+}
+
+/** Creates the governed access to sets of changes. It alone holds transactions. */
+@Injectable()
+export class GovernedChangesSource {
+  constructor(
+    private readonly records: GovernedRecordsSource,
+    private readonly store: WriteStore,
+    private readonly transactions: RowTransactions,
+  ) {}
+
+  async open(context: McpRequest, budget: CallBudget): Promise<ParleyChanges> {
+    return new ParleyChanges(await this.openCall(context, budget), this.transactions, (stores) =>
+      this.openCall(context, budget, stores),
+    );
+  }
+
+  private async openCall(
+    context: McpRequest,
+    budget: CallBudget,
+    stores?: Pick<BoundStores, 'reads' | 'writes'>,
+  ): Promise<GovernedWriteCall> {
+    const call = await this.records.open(context, budget, stores?.reads);
+    const { writes = this.store } = stores ?? {};
+    const write = runMetered(writes, WRITE_MEASURES, meteredCall(call));
+    return { ...call, write, ids: this.store, keys: new NoWriteKeys() };
   }
 }
 

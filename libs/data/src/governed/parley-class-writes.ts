@@ -1,6 +1,7 @@
-import { type Refusal, refusals, Refused } from '#core';
+import { orThrow, type Refusal, refusals, Refused } from '#core';
 import {
   type AgentScope,
+  directWriteGate,
   type FieldSchema,
   isRefusal,
   readNewClassFields,
@@ -53,6 +54,7 @@ export class ParleyClassWrites implements GovernedClassWrites {
 
 /** @returns the canonical name. @throws Refused for a class that the agent may neither make nor remove */
 export function admitChangedClass({ scope, agent }: ClassGate, given: unknown): string {
+  orThrow(directWriteGate(agent));
   const admitted = scope.admit(agent, given);
   if (typeof admitted !== 'string') throw new Refused(admitted);
   const gate = schemaChangeGate(agent, admitted) ?? findListedGate(scope, admitted);

@@ -1,10 +1,12 @@
 import { randomInt } from 'node:crypto';
-import { callerKey, refusals, Refused } from '#core';
+import { callerKey, orThrow, refusals, Refused } from '#core';
 import {
+  admitsRow,
   mergeFilters,
   ALWAYS_KEEP,
   type ClassAccess,
   type ClassOperation,
+  directWriteGate,
   idForm,
   isIdFor,
   isOwnRow,
@@ -35,12 +37,22 @@ import { atWriter } from './store-refusals.js';
 /** Attempts at a keyed update while other writers change its row. */
 const CONTENDED_TRIES = 5;
 
-interface GovernedWriteCall extends GovernedCall {
+export interface GovernedWriteCall extends GovernedCall {
   /** @throws StoreError */
   readonly write: Run<Writes>;
   /** How rows get their ids. */
   readonly ids: Pick<WriteStore, 'takesObjectIds' | 'idFor'>;
   readonly keys: WriteKeys;
+}
+
+/** A judged write, and what the store is asked for. It never leaves governed access. */
+export interface PlannedWrite extends JudgedWrite {
+  readonly operation: ProposedWrite['operation'];
+  readonly access: ClassAccess;
+  /** The fields as the caller gave them. */
+  readonly given: ParseRow | null;
+  /** What the row has to meet. */
+  readonly where: Where;
 }
 
 /** The gates of a class for a write, before its fields are read. @throws Refused */
@@ -67,8 +79,9 @@ export class ParleyWrites implements GovernedWrites {
   }
 
   async create(className: unknown, fields: unknown, options: WriteOptions = {}): Promise<ParseRow> {
+    orThrow(directWriteGate(this.call.agent));
     const access = this.enter(className, 'create');
-    const plan = await this.plan(access, fields, 'create');
+    const plan = await this.planFields(access, fields, 'create');
     const { write, ids, operation } = this.call;
     const { className: name } = access;
     const create = (objectId?: string) =>
@@ -93,9 +106,10 @@ export class ParleyWrites implements GovernedWrites {
     fields: unknown,
     options: WriteOptions = {},
   ): Promise<ParseRow> {
+    orThrow(directWriteGate(this.call.agent));
     const access = this.enter(className, 'update');
     const id = readId(objectId, access);
-    const plan = await this.plan(access, fields, 'update');
+    const plan = await this.planFields(access, fields, 'update');
     const { idempotencyKey } = options;
     if (idempotencyKey === undefined) return this.updateObject(access, id, plan);
     return this.keyed.run(idempotencyKey, {
@@ -165,6 +179,7 @@ export class ParleyWrites implements GovernedWrites {
   }
 
   async delete(className: unknown, objectId: unknown, options: WriteOptions = {}): Promise<void> {
+    orThrow(directWriteGate(this.call.agent));
     const access = this.enter(className, 'delete');
     this.rules.tenant(access.className);
     const id = readId(objectId, access);
@@ -280,19 +295,75 @@ export class ParleyWrites implements GovernedWrites {
   }
 
   async judge(write: ProposedWrite): Promise<JudgedWrite> {
+    const { className, objectId, before, fields } = await this.plan(write);
+    return { className, objectId, before, fields };
+  }
+
+  /** Runs every check of a write: `carryOut` makes it. @throws Refused */
+  async plan(write: ProposedWrite): Promise<PlannedWrite> {
     const { operation } = write;
     const access = this.enter(write.className, operation);
     const { className } = access;
     if (operation === 'create') {
-      const { fields } = await this.plan(access, write.fields, operation);
-      return { className, objectId: null, before: null, fields };
+      const { fields, given } = await this.planFields(access, write.fields, operation);
+      return { operation, access, className, objectId: null, before: null, fields, given, where: {} };
     }
     if (operation === 'delete') this.rules.tenant(className);
     const objectId = readId(write.objectId, access);
-    const fields = operation === 'update' ? (await this.plan(access, write.fields, operation)).fields : null;
-    await this.ownRow(access, objectId, operation);
+    const plan = operation === 'update' ? await this.planFields(access, write.fields, operation) : null;
+    const { where } = await this.ownRow(access, objectId, operation);
     const [before = null] = await readAsCaller(this.call, className, objectId);
-    return { className, objectId, before, fields };
+    const { fields = null, given = null } = plan ?? {};
+    return { operation, access, className, objectId, before, fields, given, where };
+  }
+
+  /** The class of a write, by its canonical name. @throws Refused as the write would be */
+  async nameClass(className: unknown, operation: ProposedWrite['operation']): Promise<string> {
+    return this.enter(className, operation).className;
+  }
+
+  /** The fields of a change of a row, by wire name. @throws Refused */
+  async readFields(className: string, fields: unknown): Promise<ParseRow> {
+    return (await this.planFields(this.enter(className, 'update'), fields, 'update')).given;
+  }
+
+  /** Makes a write that was planned in the same transaction. @param id of a new row. @throws Refused */
+  async carryOut(planned: PlannedWrite, id?: string): Promise<string> {
+    const { operation, access, className, objectId, fields, where } = planned;
+    const { write } = this.call;
+    if (operation === 'create') {
+      const { objectId: made } = await this.runWrite(access, () =>
+        write({ kind: 'create', className, fields: fields ?? {}, objectId: id }),
+      );
+      return String(made);
+    }
+    const changed = objectId ?? '';
+    const done =
+      operation === 'delete'
+        ? await this.deleteWhere(access, changed, where)
+        : await this.runWrite(access, () =>
+            write({ kind: 'update', className, objectId: changed, fields: fields ?? {}, where }),
+          );
+    if (!done) throw new Refused(await this.rules.noSuchRow(className, [changed]));
+    return changed;
+  }
+
+  /** The gates of a row that is put back as it was. Whether it is the caller's is asked once it is there (`assertOwn`). */
+  admitRestored(className: string): ClassAccess {
+    const access = this.enter(className, 'create');
+    this.rules.tenant(access.className);
+    return access;
+  }
+
+  /** @throws Refused for a row that the caller could not change */
+  async assertOwn(access: ClassAccess, objectId: string): Promise<void> {
+    await this.ownRow(access, objectId, 'update');
+  }
+
+  /** An image of a row as the caller could read it; null where its rules do not show that it may. */
+  async presentImage(access: ClassAccess, row: ParseRow): Promise<ParseRow | null> {
+    const { where } = await this.rules.predicate(access.className, { canonical: false, operation: 'get' });
+    return admitsRow(where, row) ? presentRow({ ...row }, access, this.call) : null;
   }
 
   async admit(className: unknown, operation: ProposedWrite['operation']): Promise<void> {
@@ -303,7 +374,7 @@ export class ParleyWrites implements GovernedWrites {
     return admitWrite(this.call, className, permission);
   }
 
-  private async plan(
+  private async planFields(
     access: ClassAccess,
     fields: unknown,
     operation: 'create' | 'update',

@@ -57,7 +57,18 @@ export function toolGate(
   if (definition.clientMode && tool && !tool.clientSafe && !RAW_CRUD.has(name))
     return refusals.notClientSafe(name, clientSafeNames());
   if (!tierPermits) return refusals.tierTooLow(name, tool?.permission ?? 'unknown', definition.permissions);
-  return null;
+  const writes = tool.needs?.some((need) => need in GATES_OF_NEEDS) ?? false;
+  return writes && !RAW_CRUD.has(name) ? directWriteGate(agent, `Tool '${name}'`) : null;
+}
+
+/** Whether a write happens when it is called: not where the writes of the agent are proposed. */
+export function directWriteGate({ definition }: Agent, what = 'A write of its own'): Refusal | null {
+  return definition.writes === 'proposed' ? refusals.writesAreProposed(what) : null;
+}
+
+/** Whether a call of this tool adds to the change set of the agent, and changes nothing by itself. */
+export function isProposal({ definition }: Agent, tool: string): boolean {
+  return definition.writes === 'proposed' && RAW_CRUD.has(tool);
 }
 
 /**
@@ -115,6 +126,8 @@ export function methodGate(agent: Agent, method: GatedMethod, gates: Environment
   // An entry may leave out the class, or the underscore of a system class; any match counts, for `except` too.
   const spellings = [name, qualified, ...(className.startsWith('_') ? [qualified.slice(1)] : [])];
   if (!agent.definition.methods.permitsAny(spellings)) return refusals.methodFiltered(qualified);
+  const direct = permission === 'readonly' ? null : directWriteGate(agent, `Method '${qualified}'`);
+  if (direct) return direct;
   if (permission === 'write' && !gates.PARSE_AGENT_ALLOW_WRITE_TOOLS)
     return refusals.methodEnvClosed('Write', qualified, 'PARSE_AGENT_ALLOW_WRITE_TOOLS');
   if (permission === 'admin' && !gates.PARSE_AGENT_ALLOW_SCHEMA_OPS)

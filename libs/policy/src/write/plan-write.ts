@@ -42,6 +42,8 @@ export interface WriteContext {
 /** A permitted write, in wire names. */
 export interface WritePlan {
   readonly fields: Readonly<Record<string, unknown>>;
+  /** The fields that the caller gave, without those that Parley adds. */
+  readonly given: Readonly<Record<string, unknown>>;
   /** Columns that the class does not have yet. */
   readonly added: ReadonlyMap<string, FieldSchema>;
 }
@@ -60,6 +62,7 @@ export function planWrite(written: unknown, context: WriteContext): WritePlan {
   const values = readValues(given, context);
   assertSize(given);
   const fields: Record<string, unknown> = {};
+  const asGiven: Record<string, unknown> = {};
   const added = new Map<string, FieldSchema>();
   const named = new Set<string>();
   for (const [written, value] of Object.entries(values)) {
@@ -67,6 +70,7 @@ export function planWrite(written: unknown, context: WriteContext): WritePlan {
     const column = findIdentity(name, access);
     if (named.has(column)) refuseFields(`${name} is given twice, under two spellings`);
     named.add(column);
+    asGiven[name] = value;
     if (tenant?.field === name) {
       assertOwnTenant(tenant, value, access.className);
       continue;
@@ -90,7 +94,7 @@ export function planWrite(written: unknown, context: WriteContext): WritePlan {
   } else if (Object.keys(fields).length === 0) {
     refuseFields('fields holds nothing that can be changed');
   }
-  return { fields, added };
+  return { fields, given: asGiven, added };
 }
 
 /** The values that the filters admit alone are set. @throws Refused for a row that they do not admit */

@@ -1,0 +1,348 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { Refused, refusals } from '#core';
+import { mergeFields, withoutDeleted } from '../changes/merge-fields.js';
+import type { BoundStores, RowImage, RowTransactions, Transaction } from '../changes/row-transactions.js';
+import type { JudgedWrite, ProposedWrite } from '../governed-access.js';
+import type { ParseRow, StoreErrorCode } from '../record-store.js';
+import { type GovernedWriteCall, ParleyWrites, type PlannedWrite } from './parley-writes.js';
+import { atStore, atWriter } from './store-refusals.js';
+
+/** What a set keeps of one row: the write that it takes the row to, and the row as it was. */
+export interface HeldChange {
+  readonly operation: ProposedWrite['operation'];
+  readonly className: string;
+  /** Null: a new row gets its id when it is stored. */
+  readonly objectId: string | null;
+  /** Values and `{ __op }` by wire name, as the caller gave them; null where there are none. */
+  readonly fields: ParseRow | null;
+  /** The row as it was when the change was proposed; null: there was none. */
+  readonly before: RowImage | null;
+  /** Digest of the row after the change was applied; null: there was none. Absent: it was not applied. */
+  readonly after?: string | null;
+  /** The row as it is put back; null: it is deleted. Absent: the write decides. */
+  readonly restored?: RowImage | null;
+}
+
+/** Why a change cannot be applied now. It tells no more than reading the row would. */
+export interface ChangeConflict {
+  readonly operation: ProposedWrite['operation'];
+  readonly className: string;
+  readonly objectId: string | null;
+  readonly reason: string;
+}
+
+/** Changes that were not applied, because some of them are in conflict with what there is now. */
+export class ConflictingChanges extends Error {
+  override readonly name = 'ConflictingChanges';
+  constructor(readonly conflicts: readonly ChangeConflict[]) {
+    super('the changes are in conflict with what there is now');
+  }
+}
+
+/** A change as the caller may see it now. */
+export interface ReviewedChange {
+  readonly judged: JudgedWrite;
+  readonly operation: ProposedWrite['operation'];
+  /** Why it could not be applied now; null: it could. */
+  readonly conflict: string | null;
+}
+
+/** A change that was applied, with the row that it left. */
+export type AppliedChange = HeldChange & { readonly objectId: string; readonly after: string | null };
+
+const CHANGED = 'somebody has changed this row since';
+const EXISTS = 'there is a row of this id again';
+
+/**
+ * Governed access to sets of changes, for one call. A change is judged by the rules of any write (`ParleyWrites`) when it is proposed,
+ * when it is shown and when it is applied.
+ */
+export class ParleyChanges {
+  private readonly writes: ParleyWrites;
+
+  /** @param bind opens the access to the stores of a transaction */
+  constructor(
+    private readonly call: GovernedWriteCall,
+    private readonly transactions: RowTransactions,
+    private readonly bind: (stores: BoundStores) => Promise<GovernedWriteCall>,
+  ) {
+    this.writes = new ParleyWrites(call);
+  }
+
+  /** What the database lacks for applying a set; null: nothing. */
+  findObstacle(): Promise<string | null> {
+    const { operation } = this.call;
+    return atStore(operation, () => this.transactions.findObstacle(operation));
+  }
+
+  /**
+   * Judges a write as it would be made, and changes nothing.
+   * @param findHeld the change of the row that the set has already
+   * @returns the change of the row from now on; null: the set need not change it any more
+   * @throws Refused as the write itself would be
+   */
+  async propose(
+    write: ProposedWrite,
+    findHeld: (className: string, objectId: string) => HeldChange | null,
+  ): Promise<{ readonly change: HeldChange | null; readonly judged: JudgedWrite }> {
+    const { operation } = write;
+    if (operation === 'create') {
+      const planned = await this.writes.plan(write);
+      const objectId = await this.chooseId(planned.className);
+      return proposed(planned, { objectId, fields: planned.given, before: null });
+    }
+    const className = await this.writes.nameClass(write.className, operation);
+    const held = findHeld(className, String(write.objectId));
+    if (held?.operation === 'delete')
+      throw new Refused(refusals.objectNotFound(className, String(write.objectId)));
+    if (held?.operation === 'create') return this.proposeOfNew(write, held);
+    if (!held || operation === 'delete') {
+      const planned = await this.writes.plan(write);
+      const objectId = planned.objectId ?? '';
+      const before = held ? held.before : await this.readImage(className, objectId);
+      if (before === null) throw new Refused(refusals.objectNotFound(className, objectId));
+      return proposed(planned, { objectId, fields: planned.given, before });
+    }
+    // The later write alone first: what is wrong with it is said of it.
+    const { given } = await this.writes.plan(write);
+    const merged = mergeFields(held.fields ?? {}, given ?? {});
+    const planned = await this.writes.plan({ ...write, fields: merged });
+    return proposed(planned, { objectId: held.objectId, fields: planned.given, before: held.before });
+  }
+
+  /** A further write of a row that the set creates. */
+  private async proposeOfNew(
+    write: Exclude<ProposedWrite, { operation: 'create' }>,
+    held: HeldChange,
+  ): Promise<{ readonly change: HeldChange | null; readonly judged: JudgedWrite }> {
+    const { className, objectId } = held;
+    if (write.operation === 'delete')
+      return { change: null, judged: { className, objectId, before: null, fields: null } };
+    const given = await this.writes.readFields(className, write.fields);
+    const fields = withoutDeleted(mergeFields(held.fields ?? {}, given));
+    const planned = await this.writes.plan({ operation: 'create', className, fields });
+    return proposed(planned, { objectId, fields: planned.given, before: null });
+  }
+
+  /** Every change as the caller may see it now, in their order. */
+  async review(changes: readonly HeldChange[]): Promise<readonly ReviewedChange[]> {
+    const reviewed: ReviewedChange[] = [];
+    for (const change of changes) reviewed.push(await this.reviewOne(change));
+    return reviewed;
+  }
+
+  private async reviewOne(change: HeldChange): Promise<ReviewedChange> {
+    const { operation, className, objectId, before } = change;
+    const shown = { className, objectId, before: null, fields: null };
+    try {
+      if (isRestoredRow(change)) return await this.reviewRestored(change);
+      const judged = await this.writes.plan(toWrite(change));
+      const isAsItWas = operation === 'create' || (await this.isAsItWas(change, this.transactions.images));
+      return {
+        operation,
+        judged: { className, objectId, before: judged.before, fields: judged.fields },
+        conflict: isAsItWas ? null : before === null ? EXISTS : CHANGED,
+      };
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      return { operation, judged: shown, conflict: error.refusal.message };
+    }
+  }
+
+  private async reviewRestored(change: RestoredRow): Promise<ReviewedChange> {
+    const { operation, className, objectId, restored } = change;
+    const access = this.writes.admitRestored(className);
+    const row = await this.toRow(className, restored);
+    const fields = await this.writes.presentImage(access, row);
+    const now = await this.readImage(className, objectId ?? '');
+    const judged = { className, objectId, before: null, fields };
+    return { operation, judged, conflict: now === null ? null : EXISTS };
+  }
+
+  /**
+   * Applies all changes in one transaction, or none. Each is judged again, and its row must be as it was.
+   * @param settle stores in the same transaction that the changes are applied
+   * @throws ConflictingChanges when some cannot be applied. @throws Refused for errors of the database
+   */
+  async apply(
+    changes: readonly HeldChange[],
+    settle: (applied: readonly AppliedChange[], transaction: Transaction) => Promise<void>,
+  ): Promise<readonly AppliedChange[]> {
+    const { operation } = this.call;
+    return atStore(operation, () =>
+      this.transactions.run(operation, async (stores) => {
+        const writes = new ParleyWrites(await this.bind(stores));
+        const conflicts: ChangeConflict[] = [];
+        const applied: AppliedChange[] = [];
+        for (const change of changes) {
+          const outcome = await this.applyOne(change, writes, stores);
+          if ('reason' in outcome) conflicts.push(outcome);
+          else applied.push(outcome);
+          // The database takes nothing more in this transaction.
+          if (stores.failure !== null) break;
+        }
+        if (conflicts.length > 0) throw new ConflictingChanges(conflicts);
+        await settle(applied, stores.transaction);
+        return applied;
+      }),
+    );
+  }
+
+  private async applyOne(
+    change: HeldChange,
+    writes: ParleyWrites,
+    stores: BoundStores,
+  ): Promise<AppliedChange | ChangeConflict> {
+    const { images } = stores;
+    const { operation, className, objectId, before } = change;
+    const conflict = (reason: string) => ({ operation, className, objectId, reason });
+    try {
+      if (isRestoredRow(change)) {
+        const access = writes.admitRestored(className);
+        if (!(await this.restore(change, images))) return conflict(EXISTS);
+        await writes.assertOwn(access, objectId ?? '');
+        return this.asApplied(change, objectId ?? '', images);
+      }
+      const planned = await writes.plan(toWrite(change));
+      if (operation !== 'create' && !(await this.isAsItWas(change, images)))
+        return conflict(before === null ? EXISTS : CHANGED);
+      if (change.restored !== undefined) {
+        if (!(await this.restore(change, images))) return conflict(CHANGED);
+        return await this.asApplied(change, objectId ?? '', images);
+      }
+      const id = await writes.carryOut(planned, objectId ?? undefined);
+      return await this.asApplied(change, id, images);
+    } catch (error) {
+      const { failure } = stores;
+      const isOfTheRow = failure === null || OF_A_ROW.has(failure);
+      if (error instanceof Refused && isOfTheRow && !PASSING.has(error.refusal.code))
+        return conflict(error.refusal.message);
+      throw error;
+    }
+  }
+
+  private restore(
+    { className, objectId, before, restored = null }: HeldChange,
+    images: BoundStores['images'],
+  ): Promise<boolean> {
+    const { operation } = this.call;
+    const row = { className, objectId: objectId ?? '' };
+    return atWriter(operation, () => images.replace(row, before, restored, operation));
+  }
+
+  private async asApplied(
+    change: HeldChange,
+    objectId: string,
+    images: BoundStores['images'],
+  ): Promise<AppliedChange> {
+    const { operation } = this.call;
+    const now = await atStore(operation, () => images.read(change.className, objectId, operation));
+    return { ...change, objectId, after: now && digestImage(now) };
+  }
+
+  /**
+   * The changes that take applied ones back, the last one first. What they lead to is the row as it was, byte for byte.
+   * @returns `changes` for rows that nobody else has changed since, and the others as conflicts
+   */
+  async invert(
+    applied: readonly AppliedChange[],
+  ): Promise<{ readonly changes: readonly HeldChange[]; readonly conflicts: readonly ChangeConflict[] }> {
+    const changes: HeldChange[] = [];
+    const conflicts: ChangeConflict[] = [];
+    for (const change of applied.toReversed()) {
+      const { className, objectId, before } = change;
+      const operation = inverse[change.operation];
+      const now = await this.readImage(className, objectId);
+      if ((now && digestImage(now)) !== change.after) {
+        conflicts.push({
+          operation,
+          className,
+          objectId,
+          reason: now === null || change.after ? CHANGED : EXISTS,
+        });
+        continue;
+      }
+      const fields = operation === 'update' ? await this.formerFields(change) : null;
+      changes.push({ operation, className, objectId, fields, before: now, restored: before });
+    }
+    return { changes, conflicts };
+  }
+
+  /** The values that an update replaced. */
+  private async formerFields({ className, fields, before }: AppliedChange): Promise<ParseRow> {
+    const row = before === null ? {} : await this.toRow(className, before);
+    return Object.fromEntries(
+      Object.keys(fields ?? {}).map((name) => [name, row[name] ?? { __op: 'Delete' }]),
+    );
+  }
+
+  private async isAsItWas(
+    { className, objectId, operation, before, fields, restored }: HeldChange,
+    images: BoundStores['images'],
+  ): Promise<boolean> {
+    const { operation: context } = this.call;
+    return atStore(context, async () => {
+      const now = await images.read(className, objectId ?? '', context);
+      if (now === null || before === null) return now === before;
+      const touched =
+        operation === 'delete' || restored !== undefined ? undefined : Object.keys(fields ?? {});
+      return images.areAlike(className, before, now, touched);
+    });
+  }
+
+  private readImage(className: string, objectId: string): Promise<RowImage | null> {
+    const { operation } = this.call;
+    return atStore(operation, () => this.transactions.images.read(className, objectId, operation));
+  }
+
+  private toRow(className: string, image: RowImage): Promise<ParseRow> {
+    return atStore(this.call.operation, () => this.transactions.images.toRow(className, image));
+  }
+
+  /** A row that a later write of the set can name. */
+  private async chooseId(className: string): Promise<string | null> {
+    const { ids, operation } = this.call;
+    if (!ids.takesObjectIds) return null;
+    return atWriter(operation, () => ids.idFor(className, newIdText()));
+  }
+}
+
+/** Within the length that Parse accepts for an id. */
+const newIdText = (): string => randomUUID().replaceAll('-', '').slice(0, 24);
+
+const inverse = { create: 'delete', update: 'update', delete: 'create' } as const;
+
+/** Identifies a row as it is stored. */
+export const digestImage = (image: RowImage): string =>
+  createHash('sha256').update(image).digest('base64url');
+
+type RestoredRow = HeldChange & { readonly operation: 'create'; readonly restored: RowImage };
+
+/** A row that was deleted and is put back: its fields are not the caller's. */
+function isRestoredRow(change: HeldChange): change is RestoredRow {
+  return change.operation === 'create' && typeof change.restored === 'string';
+}
+
+function toWrite({ operation, className, objectId, fields }: HeldChange): ProposedWrite {
+  if (operation === 'create') return { operation, className, fields };
+  return operation === 'update'
+    ? { operation, className, objectId, fields }
+    : { operation, className, objectId };
+}
+
+/** Errors of the database that another row or its rules cause. */
+const OF_A_ROW: ReadonlySet<StoreErrorCode> = new Set(['duplicate', 'rejected', 'invalid_query']);
+
+/** Refusals that say nothing of the row. */
+const PASSING: ReadonlySet<string> = new Set(['timeout', 'cancelled', 'rate_limited', 'internal_error']);
+
+function proposed(
+  { operation, className, before: shown, fields }: PlannedWrite,
+  held: Pick<HeldChange, 'objectId' | 'fields' | 'before'>,
+): { readonly change: HeldChange; readonly judged: JudgedWrite } {
+  const { objectId } = held;
+  return {
+    change: { operation, className, ...held },
+    judged: { className, objectId, before: shown, fields },
+  };
+}
