@@ -13,6 +13,7 @@ export const mayImport = {
   telemetry: ['core'],
   tools: ['core', 'schema', 'policy', 'data', 'audit'],
   dispatcher: ['core', 'schema', 'policy', 'data', 'tools', 'audit', 'state', 'telemetry'],
+  changes: ['core', 'data', 'audit', 'tools', 'dispatcher'],
   exports: ['core', 'policy', 'data', 'tools', 'dispatcher', 'state', 'audit', 'streaming'],
   approvals: ['core', 'data', 'audit', 'auth', 'state', 'streaming', 'dispatcher'],
   // prettier-ignore
@@ -33,7 +34,7 @@ export const mayImport = {
     'telemetry',
   ],
   // prettier-ignore
-  parley: ['core', 'policy', 'data', 'data-mongo', 'data-parse', 'tools', 'dispatcher', 'audit', 'auth', 'state', 'config', 'console', 'approvals', 'exports', 'subscriptions', 'streaming', 'tasks', 'telemetry', 'views', 'chat'],
+  parley: ['core', 'policy', 'data', 'data-mongo', 'data-parse', 'tools', 'dispatcher', 'audit', 'auth', 'state', 'config', 'console', 'approvals', 'changes', 'exports', 'subscriptions', 'streaming', 'tasks', 'telemetry', 'views', 'chat'],
   // By its published name alone.
   testing: ['parley'],
   subscriptions: ['core', 'policy', 'data', 'state', 'dispatcher'],

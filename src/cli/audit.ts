@@ -55,6 +55,7 @@ const TYPES: Readonly<Record<NonNullable<AuditQuery['type']>, true>> = {
   approval: true,
   authentication: true,
   task_end: true,
+  change_set: true,
   operator_action: true,
   configuration: true,
   outage: true,

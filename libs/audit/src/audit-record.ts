@@ -106,9 +106,45 @@ export interface ChainHead {
   readonly hash: string;
 }
 
+/** A step of a change set. It holds no values. */
+export interface ChangeSetEvent extends EventBase {
+  readonly type: 'change_set';
+  /** Id of the set. */
+  readonly change_set: string;
+  /** What happened to it. */
+  readonly step:
+    | 'proposed'
+    | 'submitted'
+    | 'approved'
+    | 'applied'
+    | 'conflict'
+    | 'undone'
+    | 'refused'
+    | 'discarded'
+    | 'expired';
+  /** How the set came about: by writes of an agent, by one write that was made at once, or to take another set back. */
+  readonly kind: 'proposed' | 'direct' | 'undo';
+  /** Rows of the set, or of the conflict. */
+  readonly rows: number;
+  /** Names of their classes. */
+  readonly classes: readonly string[];
+  /** The principal who approved it. */
+  readonly approver?: string;
+  /** Id of the approval, when another person decided it. */
+  readonly approval_id?: string;
+  /** Id of the set that this one takes back. */
+  readonly undoes?: string;
+}
+
 /** All records except those of calls and approvals. */
 export type AuditEvent =
-  AuthenticationEvent | TaskEndEvent | OperatorEvent | ConfigurationEvent | OutageEvent | ChainEvent;
+  | AuthenticationEvent
+  | TaskEndEvent
+  | OperatorEvent
+  | ConfigurationEvent
+  | ChangeSetEvent
+  | OutageEvent
+  | ChainEvent;
 
 /** The agent of a call and its limits. Names only, never a value of a filter. */
 export interface AuditedAgent extends AuditedLimits {
@@ -208,6 +244,8 @@ export interface AuditRecord extends AuditedAgent {
   readonly approver?: string;
   /** Id of that approval, when another person decided it or was asked to: its record has the same. */
   readonly approval_id?: string;
+  /** Id of the change set that the call added to, showed, submitted or applied. */
+  readonly change_set?: string;
   /** Estimated tokens of the result for a model that reads it: a quarter of its bytes. */
   readonly est_input_tokens?: number;
   /** Estimated cost, in the currency of `tokenCostPerMillionInput`, when that is set. */

@@ -47,6 +47,8 @@ export interface RecordedCall {
   /** Existing classes that it reached from others, which its agent may read. */
   readonly joined?: ReadonlySet<string> | undefined;
   readonly approval?: CallApproval | undefined;
+  /** The change set that the call is about. */
+  readonly changeSet?: string | undefined;
   /** The row that it wrote, of its result. */
   readonly writtenId?: unknown;
   readonly embedding?: EmbeddingSpend | undefined;
@@ -86,6 +88,7 @@ export function callRecord(call: RecordedCall): AuditRecord {
   }
   if (call.approval?.by !== undefined) record.approver = call.approval.by;
   if (call.approval?.id !== undefined) record.approval_id = call.approval.id;
+  if (call.changeSet !== undefined) record.change_set = call.changeSet;
   if (call.embedding) Object.assign(record, computeEmbeddingCost(call.embedding, prices.embedding));
   if (call.phrase !== undefined) record.prompt_injection_phrase = call.phrase;
   record.duration_ms = hundredths(call.milliseconds);

@@ -4,6 +4,7 @@ export { oneLine, terminalText, wellFormed } from './one-line.js';
 export {
   type ApprovalRecord,
   type AuditEvent,
+  type ChangeSetEvent,
   type AuditRecord,
   AuditSink,
   type ChainHead,

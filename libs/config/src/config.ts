@@ -6,7 +6,13 @@ import { IsTexts, ListOf, MapOf, Nested, Option, type Plain } from './schema/opt
 import { type AgentConfig, AgentEntry } from './sections/agents.js';
 import { AuditSection } from './sections/audit.js';
 import { type AuthRuleConfig, AuthRuleEntry } from './sections/auth.js';
-import { ExportSection, ReloadSection, SubscriptionsSection, TaskSection } from './sections/background.js';
+import {
+  ChangesSection,
+  ExportSection,
+  ReloadSection,
+  SubscriptionsSection,
+  TaskSection,
+} from './sections/background.js';
 import { EmbeddingsSection, LlmSection } from './sections/models.js';
 import { LoggingSection, MetricsSection, TracesSection } from './sections/observability.js';
 import { ApprovalsSection, ConsoleSection } from './sections/operators.js';
@@ -26,6 +32,7 @@ export interface ParleyConfig {
   readonly liveQuery: LiveQueryConfig;
   readonly subscriptions: Plain<SubscriptionsSection>;
   readonly tasks: Plain<TaskSection>;
+  readonly changes: Plain<ChangesSection>;
   readonly exports: Plain<ExportSection>;
   readonly agents: Readonly<Record<string, AgentConfig>>;
   readonly auth: readonly AuthRuleConfig[];
@@ -72,6 +79,10 @@ export class ConfigurationFile {
   @Option('calls that go on after their answer')
   @Nested(TaskSection)
   readonly tasks?: TaskSection;
+
+  @Option('sets of writes that are reviewed, applied and taken back as one')
+  @Nested(ChangesSection)
+  readonly changes?: ChangesSection;
 
   @Option('exports that are fetched after they were requested')
   @Nested(ExportSection)

@@ -30,7 +30,13 @@ import { withRecordedSections, withTriedSections } from './tried-sections.js';
 import { auditErrors } from './checks/audit-checks.js';
 import { auditConfig } from './sections/audit.js';
 import { authRuleErrors } from './sections/auth.js';
-import { ExportSection, ReloadSection, SubscriptionsSection, TaskSection } from './sections/background.js';
+import {
+  ChangesSection,
+  ExportSection,
+  ReloadSection,
+  SubscriptionsSection,
+  TaskSection,
+} from './sections/background.js';
 import { agentLlmErrors, endpointErrors } from './checks/models-checks.js';
 import { EmbeddingsSection, LlmSection } from './sections/models.js';
 import { packageErrors } from './checks/observability-checks.js';
@@ -368,6 +374,7 @@ function withDefaults(
     liveQuery: liveQueryConfig(given),
     subscriptions: { ...readDefaults(SubscriptionsSection), ...given.subscriptions },
     tasks: { ...readDefaults(TaskSection), ...given.tasks },
+    changes: { ...readDefaults(ChangesSection), ...given.changes },
     exports: { ...readDefaults(ExportSection), ...given.exports },
     agents,
     auth: given.auth ?? [{ anonymous: true, agent: Object.keys(agents)[0] as string }],

@@ -4,6 +4,7 @@ import { SharedState, StateModule } from '#state';
 import { Policies, PolicyModule } from '#policy';
 import { ClassUsesSource } from './governed/class-uses.js';
 import {
+  GovernedChangesSource,
   GovernedRecordsSource,
   GovernedSearchSource,
   GovernedWritesSource,
@@ -36,6 +37,7 @@ class SharedWriteKeys extends StoredWriteKeys {
     { provide: PrincipalResolver, useClass: PolicyPrincipalResolver },
     provideFromInstance(DatabaseTurns),
     { provide: WriteKeys, useClass: SharedWriteKeys },
+    GovernedChangesSource,
     GovernedRecordsSource,
     GovernedSearchSource,
     GovernedWritesSource,
@@ -43,6 +45,7 @@ class SharedWriteKeys extends StoredWriteKeys {
   ],
   exports: [
     PrincipalResolver,
+    GovernedChangesSource,
     GovernedRecordsSource,
     GovernedSearchSource,
     GovernedWritesSource,

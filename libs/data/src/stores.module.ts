@@ -1,6 +1,8 @@
 import { Module } from '@nestjs/common';
 import { provideFromInstance, provideReplaceable } from '#core';
 import { StateModule } from '#state';
+import { ChangeSets } from './changes/change-sets.js';
+import { RowTransactions } from './changes/row-transactions.js';
 import { Impersonation, UserSessions } from './identity/impersonation.js';
 import { CachedPrincipalDirectory, PrincipalDirectory } from './identity/principal-directory.js';
 import { SearchStore } from './record-search.js';
@@ -14,6 +16,8 @@ import { SchemaCatalogue, SchemaWriter, WrittenClasses } from './schema-store.js
     provideFromInstance(ReadStore),
     provideFromInstance(SearchStore),
     provideFromInstance(WriteStore),
+    provideFromInstance(ChangeSets),
+    provideFromInstance(RowTransactions),
     provideFromInstance(SchemaCatalogue),
     provideFromInstance(SchemaWriter),
     provideFromInstance(CachedPrincipalDirectory),
@@ -30,6 +34,8 @@ import { SchemaCatalogue, SchemaWriter, WrittenClasses } from './schema-store.js
     ReadStore,
     SearchStore,
     WriteStore,
+    ChangeSets,
+    RowTransactions,
     SchemaCatalogue,
     SchemaWriter,
     CachedPrincipalDirectory,

@@ -4,7 +4,7 @@ import { CoreModule, provideFromInstance, provideReplaceable } from '#core';
 import { DataModule, EmbeddingsModule, GovernedRecordsSource, StoresModule } from '#data';
 import { Policies, PolicyModule } from '#policy';
 import { StateModule } from '#state';
-import { PermittedTools, ToolRunner, ToolsModule } from '#tools';
+import { Changes, PermittedTools, ToolRunner, ToolsModule } from '#tools';
 import { AgentIntrospection } from './agents/agent-introspection.js';
 import { FilterNames } from './agents/filter-names.js';
 import { MetadataAudit } from './agents/metadata-audit.js';
@@ -38,6 +38,7 @@ import { TaskStore } from './tasks/task-store.js';
   ],
   providers: [
     provideFromInstance(Approver),
+    provideFromInstance(Changes),
     { provide: RecordsSource, useExisting: GovernedRecordsSource },
     provideReplaceable(TENANT_BUDGETS, Policies),
     DataBudgets,

@@ -48,6 +48,7 @@ export {
   type ApprovalDecision,
   type ApprovalRequest,
   Approver,
+  showChange,
 } from './calls/approval.js';
 export {
   type AfterToolCall,

@@ -1,6 +1,14 @@
 import { Aggregate } from './aggregate/aggregate.js';
 import { GroupByDate } from './aggregate/group-by-date.js';
 import { Distinct, GroupBy } from './aggregate/group-by.js';
+import {
+  DiscardChangeSet,
+  ListChangeSets,
+  RefreshChangeSet,
+  ShowChangeSet,
+  SubmitChangeSet,
+  UndoChangeSet,
+} from './changes/change-tools.js';
 import { ListTools } from './discovery/list-tools.js';
 import { ExportData } from './export/export-data.js';
 import { CountObjects, ExplainQuery } from './read/count-and-explain.js';
@@ -41,4 +49,10 @@ export const BUILT_IN_TOOLS = [
   DeleteObject,
   CreateClass,
   DeleteClass,
+  ListChangeSets,
+  ShowChangeSet,
+  DiscardChangeSet,
+  RefreshChangeSet,
+  SubmitChangeSet,
+  UndoChangeSet,
 ] as const;

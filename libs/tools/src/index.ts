@@ -23,3 +23,4 @@ export * from './tool.js';
 export { readFields } from './write/change-objects.js';
 export { RESULTS_VIEW } from './tool.js';
 export * from './tools.module.js';
+export * from './changes/changes.js';

@@ -89,6 +89,11 @@ export interface ToolDefinition {
    */
   readonly use?: ToolUse;
   /**
+   * `always`: a person approves every call, whatever the policy lists, and sees what it does as `Changes` shows it.
+   * @internal
+   */
+  readonly approval?: 'always';
+  /**
    * `rows`: changes objects. `classes`: creates and removes classes. `methods`: runs declared methods. Default none.
    */
   readonly needs?: readonly ToolNeed[];
@@ -118,6 +123,8 @@ export interface ToolCall extends McpRequest, AskingCall {
   readonly search: GovernedSearch;
   /** The operator's switches, under the policy that admitted the call. */
   readonly switches: ToolSwitches;
+  /** Names the change set that the call is about, for its record. */
+  belongsTo(changeSet: string): void;
   /** Adds the cost of embeddings to the record of the call. */
   spend(embedding: EmbeddingSpend): void;
   /**

@@ -4,6 +4,7 @@ import { EmbeddingsModule } from '#data';
 import { BUILT_IN_TOOLS } from './built-in-tools.js';
 import { CallableMethods, DeclaredMethods, MethodRegistry } from './methods/method-registry.js';
 import { ToolCatalogue, ToolRegistry } from './registry/tool-registry.js';
+import { Changes } from './changes/changes.js';
 import { ExportStore } from './export/export-files.js';
 import { PermittedTools, ToolEnvironment } from './tool.js';
 
@@ -23,6 +24,11 @@ export class ToolsModule {}
 /** Parley's own tools. The explorer of the instance registers them. */
 @Module({
   imports: [ToolsModule, EmbeddingsModule],
-  providers: [provideFromInstance(PermittedTools), provideFromInstance(ExportStore), ...BUILT_IN_TOOLS],
+  providers: [
+    provideFromInstance(PermittedTools),
+    provideFromInstance(ExportStore),
+    provideFromInstance(Changes),
+    ...BUILT_IN_TOOLS,
+  ],
 })
 export class BuiltInToolsModule {}

@@ -4,6 +4,8 @@ import {
   type NameFilterOptions,
   type Tier,
   TOOL_PROFILES,
+  WRITE_MODES,
+  type WriteMode,
 } from '#core';
 import { type TenantClaim, USER_FIELDS, type UserClaim } from '#auth';
 import { Equals, IsBoolean, IsIn, IsInt, IsNumber, IsPositive, IsString, Max, Min } from 'class-validator';
@@ -193,6 +195,13 @@ export class AgentEntry {
   @Option('permits the raw write tools')
   @IsBoolean()
   readonly allowMutations?: boolean;
+
+  @Option(
+    '`direct`: writes happen when they are called. `proposed`: they wait in a [change set](../guide/changes.md) until a person has approved all of it; a sub-agent has at least what its parent has',
+    { default: 'direct' },
+  )
+  @IsIn([...WRITE_MODES])
+  readonly writes?: WriteMode;
 
   @Option(
     'acts as a client without a master key: client-safe tools only, and `identity` is `{ session: caller }`',

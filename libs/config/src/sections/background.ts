@@ -1,5 +1,5 @@
 import { DEFAULT_SUBSCRIPTIONS } from '#subscriptions';
-import { IsBoolean, IsInt, IsNumber, Max, Min } from 'class-validator';
+import { IsBoolean, IsIn, IsInt, IsNumber, IsPositive, Max, Min } from 'class-validator';
 import { Option } from '../schema/option.js';
 
 /** The section `tasks`: calls that go on after their answer (docs/guide/tasks.md). */
@@ -26,6 +26,43 @@ export class TaskSection {
   @IsInt()
   @Min(1)
   readonly maxPerPrincipal: number = 1000;
+}
+
+/** The section `changes`: sets of writes that are reviewed, applied and taken back as one (docs/guide/changes.md). */
+export class ChangesSection {
+  @Option(
+    'of which writes the rows before them are kept, so that they can be taken back. `none`: of no write. `proposed`: of change sets. `all`: also of writes that happen at once',
+  )
+  @IsIn(['none', 'proposed', 'all'])
+  readonly record: 'none' | 'proposed' | 'all' = 'proposed';
+
+  @Option('days that a change set, and the rows before it, are kept once it is over')
+  @IsNumber()
+  @IsPositive()
+  readonly keep: number = 30;
+
+  @Option(
+    'who may take change sets back. `operators`: on the console and the command line. `agents`: also the agent whose set it is, for the same principal and tenant. `nobody`',
+  )
+  @IsIn(['operators', 'agents', 'nobody'])
+  readonly undo: 'operators' | 'agents' | 'nobody' = 'operators';
+
+  @Option('rows of a change set')
+  @IsInt()
+  @Min(1)
+  @Max(1000)
+  readonly maxEntries: number = 500;
+
+  @Option('bytes of a change set, with the rows before it')
+  @IsInt()
+  @Min(65_536)
+  @Max(12_582_912)
+  readonly maxBytes: number = 8_388_608;
+
+  @Option('hours within which a change set has to be applied')
+  @IsNumber()
+  @IsPositive()
+  readonly openFor: number = 24;
 }
 
 /** The section `exports`: exports that are fetched after they were requested (docs/guide/exports.md). */

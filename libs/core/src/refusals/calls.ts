@@ -77,6 +77,25 @@ export function writesAreProposed(what: string): Refusal {
   );
 }
 
+/** A tool of change sets, for an agent that has none. */
+export function writesAreDirect(tool: string): Refusal {
+  return accessDenied(
+    'mutations',
+    `Tool '${tool}' is not available: the writes of this agent happen at once, and are not collected in change sets`,
+  );
+}
+
+/** Changes of a set that are in conflict with what there is now. @param rows the first of them, each with its reason */
+export function changesInConflict(rows: readonly string[], others: number): Refusal {
+  return {
+    code: 'conflict',
+    gate: 'data',
+    message:
+      `Nothing was applied, because some rows are not as they were: ${rows.join('; ')}` +
+      (others > 0 ? `; and ${others} more` : ''),
+  };
+}
+
 /** A custom tool that declares that it writes. */
 export function writeGatesClosed(tool: string, missing: readonly string[]): Refusal {
   return accessDenied(

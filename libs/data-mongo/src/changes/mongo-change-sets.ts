@@ -171,11 +171,12 @@ function toDocument(set: ChangeSet): DriverDocument {
   };
 }
 
-const toEntry = ({ operation, className, objectId, fields }: StoredEntry): Document => ({
+const toEntry = ({ operation, className, objectId, fields, keys }: StoredEntry): Document => ({
   operation,
   class_name: className,
   object_id: objectId,
   fields,
+  ...(keys && { keys }),
 });
 
 function toUpdate({ put = [], remove = [], ...members }: SetChange): Document {
@@ -206,12 +207,13 @@ function toSet(document: Document): ChangeSet {
     );
   const fromTime = (value: unknown) => (value as Date).getTime();
   const entries = Object.entries(document['entries'] as Record<string, Document>).map(
-    ([number, { operation, class_name, object_id, fields }]): StoredEntry => ({
+    ([number, { operation, class_name, object_id, fields, keys }]): StoredEntry => ({
       entry: Number(number),
       operation,
       className: class_name,
       objectId: object_id,
       fields,
+      ...(keys && { keys }),
       ...(sealed[number] !== undefined && { sealed: sealed[number] as string }),
     }),
   );

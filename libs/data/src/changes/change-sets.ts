@@ -22,6 +22,8 @@ export interface StoredEntry {
   readonly objectId: string | null;
   /** Names of the fields that it writes; empty for a row that is removed. */
   readonly fields: readonly string[];
+  /** Digests of the writes that led to it, by digests of their idempotency keys. Absent: none had one. */
+  readonly keys?: Readonly<Record<string, string>>;
   /** The written values and the row before and after, sealed. Absent once they are deleted. */
   readonly sealed?: string;
 }

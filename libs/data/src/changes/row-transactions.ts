@@ -81,12 +81,17 @@ class NoRowImages extends RowImages {
   }
 }
 
-/** Where there is no database of its own to reach. */
+/** Where rows cannot be written in transactions. */
 export class NoRowTransactions extends RowTransactions {
   readonly images = new NoRowImages();
 
+  /** @param obstacle as a sentence for a caller */
+  constructor(private readonly obstacle: string) {
+    super();
+  }
+
   findObstacle(): Promise<string> {
-    return Promise.resolve('the service has no direct access to the database (database.uri)');
+    return Promise.resolve(this.obstacle);
   }
 
   run(): Promise<never> {

@@ -139,6 +139,7 @@ function entryOf(entry: number): StoredEntry {
     className: 'Album',
     objectId: `a${entry}`,
     fields: ['title'],
+    ...(entry === 1 && { keys: { k: 'd' } }),
     sealed: `sealed ${entry}`,
   };
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Agent, McpRequest, compileAgentDefinition, MASTER, type Refusal, refusals, Refused } from '#core';
 import { compilePolicy, readEnvironmentGates } from '#policy';
-import { type CallableMethod, MethodRegistry, type ToolHandler } from '#tools';
+import { type CallableMethod, type Changes, MethodRegistry, type ToolHandler } from '#tools';
 import { type ApprovalDecision, type ApprovalRequest, Approver } from './approval.js';
 import { ApprovalGuard } from './guards.js';
 import { type CallSources, ParleyToolCall } from './tool-call.js';
@@ -76,10 +76,13 @@ async function asked(
 ) {
   const approver = new Asked(decision);
   policy = compilePolicy({ requireApprovalFor: tiers }).policy;
-  const guard = new ApprovalGuard(approver, methods, readEnvironmentGates(env));
+  const guard = new ApprovalGuard(approver, methods, readEnvironmentGates(env), NO_CHANGES);
   const refused = await readRefusal(() => guard.canActivate(call));
   return { requests: approver.requests, refused };
 }
+
+/** No call of these tests is about a change set. */
+const NO_CHANGES = {} as Changes;
 
 const OPEN = { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_SCHEMA_OPS: 'true' };
 

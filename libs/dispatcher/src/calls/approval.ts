@@ -1,7 +1,7 @@
 import { type McpRequest, Refused, type Tier } from '#core';
 import { listArgumentNames } from '#audit';
 import type { GovernedWrites, JudgedWrite, ParseRow, ProposedWrite } from '#data';
-import { readFields, type ToolCall, type ToolDefinition, type ToolHandler } from '#tools';
+import { readFields, type SetPreview, type ToolCall, type ToolDefinition, type ToolHandler } from '#tools';
 import type { ParleyToolCall } from './tool-call.js';
 import { canonicalJson, computeDigest, isJsonObject, type JsonObject, member } from '../protocol.js';
 
@@ -12,6 +12,8 @@ export interface ApprovalPreview {
   /** The class and row of the call, if it has one. */
   readonly className?: string;
   readonly objectId?: string;
+  /** The change set of the call, if it is about one. */
+  readonly changeSet?: string;
   /** Digest of everything that the decision depends on. It changes with the row, the call or the policy. */
   readonly holdsFor: string;
 }
@@ -51,6 +53,19 @@ export async function createPreview(call: ParleyToolCall, ground: DecisionGround
   } finally {
     call.closeAccess();
   }
+}
+
+/** A whole change set, as its approver sees it. It is decided for the set as it is, and for the rows as they are. */
+export function createSetPreview(
+  { name, args }: Pick<ParleyToolCall, 'name' | 'args'>,
+  ground: DecisionGround,
+  { id, digest, shown, row }: SetPreview,
+): ApprovalPreview {
+  return {
+    shown: showToApprover({ tool: name, ...shown }),
+    changeSet: id,
+    holdsFor: computeDigest({ name, args, ground, digest, row }),
+  };
 }
 
 async function proposal(args: JsonObject, call: ParleyToolCall): Promise<Seen> {

@@ -226,6 +226,7 @@ export class CallJournal {
       use: notes.use,
       joined: notes.joined,
       approval: notes.approval,
+      changeSet: notes.changeSet,
       writtenId: outcome.ok ? member(outcome.data, 'object_id') : undefined,
       embedding: notes.embedding,
       phrase: notes.phrase,

@@ -1,16 +1,25 @@
 import { type CanActivate, Inject, Injectable, Logger } from '@nestjs/common';
 import { type Agent, inexactIn, orThrow, type Refusal, refusals, Refused, spendLimit } from '#core';
 import { AuditSink } from '#audit';
-import { envGate, type EnvironmentGates, methodGate, refuseTornText, suggestNames, toolGate } from '#policy';
+import {
+  envGate,
+  type EnvironmentGates,
+  isProposal,
+  methodGate,
+  refuseTornText,
+  suggestNames,
+  toolGate,
+} from '#policy';
 import {
   asksForPreview,
   CallableMethods,
+  Changes,
   findCalledMethod,
   effectiveTier,
   type ToolDefinition,
   ToolEnvironment,
 } from '#tools';
-import { Approver, type DecisionGround, createPreview } from './approval.js';
+import { Approver, createPreview, createSetPreview, type DecisionGround } from './approval.js';
 import { DataBudgets } from './data-budgets.js';
 import { ToolListings } from './tool-listings.js';
 import type { Awaitable, ParleyToolCall } from './tool-call.js';
@@ -136,6 +145,7 @@ export class ApprovalGuard implements CanActivate {
     private readonly approver: Approver,
     private readonly methods: CallableMethods,
     @Inject(ToolEnvironment) private readonly gates: EnvironmentGates,
+    private readonly changes: Changes,
   ) {}
 
   canActivate(call: ParleyToolCall): Awaitable<true> {
@@ -143,6 +153,9 @@ export class ApprovalGuard implements CanActivate {
     // The call that began the task passed this guard.
     if (!definition || request.background === 'running') return true;
     const { switches, version: policyVersion } = call.policy;
+    if (definition.approval === 'always') return this.reviewChanges(call, definition, policyVersion);
+    // A proposal changes nothing: the set that it belongs to is approved.
+    if (isProposal(agent, definition.name)) return true;
     if (switches.requireApprovalFor.length === 0) return true;
     const permission = effectiveTier(definition, args, this.methods);
     if (!switches.requireApprovalFor.includes(permission)) return true;
@@ -153,6 +166,32 @@ export class ApprovalGuard implements CanActivate {
       if (asksForPreview(args)) return true;
     }
     return this.review(call, definition, { permission, policyVersion });
+  }
+
+  /** One decision on a whole change set, which nobody changes while it is asked about. */
+  private async reviewChanges(
+    call: ParleyToolCall,
+    tool: ToolDefinition,
+    policyVersion: string,
+  ): Promise<true> {
+    const { changes } = this;
+    const { args, request, name } = call;
+    const ground = { permission: tool.permission, policyVersion };
+    const id = await changes.prepare(name, args, call);
+    let digest = '';
+    const preview = async () => {
+      const seen = await changes.preview(id, call);
+      digest = seen.digest;
+      call.closeAccess();
+      return createSetPreview(call, ground, seen);
+    };
+    const effectivePermission = ground.permission;
+    const asked = { tool, args, context: request, effectivePermission, policyVersion, preview };
+    const decision = await this.approver.review(asked);
+    const { by, caseId } = decision;
+    call.approval = { by: by?.principal, id: caseId, changes: { id, digest } };
+    if (decision.outcome === 'deny') await changes.refuse(id, call);
+    return admitUnless(decision.outcome === 'approve' ? null : refusals.approvalDenied(decision.reason));
   }
 
   private async review(call: ParleyToolCall, tool: ToolDefinition, ground: DecisionGround): Promise<true> {

@@ -60,6 +60,8 @@ export interface CallNotes {
   readonly use?: Omit<DataUse, 'calls'> | undefined;
   /** The cost of embeddings so far. */
   readonly embedding?: EmbeddingSpend | undefined;
+  /** The change set that the call is about. */
+  readonly changeSet?: string | undefined;
   /** The classes that the call reached from others. */
   readonly joined?: ReadonlySet<string> | undefined;
 }
@@ -114,6 +116,7 @@ export class ParleyToolCall extends McpRequest implements ToolCall, ExecutionCon
   override approval: CallApproval | undefined;
   use: Omit<DataUse, 'calls'> | undefined = undefined;
   embedding: EmbeddingSpend | undefined = undefined;
+  changeSet: string | undefined = undefined;
 
   /** Remarks for the answer. */
   readonly notes = new Set<string>();
@@ -219,6 +222,10 @@ export class ParleyToolCall extends McpRequest implements ToolCall, ExecutionCon
       const before = this.embedding;
       this.embedding = { calls: (before?.calls ?? 0) + calls, tokens: (before?.tokens ?? 0) + tokens };
     };
+  }
+
+  get belongsTo(): (changeSet: string) => void {
+    return (changeSet) => void (this.changeSet = changeSet);
   }
 
   get continueAsTask(): () => void {

@@ -12,6 +12,7 @@ import {
   type MongoSinkConfig,
   type ParleyConfig,
 } from '#config';
+import { CHANGE_SETTINGS, type ChangeSettings } from '#changes';
 import { EMBEDDING_OPTIONS } from '#data';
 import { MongoAuditCollection, type MongoConnection } from '#data-mongo';
 import {
@@ -86,6 +87,7 @@ export function optionProviders(options: InstanceOptions): Exclude<Provider, Typ
     [SUB_AGENT_CHECK, (given: unknown) => assertSubAgentOptions('sub-agent', given)],
     [OBSERVABILITY, observed],
     [MCP_PATH, server.path],
+    [CHANGE_SETTINGS, toChangeSettings(config.changes)],
     [EXPORT_SETTINGS, { ...DEFAULT_EXPORTS, lifetime: exports.lifetime * 1000, maxRows: exports.maxRows }],
     [
       SUBSCRIPTION_OPTIONS,
@@ -107,6 +109,12 @@ export function optionProviders(options: InstanceOptions): Exclude<Provider, Typ
   ];
   return values.map(([provide, useValue]) => ({ provide, useValue }));
 }
+
+const toChangeSettings = ({ keep, openFor, ...settings }: ParleyConfig['changes']): ChangeSettings => ({
+  ...settings,
+  keep: keep * 86_400_000,
+  openFor: openFor * 3_600_000,
+});
 
 /** The operator's keys, the current one first; null: one that all replicas share. */
 function listStateKeys({

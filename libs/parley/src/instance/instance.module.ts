@@ -5,6 +5,7 @@ import { CoreModule, CurrentAgents, toInstanceProviders } from '#core';
 import { ApprovalsModule, ConfiguredApprover } from '#approvals';
 import { AuditModule, OperationLog } from '#audit';
 import { AuthModule, AuthVersions } from '#auth';
+import { ChangesModule } from '#changes';
 import { SessionStreams, SharedState, StateModule } from '#state';
 import { ConfigVersions } from '#config';
 import {
@@ -45,6 +46,7 @@ import { ChangeSources, SubscriptionManager, SubscriptionsModule } from '#subscr
 import { KNOWN_NAMES, type KnownMetricNames, TelemetryModule } from '#telemetry';
 import {
   BuiltInToolsModule,
+  Changes,
   ExportStore,
   PermittedTools,
   ToolEnvironment,
@@ -132,6 +134,7 @@ class PluginAccessModule {}
     ConfigurationModule,
     ApprovalsModule,
     AuditModule,
+    ChangesModule,
     DispatcherModule,
     ExportsModule,
     StoresModule,
@@ -171,6 +174,7 @@ class OptionsModule {
       { provide: SessionStreams, useExisting: ListeningStreams },
       { provide: ResourceSubscriptions, useExisting: SubscriptionManager },
       { provide: ExportStore, useExisting: ExportStore },
+      { provide: Changes, useExisting: Changes },
       { provide: Downloads, useExisting: Downloads },
       { provide: PermittedTools, useExisting: PermittedTools },
     ];
@@ -205,6 +209,7 @@ const MODULES = [
   DispatcherModule,
   TelemetryModule,
   WireModule,
+  ChangesModule,
   ExportsModule,
   BuiltInToolsModule,
   SubscriptionsModule,

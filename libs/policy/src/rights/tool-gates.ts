@@ -11,6 +11,17 @@ export interface GatedTool {
 }
 
 const RAW_CRUD = new Set(['create_object', 'update_object', 'delete_object']);
+/** What lists, shows, discards, submits and undoes the change sets of an agent whose writes are proposed. */
+const CHANGE_SETS = new Set([
+  'list_changes',
+  'show_changes',
+  'discard_changes',
+  'refresh_changes',
+  'submit_changes',
+  'undo_changes',
+]);
+/** What changes rows by arguments alone. */
+const isRawWrite = (name: string): boolean => RAW_CRUD.has(name) || CHANGE_SETS.has(name);
 const RAW_SCHEMA = new Set(['create_class', 'delete_class']);
 
 /** The four gates that only the process environment can open (docs/reference/configuration.md#environment-gates). */
@@ -52,11 +63,12 @@ export function toolGate(
   const { definition } = agent;
   const tierPermits = tool !== undefined && tierCovers(definition.permissions, tool.permission);
   if (tierPermits && !definition.tools.permits(name)) return refusals.toolFiltered(name);
-  if (definition.clientMode && RAW_CRUD.has(name) && !definition.allowMutations)
+  if (definition.clientMode && isRawWrite(name) && !definition.allowMutations)
     return refusals.mutationsNotAllowed(name);
-  if (definition.clientMode && tool && !tool.clientSafe && !RAW_CRUD.has(name))
+  if (definition.clientMode && tool && !tool.clientSafe && !isRawWrite(name))
     return refusals.notClientSafe(name, clientSafeNames());
   if (!tierPermits) return refusals.tierTooLow(name, tool?.permission ?? 'unknown', definition.permissions);
+  if (CHANGE_SETS.has(name) && definition.writes !== 'proposed') return refusals.writesAreDirect(name);
   const writes = tool.needs?.some((need) => need in GATES_OF_NEEDS) ?? false;
   return writes && !RAW_CRUD.has(name) ? directWriteGate(agent, `Tool '${name}'`) : null;
 }
@@ -83,7 +95,7 @@ export function envGate(
 ): Refusal | null {
   const listMissing = (...needed: (keyof EnvironmentGates)[]) =>
     needed.filter((gate) => !gates[gate]).map((gate) => `${gate}=true`);
-  if (RAW_CRUD.has(name)) {
+  if (isRawWrite(name)) {
     const open = listMissing('PARSE_AGENT_ALLOW_WRITE_TOOLS', 'PARSE_AGENT_ALLOW_RAW_CRUD');
     if (!agent.definition.allowMutations) open.push('allow_mutations: true (per-agent kwarg)');
     return open.length > 0 ? refusals.envGateClosed('Raw CRUD', name, open) : null;

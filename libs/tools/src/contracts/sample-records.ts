@@ -205,6 +205,7 @@ export function callOf(
     switches: QUIET,
     spend: () => undefined,
     continueAsTask: () => undefined,
+    belongsTo: () => undefined,
     ...createAskingCall(undefined),
   });
 }

@@ -53,6 +53,11 @@ export interface ToolOptions {
    * @internal
    */
   readonly use?: ToolUse;
+  /**
+   * `always`: a person approves every call. Default: the policy says which.
+   * @internal
+   */
+  readonly approval?: 'always';
   /** Task support, for clients with tasks. Default: none. */
   readonly task?: TaskSupport;
   /** Timeout of a run as a task in seconds, at least 1. Default 600. */
@@ -167,6 +172,7 @@ const OPTIONS = {
   view: true,
   clientSafe: true,
   needs: true,
+  approval: true,
   use: true,
   task: true,
   taskTimeout: true,
@@ -193,6 +199,7 @@ export function defineTool(options: ToolOptions): DefinedTool {
     clientSafe: options.clientSafe ?? false,
     ...(options.view !== undefined && { view: options.view }),
     ...(options.use && { use: options.use }),
+    ...(options.approval && { approval: options.approval }),
     ...(options.task && { task: options.task }),
     ...(options.taskTimeout !== undefined && { taskTimeout: options.taskTimeout }),
     ...(options.needs && { needs: Object.freeze([...options.needs]) }),

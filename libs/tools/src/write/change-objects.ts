@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Allow, IsOptional } from 'class-validator';
 import type { WriteOptions } from '#data';
+import { isProposal } from '#policy';
 import { Undeclared } from '#schema';
 import { refuseArgument } from '../arguments/argument-class.js';
 import {
@@ -9,6 +10,7 @@ import {
   RequiredCheckedByData,
   RequiredText,
 } from '../arguments/argument.decorators.js';
+import { Changes } from '../changes/changes.js';
 import { Tool } from '../declaration/tool.decorator.js';
 import { BOOLEAN, describeSchema, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { simplifyRow } from '../shaping/presented-rows.js';
@@ -20,6 +22,17 @@ const IDEMPOTENCY_KEY = {
   description:
     'Names this write: the same call with the same key writes once within a day and is answered again. Give a new one to ' +
     'every write, and the same one to a repetition.',
+};
+
+const TEXT_OR_NULL = { type: ['string', 'null'] };
+
+/** Instead of what was written, where the writes of the agent are proposed. */
+const PROPOSAL = {
+  proposed: BOOLEAN,
+  change_set: STRING,
+  entry: { type: ['integer', 'null'] },
+  before: OBJECT,
+  after: OBJECT,
 };
 
 const writeOptions = (key: unknown): WriteOptions => (key === undefined ? {} : { idempotencyKey: key });
@@ -40,6 +53,8 @@ class CreateObjectArguments {
 
 @Injectable()
 export class CreateObject {
+  constructor(private readonly changes: Changes) {}
+
   @Tool({
     name: 'create_object',
     title: 'Create an object',
@@ -53,14 +68,19 @@ export class CreateObject {
     needs: ['rows'],
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: false },
     input: CreateObjectArguments,
-    output: objectOf({ class_name: STRING, object_id: STRING, created_at: STRING, object: OBJECT }, [
-      'class_name',
-      'object_id',
-      'object',
-    ]),
+    output: objectOf(
+      { ...PROPOSAL, class_name: STRING, object_id: TEXT_OR_NULL, created_at: STRING, object: OBJECT },
+      ['class_name', 'object_id'],
+    ),
   })
   async create(args: CreateObjectArguments, call: RowWritingCall) {
     const className = args.class_name;
+    if (isProposal(call.agent, 'create_object'))
+      return this.changes.propose(
+        { operation: 'create', className, fields: readFields(args) },
+        call,
+        args.idempotency_key,
+      );
     const object = simplifyRow(
       await call.writes.create(className, readFields(args), writeOptions(args.idempotency_key)),
     );
@@ -84,6 +104,8 @@ class UpdateObjectArguments {
 
 @Injectable()
 export class UpdateObject {
+  constructor(private readonly changes: Changes) {}
+
   @Tool({
     name: 'update_object',
     title: 'Update an object',
@@ -98,14 +120,19 @@ export class UpdateObject {
     needs: ['rows'],
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: false },
     input: UpdateObjectArguments,
-    output: objectOf({ class_name: STRING, object_id: STRING, updated_at: STRING, object: OBJECT }, [
-      'class_name',
-      'object_id',
-      'object',
-    ]),
+    output: objectOf(
+      { ...PROPOSAL, class_name: STRING, object_id: STRING, updated_at: STRING, object: OBJECT },
+      ['class_name', 'object_id'],
+    ),
   })
   async update(args: UpdateObjectArguments, call: RowWritingCall) {
     const { class_name: className, object_id: objectId } = args;
+    if (isProposal(call.agent, 'update_object'))
+      return this.changes.propose(
+        { operation: 'update', className, objectId, fields: readFields(args) },
+        call,
+        args.idempotency_key,
+      );
     const object = simplifyRow(
       await call.writes.update(className, objectId, readFields(args), writeOptions(args.idempotency_key)),
     );
@@ -121,6 +148,8 @@ class DeleteObjectArguments {
 
 @Injectable()
 export class DeleteObject {
+  constructor(private readonly changes: Changes) {}
+
   @Tool({
     name: 'delete_object',
     title: 'Delete an object',
@@ -132,14 +161,15 @@ export class DeleteObject {
     needs: ['rows'],
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
     input: DeleteObjectArguments,
-    output: objectOf({ class_name: STRING, object_id: STRING, deleted: BOOLEAN }, [
+    output: objectOf({ ...PROPOSAL, class_name: STRING, object_id: STRING, deleted: BOOLEAN }, [
       'class_name',
       'object_id',
-      'deleted',
     ]),
   })
   async delete(args: DeleteObjectArguments, call: RowWritingCall) {
     const { class_name: className, object_id: objectId } = args;
+    if (isProposal(call.agent, 'delete_object'))
+      return this.changes.propose({ operation: 'delete', className, objectId }, call, args.idempotency_key);
     await call.writes.delete(className, objectId, writeOptions(args.idempotency_key));
     return { class_name: className, object_id: objectId, deleted: true };
   }

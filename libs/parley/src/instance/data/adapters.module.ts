@@ -3,11 +3,15 @@ import { provideFromInstance } from '#core';
 import {
   CachedPrincipalDirectory,
   type CatalogueOptions,
+  ChangeSets,
   DatabaseTurns,
   forgettingWrites,
+  MemoryChangeSets,
+  NoRowTransactions,
   PrincipalDirectory,
   ReadStore,
   type RenewedCatalogue,
+  RowTransactions,
   SchemaCatalogue,
   SchemaWriter,
   SearchStore,
@@ -19,11 +23,13 @@ import {
 import {
   ExtendedJsonPipelines,
   MongoChangeFeed,
+  MongoChangeSets,
   MongoConnection,
   MongoPrincipalDirectory,
   MongoRecordReader,
   MongoRecordSearcher,
   MongoRecordWriter,
+  MongoRowTransactions,
   MongoSchemaCatalogue,
   MongoSchemaWriter,
   MongoUserSessions,
@@ -114,6 +120,8 @@ const CATALOGUE = Symbol('catalogue of the adapters');
 const READS = Symbol('reads of the adapters');
 const SEARCHES = Symbol('searches of the adapters');
 const WRITES = Symbol('writes of the adapters');
+const TRANSACTIONS = Symbol('transactions of the adapters');
+const CHANGE_SETS = Symbol('change sets of the adapters');
 
 /** The connections of the instance; each is null where there is none. */
 @Module({
@@ -189,9 +197,36 @@ const ADAPTER_IMPORTS = [ConnectionsModule, ConfigurationModule, StoresModule];
       ) => forgettingWrites(new MongoRecordWriter(mongo, catalogue), written.watchRows(directory)),
       inject: [MongoConnection, SchemaCatalogue, CachedPrincipalDirectory, WrittenClasses],
     },
+    {
+      provide: TRANSACTIONS,
+      useFactory: (
+        mongo: MongoConnection,
+        catalogue: SchemaCatalogue,
+        directory: CachedPrincipalDirectory,
+        written: WrittenClasses,
+      ) =>
+        new MongoRowTransactions(mongo, catalogue, (writes) =>
+          forgettingWrites(writes, written.watchRows(directory)),
+        ),
+      inject: [MongoConnection, SchemaCatalogue, CachedPrincipalDirectory, WrittenClasses],
+    },
+    {
+      provide: CHANGE_SETS,
+      useFactory: (mongo: MongoConnection) => new MongoChangeSets(mongo),
+      inject: [MongoConnection],
+    },
     MongoSchemaWriter,
   ],
-  exports: [CATALOGUE, DatabaseDirectory, READS, SEARCHES, WRITES, MongoSchemaWriter],
+  exports: [
+    CATALOGUE,
+    DatabaseDirectory,
+    READS,
+    SEARCHES,
+    WRITES,
+    TRANSACTIONS,
+    CHANGE_SETS,
+    MongoSchemaWriter,
+  ],
 })
 class DatabaseModule {}
 
@@ -271,9 +306,31 @@ class ServerDirectory extends CachedPrincipalDirectory {
         WrittenClasses,
       ],
     },
+    {
+      provide: TRANSACTIONS,
+      useFactory: () =>
+        new NoRowTransactions(
+          'writes go through Parse Server, which takes no change sets yet (parse.serverUrl)',
+        ),
+    },
+    {
+      provide: CHANGE_SETS,
+      useFactory: (mongo: MongoConnection | null) =>
+        mongo ? new MongoChangeSets(mongo) : new MemoryChangeSets(),
+      inject: [MongoConnection],
+    },
     ParseSchemaWriter,
   ],
-  exports: [CATALOGUE, ServerDirectory, READS, SEARCHES, WRITES, ParseSchemaWriter],
+  exports: [
+    CATALOGUE,
+    ServerDirectory,
+    READS,
+    SEARCHES,
+    WRITES,
+    TRANSACTIONS,
+    CHANGE_SETS,
+    ParseSchemaWriter,
+  ],
 })
 class ParseServerModule {}
 
@@ -287,6 +344,8 @@ export function chooseAdapters({ parse }: Pick<Connections, 'parse'>): {
     { provide: ReadStore, useExisting: READS },
     { provide: SearchStore, useExisting: SEARCHES },
     { provide: WriteStore, useExisting: WRITES },
+    { provide: RowTransactions, useExisting: TRANSACTIONS },
+    { provide: ChangeSets, useExisting: CHANGE_SETS },
   ];
   return parse
     ? {

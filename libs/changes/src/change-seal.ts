@@ -1,0 +1,69 @@
+import { createHash } from 'node:crypto';
+import { Inject, Injectable } from '@nestjs/common';
+import type { AppliedChange, ChangeSet, HeldChange, StoredEntry } from '#data';
+import { SealedText, StateKeys } from '#dispatcher';
+
+/** What a seal hides of an entry: values of rows. */
+type Hidden = Pick<HeldChange, 'fields' | 'before' | 'after' | 'restored'>;
+
+/** Nobody can read what is sealed any more: it was deleted, or sealed with a key that the operator has taken away. */
+export class UnreadableEntry extends Error {
+  override readonly name = 'UnreadableEntry';
+}
+
+/** Seals the values of change sets with a key of `server.stateKey`: who reads the collection reads no row. */
+@Injectable()
+export class ChangeSeal {
+  private readonly text: SealedText;
+
+  constructor(@Inject(StateKeys) keys: StateKeys) {
+    this.text = new SealedText(keys, 'parley change sets');
+  }
+
+  /** @param entry its number in the set */
+  async seal(set: string, entry: number, change: HeldChange | AppliedChange): Promise<StoredEntry> {
+    const { operation, className, objectId, fields, before, after, restored } = change;
+    const hidden: Hidden = {
+      fields,
+      before,
+      ...(after !== undefined && { after }),
+      ...(restored !== undefined && { restored }),
+    };
+    return {
+      entry,
+      operation,
+      className,
+      objectId,
+      fields: Object.keys(fields ?? {}),
+      sealed: await this.text.seal(JSON.stringify(hidden), bind(set, entry)),
+    };
+  }
+
+  /** @throws UnreadableEntry */
+  async open(set: string, stored: StoredEntry): Promise<HeldChange> {
+    const { entry, operation, className, objectId, sealed } = stored;
+    const plain = sealed === undefined ? undefined : await this.text.open(sealed, bind(set, entry));
+    if (plain === undefined) throw new UnreadableEntry(`entry ${entry} of change set ${set}`);
+    return { operation, className, objectId, ...(JSON.parse(plain) as Hidden) };
+  }
+
+  /** Every change of a set, in their order. @throws UnreadableEntry */
+  openAll({ id, entries }: Pick<ChangeSet, 'id' | 'entries'>): Promise<readonly HeldChange[]> {
+    return Promise.all(entries.map((entry) => this.open(id, entry)));
+  }
+}
+
+/** An entry that was moved to another place, or to another set, does not open. */
+const bind = (set: string, entry: number): string => JSON.stringify([set, entry]);
+
+/** Identifies everything that is approved with a set. It changes with every change of the set. */
+export function digestSet({ id, kind, undoes, revision, title, reason, entries }: ChangeSet): string {
+  return createHash('sha256')
+    .update(JSON.stringify([id, kind, undoes, revision, title, reason, entries]))
+    .digest('base64url');
+}
+
+/** An entry without the values of its rows. */
+export function withoutValues({ sealed: _sealed, ...entry }: StoredEntry): StoredEntry {
+  return entry;
+}

@@ -1,0 +1,166 @@
+import { randomBytes } from 'node:crypto';
+import { Inject, Injectable } from '@nestjs/common';
+import {
+  type Agent,
+  findRootAgent,
+  isSameOwner,
+  type Owner,
+  type McpRequest,
+  refusals,
+  Refused,
+  toOwner,
+} from '#core';
+import { type ChangeSet, ChangeSets, type SetChange, StoreError } from '#data';
+import { ChangeRecords } from './change-records.js';
+import { withoutValues } from './change-seal.js';
+
+/** Injection token of the settings of change sets. */
+export const CHANGE_SETTINGS = Symbol('settings of change sets');
+
+export interface ChangeSettings {
+  /** Of which writes the rows before them are kept after they were applied. */
+  readonly record: 'none' | 'proposed' | 'all';
+  /** Milliseconds for which a set is kept once it is over. */
+  readonly keep: number;
+  /** Who may take sets back. */
+  readonly undo: 'operators' | 'agents' | 'nobody';
+  /** Rows of a set. */
+  readonly maxEntries: number;
+  /** Bytes of a set. */
+  readonly maxBytes: number;
+  /** Milliseconds within which a set has to be applied. */
+  readonly openFor: number;
+}
+
+/** Whose sets they are: those of a sub-agent are those of the agent at its root. */
+export const ownerOf = (agent: Agent): Owner => toOwner(findRootAgent(agent));
+
+const ID_BYTES = 15;
+
+/** Attempts at a change of a set while other calls change it. */
+const CONTENDED_TRIES = 10;
+
+/** The sets of one owner: nobody else's exist for it. */
+@Injectable()
+export class OwnedSets {
+  constructor(
+    private readonly sets: ChangeSets,
+    private readonly records: ChangeRecords,
+    @Inject(CHANGE_SETTINGS) private readonly settings: ChangeSettings,
+  ) {}
+
+  /** @throws Refused for a set that there is not, or that is another owner's */
+  async find(id: unknown, request: McpRequest): Promise<ChangeSet> {
+    const found = typeof id === 'string' ? await this.atStore(() => this.sets.find(id)) : null;
+    if (!found || !isSameOwner(found.owner, ownerOf(request.agent)))
+      throw new Refused(refusals.invalidArgument('there is no such change set: list_changes names yours'));
+    return this.expire(found, request);
+  }
+
+  async list(request: McpRequest, limit: number, states?: readonly ChangeSet['state'][]) {
+    const query = { owner: ownerOf(request.agent), limit, ...(states && { states }) };
+    return this.atStore(() => this.sets.list(query));
+  }
+
+  /** The set that takes the owner's writes; null: none does. */
+  async findOpen(request: McpRequest): Promise<ChangeSet | null> {
+    const found = await this.atStore(() => this.sets.findOpen(ownerOf(request.agent)));
+    const now = found && (await this.expire(found, request));
+    return now?.state === 'open' ? now : null;
+  }
+
+  /** The same, opened where there is none. */
+  async open(request: McpRequest): Promise<ChangeSet> {
+    for (let tries = 0; tries < CONTENDED_TRIES; tries += 1) {
+      const found = await this.findOpen(request);
+      if (found) return found;
+      const set = this.createSet(request, { kind: 'proposed', state: 'open', entries: [], next: 1 });
+      if (await this.atStore(() => this.sets.create(set))) return set;
+    }
+    throw tooContended();
+  }
+
+  /** Stores a set. */
+  async create(
+    request: McpRequest,
+    members: Pick<ChangeSet, 'kind' | 'state' | 'entries' | 'next'> & Partial<ChangeSet>,
+  ): Promise<ChangeSet> {
+    const set = this.createSet(request, members);
+    if (!(await this.atStore(() => this.sets.create(set)))) throw tooContended();
+    return set;
+  }
+
+  newId(): string {
+    return randomBytes(ID_BYTES).toString('base64url');
+  }
+
+  private createSet(
+    { agent }: McpRequest,
+    members: Pick<ChangeSet, 'kind' | 'state' | 'entries' | 'next'> & Partial<ChangeSet>,
+  ): ChangeSet {
+    const { openFor, keep } = this.settings;
+    const now = Date.now();
+    const times = { openedAt: now, expiresAt: now + openFor, deletedAt: now + openFor + keep };
+    return { id: this.newId(), owner: ownerOf(agent), revision: 1, ...times, ...members };
+  }
+
+  /** @returns false when another call has changed the set since it was read */
+  change({ id, revision }: ChangeSet, change: SetChange): Promise<boolean> {
+    return this.atStore(() => this.sets.change(id, revision, change));
+  }
+
+  /**
+   * Changes a set as long as another call is in the way.
+   * @param work returns the change, or null to leave the set as it is
+   */
+  async update(
+    id: string,
+    request: McpRequest,
+    work: (set: ChangeSet) => Promise<SetChange | null> | SetChange | null,
+  ): Promise<ChangeSet> {
+    for (let tries = 0; tries < CONTENDED_TRIES; tries += 1) {
+      const set = await this.find(id, request);
+      const change = await work(set);
+      if (change === null) return set;
+      if (await this.change(set, change)) return this.find(id, request);
+    }
+    throw tooContended();
+  }
+
+  /** Ends a set that is not applied; the values of its rows are deleted. */
+  end(id: string, request: McpRequest, state: 'discarded' | 'refused' | 'expired'): Promise<ChangeSet> {
+    return this.update(id, request, (set) => {
+      if (set.state !== 'open' && set.state !== 'submitted') return null;
+      this.records.record(set, state, request);
+      return { state, deletedAt: Date.now() + this.settings.keep, put: set.entries.map(withoutValues) };
+    });
+  }
+
+  /** A set whose time is over takes no writes and cannot be applied. */
+  private async expire(set: ChangeSet, request: McpRequest): Promise<ChangeSet> {
+    const isWaiting = set.state === 'open' || set.state === 'submitted';
+    if (!isWaiting || set.expiresAt > Date.now()) return set;
+    const change = {
+      state: 'expired',
+      deletedAt: set.expiresAt + this.settings.keep,
+      put: set.entries.map(withoutValues),
+    } as const;
+    if (await this.change(set, change)) this.records.record(set, 'expired', request);
+    return { ...set, ...change, entries: change.put };
+  }
+
+  /** Errors of the store of sets, which say nothing of rows. */
+  async atStore<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error;
+      throw new Refused(
+        refusals.parseError('change sets cannot be stored at the moment', String(error.cause)),
+      );
+    }
+  }
+}
+
+const tooContended = (): Refused =>
+  new Refused(refusals.parseError('too many calls change this change set at once: call again'));

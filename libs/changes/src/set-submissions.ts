@@ -1,0 +1,177 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { refusals, Refused } from '#core';
+import {
+  type AppliedChange,
+  type ChangeSet,
+  GovernedChangesSource,
+  type ParleyChanges,
+  type StoredEntry,
+} from '#data';
+import type { ToolCall } from '#tools';
+import { ChangeRecords } from './change-records.js';
+import { ChangeSeal } from './change-seal.js';
+import { CHANGE_SETTINGS, type ChangeSettings, OwnedSets } from './owned-sets.js';
+import { nameConflicts } from './shown-sets.js';
+
+/** Characters of a title and of a reason. */
+const MAX_TITLE = 200;
+const MAX_REASON = 2_000;
+
+/** Sets that are looked through for one that the same call submitted before. */
+const RECENT = 50;
+
+/** Takes sets out of the hands of their agents: from then on they wait for a person. */
+@Injectable()
+export class SetSubmissions {
+  constructor(
+    private readonly source: GovernedChangesSource,
+    private readonly owned: OwnedSets,
+    private readonly seal: ChangeSeal,
+    private readonly records: ChangeRecords,
+    @Inject(CHANGE_SETTINGS) private readonly settings: Pick<ChangeSettings, 'undo'>,
+  ) {}
+
+  /** @returns the id of a set that is submitted. @throws Refused */
+  async prepare(tool: string, args: unknown, call: ToolCall): Promise<string> {
+    const given = (args ?? {}) as Readonly<Record<string, unknown>>;
+    const governed = await this.source.open(call, { tool: call.tool.name, timeout: call.tool.timeout });
+    const id =
+      tool === 'undo_changes'
+        ? await this.prepareUndo(given, governed, call)
+        : await this.submit(given, governed, call);
+    call.belongsTo(id);
+    return id;
+  }
+
+  private async submit(
+    given: Readonly<Record<string, unknown>>,
+    governed: ParleyChanges,
+    call: ToolCall,
+  ): Promise<string> {
+    const title = readText('title', given['title'], MAX_TITLE);
+    const reason = readText('reason', given['reason'], MAX_REASON);
+    const found = await this.findSubmitted(given['change_set'], { title, reason }, call);
+    if (found.kind !== 'proposed')
+      throw new Refused(
+        refusals.invalidArgument('this change set takes another one back: call undo_changes'),
+      );
+    if (found.state === 'submitted' && found.title === title && found.reason === reason) return found.id;
+    if (found.state !== 'open' && found.state !== 'submitted')
+      throw new Refused(refusals.invalidArgument(`this change set is ${found.state}`));
+    if (found.entries.length === 0)
+      throw new Refused(refusals.invalidArgument('the change set is empty: propose a write first'));
+    await assertPossible(governed);
+    await this.assertAsProposed(found, governed);
+    const change = { state: 'submitted', title, reason, submittedAt: Date.now() } as const;
+    if (!(await this.owned.change(found, change)))
+      throw new Refused(
+        refusals.parseError('another call has changed the change set: read it and call again'),
+      );
+    this.records.record(found, 'submitted', call);
+    return found.id;
+  }
+
+  /** The set that is named, else the one that the same call submitted before, else the open one. */
+  private async findSubmitted(
+    id: unknown,
+    { title, reason }: Pick<ChangeSet, 'title' | 'reason'>,
+    call: ToolCall,
+  ): Promise<ChangeSet> {
+    if (id !== undefined && id !== null) return this.owned.find(id, call);
+    const waiting = await this.owned.list(call, RECENT, ['submitted']);
+    const again = waiting.find(
+      (set) => set.kind === 'proposed' && set.title === title && set.reason === reason,
+    );
+    const found = again ? await this.owned.find(again.id, call) : await this.owned.findOpen(call);
+    if (found) return found;
+    throw new Refused(refusals.invalidArgument('you have no open change set: propose a write first'));
+  }
+
+  /** Nobody is asked about a set that could not be applied. */
+  private async assertAsProposed(set: ChangeSet, governed: ParleyChanges): Promise<void> {
+    const reviewed = await governed.review(await this.seal.openAll(set));
+    const conflicts = reviewed.flatMap(({ judged: { className, objectId }, conflict: reason }) =>
+      reason === null ? [] : [{ className, objectId, reason }],
+    );
+    if (conflicts.length > 0) throw new Refused(refusals.changesInConflict(...nameConflicts(conflicts)));
+  }
+
+  private async prepareUndo(
+    given: Readonly<Record<string, unknown>>,
+    governed: ParleyChanges,
+    call: ToolCall,
+  ): Promise<string> {
+    if (this.settings.undo !== 'agents')
+      throw new Refused(
+        refusals.accessDenied('mutations', 'change sets are not taken back by agents here (changes.undo)'),
+      );
+    const original = await this.owned.find(given['change_set'], call);
+    const waiting = await this.owned.list(call, RECENT, ['submitted']);
+    const again = waiting.find(({ undoes }) => undoes === original.id);
+    if (again) return again.id;
+    if (original.state !== 'applied' || original.undoneBy !== undefined)
+      throw new Refused(
+        refusals.invalidArgument(
+          original.undoneBy === undefined
+            ? `this change set is ${original.state}, so there is nothing to take back`
+            : 'this change set was taken back already',
+        ),
+      );
+    await assertPossible(governed);
+    const applied = await this.openApplied(original);
+    const { changes, conflicts } = await governed.invert(applied);
+    if (conflicts.length > 0 && (given['skip_conflicts'] !== true || changes.length === 0))
+      throw new Refused(refusals.changesInConflict(...nameConflicts(conflicts)));
+    const id = this.owned.newId();
+    const entries = await Promise.all(changes.map((change, at) => this.seal.seal(id, at + 1, change)));
+    const members = { id, kind: 'undo', state: 'submitted', undoes: original.id } as const;
+    const set = await this.owned.create(call, {
+      ...members,
+      entries,
+      next: entries.length + 1,
+      submittedAt: Date.now(),
+    });
+    this.records.record(set, 'submitted', call);
+    return set.id;
+  }
+
+  private async openApplied(set: ChangeSet): Promise<readonly AppliedChange[]> {
+    if (set.entries.some(({ sealed }) => sealed === undefined))
+      throw new Refused(
+        refusals.invalidArgument(
+          'the rows before this change set were not kept (changes.record, changes.keep)',
+        ),
+      );
+    const held = await this.seal.openAll(set);
+    return held.filter(
+      (change): change is AppliedChange => change.objectId !== null && change.after !== undefined,
+    );
+  }
+
+  /** Rows of the set that an undo takes back, and that it leaves as they are. */
+  async listLeftOut({ undoes, entries }: ChangeSet, call: ToolCall): Promise<readonly StoredEntry[]> {
+    if (undoes === undefined) return [];
+    const taken = new Set(entries.map(({ className, objectId }) => JSON.stringify([className, objectId])));
+    const original = await this.owned.find(undoes, call);
+    return original.entries.filter(
+      ({ className, objectId }) => !taken.has(JSON.stringify([className, objectId])),
+    );
+  }
+}
+
+/** @throws Refused with what is missing */
+async function assertPossible(governed: ParleyChanges): Promise<void> {
+  const obstacle = await governed.findObstacle();
+  if (obstacle !== null)
+    throw new Refused(refusals.notImplemented(`a change set cannot be applied here: ${obstacle}`));
+}
+
+function readText(name: string, given: unknown, most: number): string {
+  const text = typeof given === 'string' ? given.trim() : '';
+  if (text === '') throw new Refused(refusals.invalidArgument(`${name} is required`));
+  if (text.length > most)
+    throw new Refused(
+      refusals.invalidArgument(`${name} has ${text.length} characters; at most ${most} are permitted`),
+    );
+  return text;
+}

@@ -1,0 +1,84 @@
+import { type ChangeSet, type ReviewedChange, type StoredEntry } from '#data';
+import { showChange } from '#dispatcher';
+import type { RowCounts, ShownChangeSet, ShownEntry } from '#tools';
+
+const toText = (time: number): string => new Date(time).toISOString();
+
+/** A set as its owner sees it. */
+export function showSet(set: ChangeSet): ShownChangeSet {
+  const { id, kind, state, title, reason, openedAt, expiresAt, appliedAt, approver, undoes, undoneBy } = set;
+  return {
+    change_set: id,
+    kind,
+    state,
+    ...(title !== undefined && { title }),
+    ...(reason !== undefined && { reason }),
+    opened_at: toText(openedAt),
+    expires_at: toText(expiresAt),
+    ...(appliedAt !== undefined && { applied_at: toText(appliedAt) }),
+    ...(approver !== undefined && { approver }),
+    ...(undoes !== undefined && { undoes }),
+    ...(undoneBy !== undefined && { undone_by: undoneBy }),
+    rows: countRows(set.entries),
+  };
+}
+
+export function countRows(entries: readonly Pick<StoredEntry, 'operation'>[]): RowCounts {
+  const count = (operation: StoredEntry['operation']) =>
+    entries.filter((entry) => entry.operation === operation).length;
+  return { created: count('create'), changed: count('update'), deleted: count('delete') };
+}
+
+/** An entry without its values: those of a set that is over. */
+export function showBareEntry({ entry, operation, className, objectId }: StoredEntry): ShownEntry {
+  return { entry, operation, class_name: className, object_id: objectId };
+}
+
+/** An entry as the caller may read it now. */
+export function showEntry(stored: StoredEntry, { operation, judged, conflict }: ReviewedChange): ShownEntry {
+  const { before, after } = showChange(operation, judged);
+  return {
+    ...showBareEntry(stored),
+    ...(before && { before }),
+    ...(after && { after }),
+    ...(conflict !== null && { conflict }),
+  };
+}
+
+/** Bytes of the rows that an approver is shown at once. */
+const MAX_SHOWN = 12_000;
+
+/** The rows that fit, and how many do not. */
+export function fitEntries(entries: readonly ShownEntry[]): {
+  readonly changes: readonly ShownEntry[];
+  readonly not_shown?: string;
+} {
+  let bytes = 0;
+  const fitting = entries.findIndex((entry) => {
+    bytes += Buffer.byteLength(JSON.stringify(entry));
+    return bytes > MAX_SHOWN;
+  });
+  if (fitting < 0) return { changes: entries };
+  const left = entries.length - fitting;
+  return {
+    changes: entries.slice(0, fitting),
+    not_shown: `${left} more rows: show_changes shows all of them`,
+  };
+}
+
+/** Conflicts that a text names. */
+const MAX_NAMED = 20;
+
+/** Rows in conflict as words, and how many are not named. */
+export function nameConflicts(
+  conflicts: readonly {
+    readonly className: string;
+    readonly objectId: string | null;
+    readonly reason: string;
+  }[],
+): readonly [named: readonly string[], others: number] {
+  const named = conflicts
+    .slice(0, MAX_NAMED)
+    .map(({ className, objectId, reason }) => `${className} ${objectId ?? '(new)'}: ${reason}`);
+  return [named, conflicts.length - named.length];
+}

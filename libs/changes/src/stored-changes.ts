@@ -1,0 +1,356 @@
+import { createHash } from 'node:crypto';
+import { Inject, Injectable } from '@nestjs/common';
+import { refusals, Refused } from '#core';
+import {
+  type AppliedChange,
+  type ChangeSet,
+  ChangeSets,
+  ConflictingChanges,
+  GovernedChangesSource,
+  type HeldChange,
+  type ParleyChanges,
+  type ProposedWrite,
+  type StoredEntry,
+  type Transaction,
+} from '#data';
+import { showChange } from '#dispatcher';
+import {
+  type AppliedSet,
+  Changes,
+  type ProposedAnswer,
+  type SetPreview,
+  type ShownChangeSet,
+  type ShownEntry,
+  type ToolCall,
+} from '#tools';
+import { ChangeRecords } from './change-records.js';
+import { ChangeSeal, digestSet, UnreadableEntry, withoutValues } from './change-seal.js';
+import { CHANGE_SETTINGS, type ChangeSettings, OwnedSets } from './owned-sets.js';
+import { countRows, fitEntries, nameConflicts, showBareEntry, showEntry, showSet } from './shown-sets.js';
+import { SetSubmissions } from './set-submissions.js';
+
+/** Somebody has changed the set since it was read. */
+class SetChanged extends Error {}
+
+/** Attempts at adding to a set while other calls add to it. */
+const CONTENDED_TRIES = 10;
+
+/** The change sets of agents whose writes are proposed. */
+@Injectable()
+export class StoredChanges extends Changes {
+  constructor(
+    private readonly source: GovernedChangesSource,
+    private readonly sets: ChangeSets,
+    private readonly owned: OwnedSets,
+    private readonly seal: ChangeSeal,
+    private readonly submissions: SetSubmissions,
+    private readonly records: ChangeRecords,
+    @Inject(CHANGE_SETTINGS) private readonly settings: ChangeSettings,
+  ) {
+    super();
+  }
+
+  async propose(write: ProposedWrite, call: ToolCall, key?: unknown): Promise<ProposedAnswer> {
+    const governed = await this.open(call);
+    const asked = key === undefined ? null : readKey(key, write);
+    for (let tries = 0; tries < CONTENDED_TRIES; tries += 1) {
+      const set = await this.owned.open(call);
+      const again = asked && findKeyed(set, asked);
+      if (again) return this.answerAgain(set, again, governed);
+      const held = await this.openRow(set, write);
+      const find = (className: string, objectId: string) =>
+        held.find(({ change }) => change.className === className && change.objectId === objectId);
+      const { change, judged } = await governed.propose(
+        write,
+        (className, objectId) => find(className, objectId)?.change ?? null,
+      );
+      const known = find(judged.className, judged.objectId ?? '')?.stored;
+      const entry = known?.entry ?? set.next;
+      if (!(await this.store(set, { entry, known, change, keys: asked }))) continue;
+      call.belongsTo(set.id);
+      const row = { id: set.id, kind: set.kind, owner: set.owner, entries: change ? [change] : [] };
+      this.records.record(
+        { ...row, entries: row.entries.map((one) => ({ ...one, entry, fields: [] })) },
+        'proposed',
+        call,
+      );
+      const { before, after } = showChange(write.operation, judged);
+      return {
+        proposed: true,
+        change_set: set.id,
+        entry: change ? entry : null,
+        class_name: judged.className,
+        object_id: judged.objectId,
+        ...(before && { before }),
+        ...(after && { after }),
+      };
+    }
+    throw new Refused(refusals.parseError('too many calls change this change set at once: call again'));
+  }
+
+  /** @returns false when another call has changed the set since it was read */
+  private async store(
+    set: ChangeSet,
+    row: {
+      readonly entry: number;
+      readonly known: StoredEntry | undefined;
+      readonly change: HeldChange | null;
+      readonly keys: WriteKey | null;
+    },
+  ): Promise<boolean> {
+    const { entry, known, change, keys } = row;
+    if (!change) return this.owned.change(set, { remove: [entry] });
+    const sealed = await this.seal.seal(set.id, entry, change);
+    const named = { ...known?.keys, ...(keys && { [keys.key]: keys.digest }) };
+    const stored = Object.keys(named).length > 0 ? { ...sealed, keys: named } : sealed;
+    this.assertFits(set, stored);
+    return this.owned.change(set, { put: [stored], next: Math.max(set.next, entry + 1) });
+  }
+
+  private assertFits({ entries }: ChangeSet, stored: StoredEntry): void {
+    const { maxEntries, maxBytes } = this.settings;
+    const others = entries.filter(({ entry }) => entry !== stored.entry);
+    const bytes = [...others, stored].reduce((sum, { sealed = '' }) => sum + sealed.length, 0);
+    const full =
+      others.length >= maxEntries
+        ? `${maxEntries} rows (changes.maxEntries)`
+        : bytes > maxBytes
+          ? `${maxBytes} bytes (changes.maxBytes)`
+          : null;
+    if (full === null) return;
+    throw new Refused(
+      refusals.invalidArgument(
+        `the change set is full: it holds at most ${full}. Submit it, then propose the rest`,
+      ),
+    );
+  }
+
+  /** The entries that are about the row of a write. */
+  private openRow(
+    set: ChangeSet,
+    write: ProposedWrite,
+  ): Promise<readonly { readonly stored: StoredEntry; readonly change: HeldChange }[]> {
+    if (write.operation === 'create') return Promise.resolve([]);
+    const about = set.entries.filter(({ objectId }) => objectId !== null && objectId === write.objectId);
+    return Promise.all(
+      about.map(async (stored) => ({
+        stored,
+        change: await this.readable(() => this.seal.open(set.id, stored)),
+      })),
+    );
+  }
+
+  private async answerAgain(
+    set: ChangeSet,
+    stored: StoredEntry,
+    governed: ParleyChanges,
+  ): Promise<ProposedAnswer> {
+    const change = await this.readable(() => this.seal.open(set.id, stored));
+    const [reviewed] = await governed.review([change]);
+    const shown = reviewed ? showEntry(stored, reviewed) : showBareEntry(stored);
+    const { entry, class_name, object_id, before, after } = shown;
+    return {
+      proposed: true,
+      change_set: set.id,
+      entry,
+      class_name,
+      object_id,
+      ...(before && { before }),
+      ...(after && { after }),
+    };
+  }
+
+  async list(call: ToolCall, limit: number): Promise<readonly ShownChangeSet[]> {
+    return (await this.owned.list(call, limit)).map(showSet);
+  }
+
+  async show(id: string, call: ToolCall) {
+    const set = await this.owned.find(id, call);
+    call.belongsTo(set.id);
+    return { ...showSet(set), entries: await this.showEntries(set, call) };
+  }
+
+  private async showEntries(set: ChangeSet, call: ToolCall): Promise<readonly ShownEntry[]> {
+    if (set.state !== 'open' && set.state !== 'submitted') return set.entries.map(showBareEntry);
+    const governed = await this.open(call);
+    const reviewed = await governed.review(await this.readable(() => this.seal.openAll(set)));
+    return set.entries.flatMap((stored, at) => {
+      const one = reviewed[at];
+      return one ? [showEntry(stored, one)] : [];
+    });
+  }
+
+  async discard(id: string, call: ToolCall): Promise<ShownChangeSet> {
+    const set = await this.owned.find(id, call);
+    call.belongsTo(set.id);
+    if (set.state === 'applied')
+      throw new Refused(refusals.invalidArgument('the change set is applied: undo_changes takes it back'));
+    return showSet(await this.owned.end(id, call, 'discarded'));
+  }
+
+  async refresh(id: string, call: ToolCall) {
+    call.belongsTo(id);
+    const governed = await this.open(call);
+    await this.owned.update(id, call, async (set) => {
+      if (set.kind !== 'proposed' || (set.state !== 'open' && set.state !== 'submitted'))
+        throw new Refused(refusals.invalidArgument(`a change set that is ${set.state} cannot be refreshed`));
+      const held = await this.readable(() => this.seal.openAll(set));
+      const put: StoredEntry[] = [];
+      for (const [at, stored] of set.entries.entries()) {
+        const change = held[at];
+        const again = change && (await proposeAgain(governed, change));
+        if (again) put.push({ ...stored, ...(await this.seal.seal(set.id, stored.entry, again)) });
+      }
+      return { put };
+    });
+    return this.show(id, call);
+  }
+
+  prepare(tool: string, args: unknown, call: ToolCall): Promise<string> {
+    return this.submissions.prepare(tool, args, call);
+  }
+
+  async preview(id: string, call: ToolCall): Promise<SetPreview> {
+    const set = await this.owned.find(id, call);
+    const entries = await this.showEntries(set, call);
+    const { change_set, kind, title, reason, undoes, rows } = showSet(set);
+    const about = { change_set, kind, title, reason, undoes, rows };
+    const shown = { ...JSON.parse(JSON.stringify(about)), ...fitEntries(entries) } as Record<string, unknown>;
+    return { id, digest: digestSet(set), shown, row: entries };
+  }
+
+  async refuse(id: string, call: ToolCall): Promise<void> {
+    await this.owned.end(id, call, 'refused');
+  }
+
+  async apply(call: ToolCall): Promise<AppliedSet> {
+    const { changes: approved, by, id: approvalId } = call.approval ?? {};
+    if (!approved) throw new Refused(refusals.approvalDenied('nobody has approved this change set'));
+    const set = await this.owned.find(approved.id, call);
+    call.belongsTo(set.id);
+    if (set.state !== 'submitted' || digestSet(set) !== approved.digest)
+      throw new Refused(
+        refusals.approvalDenied(`the change set is ${set.state} and no longer the one that was approved`),
+      );
+    const approval = {
+      ...(by !== undefined && { approver: by }),
+      ...(approvalId && { approval_id: approvalId }),
+    };
+    this.records.record(set, 'approved', call, approval);
+    const governed = await this.open(call);
+    const held = await this.readable(() => this.seal.openAll(set));
+    try {
+      await governed.apply(held, (applied, transaction) => this.settle(set, applied, by, transaction));
+    } catch (error) {
+      throw this.refuseUnapplied(error, set, call);
+    }
+    this.records.record(set, set.kind === 'undo' ? 'undone' : 'applied', call, approval);
+    const left = await this.submissions.listLeftOut(set, call);
+    return {
+      change_set: set.id,
+      applied: true,
+      rows: countRows(set.entries),
+      ...(left.length > 0 && { left_out: left.map(showBareEntry) }),
+    };
+  }
+
+  /** The set says that it is applied in the transaction of its rows: whatever ends this process, both are true or neither. */
+  private async settle(
+    set: ChangeSet,
+    applied: readonly AppliedChange[],
+    approver: string | undefined,
+    transaction: Transaction,
+  ): Promise<void> {
+    const { record, keep } = this.settings;
+    const now = Date.now();
+    const put = await Promise.all(
+      set.entries.map(async (stored, at) => {
+        const change = applied[at];
+        if (!change) throw new SetChanged();
+        const sealed = await this.seal.seal(set.id, stored.entry, change);
+        return record === 'none' ? withoutValues(sealed) : sealed;
+      }),
+    );
+    const change = { state: 'applied', appliedAt: now, deletedAt: now + keep, put } as const;
+    const named = approver === undefined ? change : { ...change, approver };
+    if (!(await this.sets.change(set.id, set.revision, named, transaction))) throw new SetChanged();
+    if (set.undoes === undefined) return;
+    const original = await this.sets.find(set.undoes);
+    const mark = { undoneBy: set.id };
+    if (!original || original.undoneBy !== undefined) throw new SetChanged();
+    if (!(await this.sets.change(original.id, original.revision, mark, transaction))) throw new SetChanged();
+  }
+
+  private refuseUnapplied(error: unknown, set: ChangeSet, call: ToolCall): unknown {
+    if (error instanceof ConflictingChanges) {
+      this.records.record(set, 'conflict', call, { rows: error.conflicts.length });
+      return new Refused(refusals.changesInConflict(...nameConflicts(error.conflicts)));
+    }
+    return error instanceof SetChanged
+      ? new Refused(refusals.approvalDenied('the change set is no longer the one that was approved'))
+      : error;
+  }
+
+  /** @throws Refused for a set whose values are deleted, or were sealed with a key that is gone */
+  private async readable<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof UnreadableEntry)) throw error;
+      throw new Refused(
+        refusals.parseError(
+          'the values of this change set cannot be read any more: discard it',
+          error.message,
+        ),
+      );
+    }
+  }
+
+  private open(call: ToolCall): Promise<ParleyChanges> {
+    const { tool } = call;
+    return this.source.open(call, { tool: tool.name, timeout: tool.timeout });
+  }
+}
+
+/** The change for the row as it is now; null: the same write is refused now, and the entry says so. */
+async function proposeAgain(governed: ParleyChanges, held: HeldChange): Promise<HeldChange | null> {
+  const { operation, className, objectId, fields } = held;
+  // A new row is the same, whatever other rows there are by now.
+  if (operation === 'create') return held;
+  const write = { operation, className, objectId, fields } as ProposedWrite;
+  try {
+    return (await governed.propose(write, () => null)).change;
+  } catch (error) {
+    if (error instanceof Refused) return null;
+    throw error;
+  }
+}
+
+interface WriteKey {
+  readonly key: string;
+  readonly digest: string;
+}
+
+const KEY = /^[A-Za-z0-9._:-]{1,128}$/;
+
+function readKey(key: unknown, write: ProposedWrite): WriteKey {
+  if (typeof key !== 'string' || !KEY.test(key))
+    throw new Refused(
+      refusals.invalidArgument('idempotency_key must be 1 to 128 letters, digits and the characters . _ : -'),
+    );
+  const digest = createHash('sha256').update(JSON.stringify(write)).digest('base64url');
+  // Names of members of a document contain no dots.
+  return { key: createHash('sha256').update(key).digest('base64url'), digest };
+}
+
+/** The entry that the same call made before. @throws Refused when the key belongs to another write */
+function findKeyed({ entries }: ChangeSet, { key, digest }: WriteKey): StoredEntry | null {
+  const found = entries.find(({ keys = {} }) => Object.hasOwn(keys, key));
+  if (!found) return null;
+  if (found.keys?.[key] === digest) return found;
+  throw new Refused(
+    refusals.invalidArgument(
+      'idempotency_key was used for another call: a key stands for one write, so give a new one to this',
+    ),
+  );
+}
