@@ -15,7 +15,7 @@ export const mayImport = {
   dispatcher: ['core', 'schema', 'policy', 'data', 'tools', 'audit', 'state', 'telemetry'],
   changes: ['core', 'data', 'audit', 'tools', 'dispatcher'],
   exports: ['core', 'policy', 'data', 'tools', 'dispatcher', 'state', 'audit', 'streaming'],
-  approvals: ['core', 'data', 'audit', 'auth', 'state', 'streaming', 'dispatcher'],
+  approvals: ['core', 'data', 'audit', 'auth', 'state', 'streaming', 'tools', 'dispatcher'],
   // prettier-ignore
   console: ['core', 'schema', 'policy', 'data', 'audit', 'auth', 'config', 'state', 'streaming', 'dispatcher', 'tools', 'approvals', 'tasks', 'exports'],
   tasks: ['core', 'tools', 'dispatcher', 'state', 'audit', 'telemetry'],

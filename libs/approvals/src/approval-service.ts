@@ -4,6 +4,7 @@ import { ArgumentDigest, AuditSink, oneLine } from '#audit';
 import { type Agent, isTier, type Tier } from '#core';
 import { GovernedRecordsSource, GovernedWritesSource } from '#data';
 import { type ApprovalCase, type ApprovalStore, type MessageBus, SharedState, steadyClock } from '#state';
+import { Changes } from '#tools';
 import {
   type ApprovalView,
   CaseViews,
@@ -50,12 +51,15 @@ export class ApprovalService {
     @Inject(AuditSink) private readonly audit: Pick<AuditSink, 'recordApproval'>,
     @Inject(ArgumentDigest) private readonly digest: Pick<ArgumentDigest, 'nameObject'>,
     @Inject(APPROVAL_OPTIONS) private readonly options: { readonly approvers: readonly string[] },
+    @Inject(Changes) changes: Pick<Changes, 'showTo'>,
   ) {
     this.store = approvals;
     this.bus = bus;
     // Restricts values that were read for another agent.
-    this.views = new CaseViews(records, (context) =>
-      writes.methods(context, { tool: 'approvals', timeout: 10 }),
+    this.views = new CaseViews(
+      records,
+      (context) => writes.methods(context, { tool: 'approvals', timeout: 10 }),
+      changes,
     );
   }
 

@@ -2,6 +2,7 @@ import { type Agent, Refused, McpRequest } from '#core';
 import type { GovernedMethods } from '#data';
 import { computeDigest, type RecordsSource } from '#dispatcher';
 import type { ApprovalCase } from '#state';
+import type { Changes } from '#tools';
 
 type Members = Readonly<Record<string, unknown>>;
 
@@ -78,11 +79,13 @@ export class CaseViews {
   constructor(
     private readonly records: RecordsSource,
     private readonly presenting: Presenting,
+    private readonly changes: Pick<Changes, 'showTo'>,
   ) {}
 
   async showCase(known: ApprovalCase, viewer: Agent, signal: AbortSignal): Promise<Shown> {
     const context = new McpRequest(viewer, { signal });
-    const { className, preview } = known;
+    const { className, preview, changeSet } = known;
+    if (changeSet !== undefined) return this.showSet(known, changeSet, context);
     if (className === undefined) return toShown(known, viewer, preview, null);
     const readable = await this.readable(className, known.objectId, context);
     if (!readable) return unreadable(known, viewer);
@@ -93,6 +96,15 @@ export class CaseViews {
       await narrow.preview(preview, readsEverything(viewer)),
       readable.row ?? null,
     );
+  }
+
+  /** A whole change set, read anew for the viewer: what its owner was shown is the owner's. */
+  private async showSet(known: ApprovalCase, changeSet: string, context: McpRequest): Promise<Shown> {
+    const { agent } = context;
+    const set = await this.changes.showTo(changeSet, context);
+    if (!set) return unreadable(known, agent);
+    const { digest, shown, isReadable } = set;
+    return { ...toShown(known, agent, { tool: known.tool, ...shown }, { digest }), isReadable };
   }
 
   private async readable(

@@ -302,6 +302,7 @@ function draftCase(
     preview: preview.shown,
     ...(preview.className !== undefined && { className: preview.className }),
     ...(preview.objectId !== undefined && { objectId: preview.objectId }),
+    ...(preview.changeSet !== undefined && { changeSet: preview.changeSet }),
     ...(correlationId !== undefined && { correlationId }),
   };
 }

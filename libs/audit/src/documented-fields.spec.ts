@@ -10,7 +10,15 @@ const SUCCESS = 'success';
 /** Which types of record hold the members of an interface. */
 const HELD_BY: Record<string, readonly string[]> = {
   SealedRecord: ['all'],
-  EventBase: ['authentication', 'task_end', 'operator_action', 'configuration', 'outage', 'chain_*'],
+  EventBase: [
+    'authentication',
+    'task_end',
+    'operator_action',
+    'configuration',
+    'outage',
+    'change_set',
+    'chain_*',
+  ],
   AuditRecord: ['tool_call', 'export_read'],
   AuditedAgent: ['tool_call', 'export_read'],
   AuditedLimits: ['tool_call', 'export_read'],
@@ -20,6 +28,7 @@ const HELD_BY: Record<string, readonly string[]> = {
   OperatorEvent: ['operator_action'],
   ConfigurationEvent: ['configuration'],
   OutageEvent: ['outage'],
+  ChangeSetEvent: ['change_set'],
   ChainEvent: ['chain_*'],
 };
 

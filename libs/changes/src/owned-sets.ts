@@ -10,7 +10,7 @@ import {
   Refused,
   toOwner,
 } from '#core';
-import { type ChangeSet, ChangeSets, type SetChange, StoreError } from '#data';
+import { type ChangeSet, ChangeSets, type RowTransaction, type SetChange, StoreError } from '#data';
 import { ChangeRecords } from './change-records.js';
 import { withoutValues } from './change-seal.js';
 
@@ -84,9 +84,14 @@ export class OwnedSets {
   async create(
     request: McpRequest,
     members: Pick<ChangeSet, 'kind' | 'state' | 'entries' | 'next'> & Partial<ChangeSet>,
+    within?: RowTransaction,
   ): Promise<ChangeSet> {
     const set = this.createSet(request, members);
-    if (!(await this.atStore(() => this.sets.create(set)))) throw tooContended();
+    // An error of the transaction says whether it may be tried again.
+    const isStored = within
+      ? await this.sets.create(set, within)
+      : await this.atStore(() => this.sets.create(set));
+    if (!isStored) throw tooContended();
     return set;
   }
 

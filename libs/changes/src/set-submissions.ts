@@ -18,7 +18,7 @@ const MAX_TITLE = 200;
 const MAX_REASON = 2_000;
 
 /** Sets that are looked through for one that the same call submitted before. */
-const RECENT = 50;
+const MAX_RECENT = 50;
 
 /** Takes sets out of the hands of their agents: from then on they wait for a person. */
 @Injectable()
@@ -78,7 +78,7 @@ export class SetSubmissions {
     call: ToolCall,
   ): Promise<ChangeSet> {
     if (id !== undefined && id !== null) return this.owned.find(id, call);
-    const waiting = await this.owned.list(call, RECENT, ['submitted']);
+    const waiting = await this.owned.list(call, MAX_RECENT, ['submitted']);
     const again = waiting.find(
       (set) => set.kind === 'proposed' && set.title === title && set.reason === reason,
     );
@@ -106,7 +106,7 @@ export class SetSubmissions {
         refusals.accessDenied('mutations', 'change sets are not taken back by agents here (changes.undo)'),
       );
     const original = await this.owned.find(given['change_set'], call);
-    const waiting = await this.owned.list(call, RECENT, ['submitted']);
+    const waiting = await this.owned.list(call, MAX_RECENT, ['submitted']);
     const again = waiting.find(({ undoes }) => undoes === original.id);
     if (again) return again.id;
     if (original.state !== 'applied' || original.undoneBy !== undefined)

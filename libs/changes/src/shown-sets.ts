@@ -1,4 +1,4 @@
-import { type ChangeSet, type ReviewedChange, type StoredEntry } from '#data';
+import type { ChangeSet, ReviewedChange, StoredEntry, ViewedChange } from '#data';
 import { showChange } from '#dispatcher';
 import type { RowCounts, ShownChangeSet, ShownEntry } from '#tools';
 
@@ -42,6 +42,34 @@ export function showEntry(stored: StoredEntry, { operation, judged, conflict }: 
     ...(before && { before }),
     ...(after && { after }),
     ...(conflict !== null && { conflict }),
+  };
+}
+
+/** What a set is about, for who decides on it. */
+export function describeSet(set: ChangeSet): Readonly<Record<string, unknown>> {
+  const { change_set, kind, title, reason, undoes, rows } = showSet(set);
+  return {
+    change_set,
+    kind,
+    ...(title !== undefined && { title }),
+    ...(reason !== undefined && { reason }),
+    ...(undoes !== undefined && { undoes }),
+    rows,
+  };
+}
+
+/** An entry as an approver may see it. Of a row that it may not read it learns only that there is one. */
+export function showViewed({ entry }: StoredEntry, viewed: ViewedChange): Readonly<Record<string, unknown>> {
+  const { operation, isReadable, className, objectId, before, after, withheld } = viewed;
+  if (!isReadable) return { entry, operation, hidden: 'of a class or row that you may not read' };
+  return {
+    entry,
+    operation,
+    class_name: className,
+    object_id: objectId,
+    ...(before && { before }),
+    ...(after && { after }),
+    ...(withheld.length > 0 && { withheld_from_you: withheld }),
   };
 }
 

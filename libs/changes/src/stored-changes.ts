@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
-import { refusals, Refused } from '#core';
+import { type McpRequest, refusals, Refused } from '#core';
 import {
   type AppliedChange,
   type ChangeSet,
@@ -11,7 +11,7 @@ import {
   type ParleyChanges,
   type ProposedWrite,
   type StoredEntry,
-  type Transaction,
+  type RowTransaction,
 } from '#data';
 import { showChange } from '#dispatcher';
 import {
@@ -22,12 +22,25 @@ import {
   type ShownChangeSet,
   type ShownEntry,
   type ToolCall,
+  type ViewedSet,
 } from '#tools';
 import { ChangeRecords } from './change-records.js';
 import { ChangeSeal, digestSet, UnreadableEntry, withoutValues } from './change-seal.js';
 import { CHANGE_SETTINGS, type ChangeSettings, OwnedSets } from './owned-sets.js';
-import { countRows, fitEntries, nameConflicts, showBareEntry, showEntry, showSet } from './shown-sets.js';
+import {
+  countRows,
+  describeSet,
+  fitEntries,
+  nameConflicts,
+  showBareEntry,
+  showEntry,
+  showSet,
+  showViewed,
+} from './shown-sets.js';
 import { SetSubmissions } from './set-submissions.js';
+
+/** Reading for an approver. */
+const VIEWING = { tool: 'approvals', timeout: 20 };
 
 /** Somebody has changed the set since it was read. */
 class SetChanged extends Error {}
@@ -213,10 +226,24 @@ export class StoredChanges extends Changes {
   async preview(id: string, call: ToolCall): Promise<SetPreview> {
     const set = await this.owned.find(id, call);
     const entries = await this.showEntries(set, call);
-    const { change_set, kind, title, reason, undoes, rows } = showSet(set);
-    const about = { change_set, kind, title, reason, undoes, rows };
-    const shown = { ...JSON.parse(JSON.stringify(about)), ...fitEntries(entries) } as Record<string, unknown>;
+    const shown = { ...describeSet(set), ...fitEntries(entries) };
     return { id, digest: digestSet(set), shown, row: entries };
+  }
+
+  async showTo(id: string, approver: McpRequest): Promise<ViewedSet | null> {
+    const set = await this.owned.atStore(() => this.sets.find(id));
+    if (!set || set.state !== 'submitted' || set.owner.tenant !== approver.agent.tenantId) return null;
+    const governed = await this.source.open(approver, VIEWING);
+    const viewed = await governed.view(await this.readable(() => this.seal.openAll(set)));
+    const changes = set.entries.flatMap((stored, at) => {
+      const one = viewed[at];
+      return one ? [showViewed(stored, one)] : [];
+    });
+    return {
+      digest: digestSet(set),
+      shown: { ...describeSet(set), changes },
+      isReadable: viewed.every(({ isReadable }) => isReadable),
+    };
   }
 
   async refuse(id: string, call: ToolCall): Promise<void> {
@@ -259,7 +286,7 @@ export class StoredChanges extends Changes {
     set: ChangeSet,
     applied: readonly AppliedChange[],
     approver: string | undefined,
-    transaction: Transaction,
+    transaction: RowTransaction,
   ): Promise<void> {
     const { record, keep } = this.settings;
     const now = Date.now();

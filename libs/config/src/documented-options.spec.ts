@@ -6,7 +6,13 @@ import { type OptionsClass, readOptions } from './schema/option.js';
 import { AgentEntry } from './sections/agents.js';
 import { AuditSection } from './sections/audit.js';
 import { AuthRuleEntry, ClientCertificateConfig, OAuthConfig } from './sections/auth.js';
-import { ExportSection, ReloadSection, SubscriptionsSection, TaskSection } from './sections/background.js';
+import {
+  ChangesSection,
+  ExportSection,
+  ReloadSection,
+  SubscriptionsSection,
+  TaskSection,
+} from './sections/background.js';
 import { EmbeddingsSection, LlmSection } from './sections/models.js';
 import { LoggingSection, MetricsSection, TracesSection } from './sections/observability.js';
 import {
@@ -72,6 +78,7 @@ const TABLES: Readonly<Record<string, readonly [table: Map<string, Row>, type: O
   metrics: [rows(chapter(CONFIGURATION, 'metrics')), MetricsSection],
   logging: [rows(chapter(CONFIGURATION, 'logging')), LoggingSection],
   tasks: [rows(chapter(page('guide/tasks'), 'Options')), TaskSection],
+  changes: [rows(chapter(page('guide/changes'), 'Options')), ChangesSection],
   exports: [rows(chapter(page('guide/exports'), 'Options')), ExportSection],
   console: [rows(chapter(page('operations/console'), 'Options')), ConsoleSection],
   'console.oidc': [rows(chapter(page('operations/console'), 'With an issuer')), ConsoleOidcConfig],

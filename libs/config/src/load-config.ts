@@ -41,6 +41,7 @@ import { agentLlmErrors, endpointErrors } from './checks/models-checks.js';
 import { EmbeddingsSection, LlmSection } from './sections/models.js';
 import { packageErrors } from './checks/observability-checks.js';
 import { LoggingSection, MetricsSection, TracesSection } from './sections/observability.js';
+import { changesErrors } from './checks/changes-checks.js';
 import { approvalErrors, consoleErrors } from './checks/operators-checks.js';
 import { ApprovalsSection, ConsoleOidcConfig, ConsoleSection } from './sections/operators.js';
 import { anonymousErrors, originErrors, startErrors, type StartKind } from './checks/server-checks.js';
@@ -311,6 +312,7 @@ function meant(
   errors.push(
     ...identityErrors(config.auth, config.agents, identities),
     ...approvalErrors(config),
+    ...changesErrors(config),
     ...consoleErrors(config, identities, inApplication),
     ...auditErrors(config),
     ...packageErrors(config),

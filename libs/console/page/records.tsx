@@ -14,6 +14,7 @@ const TYPES: Readonly<Record<string, string>> = {
   operator_action: 'operator',
   configuration: 'configuration',
   authentication: 'sign-in',
+  change_set: 'change set',
   task_end: 'task end',
   outage: 'outage',
   export_read: 'export',

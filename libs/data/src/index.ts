@@ -41,6 +41,7 @@ export {
 } from './governed-access.js';
 export * from './changes/change-sets.js';
 export { MemoryChangeSets } from './changes/memory-change-sets.js';
+export { RecordedWrites, WriteRecorder } from './changes/recorded-writes.js';
 export * from './changes/row-transactions.js';
 export {
   type AppliedChange,
@@ -49,6 +50,7 @@ export {
   type HeldChange,
   ParleyChanges,
   type ReviewedChange,
+  type ViewedChange,
 } from './governed/parley-changes.js';
 export * from './record-search.js';
 export * from './record-store.js';

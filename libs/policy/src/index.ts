@@ -35,6 +35,7 @@ export {
   type NamePseudonym,
 } from './masking/column-masks.js';
 export {
+  isMasked,
   holdsWithheld,
   redact,
   withholdUnreadable,

@@ -13,6 +13,7 @@ import {
   SampleSearch,
   switches,
 } from './contracts/sample-records.js';
+import { Changes } from './changes/changes.js';
 import { ExportStore } from './export/export-files.js';
 import { toolsOf } from './declaration/tool.decorator.js';
 import { CallableMethods, MethodRegistry } from './methods/method-registry.js';
@@ -41,6 +42,8 @@ async function providers(): Promise<object[]> {
       { provide: CallableMethods, useClass: MethodRegistry },
       { provide: ToolEnvironment, useValue: readEnvironmentGates({}) },
       { provide: ExportStore, useClass: SampleExportStore },
+      // None of these calls is of an agent whose writes are proposed.
+      { provide: Changes, useValue: {} },
       { provide: QueryEmbeddings, useFactory: () => new QueryEmbeddings(new LetterEmbeddings()) },
     ],
   }).compile();
@@ -134,7 +137,7 @@ describe('every built-in tool that reads', () => {
         if (!registration) throw new Error('a provider without a tool');
         const { definition } = registration;
         const handler = createReadingHandler(registration);
-        if (definition.needs) return [];
+        if (definition.needs || definition.category === 'changes') return [];
         definitions.push(definition);
         return [{ provider, definition, handler, validate: ajv.compile(definition.outputSchema as object) }];
       });

@@ -108,14 +108,21 @@ describe('the built-in catalogue', () => {
       'delete_object',
       'create_class',
       'delete_class',
+      'list_changes',
+      'show_changes',
+      'discard_changes',
+      'refresh_changes',
+      'submit_changes',
+      'undo_changes',
     ]);
   });
 
   it.each(definitions.map((definition) => [definition.name, definition] as const))(
     '%s tells hosts whether it only reads, titles itself, and has schemas that compile',
-    (name, { title, annotations, inputSchema, outputSchema, needs }) => {
+    (name, { title, annotations, inputSchema, outputSchema, needs, category }) => {
       const ajv = new Ajv2020({ strict: true, strictRequired: true });
-      if (needs) expect(annotations).toMatchObject({ readOnlyHint: false, title });
+      const changesSets = category === 'changes' && !['list_changes', 'show_changes'].includes(name);
+      if (needs || changesSets) expect(annotations).toMatchObject({ readOnlyHint: false, title });
       else
         expect(annotations).toEqual({
           readOnlyHint: true,

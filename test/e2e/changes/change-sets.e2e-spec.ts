@@ -9,6 +9,8 @@ const AGENTS = {
   other: { ...free, permissions: 'admin', tenantId: 'globex', writes: 'proposed' },
   writer: { ...free, permissions: 'admin', tenantId: 'acme' },
   chief: { ...free, permissions: 'admin', tenantId: 'acme' },
+  clerk: { ...free, tenantId: 'acme', classes: { only: ['Author'] } },
+  direct: { ...free, permissions: 'admin', tenantId: 'acme' },
 };
 type AgentName = keyof typeof AGENTS;
 const as = (agent: AgentName) => ({ 'X-MCP-API-Key': `key-of-${agent}` });
@@ -22,21 +24,24 @@ let database: Database;
 let view: DatabaseView;
 let service: Service;
 
-beforeAll(async () => {
-  database = await startDatabase(POSTS_SEED);
-  view = viewDatabase(database.uri);
-  service = await startService({
+const start = () =>
+  startService({
     config: {
       server: { stateKey: 'a key of thirty-two characters, or more' },
       agents: AGENTS,
       auth: Object.keys(AGENTS).map((agent) => ({ apiKey: `key-of-${agent}`, agent })),
       policy: POSTS_POLICY,
       database: { uri: database.uri, name: 'parley' },
-      approvals: { mode: 'desk', approvers: ['chief'], expiry: 60 },
+      approvals: { mode: 'desk', approvers: ['chief', 'clerk'], expiry: 60 },
       changes: { undo: 'agents' },
     },
     env: ENV,
   });
+
+beforeAll(async () => {
+  database = await startDatabase(POSTS_SEED);
+  view = viewDatabase(database.uri);
+  service = await start();
 }, 90_000);
 afterAll(async () => {
   await service.stop();
@@ -49,26 +54,37 @@ const dump = async () => JSON.stringify(await posts().find({}).sort({ _id: 1 }).
 const call = (name: string, args: object, agent: AgentName = 'support') =>
   callTool(service, name, args, as(agent));
 
-async function decideFirst(decision: 'approve' | 'deny'): Promise<Record<string, unknown>> {
+async function firstCase(agent: AgentName = 'chief', at = service): Promise<Record<string, unknown>> {
   for (;;) {
-    const headers = as('chief');
-    const listed = (await (await fetch(`${service.origin}/approvals`, { headers })).json()) as {
+    const headers = as(agent);
+    const listed = (await (await fetch(`${at.origin}/approvals`, { headers })).json()) as {
       approvals: { id: string }[];
     };
     const [first] = listed.approvals;
     if (first) {
-      const shown = (await (
-        await fetch(`${service.origin}/approvals/${first.id}`, { headers })
-      ).json()) as Record<string, unknown>;
-      await fetch(`${service.origin}/approvals/${first.id}`, {
-        method: 'POST',
-        headers: { ...headers, 'Content-Type': 'application/json' },
-        body: JSON.stringify({ decision, digest: shown['digest'] }),
-      });
-      return shown;
+      const shown = await fetch(`${at.origin}/approvals/${first.id}`, { headers });
+      return (await shown.json()) as Record<string, unknown>;
     }
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
+}
+
+const decide = (
+  shown: Record<string, unknown>,
+  decision: 'approve' | 'deny',
+  agent: AgentName = 'chief',
+  at = service,
+) =>
+  fetch(`${at.origin}/approvals/${String(shown['id'])}`, {
+    method: 'POST',
+    headers: { ...as(agent), 'Content-Type': 'application/json' },
+    body: JSON.stringify({ decision, digest: shown['digest'] }),
+  });
+
+async function decideFirst(decision: 'approve' | 'deny'): Promise<Record<string, unknown>> {
+  const shown = await firstCase();
+  await decide(shown, decision);
+  return shown;
 }
 
 const dataOf = (answer: unknown) => (answer as { data: Record<string, unknown> }).data;
@@ -145,4 +161,69 @@ describe('An agent whose writes are proposed', () => {
     expect(textOf(await call('list_changes', {}, 'writer'))).toContain('not collected in change sets');
     expect(dataOf(await call('discard_changes', { change_set: set }))).toMatchObject({ state: 'discarded' });
   });
+
+  it('cannot have a set approved that changed after it was shown', async () => {
+    const { change_set: set } = dataOf(await update('p00', 'Harmless'));
+    const submitted = call('submit_changes', { title: 'a', reason: 'b' });
+    const shown = await firstCase();
+    // What is waiting takes no further writes: they go to another set.
+    expect(dataOf(await update('p00', 'Harmful'))['change_set']).not.toBe(set);
+    await call('refresh_changes', { change_set: set });
+    const late = await decide(shown, 'approve');
+    expect(late.status).toBe(412);
+    await decideFirst('deny');
+    expect(textOf(await submitted)).toContain('operation rejected by approver');
+    expect((await posts().findOne({ _id: 'p00' }))?.title).toBe('Post 0');
+  });
+
+  it('is decided on by those alone who may read every row of the set', async () => {
+    await update('p03', 'Secret title');
+    const submitted = call('submit_changes', { title: 'c', reason: 'd' });
+    const seen = await firstCase('clerk');
+    expect(JSON.stringify(seen)).not.toMatch(/Secret title|p03/);
+    expect((await decide(seen, 'approve', 'clerk')).status).toBe(403);
+    await decideFirst('deny');
+    await submitted;
+  });
+
+  it('leaves values of rows in no record, in no log, and in no readable form', async () => {
+    await update('p03', 'Very private');
+    const stored = await view.client.db('parley').collection('parley.changes').find({}).toArray();
+    expect(stored.length).toBeGreaterThan(0);
+    expect(JSON.stringify(stored)).not.toContain('Very private');
+    expect(JSON.stringify(service.output())).not.toContain('Very private');
+    expect(textOf(await call('query_class', { class_name: 'parley.changes' }, 'direct'))).not.toContain(
+      'sealed',
+    );
+  });
+
+  it.each([0, 15, 40, 90, 200])(
+    'is applied or not where its process is killed %i ms later',
+    async (delay) => {
+      const killed = await start();
+      const make = async (at: number) =>
+        dataOf(
+          await callTool(
+            killed,
+            'create_object',
+            { class_name: 'Post', fields: { title: `killed after ${delay}`, body: `row ${at}` } },
+            as('support'),
+          ),
+        );
+      let set = '';
+      for (let at = 0; at < 40; at += 1) set = String((await make(at))['change_set']);
+      const args = { title: `kill ${delay}`, reason: 'chaos', change_set: set };
+      const submitted = callTool(killed, 'submit_changes', args, as('support')).catch(() => null);
+      const decided = decide(await firstCase('chief', killed), 'approve', 'chief', killed).catch(() => null);
+      await decided;
+      await new Promise((resolve) => setTimeout(resolve, delay));
+      await killed.kill();
+      await submitted;
+      const { state } = dataOf(await call('show_changes', { change_set: set }));
+      const rows = await posts().countDocuments({ title: `killed after ${delay}` });
+      expect({ state, rows }).toEqual(
+        state === 'applied' ? { state, rows: 40 } : { state: 'submitted', rows: 0 },
+      );
+    },
+  );
 });

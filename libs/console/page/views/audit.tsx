@@ -44,6 +44,7 @@ const TYPES = [
   ['configuration', 'configurations'],
   ['authentication', 'refused sign-ins'],
   ['export_read', 'exports'],
+  ['change_set', 'change sets'],
   ['task_end', 'ended tasks'],
 ] as const;
 const NAMES = [...FILTERS.map(([name]) => name), 'outcome', 'decision', 'type'];

@@ -6,7 +6,7 @@ import {
   ChangeSets,
   type SetChange,
   type StoredEntry,
-  type Transaction,
+  type RowTransaction,
 } from '#data';
 import type { DriverDocument, MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation, toStoreError } from '../errors.js';
@@ -22,7 +22,7 @@ const MAX_TIME_MS = 10_000;
 const OPEN_OF = 'open_of';
 
 /** When the database deletes the set. */
-const DELETED = 'deleted_at';
+const DELETED_AT = 'deleted_at';
 
 /** Sets as documents, each with its entries: a set and what is sealed in it fit into one. A TTL index deletes them. */
 export class MongoChangeSets extends ChangeSets {
@@ -32,9 +32,9 @@ export class MongoChangeSets extends ChangeSets {
     super();
   }
 
-  async create(set: ChangeSet): Promise<boolean> {
+  async create(set: ChangeSet, within?: RowTransaction): Promise<boolean> {
     try {
-      await this.write(async (collection) => collection.insertOne(toDocument(set), WRITTEN));
+      await this.write(async (collection) => collection.insertOne(toDocument(set), optionsFor(within)));
       return true;
     } catch (error) {
       if (toStoreError(error).code === 'duplicate') return false;
@@ -67,11 +67,10 @@ export class MongoChangeSets extends ChangeSets {
     });
   }
 
-  async change(id: string, revision: number, change: SetChange, within?: Transaction): Promise<boolean> {
-    const session = within instanceof MongoTransaction ? within.session : undefined;
+  async change(id: string, revision: number, change: SetChange, within?: RowTransaction): Promise<boolean> {
     const update = toUpdate(change);
     const { matchedCount } = await this.write((collection) =>
-      collection.updateOne({ _id: id, revision }, update, session ? { session } : WRITTEN),
+      collection.updateOne({ _id: id, revision }, update, optionsFor(within)),
     );
     return matchedCount === 1;
   }
@@ -100,7 +99,7 @@ export class MongoChangeSets extends ChangeSets {
         { key: { [OPEN_OF]: 1 }, unique: true, sparse: true },
         { key: { owner: 1, opened_at: -1 } },
         { key: { state: 1, applied_at: -1 } },
-        { key: { [DELETED]: 1 }, expireAfterSeconds: 0 },
+        { key: { [DELETED_AT]: 1 }, expireAfterSeconds: 0 },
       ])
       .catch((error: unknown) => {
         this.prepared = null;
@@ -115,15 +114,18 @@ export class MongoChangeSets extends ChangeSets {
 }
 
 /** A set that was written is known to survive a fail-over. */
-const WRITTEN = { writeConcern: { w: 'majority' } } as const;
+const MAJORITY_WRITE = { writeConcern: { w: 'majority' } } as const;
+
+const optionsFor = (within: RowTransaction | undefined) =>
+  within instanceof MongoTransaction ? { session: within.session } : MAJORITY_WRITE;
 
 /** The database deletes what is over once a minute. */
-const isLive = (): Document => ({ [DELETED]: { $gt: new Date() } });
+const isLive = (): Document => ({ [DELETED_AT]: { $gt: new Date() } });
 
 const ownerText = ({ principal, tenant, agent }: Owner): string => JSON.stringify([principal, tenant, agent]);
 
 /** Names of the document by members of a set, for those that a change may set. */
-const MEMBERS = {
+const CHANGED_MEMBERS = {
   state: 'state',
   title: 'title',
   reason: 'reason',
@@ -132,14 +134,14 @@ const MEMBERS = {
   next: 'next',
 } as const;
 
-const TIMES = {
+const TIME_MEMBERS = {
   expiresAt: 'expires_at',
-  deletedAt: DELETED,
+  deletedAt: DELETED_AT,
   submittedAt: 'submitted_at',
   appliedAt: 'applied_at',
 } as const;
 
-const FIXED = { kind: 'kind', revision: 'revision', undoes: 'undoes' } as const;
+const FIXED_MEMBERS = { kind: 'kind', revision: 'revision', undoes: 'undoes' } as const;
 
 type Names = Readonly<Record<string, string>>;
 
@@ -161,9 +163,9 @@ function toDocument(set: ChangeSet): DriverDocument {
     principal: owner.principal,
     agent: owner.agent,
     tenant: owner.tenant,
-    ...pick(set, MEMBERS),
-    ...pick(set, FIXED),
-    ...pick(set, TIMES, toTime),
+    ...pick(set, CHANGED_MEMBERS),
+    ...pick(set, FIXED_MEMBERS),
+    ...pick(set, TIME_MEMBERS, toTime),
     opened_at: new Date(openedAt),
     ...(set.state === 'open' && { [OPEN_OF]: ownerText(owner) }),
     entries: Object.fromEntries(entries.map((entry) => [entry.entry, toEntry(entry)])),
@@ -180,7 +182,7 @@ const toEntry = ({ operation, className, objectId, fields, keys }: StoredEntry):
 });
 
 function toUpdate({ put = [], remove = [], ...members }: SetChange): Document {
-  const set: Document = { ...pick(members, MEMBERS), ...pick(members, TIMES, toTime) };
+  const set: Document = { ...pick(members, CHANGED_MEMBERS), ...pick(members, TIME_MEMBERS, toTime) };
   const unset: Document = {};
   for (const entry of put) {
     set[`entries.${entry.entry}`] = toEntry(entry);
@@ -221,9 +223,9 @@ function toSet(document: Document): ChangeSet {
     id: String(document['_id']),
     owner: { principal: document['principal'], tenant: document['tenant'], agent: document['agent'] },
     openedAt: fromTime(document['opened_at']),
-    ...back(MEMBERS),
-    ...back(FIXED),
-    ...back(TIMES, fromTime),
+    ...back(CHANGED_MEMBERS),
+    ...back(FIXED_MEMBERS),
+    ...back(TIME_MEMBERS, fromTime),
     entries: entries.toSorted((one, other) => one.entry - other.entry),
   } as unknown as ChangeSet;
 }

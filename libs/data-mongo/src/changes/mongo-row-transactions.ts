@@ -7,7 +7,7 @@ import {
   type SchemaCatalogue,
   StoreError,
   type StoreErrorCode,
-  Transaction,
+  RowTransaction,
   type WriteStore,
 } from '#data';
 import { inspectMongo, type MongoConnection } from '../connection/mongo-connection.js';
@@ -17,7 +17,7 @@ import { MongoRecordWriter } from '../write/mongo-record-writer.js';
 import { MongoRowImages } from './mongo-row-images.js';
 
 /** A transaction of the driver. */
-export class MongoTransaction extends Transaction {
+export class MongoTransaction extends RowTransaction {
   constructor(readonly session: ClientSession) {
     super();
   }

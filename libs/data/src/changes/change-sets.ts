@@ -1,6 +1,6 @@
 import type { Owner } from '#core';
 import type { ProposedWrite } from '../governed-access.js';
-import type { Transaction } from './row-transactions.js';
+import type { RowTransaction } from './row-transactions.js';
 
 /**
  * `open`: takes further writes. `submitted`: waits for its approval, and takes none. `applied`: all of it happened. `refused`: an
@@ -100,8 +100,11 @@ export interface ChangeSetQuery {
  * A set is never changed from another state than the one that its caller read. @throws StoreError
  */
 export abstract class ChangeSets {
-  /** @returns false when there is a set of this id, or the owner has an open one already */
-  abstract create(set: ChangeSet): Promise<boolean>;
+  /**
+   * @param within the transaction that the set belongs to. Default: none
+   * @returns false when there is a set of this id, or the owner has an open one already
+   */
+  abstract create(set: ChangeSet, within?: RowTransaction): Promise<boolean>;
   /** Null: there is none, or it was deleted. */
   abstract find(id: string): Promise<ChangeSet | null>;
   /** The set that takes the owner's writes; null: none. */
@@ -112,7 +115,7 @@ export abstract class ChangeSets {
    * Changes a set that has this revision.
    * @param within the transaction that the change belongs to. Default: none. @returns false when the set has another revision
    */
-  abstract change(id: string, revision: number, change: SetChange, within?: Transaction): Promise<boolean>;
+  abstract change(id: string, revision: number, change: SetChange, within?: RowTransaction): Promise<boolean>;
 }
 
 /** A set with a change applied, as every adapter must show it. */

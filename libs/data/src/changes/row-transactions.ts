@@ -1,7 +1,7 @@
 import type { OperationContext, ParseRow, ReadStore, StoreErrorCode, WriteStore } from '../record-store.js';
 
 /** A transaction that is open, as the stores of one adapter know it. Nothing else reads it. */
-export abstract class Transaction {
+export abstract class RowTransaction {
   declare private readonly brand: never;
 }
 
@@ -42,7 +42,7 @@ export interface BoundStores {
   readonly reads: ReadStore;
   readonly writes: WriteStore;
   readonly images: RowImages;
-  readonly transaction: Transaction;
+  readonly transaction: RowTransaction;
   /** Why an operation of the transaction failed: then no other one succeeds. Null: none did. */
   readonly failure: StoreErrorCode | null;
 }

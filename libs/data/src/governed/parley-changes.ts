@@ -1,9 +1,13 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { Refused, refusals } from '#core';
+import { digestImage } from '../changes/image-digest.js';
 import { mergeFields, withoutDeleted } from '../changes/merge-fields.js';
-import type { BoundStores, RowImage, RowTransactions, Transaction } from '../changes/row-transactions.js';
+import type { BoundStores, RowImage, RowTransactions, RowTransaction } from '../changes/row-transactions.js';
+import type { ClassAccess } from '#policy';
 import type { JudgedWrite, ProposedWrite } from '../governed-access.js';
 import type { ParseRow, StoreErrorCode } from '../record-store.js';
+import { enterClass } from './governed-call.js';
+import { ParleyRecords } from './parley-records.js';
 import { type GovernedWriteCall, ParleyWrites, type PlannedWrite } from './parley-writes.js';
 import { atStore, atWriter } from './store-refusals.js';
 
@@ -47,11 +51,24 @@ export interface ReviewedChange {
   readonly conflict: string | null;
 }
 
+/** A change as an agent may see it that did not propose it. */
+export interface ViewedChange {
+  readonly operation: ProposedWrite['operation'];
+  /** False: this agent may not read the row, and is shown nothing of it. */
+  readonly isReadable: boolean;
+  readonly className: string | null;
+  readonly objectId: string | null;
+  readonly before: ParseRow | null;
+  readonly after: ParseRow | null;
+  /** Names of fields that the change writes and this agent may not read. */
+  readonly withheld: readonly string[];
+}
+
 /** A change that was applied, with the row that it left. */
 export type AppliedChange = HeldChange & { readonly objectId: string; readonly after: string | null };
 
-const CHANGED = 'somebody has changed this row since';
-const EXISTS = 'there is a row of this id again';
+const ROW_CHANGED = 'somebody has changed this row since';
+const ROW_EXISTS = 'there is a row of this id again';
 
 /**
  * Governed access to sets of changes, for one call. A change is judged by the rules of any write (`ParleyWrites`) when it is proposed,
@@ -132,17 +149,16 @@ export class ParleyChanges {
   }
 
   private async reviewOne(change: HeldChange): Promise<ReviewedChange> {
-    const { operation, className, objectId, before } = change;
+    const { operation, className, objectId } = change;
     const shown = { className, objectId, before: null, fields: null };
     try {
       if (isRestoredRow(change)) return await this.reviewRestored(change);
-      const judged = await this.writes.plan(toWrite(change));
-      const isAsItWas = operation === 'create' || (await this.isAsItWas(change, this.transactions.images));
-      return {
-        operation,
-        judged: { className, objectId, before: judged.before, fields: judged.fields },
-        conflict: isAsItWas ? null : before === null ? EXISTS : CHANGED,
-      };
+      const planned = await this.writes.plan(toWrite(change));
+      const judged = { className, objectId, before: planned.before, fields: planned.given };
+      if (operation === 'create') return { operation, judged, conflict: null };
+      const now = await this.readImage(className, objectId ?? '');
+      const isAlike = await this.isAsItWas(change, now, planned);
+      return { operation, judged, conflict: isAlike ? null : ROW_CHANGED };
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       return { operation, judged: shown, conflict: error.refusal.message };
@@ -156,7 +172,49 @@ export class ParleyChanges {
     const fields = await this.writes.presentImage(access, row);
     const now = await this.readImage(className, objectId ?? '');
     const judged = { className, objectId, before: null, fields };
-    return { operation, judged, conflict: now === null ? null : EXISTS };
+    return { operation, judged, conflict: now === null ? null : ROW_EXISTS };
+  }
+
+  /**
+   * Every change as another agent than its own may see it, whether or not it may write: the values that the change writes, and the
+   * row as it is now. What this agent may not read is left out and named, without its value.
+   */
+  async view(changes: readonly HeldChange[]): Promise<readonly ViewedChange[]> {
+    const viewed: ViewedChange[] = [];
+    for (const change of changes) viewed.push(await this.viewOne(change));
+    return viewed;
+  }
+
+  private async viewOne(change: HeldChange): Promise<ViewedChange> {
+    const { operation, className, objectId, fields } = change;
+    const hidden = {
+      operation,
+      isReadable: false,
+      className: null,
+      objectId: null,
+      before: null,
+      after: null,
+    };
+    try {
+      const access = enterClass(this.call, className, 'get');
+      const known = { operation, isReadable: true, className: access.className, objectId };
+      if (isRestoredRow(change)) {
+        const row = await this.toRow(className, change.restored);
+        const after = await this.writes.presentImage(access, row);
+        return after ? { ...known, before: null, after, withheld: [] } : { ...hidden, withheld: [] };
+      }
+      const [row = null] =
+        operation === 'create'
+          ? []
+          : (await new ParleyRecords(this.call).getMany(className, [objectId ?? ''])).rows;
+      if (operation !== 'create' && row === null) return { ...hidden, withheld: [] };
+      const { shown, withheld } = this.writes.presentFields(access, fields ?? {});
+      const before = row && fields ? pickNamed(row, Object.keys(shown)) : row;
+      return { ...known, before, after: fields && shown, withheld };
+    } catch (error) {
+      if (error instanceof Refused) return { ...hidden, withheld: [] };
+      throw error;
+    }
   }
 
   /**
@@ -166,7 +224,7 @@ export class ParleyChanges {
    */
   async apply(
     changes: readonly HeldChange[],
-    settle: (applied: readonly AppliedChange[], transaction: Transaction) => Promise<void>,
+    settle: (applied: readonly AppliedChange[], transaction: RowTransaction) => Promise<void>,
   ): Promise<readonly AppliedChange[]> {
     const { operation } = this.call;
     return atStore(operation, () =>
@@ -194,24 +252,26 @@ export class ParleyChanges {
     stores: BoundStores,
   ): Promise<AppliedChange | ChangeConflict> {
     const { images } = stores;
-    const { operation, className, objectId, before } = change;
+    const { operation, className, objectId } = change;
     const conflict = (reason: string) => ({ operation, className, objectId, reason });
     try {
       if (isRestoredRow(change)) {
         const access = writes.admitRestored(className);
-        if (!(await this.restore(change, images))) return conflict(EXISTS);
+        if (!(await this.restore(change, images))) return conflict(ROW_EXISTS);
         await writes.assertOwn(access, objectId ?? '');
         return this.asApplied(change, objectId ?? '', images);
       }
       const planned = await writes.plan(toWrite(change));
-      if (operation !== 'create' && !(await this.isAsItWas(change, images)))
-        return conflict(before === null ? EXISTS : CHANGED);
+      const now = operation === 'create' ? null : await this.readImage(className, objectId ?? '', images);
+      if (operation !== 'create' && !(await this.isAsItWas(change, now, planned)))
+        return conflict(ROW_CHANGED);
       if (change.restored !== undefined) {
-        if (!(await this.restore(change, images))) return conflict(CHANGED);
+        if (!(await this.restore(change, images))) return conflict(ROW_CHANGED);
         return await this.asApplied(change, objectId ?? '', images);
       }
       const id = await writes.carryOut(planned, objectId ?? undefined);
-      return await this.asApplied(change, id, images);
+      // The row as it is now is what is put back: others may have changed what the change does not touch.
+      return await this.asApplied({ ...change, before: now }, id, images);
     } catch (error) {
       const { failure } = stores;
       const isOfTheRow = failure === null || OF_A_ROW.has(failure);
@@ -235,8 +295,7 @@ export class ParleyChanges {
     objectId: string,
     images: BoundStores['images'],
   ): Promise<AppliedChange> {
-    const { operation } = this.call;
-    const now = await atStore(operation, () => images.read(change.className, objectId, operation));
+    const now = await this.readImage(change.className, objectId, images);
     return { ...change, objectId, after: now && digestImage(now) };
   }
 
@@ -258,7 +317,7 @@ export class ParleyChanges {
           operation,
           className,
           objectId,
-          reason: now === null || change.after ? CHANGED : EXISTS,
+          reason: now === null || change.after ? ROW_CHANGED : ROW_EXISTS,
         });
         continue;
       }
@@ -276,23 +335,30 @@ export class ParleyChanges {
     );
   }
 
+  /**
+   * Whether a row is what it was: its time stamp, and the columns that the change writes. Of a row that is deleted those that the
+   * caller may read, and of one that is put back every byte.
+   */
   private async isAsItWas(
-    { className, objectId, operation, before, fields, restored }: HeldChange,
-    images: BoundStores['images'],
+    { className, operation, before, fields, restored }: HeldChange,
+    now: RowImage | null,
+    { access }: Pick<PlannedWrite, 'access'>,
   ): Promise<boolean> {
-    const { operation: context } = this.call;
-    return atStore(context, async () => {
-      const now = await images.read(className, objectId ?? '', context);
-      if (now === null || before === null) return now === before;
-      const touched =
-        operation === 'delete' || restored !== undefined ? undefined : Object.keys(fields ?? {});
-      return images.areAlike(className, before, now, touched);
-    });
+    if (now === null || before === null) return now === before;
+    const written = operation === 'delete' ? listReadable(access) : Object.keys(fields ?? {});
+    const touched = restored === undefined ? written : undefined;
+    return atStore(this.call.operation, () =>
+      this.transactions.images.areAlike(className, before, now, touched),
+    );
   }
 
-  private readImage(className: string, objectId: string): Promise<RowImage | null> {
+  private readImage(
+    className: string,
+    objectId: string,
+    images = this.transactions.images,
+  ): Promise<RowImage | null> {
     const { operation } = this.call;
-    return atStore(operation, () => this.transactions.images.read(className, objectId, operation));
+    return atStore(operation, () => images.read(className, objectId, operation));
   }
 
   private toRow(className: string, image: RowImage): Promise<ParseRow> {
@@ -310,11 +376,14 @@ export class ParleyChanges {
 /** Within the length that Parse accepts for an id. */
 const newIdText = (): string => randomUUID().replaceAll('-', '').slice(0, 24);
 
-const inverse = { create: 'delete', update: 'update', delete: 'create' } as const;
+const pickNamed = (row: ParseRow, names: readonly string[]): ParseRow =>
+  Object.fromEntries(names.map((name) => [name, row[name] ?? null]));
 
-/** Identifies a row as it is stored. */
-export const digestImage = (image: RowImage): string =>
-  createHash('sha256').update(image).digest('base64url');
+/** The columns of a row that its reader may compare; undefined: they are not known, and all of them count. */
+const listReadable = ({ readable, schema }: ClassAccess): readonly string[] | undefined =>
+  readable ? [...readable] : schema && [...schema.fields.keys()];
+
+const inverse = { create: 'delete', update: 'update', delete: 'create' } as const;
 
 type RestoredRow = HeldChange & { readonly operation: 'create'; readonly restored: RowImage };
 
@@ -337,12 +406,13 @@ const OF_A_ROW: ReadonlySet<StoreErrorCode> = new Set(['duplicate', 'rejected', 
 const PASSING: ReadonlySet<string> = new Set(['timeout', 'cancelled', 'rate_limited', 'internal_error']);
 
 function proposed(
-  { operation, className, before: shown, fields }: PlannedWrite,
+  { operation, className, before: shown, given }: PlannedWrite,
   held: Pick<HeldChange, 'objectId' | 'fields' | 'before'>,
 ): { readonly change: HeldChange; readonly judged: JudgedWrite } {
   const { objectId } = held;
   return {
     change: { operation, className, ...held },
-    judged: { className, objectId, before: shown, fields },
+    // Without what Parley adds: values of filters are the operator's.
+    judged: { className, objectId, before: shown, fields: given },
   };
 }

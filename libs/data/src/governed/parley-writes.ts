@@ -9,10 +9,12 @@ import {
   directWriteGate,
   idForm,
   isIdFor,
+  isMasked,
   isOwnRow,
   isRefusal,
   planWrite,
   rawWriteGate,
+  redact,
   type Where,
   type WritePlan,
 } from '#policy';
@@ -368,6 +370,22 @@ export class ParleyWrites implements GovernedWrites {
 
   async admit(className: unknown, operation: ProposedWrite['operation']): Promise<void> {
     this.rules.tenant(this.enter(className, operation).className);
+  }
+
+  /** Written values, without those of fields that the caller may not read in clear. */
+  presentFields(
+    access: ClassAccess,
+    fields: ParseRow,
+  ): { readonly shown: ParseRow; readonly withheld: readonly string[] } {
+    const names = Object.keys(fields);
+    const isReadable = (name: string) => (access.readable?.has(name) ?? true) && !isMasked(access, name);
+    const readable = names.filter(isReadable);
+    const kept = Object.fromEntries(readable.map((name) => [name, fields[name]]));
+    const { scope } = this.call;
+    return {
+      shown: redact(kept, scope, scope.rowType(access.className)) as ParseRow,
+      withheld: names.filter((name) => !isReadable(name)),
+    };
   }
 
   private enter(className: unknown, permission: ClassOperation): ClassAccess {

@@ -7,11 +7,15 @@ import type { AgentIdentity } from '#auth';
 import { ConfigVersions, type LoadedConfig } from '#config';
 import {
   CachedPrincipalDirectory,
+  type ChangeSet,
+  ChangeSets,
   type Embedding,
   EmbeddingProvider,
   estimateTokens,
+  NoRowTransactions,
   PrincipalDirectory,
   ReadStore,
+  RowTransactions,
   SchemaCatalogue,
   SchemaWriter,
   SearchStore,
@@ -91,6 +95,29 @@ export function createSimulatedIdentity(
   if (identity === 'callerSession') return sessionIdentity(user);
   if (identity?.kind === 'claimedUser') return { kind: 'aclUser', userId: user };
   return identity?.kind === 'impersonate' ? sessionIdentity(identity.userId) : identity;
+}
+
+/** Simulated calls propose nothing that is there afterwards. */
+class NoChangeSets extends ChangeSets {
+  create(): Promise<true> {
+    return Promise.resolve(true);
+  }
+
+  find(): Promise<null> {
+    return Promise.resolve(null);
+  }
+
+  findOpen(): Promise<null> {
+    return Promise.resolve(null);
+  }
+
+  list(): Promise<readonly ChangeSet[]> {
+    return Promise.resolve([]);
+  }
+
+  change(): Promise<true> {
+    return Promise.resolve(true);
+  }
 }
 
 /** Simulated calls leave no record. */
@@ -174,6 +201,8 @@ export async function openSimulation(
       { provide: SearchStore, useValue: recordedSearches(store, searcher) },
       ...createSimulatedEmbeddings(loaded),
       { provide: WriteStore, useValue: recordedWrites(store) },
+      { provide: ChangeSets, useValue: new NoChangeSets() },
+      { provide: RowTransactions, useValue: new NoRowTransactions('a simulation applies nothing') },
       { provide: SchemaWriter, useValue: new RecordingSchemaWriter(store) },
       { provide: CachedPrincipalDirectory, useValue: new CachedPrincipalDirectory(directory) },
       { provide: Approver, useValue: approver },

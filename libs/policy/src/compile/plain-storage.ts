@@ -79,9 +79,14 @@ function listPlainOptions(
   }));
 }
 
+/** How names of collections begin that Parley makes for itself. */
+const OWN_COLLECTIONS = 'parley.';
+
 function collectionIssue(collection: string): string | null {
   if (collection.startsWith('system.') || /[$\0]/.test(collection) || collection === '')
     return `'${collection}' is no collection that can be read: write the name of one that the application stores its documents in`;
+  if (collection.startsWith(OWN_COLLECTIONS))
+    return `'${collection}' is a collection of Parley's own, which no agent reads: give the documents of the application another one`;
   if (isParseCollection(collection))
     return `'${collection}' is a collection of Parse's own, whose rows only Parse's rules protect: write storage: parse for its class`;
   return null;

@@ -19,6 +19,8 @@ export interface ApprovalDraft {
   /** The class and row of the call, when there is one. */
   readonly className?: string;
   readonly objectId?: string;
+  /** The change set of the call, when it is about one. */
+  readonly changeSet?: string;
   readonly correlationId?: string;
   /** For the record of the decision: the digest of the arguments as in that of the call, and the policy that asked. */
   readonly argsDigest?: string;

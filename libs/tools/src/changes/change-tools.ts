@@ -124,7 +124,7 @@ export class RefreshChangeSet {
   }
 }
 
-const APPLIED = objectOf({ change_set: STRING, applied: BOOLEAN, rows: ROWS, left_out: ENTRIES }, [
+const APPLIED_SET = objectOf({ change_set: STRING, applied: BOOLEAN, rows: ROWS, left_out: ENTRIES }, [
   'change_set',
   'applied',
   'rows',
@@ -154,7 +154,7 @@ export class SubmitChangeSet {
     task: 'optional',
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: false },
     input: SubmitChangesArguments,
-    output: APPLIED,
+    output: APPLIED_SET,
   })
   submit(_args: SubmitChangesArguments, call: ToolCall) {
     return this.changes.apply(call);
@@ -187,7 +187,7 @@ export class UndoChangeSet {
     task: 'optional',
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: false },
     input: UndoChangesArguments,
-    output: APPLIED,
+    output: APPLIED_SET,
   })
   undo(_args: UndoChangesArguments, call: ToolCall) {
     return this.changes.apply(call);

@@ -1,3 +1,4 @@
+import type { McpRequest } from '#core';
 import type { ParseRow, ProposedWrite } from '#data';
 import type { ToolCall } from '../tool.js';
 
@@ -82,6 +83,14 @@ export interface SetPreview {
   readonly row: unknown;
 }
 
+/** A set as an approver may see it: the values that both its owner and the approver may read. */
+export interface ViewedSet {
+  readonly digest: string;
+  readonly shown: Readonly<Record<string, unknown>>;
+  /** False: rows of it are hidden from the approver, who may refuse it and not approve it. */
+  readonly isReadable: boolean;
+}
+
 /** The calling tool and its caller. */
 type Call = Pick<ToolCall, 'agent' | 'approval' | 'signal'> & ToolCall;
 
@@ -108,6 +117,11 @@ export abstract class Changes {
   abstract prepare(tool: string, args: unknown, call: Call): Promise<string>;
   /** What a person is asked about. */
   abstract preview(id: string, call: Call): Promise<SetPreview>;
+  /**
+   * The set as an approver may see it. The right to decide is asked elsewhere.
+   * @returns null for a set that waits for nobody any more
+   */
+  abstract showTo(id: string, approver: McpRequest): Promise<ViewedSet | null>;
   /** A person said no. */
   abstract refuse(id: string, call: Call): Promise<void>;
   /** Applies the set that was approved. */

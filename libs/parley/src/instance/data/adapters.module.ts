@@ -10,6 +10,7 @@ import {
   NoRowTransactions,
   PrincipalDirectory,
   ReadStore,
+  RecordedWrites,
   type RenewedCatalogue,
   RowTransactions,
   SchemaCatalogue,
@@ -17,6 +18,7 @@ import {
   SearchStore,
   StoresModule,
   UserSessions,
+  WriteRecorder,
   WriteStore,
   WrittenClasses,
 } from '#data';
@@ -50,6 +52,7 @@ import {
   routedSearches,
   routedWrites,
 } from '#data-parse';
+import { CHANGE_SETTINGS, type ChangeSettings, ChangeSetsModule } from '#changes';
 import { ConfigVersions, type DatabaseConfig, type LiveQueryConfig, type ParseConfig } from '#config';
 import type { Policy, ReadHooks } from '#policy';
 import { ChangeSources, FeedSource } from '#subscriptions';
@@ -177,7 +180,7 @@ class DatabaseDirectory extends CachedPrincipalDirectory {
   }
 }
 
-const ADAPTER_IMPORTS = [ConnectionsModule, ConfigurationModule, StoresModule];
+const ADAPTER_IMPORTS = [ConnectionsModule, ConfigurationModule, StoresModule, ChangeSetsModule];
 
 /** The ports to data, by the official driver alone. */
 @Module({
@@ -194,8 +197,25 @@ const ADAPTER_IMPORTS = [ConnectionsModule, ConfigurationModule, StoresModule];
         catalogue: SchemaCatalogue,
         directory: CachedPrincipalDirectory,
         written: WrittenClasses,
-      ) => forgettingWrites(new MongoRecordWriter(mongo, catalogue), written.watchRows(directory)),
-      inject: [MongoConnection, SchemaCatalogue, CachedPrincipalDirectory, WrittenClasses],
+        transactions: RowTransactions,
+        recorder: WriteRecorder,
+        { record }: ChangeSettings,
+      ) => {
+        const writes = forgettingWrites(
+          new MongoRecordWriter(mongo, catalogue),
+          written.watchRows(directory),
+        );
+        return record === 'all' ? new RecordedWrites(writes, transactions, recorder) : writes;
+      },
+      inject: [
+        MongoConnection,
+        SchemaCatalogue,
+        CachedPrincipalDirectory,
+        WrittenClasses,
+        RowTransactions,
+        WriteRecorder,
+        CHANGE_SETTINGS,
+      ],
     },
     {
       provide: TRANSACTIONS,

@@ -1,0 +1,98 @@
+import type { Agent } from '#core';
+import type { Caller, OperationContext, ParseRow, StoreOperation, Writes } from '../record-store.js';
+import { StoreError, WriteStore } from '../record-store.js';
+import type { AppliedChange } from '../governed/parley-changes.js';
+import { digestImage } from './image-digest.js';
+import type { BoundStores, RowTransaction, RowTransactions } from './row-transactions.js';
+
+/** Keeps what one write changed, so that it can be taken back. */
+export abstract class WriteRecorder {
+  /** @param transaction of the write: it is applied only if this is stored */
+  abstract record(change: AppliedChange, agent: Agent, transaction: RowTransaction): Promise<void>;
+}
+
+/**
+ * Writes of agents that happen at once, each in one transaction with the row before it. Where there are no transactions, agents write
+ * nothing: what they wrote could not be taken back. The operator's own writes are not recorded.
+ * @throws StoreError
+ */
+export class RecordedWrites extends WriteStore {
+  private obstacle: Promise<string | null> | null = null;
+
+  constructor(
+    private readonly store: WriteStore,
+    private readonly transactions: RowTransactions,
+    private readonly recorder: WriteRecorder,
+  ) {
+    super();
+  }
+
+  override get takesObjectIds(): boolean {
+    return this.store.takesObjectIds;
+  }
+
+  override idFor(className: string, text: string): Promise<string> {
+    return this.store.idFor(className, text);
+  }
+
+  async run<K extends keyof Writes>(
+    operation: StoreOperation<Writes, K>,
+    context: OperationContext,
+    caller: Caller,
+  ): Promise<Writes[K]['answer']> {
+    if (caller === 'operator') return this.store.run(operation, context, caller);
+    await this.assertPossible(context);
+    return this.transactions.run(context, (stores) =>
+      this.runRecorded(operation, { context, caller, stores }),
+    );
+  }
+
+  private async runRecorded<K extends keyof Writes>(
+    operation: StoreOperation<Writes, K>,
+    {
+      context,
+      caller,
+      stores,
+    }: {
+      readonly context: OperationContext;
+      readonly caller: Exclude<Caller, 'operator'>;
+      readonly stores: BoundStores;
+    },
+  ): Promise<Writes[K]['answer']> {
+    const { images, writes, transaction } = stores;
+    const asked = operation as StoreOperation<Writes>;
+    const { kind, className } = asked;
+    const before = kind === 'create' ? null : await images.read(className, asked.objectId, context);
+    const answer = await writes.run(operation, context, caller);
+    // No row was what the write requires it to be.
+    if (answer === null || answer === false) return answer;
+    const objectId = kind === 'create' ? String((answer as ParseRow)['objectId']) : asked.objectId;
+    const after = await images.read(className, objectId, context);
+    await this.recorder.record(
+      {
+        operation: kind,
+        className,
+        objectId,
+        fields: kind === 'delete' ? null : asked.fields,
+        before,
+        after: after && digestImage(after),
+      },
+      caller.agent,
+      transaction,
+    );
+    return answer;
+  }
+
+  /** What the database is does not change while the process runs. */
+  private async assertPossible(context: OperationContext): Promise<void> {
+    this.obstacle ??= this.transactions.findObstacle(context).catch((error: unknown) => {
+      this.obstacle = null;
+      throw error;
+    });
+    const obstacle = await this.obstacle;
+    if (obstacle === null) return;
+    throw new StoreError('unsupported', {
+      advice: `writes are recorded here (changes.record: all), and cannot be: ${obstacle}`,
+    });
+  }
+}
