@@ -101,7 +101,7 @@ export class CaseViews {
   /** A whole change set, read anew for the viewer: what its owner was shown is the owner's. */
   private async showSet(known: ApprovalCase, changeSet: string, context: McpRequest): Promise<Shown> {
     const { agent } = context;
-    const set = await this.changes.showTo(changeSet, context);
+    const set = await this.changes.showTo(changeSet, context).catch(nullIfRefused);
     if (!set) return unreadable(known, agent);
     const { digest, shown, isReadable } = set;
     return { ...toShown(known, agent, { tool: known.tool, ...shown }, { digest }), isReadable };
@@ -123,6 +123,11 @@ export class CaseViews {
       throw error;
     }
   }
+}
+
+function nullIfRefused(error: unknown): null {
+  if (error instanceof Refused) return null;
+  throw error;
 }
 
 function unreadable(known: ApprovalCase, viewer: Agent): Shown {

@@ -4,7 +4,7 @@ import type { AppliedChange, ChangeSet, HeldChange, StoredEntry } from '#data';
 import { SealedText, StateKeys } from '#dispatcher';
 
 /** What a seal hides of an entry: values of rows. */
-type Hidden = Pick<HeldChange, 'fields' | 'before' | 'after' | 'restored'>;
+type Hidden = Pick<HeldChange, 'fields' | 'before' | 'after' | 'restored' | 'found'>;
 
 /** Nobody can read what is sealed any more: it was deleted, or sealed with a key that the operator has taken away. */
 export class UnreadableEntry extends Error {
@@ -22,12 +22,13 @@ export class ChangeSeal {
 
   /** @param entry its number in the set */
   async seal(set: string, entry: number, change: HeldChange | AppliedChange): Promise<StoredEntry> {
-    const { operation, className, objectId, fields, before, after, restored } = change;
+    const { operation, className, objectId, fields, before, after, restored, found } = change;
     const hidden: Hidden = {
       fields,
       before,
       ...(after !== undefined && { after }),
       ...(restored !== undefined && { restored }),
+      ...(found !== undefined && { found }),
     };
     return {
       entry,

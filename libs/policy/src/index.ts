@@ -35,7 +35,6 @@ export {
   type NamePseudonym,
 } from './masking/column-masks.js';
 export {
-  isMasked,
   holdsWithheld,
   redact,
   withholdUnreadable,

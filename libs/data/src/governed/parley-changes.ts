@@ -25,6 +25,8 @@ export interface HeldChange {
   readonly after?: string | null;
   /** The row as it is put back; null: it is deleted. Absent: the write decides. */
   readonly restored?: RowImage | null;
+  /** With `restored`: digest of the row as it must be now; null: there must be none. */
+  readonly found?: string | null;
 }
 
 /** Why a change cannot be applied now. It tells no more than reading the row would. */
@@ -257,21 +259,21 @@ export class ParleyChanges {
     try {
       if (isRestoredRow(change)) {
         const access = writes.admitRestored(className);
-        if (!(await this.restore(change, images))) return conflict(ROW_EXISTS);
+        if (!(await this.restore(change, null, images))) return conflict(ROW_EXISTS);
         await writes.assertOwn(access, objectId ?? '');
-        return this.asApplied(change, objectId ?? '', images);
+        return await this.asApplied(change, null, objectId ?? '', images);
       }
       const planned = await writes.plan(toWrite(change));
       const now = operation === 'create' ? null : await this.readImage(className, objectId ?? '', images);
       if (operation !== 'create' && !(await this.isAsItWas(change, now, planned)))
         return conflict(ROW_CHANGED);
       if (change.restored !== undefined) {
-        if (!(await this.restore(change, images))) return conflict(ROW_CHANGED);
-        return await this.asApplied(change, objectId ?? '', images);
+        if (!(await this.restore(change, now, images))) return conflict(ROW_CHANGED);
+        return await this.asApplied(change, now, objectId ?? '', images);
       }
       const id = await writes.carryOut(planned, objectId ?? undefined);
       // The row as it is now is what is put back: others may have changed what the change does not touch.
-      return await this.asApplied({ ...change, before: now }, id, images);
+      return await this.asApplied(change, now, id, images);
     } catch (error) {
       const { failure } = stores;
       const isOfTheRow = failure === null || OF_A_ROW.has(failure);
@@ -282,21 +284,24 @@ export class ParleyChanges {
   }
 
   private restore(
-    { className, objectId, before, restored = null }: HeldChange,
+    { className, objectId, restored = null }: HeldChange,
+    now: RowImage | null,
     images: BoundStores['images'],
   ): Promise<boolean> {
     const { operation } = this.call;
     const row = { className, objectId: objectId ?? '' };
-    return atWriter(operation, () => images.replace(row, before, restored, operation));
+    return atWriter(operation, () => images.replace(row, now, restored, operation));
   }
 
+  /** @param before the row as the change found it, which may have changed where the change does not touch it */
   private async asApplied(
-    change: HeldChange,
+    { operation, className, fields }: HeldChange,
+    before: RowImage | null,
     objectId: string,
     images: BoundStores['images'],
   ): Promise<AppliedChange> {
-    const now = await this.readImage(change.className, objectId, images);
-    return { ...change, objectId, after: now && digestImage(now) };
+    const now = await this.readImage(className, objectId, images);
+    return { operation, className, objectId, fields, before, after: now && digestImage(now) };
   }
 
   /**
@@ -322,7 +327,7 @@ export class ParleyChanges {
         continue;
       }
       const fields = operation === 'update' ? await this.formerFields(change) : null;
-      changes.push({ operation, className, objectId, fields, before: now, restored: before });
+      changes.push({ operation, className, objectId, fields, before: null, found: change.after, restored: before });
     }
     return { changes, conflicts };
   }
@@ -340,13 +345,13 @@ export class ParleyChanges {
    * caller may read, and of one that is put back every byte.
    */
   private async isAsItWas(
-    { className, operation, before, fields, restored }: HeldChange,
+    { className, operation, before, fields, restored, found }: HeldChange,
     now: RowImage | null,
     { access }: Pick<PlannedWrite, 'access'>,
   ): Promise<boolean> {
+    if (restored !== undefined) return (now && digestImage(now)) === found;
     if (now === null || before === null) return now === before;
-    const written = operation === 'delete' ? listReadable(access) : Object.keys(fields ?? {});
-    const touched = restored === undefined ? written : undefined;
+    const touched = operation === 'delete' ? listReadable(access) : Object.keys(fields ?? {});
     return atStore(this.call.operation, () =>
       this.transactions.images.areAlike(className, before, now, touched),
     );
