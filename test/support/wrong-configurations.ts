@@ -11,6 +11,7 @@ export const VALID: Readonly<Record<string, unknown>> = {
   reload: { watch: true, interval: 0.1 },
   subscriptions: { debounce: 0.1, maxPerSession: 5 },
   tasks: { lifetime: 60, concurrency: 2 },
+  changes: { record: 'none', keep: 7, undo: 'nobody', maxEntries: 10, openFor: 2 },
   exports: { lifetime: 60, maxRows: 100 },
   approvals: { mode: 'client', expiry: 60 },
   audit: { log: true, replica: 'one' },

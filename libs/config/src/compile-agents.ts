@@ -10,6 +10,7 @@ import {
   MASTER,
   readIdentityOptions,
   toRoleName,
+  withUndoneWrites,
 } from '#core';
 import type { AgentIdentity } from '#auth';
 import type { UnknownName } from '#policy';
@@ -27,12 +28,14 @@ export interface AgentDeclarations {
   /** Of agents that do not say how deep their sub-agents may go. */
   readonly recursionDepth: number;
   readonly filters: DeclaredFilters;
+  /** Whether agents may take back writes that happened at once (`changes`). Default: they may not. */
+  readonly undoesWrites?: boolean;
 }
 
 /** @param errors receives what is wrong */
 export function compileAgents(
   agents: Readonly<Record<string, AgentConfig>>,
-  { recursionDepth, filters: declared }: AgentDeclarations,
+  { recursionDepth, filters: declared, undoesWrites = false }: AgentDeclarations,
   errors: ConfigIssue[],
 ): Map<string, AgentDefinition> {
   for (const name of Object.keys(declared)) {
@@ -51,10 +54,8 @@ export function compileAgents(
     const definition = { recursionDepth, ...options, ...tenant, filters };
     const meant = agentMeaningErrors(definition, `agents.${name}`);
     errors.push(...meant);
-    definitions.set(
-      name,
-      compileAgentDefinition(name, meant.length === 0 ? definition : listNames(definition)),
-    );
+    const compiled = compileAgentDefinition(name, meant.length === 0 ? definition : listNames(definition));
+    definitions.set(name, undoesWrites ? withUndoneWrites(compiled) : compiled);
   }
   return definitions;
 }

@@ -300,7 +300,8 @@ function meant(
   );
   errors.push(...parseServerErrors(config), ...plainStorageErrors(config, policy));
   const recursionDepth = policy.switches.defaultRecursionDepth;
-  const agents = compileAgents(config.agents, { recursionDepth, filters }, errors);
+  const undoesWrites = config.changes.record === 'all' && config.changes.undo === 'agents';
+  const agents = compileAgents(config.agents, { recursionDepth, filters, undoesWrites }, errors);
   const identities = new Map(
     Object.entries(config.agents).map(
       ([name, agent]) => [name, readAgentIdentity(name, agent, config.auth, errors)] as const,

@@ -94,6 +94,8 @@ export interface AgentDefinition {
   readonly tenantId: string | number | null;
   readonly allowMutations: boolean;
   readonly writes: WriteMode;
+  /** May take its own recorded writes back, where they happen at once. */
+  readonly undoesWrites: boolean;
   readonly clientMode: boolean;
   readonly masterAtlas: boolean;
   /** Maximum bytes of the text of a result; null: that of the service. */
@@ -216,6 +218,10 @@ export function withRateLimiters(definition: AgentDefinition, limiters: RateLimi
   });
 }
 
+/** The same definition of an agent that may take its own recorded writes back. */
+export const withUndoneWrites = (definition: AgentDefinition): AgentDefinition =>
+  Object.freeze({ ...definition, undoesWrites: true });
+
 /**
  * @throws TypeError naming the option when a value is invalid
  */
@@ -238,6 +244,7 @@ export function compileAgentDefinition(name: string, options: AgentDefinitionOpt
     tenantId: options.tenantId ?? null,
     allowMutations: options.allowMutations ?? !clientMode,
     writes: readWriteMode(options.writes),
+    undoesWrites: false,
     clientMode,
     masterAtlas: options.masterAtlas ?? false,
     maxResultBytes: readResultBytes(options.maxResultBytes ?? null),

@@ -131,6 +131,7 @@ function narrowDefinition(parent: Agent, options: SubAgentOptions): AgentDefinit
     tenantId: narrowTenant(own.tenantId, parent.tenantId),
     clientMode: narrowClientMode(options.clientMode, outer.clientMode),
     allowMutations: narrowMutations(options, own, outer),
+    undoesWrites: outer.undoesWrites,
     writes: outer.writes === 'proposed' ? 'proposed' : own.writes,
     masterAtlas: narrowMasterAtlas(options.masterAtlas ?? null, outer.masterAtlas),
     maxResultBytes: narrowResultBytes(own.maxResultBytes, outer.maxResultBytes),

@@ -24,7 +24,7 @@ let database: Database;
 let view: DatabaseView;
 let service: Service;
 
-const start = () =>
+const start = (changes: object = {}) =>
   startService({
     config: {
       server: { stateKey: 'a key of thirty-two characters, or more' },
@@ -33,7 +33,7 @@ const start = () =>
       policy: POSTS_POLICY,
       database: { uri: database.uri, name: 'parley' },
       approvals: { mode: 'desk', approvers: ['chief', 'clerk'], expiry: 60 },
-      changes: { undo: 'agents' },
+      changes: { undo: 'agents', ...changes },
     },
     env: ENV,
   });
@@ -195,6 +195,31 @@ describe('An agent whose writes are proposed', () => {
     expect(textOf(await call('query_class', { class_name: 'parley.changes' }, 'direct'))).not.toContain(
       'sealed',
     );
+  });
+
+  it('takes back a write that happened at once, where such writes are recorded', async () => {
+    const recording = await start({ record: 'all' });
+    try {
+      const before = await dump();
+      const at = (name: string, args: object) => callTool(recording, name, args, as('direct'));
+      await at('update_object', { class_name: 'Post', object_id: 'p00', fields: { title: 'At once' } });
+      await at('delete_object', { class_name: 'Post', object_id: 'p03' });
+      expect(await dump()).not.toBe(before);
+      const listed = dataOf(await at('list_changes', {}))['change_sets'] as {
+        kind: string;
+        change_set: string;
+      }[];
+      expect(listed.map(({ kind }) => kind)).toEqual(['direct', 'direct']);
+      for (const { change_set: set } of listed) {
+        const undone = at('undo_changes', { change_set: set });
+        await decide(await firstCase('chief', recording), 'approve', 'chief', recording);
+        expect(dataOf(await undone)).toMatchObject({ applied: true });
+      }
+      expect(await dump()).toBe(before);
+      expect(textOf(await at('submit_changes', { title: 'a', reason: 'b' }))).toContain('happen at once');
+    } finally {
+      await recording.stop();
+    }
   });
 
   it.each([0, 15, 40, 90, 200])(

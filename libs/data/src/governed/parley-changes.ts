@@ -327,7 +327,15 @@ export class ParleyChanges {
         continue;
       }
       const fields = operation === 'update' ? await this.formerFields(change) : null;
-      changes.push({ operation, className, objectId, fields, before: null, found: change.after, restored: before });
+      changes.push({
+        operation,
+        className,
+        objectId,
+        fields,
+        before: null,
+        found: change.after,
+        restored: before,
+      });
     }
     return { changes, conflicts };
   }

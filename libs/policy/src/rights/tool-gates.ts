@@ -20,6 +20,8 @@ const CHANGE_SETS = new Set([
   'submit_changes',
   'undo_changes',
 ]);
+/** Those that find and take back writes which happened at once. */
+const UNDO_TOOLS = new Set(['list_changes', 'show_changes', 'undo_changes']);
 /** What changes rows by arguments alone. */
 const isRawWrite = (name: string): boolean => RAW_CRUD.has(name) || CHANGE_SETS.has(name);
 const RAW_SCHEMA = new Set(['create_class', 'delete_class']);
@@ -68,7 +70,8 @@ export function toolGate(
   if (definition.clientMode && tool && !tool.clientSafe && !isRawWrite(name))
     return refusals.notClientSafe(name, clientSafeNames());
   if (!tierPermits) return refusals.tierTooLow(name, tool?.permission ?? 'unknown', definition.permissions);
-  if (CHANGE_SETS.has(name) && definition.writes !== 'proposed') return refusals.writesAreDirect(name);
+  const hasSets = definition.writes === 'proposed' || (definition.undoesWrites && UNDO_TOOLS.has(name));
+  if (CHANGE_SETS.has(name) && !hasSets) return refusals.writesAreDirect(name);
   const writes = tool.needs?.some((need) => need in GATES_OF_NEEDS) ?? false;
   return writes && !RAW_CRUD.has(name) ? directWriteGate(agent, `Tool '${name}'`) : null;
 }
