@@ -190,7 +190,8 @@ export class ApprovalGuard implements CanActivate {
     const decision = await this.approver.review(asked);
     const { by, caseId } = decision;
     call.approval = { by: by?.principal, id: caseId, changes: { id, digest } };
-    if (decision.outcome === 'deny') await changes.refuse(id, call);
+    // Without a person it was denied because it is no longer what was shown: it may be submitted again.
+    if (decision.outcome === 'deny' && by) await changes.refuse(id, call);
     return admitUnless(decision.outcome === 'approve' ? null : refusals.approvalDenied(decision.reason));
   }
 

@@ -1,0 +1,115 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { AuditEvent, ChangeSetEvent } from '#audit';
+import { Agent, compileAgentDefinition, deriveAgent, McpRequest, Refused } from '#core';
+import { MemoryChangeSets, type StoredEntry } from '#data';
+import { processSecret } from '#dispatcher';
+import { ChangeRecords } from './change-records.js';
+import { ChangeSeal, UnreadableEntry } from './change-seal.js';
+import { OwnedSets } from './owned-sets.js';
+
+const HOUR = 3_600_000;
+const SETTINGS = {
+  record: 'proposed',
+  keep: 24 * HOUR,
+  undo: 'operators',
+  maxEntries: 5,
+  maxBytes: 1_000_000,
+  openFor: HOUR,
+} as const;
+
+const definition = compileAgentDefinition('support', { permissions: 'admin', writes: 'proposed' });
+const requestOf = (principal: string, tenantId: string | null = null) =>
+  new McpRequest(new Agent({ definition, principal, tenantId }));
+const ENTRY: StoredEntry = {
+  entry: 1,
+  operation: 'update',
+  className: 'Order',
+  objectId: 'o1',
+  fields: ['state'],
+  sealed: 'sealed',
+};
+
+describe('The change sets of an owner', () => {
+  let steps: string[];
+  let owned: OwnedSets;
+  const ada = requestOf('ada');
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['Date'] });
+    steps = [];
+    const audit = { recordEvent: (event: AuditEvent) => void steps.push((event as ChangeSetEvent).step) };
+    owned = new OwnedSets(new MemoryChangeSets(), new ChangeRecords(audit), SETTINGS);
+  });
+  afterEach(() => void vi.useRealTimers());
+
+  it('are one open set, whichever call opens it', async () => {
+    const opened = await Promise.all([owned.open(ada), owned.open(ada), owned.open(ada)]);
+    expect(new Set(opened.map(({ id }) => id)).size).toBe(1);
+  });
+
+  it('are those of the agent at the root for a sub-agent', async () => {
+    const { id } = await owned.open(ada);
+    const sub = new McpRequest(deriveAgent(ada.agent, { name: 'helper', permissions: 'admin' }));
+    expect((await owned.open(sub)).id).toBe(id);
+    expect(sub.agent.definition.writes).toBe('proposed');
+  });
+
+  it('do not exist for another principal, tenant or agent', async () => {
+    const { id } = await owned.open(ada);
+    const renamed = { ...definition, name: 'sales' };
+    const other = new McpRequest(new Agent({ definition: renamed, principal: 'ada' }));
+    for (const request of [requestOf('bob'), requestOf('ada', 'north'), other])
+      await expect(owned.find(id, request)).rejects.toThrow('there is no such change set');
+    for (const named of [undefined, null, 7, {}, 'nothing'])
+      await expect(owned.find(named, ada)).rejects.toBeInstanceOf(Refused);
+  });
+
+  it('take no writes after their time, and lose the values of their rows', async () => {
+    const { id } = await owned.open(ada);
+    await owned.update(id, ada, () => ({ put: [ENTRY], next: 2 }));
+    vi.setSystemTime(Date.now() + HOUR + 1);
+    expect(await owned.findOpen(ada)).toBe(null);
+    const expired = await owned.find(id, ada);
+    expect(expired).toMatchObject({ state: 'expired', entries: [{ entry: 1 }] });
+    expect(expired.entries[0]).not.toHaveProperty('sealed');
+    expect(steps).toEqual(['expired']);
+    expect((await owned.open(ada)).id).not.toBe(id);
+  });
+
+  it('lose the values of their rows when they are refused or discarded', async () => {
+    for (const state of ['refused', 'discarded'] as const) {
+      const { id } = await owned.open(ada);
+      await owned.update(id, ada, () => ({ put: [ENTRY], next: 2 }));
+      const ended = await owned.end(id, ada, state);
+      expect(ended.state).toBe(state);
+      expect(ended.entries[0]).not.toHaveProperty('sealed');
+    }
+  });
+
+  it('keep every change of calls that come at once', async () => {
+    const { id } = await owned.open(ada);
+    await Promise.all(
+      [1, 2, 3].map((entry) => owned.update(id, ada, () => ({ put: [{ ...ENTRY, entry }] }))),
+    );
+    expect((await owned.find(id, ada)).entries.map(({ entry }) => entry)).toEqual([1, 2, 3]);
+  });
+});
+
+describe('The seal of an entry', () => {
+  const change = {
+    operation: 'update',
+    className: 'Order',
+    objectId: 'o1',
+    fields: { state: 'secret' },
+    before: 'cm93',
+  } as const;
+
+  it('hides the values, and opens for its set and number alone', async () => {
+    const seal = new ChangeSeal(processSecret());
+    const stored = await seal.seal('s1', 1, change);
+    expect(JSON.stringify(stored)).not.toContain('secret');
+    expect(await seal.open('s1', stored)).toEqual(change);
+    await expect(seal.open('s2', stored)).rejects.toBeInstanceOf(UnreadableEntry);
+    await expect(seal.open('s1', { ...stored, entry: 2 })).rejects.toBeInstanceOf(UnreadableEntry);
+    await expect(new ChangeSeal(processSecret()).open('s1', stored)).rejects.toBeInstanceOf(UnreadableEntry);
+  });
+});
