@@ -197,7 +197,7 @@ export class AgentEntry {
   readonly allowMutations?: boolean;
 
   @Option(
-    '`direct`: writes happen when they are called. `proposed`: they wait in a [change set](../guide/changes.md) until a person has approved all of it; a sub-agent has at least what its parent has',
+    '`direct`: writes happen when they are called. `proposed`: they wait in a [change set](changes.md) until a person has approved all of it; a sub-agent has at least what its parent has',
     { default: 'direct' },
   )
   @IsIn([...WRITE_MODES])

@@ -1,5 +1,5 @@
 import { DEFAULT_SUBSCRIPTIONS } from '#subscriptions';
-import { IsBoolean, IsIn, IsInt, IsNumber, IsPositive, Max, Min } from 'class-validator';
+import { IsBoolean, IsIn, IsInt, IsNumber, Max, Min } from 'class-validator';
 import { Option } from '../schema/option.js';
 
 /** The section `tasks`: calls that go on after their answer (docs/guide/tasks.md). */
@@ -36,10 +36,10 @@ export class ChangesSection {
   @IsIn(['none', 'proposed', 'all'])
   readonly record: 'none' | 'proposed' | 'all' = 'proposed';
 
-  @Option('days that a change set, and the rows before it, are kept once it is over')
+  @Option('seconds that a change set, and the rows before it, are kept once it is over')
   @IsNumber()
-  @IsPositive()
-  readonly keep: number = 30;
+  @Min(1)
+  readonly keep: number = 2_592_000;
 
   @Option(
     'who may take change sets back. `operators`: on the console and the command line. `agents`: also the agent whose set it is, for the same principal and tenant. `nobody`',
@@ -59,10 +59,10 @@ export class ChangesSection {
   @Max(12_582_912)
   readonly maxBytes: number = 8_388_608;
 
-  @Option('hours within which a change set has to be applied')
+  @Option('seconds within which a change set has to be applied')
   @IsNumber()
-  @IsPositive()
-  readonly openFor: number = 24;
+  @Min(1)
+  readonly openFor: number = 86_400;
 }
 
 /** The section `exports`: exports that are fetched after they were requested (docs/guide/exports.md). */

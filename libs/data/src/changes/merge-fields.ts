@@ -11,6 +11,10 @@ const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? (
 /** Values are JSON, so equal text means equal values. */
 const textOf = (value: unknown): string => JSON.stringify(value);
 
+const withoutRepeats = (values: readonly unknown[]): readonly unknown[] => [
+  ...new Map(values.map((one) => [textOf(one), one])).values(),
+];
+
 /** The fields of two writes of one row as those of one write. @throws Refused where no one write does both */
 export function mergeFields(first: ParseRow, second: ParseRow): ParseRow {
   const merged = { ...first };
@@ -46,7 +50,7 @@ function applyToValue(held: unknown, written: Operation): unknown {
     case 'AddUnique': {
       if (!Array.isArray(held)) return undefined;
       const known = new Set(held.map(textOf));
-      return [...listOf(held), ...objects.filter((one) => !known.has(textOf(one)))];
+      return [...listOf(held), ...withoutRepeats(objects).filter((one) => !known.has(textOf(one)))];
     }
     case 'Remove': {
       const removed = new Set(objects.map(textOf));
@@ -74,7 +78,7 @@ function mergeOperations(name: string, held: Operation, written: Operation): unk
       return { __op: 'Add', objects };
     case 'AddUnique':
     case 'Remove':
-      return { __op: held.__op, objects: [...new Map(objects.map((one) => [textOf(one), one])).values()] };
+      return { __op: held.__op, objects: withoutRepeats(objects) };
     default:
       return refuseMerge(name);
   }

@@ -112,8 +112,8 @@ export function optionProviders(options: InstanceOptions): Exclude<Provider, Typ
 
 const toChangeSettings = ({ keep, openFor, ...settings }: ParleyConfig['changes']): ChangeSettings => ({
   ...settings,
-  keep: keep * 86_400_000,
-  openFor: openFor * 3_600_000,
+  keep: keep * 1000,
+  openFor: openFor * 1000,
 });
 
 /** The operator's keys, the current one first; null: one that all replicas share. */

@@ -125,7 +125,7 @@ describe('a write to a plain class', () => {
     ['further entries', { lines: { __op: 'Add', objects: [{ sku: 'c', qty: 1 }] } }],
     ['nothing', { paid: null, meta: { __op: 'Delete' } }],
   ])('takes %s', (_, fields) => {
-    expect(planned(fields)).toEqual({ fields, added: new Map() });
+    expect(planned(fields)).toEqual({ fields, given: fields, added: new Map() });
   });
 
   it.each<[string, Record<string, unknown>, RegExp]>([
