@@ -291,18 +291,20 @@ function draftCase(
 ) {
   const { agent, correlationId } = context;
   const requester = toOwner(agent);
+  const { changeSet } = preview;
   return {
     requester,
     tool: tool.name,
     permission: effectivePermission,
-    subject: computeDigest({ requester, tool: tool.name, args, permission: effectivePermission }),
+    // What was decided on one set says nothing of the next one, which is submitted with the same words.
+    subject: computeDigest({ requester, tool: tool.name, args, permission: effectivePermission, changeSet }),
     argsDigest: digest.of(tool.name, args),
     policyVersion,
     holdsFor: preview.holdsFor,
     preview: preview.shown,
     ...(preview.className !== undefined && { className: preview.className }),
     ...(preview.objectId !== undefined && { objectId: preview.objectId }),
-    ...(preview.changeSet !== undefined && { changeSet: preview.changeSet }),
+    ...(changeSet !== undefined && { changeSet }),
     ...(correlationId !== undefined && { correlationId }),
   };
 }

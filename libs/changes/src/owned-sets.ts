@@ -33,7 +33,7 @@ export interface ChangeSettings {
 }
 
 /** Whose sets they are: those of a sub-agent are those of the agent at its root. */
-export const ownerOf = (agent: Agent): Owner => toOwner(findRootAgent(agent));
+const ownerOf = (agent: Agent): Owner => toOwner(findRootAgent(agent));
 
 const ID_BYTES = 15;
 

@@ -1,5 +1,5 @@
 export { MongoAuditCollection } from './audit/mongo-audit-collection.js';
-export { CHANGES_COLLECTION, MongoChangeSets } from './changes/mongo-change-sets.js';
+export { MongoChangeSets } from './changes/mongo-change-sets.js';
 export { MongoRowTransactions } from './changes/mongo-row-transactions.js';
 export {
   type ApplicationConnection,

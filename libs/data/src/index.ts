@@ -45,7 +45,6 @@ export { RecordedWrites, WriteRecorder } from './changes/recorded-writes.js';
 export * from './changes/row-transactions.js';
 export {
   type AppliedChange,
-  type ChangeConflict,
   ConflictingChanges,
   type HeldChange,
   ParleyChanges,

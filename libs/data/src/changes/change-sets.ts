@@ -6,11 +6,10 @@ import type { RowTransaction } from './row-transactions.js';
  * `open`: takes further writes. `submitted`: waits for its approval, and takes none. `applied`: all of it happened. `refused`: an
  * approver said no. `discarded` and `expired`: nothing of it happened, and nothing will.
  */
-export const CHANGE_STATES = ['open', 'submitted', 'applied', 'refused', 'discarded', 'expired'] as const;
-export type ChangeState = (typeof CHANGE_STATES)[number];
+type ChangeState = 'open' | 'submitted' | 'applied' | 'refused' | 'discarded' | 'expired';
 
 /** `proposed`: an agent proposed it. `direct`: one write that was made at once. `undo`: takes back another one. */
-export type ChangeKind = 'proposed' | 'direct' | 'undo';
+type ChangeKind = 'proposed' | 'direct' | 'undo';
 
 /** One row of a set. Values lie in `sealed`, which the store cannot read. */
 export interface StoredEntry {

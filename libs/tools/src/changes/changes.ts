@@ -50,20 +50,6 @@ export interface ShownEntry {
   readonly conflict?: string;
 }
 
-/** What is said of a set when it is submitted. */
-export interface Submission {
-  readonly change_set?: string;
-  readonly title: string;
-  readonly reason: string;
-}
-
-/** What is undone. */
-export interface UndoRequest {
-  readonly change_set: string;
-  /** Leaves out rows that somebody has changed since. Default: then nothing is undone. */
-  readonly skip_conflicts?: boolean;
-}
-
 /** The outcome of a set that was applied. */
 export interface AppliedSet {
   readonly change_set: string;
