@@ -5,6 +5,7 @@ import { StoreError } from '#data';
 import { connectionProblem } from '#data-mongo';
 import { productVersion } from '#parley/instance';
 import { ConfigError, configurationSchema, dotEnv } from '#config';
+import type { AgentsOptions, SuspensionOptions } from './agents.js';
 import type { ApprovalOptions, DecisionOptions } from './approvals.js';
 import type { SearchOptions, VerifyCommandOptions } from './audit.js';
 import { runEmbedded } from './embedded.js';
@@ -235,6 +236,39 @@ program
     const { runStatus } = await import('./status.js');
     await runStatus(options);
   });
+
+const agents = program
+  .command('agents')
+  .description(
+    'list, suspend and resume the agents of a running service; PARLEY_API_KEY holds the key of an operator',
+  );
+
+agents
+  .command('list')
+  .option(...URL_OPTION)
+  .option(...CONFIG)
+  .option(...JSON_OUTPUT)
+  .description('the agents, and which are suspended: since when, by whom and why')
+  .action(async (options: AgentsOptions) => {
+    const { listAgents } = await import('./agents.js');
+    await listAgents(options);
+  });
+
+for (const [action, what] of [
+  ['suspend', 'refuse every call of an agent at once, on all replicas, until it is resumed'],
+  ['resume', 'let a suspended agent call again'],
+] as const)
+  agents
+    .command(action)
+    .argument('<name>')
+    .option('--reason <text>', 'for operators and the audit record')
+    .option(...URL_OPTION)
+    .option(...CONFIG)
+    .description(what)
+    .action(async (name: string, options: SuspensionOptions) => {
+      const { changeAgent } = await import('./agents.js');
+      await changeAgent(name, action, options);
+    });
 
 const approvals = program
   .command('approvals')

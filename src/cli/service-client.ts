@@ -46,7 +46,8 @@ export class ServiceClient {
       method: body ? 'POST' : 'GET',
       headers: {
         ...(this.key !== undefined && { 'X-MCP-API-Key': this.key }),
-        ...(body && { 'Content-Type': 'application/json' }),
+        // The console takes changes only with its header, which no page of another site can send.
+        ...(body && { 'Content-Type': 'application/json', 'X-Parley-Console': '1' }),
       },
       ...(body && { body: JSON.stringify(body) }),
       redirect: 'error',

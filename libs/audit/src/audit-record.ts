@@ -54,6 +54,8 @@ interface OperatorEvent extends EventBase {
   readonly action: string;
   /** The subject of the action. */
   readonly target?: string;
+  /** Approvals: the reason that the approver gave, or why no approver decided. Operators: why they did it. */
+  readonly reason?: string;
 }
 
 /** A time in which records could not be kept and calls were refused. */
@@ -294,7 +296,7 @@ export interface ApprovalRecord {
   readonly effective_permission: Tier;
   /** The decision; `unavailable` when no approver decided. */
   readonly outcome: 'approve' | 'deny' | 'unavailable';
-  /** The reason that the approver gave, or why no approver decided. */
+  /** Approvals: the reason that the approver gave, or why no approver decided. Operators: why they did it. */
   readonly reason?: string;
   /** The principal who decided; absent when no approver decided. */
   readonly approver?: string;

@@ -9,7 +9,7 @@ import {
 } from '#core';
 import { AuditModule, AuditSink } from '#audit';
 import { Impersonation, ImpersonationError, PrincipalDirectory, StoresModule } from '#data';
-import { StateModule } from '#state';
+import { StateModule, SuspendedAgents } from '#state';
 import {
   impersonate,
   AnonymousRule,
@@ -166,9 +166,10 @@ class ConfiguredAuthenticator extends RecordedAuthenticator {
     impersonation: Impersonation,
     oauth: OAuthRules,
     audit: AuditSink,
+    suspended: SuspendedAgents,
   ) {
     const rulesOf = (version: AuthVersion) => createAuthenticator(version, directory, impersonation, oauth);
-    super(followVersions(versions, rulesOf), audit);
+    super(followVersions(versions, rulesOf), audit, suspended);
   }
 }
 

@@ -1,5 +1,6 @@
-import { type Agent, sanitizeCorrelationId, Unauthorized } from '#core';
+import { type Agent, Refused, sanitizeCorrelationId, Unauthorized } from '#core';
 import type { AuditSink } from '#audit';
+import { type SuspendedAgents, SharedStateUnavailable } from '#state';
 import {
   bearerToken,
   type Credentials,
@@ -8,7 +9,7 @@ import {
   keepOneCredential,
   listShownCredentials,
 } from './credentials.js';
-import { ExpiredCredential, InsufficientScope } from './errors.js';
+import { AuthenticationUnavailable, ExpiredCredential, InsufficientScope } from './errors.js';
 import type { BearerChallenge } from './oauth/resource-metadata.js';
 
 /** An agent that the caller would get with more scopes. */
@@ -249,7 +250,10 @@ export interface RecordedAuthenticatorOptions {
   readonly now?: () => number;
 }
 
-/** Records failed authentications without the credential. Requests without a credential are not recorded. */
+/**
+ * Admits callers for every transport, unless their agent is suspended. Records failed authentications without the credential;
+ * requests without a credential are not recorded.
+ */
 export class RecordedAuthenticator extends Authenticator {
   private readonly admit: (request: CredentialSource) => Promise<Agent>;
   private readonly now: () => number;
@@ -261,6 +265,7 @@ export class RecordedAuthenticator extends Authenticator {
   constructor(
     private readonly current: () => Authenticator,
     private readonly audit: Pick<AuditSink, 'recordEvent'>,
+    private readonly suspended: Pick<SuspendedAgents, 'assertActive'>,
     {
       admit = (request) => current().authenticate(request),
       now = Date.now,
@@ -273,13 +278,24 @@ export class RecordedAuthenticator extends Authenticator {
     Object.defineProperty(this, 'challenge', { get: () => current().challenge });
   }
 
+  /** As every authenticator. @throws Refused when the agent is suspended */
   async authenticate(request: CredentialSource): Promise<Agent> {
+    let agent: Agent;
     try {
-      return await this.admit(request);
+      agent = await this.admit(request);
     } catch (error) {
       if (error instanceof Unauthorized && this.showsCredential(request)) this.recordRefused(request, error);
       throw error;
     }
+    try {
+      await this.suspended.assertActive(agent);
+    } catch (error) {
+      if (error instanceof SharedStateUnavailable)
+        throw new AuthenticationUnavailable('the suspended agents cannot be read');
+      if (error instanceof Refused) this.recordRefused(request, { cause: 'suspended' }, agent);
+      throw error;
+    }
+    return agent;
   }
 
   override showsCredential(request: Pick<CredentialSource, 'headers'>): boolean {
@@ -298,10 +314,14 @@ export class RecordedAuthenticator extends Authenticator {
     return this.current().stepsAbove(agent);
   }
 
-  /** Also called for credentials that are checked elsewhere, such as a console cookie. */
+  /**
+   * Also called for credentials that are checked elsewhere, such as a console cookie.
+   * @param agent of a known caller whose agent is suspended
+   */
   recordRefused(
     { remoteAddress, headers, requestId }: Omit<CredentialSource, 'method'>,
     refused: Pick<Unauthorized, 'cause'>,
+    agent?: Agent,
   ): void {
     const { cause } = refused;
     const at = this.now();
@@ -324,6 +344,8 @@ export class RecordedAuthenticator extends Authenticator {
       ...(requestId !== undefined && { request_id: requestId }),
       ...(cause !== undefined && { cause }),
       ...(refused instanceof ExpiredCredential && { key_name: refused.keyName }),
+      ...(agent && { principal: agent.principal, agent_name: agent.definition.name }),
+      ...(agent && agent.keyName !== null && { key_name: agent.keyName }),
       ...(this.suppressed > 0 && { suppressed: this.suppressed }),
     });
     this.suppressed = 0;

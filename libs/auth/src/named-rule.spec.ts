@@ -86,7 +86,11 @@ describe('a key with a name', () => {
   it('is recorded with its name after its end', async () => {
     const events: object[] = [];
     const rules = new RuleAuthenticator([named(key('k'), () => END)]);
-    const recorded = new RecordedAuthenticator(() => rules, { recordEvent: (event) => events.push(event) });
+    const recorded = new RecordedAuthenticator(
+      () => rules,
+      { recordEvent: (event) => events.push(event) },
+      { assertActive: () => undefined },
+    );
     await expect(recorded.authenticate(shown('k'))).rejects.toThrow('Unauthorized');
     expect(events).toEqual([
       expect.objectContaining({

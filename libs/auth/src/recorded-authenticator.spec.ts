@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { Agent, compileAgentDefinition, Unauthorized } from '#core';
+import { Agent, compileAgentDefinition, Refused, Unauthorized } from '#core';
 import type { AuditEvent } from '#audit';
+import { processState, SharedStateUnavailable, SuspendedAgents } from '#state';
 import { Authenticator, RecordedAuthenticator } from './authenticator.js';
 import type { CredentialSource } from './credentials.js';
+import { AuthenticationUnavailable } from './errors.js';
 
 const agent = new Agent({ definition: compileAgentDefinition('reader', {}), principal: 'p' });
 
@@ -15,12 +17,13 @@ class OneKey extends Authenticator {
   }
 }
 
-function createRecordedAuthenticator() {
+function createRecordedAuthenticator(suspended = new SuspendedAgents(processState())) {
   const events: AuditEvent[] = [];
   let now = 1_800_000_000_000;
   const authenticator = new RecordedAuthenticator(
     () => new OneKey(),
     { recordEvent: (event) => void events.push(event) },
+    suspended,
     { now: () => now },
   );
   const ask = (key: string) =>
@@ -71,5 +74,40 @@ describe('who is not let in', () => {
     await ask('guess');
     expect(events.slice(10)).toMatchObject([{ suppressed: 490 }, {}]);
     expect(events[11]).not.toHaveProperty('suppressed');
+  });
+});
+
+describe('a caller whose agent is suspended', () => {
+  const reason = 'its key is in a public repository';
+
+  it('is refused, recorded by name without the reason of the operator, and let in again when it is resumed', async () => {
+    const suspended = new SuspendedAgents(processState());
+    const { ask, events } = createRecordedAuthenticator(suspended);
+    await suspended.suspend({ agent: 'reader', by: 'key:chief', reason });
+    const refused = await ask('right');
+    expect(refused).toBeInstanceOf(Refused);
+    expect((refused as Refused).refusal).toEqual({
+      code: 'access_denied',
+      gate: 'suspension',
+      message: "agent 'reader' is suspended",
+    });
+    expect(events).toEqual([
+      expect.objectContaining({ success: false, cause: 'suspended', agent_name: 'reader', principal: 'p' }),
+    ]);
+    await suspended.resume('reader');
+    expect(await ask('right')).toBe(agent);
+  });
+
+  it('is not told from any other where the key is wrong', async () => {
+    const suspended = new SuspendedAgents(processState());
+    await suspended.suspend({ agent: 'reader', by: 'key:chief', reason });
+    expect(await createRecordedAuthenticator(suspended).ask('wrong')).toBeInstanceOf(Unauthorized);
+  });
+
+  it('is not admitted while nobody knows who is suspended', async () => {
+    const unread = { assertActive: () => Promise.reject(new SharedStateUnavailable()) };
+    const { ask, events } = createRecordedAuthenticator(unread as unknown as SuspendedAgents);
+    expect(await ask('right')).toBeInstanceOf(AuthenticationUnavailable);
+    expect(events).toEqual([]);
   });
 });

@@ -25,6 +25,7 @@ const replica = (id: string, members: Partial<ReplicaState> = {}): ReplicaState 
   dependencies: { mongodb: 'up', redis: 'up', queue: 'up', audit: 'up' },
   sinks: { file: 'up' },
   keys: [],
+  suspended: [],
   draining: false,
   streams: { calls: 0, listening: 0, console: 0 },
   ...members,
@@ -55,6 +56,14 @@ describe('the state of the service', () => {
     );
     expect(found).toHaveLength(2);
     expect(found[1]).toContain('audit sink file takes no records');
+  });
+
+  it('names a suspended agent once, since when and by whom, however many replicas say so', () => {
+    const suspended = [
+      { agent: 'analyst', since: '2026-01-01T11:00:00.000Z', by: 'key:chief', reason: 'leaked' },
+    ];
+    const said = texts(replica('a', { suspended }), replica('b', { suspended }), replica('c'));
+    expect(said).toEqual([expect.stringMatching(/^The agent analyst is suspended since .* by key:chief$/)]);
   });
 
   it('names a key that ended or ends soon once, however many replicas say so', () => {

@@ -53,6 +53,7 @@ export function findTroubles({ replicas }: ServiceState, now = Date.now()): read
   const sinks = (wanted: string) =>
     collect(present, (one) => Object.keys(one.sinks).filter((name) => one.sinks[name] === wanted));
   const keys = new Map(present.flatMap((one) => one.keys.map((key) => [key.name, key])));
+  const suspended = new Map(present.flatMap((one) => one.suspended.map((each) => [each.agent, each])));
   const refused = present.filter(({ policy }) => policy.last_refused);
   const first = refused[0]?.policy.last_refused;
   const policies = collect(present, ({ policy }) => [policy.version]);
@@ -92,6 +93,11 @@ export function findTroubles({ replicas }: ServiceState, now = Date.now()): read
     ...[...sinks('buffering')].flatMap(([name, at]) =>
       say('busy', `The audit sink ${name} does not answer: records wait on disk`, at),
     ),
+    ...[...suspended.values()].map((one) => ({
+      kind: 'busy' as const,
+      text: `The agent ${one.agent} is suspended since ${formatTime(one.since)} by ${one.by}`,
+      href: '#/policy',
+    })),
     ...[...keys.values()].map((key) => ({
       kind: 'busy' as const,
       text: describeEnd(key, now),

@@ -15,7 +15,7 @@ import { provideFromInstance } from '#core';
 import { MetadataAudit, StateKeys } from '#dispatcher';
 import { ExportOverview } from '#exports';
 import { type EnvironmentGates, Policies } from '#policy';
-import { SharedState } from '#state';
+import { SharedState, SuspendedAgents } from '#state';
 import { McpEdge } from '#streaming';
 import { TaskOverview } from '#tasks';
 import { DeclaredMethods, ToolEnvironment } from '#tools';
@@ -24,6 +24,7 @@ import type { CallStatistics } from './call-statistics.js';
 import { createOperatorRights, openOidcSetting } from './configured-operators.js';
 import { ConfiguredSimulations, type SimulationsOptions } from './configured-simulations.js';
 import { SecurityHeadersMiddleware } from './console.guards.js';
+import { AgentsController } from './controllers/agents.controller.js';
 import { ApprovalsController } from './controllers/approvals.controller.js';
 import { AuditController } from './controllers/audit.controller.js';
 import { ExplainController, SimulationService } from './controllers/explain.controller.js';
@@ -88,6 +89,7 @@ export const CONSOLE_IMPORTS: readonly InjectionToken[] = [
   RecentAuditTrail,
   SharedState,
   StateKeys,
+  SuspendedAgents,
   ToolEnvironment,
 ];
 
@@ -141,12 +143,14 @@ const HOSTED_PROVIDERS: readonly Provider[] = [
       { reach }: SharedState,
       sinks: AuditRecorder,
       simulations: SimulationService,
+      suspended: SuspendedAgents,
     ) =>
       new ReplicaStatus({
         product,
         versions,
         readiness,
         sinks,
+        suspended,
         widened: () => simulations.widened(),
         edge,
         consoleStreams,
@@ -161,6 +165,7 @@ const HOSTED_PROVIDERS: readonly Provider[] = [
       SharedState,
       AuditRecorder,
       SimulationService,
+      SuspendedAgents,
     ],
   },
   {
@@ -187,6 +192,7 @@ const HOSTED_PROVIDERS: readonly Provider[] = [
     LiveController,
     OverviewController,
     ApprovalsController,
+    AgentsController,
     ExplainController,
     PolicyController,
     TrialController,

@@ -1,6 +1,6 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import { type Agent, ProcessRateLimiters, type RateLimiter, Unauthorized } from '#core';
+import { type Agent, ProcessRateLimiters, type RateLimiter, Refused, Unauthorized } from '#core';
 import { AuditSink } from '#audit';
 import { AuthenticationUnavailable, Authenticator, type ProvenPerson, RecordedAuthenticator } from '#auth';
 import { SharedState, SharedStateUnavailable } from '#state';
@@ -179,6 +179,7 @@ export class OperatorGate {
       return await this.authenticator.authenticate({ headers, remoteAddress, method: 'GET' });
     } catch (error) {
       if (error instanceof Unauthorized) throw new NotServed(401, 'Unauthorized');
+      if (error instanceof Refused) throw new NotServed(403, error.refusal.message);
       throw error;
     }
   }
@@ -209,7 +210,7 @@ export class OperatorNotes {
   constructor(@Inject(AuditSink) private readonly audit: Pick<AuditSink, 'recordEvent'>) {}
 
   /** A failure to record does not undo the action. */
-  write({ agent }: Pick<Operator, 'agent'>, action: string, target?: string): void {
+  write({ agent }: Pick<Operator, 'agent'>, action: string, target?: string, reason?: string): void {
     try {
       this.audit.recordEvent({
         type: 'operator_action',
@@ -217,6 +218,7 @@ export class OperatorNotes {
         success: true,
         action,
         ...(target !== undefined && { target: target.slice(0, 200) }),
+        ...(reason !== undefined && { reason }),
         principal: agent.principal,
         agent_name: agent.definition.name,
         ...(agent.keyName !== null && { key_name: agent.keyName }),

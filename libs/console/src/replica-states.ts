@@ -167,6 +167,8 @@ function readState({ id: _id, ...message }: BusMessage): ReplicaState | undefine
     MEMBERS.every((name) => isMembers(message[name])) &&
     typeof (message['policy'] as Record<string, unknown>)['version'] === 'string';
   // Those of an earlier version name none.
-  const keys: unknown = Array.isArray(message['keys']) ? message['keys'] : [];
-  return isWhole ? ({ ...message, keys } as unknown as ReplicaState) : undefined;
+  const [keys, suspended] = ['keys', 'suspended'].map((name): unknown =>
+    Array.isArray(message[name]) ? message[name] : [],
+  );
+  return isWhole ? ({ ...message, keys, suspended } as unknown as ReplicaState) : undefined;
 }

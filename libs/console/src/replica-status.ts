@@ -8,6 +8,7 @@ import {
 } from '#config';
 import type { AgentDefinition } from '#core';
 import type { Policy } from '#policy';
+import type { SuspendedAgents, Suspension } from '#state';
 import type { McpEdge } from '#streaming';
 
 /** Status of a replica for operators. */
@@ -38,6 +39,8 @@ export interface ServiceReport {
   readonly sinks: Readonly<Record<string, SinkState>>;
   /** Keys that ended, or end within 14 days. */
   readonly keys: readonly EndingKey[];
+  /** Agents that operators suspended, as this replica knows it. */
+  readonly suspended: readonly Suspension[];
   /** It finishes running calls and accepts no new ones. */
   readonly draining: boolean;
   readonly streams: { readonly calls: number; readonly listening: number; readonly console: number };
@@ -69,6 +72,7 @@ export interface StatusDependencies {
   readonly versions: ServedVersions;
   readonly readiness: { look(): Promise<Pick<ServiceReport, 'dependencies'>> };
   readonly sinks: { readonly states: ReadonlyMap<string, SinkState> };
+  readonly suspended: Pick<SuspendedAgents, 'list'>;
   /** Whether the served version widens access; null: not known. */
   readonly widened: () => boolean | null;
   readonly edge: Pick<McpEdge, 'activeDispatcherCount' | 'activeListeningStreamCount' | 'isAccepting'>;
@@ -86,7 +90,7 @@ export class ReplicaStatus extends ServiceStatus {
   }
 
   async read(): Promise<ServiceReport> {
-    const { product, versions, readiness, sinks, widened, edge, consoleStreams, reach, replica } =
+    const { product, versions, readiness, sinks, suspended, widened, edge, consoleStreams, reach, replica } =
       this.options;
     const { config, policy, agents, number, loadedAt } = versions.current;
     return {
@@ -108,6 +112,7 @@ export class ReplicaStatus extends ServiceStatus {
       dependencies: (await readiness.look()).dependencies,
       sinks: Object.fromEntries(sinks.states),
       keys: findEndingKeys(config.auth),
+      suspended: suspended.list(),
       draining: !edge.isAccepting,
       streams: {
         calls: edge.activeDispatcherCount,

@@ -1,5 +1,7 @@
 /** Why a transport, a worker or a watcher ends what still runs when the service ends. */
 export const SERVER_SHUTDOWN = 'server_shutdown';
+/** Why a transport ends the calls of an agent that an operator suspends. */
+export const AGENT_SUSPENDED = 'agent_suspended';
 
 /**
  * Work that may have to end before it is done: a request, a call, an operation at a store. A Node `AbortSignal` and each of its

@@ -40,6 +40,7 @@ const EXAMPLES: Record<keyof typeof refusals, readonly Refusal[]> = {
   writesAreProposed: [refusals.writesAreProposed('…')],
   writesAreDirect: [refusals.writesAreDirect('TOOL')],
   changesInConflict: [refusals.changesInConflict(['ROW: …'], 0), refusals.changesInConflict(['ROW: …'], 9)],
+  agentSuspended: [refusals.agentSuspended('AGENT')],
   toolFiltered: [refusals.toolFiltered('TOOL')],
   mutationsNotAllowed: [refusals.mutationsNotAllowed('TOOL')],
   notClientSafe: [refusals.notClientSafe('TOOL', ['NAME'])],

@@ -67,6 +67,7 @@ export type DenialKind = (typeof DENIAL_KINDS)[number];
 
 /** Every gate: a check that refuses, or a step of a call (docs/reference/refusals.md#gates). Not sent to agents. */
 export const GATES = [
+  'suspension',
   'rate_limit',
   'running_calls',
   'database_share',

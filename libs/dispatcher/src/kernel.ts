@@ -10,7 +10,7 @@ import {
   type McpRequest,
 } from '#core';
 import { refuseTornText } from '#policy';
-import { SharedStateUnavailable } from '#state';
+import { SharedStateUnavailable, SuspendedAgents } from '#state';
 import { ToolRunner } from '#tools';
 import { InputRounds } from './client-requests/input-rounds.js';
 import { CallTool } from './methods/call-tool.js';
@@ -83,6 +83,8 @@ function asking(method: Method, rounds: InputRounds): Method {
 }
 
 const NOTIFICATION = 'notifications/';
+const CALLS = 'tools/call';
+const SUSPENSION = 'suspension';
 const NO_MEMBERS: JsonObject = Object.freeze({});
 const NOTIFICATION_ACCEPTED = Object.freeze({ accepted: true } as const);
 
@@ -99,6 +101,7 @@ export class Kernel {
     private readonly methods: MethodTable,
     private readonly envelope: ResultEnvelope,
     private readonly tools: ToolRunner,
+    @Inject(SuspendedAgents) private readonly suspended: Pick<SuspendedAgents, 'assertActive'>,
     @Inject(KERNEL_OPTIONS) { log = new Logger('Kernel') }: KernelOptions,
   ) {
     this.log = log;
@@ -144,6 +147,9 @@ export class Kernel {
     }
     const known = this.methods.find(method);
     if (!known || !existsIn(known, readDialect(request))) throw methodNotFound(method);
+    // The pipeline of tools refuses calls itself, and records them.
+    const unread = method === CALLS ? undefined : this.suspended.assertActive(request.agent);
+    if (unread) await unread;
     const handled = known.handle(this.checked(known.name, params, era), request);
     // A cached list is returned without another turn of the event loop.
     const result = handled instanceof Promise ? await handled : handled;
@@ -178,7 +184,9 @@ export class Kernel {
       return { error: { code: RPC.unauthorized, message: 'Unauthorized' }, status: 401 };
     }
     if (error instanceof Refused && isCausedByCaller(error.refusal)) {
-      const { opaque, code, message } = error.refusal;
+      const { opaque, code, message, gate } = error.refusal;
+      if (gate === SUSPENSION)
+        return { error: { code: RPC.unauthorized, message }, status: era === 'modern' ? 403 : 200 };
       const isReported = !opaque && code !== 'access_denied' && code !== 'security_blocked';
       return {
         error: { code: RPC.invalidParams, message: isReported ? message : 'Invalid params' },

@@ -10,3 +10,4 @@ export * from './ports/stores.js';
 export * from './ports/sessions.js';
 export * from './ports/shared-state.js';
 export * from './state.module.js';
+export * from './suspended-agents.js';

@@ -1,8 +1,9 @@
-import { type FactoryProvider, Module, type Type } from '@nestjs/common';
+import { type FactoryProvider, Module, type OnModuleDestroy, type Type } from '@nestjs/common';
 import { provideFromInstance } from '#core';
 import { MessageBus, OneTimeStore } from './ports/stores.js';
 import { SessionStore, StreamLog } from './ports/sessions.js';
 import { SharedState } from './ports/shared-state.js';
+import { SuspendedAgents } from './suspended-agents.js';
 
 /** Provides one port of the shared state. */
 function providePort<T>(port: abstract new (...args: never[]) => T, read: (shared: SharedState) => T) {
@@ -17,7 +18,14 @@ function providePort<T>(port: abstract new (...args: never[]) => T, read: (share
     providePort(MessageBus, ({ bus }) => bus),
     providePort(OneTimeStore, ({ oneTime }) => oneTime),
     providePort(StreamLog, ({ streams }) => streams),
+    SuspendedAgents,
   ],
-  exports: [SharedState, SessionStore, MessageBus, OneTimeStore, StreamLog],
+  exports: [SharedState, SessionStore, MessageBus, OneTimeStore, StreamLog, SuspendedAgents],
 })
-export class StateModule {}
+export class StateModule implements OnModuleDestroy {
+  constructor(private readonly suspended: SuspendedAgents) {}
+
+  onModuleDestroy(): void {
+    this.suspended.close();
+  }
+}

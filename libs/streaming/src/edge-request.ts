@@ -318,7 +318,11 @@ export class RunningRequests {
   }
 
   endAll(reason: string): void {
-    for (const call of this.now) call.abort(reason);
+    this.endWhere(() => true, reason);
+  }
+
+  endWhere(whose: (agent: Agent) => boolean, reason: string): void {
+    for (const call of this.now) if (whose(call.agent)) call.abort(reason);
   }
 
   /** Those of this moment: an aborted call may end at once. */

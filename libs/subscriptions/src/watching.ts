@@ -1,4 +1,4 @@
-import { Injectable, Logger, Optional } from '@nestjs/common';
+import { Inject, Injectable, Logger, Optional } from '@nestjs/common';
 import {
   asyncScheduler,
   defer,
@@ -6,6 +6,7 @@ import {
   EMPTY,
   map,
   materialize,
+  merge,
   Observable,
   retry,
   startWith,
@@ -25,6 +26,7 @@ import {
   type WatchedOperation,
 } from '#data';
 import { invalidParams, ResourceRegistry, type WarningLog } from '#dispatcher';
+import { SuspendedAgents } from '#state';
 import { Channels } from './channels.js';
 import { SubscriptionLimits } from './subscription-limits.js';
 import {
@@ -176,6 +178,7 @@ export class WatchService {
     sources: ChangeSources,
     private readonly resources: ResourceRegistry,
     private readonly agents: CurrentAgents,
+    @Inject(SuspendedAgents) private readonly suspended: Pick<SuspendedAgents, 'isSuspended' | 'changes'>,
     { debounce }: SubscriptionLimits,
     @Optional() log: WarningLog = new Logger('Subscriptions'),
   ) {
@@ -215,7 +218,7 @@ export class WatchService {
     const first = this.findProvided(uri, this.createContext(agent));
     if (!first) return parseWatchedRows(uri);
     const again = () => this.findProvided(uri, this.createContext(agent)) ?? EMPTY;
-    return { uri, changes: renewOn(first, this.agents.changes, again) };
+    return { uri, changes: renewOn(first, merge(this.agents.changes, this.suspended.changes), again) };
   }
 
   /** @throws as `admit` */
@@ -239,6 +242,7 @@ export class WatchService {
   private createContext(given: Agent): McpRequest {
     const agent = this.agents.asNow(given);
     if (!agent) throw new Unauthorized('the agent is no longer configured');
+    if (this.suspended.isSuspended(agent)) throw new Unauthorized('the agent is suspended');
     return new McpRequest(agent, { signal: this.closing.signal });
   }
 }

@@ -116,6 +116,11 @@ export class StoredTaskService extends TaskStore {
     return true;
   }
 
+  /** Cancels the tasks of all callers of an agent, as far as they are listed: its gates refuse the runs of others. */
+  async cancelAll(agent: string): Promise<void> {
+    for (const [taskId, owner] of await this.records.listOpen(agent)) await this.cancel(taskId, owner);
+  }
+
   private async recordCancelled(taskId: string, record: TaskRecord): Promise<void> {
     const agent = await this.agents.read(record.agent, taskId);
     if (!agent) return this.calls.recordOrphaned({ ...record, taskId });

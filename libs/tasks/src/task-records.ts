@@ -9,7 +9,7 @@ import {
   type CallApproval,
 } from '#core';
 import { listArgumentNames } from '#audit';
-import { SharedState, type VersionedStore } from '#state';
+import { MAX_LISTED_RECORDS, SharedState, type VersionedStore } from '#state';
 import {
   type RequestStateContent,
   type JsonObject,
@@ -130,6 +130,14 @@ export class TaskRecords {
   async find(taskId: string): Promise<TaskRecord | undefined> {
     const found = await this.store.find(taskId);
     return found && readTaskRecord(found.value);
+  }
+
+  /** The tasks of an agent's callers that have not ended, those that changed last. */
+  async listOpen(agent: string): Promise<readonly (readonly [taskId: string, owner: Owner])[]> {
+    return (await this.store.latest(MAX_LISTED_RECORDS)).flatMap(({ id, value }) => {
+      const record = readTaskRecord(value);
+      return record && record.owner.agent === agent && !hasEnded(record) ? [[id, record.owner] as const] : [];
+    });
   }
 
   /** Milliseconds since the task was created. */

@@ -7,9 +7,10 @@ import {
   type OnModuleDestroy,
 } from '@nestjs/common';
 import { setTimeout as pause } from 'node:timers/promises';
+import type { Subscription } from 'rxjs';
 import { CoreModule, provideFromInstance } from '#core';
 import { BackgroundCalls, CallJournal, DispatcherModule, StateKeysModule } from '#dispatcher';
-import { StateModule } from '#state';
+import { StateModule, SuspendedAgents } from '#state';
 import { Telemetry, TelemetryModule } from '#telemetry';
 import { ToolRunner, ToolsModule } from '#tools';
 import { StoredTaskService } from './stored-task-service.js';
@@ -40,9 +41,14 @@ function readSettings({ lifetime, heartbeat, maxPerPrincipal }: TasksModuleOptio
 /** Processes tasks from the registration of all tools until the application closes. */
 @Injectable()
 export class TaskService implements OnApplicationBootstrap, OnModuleDestroy {
+  private readonly logger = new Logger('Tasks');
+  private following: Subscription | null = null;
+
   constructor(
     private readonly worker: TaskWorker,
     private readonly queue: TaskQueue,
+    private readonly tasks: StoredTaskService,
+    private readonly suspended: SuspendedAgents,
     @Inject(TASK_OPTIONS) private readonly options: Pick<TasksModuleOptions, 'held'>,
   ) {}
 
@@ -53,6 +59,14 @@ export class TaskService implements OnApplicationBootstrap, OnModuleDestroy {
   /** Called once. A task whose tool is not registered yet would fail. */
   begin(): void {
     this.queue.work((job) => this.worker.handle(job));
+    this.following = this.suspended.changes.subscribe((agents) => {
+      for (const agent of agents)
+        this.tasks
+          .cancelAll(agent)
+          .catch((error: unknown) =>
+            this.logger.warn(`tasks of a suspended agent were not cancelled: ${String(error)}`),
+          );
+    });
   }
 
   /** Starts no further tasks that others could run, and lets running ones end. @param grace milliseconds that they have */
@@ -64,6 +78,7 @@ export class TaskService implements OnApplicationBootstrap, OnModuleDestroy {
   }
 
   async onModuleDestroy(): Promise<void> {
+    this.following?.unsubscribe();
     this.worker.close();
     await this.queue.close();
   }

@@ -202,7 +202,7 @@ describe('exit codes', () => {
       const names = [...commands.matchAll(/^ {2}([a-z-]+)/gm)].map(([, name = '']) => name);
       return names.filter((name) => name !== 'help').map((name) => [...group, name].join(' '));
     };
-    const groups = ['policy', 'audit', 'approvals'];
+    const groups = ['policy', 'audit', 'agents', 'approvals'];
     const all = [
       ...(await listed()).filter((name) => !groups.includes(name)),
       ...(await Promise.all(groups.map((one) => listed(one)))).flat(),

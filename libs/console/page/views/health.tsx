@@ -82,6 +82,20 @@ function Report({ state: { scope, replicas } }: { readonly state: ServiceState }
             ]}
           />
         </section>
+        {own.suspended.length > 0 && (
+          <section class="panel">
+            <h2>Suspended agents</h2>
+            <Facts
+              pairs={own.suspended.map(({ agent, since, by, reason }) => [
+                agent,
+                <>
+                  <Badge kind="bad">suspended</Badge> <Time iso={since} />{' '}
+                  <span class="quiet">{`by ${by}: ${cleanText(reason, 500)}`}</span>
+                </>,
+              ])}
+            />
+          </section>
+        )}
         {own.keys.length > 0 && (
           <section class="panel">
             <h2>Keys that end</h2>

@@ -11,6 +11,7 @@ import { formatCount, names } from '../formats.js';
 import { ask, useAnswer } from '../server.js';
 import { AgentMatrix } from './agent-matrix.js';
 import { ChangesTable } from './changes-table.js';
+import { SuspendedAgents } from './suspended-agents.js';
 import { TryPolicy } from './try-policy.js';
 
 /** What each agent sees, what changed, and which descriptions and fields are missing. */
@@ -29,6 +30,8 @@ export function PolicyPage() {
           </>
         )}
       </Loaded>
+      <h2>Suspend an agent</h2>
+      <SuspendedAgents />
       <h2>Rules of each class, for every agent</h2>
       <ClassList />
       <h2>What changed</h2>

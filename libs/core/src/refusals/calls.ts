@@ -1,6 +1,6 @@
 import type { BudgetVerdict, Quantity } from '../data-budget.js';
 import type { Tier } from '../tier.js';
-import { SERVER_SHUTDOWN } from '../abortable.js';
+import { AGENT_SUSPENDED, SERVER_SHUTDOWN } from '../abortable.js';
 import { MIN_RETRY_AFTER } from '../limits.js';
 import type { Refusal } from '../refusal.js';
 import { accessDenied, invalidArgument, notImplemented } from './general.js';
@@ -27,6 +27,11 @@ export function notClientSafe(tool: string, clientSafe: readonly string[]): Refu
     `Tool '${tool}' is not available to client-mode agents. Available: ${clientSafe.join(', ')}. ` +
       'Custom tools join by registering with client_safe: true',
   );
+}
+
+/** An operator suspended the agent, or one that made it. Why is not said. */
+export function agentSuspended(agent: string): Refusal {
+  return accessDenied('suspension', `agent '${agent}' is suspended`);
 }
 
 export function tierTooLow(tool: string, needed: Tier | 'unknown', held: Tier): Refusal {
@@ -242,8 +247,11 @@ export function auditWithheld(tool: string, wrote: boolean): Refusal {
 
 /** @param reason what the transport gave as the reason; any other value is not sent */
 export function cancelled(reason?: unknown): Refusal {
-  const by =
-    reason === SERVER_SHUTDOWN ? 'Ended before it was done: the service shuts down' : 'Cancelled by client';
+  const why =
+    reason === SERVER_SHUTDOWN
+      ? 'the service shuts down'
+      : reason === AGENT_SUSPENDED && 'the agent is suspended';
+  const by = why === false ? 'Cancelled by client' : `Ended before it was done: ${why}`;
   return {
     code: 'cancelled',
     gate: 'cancellation',

@@ -10,6 +10,7 @@ import {
   suggestNames,
   toolGate,
 } from '#policy';
+import { SuspendedAgents } from '#state';
 import {
   asksForPreview,
   CallableMethods,
@@ -23,6 +24,19 @@ import { Approver, createPreview, createSetPreview, type DecisionGround } from '
 import { DataBudgets } from './data-budgets.js';
 import { ToolListings } from './tool-listings.js';
 import type { Awaitable, ParleyToolCall } from './tool-call.js';
+
+/** Refuses the calls of an agent that an operator suspended, and of agents that it made. Before all code of an application. */
+@Injectable()
+export class SuspensionGuard implements CanActivate {
+  readonly gate = 'suspension';
+
+  constructor(private readonly suspended: SuspendedAgents) {}
+
+  canActivate({ agent }: ParleyToolCall): Awaitable<true> {
+    const unread = this.suspended.assertActive(agent);
+    return unread ? unread.then(() => true) : true;
+  }
+}
 
 /** Consumes one call of the principal's rate limit. */
 @Injectable()

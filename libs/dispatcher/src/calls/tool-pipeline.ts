@@ -36,6 +36,7 @@ import {
   CancellationGuard,
   EnvironmentGuard,
   RateLimitGuard,
+  SuspensionGuard,
   ToolGuard,
 } from './guards.js';
 import {
@@ -57,6 +58,7 @@ import { type Awaitable, type CallSources, ParleyToolCall } from './tool-call.js
 export const TOOL_PIPELINE = [
   AuditInterceptor,
   OutcomeInterceptor,
+  SuspensionGuard,
   InterceptorsBefore,
   GuardsBefore,
   RateLimitGuard,

@@ -14,6 +14,7 @@ import {
 } from '#core';
 import type { GovernedClass, GovernedRecords, GovernedSearch } from '#data';
 import { FieldNames, type FieldSchema, type ReadOperation } from '#policy';
+import { processState, SuspendedAgents } from '#state';
 import { type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
 import { ResultLimit } from '../calls/result-limit.js';
 import { type ReadAccounts, RecordsSource } from '../reads/read-accounts.js';
@@ -334,7 +335,10 @@ interface KernelFeatures {
   readonly rounds?: InputRounds;
   readonly listChanges?: ListChanges;
   readonly subscriptions?: ResourceSubscriptions;
+  readonly suspended?: SuspendedAgents;
 }
+
+const nobodySuspended = () => new SuspendedAgents(processState());
 
 interface KernelDependencies extends KernelFeatures {
   readonly tools: ToolRunner;
@@ -354,7 +358,7 @@ export function kernelOf(
     ...features
   }: KernelDependencies,
 ): Kernel {
-  const { rounds = null, listChanges = null, subscriptions = null } = features;
+  const { rounds = null, listChanges = null, subscriptions = null, suspended = nobodySuspended() } = features;
   const envelope = createEnvelope(options.version);
   const catalogue = new RenderedLists(tools);
   const reads: Pick<ReadAccounts, 'run'> = { run: ({ context }, work) => work(records.for(context)) };
@@ -368,16 +372,16 @@ export function kernelOf(
     new ReadResource(tools, provided, limit),
     new PromptMethods(prompts, reads, limit),
     new Complete(prompts, records),
-    new SubscriptionMethods(subscriptions, listChanges),
+    new SubscriptionMethods(subscriptions, listChanges, suspended),
     new TaskMethods(null),
   ];
-  return new Kernel(new MethodTable(handlers, rounds), envelope, tools, options);
+  return new Kernel(new MethodTable(handlers, rounds), envelope, tools, suspended, options);
 }
 
 export function kernelUnderTest(
   tools = smallCatalogue(),
   resources = new ResourceRegistry(),
-  { records = smallRecords(), rounds, listChanges, subscriptions }: KernelFeatures = {},
+  { records = smallRecords(), rounds, listChanges, subscriptions, suspended }: KernelFeatures = {},
 ): KernelUnderTest {
   const warnings: string[] = [];
   const prompts = new PromptRegistry();
@@ -394,6 +398,7 @@ export function kernelUnderTest(
     rounds,
     listChanges,
     subscriptions,
+    suspended,
   });
   const known = smallAgent();
   const ask: KernelUnderTest['ask'] = (method, params, { agent = known, ...asked } = {}) => {

@@ -1,6 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { concat, EMPTY, filter, map, mergeMap, NEVER, type Observable, of } from 'rxjs';
+import { concat, EMPTY, filter, map, mergeMap, NEVER, type Observable, of, takeUntil } from 'rxjs';
 import { Refused, type McpRequest } from '#core';
+import { SuspendedAgents } from '#state';
 import { McpMethod } from './method.js';
 import { toRefusedResource } from './resource-methods.js';
 import {
@@ -88,6 +89,7 @@ export class SubscriptionMethods {
   constructor(
     @Inject(ResourceSubscriptions) private readonly subscriptions: ResourceSubscriptions | null,
     @Inject(ListChanges) private readonly listChanges: ListChanges | null,
+    @Inject(SuspendedAgents) private readonly suspended: Pick<SuspendedAgents, 'endOf'>,
   ) {}
 
   /** Of the revisions with sessions. */
@@ -148,6 +150,7 @@ export class SubscriptionMethods {
     const messages = resources.pipe(
       map(toListenNotification),
       mergeMap((change, index) => (index === 0 ? concat(of(change), lists()) : of(change))),
+      takeUntil(this.suspended.endOf(request.agent)),
     );
     return new StreamedResult(messages, () => ({ resultType: 'complete', _meta }));
   }

@@ -15,6 +15,7 @@ import {
 import { AuditSink } from '#audit';
 import { Authenticator, type CredentialSource, RecordedAuthenticator } from '#auth';
 import { assertChoice, ConfigVersions } from '#config';
+import { SuspendedAgents } from '#state';
 
 /** The agent and identity that a request runs as. */
 export interface AgentChoice {
@@ -191,26 +192,27 @@ async function unlessRefused<T>(authenticate: () => Promise<T>): Promise<T | nul
 /** Records every refused caller, whichever code refused it. */
 function runRecorded(
   source: string,
-  open: (agentOf: AgentOf, audit: AuditSink) => RecordedAuthenticator,
+  open: (agentOf: AgentOf, ...dependencies: [AuditSink, SuspendedAgents]) => RecordedAuthenticator,
 ): Provider {
   return {
     provide: Authenticator,
-    useFactory: (versions: ConfigVersions, audit: AuditSink) =>
-      open((choice) => chosenAgent(versions, choice, source), audit),
-    inject: [ConfigVersions, AuditSink],
+    useFactory: (versions: ConfigVersions, audit: AuditSink, suspended: SuspendedAgents) =>
+      open((choice) => chosenAgent(versions, choice, source), audit, suspended),
+    inject: [ConfigVersions, AuditSink, SuspendedAgents],
   };
 }
 
 /** Replaces the rules of `auth`. */
 export const chosenBy = (choose: AgentChooser): Provider =>
-  runRecorded('AGENT_FACTORY', (agentOf, audit) => {
+  runRecorded('AGENT_FACTORY', (agentOf, audit, suspended) => {
     const chosen = new ChosenAgents(agentOf, choose);
-    return new RecordedAuthenticator(() => chosen, audit);
+    return new RecordedAuthenticator(() => chosen, audit, suspended);
   });
 
 /** Replaces the rules of `auth`. */
 export const listAdmitted = (bound: Authenticator): Provider =>
   runRecorded(
     'admit',
-    (agentOf, audit) => new RecordedAuthenticator(() => bound, audit, { admit: admitOwn(agentOf, bound) }),
+    (agentOf, audit, suspended) =>
+      new RecordedAuthenticator(() => bound, audit, suspended, { admit: admitOwn(agentOf, bound) }),
   );

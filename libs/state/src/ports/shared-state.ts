@@ -48,7 +48,7 @@ export abstract class SharedState {
   abstract readonly endedSessions: VersionedStore;
   /** The current positions of the chains of audit records. */
   abstract readonly auditChains: VersionedStore;
-  /** Grants that were revoked before their expiry. */
+  /** Grants that were revoked before their expiry, and the agents that are suspended. */
   abstract readonly revocations: VersionedStore;
   /** Keys of writes and the results of these writes. */
   abstract readonly writeKeys: VersionedStore;

@@ -1,4 +1,4 @@
-import { Agent, callerKey, type RateVerdict, sanitizeCorrelationId, Unauthorized } from '#core';
+import { Agent, callerKey, type RateVerdict, Refused, sanitizeCorrelationId, Unauthorized } from '#core';
 import {
   AuthenticationUnavailable,
   type CredentialSource,
@@ -16,6 +16,7 @@ import type { EdgeDependencies } from './edge-dependencies.js';
 import { type HttpExchange, headerText, type RequestCheck, type CheckVerdict } from './http-exchange.js';
 import {
   AUTHENTICATION_UNAVAILABLE,
+  callerRefused,
   CLOSING,
   connectionBusy,
   internalError,
@@ -60,6 +61,7 @@ function refuseCredentials(error: unknown, exchange: HttpExchange): Reply | null
     edge.log.warn(faultLine('', error));
     return AUTHENTICATION_UNAVAILABLE;
   }
+  if (error instanceof Refused) return callerRefused(error.refusal, exchange.message.id);
   if (!(error instanceof Unauthorized)) return null;
   edge.log.warn(error instanceof InvalidToken ? `Unauthorized: ${error.cause}` : 'Unauthorized');
   return refuseUnauthorized(exchange);

@@ -7,12 +7,12 @@ import {
   Logger,
 } from '@nestjs/common';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Agent, spendLimit, Unauthorized } from '#core';
+import { type Agent, Refused, spendLimit, Unauthorized } from '#core';
 import { AuthenticationUnavailable, Authenticator, type CredentialSource, InsufficientScope } from '#auth';
 import { SharedStateUnavailable } from '#state';
 import { readTrustedHeaders } from './http-exchange.js';
 import { McpEdge } from './mcp-edge.js';
-import { CALLER_WORDS } from './refusals.js';
+import { CALLER_WORDS, toCallerWords } from './refusals.js';
 import { NotServed, notServed } from './routes.js';
 
 /** The agents of requests that a guard authenticated. */
@@ -92,6 +92,7 @@ export function toRefusal(
     return new NotServed(...CALLER_WORDS.notNow, { 'Retry-After': '5' });
   if (error instanceof SharedStateUnavailable) return notServed(503, { 'Retry-After': '5' });
   if (error instanceof NotServed) return error;
+  if (error instanceof Refused) return new NotServed(...toCallerWords(error.refusal));
   if (!(error instanceof Unauthorized)) return null;
   return new NotServed(
     ...CALLER_WORDS.unauthenticated,

@@ -43,6 +43,7 @@ const EXAMPLES: Record<
   refusedByKernel: [],
   fileRefused: [refusals.fileRefused(403, null)],
   unauthenticated: [refusals.unauthenticated()],
+  callerRefused: [refusals.callerRefused({ message: "agent 'AGENT' is suspended" }, 1)],
   scopeMissing: [refusals.scopeMissing()],
   tooManyRequests: [refusals.tooManyRequests(1)],
   sessionNotFound: [refusals.sessionNotFound(1)],

@@ -362,6 +362,9 @@ export class EdgeDependencies {
     this.log = harmless(log);
     this.keepAlives = new KeepAlives(settings.heartbeatInterval);
     this.openStreams = new OpenStreams(authenticator, settings.credentialsInterval, this.log);
+    const { suspended } = wire;
+    // Files that are being sent as well.
+    suspended.changes.subscribe(() => this.openStreams.shutDown((_, agent) => suspended.isSuspended(agent)));
     this.unread = new UnreadAnswers({ timeout: settings.readerTimeout, perCaller: settings.maxUnread });
   }
 

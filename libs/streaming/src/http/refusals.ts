@@ -1,4 +1,4 @@
-import type { RefusedJson } from '#core';
+import type { Refusal, RefusedJson } from '#core';
 import { MODERN_VERSIONS, RPC } from '#dispatcher';
 import { MAX_HEADERS } from './max-headers.js';
 import { type ErrorFrame, errorReply, ExactId, reply, type Reply } from '../message.js';
@@ -119,6 +119,9 @@ export const unauthenticated = (id: unknown = null, headers?: Headers): Reply =>
   refusal(401, RPC.unauthorized, 'Unauthorized', id, headers);
 export const scopeMissing = (id: unknown = null, headers?: Headers): Reply =>
   refusal(403, RPC.unauthorized, 'Insufficient scope', id, headers);
+/** A known caller whose agent may not act, in the words of the refusal. */
+export const callerRefused = ({ message }: Pick<Refusal, 'message'>, id: unknown): Reply =>
+  refusal(403, RPC.unauthorized, message, id);
 /** The authenticator is unavailable: every request is refused. */
 export const AUTHENTICATION_UNAVAILABLE = refusal(
   503,
@@ -222,6 +225,9 @@ export const CALLER_WORDS = {
   notNow: [503, 'authentication unavailable'],
   noIssuerNow: [503, 'authorization server unavailable'],
 } as const;
+
+/** Of a known caller whose agent may not act. */
+export const toCallerWords = ({ message }: Pick<Refusal, 'message'>) => [403, message] as const;
 
 export const BODY_WORDS = {
   notJson: [415, 'Content-Type must be application/json'],

@@ -1,4 +1,6 @@
 import { Injectable } from '@nestjs/common';
+import { AGENT_SUSPENDED } from '#core';
+import { SuspendedAgents } from '#state';
 import { Resumption } from '../sse/resumable-stream.js';
 import { type CallName, RunningRequests } from '../edge-request.js';
 import { PendingClientRequests } from './client-requests.js';
@@ -25,7 +27,11 @@ export class Wire {
     readonly clientRequests: PendingClientRequests,
     readonly listChanges: ReplicatedListChanges,
     readonly resumption: Resumption,
+    readonly suspended: SuspendedAgents,
   ) {
+    suspended.changes.subscribe(() =>
+      this.calls.endWhere((agent) => suspended.isSuspended(agent), AGENT_SUSPENDED),
+    );
     signals.listenTo('cancel').subscribe((message) => {
       const [owner, session, reason] = [
         text(message, 'owner'),

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Writable } from 'node:stream';
 import type { Subscription } from 'rxjs';
 import { createInnerCredentials, type Authenticator } from '#auth';
-import { type Agent, callerKey, type LogLevel, McpRequest, Unauthorized } from '#core';
+import { type Agent, callerKey, type LogLevel, McpRequest, Refused, Unauthorized } from '#core';
 import {
   FALLBACK_VERSION,
   faultLine,
@@ -19,7 +19,7 @@ import type { Telemetry } from '#telemetry';
 import { BatchAnswers } from '../batch-answers.js';
 import { EdgeRequest, findEnding, INTERNAL_ERROR_ENDING, toMeasuredMessage } from '../edge-request.js';
 import { envelope, jsonRpc, servedMethod, servedVersion } from '../http/arrival-checks.js';
-import { internalError, refusedByKernel, unauthenticated } from '../http/refusals.js';
+import { callerRefused, internalError, refusedByKernel, unauthenticated } from '../http/refusals.js';
 import {
   type CheckedMessage,
   readClaimedVersion,
@@ -262,9 +262,10 @@ export class StdioConversation {
     try {
       agent = await this.authenticate();
     } catch (error) {
-      if (!(error instanceof Unauthorized)) throw error;
+      const isRefused = error instanceof Refused;
+      if (!isRefused && !(error instanceof Unauthorized)) throw error;
       if (message.isResponse || isNotification(message)) return null;
-      return unauthenticated(message.id);
+      return isRefused ? callerRefused(error.refusal, message.id) : unauthenticated(message.id);
     }
     if (await this.takeSilently(message, agent)) return null;
     return this.dispatch(message, checked, agent);

@@ -8,7 +8,7 @@ import {
   sessionIdentity,
   McpRequest,
 } from '#core';
-import { ProcessMessageBus, ProcessSubscriptionStore } from '#state';
+import { ProcessMessageBus, processState, ProcessSubscriptionStore, SuspendedAgents } from '#state';
 import { type ChangeSource, GovernedRecordsSource, type ParseRow, PrincipalResolver } from '#data';
 import {
   loadSeed,
@@ -116,6 +116,7 @@ export class WatchedPosts {
   readonly streams = new SmallStreams();
   readonly store = new ProcessSubscriptionStore();
   readonly warnings: string[] = [];
+  readonly suspended = new SuspendedAgents(processState());
   private readonly bus = new ProcessMessageBus();
   private readonly managers: SubscriptionManager[] = [];
 
@@ -152,7 +153,15 @@ export class WatchedPosts {
     const log = { warn: (line: string) => void this.warnings.push(line) };
     const sources = { preferred: [...other, new FeedSource(feed)], close: () => undefined };
     const agents = new FixedAgents(asNow);
-    const service = new WatchService(records, sources, new ResourceRegistry(), agents, limits, log);
+    const service = new WatchService(
+      records,
+      sources,
+      new ResourceRegistry(),
+      agents,
+      this.suspended,
+      limits,
+      log,
+    );
     const streams = this.streams.replica();
     const state = { subscriptions: this.store };
     const manager = new SubscriptionManager(

@@ -1,0 +1,104 @@
+import type { AgentsAnswer, ChangedAgent, ListedAgent } from '../../src/controllers/agents.controller.js';
+import { useState } from 'preact/hooks';
+import { announce, Badge, DataTable, Failure, Field, Loaded, Notice, Time } from '../components.js';
+import { send, useAnswer } from '../server.js';
+import { cleanText } from '../shown-text.js';
+
+/** Who may call, and the buttons that suspend an agent at once or resume it. */
+export function SuspendedAgents() {
+  const answer = useAnswer<AgentsAnswer>('api/suspensions');
+  return (
+    <Loaded of={answer}>
+      {({ scope, agents }) => (
+        <>
+          {scope === 'process' && (
+            <Notice>Without Redis a suspension counts for this process alone, until it ends.</Notice>
+          )}
+          <DataTable
+            caption="Agents"
+            columns={['Agent', 'State', '']}
+            rows={agents.map((agent) => [
+              agent.name,
+              <State agent={agent} />,
+              <Change agent={agent} onChanged={answer.reload} />,
+            ])}
+          />
+        </>
+      )}
+    </Loaded>
+  );
+}
+
+function State({ agent: { configured, suspended } }: { readonly agent: ListedAgent }) {
+  if (!suspended) return <Badge kind="good">active</Badge>;
+  return (
+    <>
+      <Badge kind="bad">suspended</Badge> <Time iso={suspended.since} />{' '}
+      <span class="quiet">{`by ${suspended.by}: ${cleanText(suspended.reason, 500)}`}</span>
+      {!configured && <span class="quiet"> (not configured here)</span>}
+    </>
+  );
+}
+
+interface ChangeProps {
+  readonly agent: ListedAgent;
+  readonly onChanged: () => void;
+}
+
+/** A button that asks first, and a reason. */
+function Change({ agent: { name, suspended }, onChanged }: ChangeProps) {
+  const [open, setOpen] = useState(false);
+  const [reason, setReason] = useState('');
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const action = suspended ? 'resume' : 'suspend';
+  const label = suspended ? 'Resume' : 'Suspend';
+  const change = async () => {
+    setBusy(true);
+    setError(null);
+    try {
+      const given = reason.trim();
+      await send<ChangedAgent>('POST', `api/suspensions/${encodeURIComponent(name)}`, {
+        action,
+        ...(given !== '' && { reason: given }),
+      });
+      announce(`${name} is ${suspended ? 'active again' : 'suspended'}`);
+      setOpen(false);
+      setReason('');
+      onChanged();
+    } catch (failed) {
+      setError(failed);
+    } finally {
+      setBusy(false);
+    }
+  };
+  if (!open)
+    return (
+      <button type="button" aria-label={`${label} ${name}`} onClick={() => setOpen(true)}>
+        {label}…
+      </button>
+    );
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        void change();
+      }}
+    >
+      <Field label={suspended ? 'Reason (may be left out)' : 'Reason, for the audit record'}>
+        <input
+          value={reason}
+          required={!suspended}
+          maxLength={500}
+          onInput={(event) => setReason(event.currentTarget.value)}
+        />
+      </Field>
+      {!suspended && <p class="hint">Its calls, streams and tasks end at once.</p>}
+      <Failure error={error} />
+      <button type="submit" disabled={busy}>{`${label} ${name}`}</button>{' '}
+      <button type="button" onClick={() => setOpen(false)}>
+        Cancel
+      </button>
+    </form>
+  );
+}
