@@ -4,7 +4,14 @@ import { issuerTrust, OidcClient, RuleAuthenticator } from '#auth';
 import { type SmallIssuer, startIssuer } from '#auth/contracts';
 import { Agent, compileAgentDefinition, MASTER, ProcessRateLimiters } from '#core';
 import { processSecret } from '#dispatcher';
-import { ProcessMessageBus, ProcessOneTimeStore, ProcessVersionedStore, steadyClock } from '#state';
+import {
+  ProcessMessageBus,
+  ProcessOneTimeStore,
+  processState,
+  ProcessVersionedStore,
+  steadyClock,
+  SuspendedAgents,
+} from '#state';
 import { OidcSignIn } from './oidc-sign-in.js';
 import { OperatorGate, OperatorNotes } from './operator-gate.js';
 import { OperatorSessions } from './operator-sessions.js';
@@ -41,7 +48,8 @@ function createConsole() {
   };
   const authenticator = new RuleAuthenticator([]);
   const sessions = new OperatorSessions(keys, state);
-  const gate = new OperatorGate(authenticator, sessions, rights, state);
+  const suspended = new SuspendedAgents(processState());
+  const gate = new OperatorGate(authenticator, sessions, rights, state, suspended);
   const notes = new OperatorNotes({ recordEvent: () => undefined });
   const client = new OidcClient({
     issuer: issuer.issuer,
@@ -56,7 +64,7 @@ function createConsole() {
   const setting = { issuer: issuer.issuer, client, host: HOST, longest: 3_600_000 };
   const oidc = new OidcSignIn(setting, keys, state, sessions, gate, notes, authenticator);
   const limit = new SignIn(gate, sessions, notes, rights, state);
-  return { oidc, oneTime, spend: (from: IncomingMessage) => () => limit.spend(from) };
+  return { oidc, oneTime, gate, suspended, spend: (from: IncomingMessage) => () => limit.spend(from) };
 }
 
 const createRequest = (cookie?: string, host = HOST) =>
@@ -87,6 +95,22 @@ async function begun({ oidc, spend }: ReturnType<typeof createConsole>, sub = 'a
 
 type Finished = Awaited<ReturnType<OidcSignIn['finish']>>;
 const GOOD = { code: 'good' };
+
+describe('a person whose agent is suspended', () => {
+  it('is not signed in, and a session that the issuer opened before ends', async () => {
+    const console = createConsole();
+    const finish = async () => {
+      const { cookie, state } = await begun(console);
+      const request = createRequest(cookie);
+      return console.oidc.finish(request, { ...GOOD, state }, console.spend(request));
+    };
+    const session = (await finish()).cookies.at(-1)?.split(';')[0];
+    await console.gate.admit(createRequest(session));
+    await console.suspended.suspend({ agent: 'chief', by: 'key:other', reason: 'gone wild' });
+    await expect(console.gate.admit(createRequest(session))).rejects.toThrow("agent 'chief' is suspended");
+    expect((await finish()).location).toMatch(/sign_in=no_operator$/);
+  });
+});
 
 describe('the answer of an issuer', () => {
   it('takes no room in the shared store unless it signs an operator in', async () => {

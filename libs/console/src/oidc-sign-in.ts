@@ -179,7 +179,7 @@ export class OidcSignIn {
       const code = textOf(answer.code);
       if (answer.error !== undefined || code === undefined) return this.redirectRefused('denied', place);
       const person = await client.person(code, pending);
-      const agent = this.gate.proven(person);
+      const agent = await this.gate.proven(person);
       const session = this.sessions.beginProven(person, longest);
       const own = await this.sessions.createCookie(session, place);
       if (own === null) throw new InvalidToken('claims that are too long for a session');

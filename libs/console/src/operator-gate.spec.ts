@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { compileAgentDefinition, MASTER, ProcessRateLimiters } from '#core';
 import { ApiKeyRule, type AuthRule, RuleAuthenticator } from '#auth';
-import { processState, SharedStateUnavailable } from '#state';
+import { processState, SharedStateUnavailable, SuspendedAgents } from '#state';
 import { processSecret } from '#dispatcher';
 import { NotServed } from '#streaming';
 import { OperatorGate } from './operator-gate.js';
@@ -29,6 +29,7 @@ function room(requests = 1_000) {
   };
   const current = { isSame: true };
   const sessions = new OperatorSessions(processSecret(), state);
+  const suspended = new SuspendedAgents(processState());
   const gate = new OperatorGate(
     new RuleAuthenticator(rules),
     sessions,
@@ -45,13 +46,15 @@ function room(requests = 1_000) {
         },
       },
     },
+    suspended,
   );
   const carryKey = async (key: string) => {
     const session = sessions.begin({ authorization: `Bearer ${key}` }, key);
     return { session, cookie: `parley-console=${await sessions.seal(session, HOST)}` };
   };
   const go = { silent: () => (silence.isOn = true), reload: () => (current.isSame = false) };
-  return { gate, sessions, rules, carrying: carryKey, demote: () => (operators = []), ...go };
+  const suspend = (agent: string) => suspended.suspend({ agent, by: 'key:other', reason: 'gone wild' });
+  return { gate, sessions, suspend, rules, carrying: carryKey, demote: () => (operators = []), ...go };
 }
 
 const createRequest = (headers: Record<string, string>) =>
@@ -113,6 +116,16 @@ describe('the gate of the console', () => {
     expect(await readStatus(program.confirm())).toBe(403);
   });
 
+  it('admits no suspended agent, by a credential, by a session, or as one that watches', async () => {
+    const { gate, carrying, suspend } = room();
+    const { cookie } = await carrying('key-of-chief');
+    const { confirm } = await gate.admit(createRequest({ cookie }));
+    await suspend('chief');
+    expect(await readStatus(confirm())).toBe(403);
+    expect(await readStatus(gate.admit(createRequest({ cookie })))).toBe(403);
+    expect(await readStatus(gate.admit(createRequest({ 'x-mcp-api-key': 'key-of-chief' })))).toBe(403);
+  });
+
   it('makes a browser forget what counts no longer', async () => {
     const { gate } = room();
     const refused = await gate
@@ -133,6 +146,15 @@ describe('the gate of the console', () => {
         ({ degraded }) => degraded,
         (error: unknown) => (error instanceof NotServed ? error.status : (error as Error).name),
       );
+
+    it('admits no suspended agent, also by a session that this process verified', async () => {
+      const { gate, carrying, silent, suspend } = room();
+      const { cookie } = await carrying('key-of-chief');
+      await gate.admit(createRequest({ cookie }));
+      await suspend('chief');
+      silent();
+      expect(await readDegraded(gate.admit(createRequest({ cookie })))).toBe(403);
+    });
 
     it('admits a session that this process verified, as degraded, and no session that it never saw', async () => {
       const { gate, carrying, silent } = room();

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { type Agent, ProcessRateLimiters, type RateLimiter, Refused, Unauthorized } from '#core';
 import { AuditSink } from '#audit';
 import { AuthenticationUnavailable, Authenticator, type ProvenPerson, RecordedAuthenticator } from '#auth';
-import { SharedState, SharedStateUnavailable } from '#state';
+import { SharedState, SharedStateUnavailable, SuspendedAgents } from '#state';
 import { NotServed, readTrustedHeaders } from '#streaming';
 import {
   type ConsolePlace,
@@ -62,6 +62,7 @@ export class OperatorGate {
     @Inject(OperatorSessions) private readonly sessions: OperatorSessions,
     @Inject(OPERATOR_RIGHTS) private readonly rights: Omit<OperatorRights, 'approvers'>,
     @Inject(SharedState) { limiters }: Pick<SharedState, 'limiters'>,
+    @Inject(SuspendedAgents) private readonly suspended: Pick<SuspendedAgents, 'assertActive'>,
   ) {
     this.limiter = limiters.limiter('console', REQUESTS);
   }
@@ -97,16 +98,21 @@ export class OperatorGate {
   }
 
   /** The operator that a person of the issuer is, by the rules of the current configuration. @throws NotServed */
-  proven(person: ProvenPerson): Agent {
+  async proven(person: ProvenPerson): Promise<Agent> {
     const agent = this.rights.findAgent?.(person) ?? null;
     if (!agent) throw new NotServed(403, 'this person is no operator');
     return this.operator(agent);
   }
 
-  /** Sub-agents cannot sign in. @throws NotServed */
-  private operator(agent: Agent): Agent {
+  /** Sub-agents cannot sign in, nor can suspended agents, however they prove who they are. @throws NotServed */
+  private async operator(agent: Agent): Promise<Agent> {
     if (agent.depth !== 0 || !this.rights.operators().includes(agent.definition.name))
       throw new NotServed(403, 'this agent is no operator');
+    try {
+      await this.suspended.assertActive(agent);
+    } catch (error) {
+      throw toNotServed(error);
+    }
     return agent;
   }
 
@@ -138,7 +144,7 @@ export class OperatorGate {
     try {
       if (await this.sessions.isOver(session)) throw new NotServed(401, 'sign in again');
       const { person } = session;
-      const agent = person ? this.proven(person) : await this.identify(request, session.credential);
+      const agent = await (person ? this.proven(person) : this.identify(request, session.credential));
       verified.keep(session.id, agent);
       return { agent, degraded: false };
     } catch (error) {
@@ -149,7 +155,7 @@ export class OperatorGate {
       const agent = verified.find(session.id);
       if (!agent || this.sessions.isExpired(session) || !this.rights.isCurrent(agent)) throw error;
       await this.assertNotRefused(request, session);
-      return { agent: this.operator(agent), degraded: true };
+      return { agent: await this.operator(agent), degraded: true };
     }
   }
 
@@ -178,11 +184,15 @@ export class OperatorGate {
     try {
       return await this.authenticator.authenticate({ headers, remoteAddress, method: 'GET' });
     } catch (error) {
-      if (error instanceof Unauthorized) throw new NotServed(401, 'Unauthorized');
-      if (error instanceof Refused) throw new NotServed(403, error.refusal.message);
-      throw error;
+      throw toNotServed(error);
     }
   }
+}
+
+/** Any other error is returned as it is. */
+function toNotServed(error: unknown): unknown {
+  if (error instanceof Unauthorized) return new NotServed(401, 'Unauthorized');
+  return error instanceof Refused ? new NotServed(403, error.refusal.message) : error;
 }
 
 /** What a credential is verified with does not answer. */

@@ -690,6 +690,43 @@ describe('the policy', () => {
     await page.locator('.class[open] .facts').getByText('orgId').waitFor();
   });
 
+  it('suspends an agent for a reason and resumes it, and every page says so meanwhile', async () => {
+    await open('policy');
+    const agents = page.getByRole('table', { name: 'Agents', exact: true });
+    const row = agents.getByRole('row', { name: /^writer/ });
+    await row.getByRole('button', { name: 'Suspend writer' }).click();
+    await row.getByRole('button', { name: 'Suspend writer' }).click();
+    await row.getByText('active', { exact: true }).waitFor();
+    await row.getByLabel('Reason, for the audit record').fill(HOSTILE);
+    await page.keyboard.press('Enter');
+    await row.getByText('suspended', { exact: true }).waitFor();
+    await row.getByText(SHOWN).waitFor();
+    const refused = await callTool(service, 'query_class', { class_name: 'Post' }, as('writer'));
+    expect(refused.rpcError?.message).toBe("agent 'writer' is suspended");
+    await page.goto(at('health'));
+    await page.getByRole('heading', { name: 'Suspended agents' }).waitFor();
+    await page.goto(at('live'));
+    await page.getByRole('link', { name: /The agent writer is suspended since/ }).click();
+    await row.getByRole('button', { name: 'Resume writer' }).click();
+    await row.getByRole('button', { name: 'Resume writer' }).click();
+    await row.getByText('active', { exact: true }).waitFor();
+    expect(await callTool(service, 'query_class', { class_name: 'Post' }, as('writer'))).toMatchObject({
+      isError: false,
+    });
+  });
+
+  it('suspends no agent that its operator acts as', async () => {
+    await open('policy');
+    const row = page.getByRole('table', { name: 'Agents', exact: true }).getByRole('row', { name: /^chief/ });
+    await row.getByRole('button', { name: 'Suspend chief' }).click();
+    await row.getByLabel('Reason, for the audit record').fill('by mistake');
+    await page.keyboard.press('Enter');
+    await row.getByRole('alert').getByText('you act as this agent').waitFor();
+    expect(await row.getByText('active', { exact: true }).count()).toBe(1);
+    // The browser reports the answer.
+    complaints.length = 0;
+  });
+
   it('is tried before it is deployed, and says what would change, fail and be refused', async () => {
     await callTool(service, 'query_class', { class_name: 'Author' }, as('writer'));
     await open('policy');

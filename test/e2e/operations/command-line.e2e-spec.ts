@@ -188,6 +188,14 @@ describe('exit codes', () => {
         [0, 1, 2].map((code) => [`${name} ${code}`, 'test/e2e/operations/service-commands.e2e-spec.ts']),
       ),
     ),
+    ...Object.fromEntries(
+      ['list', 'suspend', 'resume'].flatMap((name) =>
+        [0, 1, 2].map((code) => [
+          `agents ${name} ${code}`,
+          'test/e2e/operations/suspended-agents.e2e-spec.ts',
+        ]),
+      ),
+    ),
   };
 
   it('are those of the table of the page, of every command', async () => {

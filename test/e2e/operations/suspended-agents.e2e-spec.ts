@@ -54,8 +54,12 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-async function parley(args: readonly string[], service: Service = here, agent = 'chief') {
-  const env = { PARLEY_URL: service.origin, PARLEY_API_KEY: `key-of-${agent}` };
+async function parley(
+  args: readonly string[],
+  { origin }: Pick<Service, 'origin'> = here,
+  agent: string | null = 'chief',
+) {
+  const env = { PARLEY_URL: origin, ...(agent !== null && { PARLEY_API_KEY: `key-of-${agent}` }) };
   const { code, stdout, stderr } = await runCommand([...args], '', { cwd: tmpdir(), env });
   return { code, stdout, stderr };
 }
@@ -220,6 +224,16 @@ describe('an agent that an operator suspends', { timeout: 120_000 }, () => {
     expect([foreign.code, foreign.stderr]).toEqual([1, expect.stringContaining('refused (403)')]);
     expect((await rpc(here, 'tools/list', {}, ANALYST)).status).toBe(200);
   });
+
+  it.each([['list'], ['suspend', 'analyst', '--reason', REASON], ['resume', 'analyst']])(
+    'needs a key and a service that answers: parley agents %s',
+    async (...args) => {
+      const blind = await parley(['agents', ...args], here, null);
+      expect([blind.code, blind.stderr]).toEqual([2, expect.stringContaining('PARLEY_API_KEY')]);
+      const nowhere = await parley(['agents', ...args], { origin: 'http://127.0.0.1:65000' });
+      expect([nowhere.code, nowhere.stderr]).toEqual([1, expect.stringContaining('nothing answers at')]);
+    },
+  );
 
   it('stays suspended when every process ends and another one starts', async () => {
     await change('suspend', here);

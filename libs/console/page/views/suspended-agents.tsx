@@ -95,7 +95,9 @@ function Change({ agent: { name, suspended }, onChanged }: ChangeProps) {
       </Field>
       {!suspended && <p class="hint">Its calls, streams and tasks end at once.</p>}
       <Failure error={error} />
-      <button type="submit" disabled={busy}>{`${label} ${name}`}</button>{' '}
+      <button type="submit" disabled={busy} aria-label={`${label} ${name}`}>
+        {label}
+      </button>{' '}
       <button type="button" onClick={() => setOpen(false)}>
         Cancel
       </button>

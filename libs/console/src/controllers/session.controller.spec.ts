@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ApiKeyRule, RuleAuthenticator } from '#auth';
 import { compileAgentDefinition, MASTER, ProcessRateLimiters } from '#core';
 import { processSecret } from '#dispatcher';
-import { ProcessMessageBus, ProcessVersionedStore, steadyClock } from '#state';
+import { ProcessMessageBus, processState, ProcessVersionedStore, steadyClock, SuspendedAgents } from '#state';
 import { McpEdge, NodeHttpAdapter } from '#streaming';
 import { OperatorGate, OperatorNotes } from '../operator-gate.js';
 import { OidcSignIn } from '../oidc-sign-in.js';
@@ -31,7 +31,8 @@ function signIn() {
     new ApiKeyRule('key-of-chief', compileAgentDefinition('chief'), MASTER),
   ]);
   const sessions = new OperatorSessions(processSecret(), state);
-  const gate = new OperatorGate(authenticator, sessions, rights, state);
+  const suspended = new SuspendedAgents(processState());
+  const gate = new OperatorGate(authenticator, sessions, rights, state, suspended);
   const notes = new OperatorNotes({ recordEvent: () => undefined });
   return { gate, signIn: new SignIn(gate, sessions, notes, rights, state) };
 }

@@ -2,6 +2,7 @@ import { type CallHandler, Inject, Injectable, Logger, type NestInterceptor } fr
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import { finalize, map, Observable, tap } from 'rxjs';
 import {
+  AGENT_SUSPENDED,
   FairQueue,
   NoCapacityError,
   type Refusal,
@@ -12,6 +13,7 @@ import {
   whenAborted,
 } from '#core';
 import { PolicyCache } from '#policy';
+import { SuspendedAgents } from '#state';
 import {
   compileCanaries,
   fitToSize,
@@ -268,13 +270,16 @@ export class RunningCallsInterceptor implements NestInterceptor<ToolOutcome, Too
 }
 
 /**
- * Aborts the run and its database operation when the caller disconnects or the tool exceeds its timeout. Checkpoint 2:
- * a result that arrives later is discarded.
+ * Aborts the run and its database operation when the caller disconnects, its agent is suspended, also while it waited for an
+ * approval, or the tool exceeds its timeout. Checkpoint 2: a result that arrives later is discarded.
  */
 @Injectable()
 export class DeadlineInterceptor implements NestInterceptor<ToolOutcome, ToolOutcome> {
+  constructor(private readonly suspended: SuspendedAgents) {}
+
   intercept(call: ParleyToolCall, next: CallHandler<ToolOutcome>): Observable<ToolOutcome> {
-    const { request, clock, definition } = call;
+    const { agent, request, clock, definition } = call;
+    const { suspended } = this;
     return new Observable((answer) => {
       let isOver = false;
       const end = () => void (isOver = true);
@@ -285,13 +290,16 @@ export class DeadlineInterceptor implements NestInterceptor<ToolOutcome, ToolOut
         call.abort(refused.refusal.code);
       };
       const refuseGone = () => refuse(new Refused(refusals.cancelled(request.signal.reason)));
+      const refuseSuspended = () => refuse(new Refused(refusals.cancelled(AGENT_SUSPENDED)));
       if (call.isCancelled) return refuseGone();
+      if (suspended.isSuspended(agent)) return refuseSuspended();
       const running = next
         .handle()
         .pipe(tap({ complete: end, error: end }))
         .subscribe(answer);
       if (answer.closed) return undefined;
       const removeListener = whenAborted(request, refuseGone);
+      answer.add(suspended.changes.subscribe(() => suspended.isSuspended(agent) && refuseSuspended()));
       answer.add(() => {
         clock.stop();
         removeListener();

@@ -2,9 +2,18 @@ import type { CanActivate, NestInterceptor } from '@nestjs/common';
 import fc from 'fast-check';
 import { defer, from, mergeMap, tap } from 'rxjs';
 import { describe, expect, it, vi } from 'vitest';
-import { Agent, compileAgentDefinition, McpRequest, refusals, Refused } from '#core';
+import {
+  Agent,
+  AGENT_SUSPENDED,
+  compileAgentDefinition,
+  deriveAgent,
+  McpRequest,
+  refusals,
+  Refused,
+} from '#core';
 import type { ToolHandler, ToolOutcome } from '#tools';
 import { compilePolicy, Policies } from '#policy';
+import { processState, SuspendedAgents } from '#state';
 import { NO_SEARCH, SmallRecords, smallTool } from '../contracts/kernel-under-test.js';
 import { DeadlineInterceptor, OutcomeInterceptor, ResultInterceptor } from './interceptors.js';
 import { ResultLimit } from './result-limit.js';
@@ -139,7 +148,8 @@ describe('the pipeline of a call', () => {
 });
 
 describe('the deadline of a run', () => {
-  const pipeline = new ToolPipeline([new OutcomeInterceptor(), new DeadlineInterceptor()]);
+  const suspended = new SuspendedAgents(processState());
+  const pipeline = new ToolPipeline([new OutcomeInterceptor(), new DeadlineInterceptor(suspended)]);
 
   it('ends the run at its time-out, and aborts what it started', async () => {
     let signal: AbortSignal | undefined;
@@ -165,6 +175,30 @@ describe('the deadline of a run', () => {
     const handler = vi.fn<ToolHandler>();
     expect(await pipeline.run(makeCall(handler, context))).toMatchObject(cancelled);
     expect(handler).not.toHaveBeenCalled();
+  });
+
+  it.each([
+    ['its agent', agent],
+    ['the agent that made its agent', deriveAgent(agent)],
+  ])('ends the run when %s is suspended, before or while its handler runs', async (_, caller) => {
+    const context = new McpRequest(caller);
+    let signal: AbortSignal | undefined;
+    const endless: ToolHandler = (_args, call) => {
+      ({ signal } = call);
+      return new Promise(() => undefined);
+    };
+    const running = pipeline.run(makeCall(endless, context));
+    await suspended.suspend({ agent: 'b', by: 'key:chief', reason: 'gone wild' });
+    expect(signal).toMatchObject({ aborted: false });
+    await suspended.suspend({ agent: 'a', by: 'key:chief', reason: 'gone wild' });
+    const ended = { ok: false, refusal: refusals.cancelled(AGENT_SUSPENDED) };
+    expect(await running).toMatchObject(ended);
+    expect(signal).toMatchObject({ aborted: true });
+    const handler = vi.fn<ToolHandler>();
+    expect(await pipeline.run(makeCall(handler, context))).toMatchObject(ended);
+    expect(handler).not.toHaveBeenCalled();
+    await suspended.resume('a');
+    expect(await pipeline.run(makeCall(() => DONE, context))).toBe(DONE);
   });
 
   it('lets the run pass that was in time, and leaves no listener behind', async () => {

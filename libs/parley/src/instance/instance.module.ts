@@ -137,6 +137,7 @@ class PluginAccessModule {}
     ChangesModule,
     DispatcherModule,
     ExportsModule,
+    StateModule,
     StoresModule,
     SubscriptionsModule,
     TasksModule,

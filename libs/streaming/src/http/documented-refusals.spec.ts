@@ -12,6 +12,7 @@ const {
   BODY_WORDS,
   CALLER_WORDS,
   ROUTE_WORDS,
+  toCallerWords: _toCallerWords,
   ...refusals
 } = catalogue;
 
