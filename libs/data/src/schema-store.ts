@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import { ageClock } from '#core';
@@ -248,6 +249,8 @@ type Directory = Pick<CachedPrincipalDirectory, 'forgetClass'>;
  */
 @Injectable()
 export class WrittenClasses {
+  private readonly replica = randomUUID();
+
   constructor(private readonly bus: MessageBus) {}
 
   /** Publishes the changes of the catalogue, and takes those of others. */
@@ -272,13 +275,14 @@ export class WrittenClasses {
   }
 
   private hear(runWrite: (className: string) => void): void {
-    this.bus.messages(WRITTEN_TOPIC).subscribe(({ className }) => {
-      if (typeof className === 'string') runWrite(className);
+    this.bus.messages(WRITTEN_TOPIC).subscribe(({ className, from }) => {
+      // What this replica wrote it forgot at once: to forget it again would discard what was read since.
+      if (typeof className === 'string' && from !== this.replica) runWrite(className);
     });
   }
 
   private tell(className: string): void {
     // The message is an optimisation: no result depends on its delivery.
-    this.bus.publish(WRITTEN_TOPIC, { className }).catch(() => undefined);
+    this.bus.publish(WRITTEN_TOPIC, { className, from: this.replica }).catch(() => undefined);
   }
 }

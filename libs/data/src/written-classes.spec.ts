@@ -57,6 +57,14 @@ describe('what replicas remember', () => {
     expect(there.source.asked).toBe(0);
   });
 
+  it('of classes is forgotten once where the class was changed: what is read afterwards stays', async () => {
+    const bus = new ProcessMessageBus();
+    const [here, there] = [replica(bus), replica(bus)];
+    here.catalogue.invalidate();
+    await vi.waitFor(() => expect(there.catalogue.forgotten).toBe(1));
+    expect(here.catalogue.forgotten).toBe(1);
+  });
+
   it('is not touched by writes of other classes, nor by messages that name none', async () => {
     const bus = new ProcessMessageBus();
     const [here, there] = [replica(bus), replica(bus)];

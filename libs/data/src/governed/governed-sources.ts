@@ -120,7 +120,7 @@ export class GovernedRecordsSource {
   constructor(
     private readonly scopes: AgentScopes,
     private readonly store: ReadStore,
-    private readonly catalogue: SchemaCatalogue,
+    readonly catalogue: SchemaCatalogue,
     private readonly identities: PrincipalResolver,
     private readonly turns: DatabaseTurns = new DatabaseTurns(),
   ) {}
@@ -241,10 +241,10 @@ export class GovernedWritesSource {
   }
 
   classes(context: McpRequest, budget: CallBudget): GovernedClassWrites {
-    const { schemaWriter } = this;
+    const { schemaWriter, records } = this;
     return new DeferredClassWrites(async () => {
       const call = await this.records.open(context, budget);
-      return { access: new ParleyClassWrites({ ...call, schemaWriter }), call };
+      return { access: new ParleyClassWrites({ ...call, schemaWriter, catalogue: records.catalogue }), call };
     });
   }
 

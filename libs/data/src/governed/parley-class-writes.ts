@@ -10,13 +10,14 @@ import {
 } from '#policy';
 import type { GovernedClassWrites } from '../governed-access.js';
 import { StoreError } from '../record-store.js';
-import type { SchemaWriter } from '../schema-store.js';
+import type { SchemaCatalogue, SchemaWriter } from '../schema-store.js';
 import { type ClassGate, type GovernedCall, pointerGate } from './governed-call.js';
 import { RowRules } from './row-rules.js';
 import { atStore } from './store-refusals.js';
 
 interface GovernedClassWriteCall extends GovernedCall {
   readonly schemaWriter: SchemaWriter;
+  readonly catalogue: SchemaCatalogue;
 }
 
 /** Governed creation and deletion of classes, for one call. */
@@ -35,6 +36,7 @@ export class ParleyClassWrites implements GovernedClassWrites {
         throw error instanceof StoreError && error.code === 'duplicate' ? exists(className) : error;
       }
     });
+    await this.readClassesAgain();
     return columns;
   }
 
@@ -49,6 +51,12 @@ export class ParleyClassWrites implements GovernedClassWrites {
         refusals.invalidArgument(`class '${className}' still has objects; delete them first`),
       );
     if (outcome === 'absent') throw new Refused(refusals.unknownClass(className, []));
+    await this.readClassesAgain();
+  }
+
+  /** Clients hear of the change before the answer, whoever calls next. What cannot be read now is read by the next call. */
+  private async readClassesAgain(): Promise<void> {
+    await this.call.catalogue.snapshot().catch(() => undefined);
   }
 }
 

@@ -78,6 +78,21 @@ describe('classes that are read again', () => {
     }
   });
 
+  it('are announced at once where a class or its permissions changed, before the lists are compared', async () => {
+    const renewals = new Subject<SchemaSnapshot>();
+    let changes = 0;
+    const agents = [compileAgentDefinition('reader', {})];
+    changesOfClasses({ first: snapshot(['A']), renewals }, () => agents, new Lists()).subscribe(
+      () => (changes += 1),
+    );
+    renewals.next(snapshot(['A', 'B']));
+    expect(changes).toBe(1);
+    renewals.next(snapshot(['A']));
+    expect(changes).toBe(2);
+    await compared();
+    expect(changes).toBe(2);
+  });
+
   it('are compared for one agent at a time, with calls in between', async () => {
     let turns = 0;
     const compares: number[] = [];

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import type { INestApplicationContext } from '@nestjs/common';
-import { concatMap, filter, from, map, merge, type Observable, startWith } from 'rxjs';
+import { concatMap, filter, from, map, merge, type Observable, share, startWith } from 'rxjs';
 import { Agent, type AgentDefinition } from '#core';
 import { ConfigVersions, type VersionChange } from '#config';
 import { SchemaCatalogue } from '#data';
@@ -44,9 +44,9 @@ async function changesTools({ before, now }: VersionChange, tools: PermittedTool
 }
 
 /**
- * Emits when classes of the database change so that lists of tools do: at other classes or permissions, whose effect on users
- * and roles is not known here, and where the list of a configured agent differs. The first snapshot only counts as known: the one
- * that the start read, which clients may have been shown, or else the first renewal.
+ * Emits when classes of the database change so that lists of tools do: at once at other classes or permissions, whose effect on
+ * users and roles is not known here, and where the list of a configured agent differs, once the lists were compared. The first
+ * snapshot only counts as known: the one that the start read, which clients may have been shown, or else the first renewal.
  */
 export function changesOfClasses(
   {
@@ -56,22 +56,32 @@ export function changesOfClasses(
   agents: () => readonly AgentDefinition[],
   tools: PermittedTools,
 ): Observable<unknown> {
-  let known: { readonly columns: string; readonly access: string; readonly lists: string } | null = null;
-  const compare = async (snapshot: SchemaSnapshot): Promise<boolean> => {
+  let known: { readonly columns: string; readonly access: string } | null = null;
+  let lists: string | null = null;
+  /** Whether another snapshot is a change, as far as it is known without the lists; null: they decide. */
+  const judge = (snapshot: SchemaSnapshot): boolean | null => {
     const columns = describeColumns(snapshot);
     if (known?.columns === columns) return false;
     const access = describeAccess(snapshot);
-    const lists = await listShownToAll(agents(), tools);
-    const before = known;
-    known = { columns, access, lists };
-    return before !== null && (before.access !== access || before.lists !== lists);
+    const isOther = known !== null && known.access !== access;
+    known = { columns, access };
+    return isOther || null;
   };
-  return renewals.pipe(
-    startWith(...(first ? [first] : [])),
-    // A comparison that fails is no reason to keep clients uninformed.
-    concatMap((snapshot) => from(compare(snapshot).catch(() => true))),
-    filter((differs) => differs),
+  const compare = async (): Promise<boolean> => {
+    const before = lists;
+    lists = await listShownToAll(agents(), tools);
+    return before !== null && before !== lists;
+  };
+  const judged = renewals.pipe(startWith(...(first ? [first] : [])), map(judge), share());
+  // A comparison that fails is no reason to keep clients uninformed.
+  const compared = judged.pipe(
+    filter((verdict) => verdict !== false),
+    concatMap((verdict) =>
+      from(compare().catch(() => true)).pipe(filter((differs) => differs && verdict === null)),
+    ),
   );
+  // The comparison is subscribed first, because it alone needs the first snapshot.
+  return merge(compared, judged.pipe(filter((verdict) => verdict === true)));
 }
 
 const listClasses = (snapshot: SchemaSnapshot) =>
