@@ -727,6 +727,17 @@ describe('a pipeline', () => {
     expect(new Set(ids).size).toBe(2);
   });
 
+  it('fills a partition that a collation joins like the document that follows', () => {
+    const collation = compileCollation({ locale: 'en', strength: 1 });
+    const step = { field: 'n', partitionByFields: ['p'], range: { step: 5, bounds: 'partition' } };
+    const run = compilePipeline([{ $densify: step }], collation ? { ...ctx, collation } : ctx);
+    const docs = [
+      { p: 'apple', n: 0 },
+      { p: 'Apple', n: 10 },
+    ];
+    expect([...run(docs)]).toEqual([docs[0], { p: 'Apple', n: 5 }, docs[1]]);
+  });
+
   it('groups by a collation', () => {
     const collation = compileCollation({ locale: 'en', strength: 2 });
     const context = collation ? { ...ctx, collation } : ctx;

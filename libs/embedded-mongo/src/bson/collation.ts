@@ -100,7 +100,8 @@ function createCollation(doc: Document, locale: string): Collation {
   const collator = new Intl.Collator(tag, options);
   const resolved = collator.resolvedOptions();
   const shifted = resolved.ignorePunctuation || alternate === 'shifted';
-  const read = shifted && spacesOnly ? (text: string) => text.replace(/[\p{Z}\s]+/gu, '') : undefined;
+  const read =
+    shifted && spacesOnly ? (text: string) => text.replace(/(?:(?!\u00a0)[\p{Z}\s])+/gu, '') : undefined;
   const spec = {
     locale,
     caseLevel,
@@ -121,7 +122,10 @@ function createCollation(doc: Document, locale: string): Collation {
   // These levels tell apart what the third one calls equal: punctuation, then characters without any weight.
   const exact = new Intl.Collator(tag, { ...options, ignorePunctuation: false });
   const kept = strength === 5 ? /^$/ : /\p{Cf}|(?![\t\n\v\f\r\u0085])\p{Cc}/gu;
-  const key = (value: string): string => value.normalize('NFD').replace(kept, '');
+  const key = (value: string): string => {
+    const text = value.normalize('NFD').replace(kept, '');
+    return resolved.numeric && strength === 4 ? dropZeros(text) : text;
+  };
   const order = (a: string, b: string): number =>
     (read ? collator.compare(read(a), read(b)) : collator.compare(a, b)) || exact.compare(a, b);
   return { spec, key, compare: (a, b) => compareWith(order, key, a, b) };
@@ -155,11 +159,12 @@ function keyMaker(
   };
   return (value) => {
     const text = (read ? read(value) : value).normalize('NFC').replace(/\P{M}\p{M}*|\p{M}+/gu, findForm);
-    return numeric
-      ? text.replace(/0+(?=[0-9])/g, (zeros, at: number) => (/[0-9]/.test(text[at - 1] ?? '') ? zeros : ''))
-      : text;
+    return numeric ? dropZeros(text) : text;
   };
 }
+
+/** Without zeros in front of a number. */
+const dropZeros = (text: string): string => text.replace(/(?<![0-9])0+(?=[0-9])/g, '');
 
 /** What the collator calls equal is decided by the key, so order and equality never disagree. */
 function compareWith(

@@ -345,6 +345,8 @@ describe('a collation', () => {
     [{ strength: 5 }, 'e\u0301', '\u00e9', true],
     [{ alternate: 'shifted', maxVariable: 'space' }, 'a b', 'ab', true],
     [{ alternate: 'shifted', maxVariable: 'space' }, 'a-b', 'ab', false],
+    [{ alternate: 'shifted', maxVariable: 'space' }, 'a\u00a0b', 'ab', false],
+    [{ numericOrdering: true, strength: 4 }, 'a007', 'a7', true],
     [{ alternate: 'shifted', strength: 4 }, 'a-b', 'ab', false],
     [{ strength: 3 }, 'e\u0301', '\u00e9', true],
     [{ numericOrdering: true }, 'a007', 'a7', true],

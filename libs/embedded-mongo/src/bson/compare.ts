@@ -1,3 +1,3 @@
 /** The order of values and of documents: what comparison, sorting and grouping rest on. */
 export { compareStrings, compareValues, typeRank, valuesEqual } from './value-order.js';
-export { compileElementSort, compileSort, sortDirection } from './sort-order.js';
+export { compileElementSort, compileSort } from './sort-order.js';

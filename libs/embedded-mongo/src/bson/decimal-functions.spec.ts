@@ -31,6 +31,8 @@ describe('a decimal', () => {
     [{ $log: [dec('64'), 2] }, '5.999999999999999999999999999999999'],
     [{ $pow: [dec('0.5'), 2] }, '0.2500000000000000000000000000000000'],
     [{ $pow: [2, dec('10')] }, '1024.000000000000000000000000000000'],
+    [{ $pow: [dec('-0'), 3] }, '0E-6176'],
+    [{ $pow: [dec('-Infinity'), -3] }, '0E-6176'],
     [{ $round: [dec('0.65'), 1] }, '0.6'],
     [{ $round: [dec('23.298'), -1] }, '2E+1'],
     [{ $round: dec('-0.5') }, '-0'],
@@ -45,6 +47,15 @@ describe('a decimal', () => {
     [{ $sum: [dec('9E+6144'), dec('9E+6144'), dec('-9E+6144')] }, 'Infinity'],
   ])('%j is %s', (expression, expected) => {
     expect(compute(expression)).toBe(expected);
+  });
+
+  it.each([
+    { $ln: dec('NaN') },
+    { $log10: dec('NaN') },
+    { $log: [dec('NaN'), 2] },
+    { $log: [2, dec('NaN')] },
+  ])('%j is the double NaN', (expression) => {
+    expect(compileExpression(expression, { tick: () => {}, now: new Date(0) }).evaluate({})).toBeNaN();
   });
 
   it('is computed as a second implementation computes it', () => {

@@ -92,7 +92,7 @@ function readElement(element: unknown, path: string): unknown {
 }
 
 /** Errors: 15974 for what is no number, 15975 for a number other than ±1. */
-export function sortDirection(value: unknown): 1 | -1 {
+function sortDirection(value: unknown): 1 | -1 {
   if (numberKind(value) === undefined) {
     throw mongoError(
       15974,

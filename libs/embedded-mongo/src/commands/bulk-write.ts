@@ -1,7 +1,7 @@
 import { Double } from 'bson';
 import type { Document } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
-import { badValue, mongoError } from '../errors.js';
+import { badValue } from '../errors.js';
 import type { CommandContext, CommandHandler } from '../server/command.js';
 import { Reader } from '../server/cursors.js';
 import { draftFromRaw } from '../storage/stored-document.js';
@@ -10,21 +10,19 @@ import { readRawDocument } from '../wire/raw-fields.js';
 import {
   checkTypes,
   documentArray,
-  documentOr,
   flag,
-  readHint,
   requireFields,
   optionalCount,
   optionalDocument,
-  optionalDocuments,
   splitNamespace,
 } from './arguments.js';
 import { cursorReply, encodeRows } from './batches.js';
 import { runDelete } from './delete-statement.js';
-import { runUpdate, readUpdate } from './update-statement.js';
+import { runUpdate } from './update-statement.js';
 import { documentCheck } from './validation.js';
 import { insertTarget } from './write-target.js';
 import { acknowledge, checkBatchSize, runBatch } from './write-batch.js';
+import { deleteStatement, updateStatement } from './write-commands.js';
 
 const commandTypes = { ordered: 'bool', errorsOnly: 'bool', bypassDocumentValidation: 'flag', let: 'object' };
 const operationTypes = {
@@ -107,20 +105,9 @@ class BulkRun {
 
   private async update(operation: Document, idx: number): Promise<void> {
     const { db, coll } = this.namespace(operation['update']);
-    if (operation['constants'] !== undefined && !Array.isArray(operation['updateMods']))
-      throw mongoError(51198, 'Constant values may only be specified for pipeline updates');
-    const { matched, modified, upserted } = await runUpdate(this.ctx, db, coll, {
-      filter: documentOr(operation, 'filter'),
-      update: readUpdate(operation['updateMods']),
-      multi: flag(operation, 'multi'),
-      upsert: flag(operation, 'upsert'),
-      sort: optionalDocument(operation, 'sort'),
-      hint: readHint(operation),
-      place: operation,
-      arrayFilters: optionalDocuments(operation, 'arrayFilters'),
-      variables: this.variables(operation),
-      bypassValidation: flag(this.command, 'bypassDocumentValidation'),
-    });
+    const { filter: q, updateMods: u, constants: c } = operation;
+    const statement = updateStatement({ ...operation, q, u, c }, this.command);
+    const { matched, modified, upserted } = await runUpdate(this.ctx, db, coll, statement);
     this.totals.nMatched += matched;
     this.totals.nModified += modified;
     if (upserted) this.totals.nUpserted += 1;
@@ -135,23 +122,14 @@ class BulkRun {
 
   private async delete(operation: Document, idx: number): Promise<void> {
     const { db, coll } = this.namespace(operation['delete']);
-    const { deleted } = await runDelete(this.ctx, db, coll, {
-      filter: documentOr(operation, 'filter'),
-      multi: flag(operation, 'multi'),
-      hint: readHint(operation),
-      place: operation,
-      variables: this.variables(operation),
-    });
+    const { filter: q, constants: c } = operation;
+    const statement = deleteStatement(
+      { ...operation, q, c, limit: flag(operation, 'multi') ? 0 : 1 },
+      this.command,
+    );
+    const { deleted } = await runDelete(this.ctx, db, coll, statement);
     this.totals.nDeleted += deleted;
     this.results.push({ ok: new Double(1), idx, n: deleted });
-  }
-
-  private variables(operation: Document): Document | undefined {
-    const variables = {
-      ...optionalDocument(this.command, 'let'),
-      ...optionalDocument(operation, 'constants'),
-    };
-    return Object.keys(variables).length > 0 ? variables : undefined;
   }
 
   /** Errors: 2 for a namespace that is not in the list. */

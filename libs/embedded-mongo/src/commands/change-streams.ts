@@ -7,6 +7,7 @@ import { startPosition, streamOptions } from '../feed/stream-options.js';
 import type { CommandContext } from '../server/command.js';
 import { Reader, type TailingSource } from '../server/cursors.js';
 import { RawBson } from '../wire/raw-bson.js';
+import { readCollation } from './arguments.js';
 import { DEFAULT_BATCH } from './batches.js';
 import { queryContext } from './query-context.js';
 import { refuseView } from './write-target.js';
@@ -36,16 +37,15 @@ export function openChangeStream(
   if (ctx.transaction) throw mongoError(263, '$changeStream cannot run in a multi-document transaction');
   const unknown = Object.keys(spec).find((option) => !known.has(option));
   if (unknown) throw mongoError(40415, `BSON field '$changeStream.${unknown}' is an unknown field.`);
+  const reader = new Reader(ctx.operation);
+  const collation = readCollation(command, undefined);
   // Whether they are stages at all is said first.
-  compilePipeline(stages, queryContext(ctx, new Reader(ctx.operation), undefined));
+  const run = compilePipeline(stages, queryContext(ctx, reader, undefined, { collation }));
   const other = stages.map((stage) => firstKey(stage) ?? '').find((stage) => !allowed.has(stage));
   if (other !== undefined) throw mongoError(20, `${other} is not permitted in a $changeStream pipeline`);
 
   const { catalog, log } = ctx.server.store;
   refuseUnwatchable(command, ctx);
-  const reader = new Reader(ctx.operation);
-  const context = queryContext(ctx, reader, undefined);
-  const run = compilePipeline(stages, context);
   const stream = new ChangeStream(
     log,
     readScope(command, ctx, spec),

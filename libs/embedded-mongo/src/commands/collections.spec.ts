@@ -250,6 +250,27 @@ describe('a view', () => {
   });
 });
 
+describe('the collation of a collection', () => {
+  it('counts in its validator', async () => {
+    const collation = { locale: 'en', strength: 2 };
+    const tasks = await db.createCollection('tasks', { collation, validator: { status: { $in: ['open'] } } });
+    await tasks.insertOne({ status: 'OPEN' });
+    await expect(tasks.insertOne({ status: 'closed' })).rejects.toThrow(code(121));
+  });
+
+  it('does not count in a change stream, which has its own', async () => {
+    const collation = { locale: 'en', strength: 2 };
+    const tasks = await db.createCollection('tasks', { collation });
+    const wanted = [{ $match: { 'fullDocument.status': 'open' } }];
+    const [plain, alike] = [tasks.watch(wanted), tasks.watch(wanted, { collation })];
+    expect([await plain.tryNext(), await alike.tryNext()]).toEqual([null, null]);
+    await tasks.insertMany([{ status: 'OPEN' }, { status: 'open' }]);
+    expect(await plain.next()).toMatchObject({ fullDocument: { status: 'open' } });
+    expect(await alike.next()).toMatchObject({ fullDocument: { status: 'OPEN' } });
+    await Promise.all([plain.close(), alike.close()]);
+  });
+});
+
 describe('a validator', () => {
   const schema = {
     bsonType: 'object',

@@ -4,6 +4,7 @@ import { compileFilter } from '../query/filter.js';
 import { compileJsonSchema } from '../query/json-schema.js';
 import type { CommandContext } from '../server/command.js';
 import type { Collection } from '../storage/collection.js';
+import { readCollation } from './arguments.js';
 
 /**
  * A check of documents before they are stored, with the document that an update replaces. Errors of the check: 121, and 2 for
@@ -17,7 +18,12 @@ export function documentCheck(ctx: CommandContext, collection: Collection, bypas
   if (isDocument(timeseries)) return (document) => requireTime(document, String(timeseries['timeField']));
   if (bypass || !isDocument(validator) || firstKey(validator) === undefined) return () => {};
   if (validationAction === 'warn' || validationLevel === 'off') return () => {};
-  const filter = compileFilter(validator, { tick: ctx.operation.tick, now: ctx.now });
+  const collation = readCollation({}, collection.options);
+  const filter = compileFilter(validator, {
+    tick: ctx.operation.tick,
+    now: ctx.now,
+    ...(collation && { collation }),
+  });
   return (document, before) => {
     if (filter.matches(document)) return;
     // A document that was invalid before may stay so.

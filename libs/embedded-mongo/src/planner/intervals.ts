@@ -1,6 +1,7 @@
-import { Double, ObjectId, Timestamp } from 'bson';
+import { ObjectId, Timestamp } from 'bson';
 import type { Collation } from '../bson/collation.js';
 import { compareValues } from '../bson/compare.js';
+import { numberKind } from '../bson/number.js';
 
 /** A range of values of one field, in ascending BSON order. */
 export interface Interval {
@@ -31,12 +32,7 @@ export function typeRange(value: unknown): Interval | undefined {
       new Timestamp({ t: 0xffffffff, i: 0xffffffff }),
     );
   }
-  const isNumber =
-    typeof value === 'number' ||
-    value instanceof Double ||
-    readTag(value) === 'Long' ||
-    readTag(value) === 'Decimal128';
-  return isNumber ? createClosedInterval(-Infinity, Infinity) : undefined;
+  return numberKind(value) === undefined ? undefined : createClosedInterval(-Infinity, Infinity);
 }
 
 const createClosedInterval = (low: unknown, high: unknown): Interval => ({
@@ -45,9 +41,6 @@ const createClosedInterval = (low: unknown, high: unknown): Interval => ({
   lowIn: true,
   highIn: true,
 });
-
-const readTag = (value: unknown): unknown =>
-  typeof value === 'object' && value !== null ? (value as { _bsontype?: unknown })._bsontype : undefined;
 
 /** The common part of two intervals; undefined when there is none. */
 export function intersect(a: Interval, b: Interval, collation?: Collation): Interval | undefined {

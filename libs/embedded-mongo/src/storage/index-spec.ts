@@ -7,6 +7,7 @@ import { badValue, createParseError, mongoError, notImplemented, typeMismatch } 
 import { truthy } from '../aggregate/evaluate.js';
 import { holdsOperators } from '../query/field-predicate.js';
 import { isRegex } from '../query/regex.js';
+import { isTextLanguage } from '../query/text.js';
 import { shellText } from './shell-text.js';
 
 /** An index as listIndexes shows it: `key`, `name` and the options that were set. */
@@ -42,13 +43,6 @@ const kinds = new Set(['text', '2d', '2dsphere', 'hashed']);
 const flags = ['unique', 'sparse', 'hidden', 'prepareUnique'];
 const texts = ['default_language', 'language_override'];
 const numbers = ['textIndexVersion', '2dsphereIndexVersion', 'bits', 'min', 'max'];
-const languages = new Set(
-  (
-    'none da danish nl dutch en english fi finnish fr french de german hu hungarian it italian nb norwegian ' +
-    'pt portuguese ro romanian ru russian es spanish sv swedish tr turkish'
-  ).split(' '),
-);
-
 /** Checks a requested index and brings it into stored form. Errors: 9, 14, 67, 197, 238. */
 export function normaliseIndex(request: unknown): IndexSpec {
   if (!isDocument(request)) throw typeMismatch('an index specification must be an object');
@@ -232,7 +226,7 @@ function checkText({ key, ...spec }: IndexSpec): void {
     const value = numberKind(weight) === undefined ? NaN : toDouble(weight);
     if (!(value >= 1 && value < 100_000)) throw mongoError(67, 'text index weights must be from 1 to 99999');
   }
-  if (!languages.has(String(language).toLowerCase()))
+  if (!isTextLanguage(String(language)))
     throw mongoError(67, `default_language '${String(language)}' is not a language of text indexes`);
   if (override === '' || String(override).startsWith('$'))
     throw mongoError(67, 'language_override must be the name of a field');

@@ -38,11 +38,12 @@ import { nullish, type OperatorCompiler, type OperatorTable } from '../evaluate.
 export const real = (
   apply: (value: number) => number,
   exact: (value: Decimal) => Decimal,
-  check?: (value: unknown, name: string) => void,
+  check?: (value: unknown, name: string) => unknown,
 ): OperatorCompiler =>
   unaryOrNull((value, name) => {
     requireNumber(value, name, 28765);
-    check?.(value, name);
+    const known = check?.(value, name);
+    if (known !== undefined) return known;
     return value instanceof Decimal128
       ? computeDecimal([value], exact, apply)
       : doubleValue(apply(toDouble(value)));
@@ -53,11 +54,12 @@ const roundAway = (value: number): number => Math.sign(value) * Math.round(Math.
 
 const sign = (value: unknown): number => compareNumbers(value, 0);
 
-/** Refuses what has no logarithm; NaN has NaN. */
+/** Refuses what has no logarithm; NaN has the double of that name. */
 const positive =
   (code: number) =>
-  (value: unknown, name: string): void => {
-    if (sign(value) <= 0 && !Number.isNaN(toDouble(value)))
+  (value: unknown, name: string): unknown => {
+    if (Number.isNaN(toDouble(value))) return NaN;
+    if (sign(value) <= 0)
       throw mongoError(code, `${name}'s argument must be a positive number, but is ${printValue(value)}`);
   };
 
@@ -158,10 +160,9 @@ export const arithmeticOperators: OperatorTable = {
   $log: binaryOrNull((value, base, name) => {
     requireNumber(value, name, 28756);
     requireNumber(base, `The base of ${name}`, 28757);
-    positive(28758)(value, '$log');
-    if ((sign(base) <= 0 && !Number.isNaN(toDouble(base))) || compareNumbers(base, 1) === 0) {
-      throw mongoError(28759, `The base of $log is positive and not 1, found ${printValue(base)}`);
-    }
+    const known = positive(28758)(value, name) ?? positive(28759)(base, `The base of ${name}`);
+    if (compareNumbers(base, 1) === 0) throw mongoError(28759, 'The base of $log must not be 1');
+    if (known !== undefined) return known;
     if (value instanceof Decimal128 || base instanceof Decimal128) {
       const [x, y] = [value, base].map((one) => computeDecimal([one], (exact) => exact.ln(), Math.log));
       return divideNumbers(x, y);
@@ -199,8 +200,10 @@ export const arithmeticOperators: OperatorTable = {
 
 function power(base: unknown, exponent: unknown): unknown {
   const kinds = [numberKind(base), numberKind(exponent)];
-  if (kinds.includes('decimal'))
-    return computeDecimal([base, exponent], (x, y) => x.pow(y), Math.pow, sign(exponent) !== 0);
+  if (kinds.includes('decimal')) {
+    const result = computeDecimal([base, exponent], (x, y) => x.pow(y), Math.pow, sign(exponent) !== 0);
+    return sign(result) === 0 ? Decimal128.fromString('0E-6176') : result;
+  }
   // In JavaScript one to an infinite power is no number.
   const one = Math.abs(toDouble(base)) === 1 && Math.abs(toDouble(exponent)) === Infinity;
   const result = one ? 1 : toDouble(base) ** toDouble(exponent);

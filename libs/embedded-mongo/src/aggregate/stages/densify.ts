@@ -113,7 +113,6 @@ const densify: StageCompiler = (spec, { ctx }) => {
             : own
           : range.bounds;
       const inclusive = typeof range.bounds === 'string';
-      const example = docs[0] as Document;
       let next = 0;
       for (let count = 0; ; count++) {
         ctx.tick();
@@ -125,6 +124,7 @@ const densify: StageCompiler = (spec, { ctx }) => {
         if (next < docs.length && compareValues(readValue(docs[next] as Document), value) === 0) continue;
         if (++made > mostDocuments)
           throw mongoError(5897900, `$densify would make over ${mostDocuments} documents`);
+        const example = docs[next] ?? docs[0];
         let filler: Document = {};
         for (const partition of partitionPaths) {
           const kept = readNested(example, partition);
