@@ -11,7 +11,7 @@ import {
   subtractNumbers,
 } from '../../bson/arithmetic.js';
 import { createDate } from '../../bson/date.js';
-import { decimalParts } from '../../bson/decimal.js';
+import { decimalParts, packDecimal, roundDecimal } from '../../bson/decimal.js';
 import { computeDecimal } from '../../bson/decimal-functions.js';
 import {
   compareNumbers,
@@ -44,10 +44,19 @@ export const real = (
     requireNumber(value, name, 28765);
     const known = check?.(value, name);
     if (known !== undefined) return known;
-    return value instanceof Decimal128
-      ? computeDecimal([value], exact, apply)
-      : doubleValue(apply(toDouble(value)));
+    if (!(value instanceof Decimal128)) return doubleValue(apply(toDouble(value)));
+    const result = computeDecimal([value], exact, apply);
+    return name === '$sqrt' ? scaleRoot(result, value) : result;
   });
+
+/** An exact root has half the places of its square. */
+function scaleRoot(root: Decimal128, square: Decimal128): Decimal128 {
+  const [short, given] = [decimalParts(root), decimalParts(square)];
+  if (typeof short === 'number' || typeof given === 'number') return root;
+  const exponent = Math.floor(given.exponent / 2);
+  const scaled = short.exponent > exponent ? roundDecimal(short, -exponent, 'truncate') : undefined;
+  return scaled ? packDecimal(scaled, isNegative(root)) : root;
+}
 
 /** To the nearest whole number, halves away from zero. */
 const roundAway = (value: number): number => Math.sign(value) * Math.round(Math.abs(value));
