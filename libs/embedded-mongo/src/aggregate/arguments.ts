@@ -102,3 +102,10 @@ export function intArgument(value: unknown, name: string, code: number, what: st
   }
   return double;
 }
+
+/** A position that `$indexOfArray` and its kin search from or to. Errors: 40096, 40097 for a negative one. */
+export function indexArgument(value: unknown, name: string): number {
+  const index = intArgument(value, name, 40096, 'an index argument');
+  if (index < 0) throw mongoError(40097, `${name} requires a nonnegative index, found: ${index}`);
+  return index;
+}

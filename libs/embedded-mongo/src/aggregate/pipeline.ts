@@ -41,15 +41,9 @@ const stages: StageTable = Object.assign(
 );
 
 /** Stages that keep all of their input before they give anything. */
-const COLLECTING = new Set([
-  '$sort',
-  '$sortByCount',
-  '$bucketAuto',
-  '$setWindowFields',
-  '$densify',
-  '$fill',
-  '$facet',
-]);
+const COLLECTING = new Set(
+  '$sort $sortByCount $bucketAuto $setWindowFields $densify $fill $facet'.split(' '),
+);
 
 const firstOnly = new Set(['$geoNear', '$documents']);
 /** Stages of MongoDB that this server has not, or that its commands answer before a pipeline runs. */

@@ -20,17 +20,10 @@ import { resolveSource, viewOptions } from './views.js';
 import { refuseView } from './write-target.js';
 
 /** What `create` stores as the collection's options. */
-const stored = [
-  'validator',
-  'validationLevel',
-  'validationAction',
-  'collation',
-  'changeStreamPreAndPostImages',
-  'capped',
-  'size',
-  'max',
-  'timeseries',
-];
+const stored =
+  'validator validationLevel validationAction collation changeStreamPreAndPostImages capped size max timeseries'.split(
+    ' ',
+  );
 /** Kinds of collections that would behave differently from what their option promises. */
 const refused = ['clusteredIndex', 'encryptedFields'];
 

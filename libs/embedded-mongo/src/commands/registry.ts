@@ -72,6 +72,14 @@ const write = (run: CommandHandler, names: string): CommandEntry => ({
   retryable: true,
 });
 
+const end = (run: CommandHandler): CommandEntry => ({
+  run,
+  needs: 'login',
+  fields: fields('recoveryToken'),
+  transactional: true,
+  concerned: true,
+});
+
 const modify = write(findAndModify, 'query sort remove update new fields upsert collation arrayFilters hint');
 
 /** Fields that any command may have. */
@@ -154,26 +162,8 @@ export const commands: ReadonlyMap<string, CommandEntry> = new Map<string, Comma
   ['refreshSessions', { run: refreshSessions, needs: 'login' }],
   ['killSessions', { run: killSessions, needs: 'root' }],
   ['killAllSessions', { run: killSessions, needs: 'root' }],
-  [
-    'commitTransaction',
-    {
-      run: commitTransaction,
-      needs: 'login',
-      fields: fields('recoveryToken'),
-      transactional: true,
-      concerned: true,
-    },
-  ],
-  [
-    'abortTransaction',
-    {
-      run: abortTransaction,
-      needs: 'login',
-      fields: fields('recoveryToken'),
-      transactional: true,
-      concerned: true,
-    },
-  ],
+  ['commitTransaction', end(commitTransaction)],
+  ['abortTransaction', end(abortTransaction)],
 
   ['currentOp', { run: currentOp, needs: 'monitor' }],
   ['killOp', { run: killOp, needs: 'root' }],

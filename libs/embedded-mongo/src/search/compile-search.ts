@@ -1,7 +1,12 @@
 import { getField, isDocument, type Document } from '../bson/document.js';
-import { numberKind, toDouble } from '../bson/number.js';
 import { searchFault, searchLack } from './faults.js';
-import { onlyMembers, type SearchOperatorCompiler, applyScore, type SearchOperator } from './operator.js';
+import {
+  onlyMembers,
+  wholeMember,
+  type SearchOperatorCompiler,
+  applyScore,
+  type SearchOperator,
+} from './operator.js';
 import { autocomplete, equals, exists, phrase, text } from './text-operators.js';
 
 const LISTS = ['must', 'mustNot', 'should', 'filter'] as const;
@@ -95,11 +100,6 @@ function compound(spec: Document, depth: number): SearchOperator {
 }
 
 function leastShould(spec: Document, fallback: number, clauses: number): number {
-  const given = getField(spec, 'minimumShouldMatch');
-  if (given === undefined) return fallback;
-  if (numberKind(given) === undefined || !Number.isInteger(toDouble(given)) || toDouble(given) < 0)
-    throw searchFault('"compound.minimumShouldMatch" must be a whole number');
-  if (toDouble(given) > clauses)
-    throw searchFault('"compound.minimumShouldMatch" is more than there are should clauses');
-  return Math.max(toDouble(given), fallback);
+  if (getField(spec, 'minimumShouldMatch') === undefined) return fallback;
+  return Math.max(wholeMember(spec, 'minimumShouldMatch', 'compound', 0, [0, clauses]), fallback);
 }

@@ -1,8 +1,9 @@
 import { Long } from 'bson';
 import { getField, isDocument, setField, type Document } from '../bson/document.js';
 import { compareValues } from '../bson/compare.js';
-import { numberKind, toDouble } from '../bson/number.js';
+import { numberKind } from '../bson/number.js';
 import { searchFault } from './faults.js';
+import { wholeMember } from './operator.js';
 import { searchPaths } from './search-path.js';
 
 /** Counts one facet over the documents that were found. */
@@ -30,31 +31,14 @@ function compileFacet(facet: Document, at: string): FacetCounter {
   if (typeof path !== 'string') throw searchFault(`"${at}.path" must be a string`);
   const [field] = searchPaths(path, at);
   const values = (doc: Document): unknown[] => field?.values(doc) ?? [];
-  if (type === 'string') return stringFacet(values, bucketCount(facet, at));
-  if (type === 'number') {
-    return rangeFacet(
-      values,
-      readBoundaries(facet, at, (value) => numberKind(value) !== undefined),
-      facet,
-    );
-  }
-  if (type === 'date') {
-    return rangeFacet(
-      values,
-      readBoundaries(facet, at, (value) => value instanceof Date),
-      facet,
-    );
-  }
+  if (type === 'string') return stringFacet(values, wholeMember(facet, 'numBuckets', at, 10, [1, 1000]));
+  const fits = type === 'number' ? isNumber : type === 'date' ? isDate : undefined;
+  if (fits) return rangeFacet(values, readBoundaries(facet, at, fits), facet, fits);
   throw searchFault(`"${at}.type" must be one of [string, number, date]`);
 }
 
-function bucketCount(facet: Document, at: string): number {
-  const given = getField(facet, 'numBuckets') ?? 10;
-  const count = toDouble(given);
-  if (!Number.isInteger(count) || count < 1 || count > 1000)
-    throw searchFault(`"${at}.numBuckets" must be between 1 and 1000`);
-  return count;
-}
+const isNumber = (value: unknown): boolean => numberKind(value) !== undefined;
+const isDate = (value: unknown): boolean => value instanceof Date;
 
 function readBoundaries(facet: Document, at: string, fits: (value: unknown) => boolean): readonly unknown[] {
   const given = getField(facet, 'boundaries');
@@ -86,11 +70,9 @@ function rangeFacet(
   values: (doc: Document) => unknown[],
   boundaries: readonly unknown[],
   facet: Document,
+  fits: (value: unknown) => boolean,
 ): FacetCounter {
   const other = getField(facet, 'default');
-  const sample = boundaries[0];
-  const comparable = (value: unknown): boolean =>
-    sample instanceof Date ? value instanceof Date : numberKind(value) !== undefined;
   const findRange = (value: unknown): number => {
     const above = boundaries.findIndex((boundary) => compareValues(value, boundary) < 0);
     return above <= 0 ? -1 : above - 1;
@@ -99,7 +81,7 @@ function rangeFacet(
     const counts = boundaries.slice(1).map(() => 0);
     let outside = 0;
     for (const doc of documents) {
-      const ranges = new Set(values(doc).filter(comparable).map(findRange));
+      const ranges = new Set(values(doc).filter(fits).map(findRange));
       for (const range of ranges) {
         if (range < 0) outside += 1;
         else counts[range] = (counts[range] ?? 0) + 1;

@@ -1,7 +1,6 @@
 import { getField, isDocument, type Document } from '../bson/document.js';
-import { numberKind, toDouble } from '../bson/number.js';
 import { searchFault } from './faults.js';
-import type { HitTest } from './operator.js';
+import { onlyMembers, wholeMember, type HitTest } from './operator.js';
 import { searchPaths } from './search-path.js';
 import { splitWords } from './words.js';
 
@@ -12,18 +11,9 @@ export type Highlighter = (doc: Document) => Document[];
 export function compileHighlight(spec: unknown, isHit: HitTest): Highlighter {
   if (!isDocument(spec)) throw searchFault('"highlight" must be a document');
   const paths = searchPaths(getField(spec, 'path'), 'highlight');
-  const count = (name: string, fallback: number): number => {
-    const value = getField(spec, name) ?? fallback;
-    if (numberKind(value) === undefined || !Number.isInteger(toDouble(value)) || toDouble(value) < 1)
-      throw searchFault(`"highlight.${name}" must be a positive whole number`);
-    return toDouble(value);
-  };
-  const examined = count('maxCharsToExamine', 500_000);
-  const passages = count('maxNumPassages', 5);
-  for (const name of Object.keys(spec)) {
-    if (!['path', 'maxCharsToExamine', 'maxNumPassages'].includes(name))
-      throw searchFault(`unrecognized field "highlight.${name}"`);
-  }
+  const examined = wholeMember(spec, 'maxCharsToExamine', 'highlight', 500_000, [1, Infinity]);
+  const passages = wholeMember(spec, 'maxNumPassages', 'highlight', 5, [1, Infinity]);
+  onlyMembers(spec, 'highlight', ['path', 'maxCharsToExamine', 'maxNumPassages']);
   return (doc) =>
     paths.flatMap((path) => {
       const found = path

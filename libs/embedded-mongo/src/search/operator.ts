@@ -50,15 +50,27 @@ export function fuzziness(spec: Document, operator: string): Fuzziness | null {
   const fuzzy = getField(spec, 'fuzzy');
   if (fuzzy === undefined) return null;
   if (!isDocument(fuzzy)) throw searchFault(`"${operator}.fuzzy" must be a document`);
-  const whole = (name: string, fallback: number): number => {
-    const value = getField(fuzzy, name) ?? fallback;
-    if (numberKind(value) === undefined || !Number.isInteger(toDouble(value)) || toDouble(value) < 0)
-      throw searchFault(`"${operator}.fuzzy.${name}" must be a whole number`);
-    return toDouble(value);
+  const at = `${operator}.fuzzy`;
+  return {
+    maxEdits: wholeMember(fuzzy, 'maxEdits', at, 2, [1, 2]),
+    prefixLength: wholeMember(fuzzy, 'prefixLength', at, 0),
   };
-  const maxEdits = whole('maxEdits', 2);
-  if (maxEdits < 1 || maxEdits > 2) throw searchFault(`"${operator}.fuzzy.maxEdits" must be 1 or 2`);
-  return { maxEdits, prefixLength: whole('prefixLength', 0) };
+}
+
+/** A whole number of a document at a place of the search. Errors: 8 for anything else, and beyond the limits. */
+export function wholeMember(
+  spec: Document,
+  name: string,
+  at: string,
+  fallback: number,
+  [least, most]: readonly [number, number] = [0, Infinity],
+): number {
+  const value = getField(spec, name) ?? fallback;
+  const whole = numberKind(value) === undefined ? NaN : toDouble(value);
+  if (Number.isInteger(whole) && whole >= least && whole <= most) return whole;
+  throw searchFault(
+    `"${at}.${name}" must be a whole number of at least ${least}${most < Infinity ? ` and at most ${most}` : ''}`,
+  );
 }
 
 /** `score: {boost: {value}}` and `{constant: {value}}`. Errors: 238 for scores that are computed, 8 for malformed ones. */

@@ -11,16 +11,7 @@ import type { FoundDocument } from './operator.js';
 import type { Similarity, VectorField } from './search-index.js';
 
 const MAX_CANDIDATES = 10_000;
-const MEMBERS = [
-  'index',
-  'path',
-  'queryVector',
-  'numCandidates',
-  'limit',
-  'filter',
-  'exact',
-  'explainOptions',
-];
+const MEMBERS = 'index path queryVector numCandidates limit filter exact explainOptions'.split(' ');
 
 type Found = (documents: Iterable<Step<Document>>) => Generator<typeof PAUSE, FoundDocument[]>;
 

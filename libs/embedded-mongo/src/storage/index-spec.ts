@@ -17,28 +17,11 @@ export interface IndexSpec extends Document {
   name: string;
 }
 
-const options = new Set([
-  'v',
-  'key',
-  'name',
-  'ns',
-  'background',
-  'unique',
-  'sparse',
-  'hidden',
-  'prepareUnique',
-  'expireAfterSeconds',
-  'partialFilterExpression',
-  'collation',
-  'weights',
-  'default_language',
-  'language_override',
-  'textIndexVersion',
-  '2dsphereIndexVersion',
-  'bits',
-  'min',
-  'max',
-]);
+const options = new Set(
+  'v key name ns background unique sparse hidden prepareUnique expireAfterSeconds partialFilterExpression collation weights default_language language_override textIndexVersion 2dsphereIndexVersion bits min max'.split(
+    ' ',
+  ),
+);
 const kinds = new Set(['text', '2d', '2dsphere', 'hashed']);
 const flags = ['unique', 'sparse', 'hidden', 'prepareUnique'];
 const texts = ['default_language', 'language_override'];
@@ -167,19 +150,7 @@ function checkOptions(spec: IndexSpec): void {
   }
 }
 
-const partialOperators = [
-  '$eq',
-  '$gt',
-  '$gte',
-  '$lt',
-  '$lte',
-  '$in',
-  '$all',
-  '$exists',
-  '$type',
-  '$geoWithin',
-  '$geoIntersects',
-];
+const partialOperators = '$eq $gt $gte $lt $lte $in $all $exists $type $geoWithin $geoIntersects'.split(' ');
 
 /** Errors: 67 for an operator that no partial index knows, 224 for `$expr`. Whether they are well formed shows the index. */
 function checkPartialFilter(filter: Document): void {

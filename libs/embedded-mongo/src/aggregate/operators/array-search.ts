@@ -3,7 +3,7 @@ import { compareValues, compileElementSort } from '../../bson/compare.js';
 import { isDocument } from '../../bson/document.js';
 import { toKey } from '../../bson/key-string.js';
 import { numberKind, toDouble } from '../../bson/number.js';
-import { intArgument, positional, refuseOthers, requireArray, requireDocument } from '../arguments.js';
+import { indexArgument, positional, refuseOthers, requireArray, requireDocument } from '../arguments.js';
 import {
   nullish,
   type Builder,
@@ -42,18 +42,12 @@ const indexOfArray: OperatorCompiler = (argument, builder, name) => {
     if (nullish(value)) return null;
     const items = requireArray(value, name, 40090);
     const wanted = search?.(scope);
-    const start = from ? nonNegative(from(scope), name) : 0;
-    const end = Math.min(items.length, to ? nonNegative(to(scope), name) : items.length);
+    const start = from ? indexArgument(from(scope), name) : 0;
+    const end = Math.min(items.length, to ? indexArgument(to(scope), name) : items.length);
     for (let i = start; i < end; i++) if (compareValues(items[i], wanted, collation) === 0) return i;
     return -1;
   };
 };
-
-function nonNegative(value: unknown, name: string): number {
-  const index = intArgument(value, name, 40096, 'an index argument');
-  if (index < 0) throw mongoError(40097, `${name} requires a nonnegative index, found: ${index}`);
-  return index;
-}
 
 const sortArray: OperatorCompiler = (argument, builder, name) => {
   const spec = requireDocument(argument, name, 2942500);

@@ -7,6 +7,7 @@ import { typeName } from '../../bson/type-name.js';
 import {
   binary,
   binaryOrNull,
+  indexArgument,
   intArgument,
   positional,
   readNamedArguments,
@@ -88,8 +89,8 @@ const compileIndexOf =
       if (nullish(value)) return null;
       const text = requireText(value, name, bytes ? 40091 : 40093);
       const wanted = requireText(search?.(scope), name, bytes ? 40092 : 40094);
-      const from = first ? position(first(scope), name) : 0;
-      const to = last ? position(last(scope), name) : Infinity;
+      const from = first ? indexArgument(first(scope), name) : 0;
+      const to = last ? indexArgument(last(scope), name) : Infinity;
       return bytes ? indexOfBytes(text, wanted, from, to) : indexOfPoints(text, wanted, from, to);
     };
   };
@@ -112,12 +113,6 @@ function indexOfPoints(text: string, wanted: string, from: number, to: number): 
   if (found < 0) return -1;
   const index = from + codePoints(text.slice(start, found)).length;
   return index < end ? index : -1;
-}
-
-function position(value: unknown, name: string): number {
-  const index = intArgument(value, name, 40096, 'an index argument');
-  if (index < 0) throw mongoError(40097, `${name} requires a nonnegative index, found: ${index}`);
-  return index;
 }
 
 const substringPoints: OperatorCompiler = (argument, builder, name) => {

@@ -30,17 +30,8 @@ function geoPath(spec: Document, indexed: readonly string[]): FieldPath {
   return parseFieldPath(only);
 }
 
-const known = [
-  'near',
-  'distanceField',
-  'spherical',
-  'minDistance',
-  'maxDistance',
-  'distanceMultiplier',
-  'query',
-  'key',
-  'includeLocs',
-];
+const known =
+  'near distanceField spherical minDistance maxDistance distanceMultiplier query key includeLocs'.split(' ');
 
 const geoNear: StageCompiler = (spec, { ctx }, name) => {
   if (!isDocument(spec)) throw mongoError(10065, 'invalid parameter: expected an object ($geoNear)');

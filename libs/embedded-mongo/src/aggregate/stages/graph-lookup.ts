@@ -18,16 +18,8 @@ import {
 } from '../stage.js';
 import { JoinTable, localValues } from './join-table.js';
 
-const known = [
-  'from',
-  'startWith',
-  'connectFromField',
-  'connectToField',
-  'as',
-  'maxDepth',
-  'depthField',
-  'restrictSearchWithMatch',
-];
+const known =
+  'from startWith connectFromField connectToField as maxDepth depthField restrictSearchWithMatch'.split(' ');
 
 function text(spec: Document, name: string): string {
   const value = getField(spec, name);

@@ -6,6 +6,8 @@ import type { PAUSE } from '../../server/drain.js';
 import { readPath } from '../expression.js';
 import { visitAll } from '../stage.js';
 
+type Building = Generator<typeof PAUSE, JoinTable>;
+
 /** A hash of a collection by the values at one path: a join costs one lookup per value, not a scan. */
 export class JoinTable {
   private readonly buckets = new Map<string, number[]>();
@@ -19,7 +21,7 @@ export class JoinTable {
     docs: readonly Document[],
     ctx: QueryContext,
     valuesOf: (doc: Document) => unknown[],
-  ): Generator<typeof PAUSE, JoinTable> {
+  ): Building {
     const table = new JoinTable(docs, ctx);
     let position = 0;
     yield* visitAll(ctx, docs, (doc) => {
@@ -38,11 +40,7 @@ export class JoinTable {
   }
 
   /** As a query sees the path: arrays and their elements count, and missing is null. */
-  static byQueryPath(
-    docs: readonly Document[],
-    path: string,
-    ctx: QueryContext,
-  ): Generator<typeof PAUSE, JoinTable> {
+  static byQueryPath(docs: readonly Document[], path: string, ctx: QueryContext): Building {
     const parsed = parseFieldPath(path);
     return JoinTable.of(docs, ctx, (doc) => {
       const found: unknown[] = [];
@@ -55,11 +53,7 @@ export class JoinTable {
   }
 
   /** As an expression sees the path: one value, missing apart from null. */
-  static byExpressionPath(
-    docs: readonly Document[],
-    path: string,
-    ctx: QueryContext,
-  ): Generator<typeof PAUSE, JoinTable> {
+  static byExpressionPath(docs: readonly Document[], path: string, ctx: QueryContext): Building {
     const parsed = parseFieldPath(path);
     return JoinTable.of(docs, ctx, (doc) => [readPath(doc, parsed, 0)]);
   }
