@@ -261,6 +261,43 @@ describe('over a testing module of Nest', () => {
     expect(await app.ungoverned.count('Invoice')).toBe(3);
   });
 
+  const startWith = async (value: unknown) => {
+    const module = await Test.createTestingModule({
+      imports: [ParleyModule.forRoot({ name: 'books', agents: { clerk: {} } }), LedgerModule],
+    })
+      .overrideProvider(LedgerTools)
+      .useValue(value)
+      .compile();
+    await module.init();
+    return createTestingOver(module, { instance: 'books' });
+  };
+
+  it.each<[string, () => unknown]>([
+    ['a plain object', () => ({ doubled: () => 1 })],
+    [
+      'an instance of a class without the decorators',
+      () =>
+        new (class extends LedgerTools {
+          override doubled() {
+            return Promise.resolve({ doubled: 1 });
+          }
+        })(new Ledger()),
+    ],
+    [
+      'an instance with a method of its own',
+      () => Object.assign(new LedgerTools(new Ledger()), { doubled: () => 1 }),
+    ],
+  ])('refuses %s in the place of a tool class, which would lose its guards', async (_, stand) => {
+    await expect(startWith(stand())).rejects.toThrow(/LedgerTools is replaced by .* lacks .*doubled\(\)/);
+  });
+
+  it('serves an instance in the place of a tool class, and nothing in the place of null', async () => {
+    await using served = await startWith(new LedgerTools(new Ledger()));
+    await expect(served.as('clerk').call('doubled')).rejects.toThrow("fetch schema for 'Invoice'");
+    await using none = await startWith(null);
+    await expect(none.as('clerk').call('doubled')).rejects.toThrow('Unknown tool: doubled');
+  });
+
   it('puts no rows back that are not its own', async () => {
     const module = await Test.createTestingModule({
       imports: [ParleyModule.forRoot({ agents: { clerk: {} } })],

@@ -87,12 +87,46 @@ export function listDeclaredClasses(serving: Serving, discovery: DiscoveryServic
   return listServed(serving, discovery).flatMap(({ type }) => findClassDeclaration(type) ?? []);
 }
 
+/** @throws TypeError for what stands in the place of a class with something to serve and lacks its decorators, guards among them */
+function refuseStandIns(wrappers: readonly Wrapper[]): void {
+  for (const { token, instance } of wrappers) {
+    const type: unknown = token;
+    const made: unknown = instance;
+    const isOffering = typeof type === 'function' && isObject(type.prototype) && hasOffer(type as Type);
+    if (!isOffering || !isObject(made)) continue;
+    const lost = listLost(type as Type, made);
+    if (lost.length > 0)
+      throw new TypeError(
+        `${type.name} is replaced by a value that lacks what is declared at ${lost.join(', ')}: its tools would be missing, or run ` +
+          `without their guards. Replace what ${type.name} injects, or give an instance of ${type.name}, or null to serve nothing of it`,
+      );
+  }
+}
+
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
+
+/** Names of a class and its methods whose metadata something that stands for an instance of it does not have. */
+function listLost(type: Type, made: object): string[] {
+  const lacks = (declared: object, found: unknown) =>
+    found !== declared &&
+    Reflect.getMetadataKeys(declared).some(
+      (key: unknown) =>
+        !String(key).startsWith('design:') &&
+        (typeof found !== 'function' || !Reflect.getMetadataKeys(found).includes(key)),
+    );
+  const methods = [...listMethods(type.prototype as object)].filter(([name, method]) =>
+    lacks(method, Reflect.get(made, name)),
+  );
+  return [...(lacks(type, made.constructor) ? ['the class'] : []), ...methods.map(([name]) => `${name}()`)];
+}
+
 /**
  * The served providers as the application created them.
  * @throws TypeError for a request-scoped or transient provider or dependency: a call has no Nest request; for an enhancer
  * that Nest would skip
  */
 export function listInstances(serving: Serving, discovery: DiscoveryService): object[] {
+  refuseStandIns(discovery.getProviders());
   return listServed(serving, discovery).flatMap(({ type, own }) => {
     for (const enhancer of listEnhancers(type)) {
       const created = own.host?.injectables.get(enhancer);
