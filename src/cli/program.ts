@@ -415,6 +415,8 @@ audit
   .option('--agent <name>')
   .option('--tool <name>')
   .option('--class <name>', 'the class that a call named')
+  .option('--object-id <id>', 'of the row that a call wrote, with audit.objects: id')
+  .option('--object-digest <digest>', 'of the row that a call wrote')
   .option('--principal <name>')
   .option('--key <name>', 'of the key of the caller')
   .option('--tenant <id>')

@@ -19,8 +19,8 @@ const entry = (seq: number, parts: object = {}): AuditEntry =>
 const ENTRIES = [
   entry(0, { tenant_id: 7 }),
   entry(1, { tenant_id: 'acme', success: false, gate: 'fields', error_code: 'access_denied' }),
-  entry(2, { tool: 'aggregate', correlation_id: 'corr', trace_id: 'trace' }),
-  entry(3, { agent_name: 'writer', principal: 'key:2' }),
+  entry(2, { tool: 'aggregate', correlation_id: 'corr', trace_id: 'trace', object_digest: 'digest' }),
+  entry(3, { agent_name: 'writer', principal: 'key:2', object_id: 'row' }),
   entry(4, { type: 'approval' }),
 ];
 
@@ -47,6 +47,8 @@ describe('what is remembered of audit', () => {
     [{ outcome: 'success', type: 'tool_call' }, [3, 2, 0]],
     [{ gate: 'fields' }, [1]],
     [{ code: 'access_denied' }, [1]],
+    [{ objectId: 'row' }, [3]],
+    [{ objectDigest: 'digest' }, [2]],
     [{ correlationId: 'corr' }, [2]],
     [{ traceId: 'trace' }, [2]],
     [{ tool: 'aggregate', agent: 'writer' }, []],

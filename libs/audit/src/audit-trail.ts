@@ -35,6 +35,10 @@ export interface AuditQuery {
   readonly tool?: string;
   /** Name of the class that the call named; `User` finds `_User`. */
   readonly className?: string;
+  /** Id of the row that a call wrote, where `audit.objects` is `id`. */
+  readonly objectId?: string;
+  /** Digest of the row that a call wrote, as another record has it. */
+  readonly objectDigest?: string;
   /** The caller, as it is recorded. */
   readonly principal?: string;
   /** The name of the `auth` rule that admitted the caller. */
@@ -164,6 +168,8 @@ export function membersAsked(query: AuditQuery): [member: string, value: string]
     ['agent_name', query.agent],
     ['tool', query.tool],
     ['class_name', query.className === undefined ? undefined : canonicalClassName(query.className)],
+    ['object_id', query.objectId],
+    ['object_digest', query.objectDigest],
     ['principal', query.principal],
     ['key_name', query.key],
     ['outcome', query.decision],

@@ -12,6 +12,7 @@ import { type Answer, ask, errorText, onSignedOut, Refusal, send, useAnswer } fr
 import { ShortcutHelp, type Shortcuts, useShortcuts } from './shortcuts.js';
 import { SignIn } from './sign-in.js';
 import { StateStrip, troublesNow, useServiceState } from './state-strip.js';
+import { AgentPage } from './views/agent.js';
 import { ApprovalsPage } from './views/approvals.js';
 import { AuditPage } from './views/audit.js';
 import { ExplainPage } from './views/explain.js';
@@ -48,6 +49,9 @@ const PLACES: readonly Place[] = [
   { name: 'work', title: 'Tasks and exports', show: () => <WorkPage /> },
   { name: 'health', title: 'Health', show: ({ state }) => <HealthPage state={state} /> },
 ];
+
+/** A page that others lead to: it has a subject. */
+const AGENT: Place = { name: 'more', title: 'Agent', show: () => <AgentPage /> };
 
 const NOT_FOUND: Place = {
   name: 'more',
@@ -151,7 +155,8 @@ function useRenewal(onExpired: () => void): void {
 
 function Console({ operator, leave, onExpired: expired }: ConsoleProps) {
   const { page } = useAddress();
-  const found = page === '' ? PLACES[0] : PLACES.find(({ name }) => name === page);
+  const listed = page === '' ? PLACES[0] : PLACES.find(({ name }) => name === page);
+  const found = page === 'agent' ? AGENT : listed;
   const place = found ?? NOT_FOUND;
   const main = useRef<HTMLElement>(null);
   const [isMenuOpen, setMenuOpen] = useState(false);

@@ -74,6 +74,12 @@ export function shortNumber(value: number): string {
   return Math.abs(value) < 10_000 ? formatNumber(value) : COMPACT.format(value);
 }
 
+/** Dollars; small sums with the digits that tell them apart. */
+export function formatCost(dollars: number): string {
+  const digits = dollars >= 1 || dollars === 0 ? 2 : 2 - Math.max(-4, Math.floor(Math.log10(dollars)));
+  return `$${dollars.toLocaleString('en', { minimumFractionDigits: 2, maximumFractionDigits: digits })}`;
+}
+
 /** `1 call`, `2 calls`. */
 export function formatCount(count: number, one: string, several = `${one}s`): string {
   return `${formatNumber(count)} ${count === 1 ? one : several}`;

@@ -24,6 +24,8 @@ const ACTIONS: Readonly<Record<string, string>> = {
   'console.sign_in': 'signed in',
   'console.approve': 'approved a call',
   'console.deny': 'denied a call',
+  'console.suspend_agent': 'suspended an agent',
+  'console.resume_agent': 'resumed an agent',
   'console.explain': 'explained a call',
   'console.audit_csv': 'downloaded audit records',
   'console.usage_csv': 'downloaded the usage',
@@ -90,6 +92,10 @@ const SEARCHABLE: Readonly<Record<string, string>> = {
   tool: 'tool',
   class_name: 'class',
   principal: 'principal',
+  key_name: 'key',
+  object_id: 'object_id',
+  object_digest: 'object_digest',
+  request_id: 'request_id',
   tenant_id: 'tenant',
   gate: 'gate',
   error_code: 'code',
@@ -249,6 +255,11 @@ function RecordActions({ record }: { readonly record: ConsoleRecord }) {
           })}
         >
           Explain this call
+        </a>
+      )}
+      {agent !== undefined && (
+        <a class="button" href={toAddress('agent', { name: valueText(agent) })}>
+          Its agent
         </a>
       )}
     </p>

@@ -34,6 +34,8 @@ export interface NameCount {
   readonly refused: number;
   readonly rows: number;
   readonly tokens: number;
+  /** By the prices of the policy when the calls were made; 0 without prices. */
+  readonly cost: number;
 }
 
 type Names = Readonly<Record<string, NameCount>>;
@@ -45,6 +47,7 @@ export interface CountedBucket {
   readonly rows: number;
   readonly bytes: number;
   readonly tokens: number;
+  readonly cost: number;
   readonly embedTokens: number;
   readonly signIns: number;
   /** Class of durations → calls. */
@@ -57,7 +60,7 @@ export interface CountedBucket {
 
 type Counted = 'gates' | 'agents' | 'classes' | 'tools';
 const COUNTED_MEMBERS: readonly Counted[] = ['gates', 'agents', 'classes', 'tools'];
-const SUMS = ['calls', 'refused', 'rows', 'bytes', 'tokens', 'embedTokens', 'signIns'] as const;
+const SUMS = ['calls', 'refused', 'rows', 'bytes', 'tokens', 'cost', 'embedTokens', 'signIns'] as const;
 
 type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
 
@@ -69,6 +72,7 @@ export class Bucket {
     rows: 0,
     bytes: 0,
     tokens: 0,
+    cost: 0,
     embedTokens: 0,
     signIns: 0,
   };
@@ -87,11 +91,13 @@ export class Bucket {
     this.sums.refused += refused;
     this.sums.rows += rows;
     this.sums.bytes += entry.result_size ?? 0;
+    const cost = (entry.est_cost_usd ?? 0) + (entry.embed_cost_usd ?? 0);
     this.sums.tokens += tokens;
+    this.sums.cost += cost;
     this.sums.embedTokens += entry.embed_tokens ?? 0;
     const duration = durationClass(entry.duration_ms);
     this.durations.set(duration, (this.durations.get(duration) ?? 0) + 1);
-    const count = { calls: 1, refused, rows, tokens };
+    const count = { calls: 1, refused, rows, tokens, cost };
     if (refused === 1) this.count('gates', entry.gate ?? 'error', count);
     this.count('agents', entry.agent_name, count);
     if (entry.class_name !== undefined) this.count('classes', entry.class_name, count);
@@ -146,16 +152,17 @@ export class Bucket {
     return null;
   }
 
-  private count(kind: Counted, written: string, { calls, refused, rows, tokens }: NameCount): void {
+  private count(kind: Counted, written: string, { calls, refused, rows, tokens, cost }: NameCount): void {
     const names = this.names[kind];
     let name = written.slice(0, 128);
     if (!names.has(name) && !this.hasPlace(kind, names, toNumber(refused) >= toNumber(calls)))
       name = OTHER_NAMES;
-    const known = names.get(name) ?? { calls: 0, refused: 0, rows: 0, tokens: 0 };
+    const known = names.get(name) ?? { calls: 0, refused: 0, rows: 0, tokens: 0, cost: 0 };
     known.calls += toNumber(calls);
     known.refused += toNumber(refused);
     known.rows += toNumber(rows);
     known.tokens += toNumber(tokens);
+    known.cost += toNumber(cost);
     names.set(name, known);
   }
 
@@ -172,6 +179,7 @@ function sumCounts(a: NameCount, b: NameCount): NameCount {
     refused: a.refused + b.refused,
     rows: a.rows + b.rows,
     tokens: a.tokens + b.tokens,
+    cost: a.cost + b.cost,
   };
 }
 

@@ -12,7 +12,7 @@ import { AuditRecorder, AuditSink, AuditTrail, RecentAuditTrail } from '#audit';
 import { Authenticator } from '#auth';
 import { ConfigVersions, type LoadedConfig } from '#config';
 import { provideFromInstance } from '#core';
-import { MetadataAudit, StateKeys } from '#dispatcher';
+import { DataBudgets, MetadataAudit, StateKeys } from '#dispatcher';
 import { ExportOverview } from '#exports';
 import { type EnvironmentGates, Policies } from '#policy';
 import { SharedState, SuspendedAgents } from '#state';
@@ -82,6 +82,7 @@ export const CONSOLE_IMPORTS: readonly InjectionToken[] = [
   AuditTrail,
   Authenticator,
   ConfigVersions,
+  DataBudgets,
   DeclaredMethods,
   McpEdge,
   MetadataAudit,

@@ -1,4 +1,5 @@
 import type { CallHistory, CountedWindow } from './call-history.js';
+import { roundCost } from './usage.js';
 import { Bucket, type CountedBucket, type NameCount, type WindowName, WINDOWS } from './call-statistics.js';
 
 /** The sums of a time. */
@@ -8,6 +9,8 @@ interface Figures {
   readonly rows: number;
   readonly result_bytes: number;
   readonly tokens: number;
+  /** In dollars, by the prices of the policy when the calls were made; 0 without prices. */
+  readonly cost: number;
   /** Null where no call has a duration. */
   readonly p50_ms: number | null;
   readonly p95_ms: number | null;
@@ -106,7 +109,7 @@ export class Overviews {
         sign_ins_refused: sums.signIns,
       },
       gates: listNames(sums.gates, ({ refused }) => ({ refused })),
-      agents: listNames(sums.agents, (one) => one),
+      agents: listNames(sums.agents, (one) => ({ ...one, cost: roundCost(one.cost) })),
       classes: listNames(sums.classes, ({ calls, refused }) => ({ calls, refused })),
       tools: listNames(sums.tools, ({ calls, refused }) => ({ calls, refused })),
       buckets: Array.from({ length: count }, (_, index) => {
@@ -124,6 +127,7 @@ function toFigures(bucket: Bucket, sums: CountedBucket): Figures {
     rows: sums.rows,
     result_bytes: sums.bytes,
     tokens: sums.tokens,
+    cost: roundCost(sums.cost),
     p50_ms: bucket.percentile(0.5),
     p95_ms: bucket.percentile(0.95),
   };

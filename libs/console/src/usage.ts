@@ -94,7 +94,7 @@ function addTo(sums: Map<string, Sums>, entry: AuditEntry): void {
 }
 
 /** To a millionth, as records have it: sums of fractions are not exact. */
-const roundCost = (cost: number): number => Math.round(cost * 1_000_000) / 1_000_000;
+export const roundCost = (cost: number): number => Math.round(cost * 1_000_000) / 1_000_000;
 
 const COLUMNS = ['day', 'agent', 'tenant', 'calls', 'refused', 'rows', 'tokens', 'cost'].map((name) => ({
   header: name,

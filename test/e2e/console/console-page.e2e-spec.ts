@@ -673,6 +673,40 @@ describe('the overview', () => {
   });
 });
 
+describe('the page of an agent', () => {
+  it('says what it may use and has used, by which keys, and what it did, for the time that was chosen', async () => {
+    await callTool(service, 'query_class', { class_name: 'Post' }, as('writer'));
+    await callTool(service, 'query_class', { class_name: 'Contract' }, as('writer'));
+    await open('overview?window=24h');
+    const calls = page.getByRole('region', { name: 'Calls by agent' });
+    await calls.getByRole('link', { name: /writer/ }).click();
+    await page.getByRole('heading', { name: 'Agent writer' }).waitFor();
+    expect(await page.getByRole('link', { name: 'Day' }).getAttribute('aria-current')).toBe('true');
+    const limits = page.getByRole('table', { name: 'Limits by caller' });
+    await limits.getByText(/^\d+ of 1,000,000 \(0 %\)$/).waitFor();
+    await page.getByRole('table', { name: 'Keys' }).getByText('apiKey').waitFor();
+    const latest = page.getByRole('table', { name: 'Latest calls of writer' });
+    await latest.getByText('Post').first().waitFor();
+    const refusals = page.getByRole('table', { name: 'Latest refusals of writer' });
+    await refusals.getByText('Contract').first().waitFor();
+    expect(await refusals.getByText('ok', { exact: true }).count()).toBe(0);
+    const refused = page.getByRole('link', { name: /^Refused/ });
+    const href = (await refused.getAttribute('href')) ?? '';
+    expect(href).toMatch(/agent=writer&from=.*&to=.*&outcome=failure/);
+    await page.getByRole('link', { name: 'Hour' }).click();
+    await page.getByRole('button', { name: 'Suspend writer' }).waitFor();
+  });
+
+  it('says that there is no such agent, and where there are some', async () => {
+    await open('agent?name=nobody');
+    await page.getByText('no such agent').waitFor();
+    await page.goto(at('agent'));
+    await page.getByRole('link', { name: 'Choose one in the policy' }).click();
+    await page.getByRole('heading', { name: 'Policy', exact: true }).waitFor();
+    expect(complaints.splice(0).every((line) => line.includes('404'))).toBe(true);
+  });
+});
+
 describe('the policy', () => {
   it('shows what each agent sees, and calls no limited class open', async () => {
     await open('policy');

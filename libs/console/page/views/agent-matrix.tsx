@@ -64,7 +64,7 @@ export function AgentMatrix({ agents }: { readonly agents: readonly Agent[] }) {
               <th scope="col">Class</th>
               {shown.map(({ name, permissions, tenant_id: tenant, operator }) => (
                 <th key={name} scope="col">
-                  {name}
+                  <a href={toAddress('agent', { name })}>{name}</a>
                   <span class="quiet">
                     {` ${permissions}`}
                     {tenant !== null && ` · tenant ${tenant}`}

@@ -21,11 +21,15 @@ const FILTERS = [
   ['to', 'Until', 'datetime-local'],
   ['tenant', 'Tenant', 'text'],
   ['principal', 'Principal', 'text'],
+  ['key', 'Key', 'text'],
   ['address', 'Address', 'text'],
   ['approver', 'Approver', 'text'],
+  ['object_id', 'Object id', 'text'],
+  ['object_digest', 'Object digest', 'text'],
   ['gate', 'Gate', 'text'],
   ['code', 'Code', 'text'],
   ['correlation_id', 'Correlation id', 'text'],
+  ['request_id', 'Request id', 'text'],
   ['trace_id', 'Trace id', 'text'],
 ] as const;
 /** The filters that are shown at first. */

@@ -2,14 +2,18 @@ import type { OverviewAnswer } from '../../src/controllers/overview.controller.j
 import { CONSOLE, toAddress as toPlainAddress, useAddress } from '../address.js';
 import { RankedBars, TimeChart } from '../charts.js';
 import { Heading, Loaded, Notice, Time } from '../components.js';
-import { formatCount, shortNumber, formatBytes, formatMilliseconds, formatNumber } from '../formats.js';
+import {
+  formatCost,
+  formatCount,
+  shortNumber,
+  formatBytes,
+  formatMilliseconds,
+  formatNumber,
+} from '../formats.js';
 import { useAnswer } from '../server.js';
+import { Tile } from '../tile.js';
+import { readWindow, WindowSwitch } from '../window-switch.js';
 
-const WINDOWS = [
-  ['1h', 'Hour'],
-  ['24h', 'Day'],
-  ['7d', 'Week'],
-] as const;
 const REFRESH_INTERVAL = 10_000;
 /** Bars of one list. */
 const MAX_BARS = 8;
@@ -17,24 +21,13 @@ const MAX_BARS = 8;
 /** What happened lately, and what waits. */
 export function OverviewPage() {
   const { filters } = useAddress();
-  const chosen = WINDOWS.some(([key]) => key === filters.get('window')) ? filters.get('window') : '1h';
+  const chosen = readWindow(filters);
   const overview = useAnswer<OverviewAnswer>(`api/overview?window=${chosen}`, REFRESH_INTERVAL);
   return (
     <>
       <Heading
         aside={
-          <ul class="switch" aria-label="Time">
-            {WINDOWS.map(([key, text]) => (
-              <li key={key}>
-                <a
-                  href={toPlainAddress('overview', { window: key })}
-                  aria-current={key === chosen ? 'true' : undefined}
-                >
-                  {text}
-                </a>
-              </li>
-            ))}
-          </ul>
+          <WindowSwitch chosen={chosen} toAddress={(window) => toPlainAddress('overview', { window })} />
         }
       >
         Overview
@@ -71,34 +64,6 @@ function UsageDownloads() {
         ))}
       </p>
     </section>
-  );
-}
-
-function Tile(props: {
-  name: string;
-  value: string;
-  note?: string | undefined;
-  href?: string;
-  bad?: boolean;
-}) {
-  const { name, value, note, href, bad } = props;
-  const content = (
-    <>
-      <span class="tile-name">{name}</span>
-      <span class={bad ? 'tile-value bad' : 'tile-value'}>{value}</span>
-      {note !== undefined && <span class="tile-note">{note}</span>}
-    </>
-  );
-  return (
-    <li>
-      {href === undefined ? (
-        <div class="tile">{content}</div>
-      ) : (
-        <a class="tile" href={href}>
-          {content}
-        </a>
-      )}
-    </li>
   );
 }
 
@@ -154,6 +119,7 @@ function Charts({ overview }: { readonly overview: OverviewAnswer }) {
         />
         <Tile name="Rows" value={shortNumber(totals.rows)} note={formatBytes(totals.result_bytes)} />
         <Tile name="Tokens" value={shortNumber(totals.tokens)} note="estimated" />
+        {totals.cost > 0 && <Tile name="Cost" value={formatCost(totals.cost)} note="of tokens, estimated" />}
         <Tile
           name="Sign-ins refused"
           value={shortNumber(totals.sign_ins_refused)}
@@ -230,11 +196,11 @@ function Charts({ overview }: { readonly overview: OverviewAnswer }) {
           empty="No call was made."
           colour="1"
           format={formatNumber}
-          rows={overview.agents.slice(0, MAX_BARS).map(({ name, calls, tokens }) => ({
+          rows={overview.agents.slice(0, MAX_BARS).map(({ name, calls, tokens, cost }) => ({
             name,
             value: calls,
-            note: `${shortNumber(tokens)} tokens`,
-            href: toAddress('audit', { agent: name }),
+            note: `${shortNumber(tokens)} tokens${cost > 0 ? `, ${formatCost(cost)}` : ''}`,
+            href: toPlainAddress('agent', { name, window: overview.window }),
           }))}
         />
         <RankedBars

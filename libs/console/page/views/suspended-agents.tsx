@@ -1,6 +1,7 @@
 import type { AgentsAnswer, ChangedAgent, ListedAgent } from '../../src/controllers/agents.controller.js';
 import { useState } from 'preact/hooks';
 import { announce, Badge, DataTable, Failure, Field, Loaded, Notice, Time } from '../components.js';
+import { toAddress } from '../address.js';
 import { send, useAnswer } from '../server.js';
 import { cleanText } from '../shown-text.js';
 
@@ -18,9 +19,9 @@ export function SuspendedAgents() {
             caption="Agents"
             columns={['Agent', 'State', '']}
             rows={agents.map((agent) => [
-              agent.name,
-              <State agent={agent} />,
-              <Change agent={agent} onChanged={answer.reload} />,
+              <a href={toAddress('agent', { name: agent.name })}>{agent.name}</a>,
+              <SuspensionState agent={agent} />,
+              <SuspensionButton agent={agent} onChanged={answer.reload} />,
             ])}
           />
         </>
@@ -29,7 +30,8 @@ export function SuspendedAgents() {
   );
 }
 
-function State({ agent: { configured, suspended } }: { readonly agent: ListedAgent }) {
+/** Whether it may call; otherwise since when not, by whom and why. */
+export function SuspensionState({ agent: { configured, suspended } }: { readonly agent: ListedAgent }) {
   if (!suspended) return <Badge kind="good">active</Badge>;
   return (
     <>
@@ -46,7 +48,7 @@ interface ChangeProps {
 }
 
 /** A button that asks first, and a reason. */
-function Change({ agent: { name, suspended }, onChanged }: ChangeProps) {
+export function SuspensionButton({ agent: { name, suspended }, onChanged }: ChangeProps) {
   const [open, setOpen] = useState(false);
   const [reason, setReason] = useState('');
   const [busy, setBusy] = useState(false);

@@ -1,8 +1,17 @@
-import { Body, Get, HttpCode, Inject, Param, Post, UseInterceptors } from '@nestjs/common';
-import { IsIn, IsString, ValidateIf } from 'class-validator';
+import { Body, Get, HttpCode, Inject, Param, Post, Query, UseInterceptors } from '@nestjs/common';
+import { ArrayMaxSize, IsIn, IsString, ValidateIf } from 'class-validator';
 import { oneLine } from '#audit';
-import { ConfigVersions } from '#config';
-import { SuspendedAgents, type Suspension } from '#state';
+import { ConfigVersions, type ListedKey, listKeys } from '#config';
+import {
+  type AgentDefinition,
+  type DataBudget,
+  type DataUse,
+  type RateUsage,
+  SlidingRateLimiter,
+} from '#core';
+import { DataBudgets } from '#dispatcher';
+import { Convert } from '#schema';
+import { SharedStateUnavailable, SuspendedAgents, type Suspension } from '#state';
 import { createValidationPipe, JsonBodyInterceptor, NotServed } from '#streaming';
 import { CurrentOperator, OperatorController, WithoutSharedState } from '../console.guards.js';
 import { type Operator, OperatorNotes } from '../operator-gate.js';
@@ -27,6 +36,37 @@ export interface ChangedAgent extends ListedAgent {
   readonly changed: boolean;
 }
 
+/** How much of its limits one caller has used now. */
+interface CallerUse {
+  readonly principal: string;
+  /** Null where an application counts its calls. */
+  readonly rate: RateUsage | null;
+  /** Null without a budget. */
+  readonly budget: DataUse | null;
+}
+
+/** One agent: its rights, limits and keys. What it may read is in the policy, what it did in the audit. */
+export interface AgentAnswer extends ListedAgent {
+  readonly scope: AgentsAnswer['scope'];
+  /** Null: it is suspended, and no longer in the configuration. */
+  readonly definition:
+    | (Pick<AgentDefinition, 'permissions' | 'writes' | 'rate'> & {
+        readonly tenant_id: AgentDefinition['tenantId'];
+        readonly budget: DataBudget | null;
+      })
+    | null;
+  readonly keys: readonly ListedKey[];
+  /** Of the callers that were asked for; null while the shared state cannot be reached. */
+  readonly used: readonly CallerUse[] | null;
+}
+
+/** The callers whose use of the limits is asked for. */
+export class CallersQuery {
+  @Convert((value) => [value].flat().map(String))
+  @ArrayMaxSize(20, { message: 'principal: at most 20 callers' })
+  principal: string[] = [];
+}
+
 const MAX_REASON = 500;
 
 /** The body of a request that suspends or resumes an agent. */
@@ -40,15 +80,16 @@ export class SuspensionBody {
 }
 
 /** Suspends agents at once, and resumes them. */
-@OperatorController('console/api/suspensions')
+@OperatorController('console/api')
 export class AgentsController {
   constructor(
     @Inject(SuspendedAgents) private readonly suspended: SuspendedAgents,
     @Inject(ConfigVersions) private readonly versions: ConfigVersions,
     @Inject(OperatorNotes) private readonly notes: OperatorNotes,
+    @Inject(DataBudgets) private readonly budgets: DataBudgets,
   ) {}
 
-  @Get()
+  @Get('suspensions')
   @WithoutSharedState()
   list(): AgentsAnswer {
     const names = new Set([
@@ -58,8 +99,27 @@ export class AgentsController {
     return { scope: this.suspended.reach, agents: [...names].sort().map((name) => this.describe(name)) };
   }
 
+  /** @throws NotServed */
+  @Get('agents/:agent')
+  @WithoutSharedState()
+  async read(
+    @Param('agent') agent: string,
+    @Query(createValidationPipe(CallersQuery)) { principal }: CallersQuery,
+  ): Promise<AgentAnswer> {
+    const { agents, config } = this.versions.current;
+    const definition = agents.get(agent);
+    this.assertKnown(agent);
+    return {
+      ...this.describe(agent),
+      scope: this.suspended.reach,
+      definition: definition ? showDefinition(definition) : null,
+      keys: listKeys(config.auth).filter((key) => key.agents.includes(agent)),
+      used: definition ? await this.readUse(definition, principal) : [],
+    };
+  }
+
   /** @throws NotServed, SharedStateUnavailable */
-  @Post(':agent')
+  @Post('suspensions/:agent')
   @HttpCode(200)
   @UseInterceptors(JsonBodyInterceptor)
   async change(
@@ -68,9 +128,7 @@ export class AgentsController {
     @Body(createValidationPipe(SuspensionBody)) { action, reason }: SuspensionBody,
   ): Promise<ChangedAgent> {
     const why = reason === undefined ? undefined : oneLine(reason).trim().slice(0, MAX_REASON);
-    const isKnown =
-      this.versions.current.agents.has(agent) || this.suspended.list().some((one) => one.agent === agent);
-    if (!isKnown) throw new NotServed(404, 'no such agent');
+    this.assertKnown(agent);
     const changed =
       action === 'suspend' ? await this.suspend(agent, operator, why) : await this.suspended.resume(agent);
     if (changed) this.notes.write(operator, `console.${action}_agent`, agent, why);
@@ -86,6 +144,31 @@ export class AgentsController {
     return this.suspended.suspend({ agent, by: principal, reason });
   }
 
+  /** @throws NotServed */
+  private assertKnown(agent: string): void {
+    const { agents } = this.versions.current;
+    if (!agents.has(agent) && !this.suspended.list().some((one) => one.agent === agent))
+      throw new NotServed(404, 'no such agent');
+  }
+
+  private async readUse(
+    definition: AgentDefinition,
+    principals: readonly string[],
+  ): Promise<AgentAnswer['used']> {
+    const { rateLimiter } = definition;
+    const read = async (principal: string): Promise<CallerUse> => ({
+      principal,
+      rate: rateLimiter instanceof SlidingRateLimiter ? await rateLimiter.usage(principal) : null,
+      budget: await this.budgets.readUse(definition, principal),
+    });
+    try {
+      return await Promise.all(principals.map(read));
+    } catch (error) {
+      if (error instanceof SharedStateUnavailable) return null;
+      throw error;
+    }
+  }
+
   private describe(name: string): ListedAgent {
     const found = this.suspended.list().find(({ agent }) => agent === name);
     const configured = this.versions.current.agents.has(name);
@@ -94,3 +177,11 @@ export class AgentsController {
     return { name, configured, suspended };
   }
 }
+
+const showDefinition = ({ permissions, writes, rate, tenantId, budget }: AgentDefinition) => ({
+  permissions,
+  writes,
+  rate,
+  tenant_id: tenantId,
+  budget,
+});

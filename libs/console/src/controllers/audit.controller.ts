@@ -28,6 +28,8 @@ export class AuditSearchQuery {
   @Filter() agent?: string;
   @Filter() tool?: string;
   @Filter() class?: string;
+  @Filter() object_id?: string;
+  @Filter() object_digest?: string;
   @Filter() principal?: string;
   @Filter() key?: string;
   @Filter() tenant?: string;
@@ -70,6 +72,8 @@ const KNOWN_PARAMETERS: ReadonlySet<string> = new Set([
   'agent',
   'tool',
   'class',
+  'object_id',
+  'object_digest',
   'principal',
   'key',
   'tenant',
@@ -98,13 +102,24 @@ class KnownFilters implements PipeTransform<Readonly<Record<string, string>>> {
 }
 
 function toAuditQuery(asked: AuditSearchQuery): AuditQuery {
-  const { correlation_id, request_id, trace_id, class: className, format: _format, ...query } = asked;
+  const {
+    correlation_id,
+    request_id,
+    trace_id,
+    object_id,
+    object_digest,
+    class: className,
+    format: _format,
+    ...query
+  } = asked;
   const members = {
     ...query,
     className,
     correlationId: correlation_id,
     requestId: request_id,
     traceId: trace_id,
+    objectId: object_id,
+    objectDigest: object_digest,
   };
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as AuditQuery;
 }

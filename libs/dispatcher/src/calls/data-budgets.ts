@@ -2,6 +2,7 @@ import { Inject, Injectable, Logger } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import {
   type Agent,
+  type AgentDefinition,
   type BudgetStore,
   type BudgetVerdict,
   type DataBudget,
@@ -142,6 +143,11 @@ export class DataBudgets {
     }
   }
 
+  /** How much of its budget a caller of an agent has used; null: it has none. @throws when the store cannot be read */
+  async readUse({ name, budget }: AgentDefinition, principal: string): Promise<DataUse | null> {
+    return budget && this.store.readUse(nameAccount(name, principal), budget);
+  }
+
   private listAccounts(agent: Agent): BudgetAccount[] {
     const { definition, principal } = findRootAgent(agent);
     const { tenantId } = agent;
@@ -149,7 +155,7 @@ export class DataBudgets {
     const accounts: BudgetAccount[] = [];
     if (definition.budget) {
       accounts.push({
-        name: JSON.stringify(['agent', definition.name, principal]),
+        name: nameAccount(definition.name, principal),
         budget: definition.budget,
       });
     }
@@ -180,6 +186,8 @@ export class DataBudgets {
     });
   }
 }
+
+const nameAccount = (agent: string, principal: string) => JSON.stringify(['agent', agent, principal]);
 
 /** One meter that reports to both; undefined when neither exists. */
 export function meters(
