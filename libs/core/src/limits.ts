@@ -30,8 +30,9 @@ export abstract class RateLimiter {
   abstract check(key: string): Promise<RateVerdict | null>;
 }
 
-/** What a limiter of the application answers: true, null and undefined permit the call. Another answer is a failure. */
-export type LimiterAnswer = true | null | undefined | (Pick<RateVerdict, 'retryAfter'> & Partial<RateLimit>);
+/** What a limiter of the application answers: true, null and nothing permit the call. Another answer, such as false, is a failure. */
+export type LimiterAnswer =
+  boolean | null | undefined | void | (Pick<RateVerdict, 'retryAfter'> & Partial<RateLimit>);
 
 /**
  * A limiter of the application, for all processes that share its store. An error with a number `retryAfter` (and `limit`,
