@@ -40,6 +40,22 @@ export const mapDocuments = (ctx: QueryContext, apply: (doc: Document) => Docume
     }
   };
 
+/** One document in, any number out. */
+export const expandDocuments = (
+  ctx: QueryContext,
+  expand: (doc: Document) => Iterable<Step<Document>>,
+): StageRun =>
+  function* (source) {
+    for (const doc of source) {
+      if (doc === PAUSE) yield PAUSE;
+      else {
+        ctx.tick();
+        yield* expand(doc);
+        if (turnIsOver(ctx)) yield PAUSE;
+      }
+    }
+  };
+
 /** Shows every document to `visit` and lets others in between. */
 export function* visitAll<T>(
   ctx: QueryContext,

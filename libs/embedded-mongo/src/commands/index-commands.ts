@@ -11,6 +11,7 @@ import { shellText } from '../storage/shell-text.js';
 import {
   collectionName,
   documentArray,
+  flag,
   optionalCount,
   optionalDocument,
   requireFields,
@@ -124,7 +125,8 @@ function chooseIndexes(collection: Collection, index: unknown): CollectionIndex[
 export const listIndexes: CommandHandler = async (command, ctx) => {
   const name = collectionName(command, 'listIndexes');
   const collection = requireCollection(ctx, name);
-  const specs: Document[] = collection.indexes.map(({ spec }) => spec);
+  const wrapped = flag(command, 'includeIndexBuildInfo');
+  const specs: Document[] = collection.indexes.map(({ spec }) => (wrapped ? { spec } : spec));
   const cursor = optionalDocument(command, 'cursor') ?? {};
   return cursorReply(ctx, `${ctx.db}.${name}`, encodeRows(specs), new Reader(ctx.operation), {
     batchSize: optionalCount(cursor, 'batchSize') ?? Number.MAX_SAFE_INTEGER,

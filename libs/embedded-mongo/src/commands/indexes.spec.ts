@@ -223,6 +223,37 @@ describe('indexes', () => {
     expect(nearest.map(({ n }) => n).toSorted((a, b) => a - b)).toEqual([9, 10, 11]);
   });
 
+  it('serve $near by the nearest of several places below an array', async () => {
+    const places = items.db.collection('places');
+    await places.insertMany([
+      { n: 1, spots: [{ at: [40, 40] }, { at: [1, 1] }] },
+      { n: 2, spots: [{ at: [3, 3] }] },
+      { n: 3, spots: [{ at: [0, 0] }, { at: [50, 50] }] },
+    ]);
+    await places.createIndex({ 'spots.at': '2d' });
+    const found = await places.find({ 'spots.at': { $near: [0, 0] } }).toArray();
+    expect(found.map(({ n }) => n)).toEqual([3, 1, 2]);
+  });
+
+  it('order by the score of a text search where the sort says so', async () => {
+    const texts = items.db.collection('texts');
+    await texts.insertMany([
+      { n: 1, g: 2, text: 'fox fox fox' },
+      { n: 2, g: 1, text: 'fox and much more' },
+      { n: 3, g: 1, text: 'fox' },
+    ]);
+    await texts.createIndex({ text: 'text' });
+    const search = texts.find({ $text: { $search: 'fox' } });
+    const found = await search.sort({ g: 1, score: { $meta: 'textScore' } }).toArray();
+    expect(found.map(({ n }) => n)).toEqual([3, 2, 1]);
+  });
+
+  it('are listed with what builds them, when asked', async () => {
+    const command = { listIndexes: items.collectionName, includeIndexBuildInfo: true };
+    const { cursor } = await items.db.command(command);
+    expect(cursor.firstBatch[0]).toEqual({ spec: { v: 2, key: { _id: 1 }, name: '_id_' } });
+  });
+
   it('are found by $geoNear itself, in the pipeline and in that of a join', async () => {
     const near = { near: [10, 10], distanceField: 'd', maxDistance: 1.5 };
     const pipeline = [{ $geoNear: near }, { $project: { _id: 0, n: 1 } }];

@@ -155,7 +155,10 @@ export const commands: ReadonlyMap<string, CommandEntry> = new Map<string, Comma
   ['dropSearchIndex', { run: dropSearchIndex, needs: 'write', fields: fields('name id') }],
   ['dropIndexes', { run: dropIndexes, needs: 'write', fields: fields('index') }],
   ['deleteIndexes', { run: dropIndexes, needs: 'write', fields: fields('index') }],
-  ['listIndexes', { run: listIndexes, needs: 'read', fields: fields('cursor') }],
+  [
+    'listIndexes',
+    { run: listIndexes, needs: 'read', fields: fields('cursor includeBuildUUIDs includeIndexBuildInfo') },
+  ],
 
   ['startSession', { run: startSession, needs: 'login' }],
   ['endSessions', { run: endSessions, needs: 'login' }],

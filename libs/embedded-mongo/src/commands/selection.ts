@@ -1,6 +1,8 @@
 import { compileSort } from '../bson/sort-order.js';
 import type { Collation } from '../bson/collation.js';
-import { getField, isDocument, type Document } from '../bson/document.js';
+import type { Document } from '../bson/document.js';
+import { parsePath } from '../bson/path.js';
+import { readPath } from '../aggregate/expression.js';
 import type { ScanCounts } from '../planner/index-scan.js';
 import { plan, type Planned } from '../planner/plan.js';
 import { compileFilter, type Filter } from '../query/filter.js';
@@ -53,11 +55,8 @@ export class Selection {
     const near = requiresGeoIndex(filter);
     if (near) {
       requireGeoIndex(collection, near);
-      const path = near.path.split('.');
-      this.distance = (document) =>
-        near.distance(
-          path.reduce<unknown>((at, name) => (isDocument(at) ? getField(at, name) : undefined), document),
-        );
+      const path = parsePath(near.path);
+      this.distance = (document) => near.distance(readPath(document, path, 0));
     }
     this.planned = plan(this.collection, { filter, sort: near && !sort ? undefined : sort, hint, collation });
   }
@@ -98,19 +97,10 @@ export class Selection {
       const nearest = await sortInTurns(this.ctx.operation, measured, (a, b) => a.at - b.at);
       return nearest.map(({ stored }) => stored);
     }
-    const order = compileSort(sort, collation);
-    const text = Object.values(sort).some((value) => isDocument(value) && value['$meta'] === 'textScore');
-    const score = text ? this.queryContext.textScore : undefined;
-    const keyed = found.map((stored) => ({
-      stored,
-      keys: order.listKeys(stored.document),
-      score: score?.(stored.document) ?? 0,
-    }));
-    const sorted = await sortInTurns(
-      this.ctx.operation,
-      keyed,
-      (a, b) => b.score - a.score || order.compareKeys(a.keys, b.keys),
-    );
+    const order = compileSort(sort, collation, this.queryContext.textScore);
+    const keyed = found.map((stored) => ({ stored, keys: order.listKeys(stored.document) }));
+    const { operation } = this.ctx;
+    const sorted = await sortInTurns(operation, keyed, (a, b) => order.compareKeys(a.keys, b.keys));
     return sorted.map(({ stored }) => stored);
   }
 }

@@ -7,8 +7,7 @@ import { compileProjection } from '../../projection/projection.js';
 import { applyTree, ProjectionNode } from '../../projection/projection-tree.js';
 import { extendVariables } from '../evaluate.js';
 import { compileExpression } from '../expression.js';
-import { PAUSE } from '../../server/drain.js';
-import { mapDocuments, turnIsOver, type StageCompiler, type StageTable } from '../stage.js';
+import { expandDocuments, mapDocuments, type StageCompiler, type StageTable } from '../stage.js';
 
 const project: StageCompiler = (spec, { ctx }) => {
   if (!isDocument(spec)) throw mongoError(15969, '$project specification must be an object');
@@ -90,13 +89,10 @@ const redact: StageCompiler = (spec, { ctx }) => {
     if (!Array.isArray(value)) return value;
     return value.map((item) => inside(item, root)).filter((item) => item !== undefined);
   };
-  return function* (source) {
-    for (const doc of source) {
-      const result = doc === PAUSE ? PAUSE : level(doc, doc);
-      if (result) yield result;
-      else if (turnIsOver(ctx)) yield PAUSE;
-    }
-  };
+  return expandDocuments(ctx, (doc) => {
+    const result = level(doc, doc);
+    return result ? [result] : [];
+  });
 };
 
 /** Stages that give each document another shape. */

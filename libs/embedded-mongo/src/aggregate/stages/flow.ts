@@ -13,6 +13,7 @@ import { refuseOthers, requireDocument } from '../arguments.js';
 import { compileExpression } from '../expression.js';
 import { StageMemory } from '../stage-memory.js';
 import {
+  expandDocuments,
   gather,
   sortWithinMemory,
   turnIsOver,
@@ -28,17 +29,7 @@ const match: StageCompiler = (spec, { ctx }) => {
   if (requiresGeoIndex(spec))
     throw mongoError(5626500, '$geoNear, $near, and $nearSphere are not allowed in this context');
   const filter = compileFilter(spec, ctx);
-  return function* (source) {
-    for (const doc of source) {
-      if (doc === PAUSE) {
-        yield PAUSE;
-        continue;
-      }
-      ctx.tick();
-      if (filter.matches(doc)) yield doc;
-      else if (turnIsOver(ctx)) yield PAUSE;
-    }
-  };
+  return expandDocuments(ctx, (doc) => (filter.matches(doc) ? [doc] : []));
 };
 
 /** Sorts all documents by keys read once; equal keys keep their order. */
@@ -112,28 +103,19 @@ const unwind: StageCompiler = (spec, { ctx }) => {
   if (typeof preserve !== 'boolean') throw mongoError(28809, 'preserveNullAndEmptyArrays must be a bool');
   const numberDocument = (doc: Document, index: number | null): Document =>
     indexPath ? withNested(doc, indexPath, index === null ? null : Long.fromNumber(index)) : doc;
-  return function* (source) {
-    for (const doc of source) {
-      if (doc === PAUSE) {
-        yield PAUSE;
-        continue;
-      }
-      ctx.tick();
-      const value = readNested(doc, parts);
-      if (!Array.isArray(value)) {
-        if (value !== undefined && value !== null) yield numberDocument(doc, null);
-        else if (preserve) yield numberDocument(doc, null);
-        else if (turnIsOver(ctx)) yield PAUSE;
-      } else if (value.length === 0) {
-        if (preserve) yield numberDocument(withNested(doc, parts, undefined), null);
-      } else {
-        for (const [index, item] of value.entries()) {
-          ctx.tick();
-          yield numberDocument(withNested(doc, parts, item), index);
-        }
+  return expandDocuments(ctx, function* (doc) {
+    const value = readNested(doc, parts);
+    if (!Array.isArray(value)) {
+      if (preserve || (value !== undefined && value !== null)) yield numberDocument(doc, null);
+    } else if (value.length === 0) {
+      if (preserve) yield numberDocument(withNested(doc, parts, undefined), null);
+    } else {
+      for (const [index, item] of value.entries()) {
+        ctx.tick();
+        yield numberDocument(withNested(doc, parts, item), index);
       }
     }
-  };
+  });
 };
 
 const count: StageCompiler = (spec, { ctx }) => {

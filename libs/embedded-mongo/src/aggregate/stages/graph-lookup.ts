@@ -7,8 +7,8 @@ import { parseFieldPath } from '../../bson/path.js';
 import { compileFilter } from '../../query/filter.js';
 import { refuseOthers } from '../arguments.js';
 import { compileExpression } from '../expression.js';
-import { PAUSE } from '../../server/drain.js';
 import {
+  expandDocuments,
   readCollection,
   foreignContext,
   visitAll,
@@ -52,11 +52,7 @@ const graphLookup: StageCompiler = (spec, { ctx }) => {
     const docs: Document[] = [];
     yield* visitAll(ctx, stored, (doc) => void (filter.matches(doc) && docs.push(doc)));
     const table = yield* JoinTable.byQueryPath(docs, toField, ctx);
-    for (const doc of source) {
-      if (doc === PAUSE) {
-        yield PAUSE;
-        continue;
-      }
+    yield* expandDocuments(ctx, function* (doc) {
       const first = start.evaluate(doc) ?? null;
       let frontier: unknown[] = Array.isArray(first) ? first : [first];
       const seen = new Set<string>();
@@ -74,7 +70,7 @@ const graphLookup: StageCompiler = (spec, { ctx }) => {
         depthPath ? withNested(next, depthPath, Long.fromNumber(depth)) : next,
       );
       yield withNested(doc, as, joined);
-    }
+    })(source);
   };
 };
 

@@ -9,6 +9,7 @@ import { refuseOthers } from '../arguments.js';
 import { compileExpression } from '../expression.js';
 import { extendVariables, type Expression } from '../evaluate.js';
 import {
+  expandDocuments,
   readCollection,
   foreignContext,
   gather,
@@ -86,12 +87,7 @@ const lookup: StageCompiler = (spec, builder) => {
       ? yield* JoinTable.byExpressionPath(foreign, inner.equality.field, ctx)
       : undefined;
     let uncorrelated: Document[] | undefined;
-    for (const doc of source) {
-      if (doc === PAUSE) {
-        yield PAUSE;
-        continue;
-      }
-      ctx.tick();
+    yield* expandDocuments(ctx, function* (doc) {
       inner?.bind(doc);
       yield* inner?.judgeAll(foreign) ?? [];
       let candidates: readonly Document[] = foreign;
@@ -110,7 +106,7 @@ const lookup: StageCompiler = (spec, builder) => {
       if (countBytes(joined, MAX_DOCUMENT_BYTES) > MAX_DOCUMENT_BYTES)
         throw mongoError(4568, `$lookup found over ${MAX_DOCUMENT_BYTES} bytes for one document`);
       yield withNested(doc, as, joined);
-    }
+    })(source);
   };
 };
 
