@@ -33,7 +33,7 @@ export const create: CommandHandler = (command, ctx) => {
     if (command[option] === undefined || command[option] === false) continue;
     throw notImplemented(`the create option '${option}'`);
   }
-  const view = command['viewOn'] !== undefined || command['pipeline'] !== undefined;
+  const view = (command['viewOn'] ?? command['pipeline'] ?? undefined) !== undefined;
   if (view && ctx.transaction) throw mongoError(263, 'Cannot create a view in a multi-document transaction.');
   if (name === VIEW_CATALOG) throw mongoError(73, `cannot create '${ctx.db}.${name}'`);
   const options = view ? viewDefinition(command, name, ctx) : collectionOptions(command, ctx);
@@ -55,13 +55,16 @@ export function viewDefinition(command: Document, name: string, ctx: CommandCont
 /** The options of a command that are stored with the collection. Errors: those of a validator or collation, 72, 2. */
 export function collectionOptions(command: Document, ctx: CommandContext): Document {
   const options: Document = {};
-  for (const option of stored) if (command[option] !== undefined) options[option] = command[option];
+  for (const option of stored)
+    if ((command[option] ?? undefined) !== undefined) options[option] = command[option];
   const validator = optionalDocument(options, 'validator');
   if (validator) compileFilter(validator, { tick: ctx.operation.tick, now: ctx.now });
   requireOneOf(options, 'validationLevel', ['off', 'strict', 'moderate']);
   requireOneOf(options, 'validationAction', ['error', 'warn', 'errorAndLog']);
   const collation = optionalDocument(options, 'collation');
-  if (collation) options['collation'] = compileCollation(collation)?.spec;
+  const compiled = collation && compileCollation(collation);
+  if (compiled) options['collation'] = compiled.spec;
+  else delete options['collation'];
   return { ...options, ...limits(command), ...measurements(command, ctx) };
 }
 
@@ -139,20 +142,23 @@ function readTimeseries(given: Document): Document {
       throw badValue(`'${name}' must be between 1 and ${longestSpan}`);
     return seconds;
   });
-  if (span !== rounding || (span !== undefined && (granularity ?? undefined) !== undefined))
-    throw mongoError(
-      72,
-      "'bucketMaxSpanSeconds' and 'bucketRoundingSeconds' must be set to the same value, without 'granularity'",
-    );
   const grain = (granularity ?? 'seconds') as string;
   if (!Object.hasOwn(spans, grain))
     throw badValue(`Enumeration value '${grain}' for field 'timeseries.granularity' is not a valid value.`);
+  const fits = given['granularity']
+    ? (span ?? spans[grain]) === spans[grain] && !rounding
+    : span === rounding;
+  if (!fits)
+    throw mongoError(
+      72,
+      "'bucketMaxSpanSeconds' must be that of 'granularity', or equal 'bucketRoundingSeconds'",
+    );
   return {
     timeField,
     ...((metaField ?? undefined) === undefined ? {} : { metaField }),
-    ...(span === undefined
+    ...(rounding === undefined
       ? { granularity: grain, bucketMaxSpanSeconds: spans[grain] }
-      : { bucketRoundingSeconds: span, bucketMaxSpanSeconds: span }),
+      : { bucketRoundingSeconds: rounding, bucketMaxSpanSeconds: span }),
   };
 }
 

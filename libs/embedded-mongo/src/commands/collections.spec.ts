@@ -505,6 +505,11 @@ describe('a time-series collection', () => {
     await db.command(expiring);
     expect(await listNamed('w')).toMatchObject([{ options: { expireAfterSeconds: 1 } }]);
     await expect(db.command({ create: 'plain', expireAfterSeconds: 1 })).rejects.toThrow(code(72));
+    const hours = { timeField: 'at', granularity: 'hours' };
+    await db.command({ create: 'h', timeseries: { ...hours, bucketMaxSpanSeconds: 2_592_000 } });
+    await expect(
+      db.command({ create: 'i', timeseries: { ...hours, bucketMaxSpanSeconds: 60 } }),
+    ).rejects.toThrow(code(72));
     await expect(db.command({ create: 'w', timeseries: {} })).rejects.toThrow(code(40414));
   });
 });
