@@ -12,6 +12,7 @@ import { compileExpression } from './expression.js';
 const ctx: QueryContext = {
   tick: () => undefined,
   now: new Date('2024-05-06T07:08:09Z'),
+  clusterTime: new Timestamp({ t: 9, i: 2 }),
   variables: { outer: 7 },
 };
 const evaluate = (expression: unknown, doc: Document = {}): unknown =>
@@ -91,7 +92,24 @@ const values: Row[] = [
   ['an array keeps a place for the missing', ['$a', '$b'], [1, null], { a: 1 }],
   ['$$ROOT is the document', '$$ROOT.a', 1, { a: 1 }],
   ['$$NOW is the time of the operation', '$$NOW', ctx.now],
-  ['$$CLUSTER_TIME is a timestamp', { $type: '$$CLUSTER_TIME' }, 'timestamp'],
+  ['$$CLUSTER_TIME is the time of the set', '$$CLUSTER_TIME', ctx.clusterTime],
+  [
+    'a date has no other spaces than those of ASCII',
+    { $convert: { input: '\u20002024-06-15', to: 'date', onError: 'none' } },
+    'none',
+  ],
+  [
+    'a text is not longer than a document',
+    {
+      $convert: {
+        input: { $literal: new Binary(Buffer.alloc(8 * 1024 * 1024)) },
+        to: 'string',
+        format: 'hex',
+        onError: 'none',
+      },
+    },
+    'none',
+  ],
   ['$$REMOVE is missing', '$$REMOVE', missing],
   ['a variable of the operation', '$$outer', 7],
   ['$eq tells missing from null', { $eq: ['$x', null] }, false],

@@ -1,5 +1,4 @@
 import { createParseError, mongoError, notImplemented, scriptRefused } from '../errors.js';
-import { Timestamp } from 'bson';
 import { firstKey, getField, isDocument, setField, type Document } from '../bson/document.js';
 import { parseFieldPath, type FieldPath } from '../bson/path.js';
 import type { QueryContext } from '../query/context.js';
@@ -165,10 +164,9 @@ class ExpressionBuilder implements Builder {
         return (scope) => scope.current;
       case 'NOW':
         return () => ctx.now;
-      case 'CLUSTER_TIME': {
-        const time = new Timestamp({ t: Math.floor(Number(ctx.now) / 1000), i: 1 });
-        return () => time;
-      }
+      case 'CLUSTER_TIME':
+        if (!ctx.clusterTime) throw mongoError(51144, "Builtin variable '$$CLUSTER_TIME' is not available");
+        return () => ctx.clusterTime;
       case 'REMOVE':
         return () => undefined;
       default:

@@ -61,6 +61,11 @@ describe('a decimal', () => {
     expect(compileExpression(expression, { tick: () => {}, now: new Date(0) }).evaluate({})).toBeNaN();
   });
 
+  it('keeps the sign of a text that is no number', () => {
+    const nan = compileExpression({ $toDecimal: '-NaN' }, { tick: () => {}, now: new Date(0) }).evaluate({});
+    expect((nan as Decimal128).bytes[15]).toBe(0xfc);
+  });
+
   it('is computed as a second implementation computes it', () => {
     const Exact = Decimal.clone({ precision: 34, rounding: Decimal.ROUND_HALF_EVEN });
     const number = fc.tuple(

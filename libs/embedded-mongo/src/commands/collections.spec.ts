@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { MongoClient, type Db, type Document } from 'mongodb';
+import { MongoClient, type Db, type Document, type Timestamp } from 'mongodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { EmbeddedMongo } from '../embedded-mongo.js';
 
@@ -247,6 +247,20 @@ describe('a view', () => {
   it('cannot be written through system.views', async () => {
     await expect(db.collection('system.views').insertOne({})).rejects.toThrow(code(73));
     await expect(db.collection('system.views').deleteMany({})).rejects.toThrow(code(73));
+  });
+});
+
+describe('the time of the set', () => {
+  it('goes on with every write, also between the operations of one bulk write', async () => {
+    const stamps = db.collection<Row>('stamps');
+    await stamps.insertMany([{ _id: 1 }, { _id: 2 }]);
+    const stamp = [{ $set: { at: '$$CLUSTER_TIME' } }];
+    const update = (_id: number) => ({ updateOne: { filter: { _id }, update: stamp } });
+    await stamps.bulkWrite([update(1), update(2)]);
+    const [first, second] = await stamps.find().sort({ _id: 1 }).toArray();
+    const [last] = await stamps.aggregate([{ $limit: 1 }, { $project: { at: '$$CLUSTER_TIME' } }]).toArray();
+    const [a, b, c] = [first, second, last].map((doc) => doc?.['at'] as Timestamp);
+    expect([b?.greaterThan(a ?? 0), c?.greaterThanOrEqual(b ?? 0)]).toEqual([true, true]);
   });
 });
 

@@ -44,6 +44,7 @@ export function queryContext(
     },
     ...findSpecialIndexes(collection),
     ...(options.searchable ? { text: { fields: [] } } : {}),
+    ...(ctx.server.replSet ? { clusterTime: ctx.server.store.log.time } : {}),
     ...(ctx.server.order ? { order: ctx.server.order } : {}),
     ...(ctx.server.search ? { search: createSearchIndexes(collection) } : {}),
   };

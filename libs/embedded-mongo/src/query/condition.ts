@@ -80,7 +80,7 @@ const sorted = '$or $elemMatch $size $eq $lte $lt $gt $gte $regex $mod $exists $
 /** The position that the last of the conditions notes, in the order in which MongoDB sorts them. */
 export function findPosition(locators: readonly Locator[]): (doc: Document) => number | undefined {
   const rank = ({ name }: Locator): number => sorted.indexOf(name) >>> 0;
-  const last = locators.toSorted((a, b) => rank(b) - rank(a) || compareStrings(b.path, a.path));
+  const last = locators.toSorted((a, b) => rank(a) - rank(b) || compareStrings(a.path, b.path)).reverse();
   return (doc) => {
     for (const { locate } of last) {
       const found = locate(doc);

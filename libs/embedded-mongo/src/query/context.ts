@@ -1,3 +1,4 @@
+import type { Timestamp } from 'bson';
 import type { Collation } from '../bson/collation.js';
 import type { Document } from '../bson/document.js';
 import type { VectorField } from '../search/search-index.js';
@@ -22,6 +23,8 @@ export interface QueryContext extends SpecialIndexes {
   readonly collation?: Collation;
   /** User variables (`let`), by name without `$$`; read at evaluation, so a caller may rebind them. */
   readonly variables?: Record<string, unknown>;
+  /** The time of the set when the operation began: `$$CLUSTER_TIME`. */
+  readonly clusterTime?: Timestamp;
   /** The one moment the whole operation runs at: `$$NOW` and `$currentDate`. */
   readonly now: Date;
   /** Other collections of the database, for joins. */

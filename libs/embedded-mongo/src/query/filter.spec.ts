@@ -315,6 +315,7 @@ describe('the matched position', () => {
     ['the branch of $or that holds', { a: [1, 5] }, { $or: [{ b: 1 }, { a: 5 }] }, 1],
     ['an array below a document', { x: { a: [3, 4] } }, { 'x.a': { $gt: 3 } }, 1],
     ['the greater of two limits, which is looked at last', { a: [1, 2, 3] }, { a: { $gt: 1, $lt: 3 } }, 1],
+    ['the last of equal conditions', { a: [1, 2, 3] }, { a: { $all: [1, 3] } }, 2],
     ['the same in another order', { a: [1, 2, 3] }, { $and: [{ a: { $gt: 1 } }, { a: { $lt: 3 } }] }, 1],
     ['the last path of two equal ones', { a: [5, 1], b: [1, 5] }, { b: 5, a: 5 }, 1],
     ['a limit after $elemMatch', { a: [9, 1, 5] }, { a: { $gt: 4, $elemMatch: { $eq: 5 } } }, 0],

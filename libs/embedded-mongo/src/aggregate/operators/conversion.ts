@@ -20,6 +20,7 @@ import { secondsOfId } from '../date/arguments.js';
 import { compileDateFormat, utcFormat } from '../date/format.js';
 import { parseDate } from '../date/parse.js';
 import { utcZone } from '../date/zone.js';
+import { MAX_DOCUMENT_BYTES } from '../../wire/limits.js';
 import { binaryText, numberOfBytes, readBinaryForm, toBinary, type BinaryForm } from './binary-conversion.js';
 
 type Target = 'double' | 'string' | 'binData' | 'objectId' | 'bool' | 'date' | 'int' | 'long' | 'decimal';
@@ -103,8 +104,15 @@ function parseNumber(text: string, to: 'int' | 'long' | 'double' | 'decimal'): u
     if (typeof exactDecimal(result) === 'number') throw bad();
     return result;
   }
-  if (to === 'decimal') return Decimal128.fromString(text);
+  if (to === 'decimal') return specialDecimal(text);
   return special[2]?.toLowerCase() === 'nan' ? NaN : special[1] === '-' ? -Infinity : Infinity;
+}
+
+/** NaN or an infinity; unlike that of `bson`, NaN keeps its sign. */
+function specialDecimal(text: string): Decimal128 {
+  const { bytes } = Decimal128.fromString(text);
+  if (text.startsWith('-')) bytes[15] = (bytes[15] as number) | 0x80;
+  return new Decimal128(bytes);
 }
 
 function toDate(value: unknown): Date {
@@ -116,6 +124,11 @@ function toDate(value: unknown): Date {
   if (kind === undefined || kind === 'int') throw createUnsupported(value, 'date');
   return createDate(Number(toBigInt(ofKind(value, 'long'))), tooLarge);
 }
+
+const checkSize = (text: string | undefined): string | undefined => {
+  if (text !== undefined && text.length >= MAX_DOCUMENT_BYTES) throw tooLarge();
+  return text;
+};
 
 const anyText: BinaryForm = { format: 'auto', byteOrder: 'little', subtype: 0 };
 
@@ -129,7 +142,7 @@ function convert(value: unknown, to: string, form = anyText): unknown {
 function convertTo(value: unknown, to: Target, form: BinaryForm): unknown {
   switch (to) {
     case 'string':
-      return value instanceof Binary ? binaryText(value, form) : stringForm(value);
+      return value instanceof Binary ? checkSize(binaryText(value, form)) : stringForm(value);
     case 'binData':
       return toBinary(value, form);
     case 'bool':
