@@ -143,6 +143,11 @@ describe('A reference that some documents hold in another form than its target h
     }
   });
 
+  it('names no field that include left out where it left out none', async () => {
+    const answer = await ask('query_class', { keys: ['n', 'customer'], include: ['customer'] });
+    expect(answer).not.toHaveProperty('truncated_include_fields');
+  });
+
   it.each(['customer', 'buyers'])('joins from and to %s', async (column) => {
     const forward = { from: 'Customer', localField: column, foreignField: 'objectId', as: 'c' };
     const names = await ask('aggregate', { pipeline: [{ $sort: { n: 1 } }, { $lookup: forward }] });

@@ -240,7 +240,8 @@ export class IncludeResolver {
     if (!keys?.includes(field) || hop.children.size > 0) return null;
     const projection = joinProjection(this.call.scope.classPolicy(hop.target.className), hop.target.schema);
     if (!projection) return null;
-    truncated[hop.spelling] = projection.dropped.filter((name) => mayShow(hop.target, name));
+    const dropped = projection.dropped.filter((name) => mayShow(hop.target, name));
+    if (dropped.length > 0) truncated[hop.spelling] = dropped;
     return projection.fields;
   }
 }
