@@ -13,11 +13,11 @@ export const mayImport = {
   telemetry: ['core'],
   tools: ['core', 'schema', 'policy', 'data', 'audit'],
   dispatcher: ['core', 'schema', 'policy', 'data', 'tools', 'audit', 'state', 'telemetry'],
-  changes: ['core', 'data', 'audit', 'tools', 'dispatcher'],
+  changes: ['core', 'policy', 'data', 'audit', 'tools', 'dispatcher'],
   exports: ['core', 'policy', 'data', 'tools', 'dispatcher', 'state', 'audit', 'streaming'],
   approvals: ['core', 'data', 'audit', 'auth', 'state', 'streaming', 'tools', 'dispatcher'],
   // prettier-ignore
-  console: ['core', 'schema', 'policy', 'data', 'audit', 'auth', 'config', 'state', 'streaming', 'dispatcher', 'tools', 'approvals', 'tasks', 'exports'],
+  console: ['core', 'schema', 'policy', 'data', 'audit', 'auth', 'config', 'state', 'streaming', 'dispatcher', 'tools', 'approvals', 'tasks', 'exports', 'changes'],
   tasks: ['core', 'tools', 'dispatcher', 'state', 'audit', 'telemetry'],
   auth: ['core', 'policy', 'data', 'audit', 'state'],
   views: ['tools', 'dispatcher'],

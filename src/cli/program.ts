@@ -22,6 +22,7 @@ import type { PolicyTestOptions } from './policy-test.js';
 import type { SuggestOptions } from './policy-suggest.js';
 import type { StatusOptions } from './status.js';
 import type { RevokeOptions } from './revoke.js';
+import type { ChangesOptions, UndoOptions } from './changes.js';
 import { type StartOptions, UsageError, withStartOptions } from './command-options.js';
 import { runSeed } from './seed.js';
 import type { ToolCommandOptions } from './tool.js';
@@ -311,6 +312,66 @@ for (const decision of ['approve', 'deny'] as const)
       const { decideApproval } = await import('./approvals.js');
       await decideApproval(id, decision, options);
     });
+
+const changes = program
+  .command('changes')
+  .description(
+    'list change sets of a running service and take them back; PARLEY_API_KEY holds the key of an operator',
+  );
+
+changes
+  .command('list')
+  .option('--agent <name>', 'whose sets')
+  .option('--since <time>', 'applied at this time or later, ISO 8601')
+  .option('--until <time>', 'applied before this time, ISO 8601')
+  .option('--state <state>', 'open, submitted, applied, refused, discarded or expired')
+  .option(...URL_OPTION)
+  .option(...CONFIG)
+  .option(...JSON_OUTPUT)
+  .description('change sets, newest first')
+  .action(async (options: ChangesOptions) => {
+    const { listChanges } = await import('./changes.js');
+    await listChanges(options);
+  });
+
+changes
+  .command('show')
+  .argument('<id>')
+  .option(...URL_OPTION)
+  .option(...CONFIG)
+  .description('one change set, row by row')
+  .action(async (id: string, options: ChangesOptions) => {
+    const { showChanges } = await import('./changes.js');
+    await showChanges(id, options);
+  });
+
+changes
+  .command('discard')
+  .argument('<id>')
+  .option(...URL_OPTION)
+  .option(...CONFIG)
+  .description('drop a change set that is not applied')
+  .action(async (id: string, options: ChangesOptions) => {
+    const { discardChanges } = await import('./changes.js');
+    await discardChanges(id, options);
+  });
+
+changes
+  .command('undo')
+  .argument('[id]')
+  .option('--agent <name>', 'take back what this agent wrote within a time')
+  .option('--since <time>', 'ISO 8601, included')
+  .option('--until <time>', 'ISO 8601, not included (default: now)')
+  .option('--dry-run', 'only list what would be taken back, and what is in conflict')
+  .option('--skip-conflicts', 'leave out rows that somebody has changed since')
+  .option(...URL_OPTION)
+  .option(...CONFIG)
+  .option(...JSON_OUTPUT)
+  .description('take back one change set, or what an agent wrote within a time')
+  .action(async (id: string | undefined, options: UndoOptions) => {
+    const { undoChanges } = await import('./changes.js');
+    await undoChanges(id, options);
+  });
 
 program
   .command('completion')

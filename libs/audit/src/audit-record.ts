@@ -134,8 +134,8 @@ export interface ChangeSetEvent extends EventBase {
   readonly approver?: string;
   /** Id of the approval, when another person decided it. */
   readonly approval_id?: string;
-  /** Id of the set that this one takes back. */
-  readonly undoes?: string;
+  /** Ids of the sets that this one takes back. */
+  readonly undoes?: readonly string[];
 }
 
 /** All records except those of calls and approvals. */

@@ -1,15 +1,11 @@
 import { createHash } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
+import { refusals, Refused } from '#core';
 import type { AppliedChange, ChangeSet, HeldChange, StoredEntry } from '#data';
 import { SealedText, StateKeys } from '#dispatcher';
 
 /** What a seal hides of an entry: values of rows. */
 type Hidden = Pick<HeldChange, 'fields' | 'before' | 'after' | 'restored' | 'found'>;
-
-/** Nobody can read what is sealed any more: it was deleted, or sealed with a key that the operator has taken away. */
-export class UnreadableEntry extends Error {
-  override readonly name = 'UnreadableEntry';
-}
 
 /** Seals the values of change sets with a key of `server.stateKey`: who reads the collection reads no row. */
 @Injectable()
@@ -40,15 +36,21 @@ export class ChangeSeal {
     };
   }
 
-  /** @throws UnreadableEntry */
+  /** @throws Refused when nobody can read it any more: it was deleted, or sealed with a key that the operator has taken away */
   async open(set: string, stored: StoredEntry): Promise<HeldChange> {
     const { entry, operation, className, objectId, sealed } = stored;
     const plain = sealed === undefined ? undefined : await this.text.open(sealed, bind(set, entry));
-    if (plain === undefined) throw new UnreadableEntry(`entry ${entry} of change set ${set}`);
+    if (plain === undefined)
+      throw new Refused(
+        refusals.parseError(
+          'the values of this change set cannot be read any more: discard it',
+          `entry ${entry} of change set ${set}`,
+        ),
+      );
     return { operation, className, objectId, ...(JSON.parse(plain) as Hidden) };
   }
 
-  /** Every change of a set, in their order. @throws UnreadableEntry */
+  /** Every change of a set, in their order. @throws Refused */
   openAll({ id, entries }: Pick<ChangeSet, 'id' | 'entries'>): Promise<readonly HeldChange[]> {
     return Promise.all(entries.map((entry) => this.open(id, entry)));
   }

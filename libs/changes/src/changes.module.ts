@@ -1,13 +1,17 @@
 import { Module } from '@nestjs/common';
 import { AuditModule } from '#audit';
-import { CoreModule } from '#core';
+import { CoreModule, provideFromInstance } from '#core';
 import { DataModule, StoresModule, WriteRecorder } from '#data';
 import { StateKeysModule } from '#dispatcher';
-import { Changes } from '#tools';
+import { PolicyModule } from '#policy';
+import { Changes, ToolEnvironment } from '#tools';
 import { ChangeRecords } from './change-records.js';
 import { ChangeSeal } from './change-seal.js';
 import { DirectWrites } from './direct-writes.js';
 import { OwnedSets } from './owned-sets.js';
+import { OperatorChanges } from './operator-changes.js';
+import { SetApplication } from './set-application.js';
+import { SetUndo } from './set-undo.js';
 import { SetSubmissions } from './set-submissions.js';
 import { StoredChanges } from './stored-changes.js';
 
@@ -21,8 +25,15 @@ export class ChangeSetsModule {}
 
 /** Change sets: what agents propose, until it is applied or taken back. */
 @Module({
-  imports: [CoreModule, StoresModule, DataModule, AuditModule, ChangeSetsModule],
-  providers: [SetSubmissions, { provide: Changes, useClass: StoredChanges }],
-  exports: [Changes],
+  imports: [CoreModule, PolicyModule, StoresModule, DataModule, AuditModule, ChangeSetsModule],
+  providers: [
+    provideFromInstance(ToolEnvironment),
+    SetUndo,
+    SetApplication,
+    SetSubmissions,
+    OperatorChanges,
+    { provide: Changes, useClass: StoredChanges },
+  ],
+  exports: [Changes, OperatorChanges],
 })
 export class ChangesModule {}

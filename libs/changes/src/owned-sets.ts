@@ -10,7 +10,14 @@ import {
   Refused,
   toOwner,
 } from '#core';
-import { type ChangeSet, ChangeSets, type RowTransaction, type SetChange, StoreError } from '#data';
+import {
+  type ChangeSet,
+  ChangeSets,
+  type RowTransaction,
+  type SetChange,
+  StoreError,
+  withChange,
+} from '#data';
 import { ChangeRecords } from './change-records.js';
 import { withoutValues } from './change-seal.js';
 
@@ -133,12 +140,24 @@ export class OwnedSets {
   }
 
   /** Ends a set that is not applied; the values of its rows are deleted. */
-  end(id: string, request: McpRequest, state: 'discarded' | 'refused' | 'expired'): Promise<ChangeSet> {
+  end(id: string, request: McpRequest, state: 'discarded' | 'refused'): Promise<ChangeSet> {
     return this.update(id, request, (set) => {
       if (set.state !== 'open' && set.state !== 'submitted') return null;
       this.records.record(set, state, request);
-      return { state, deletedAt: Date.now() + this.settings.keep, put: set.entries.map(withoutValues) };
+      return this.toEnded(set, state);
     });
+  }
+
+  /** The same for whoever may, unless another call has changed the set since it was read. */
+  async endAs(set: ChangeSet, state: 'discarded', request: McpRequest): Promise<ChangeSet> {
+    const change = this.toEnded(set, state);
+    if (!(await this.change(set, change))) throw tooContended();
+    this.records.record(set, state, request);
+    return withChange(set, change);
+  }
+
+  private toEnded({ entries }: ChangeSet, state: 'discarded' | 'refused'): SetChange {
+    return { state, deletedAt: Date.now() + this.settings.keep, put: entries.map(withoutValues) };
   }
 
   /** A set whose time is over takes no writes and cannot be applied. */

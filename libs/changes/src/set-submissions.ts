@@ -1,16 +1,11 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { refusals, Refused } from '#core';
-import {
-  type AppliedChange,
-  type ChangeSet,
-  GovernedChangesSource,
-  type ParleyChanges,
-  type StoredEntry,
-} from '#data';
+import { type ChangeSet, GovernedChangesSource, type ParleyChanges } from '#data';
 import type { ToolCall } from '#tools';
 import { ChangeRecords } from './change-records.js';
 import { ChangeSeal } from './change-seal.js';
 import { CHANGE_SETTINGS, type ChangeSettings, OwnedSets } from './owned-sets.js';
+import { SetUndo } from './set-undo.js';
 import { nameConflicts } from './shown-sets.js';
 
 /** Characters of a title and of a reason. */
@@ -28,6 +23,7 @@ export class SetSubmissions {
     private readonly owned: OwnedSets,
     private readonly seal: ChangeSeal,
     private readonly records: ChangeRecords,
+    private readonly undo: SetUndo,
     @Inject(CHANGE_SETTINGS) private readonly settings: Pick<ChangeSettings, 'undo'>,
   ) {}
 
@@ -89,7 +85,7 @@ export class SetSubmissions {
 
   /** Nobody is asked about a set that could not be applied. */
   private async assertAsProposed(set: ChangeSet, governed: ParleyChanges): Promise<void> {
-    const reviewed = await governed.review(await this.seal.openAll(set));
+    const reviewed = await governed.views.review(await this.seal.openAll(set));
     const conflicts = reviewed.flatMap(({ judged: { className, objectId }, conflict: reason }) =>
       reason === null ? [] : [{ className, objectId, reason }],
     );
@@ -107,60 +103,19 @@ export class SetSubmissions {
       );
     const original = await this.owned.find(given['change_set'], call);
     const waiting = await this.owned.list(call, MAX_RECENT, ['submitted']);
-    const again = waiting.find(({ undoes }) => undoes === original.id);
+    const again = waiting.find(({ undoes = [] }) => undoes.includes(original.id));
     if (again) return again.id;
-    if (original.state !== 'applied' || original.undoneBy !== undefined)
-      throw new Refused(
-        refusals.invalidArgument(
-          original.undoneBy === undefined
-            ? `this change set is ${original.state}, so there is nothing to take back`
-            : 'this change set was taken back already',
-        ),
-      );
+    const applied = await this.undo.openApplied([original]);
     await assertPossible(governed);
-    const applied = await this.openApplied(original);
     const { changes, conflicts } = await governed.invert(applied);
     if (conflicts.length > 0 && (given['skip_conflicts'] !== true || changes.length === 0))
       throw new Refused(refusals.changesInConflict(...nameConflicts(conflicts)));
-    const id = this.owned.newId();
-    const entries = await Promise.all(changes.map((change, at) => this.seal.seal(id, at + 1, change)));
-    const members = { id, kind: 'undo', state: 'submitted', undoes: original.id } as const;
-    const set = await this.owned.create(call, {
-      ...members,
-      entries,
-      next: entries.length + 1,
-      submittedAt: Date.now(),
-    });
-    this.records.record(set, 'submitted', call);
-    return set.id;
-  }
-
-  private async openApplied(set: ChangeSet): Promise<readonly AppliedChange[]> {
-    if (set.entries.some(({ sealed }) => sealed === undefined))
-      throw new Refused(
-        refusals.invalidArgument(
-          'the rows before this change set were not kept (changes.record, changes.keep)',
-        ),
-      );
-    const held = await this.seal.openAll(set);
-    return held.filter(
-      (change): change is AppliedChange => change.objectId !== null && change.after !== undefined,
-    );
-  }
-
-  /** Rows of the set that an undo takes back, and that it leaves as they are. */
-  async listLeftOut({ undoes, entries }: ChangeSet, call: ToolCall): Promise<readonly StoredEntry[]> {
-    if (undoes === undefined) return [];
-    const taken = new Set(entries.map(({ className, objectId }) => JSON.stringify([className, objectId])));
-    const original = await this.owned.find(undoes, call);
-    return original.entries.filter(
-      ({ className, objectId }) => !taken.has(JSON.stringify([className, objectId])),
-    );
+    return (await this.undo.create(call, [original], changes)).id;
   }
 }
 
 /** @throws Refused with what is missing */
-async function assertPossible(governed: ParleyChanges): Promise<void> {
+export async function assertPossible(governed: ParleyChanges): Promise<void> {
   const obstacle = await governed.findObstacle();
   if (obstacle !== null)
     throw new Refused(refusals.notImplemented(`a change set cannot be applied here: ${obstacle}`));

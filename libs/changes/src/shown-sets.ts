@@ -1,4 +1,4 @@
-import type { ChangeSet, ReviewedChange, StoredEntry, ViewedChange } from '#data';
+import type { ChangeSet, ParseRow, ReviewedChange, StoredEntry, ViewedChange } from '#data';
 import { showChange } from '#dispatcher';
 import type { RowCounts, ShownChangeSet, ShownEntry } from '#tools';
 
@@ -45,6 +45,12 @@ export function showEntry(stored: StoredEntry, { operation, judged, conflict }: 
   };
 }
 
+/** An entry that was applied, as the caller may read it now. A row that it may no longer read shows nothing of what was in it. */
+export function showApplied(stored: StoredEntry, viewed: ViewedChange | undefined): ShownEntry {
+  const { before, after } = viewed ?? {};
+  return { ...showBareEntry(stored), ...(before && { before }), ...(after && { after }) };
+}
+
 /** What a set is about, for who decides on it. */
 export function describeSet(set: ChangeSet): Readonly<Record<string, unknown>> {
   const { change_set, kind, title, reason, undoes, rows } = showSet(set);
@@ -58,8 +64,26 @@ export function describeSet(set: ChangeSet): Readonly<Record<string, unknown>> {
   };
 }
 
+/** One row of a set as another person than its owner may see it. */
+export interface ViewedEntry {
+  /** Its number in the set. */
+  readonly entry?: number;
+  readonly operation: StoredEntry['operation'];
+  /** Absent where the row is hidden from the viewer. */
+  readonly class_name?: string | null;
+  readonly object_id?: string | null;
+  readonly before?: ParseRow;
+  readonly after?: ParseRow;
+  /** Why nothing is shown of the row. */
+  readonly hidden?: string;
+  /** Names of fields that the viewer may not read. */
+  readonly withheld_from_you?: readonly string[];
+  /** Why the row cannot be taken back. */
+  readonly conflict?: string;
+}
+
 /** An entry as an approver may see it. Of a row that it may not read it learns only that there is one. */
-export function showViewed({ entry }: StoredEntry, viewed: ViewedChange): Readonly<Record<string, unknown>> {
+export function showViewed({ entry }: StoredEntry, viewed: ViewedChange): ViewedEntry {
   const { operation, isReadable, className, objectId, before, after, withheld } = viewed;
   if (!isReadable) return { entry, operation, hidden: 'of a class or row that you may not read' };
   return {

@@ -2,16 +2,13 @@ import { createHash } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
 import { type McpRequest, refusals, Refused } from '#core';
 import {
-  type AppliedChange,
   type ChangeSet,
   ChangeSets,
-  ConflictingChanges,
   GovernedChangesSource,
   type HeldChange,
   type ParleyChanges,
   type ProposedWrite,
   type StoredEntry,
-  type RowTransaction,
 } from '#data';
 import { showChange } from '#dispatcher';
 import {
@@ -25,25 +22,24 @@ import {
   type ViewedSet,
 } from '#tools';
 import { ChangeRecords } from './change-records.js';
-import { ChangeSeal, digestSet, UnreadableEntry, withoutValues } from './change-seal.js';
+import { ChangeSeal, digestSet } from './change-seal.js';
 import { CHANGE_SETTINGS, type ChangeSettings, OwnedSets } from './owned-sets.js';
 import {
   countRows,
   describeSet,
   fitEntries,
-  nameConflicts,
+  showApplied,
   showBareEntry,
   showEntry,
   showSet,
   showViewed,
 } from './shown-sets.js';
+import { SetApplication } from './set-application.js';
+import { SetUndo } from './set-undo.js';
 import { SetSubmissions } from './set-submissions.js';
 
 /** Reading for an approver. */
 const VIEWING = { tool: 'approvals', timeout: 20 };
-
-/** Somebody has changed the set since it was read. */
-class SetChanged extends Error {}
 
 /** Attempts at adding to a set while other calls add to it. */
 const CONTENDED_TRIES = 10;
@@ -57,6 +53,8 @@ export class StoredChanges extends Changes {
     private readonly owned: OwnedSets,
     private readonly seal: ChangeSeal,
     private readonly submissions: SetSubmissions,
+    private readonly application: SetApplication,
+    private readonly undo: SetUndo,
     private readonly records: ChangeRecords,
     @Inject(CHANGE_SETTINGS) private readonly settings: ChangeSettings,
   ) {
@@ -148,7 +146,7 @@ export class StoredChanges extends Changes {
     return Promise.all(
       about.map(async (stored) => ({
         stored,
-        change: await this.readable(() => this.seal.open(set.id, stored)),
+        change: await this.seal.open(set.id, stored),
       })),
     );
   }
@@ -158,8 +156,8 @@ export class StoredChanges extends Changes {
     stored: StoredEntry,
     governed: ParleyChanges,
   ): Promise<ProposedAnswer> {
-    const change = await this.readable(() => this.seal.open(set.id, stored));
-    const [reviewed] = await governed.review([change]);
+    const change = await this.seal.open(set.id, stored);
+    const [reviewed] = await governed.views.review([change]);
     const shown = reviewed ? showEntry(stored, reviewed) : showBareEntry(stored);
     const { entry, class_name, object_id, before, after } = shown;
     return {
@@ -184,9 +182,14 @@ export class StoredChanges extends Changes {
   }
 
   private async showEntries(set: ChangeSet, call: ToolCall): Promise<readonly ShownEntry[]> {
-    if (set.state !== 'open' && set.state !== 'submitted') return set.entries.map(showBareEntry);
+    // Nothing is kept of it.
+    if (set.entries.some(({ sealed }) => sealed === undefined)) return set.entries.map(showBareEntry);
     const governed = await this.open(call);
-    const reviewed = await governed.review(await this.readable(() => this.seal.openAll(set)));
+    if (set.state === 'applied') {
+      const viewed = await governed.views.view(await this.seal.openAll(set));
+      return set.entries.map((stored, at) => showApplied(stored, viewed[at]));
+    }
+    const reviewed = await governed.views.review(await this.seal.openAll(set));
     return set.entries.flatMap((stored, at) => {
       const one = reviewed[at];
       return one ? [showEntry(stored, one)] : [];
@@ -207,7 +210,7 @@ export class StoredChanges extends Changes {
     await this.owned.update(id, call, async (set) => {
       if (set.kind !== 'proposed' || (set.state !== 'open' && set.state !== 'submitted'))
         throw new Refused(refusals.invalidArgument(`a change set that is ${set.state} cannot be refreshed`));
-      const held = await this.readable(() => this.seal.openAll(set));
+      const held = await this.seal.openAll(set);
       const put: StoredEntry[] = [];
       for (const [at, stored] of set.entries.entries()) {
         const change = held[at];
@@ -234,7 +237,7 @@ export class StoredChanges extends Changes {
     const set = await this.owned.atStore(() => this.sets.find(id));
     if (!set || set.state !== 'submitted' || set.owner.tenant !== approver.agent.tenantId) return null;
     const governed = await this.source.open(approver, VIEWING);
-    const viewed = await governed.view(await this.readable(() => this.seal.openAll(set)));
+    const viewed = await governed.views.view(await this.seal.openAll(set));
     const changes = set.entries.flatMap((stored, at) => {
       const one = viewed[at];
       return one ? [showViewed(stored, one)] : [];
@@ -264,73 +267,14 @@ export class StoredChanges extends Changes {
       ...(approvalId && { approval_id: approvalId }),
     };
     this.records.record(set, 'approved', call, approval);
-    const governed = await this.open(call);
-    const held = await this.readable(() => this.seal.openAll(set));
-    try {
-      await governed.apply(held, (applied, transaction) => this.settle(set, applied, by, transaction));
-    } catch (error) {
-      throw this.refuseUnapplied(error, set, call);
-    }
-    this.records.record(set, set.kind === 'undo' ? 'undone' : 'applied', call, approval);
-    const left = await this.submissions.listLeftOut(set, call);
+    await this.application.apply(set, await this.open(call), call, approval);
+    const left = await this.undo.listLeftOut(set);
     return {
       change_set: set.id,
       applied: true,
       rows: countRows(set.entries),
       ...(left.length > 0 && { left_out: left.map(showBareEntry) }),
     };
-  }
-
-  /** The set says that it is applied in the transaction of its rows: whatever ends this process, both are true or neither. */
-  private async settle(
-    set: ChangeSet,
-    applied: readonly AppliedChange[],
-    approver: string | undefined,
-    transaction: RowTransaction,
-  ): Promise<void> {
-    const { record, keep } = this.settings;
-    const now = Date.now();
-    const put = await Promise.all(
-      set.entries.map(async (stored, at) => {
-        const change = applied[at];
-        if (!change) throw new SetChanged();
-        const sealed = await this.seal.seal(set.id, stored.entry, change);
-        return record === 'none' ? withoutValues(sealed) : sealed;
-      }),
-    );
-    const change = { state: 'applied', appliedAt: now, deletedAt: now + keep, put } as const;
-    const named = approver === undefined ? change : { ...change, approver };
-    if (!(await this.sets.change(set.id, set.revision, named, transaction))) throw new SetChanged();
-    if (set.undoes === undefined) return;
-    const original = await this.sets.find(set.undoes);
-    const mark = { undoneBy: set.id };
-    if (!original || original.undoneBy !== undefined) throw new SetChanged();
-    if (!(await this.sets.change(original.id, original.revision, mark, transaction))) throw new SetChanged();
-  }
-
-  private refuseUnapplied(error: unknown, set: ChangeSet, call: ToolCall): unknown {
-    if (error instanceof ConflictingChanges) {
-      this.records.record(set, 'conflict', call, { rows: error.conflicts.length });
-      return new Refused(refusals.changesInConflict(...nameConflicts(error.conflicts)));
-    }
-    return error instanceof SetChanged
-      ? new Refused(refusals.approvalDenied('the change set is no longer the one that was approved'))
-      : error;
-  }
-
-  /** @throws Refused for a set whose values are deleted, or were sealed with a key that is gone */
-  private async readable<T>(work: () => Promise<T>): Promise<T> {
-    try {
-      return await work();
-    } catch (error) {
-      if (!(error instanceof UnreadableEntry)) throw error;
-      throw new Refused(
-        refusals.parseError(
-          'the values of this change set cannot be read any more: discard it',
-          error.message,
-        ),
-      );
-    }
   }
 
   private open(call: ToolCall): Promise<ParleyChanges> {

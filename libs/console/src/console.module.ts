@@ -10,6 +10,7 @@ import {
 import { ApprovalService } from '#approvals';
 import { AuditRecorder, AuditSink, AuditTrail, RecentAuditTrail } from '#audit';
 import { Authenticator } from '#auth';
+import { OperatorChanges } from '#changes';
 import { ConfigVersions, type LoadedConfig } from '#config';
 import { provideFromInstance } from '#core';
 import { DataBudgets, MetadataAudit, StateKeys } from '#dispatcher';
@@ -27,6 +28,7 @@ import { SecurityHeadersMiddleware } from './console.guards.js';
 import { AgentsController } from './controllers/agents.controller.js';
 import { ApprovalsController } from './controllers/approvals.controller.js';
 import { AuditController } from './controllers/audit.controller.js';
+import { ChangesController } from './controllers/changes.controller.js';
 import { ExplainController, SimulationService } from './controllers/explain.controller.js';
 import { LiveController, LiveStreams } from './controllers/live.controller.js';
 import {
@@ -86,6 +88,7 @@ export const CONSOLE_IMPORTS: readonly InjectionToken[] = [
   DeclaredMethods,
   McpEdge,
   MetadataAudit,
+  OperatorChanges,
   Policies,
   RecentAuditTrail,
   SharedState,
@@ -194,6 +197,7 @@ const HOSTED_PROVIDERS: readonly Provider[] = [
     OverviewController,
     ApprovalsController,
     AgentsController,
+    ChangesController,
     ExplainController,
     PolicyController,
     TrialController,

@@ -43,14 +43,9 @@ export * from './changes/change-sets.js';
 export { MemoryChangeSets } from './changes/memory-change-sets.js';
 export { RecordedWrites, WriteRecorder } from './changes/recorded-writes.js';
 export * from './changes/row-transactions.js';
-export {
-  type AppliedChange,
-  ConflictingChanges,
-  type HeldChange,
-  ParleyChanges,
-  type ReviewedChange,
-  type ViewedChange,
-} from './governed/parley-changes.js';
+export type { ReviewedChange, ViewedChange } from './governed/change-views.js';
+export type { AppliedChange, ChangeConflict, HeldChange } from './governed/held-change.js';
+export { ConflictingChanges, ParleyChanges } from './governed/parley-changes.js';
 export * from './record-search.js';
 export * from './record-store.js';
 export {

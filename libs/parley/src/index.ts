@@ -39,6 +39,14 @@ export {
   Unauthorized,
 } from '#core';
 export {
+  OperatorChanges,
+  type OperatorQuery,
+  type OperatorSet,
+  type UndoPreview,
+  type UndoTarget,
+  type ViewedEntry,
+} from '#changes';
+export {
   type AggregateQuery,
   CachedPrincipalDirectory,
   ClassSchemas,

@@ -73,6 +73,7 @@ export {
   isTruthy,
   mayUse,
   methodGate,
+  ownWriteGate,
   rawWriteGate,
   readEnvironmentGates,
   schemaChangeGate,

@@ -90,7 +90,7 @@ describe('Governed changes', PATIENT, () => {
       objectId: 'o1',
     });
     expect(JSON.stringify(before)).not.toContain('of north');
-    const [reviewed] = await governed.review(set.changes);
+    const [reviewed] = await governed.views.review(set.changes);
     expect(JSON.stringify(reviewed)).not.toContain('of north');
   });
 
@@ -204,7 +204,68 @@ describe('Governed changes', PATIENT, () => {
     const { changes } = await other.invert(applied);
     expect(await failureOf(other.apply(changes, () => Promise.resolve()))).toBeInstanceOf(ConflictingChanges);
     expect(await orders().findOne({ _id: 'o2' })).toBe(null);
-    expect(JSON.stringify(await other.review(changes))).not.toContain('of north');
+    expect(JSON.stringify(await other.views.review(changes))).not.toContain('of north');
+  });
+
+  it('show what an applied one replaced, to who may read the row as it was and as it is', async () => {
+    const governed = await opened.open(NORTH);
+    const set = new HeldSet();
+    await set.propose(governed, update('o1', { state: 'lost' }));
+    await set.propose(governed, { operation: 'delete', className: 'Order', objectId: 'o2' });
+    const applied = await set.apply(governed);
+    expect(await governed.views.view(applied)).toMatchObject([
+      { before: { state: 'paid' }, after: { state: 'lost' } },
+      { before: { state: 'open', total: 20 }, after: null },
+    ]);
+    const hidden = { isReadable: false, before: null, after: null };
+    const south = await opened.open(SOUTH);
+    expect(await south.views.view(applied)).toMatchObject([hidden, hidden]);
+    await orders().updateOne({ _id: 'o1' }, { $set: { orgId: 'south' } });
+    for (const reader of [south, governed])
+      expect((await reader.views.view(applied))[0]).toMatchObject(hidden);
+  });
+
+  it('are taken back together, however many sets changed a row one after the other', async () => {
+    const before = await orders().find({}).sort({ _id: 1 }).toArray();
+    const governed = await opened.open(NORTH);
+    const applied: AppliedChange[] = [];
+    const apply = async (...writes: Parameters<HeldSet['propose']>[1][]) => {
+      const set = new HeldSet();
+      for (const write of writes) await set.propose(governed, write);
+      applied.push(...(await set.apply(governed)));
+      return applied.length;
+    };
+    await apply(update('o1', { state: 'lost' }), update('o2', { total: 1 }));
+    await apply(update('o1', { total: 2 }), {
+      operation: 'create',
+      className: 'Order',
+      fields: { number: 'n9' },
+    });
+    await apply(update('o1', { state: 'found' }), {
+      operation: 'delete',
+      className: 'Order',
+      objectId: 'o2',
+    });
+    // In which order they are given does not matter.
+    const { changes, conflicts } = await governed.invert(applied.toReversed());
+    expect(conflicts).toEqual([]);
+    expect(changes).toHaveLength(3);
+    await governed.apply(changes, () => Promise.resolve());
+    expect(await orders().find({}).sort({ _id: 1 }).toArray()).toEqual(before);
+  });
+
+  it('are not taken back together where somebody else wrote in between', async () => {
+    const governed = await opened.open(NORTH);
+    const applied: AppliedChange[] = [];
+    for (const state of ['lost', 'found']) {
+      const set = new HeldSet();
+      await set.propose(governed, update('o1', { state }));
+      applied.push(...(await set.apply(governed)));
+      if (state === 'lost') await orders().updateOne({ _id: 'o1' }, { $set: { total: 99 } });
+    }
+    const { changes, conflicts } = await governed.invert(applied);
+    expect(changes).toEqual([]);
+    expect(conflicts.map(({ objectId }) => objectId)).toEqual(['o1']);
   });
 
   it('show another person what that person may read, and no more', async () => {
@@ -212,11 +273,11 @@ describe('Governed changes', PATIENT, () => {
     const set = new HeldSet();
     await set.propose(governed, update('o1', { state: 'lost', total: 9 }));
     const reader = await opened.open({ ...NORTH, permissions: 'readonly' });
-    expect(await reader.view(set.changes)).toMatchObject([
+    expect(await reader.views.view(set.changes)).toMatchObject([
       { isReadable: true, before: { state: 'paid', total: 10 }, after: { state: 'lost', total: 9 } },
     ]);
     for (const limits of [SOUTH, { ...NORTH, classes: { only: ['Customer'] } }]) {
-      const viewed = await (await opened.open(limits)).view(set.changes);
+      const viewed = await (await opened.open(limits)).views.view(set.changes);
       expect(viewed).toMatchObject([{ isReadable: false, className: null, objectId: null }]);
       expect(JSON.stringify(viewed)).not.toMatch(/lost|paid|o1/);
     }

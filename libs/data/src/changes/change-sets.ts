@@ -52,8 +52,8 @@ export interface ChangeSet {
   readonly appliedAt?: number;
   /** The principal who approved it. */
   readonly approver?: string;
-  /** The set that this one takes back. */
-  readonly undoes?: string;
+  /** The sets that this one takes back. */
+  readonly undoes?: readonly string[];
   /** The set that took this one back, and entries of it that were left out. */
   readonly undoneBy?: string;
 }

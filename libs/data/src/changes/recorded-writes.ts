@@ -1,7 +1,7 @@
 import type { Agent } from '#core';
 import type { Caller, OperationContext, ParseRow, StoreOperation, Writes } from '../record-store.js';
 import { StoreError, WriteStore } from '../record-store.js';
-import type { AppliedChange } from '../governed/parley-changes.js';
+import type { AppliedChange } from '../governed/held-change.js';
 import { digestImage } from './image-digest.js';
 import type { BoundStores, RowTransaction, RowTransactions } from './row-transactions.js';
 

@@ -23,7 +23,12 @@ export function changeSetsContract(name: string, open: () => Promise<OpenChangeS
     afterEach(() => store.close());
 
     it('gives back a set as it was stored', async () => {
-      const set = newSet('s1', { entries: [entryOf(1), entryOf(2)], next: 3, title: 'Refund', undoes: 's0' });
+      const set = newSet('s1', {
+        entries: [entryOf(1), entryOf(2)],
+        next: 3,
+        title: 'Refund',
+        undoes: ['s0'],
+      });
       expect(await sets.create(set)).toBe(true);
       expect(await sets.find('s1')).toEqual(set);
       expect(await sets.findOpen(ADA)).toEqual(set);

@@ -18,6 +18,7 @@ import {
   UngovernedData,
 } from '../instance/index.js';
 import { OperationLog } from '#audit';
+import { OperatorChanges } from '#changes';
 import { SessionStreams } from '#state';
 import {
   Impersonation,
@@ -125,6 +126,11 @@ export class Parley {
   /** The current rights of users, roles and sessions in the database. */
   get principals(): PrincipalResolver {
     return this.context.get(PrincipalResolver);
+  }
+
+  /** Change sets, as operators see and take them back. Every call names the agent as which it is made. */
+  get changes(): OperatorChanges {
+    return this.context.get(OperatorChanges);
   }
 
   /** Functions that are called before and after tools, and for errors. */

@@ -81,6 +81,22 @@ export function directWriteGate({ definition }: Agent, what = 'A write of its ow
   return definition.writes === 'proposed' ? refusals.writesAreProposed(what) : null;
 }
 
+/** The tiers of the tools that write rows. */
+const WRITE_TIERS = { create: 'write', update: 'write', delete: 'admin' } as const;
+
+/** The gates of the tool by which an agent would make a write itself, for a way to write that no tool is. */
+export function ownWriteGate(
+  agent: Agent,
+  operation: keyof typeof WRITE_TIERS,
+  gates: EnvironmentGates,
+): Refusal | null {
+  const name = `${operation}_object`;
+  const tool = { name, permission: WRITE_TIERS[operation], clientSafe: false };
+  return (
+    toolGate(agent, name, tool, () => []) ?? envGate(agent, name, gates) ?? directWriteGate(agent, 'Undoing')
+  );
+}
+
 /** Whether a call of this tool adds to the change set of the agent, and changes nothing by itself. */
 export function isProposal({ definition }: Agent, tool: string): boolean {
   return definition.writes === 'proposed' && RAW_CRUD.has(tool);

@@ -21,7 +21,7 @@ const SET = {
   expires_at: STRING,
   applied_at: STRING,
   approver: STRING,
-  undoes: STRING,
+  undoes: listOf(STRING),
   undone_by: STRING,
   rows: ROWS,
 };

@@ -26,7 +26,7 @@ export interface ShownChangeSet {
   readonly expires_at: string;
   readonly applied_at?: string;
   readonly approver?: string;
-  readonly undoes?: string;
+  readonly undoes?: readonly string[];
   readonly undone_by?: string;
   readonly rows: RowCounts;
 }

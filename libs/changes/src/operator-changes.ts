@@ -1,0 +1,272 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { type Agent, McpRequest, orThrow, refusals, Refused } from '#core';
+import {
+  type ChangeConflict,
+  type ChangeSet,
+  ChangeSets,
+  GovernedChangesSource,
+  type HeldChange,
+  type ParleyChanges,
+} from '#data';
+import { computeDigest, showChange } from '#dispatcher';
+import { ownWriteGate, Policies } from '#policy';
+import { type RowCounts, type ShownChangeSet, ToolEnvironment } from '#tools';
+import { ChangeSeal, digestSet } from './change-seal.js';
+import { CHANGE_SETTINGS, type ChangeSettings, OwnedSets } from './owned-sets.js';
+import { SetApplication } from './set-application.js';
+import { assertPossible } from './set-submissions.js';
+import { SetUndo } from './set-undo.js';
+import { countRows, showBareEntry, showSet, showViewed, type ViewedEntry } from './shown-sets.js';
+
+/** Whose sets an operator looks for. Every member narrows. */
+export interface OperatorQuery {
+  readonly agent?: string;
+  readonly state?: ChangeSet['state'];
+  /** Applied at this time or later, in milliseconds since 1970. */
+  readonly since?: number;
+  /** Applied before this time. */
+  readonly until?: number;
+  /** Default 50. */
+  readonly limit?: number;
+}
+
+/** What an operator takes back: one set, or everything that an agent wrote within a time. */
+export type UndoTarget =
+  | { readonly change_set: string }
+  | { readonly agent: string; readonly since: number; readonly until: number };
+
+/** A set as an operator sees it. */
+export interface OperatorSet extends ShownChangeSet {
+  readonly agent: string;
+  readonly principal: string;
+}
+
+/** What would be taken back, and what would not. */
+export interface UndoPreview {
+  /** Of what is shown here: the undo has to carry it. */
+  readonly digest: string;
+  readonly change_sets: readonly string[];
+  readonly rows: RowCounts;
+  /** Rows that cannot be taken back, with the reason. */
+  readonly conflicts: readonly ViewedEntry[];
+  readonly entries: readonly ViewedEntry[];
+}
+
+/** Sets that one undo takes back. */
+const MAX_SETS = 1_000;
+
+/** Sets of a list where no other number is asked for. */
+const LISTED_SETS = 50;
+
+/** Reading and writing for an operator. */
+const BUDGET = { tool: 'changes', timeout: 60 };
+
+/**
+ * Change sets as people see and take them back: those of every agent of the operator's tenant, each row as the operator's own agent may
+ * read it. What an operator takes back is judged as a write of this agent.
+ */
+@Injectable()
+export class OperatorChanges {
+  constructor(
+    private readonly source: GovernedChangesSource,
+    private readonly sets: ChangeSets,
+    private readonly owned: OwnedSets,
+    private readonly seal: ChangeSeal,
+    private readonly undoing: SetUndo,
+    private readonly application: SetApplication,
+    private readonly policies: Policies,
+    @Inject(ToolEnvironment) private readonly gates: ToolEnvironment,
+    @Inject(CHANGE_SETTINGS) private readonly settings: Pick<ChangeSettings, 'undo' | 'maxEntries'>,
+  ) {}
+
+  /** The sets of the operator's tenant, newest first. */
+  async list(
+    operator: Agent,
+    { state, limit = LISTED_SETS, ...query }: OperatorQuery = {},
+  ): Promise<readonly OperatorSet[]> {
+    const { tenantId: tenant } = operator;
+    const asked = { ...query, tenant, limit, ...(state && { states: [state] }) };
+    return (await this.owned.atStore(() => this.sets.list(asked))).map(showOwned);
+  }
+
+  /** One set, row by row. @throws Refused for a set that there is not, or that is another tenant's */
+  async show(
+    operator: Agent,
+    id: string,
+    signal?: AbortSignal,
+  ): Promise<OperatorSet & { readonly entries: readonly ViewedEntry[] }> {
+    const set = await this.find(operator, id);
+    if (set.entries.some(({ sealed }) => sealed === undefined))
+      return { ...showOwned(set), entries: set.entries.map(showBareEntry) };
+    const governed = await this.open(operator, signal);
+    const viewed = await governed.views.view(await this.seal.openAll(set));
+    const entries = set.entries.flatMap((stored, at) => {
+      const one = viewed[at];
+      return one ? [showViewed(stored, one)] : [];
+    });
+    return { ...showOwned(set), entries };
+  }
+
+  /** Drops a set that is not applied. Nothing of it happens. */
+  async discard(operator: Agent, id: string): Promise<OperatorSet> {
+    const set = await this.find(operator, id);
+    if (set.state === 'applied')
+      throw new Refused(refusals.invalidArgument('the change set is applied: it can be taken back'));
+    const isWaiting = set.state === 'open' || set.state === 'submitted';
+    return showOwned(isWaiting ? await this.owned.endAs(set, 'discarded', new McpRequest(operator)) : set);
+  }
+
+  /** What taking back would do now. It changes nothing. @throws Refused */
+  async previewUndo(operator: Agent, target: UndoTarget, signal?: AbortSignal): Promise<UndoPreview> {
+    const governed = await this.open(operator, signal);
+    return (await this.prepare(operator, target, governed)).preview;
+  }
+
+  /**
+   * Takes back what the preview of this digest showed, in one transaction.
+   * @param options `skip_conflicts` leaves the rows out that the preview names as conflicts. Otherwise nothing is taken back when there is one
+   * @throws Refused
+   */
+  async undo(
+    operator: Agent,
+    target: UndoTarget,
+    options: { readonly digest: string; readonly skip_conflicts?: boolean },
+    signal?: AbortSignal,
+  ): Promise<OperatorSet> {
+    const request = requestOf(operator, signal);
+    const governed = await this.source.open(request, BUDGET);
+    const { originals, changes, preview } = await this.prepare(operator, target, governed);
+    const { conflicts } = preview;
+    if (preview.digest !== options.digest)
+      throw new Refused(
+        refusals.approvalDenied('this digest is not of what would be taken back now: read the preview again'),
+      );
+    if (changes.length === 0 || (conflicts.length > 0 && options.skip_conflicts !== true))
+      throw new Refused(
+        refusals.changesInConflict(
+          conflicts.slice(0, 20).map(({ class_name: name, object_id: id, conflict }) => {
+            const row = name === undefined ? 'a row that you may not read' : `${name} ${id ?? ''}`;
+            return `${row}: ${conflict ?? ''}`;
+          }),
+          Math.max(0, conflicts.length - 20),
+        ),
+      );
+    await assertPossible(governed);
+    const set = await this.undoing.create(request, originals, changes);
+    try {
+      await this.application.apply(set, governed, request, { approver: operator.principal });
+    } catch (error) {
+      await this.owned.endAs(set, 'discarded', request);
+      throw error;
+    }
+    return showOwned(await this.find(operator, set.id));
+  }
+
+  private async prepare(operator: Agent, target: UndoTarget, governed: ParleyChanges) {
+    if (this.settings.undo === 'nobody')
+      throw new Refused(refusals.accessDenied('mutations', 'nothing is taken back here (changes.undo)'));
+    const originals = await this.findTargets(operator, target);
+    this.assertNotAlone(operator, originals);
+    const { changes: inverse, conflicts: found } = await governed.invert(
+      await this.undoing.openApplied(originals),
+    );
+    if (inverse.length > this.settings.maxEntries)
+      throw new Refused(
+        refusals.invalidArgument(
+          `${inverse.length} rows would be taken back, and at most ${this.settings.maxEntries} can be at once (changes.maxEntries): choose a shorter time`,
+        ),
+      );
+    for (const operation of new Set(inverse.map((change) => change.operation)))
+      orThrow(ownWriteGate(operator, operation, this.gates));
+    const reviewed = await governed.views.review(inverse);
+    const viewed = await governed.views.view(inverse);
+    const changes: HeldChange[] = [];
+    const entries: ViewedEntry[] = [];
+    const conflicts: ViewedEntry[] = [];
+    for (const [at, change] of inverse.entries()) {
+      const { judged, conflict = null } = reviewed[at] ?? {};
+      const isReadable = viewed[at]?.isReadable ?? false;
+      // Of what an operator may not read it takes nothing back: it could not know what it decides.
+      if (!judged || !isReadable || conflict !== null) {
+        conflicts.push(describeConflict(change, conflict ?? 'you may not read this row', isReadable));
+        continue;
+      }
+      changes.push(change);
+      const { operation, className, objectId } = change;
+      const { before, after } = showChange(operation, judged);
+      const named = { operation, class_name: className, object_id: objectId };
+      entries.push({ ...named, ...(before && { before }), ...(after && { after }) });
+    }
+    for (const conflict of found) conflicts.push(await this.judgeConflict(conflict, governed));
+    const change_sets = originals.map(({ id }) => id);
+    const rows = countRows(changes);
+    const shown = { change_sets, rows, conflicts, entries };
+    const ground = { viewer: operator.principal, sets: originals.map(digestSet), changes };
+    return { originals, changes, preview: { digest: computeDigest({ ...ground, shown }), ...shown } };
+  }
+
+  /** A row that somebody else has changed since, named only to who may read it. */
+  private async judgeConflict(conflict: ChangeConflict, governed: ParleyChanges): Promise<ViewedEntry> {
+    const { className, objectId } = conflict;
+    const looked = { operation: 'delete', className, objectId, fields: null, before: null } as const;
+    const [viewed] = await governed.views.view([looked]);
+    return describeConflict(conflict, conflict.reason, viewed?.isReadable ?? false);
+  }
+
+  private async findTargets(operator: Agent, target: UndoTarget): Promise<readonly ChangeSet[]> {
+    if ('change_set' in target) return [await this.find(operator, target.change_set)];
+    const query = { ...target, tenant: operator.tenantId, states: ['applied'], limit: MAX_SETS } as const;
+    const listed = await this.owned.atStore(() => this.sets.list(query));
+    if (listed.length === MAX_SETS)
+      throw new Refused(
+        refusals.invalidArgument(
+          `${MAX_SETS} change sets or more were applied in this time: choose a shorter one`,
+        ),
+      );
+    // What took others back is no mistake of the agent, and what was taken back is no more.
+    const wanted = listed.filter(({ kind, undoneBy }) => kind !== 'undo' && undoneBy === undefined);
+    if (wanted.length === 0)
+      throw new Refused(
+        refusals.invalidArgument('this agent wrote nothing in this time that can be taken back'),
+      );
+    return Promise.all(wanted.map(({ id }) => this.find(operator, id)));
+  }
+
+  /** Where writes need an approval, nobody takes back alone what it wrote itself. */
+  private assertNotAlone(operator: Agent, originals: readonly ChangeSet[]): void {
+    const { requireApprovalFor } = this.policies.of(operator).switches;
+    const isOwn = originals.some(({ owner }) => owner.principal === operator.principal);
+    if (isOwn && requireApprovalFor.length > 0)
+      throw new Refused(refusals.approvalDenied('what you wrote yourself is taken back by another operator'));
+  }
+
+  private async find({ tenantId }: Agent, id: string): Promise<ChangeSet> {
+    const found = await this.owned.atStore(() => this.sets.find(id));
+    if (found && found.owner.tenant === tenantId) return found;
+    throw new Refused(refusals.invalidArgument('there is no such change set'));
+  }
+
+  private open(operator: Agent, signal: AbortSignal | undefined): Promise<ParleyChanges> {
+    return this.source.open(requestOf(operator, signal), BUDGET);
+  }
+}
+
+const requestOf = (operator: Agent, signal: AbortSignal | undefined): McpRequest =>
+  new McpRequest(operator, signal && { signal });
+
+const showOwned = (set: ChangeSet): OperatorSet => ({
+  ...showSet(set),
+  agent: set.owner.agent,
+  principal: set.owner.principal,
+});
+
+const describeConflict = (
+  { operation, className, objectId }: Pick<ChangeConflict, 'operation' | 'className' | 'objectId'>,
+  conflict: string,
+  isReadable: boolean,
+): ViewedEntry => ({
+  operation,
+  ...(isReadable && { class_name: className, object_id: objectId }),
+  // The reason may name the class, too.
+  conflict: isReadable ? conflict : 'of a class or row that you may not read',
+});

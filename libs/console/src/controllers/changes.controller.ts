@@ -1,0 +1,161 @@
+import { Body, Get, HttpCode, Inject, Param, Post, Query, UseInterceptors } from '@nestjs/common';
+import { IsBoolean, IsIn, IsInt, IsISO8601, IsOptional, MaxLength } from 'class-validator';
+import {
+  OperatorChanges,
+  type OperatorSet,
+  type UndoPreview,
+  type UndoTarget,
+  type ViewedEntry,
+} from '#changes';
+import { type ErrorCode, Refused } from '#core';
+import { Convert } from '#schema';
+import { ClosedSignal, createValidationPipe, JsonBodyInterceptor, NotServed } from '#streaming';
+import { CurrentOperator, OperatorController } from '../console.guards.js';
+import { type Operator, OperatorNotes } from '../operator-gate.js';
+import { readLimit } from './page-query.js';
+
+const STATES = ['open', 'submitted', 'applied', 'refused', 'discarded', 'expired'] as const;
+
+const Name = (): PropertyDecorator => (target, name) => {
+  IsOptional()(target, name);
+  MaxLength(200, { message: ({ property }) => `${property}: a text of at most 200 characters` })(
+    target,
+    name as string,
+  );
+};
+
+const Time = (): PropertyDecorator => (target, name) => {
+  IsOptional()(target, name);
+  IsISO8601({}, { message: ({ property }) => `${property} must be a time in ISO 8601` })(
+    target,
+    name as string,
+  );
+};
+
+/** Query parameters of the list of change sets. */
+export class ChangeSetsQuery {
+  @Convert(readLimit)
+  @IsInt()
+  limit = readLimit(undefined);
+
+  @Name() agent?: string;
+  @Time() since?: string;
+  @Time() until?: string;
+
+  @IsOptional()
+  @IsIn(STATES, { message: `state must be one of ${STATES.join(', ')}` })
+  state?: (typeof STATES)[number];
+}
+
+/** The body of a request that takes change sets back. */
+export class UndoBody {
+  @Name() change_set?: string;
+  @Name() agent?: string;
+  @Time() since?: string;
+  @Time() until?: string;
+
+  /** Of the preview. Absent: the preview is asked for. */
+  @Name() digest?: string;
+
+  @IsOptional()
+  @IsBoolean({ message: 'skip_conflicts must be true or false' })
+  skip_conflicts?: boolean;
+}
+
+/** The answer of `GET /console/api/changes`. */
+export interface ChangeSetsAnswer {
+  readonly change_sets: readonly OperatorSet[];
+}
+
+/** The answer of `GET /console/api/changes/ID`. */
+export type ChangeSetAnswer = OperatorSet & { readonly entries: readonly ViewedEntry[] };
+
+/** Change sets of the operator's tenant. What is shown and taken back is judged as for the operator's own agent. */
+@OperatorController('console/api/changes')
+export class ChangesController {
+  constructor(
+    @Inject(OperatorChanges) private readonly changes: OperatorChanges,
+    @Inject(OperatorNotes) private readonly notes: OperatorNotes,
+  ) {}
+
+  @Get()
+  async list(
+    @Query(createValidationPipe(ChangeSetsQuery)) { agent, since, until, state, limit }: ChangeSetsQuery,
+    @CurrentOperator() operator: Operator,
+  ): Promise<ChangeSetsAnswer> {
+    const query = {
+      limit,
+      ...(agent !== undefined && { agent }),
+      ...(state !== undefined && { state }),
+      ...(since !== undefined && { since: Date.parse(since) }),
+      ...(until !== undefined && { until: Date.parse(until) }),
+    };
+    return { change_sets: await serve(() => this.changes.list(operator.agent, query)) };
+  }
+
+  @Get(':id')
+  show(
+    @Param('id') id: string,
+    @CurrentOperator() { agent }: Operator,
+    @ClosedSignal() closed: AbortSignal,
+  ): Promise<ChangeSetAnswer> {
+    return serve(() => this.changes.show(agent, id, closed));
+  }
+
+  /** Without a digest what would be taken back; with that digest it is. */
+  @Post('undo')
+  @HttpCode(200)
+  @UseInterceptors(JsonBodyInterceptor)
+  async undo(
+    @CurrentOperator() operator: Operator,
+    @Body(createValidationPipe(UndoBody)) body: UndoBody,
+    @ClosedSignal() closed: AbortSignal,
+  ): Promise<UndoPreview | OperatorSet> {
+    const target = readTarget(body);
+    const { agent } = operator;
+    const { digest, skip_conflicts = false } = body;
+    if (digest === undefined) return serve(() => this.changes.previewUndo(agent, target, closed));
+    const undone = await serve(() => this.changes.undo(agent, target, { digest, skip_conflicts }, closed));
+    this.notes.write(operator, 'console.undo_changes', undone.change_set);
+    return undone;
+  }
+
+  @Post(':id/discard')
+  @HttpCode(200)
+  @UseInterceptors(JsonBodyInterceptor)
+  async discard(@Param('id') id: string, @CurrentOperator() operator: Operator): Promise<OperatorSet> {
+    const discarded = await serve(() => this.changes.discard(operator.agent, id));
+    this.notes.write(operator, 'console.discard_changes', id);
+    return discarded;
+  }
+}
+
+/** @throws NotServed */
+function readTarget({ change_set, agent, since, until }: UndoBody): UndoTarget {
+  const times = [agent, since, until];
+  if (change_set !== undefined && times.every((given) => given === undefined)) return { change_set };
+  if (change_set === undefined && agent !== undefined && since !== undefined)
+    return { agent, since: Date.parse(since), until: until === undefined ? Date.now() : Date.parse(until) };
+  throw new NotServed(400, 'give change_set, or agent and since, and until where it is not now');
+}
+
+const STATUS: Partial<Record<ErrorCode, number>> = {
+  invalid_argument: 400,
+  not_found: 404,
+  conflict: 409,
+  approval_denied: 412,
+  parse_error: 503,
+  timeout: 504,
+  internal_error: 500,
+};
+
+/** What governed access refuses, as the answer of a route. @throws NotServed */
+async function serve<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    const { code, message } = error.refusal;
+    throw new NotServed(STATUS[code as ErrorCode] ?? 403, message);
+  }
+}

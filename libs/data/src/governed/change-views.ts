@@ -1,0 +1,158 @@
+import { Refused } from '#core';
+import type { ClassAccess } from '#policy';
+import type { RowImage } from '../changes/row-transactions.js';
+import type { JudgedWrite, ProposedWrite } from '../governed-access.js';
+import type { ParseRow } from '../record-store.js';
+import type { StoredRows } from './stored-rows.js';
+import { enterClass } from './governed-call.js';
+import {
+  type HeldChange,
+  isRestoredRow,
+  type RestoredRow,
+  ROW_CHANGED,
+  ROW_EXISTS,
+  toWrite,
+} from './held-change.js';
+import { ParleyRecords } from './parley-records.js';
+import type { GovernedWriteCall, ParleyWrites } from './parley-writes.js';
+
+/** A change as the caller may see it now. */
+export interface ReviewedChange {
+  readonly judged: JudgedWrite;
+  readonly operation: ProposedWrite['operation'];
+  /** Why it could not be applied now; null: it could. */
+  readonly conflict: string | null;
+}
+
+/** A change as an agent may see it that did not propose it. */
+export interface ViewedChange {
+  readonly operation: ProposedWrite['operation'];
+  /** False: this agent may not read the row, and is shown nothing of it. */
+  readonly isReadable: boolean;
+  readonly className: string | null;
+  readonly objectId: string | null;
+  readonly before: ParseRow | null;
+  readonly after: ParseRow | null;
+  /** Names of fields that the change writes and this agent may not read. */
+  readonly withheld: readonly string[];
+}
+
+/** Changes as they are shown: nothing of a row, or of a column, that the caller may not read. */
+export class ChangeViews {
+  constructor(
+    private readonly call: GovernedWriteCall,
+    private readonly writes: ParleyWrites,
+    private readonly rows: StoredRows,
+  ) {}
+
+  /** Every change as the caller may see it now, in their order. */
+  async review(changes: readonly HeldChange[]): Promise<readonly ReviewedChange[]> {
+    const reviewed: ReviewedChange[] = [];
+    for (const change of changes) reviewed.push(await this.reviewOne(change));
+    return reviewed;
+  }
+
+  private async reviewOne(change: HeldChange): Promise<ReviewedChange> {
+    const { operation, className, objectId } = change;
+    const shown = { className, objectId, before: null, fields: null };
+    try {
+      if (isRestoredRow(change)) return await this.reviewRestored(change);
+      const planned = await this.writes.plan(toWrite(change));
+      const { access, before, given } = planned;
+      // Former values are not the caller's own, unlike those that it gives.
+      const fields =
+        given && change.restored !== undefined ? this.writes.presentFields(access, given).shown : given;
+      const judged = { className, objectId, before, fields };
+      if (operation === 'create') return { operation, judged, conflict: null };
+      const now = await this.rows.read(className, objectId ?? '');
+      const isAlike = await this.rows.isAsItWas(change, now, planned);
+      return { operation, judged, conflict: isAlike ? null : ROW_CHANGED };
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      return { operation, judged: shown, conflict: error.refusal.message };
+    }
+  }
+
+  private async reviewRestored(change: RestoredRow): Promise<ReviewedChange> {
+    const { operation, className, objectId, restored } = change;
+    const access = this.writes.admitRestored(className);
+    const fields = await this.present(access, restored);
+    const now = await this.rows.read(className, objectId ?? '');
+    const judged = { className, objectId, before: null, fields };
+    return { operation, judged, conflict: now === null ? null : ROW_EXISTS };
+  }
+
+  /**
+   * Every change as an agent may see it, whether or not it may write and whoever proposed it: the values that the change writes, and
+   * those that they replace: of an applied one as they were, otherwise as they are now. What this agent may not read is left out and
+   * named, without its value.
+   */
+  async view(changes: readonly HeldChange[]): Promise<readonly ViewedChange[]> {
+    const viewed: ViewedChange[] = [];
+    for (const change of changes) viewed.push(await this.viewOne(change));
+    return viewed;
+  }
+
+  private async viewOne(change: HeldChange): Promise<ViewedChange> {
+    const { operation, className, objectId, fields } = change;
+    try {
+      const access = enterClass(this.call, className, 'get');
+      const known = { operation, isReadable: true, className: access.className, objectId };
+      if (isRestoredRow(change)) {
+        const after = await this.present(access, change.restored);
+        return after ? { ...known, before: null, after, withheld: [] } : hide(operation);
+      }
+      const isNew = operation === 'create' && change.after === undefined;
+      const former = isNew ? null : await this.readFormer(access, change);
+      if (!isNew && former === null) return hide(operation);
+      const { shown, withheld } = this.writes.presentFields(access, fields ?? {});
+      const row = operation === 'create' ? null : former;
+      const before = row && fields ? pickNamed(row, Object.keys(shown)) : row;
+      return { ...known, before, after: fields && shown, withheld };
+    } catch (error) {
+      if (error instanceof Refused) return hide(operation);
+      throw error;
+    }
+  }
+
+  /**
+   * The row before a change, as this agent may read it: as it is now, and of an applied change as it was. Null for a row that its rules
+   * keep from it, as it is now or as it was.
+   */
+  private async readFormer(access: ClassAccess, change: HeldChange): Promise<ParseRow | null> {
+    const { className, before, after } = change;
+    const objectId = change.objectId ?? '';
+    const now = await this.readAsCaller(className, objectId);
+    if (after === undefined || before === null) return now;
+    if (now === null && (await this.rows.read(className, objectId)) !== null) return null;
+    return this.present(access, before);
+  }
+
+  /** Null: there is no such row, or none that the caller may read. */
+  private async readAsCaller(className: string, objectId: string): Promise<ParseRow | null> {
+    try {
+      return (await new ParleyRecords(this.call).getMany(className, [objectId])).rows[0] ?? null;
+    } catch (error) {
+      if (error instanceof Refused) return null;
+      throw error;
+    }
+  }
+
+  private async present(access: ClassAccess, image: RowImage): Promise<ParseRow | null> {
+    return this.writes.presentImage(access, await this.rows.toRow(access.className, image));
+  }
+}
+
+/** What is said of a change whose row an agent may not read. */
+const hide = (operation: ProposedWrite['operation']): ViewedChange => ({
+  operation,
+  isReadable: false,
+  className: null,
+  objectId: null,
+  before: null,
+  after: null,
+  withheld: [],
+});
+
+const pickNamed = (row: ParseRow, names: readonly string[]): ParseRow =>
+  Object.fromEntries(names.map((name) => [name, row[name] ?? null]));

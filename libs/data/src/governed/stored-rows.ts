@@ -1,0 +1,120 @@
+import { digestImage } from '../changes/image-digest.js';
+import type { RowImage, RowImages } from '../changes/row-transactions.js';
+import type { ClassAccess } from '#policy';
+import type { OperationContext, ParseRow } from '../record-store.js';
+import {
+  type AppliedChange,
+  type ChangeConflict,
+  type HeldChange,
+  ROW_CHANGED,
+  ROW_EXISTS,
+} from './held-change.js';
+import type { PlannedWrite } from './parley-writes.js';
+import { atStore } from './store-refusals.js';
+
+/** Rows that changes are about, as they are stored now. */
+export class StoredRows {
+  constructor(
+    private readonly operation: OperationContext,
+    private readonly images: RowImages,
+  ) {}
+
+  /**
+   * Whether a row is what it was: its time stamp, and the columns that the change writes. Of a row that is deleted those that the
+   * caller may read, and of one that is put back every byte.
+   */
+  async isAsItWas(
+    { className, operation, before, fields, restored, found }: HeldChange,
+    now: RowImage | null,
+    { access }: Pick<PlannedWrite, 'access'>,
+  ): Promise<boolean> {
+    if (restored !== undefined) return (now && digestImage(now)) === found;
+    if (now === null || before === null) return now === before;
+    const touched = operation === 'delete' ? listReadable(access) : Object.keys(fields ?? {});
+    return atStore(this.operation, () => this.images.areAlike(className, before, now, touched));
+  }
+
+  read(className: string, objectId: string, images = this.images): Promise<RowImage | null> {
+    const { operation } = this;
+    return atStore(operation, () => images.read(className, objectId, operation));
+  }
+
+  toRow(className: string, image: RowImage): Promise<ParseRow> {
+    return atStore(this.operation, () => this.images.toRow(className, image));
+  }
+
+  /**
+   * The changes that take applied ones back, the last row first. What they lead to is each row as it was before the first of them,
+   * byte for byte.
+   * @returns `changes` for rows that nobody else has changed since or in between, and the others as conflicts
+   */
+  async invert(
+    applied: readonly AppliedChange[],
+  ): Promise<{ readonly changes: readonly HeldChange[]; readonly conflicts: readonly ChangeConflict[] }> {
+    const changes: HeldChange[] = [];
+    const conflicts: ChangeConflict[] = [];
+    for (const ofRow of groupByRow(applied.toReversed())) {
+      const inverted = await this.invertRow(ofRow);
+      if (inverted === null) continue;
+      if ('reason' in inverted) conflicts.push(inverted);
+      else changes.push(inverted);
+    }
+    return { changes, conflicts };
+  }
+
+  /**
+   * Each change is found by the row that it left, which no clock has to tell.
+   * @param applied of one row. @returns null where the row is already what it was
+   */
+  private async invertRow(
+    applied: readonly [AppliedChange, ...AppliedChange[]],
+  ): Promise<HeldChange | ChangeConflict | null> {
+    const [{ className, objectId }] = applied;
+    const now = await this.read(className, objectId);
+    const found = now && digestImage(now);
+    const left = new Set(applied);
+    let restored = now;
+    while (left.size > 0) {
+      const digest = restored && digestImage(restored);
+      const last = [...left].find(({ after }) => after === digest);
+      if (!last) {
+        const [{ operation, after }] = [...left] as [AppliedChange];
+        const reason = now === null || after ? ROW_CHANGED : ROW_EXISTS;
+        return { operation: inverse[operation], className, objectId, reason };
+      }
+      left.delete(last);
+      restored = last.before;
+    }
+    if (now === restored) return null;
+    const operation = now === null ? 'create' : restored === null ? 'delete' : 'update';
+    const fields = operation === 'update' ? await this.formerFields(applied, restored) : null;
+    return { operation, className, objectId, fields, before: null, found, restored };
+  }
+
+  /** The values that updates replaced. */
+  private async formerFields(
+    applied: readonly [AppliedChange, ...AppliedChange[]],
+    restored: RowImage | null,
+  ): Promise<ParseRow> {
+    const row = restored === null ? {} : await this.toRow(applied[0].className, restored);
+    const names = new Set(applied.flatMap(({ fields }) => Object.keys(fields ?? {})));
+    return Object.fromEntries([...names].map((name) => [name, row[name] ?? { __op: 'Delete' }]));
+  }
+}
+
+const inverse = { create: 'delete', update: 'update', delete: 'create' } as const;
+
+/** The columns of a row that its reader may compare; undefined: they are not known, and all of them count. */
+const listReadable = ({ readable, schema }: ClassAccess): readonly string[] | undefined =>
+  readable ? [...readable] : schema && [...schema.fields.keys()];
+
+function groupByRow(changes: readonly AppliedChange[]): readonly [AppliedChange, ...AppliedChange[]][] {
+  const rows = new Map<string, [AppliedChange, ...AppliedChange[]]>();
+  for (const change of changes) {
+    const row = JSON.stringify([change.className, change.objectId]);
+    const known = rows.get(row);
+    if (known) known.push(change);
+    else rows.set(row, [change]);
+  }
+  return [...rows.values()];
+}

@@ -1,0 +1,109 @@
+import { UsageError } from './command-options.js';
+import { ServiceClient, type ServiceOptions } from './service-client.js';
+import { countOf, jsonText, textTable } from './text-output.js';
+
+export interface ChangesOptions extends ServiceOptions {
+  readonly agent?: string;
+  readonly since?: string;
+  readonly until?: string;
+  readonly state?: string;
+  readonly json?: boolean;
+}
+
+export interface UndoOptions extends Omit<ChangesOptions, 'state'> {
+  readonly dryRun?: boolean;
+  readonly skipConflicts?: boolean;
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+/** The change sets of the operator's tenant, newest first. */
+export async function listChanges(options: ChangesOptions): Promise<void> {
+  const { agent, since, until, state, json } = options;
+  const query = new URLSearchParams();
+  const given = { agent, since: toTime('since', since), until: toTime('until', until), state };
+  for (const [name, value] of Object.entries(given)) if (value !== undefined) query.set(name, value);
+  const answer = await new ServiceClient(options).call(`${ROUTE}?${query.toString()}`);
+  const sets = answer['change_sets'] as readonly Members[];
+  if (json) process.stdout.write(`${jsonText(sets)}\n`);
+  else
+    process.stdout.write(
+      sets.length > 0 ? textTable(HEADER, sets.map(toCells)) : 'There are no change sets.\n',
+    );
+}
+
+/** One set, row by row. */
+export async function showChanges(id: string, options: ServiceOptions): Promise<void> {
+  process.stdout.write(`${jsonText(await new ServiceClient(options).call(toPath(id)))}\n`);
+}
+
+/** Drops a set that is not applied. */
+export async function discardChanges(id: string, options: ServiceOptions): Promise<void> {
+  process.stdout.write(`${jsonText(await new ServiceClient(options).call(`${toPath(id)}/discard`, {}))}\n`);
+}
+
+/** Takes one set back, or what an agent wrote within a time. @throws UsageError */
+export async function undoChanges(id: string | undefined, options: UndoOptions): Promise<void> {
+  const { agent, dryRun, skipConflicts, json } = options;
+  const since = toTime('since', options.since);
+  const until = toTime('until', options.until) ?? new Date().toISOString();
+  const byTime = agent !== undefined && since !== undefined;
+  if ((id === undefined) !== byTime)
+    throw new UsageError('either the ID of a change set is needed, or --agent and --since');
+  const target = id === undefined ? { agent, since, until } : { change_set: id };
+  const client = new ServiceClient(options);
+  const preview = await client.call(`${ROUTE}/undo`, target);
+  if (dryRun) {
+    process.stdout.write(json ? `${jsonText(preview)}\n` : describePreview(preview));
+    return;
+  }
+  const { digest } = preview;
+  const undone = await client.call(`${ROUTE}/undo`, {
+    ...target,
+    digest,
+    skip_conflicts: skipConflicts === true,
+  });
+  process.stdout.write(
+    json ? `${jsonText(undone)}\n` : `Taken back by change set ${toCell(undone['change_set'])}.\n`,
+  );
+}
+
+const ROUTE = '/console/api/changes';
+const HEADER = ['ID', 'AGENT', 'STATE', 'OPENED', 'APPLIED', 'ROWS', 'TITLE'];
+
+const toPath = (id: string) => `${ROUTE}/${encodeURIComponent(id)}`;
+
+const toCells = (set: Members): string[] => [
+  ...['change_set', 'agent', 'state', 'opened_at', 'applied_at'].map((name) => toCell(set[name])),
+  describeRows(set['rows'] as Members),
+  toCell(set['title']),
+];
+
+const toCell = (value: unknown): string => (typeof value === 'string' ? value : '-');
+
+const describeRows = (rows: Members): string =>
+  Object.entries(rows)
+    .flatMap(([kind, count]) => (count === 0 ? [] : [`${String(count)} ${kind}`]))
+    .join(', ') || 'none';
+
+function describePreview(preview: Members): string {
+  const sets = preview['change_sets'] as readonly string[];
+  const conflicts = preview['conflicts'] as readonly Members[];
+  const entries = preview['entries'] as readonly Members[];
+  const name = (row: Members) =>
+    row['class_name'] === undefined ? '(hidden)' : `${toCell(row['class_name'])} ${toCell(row['object_id'])}`;
+  return [
+    `${countOf(sets.length, 'change set')} would be taken back: ${describeRows(preview['rows'] as Members)}.`,
+    ...conflicts.map((row) => `conflict: ${name(row)}: ${toCell(row['conflict'])}`),
+    ...entries.map((row) => jsonText(row).replaceAll(/\n */g, ' ')),
+    '',
+  ].join('\n');
+}
+
+/** @throws UsageError */
+function toTime(option: string, text: string | undefined): string | undefined {
+  if (text === undefined) return undefined;
+  const time = Date.parse(text);
+  if (Number.isNaN(time)) throw new UsageError(`--${option}: ${text} is no time in ISO 8601`);
+  return new Date(time).toISOString();
+}

@@ -1,0 +1,195 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
+import { type DatabaseView, viewDatabase } from '../../support/database-dump.js';
+import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
+
+const free = { rateLimit: 1_000_000 };
+const AGENTS = {
+  helper: { ...free, permissions: 'admin', tenantId: 'acme' },
+  colleague: { ...free, permissions: 'admin', tenantId: 'acme' },
+  support: { ...free, permissions: 'admin', tenantId: 'acme', writes: 'proposed' },
+  operator: { ...free, permissions: 'admin', tenantId: 'acme' },
+  reading: { ...free, tenantId: 'acme' },
+  narrow: { ...free, permissions: 'admin', tenantId: 'acme', classes: { only: ['Author'] } },
+  foreign: { ...free, permissions: 'admin', tenantId: 'globex' },
+};
+type AgentName = keyof typeof AGENTS;
+const as = (agent: AgentName) => ({ 'X-MCP-API-Key': `key-of-${agent}` });
+const COMMAND = fileURLToPath(new URL('../../../tools/parley.mjs', import.meta.url));
+
+let database: Database;
+let view: DatabaseView;
+let service: Service;
+
+beforeAll(async () => {
+  database = await startDatabase(POSTS_SEED);
+  view = viewDatabase(database.uri);
+  service = await startService({
+    config: {
+      server: { stateKey: 'a key of thirty-two characters, or more' },
+      agents: AGENTS,
+      auth: Object.keys(AGENTS).map((agent) => ({ apiKey: `key-of-${agent}`, agent })),
+      policy: POSTS_POLICY,
+      database: { uri: database.uri, name: 'parley' },
+      console: { operators: ['operator', 'reading', 'narrow', 'foreign'] },
+      changes: { record: 'all' },
+    },
+    env: {
+      PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true',
+      PARSE_AGENT_ALLOW_RAW_CRUD: 'true',
+      PARSE_AGENT_ALLOW_SCHEMA_OPS: 'true',
+    },
+  });
+}, 90_000);
+afterAll(async () => {
+  await service.stop();
+  await view.close();
+  await database.stop();
+});
+
+const posts = () => view.client.db('parley').collection<{ _id: string; title: string }>('Post');
+const dump = async () => JSON.stringify(await posts().find({}).sort({ _id: 1 }).toArray());
+const call = (name: string, args: object, agent: AgentName) => callTool(service, name, args, as(agent));
+const rename = (id: string, title: string, agent: AgentName = 'helper') =>
+  call('update_object', { class_name: 'Post', object_id: id, fields: { title } }, agent);
+
+interface Answer {
+  readonly status: number;
+  readonly body: Record<string, unknown>;
+}
+
+async function ask(path: string, agent: AgentName, body?: object): Promise<Answer> {
+  const response = await fetch(`${service.origin}/console/api/changes${path}`, {
+    method: body ? 'POST' : 'GET',
+    headers: {
+      ...as(agent),
+      ...(body && { 'Content-Type': 'application/json', 'X-Parley-Console': '1' }),
+    },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+  return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+}
+
+const undo = (body: object, agent: AgentName = 'operator') => ask('/undo', agent, body);
+const run = (...args: readonly string[]) =>
+  promisify(execFile)(process.execPath, [COMMAND, 'changes', ...args, '--url', service.origin], {
+    env: { ...process.env, PARLEY_API_KEY: 'key-of-operator' },
+  });
+
+describe('What an agent wrote within a time', () => {
+  let since: string;
+  let before: string;
+  beforeEach(async () => {
+    before = await dump();
+    since = new Date().toISOString();
+    await rename('p00', 'Wrong');
+    await rename('p00', 'Wrong again');
+    await rename('p03', 'Wrong');
+    await call('create_object', { class_name: 'Post', fields: { title: 'Made wrongly' } }, 'helper');
+  });
+
+  it('is taken back by an operator, after its preview, row by row', async () => {
+    const target = { agent: 'helper', since };
+    const { body: preview } = await undo(target);
+    expect(preview).toMatchObject({ rows: { created: 0, changed: 2, deleted: 1 }, conflicts: [] });
+    expect(preview['change_sets']).toHaveLength(4);
+    expect(preview['entries']).toContainEqual(
+      expect.objectContaining({
+        object_id: 'p00',
+        before: { title: 'Wrong again' },
+        after: { title: 'Post 0' },
+      }),
+    );
+    expect(await dump()).not.toBe(before);
+    const { status, body: undone } = await undo({ ...target, digest: preview['digest'] });
+    expect({ status, undone }).toMatchObject({ status: 200, undone: { state: 'applied', kind: 'undo' } });
+    expect(await dump()).toBe(before);
+    const { status: again, body } = await undo(target);
+    expect({ again, said: body['error'] ?? body['message'] }).toMatchObject({
+      again: 400,
+      said: expect.stringContaining('wrote nothing in this time') as string,
+    });
+  });
+
+  it('is taken back without the rows that somebody has changed since, by an explicit choice', async () => {
+    await rename('p03', 'Right', 'colleague');
+    const target = { agent: 'helper', since };
+    const { body: preview } = await undo(target);
+    expect(preview['conflicts']).toMatchObject([
+      { class_name: 'Post', object_id: 'p03', conflict: 'somebody has changed this row since' },
+    ]);
+    const { digest } = preview;
+    expect((await undo({ ...target, digest })).status).toBe(409);
+    expect((await undo({ ...target, digest, skip_conflicts: true })).status).toBe(200);
+    expect((await posts().findOne({ _id: 'p00' }))?.title).toBe('Post 0');
+    expect((await posts().findOne({ _id: 'p03' }))?.title).toBe('Right');
+    await posts().updateOne({ _id: 'p03' }, { $set: { title: 'Post 3' } });
+  });
+
+  it('is taken back only as it was shown', async () => {
+    const target = { agent: 'helper', since, until: new Date(Date.now() + 60_000).toISOString() };
+    const { body: preview } = await undo(target);
+    await rename('p00', 'Wrong at last');
+    expect((await undo({ ...target, digest: preview['digest'] })).status).toBe(412);
+    const { body: now } = await undo(target);
+    expect((await undo({ ...target, digest: now['digest'] })).status).toBe(200);
+    expect((await posts().findOne({ _id: 'p00' }))?.title).toBe('Post 0');
+  });
+
+  it('is not taken back by an operator that may not write it, or not see it', async () => {
+    const target = { agent: 'helper', since };
+    const refused = await undo(target, 'reading');
+    expect(refused.status).toBe(403);
+    const foreign = await undo(target, 'foreign');
+    expect(foreign.status).toBe(400);
+    const narrow = await undo(target, 'narrow');
+    expect(JSON.stringify([refused, foreign, narrow])).not.toMatch(/Wrong|Post 0|p00|"Post"/);
+    expect(narrow.body['entries'] ?? []).toEqual([]);
+    const [first] = (await ask(`?agent=helper&since=${since}`, 'operator')).body['change_sets'] as {
+      change_set: string;
+    }[];
+    expect((await ask(`/${first?.change_set}`, 'foreign')).status).toBe(400);
+    expect(JSON.stringify(await ask(`/${first?.change_set}`, 'narrow'))).not.toMatch(/Made wrongly/);
+    expect(JSON.stringify(await ask(`/${first?.change_set}`, 'operator'))).toMatch(/Made wrongly/);
+    const { body: now } = await undo(target);
+    await undo({ ...target, digest: now['digest'] });
+    expect(await dump()).toBe(before);
+  });
+
+  it('is listed, shown and taken back on the command line', async () => {
+    expect((await run('list', '--agent', 'helper', '--since', since)).stdout).toMatch(/helper +applied/);
+    const dry = await run('undo', '--agent', 'helper', '--since', since, '--dry-run');
+    expect(dry.stdout).toContain('4 change sets would be taken back: 2 changed, 1 deleted.');
+    expect(await dump()).not.toBe(before);
+    const { stdout } = await run('undo', '--agent', 'helper', '--since', since);
+    expect(stdout).toContain('Taken back by change set');
+    expect(await dump()).toBe(before);
+    const [, set = ''] = /set (\S+)\./.exec(stdout) ?? [];
+    expect((await run('show', set)).stdout).toContain('"kind": "undo"');
+    await expect(run('undo', '--agent', 'helper')).rejects.toThrow('--agent and --since');
+  });
+});
+
+describe('A body of the route that takes back', () => {
+  it.each([
+    {},
+    { agent: 'helper' },
+    { change_set: 'x', agent: 'helper' },
+    { agent: 'helper', since: 'yesterday' },
+    { agent: 'helper', since: '2025-01-01T00:00:00Z', untill: '2025-01-01T00:00:01Z' },
+    { change_set: { $ne: 1 } },
+    { change_set: 'x', skip_conflicts: 'yes', digest: 'd' },
+  ])('is refused: %j', async (body) => {
+    expect((await undo(body)).status).toBe(400);
+  });
+});
+
+it('A set that waits is discarded by an operator, and nothing of it happens', async () => {
+  const before = await dump();
+  const { data } = (await rename('p00', 'Later', 'support')) as unknown as { data: { change_set: string } };
+  expect((await run('discard', data.change_set)).stdout).toContain('"state": "discarded"');
+  expect(await dump()).toBe(before);
+});
