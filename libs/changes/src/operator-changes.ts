@@ -20,7 +20,9 @@ import { countRows, showBareEntry, showSet, showViewed, type ViewedEntry } from 
 
 /** Whose sets an operator looks for. Every member narrows. */
 export interface OperatorQuery {
+  /** Name of the agent whose sets they are. */
   readonly agent?: string;
+  /** State of the sets. */
   readonly state?: ChangeSet['state'];
   /** Applied at this time or later, in milliseconds since 1970. */
   readonly since?: number;
@@ -37,7 +39,9 @@ export type UndoTarget =
 
 /** A set as an operator sees it. */
 export interface OperatorSet extends ShownChangeSet {
+  /** Name of the agent whose set it is. */
   readonly agent: string;
+  /** The caller whose set it is. */
   readonly principal: string;
 }
 
@@ -45,10 +49,13 @@ export interface OperatorSet extends ShownChangeSet {
 export interface UndoPreview {
   /** Of what is shown here: the undo has to carry it. */
   readonly digest: string;
+  /** Ids of the sets that are taken back. */
   readonly change_sets: readonly string[];
+  /** How many rows are created, changed and deleted by that. */
   readonly rows: RowCounts;
   /** Rows that cannot be taken back, with the reason. */
   readonly conflicts: readonly ViewedEntry[];
+  /** Rows that are taken back: as they are now, and as they will be. */
   readonly entries: readonly ViewedEntry[];
 }
 
@@ -67,6 +74,7 @@ const BUDGET = { tool: 'changes', timeout: 60 };
  */
 @Injectable()
 export class OperatorChanges {
+  /** @internal Made by the module. */
   constructor(
     private readonly source: GovernedChangesSource,
     private readonly sets: ChangeSets,

@@ -68,11 +68,15 @@ export function describeSet(set: ChangeSet): Readonly<Record<string, unknown>> {
 export interface ViewedEntry {
   /** Its number in the set. */
   readonly entry?: number;
+  /** What happens to the row. */
   readonly operation: StoredEntry['operation'];
   /** Absent where the row is hidden from the viewer. */
   readonly class_name?: string | null;
+  /** Id of the row; null: it has none yet. */
   readonly object_id?: string | null;
+  /** The values that are replaced. */
   readonly before?: ParseRow;
+  /** The values that replace them. */
   readonly after?: ParseRow;
   /** Why nothing is shown of the row. */
   readonly hidden?: string;

@@ -173,6 +173,32 @@ describe('What an agent wrote within a time', () => {
   });
 });
 
+describe('The exit code', () => {
+  const codeOf = (args: readonly string[], key: string | undefined = 'key-of-operator') =>
+    promisify(execFile)(process.execPath, [COMMAND, 'changes', ...args, '--url', service.origin], {
+      env: { ...process.env, PARLEY_API_KEY: key },
+    }).then(
+      () => 0,
+      ({ code }: { code: number }) => code,
+    );
+
+  it.each<[number, string[], string?]>([
+    [0, ['list', '--json']],
+    [1, ['list'], 'key of nobody'],
+    [1, ['list', '--state', 'lost']],
+    [2, ['list', '--since', 'yesterday']],
+    [1, ['show', 'nothing']],
+    [2, ['show']],
+    [1, ['discard', 'nothing']],
+    [2, ['discard']],
+    [1, ['undo', 'nothing']],
+    [2, ['undo']],
+    [2, ['undo', 'nothing', '--agent', 'helper', '--since', '2025-01-01']],
+  ])('%i is that of %j', async (code, args, key) => {
+    expect(await codeOf(args, key)).toBe(code);
+  });
+});
+
 describe('A body of the route that takes back', () => {
   it.each([
     {},

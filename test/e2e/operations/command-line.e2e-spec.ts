@@ -196,6 +196,11 @@ describe('exit codes', () => {
         ]),
       ),
     ),
+    ...Object.fromEntries(
+      ['list', 'show', 'discard', 'undo'].flatMap((name) =>
+        [0, 1, 2].map((code) => [`changes ${name} ${code}`, 'test/e2e/changes/operators-undo.e2e-spec.ts']),
+      ),
+    ),
   };
 
   it('are those of the table of the page, of every command', async () => {
@@ -210,7 +215,7 @@ describe('exit codes', () => {
       const names = [...commands.matchAll(/^ {2}([a-z-]+)/gm)].map(([, name = '']) => name);
       return names.filter((name) => name !== 'help').map((name) => [...group, name].join(' '));
     };
-    const groups = ['policy', 'audit', 'agents', 'approvals'];
+    const groups = ['policy', 'audit', 'agents', 'approvals', 'changes'];
     const all = [
       ...(await listed()).filter((name) => !groups.includes(name)),
       ...(await Promise.all(groups.map((one) => listed(one)))).flat(),
