@@ -19,6 +19,9 @@ const EXAMPLES: Record<keyof typeof refusals, readonly Refusal[]> = {
   withheldColumn: [refusals.withheldColumn('FIELD', 'hidden_class')],
   unknownClass: [refusals.unknownClass('CLASS', ['NAME'])],
   classFiltered: [refusals.classFiltered('CLASS')],
+  crossDatabase: [refusals.crossDatabase('CLASS', 'OTHER')],
+  readOnlyDatabase: [refusals.readOnlyDatabase('CLASS')],
+  databaseAway: [refusals.databaseAway('CLASS')],
   fieldDenied: [
     refusals.fieldDenied('CONTEXT', 'PATH', 'FIELD', ['NAME']),
     refusals.fieldDenied('CONTEXT', 'PATH', '_p_FIELD', ['FIELD']),

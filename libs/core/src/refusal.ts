@@ -61,6 +61,8 @@ export const DENIAL_KINDS = [
   'atlas_facet_filter_unsafe',
   'budget',
   'answer_size',
+  'cross_database',
+  'read_only_database',
 ] as const;
 /** One of `DENIAL_KINDS`. */
 export type DenialKind = (typeof DENIAL_KINDS)[number];
@@ -88,6 +90,7 @@ export const GATES = [
   'class',
   'class_permissions',
   'class_permission',
+  'database',
   'system_class',
   'tenant',
   'scope',

@@ -39,6 +39,33 @@ export function classFiltered(className: string, site: ClassFilterSite = 'Class'
   );
 }
 
+/** One command reads one database. */
+export function crossDatabase(className: string, other: string): Refusal {
+  return {
+    code: 'invalid_query',
+    gate: 'database',
+    details: { kind: 'cross_database' },
+    message:
+      `'${other}' is stored in another database than '${className}', and one query reads one database. ` +
+      'Ask for both classes in calls of their own: take the ids from the first answer and write them into the where of the second. ' +
+      'Pointers are followed with include',
+  };
+}
+
+/** The operator opened the database of the class for reading alone. */
+export function readOnlyDatabase(className: string): Refusal {
+  return accessDenied(
+    'database',
+    `'${className}' is stored in a database that is only read`,
+    'read_only_database',
+  );
+}
+
+/** The database of the class could not be reached when the classes were read. */
+export function databaseAway(className: string, cause?: string): Refusal {
+  return parseError(`the database of '${className}' is unavailable`, cause);
+}
+
 export function fieldDenied(
   context: string,
   reference: string,

@@ -53,6 +53,7 @@ function governed(className: string, small: SmallClass): GovernedClass {
     schema: { className, fields, indexes: [], classLevelPermissions: null },
     policy: {
       className,
+      database: null,
       plain: null,
       hiding: 'no',
       visible: small.visible ?? false,

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { canonicalClassName, compileBudget, Refused } from '#core';
+import { canonicalClassName, compileBudget, isParseClassName, Refused } from '#core';
 import { compileMasks, Pseudonyms } from '../masking/column-masks.js';
 import type { StorageForm } from '../model/class-schema.js';
 import { ALWAYS_KEEP, FieldNames, isInternalField } from '../model/field-names.js';
@@ -126,12 +126,24 @@ export interface PolicyEnvironment {
   readonly strictPointerShapes?: boolean;
   /** How the database stores a class that does not say so. Default `parse`. */
   readonly storage?: StorageForm;
+  /** Whether the database is only read. Default false. */
+  readonly readOnly?: boolean;
+  /** What classes call the database of the service; undefined: it has no name. */
+  readonly databaseName?: string | undefined;
+  /** Databases beside that of the service. Default none. */
+  readonly databases?: Policy['databases'];
 }
 
 /** Compiles declarations that already passed the checks of the configuration, or are typed in code. */
 export function compilePolicy(
   config: PolicyConfig,
-  { strictPointerShapes = true, storage = 'parse' }: PolicyEnvironment = {},
+  {
+    strictPointerShapes = true,
+    storage = 'parse',
+    readOnly = false,
+    databaseName,
+    databases = new Map(),
+  }: PolicyEnvironment = {},
 ): CompiledPolicy {
   const issues: PolicyIssue[] = [];
   const { maskingKey = null, ...publicConfig } = config;
@@ -144,7 +156,9 @@ export function compilePolicy(
         message: `declares the same class as '${canonicalClassName(name)}'`,
       });
     }
-    const compiled = compileClass(name, classConfig, issues, storage);
+    const database = readDatabase(name, classConfig.database, { databaseName, databases }, issues);
+    const form = database === null ? storage : (databases.get(database)?.storage ?? storage);
+    const compiled = compileClass(name, classConfig, issues, { name: database, storage: form });
     classes.set(compiled.className, compiled);
     for (const option of ['canonicalFilter', 'filters'] as const) {
       const constraint = compiled[option];
@@ -161,10 +175,14 @@ export function compilePolicy(
     ...publicConfig,
     maskingKey: pseudonyms?.of(null, KEY_MARK),
     ...(storage === 'plain' && { storage }),
+    ...(readOnly && { readOnly }),
+    ...(databases.size > 0 && { databases: [...databases] }),
   };
   const policy: Policy = Object.freeze({
     version: createHash('sha256').update(JSON.stringify(versioned, withFunctions)).digest('hex').slice(0, 16),
     storage,
+    readOnly,
+    databases,
     switches: Object.freeze({
       ...DEFAULT_SWITCHES,
       ...switches,
@@ -179,11 +197,38 @@ export function compilePolicy(
   return { policy, issues };
 }
 
+/** Name of the further database that holds a class; null: that of the service. */
+function readDatabase(
+  className: string,
+  given: string | undefined,
+  { databaseName, databases }: Pick<PolicyEnvironment, 'databaseName'> & Pick<Policy, 'databases'>,
+  issues: PolicyIssue[],
+): string | null {
+  if (given === undefined || given === databaseName) return null;
+  const report = (message: string) =>
+    issues.push({ path: `policy.classes.${className}.database`, message, related: ['databases'] });
+  const known = [...(databaseName === undefined ? [] : [databaseName]), ...databases.keys()];
+  if (!databases.has(given))
+    report(
+      known.length === 0
+        ? `'${given}' is unknown: list it under databases, or leave database out`
+        : `'${given}' is none of databases: write one of ${known.join(', ')}`,
+    );
+  else if (isParseClassName(className))
+    report(
+      `'${canonicalClassName(className)}' is a class of Parse's own, whose users and roles are those of the first database: leave database out`,
+    );
+  return given;
+}
+
 /** A collection that Parse stores, read as a plain one, would be read without its ACLs. */
 function listSharedCollections(classes: readonly DeclaredClass[]): PolicyIssue[] {
-  const ofParse = new Set(classes.filter(({ plain }) => plain === null).map(({ className }) => className));
-  return classes.flatMap(({ className, plain }) =>
-    plain !== null && ofParse.has(plain.collection)
+  const place = (collection: string, database: string | null) => JSON.stringify([database, collection]);
+  const ofParse = new Set(
+    classes.filter(({ plain }) => plain === null).map((one) => place(one.className, one.database)),
+  );
+  return classes.flatMap(({ className, plain, database }) =>
+    plain !== null && ofParse.has(place(plain.collection, database))
       ? [
           {
             path: `policy.classes.${className}.collection`,
@@ -323,11 +368,14 @@ export function compileClass(
   declaredName: string,
   config: ClassConfig,
   issues: PolicyIssue[] = [],
-  database: StorageForm = 'parse',
+  database: { readonly name: string | null; readonly storage: StorageForm } = {
+    name: null,
+    storage: 'parse',
+  },
 ): DeclaredClass {
   const className = canonicalClassName(declaredName);
   const path = `policy.classes.${declaredName}`;
-  const plain = compilePlainStorage(declaredName, config, database, issues);
+  const plain = compilePlainStorage(declaredName, config, database.storage, issues);
   const aliases = plain ? new Map<string, string>() : readAliases(config.properties ?? {});
   const keepUnique = (list: readonly string[] | undefined): string[] | null =>
     list ? [...new Set(list)].filter((name) => !isInternalField(name)) : null;
@@ -351,6 +399,7 @@ export function compileClass(
   issues.push(...outsideFields({ fields, joinFields, searchable }, new FieldNames(aliases), path));
   return Object.freeze({
     className,
+    database: database.name,
     plain,
     hiding: readHiding(className, config.hidden, plain !== null),
     visible: config.visible ?? false,

@@ -40,6 +40,7 @@ export function withDeclaredClasses(
 
 /** What a declaration may say. */
 export const CLASS_OPTIONS = {
+  database: true,
   storage: true,
   collection: true,
   id: true,
@@ -88,7 +89,9 @@ export function narrowClassConfig(
     }
     return one.filter((name) => kept.has(name));
   };
-  const mergeStorage = <Option extends 'storage' | 'collection' | 'id' | 'timestamps'>(option: Option) => {
+  const mergeStorage = <Option extends 'database' | 'storage' | 'collection' | 'id' | 'timestamps'>(
+    option: Option,
+  ) => {
     const [one, other] = [first[option], second[option]];
     if (one === undefined || other === undefined) return one === undefined ? other : one;
     if (!isDeepStrictEqual(one, other))
@@ -99,6 +102,7 @@ export function narrowClassConfig(
     return one;
   };
   const joined: Record<keyof ClassConfig, unknown> = {
+    database: mergeStorage('database'),
     storage: mergeStorage('storage'),
     collection: mergeStorage('collection'),
     id: mergeStorage('id'),

@@ -36,6 +36,8 @@ export interface TenantScopeConfig {
 }
 
 export interface ClassConfig {
+  /** Name of one of `databases`. Default: the first one. */
+  readonly database?: string;
   /** Default: that of the database. */
   readonly storage?: StorageForm;
   /** Plain classes only, as all until `timestamps`. Default: the name of the class. */

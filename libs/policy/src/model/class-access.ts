@@ -69,6 +69,15 @@ export interface ClassReach {
   reach(className: string, site: ReachSite): ClassAccess | Refusal;
 }
 
+/** One query reads one database. @throws Refused `invalid_query`, kind `cross_database` */
+export function assertOneDatabase(
+  from: Pick<ClassAccess, 'className' | 'schema'>,
+  to: Pick<ClassAccess, 'className' | 'schema'>,
+): void {
+  if (from.schema?.database !== to.schema?.database)
+    throw new Refused(refusals.crossDatabase(from.className, to.className));
+}
+
 export function isRefusal<T extends object>(answer: T | Refusal | null): answer is Refusal {
   return answer !== null && 'gate' in answer;
 }

@@ -93,6 +93,8 @@ export interface ClassSchema {
   readonly classLevelPermissions: ClassLevelPermissions | null;
   /** Rows of a plain class have no ACL and its class no permissions: the policy alone limits them. Default `parse`. */
   readonly storage?: StorageForm;
+  /** Name of the database that holds the rows, as the configuration calls it. Default: that of the service. */
+  readonly database?: string;
 }
 
 /** Longest id of a plain class, in bytes of UTF-8. */
@@ -119,4 +121,6 @@ export interface SchemaSnapshot {
   get(className: string): ClassSchema | undefined;
   /** Sorted. */
   classNames(): readonly string[];
+  /** Whether the database that holds the class could not be reached when the classes were read. Default: none is away. */
+  isAway?(className: string): boolean;
 }

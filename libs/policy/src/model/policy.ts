@@ -51,6 +51,14 @@ export interface PlainStorageRules {
   readonly properties: ReadonlyMap<string, PlainColumn>;
 }
 
+/** A database beside that of the service. */
+export interface FurtherDatabase {
+  /** How it stores a class that does not say so. */
+  readonly storage: StorageForm;
+  /** Whether it is only read. */
+  readonly readOnly: boolean;
+}
+
 /** Returns the tenant of an agent; null or undefined: none, and the class is refused. */
 type TenantFunction = (agent: FilterSubject) => string | number | null | undefined;
 
@@ -96,6 +104,8 @@ export const DEFAULT_VECTOR_INDEX = 'vector_index';
  */
 export interface DeclaredClass {
   readonly className: string;
+  /** Name of the database that holds its rows; null: that of the service. */
+  readonly database: string | null;
   /** Null: Parse stores it. */
   readonly plain: PlainStorageRules | null;
   readonly hiding: HiddenFrom;
@@ -171,6 +181,10 @@ export interface Policy {
   readonly version: string;
   /** How the database stores a class that does not say so. */
   readonly storage: StorageForm;
+  /** Whether the database is only read. */
+  readonly readOnly: boolean;
+  /** The further databases of the service, by name. */
+  readonly databases: ReadonlyMap<string, FurtherDatabase>;
   readonly switches: PolicySwitches;
   /** The data budget of each tenant, over all its agents. */
   readonly tenantBudget: DataBudget | null;

@@ -1,6 +1,12 @@
 import { canonicalClassName, Refused } from '#core';
 import { inexactColumns, noneWithheldWithin } from '../masking/withheld-objects.js';
-import { type ClassAccess, type ClassReach, isRefusal, withheldTarget } from '../model/class-access.js';
+import {
+  assertOneDatabase,
+  type ClassAccess,
+  type ClassReach,
+  isRefusal,
+  withheldTarget,
+} from '../model/class-access.js';
 import { takeRoot } from '../model/field-names.js';
 import type { Note, ValueType } from '../model/value-type.js';
 import { mergeFilters, isPlainObject, type PlainObject } from '../model/where.js';
@@ -188,6 +194,7 @@ export function walkPipeline(
     join(className) {
       const answer = reach.reach(canonicalClassName(className), 'pipeline');
       if (isRefusal(answer)) throw new Refused(answer);
+      assertOneDatabase(access, answer);
       return answer;
     },
     ends: new WeakMap(),

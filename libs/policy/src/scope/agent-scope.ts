@@ -127,6 +127,14 @@ export class AgentScope {
     );
   }
 
+  /** The refusal of a change of rows or columns where the database of the class is only read; null: it is not. */
+  refuseReadOnly(className: string): Refusal | null {
+    const { policy } = this;
+    const database = policy.classes.get(className)?.database ?? null;
+    const isReadOnly = database === null ? policy.readOnly : policy.databases.get(database)?.readOnly;
+    return isReadOnly === false ? null : refusals.readOnlyDatabase(className);
+  }
+
   /** Validates `class_name` without checking the class. @returns its canonical name */
   resolveName(className: unknown): string | Refusal {
     if (className === undefined || className === null || className === '') {
@@ -273,6 +281,7 @@ export class AgentScope {
 
   private findExisting(name: string, asWritten: string): ClassAccess | Refusal {
     if (this.schemas.get(name)) return this.access(name);
+    if (this.schemas.isAway?.(name)) return refusals.databaseAway(asWritten);
     // With concealHidden a missing class is refused exactly like a hidden one.
     if (this.policy.switches.concealHidden) return this.refuseHidden(asWritten);
     if (!this.declared.bound.isUnlisted(name)) this.missing.add();

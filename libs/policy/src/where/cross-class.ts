@@ -7,6 +7,7 @@ import {
   type ClassReach,
   isRefusal,
   resolveFieldPath,
+  assertOneDatabase,
 } from '../model/class-access.js';
 import {
   mergeFilters,
@@ -87,6 +88,7 @@ function admitClass(
   }
   const answer = rules.reach.reach(canonicalClassName(className), site);
   if (isRefusal(answer)) throw new Refused(answer);
+  assertOneDatabase(rules.access, answer);
   return answer;
 }
 

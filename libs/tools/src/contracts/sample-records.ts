@@ -147,6 +147,7 @@ export function sampleClass(
     schema: { className, fields: all, indexes: [], classLevelPermissions: null, ...schema },
     policy: {
       className,
+      database: null,
       plain: null,
       hiding: 'no',
       visible: false,
