@@ -15,6 +15,7 @@ export {
   MongoConnection,
   type MongoConnectionOptions,
   type MongoFacts,
+  type FurtherConnections,
 } from './connection/mongo-connection.js';
 export { MongoPrincipalDirectory } from './identity/mongo-principal-directory.js';
 export { MongoUserSessions } from './identity/mongo-user-sessions.js';

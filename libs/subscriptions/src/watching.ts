@@ -53,7 +53,11 @@ const LONGEST_DELAY = 10_000;
  * One watch serves all watchers, whatever their rights.
  */
 export class FeedSource extends ChangeSource {
-  constructor(private readonly feed: ChangeFeed) {
+  /** @param serves whether the feed is that of the database that holds a class. Default: of every class */
+  constructor(
+    private readonly feed: ChangeFeed,
+    private readonly serves: (className: string) => boolean = () => true,
+  ) {
     super();
   }
 
@@ -61,8 +65,8 @@ export class FeedSource extends ChangeSource {
     return this.feed.available;
   }
 
-  channel(_agent: unknown, { className }: { readonly className: string }): string {
-    return `feed ${className}`;
+  channel(_agent: unknown, { className }: { readonly className: string }): string | null {
+    return this.serves(className) ? `feed ${className}` : null;
   }
 
   /** A lost feed is watched again, and the time in between is reported as a gap. A feed that never began is refused. */

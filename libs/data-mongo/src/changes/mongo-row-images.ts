@@ -24,6 +24,7 @@ export class MongoRowImages extends RowImages {
     return this.atDatabase(async () => {
       const storage = await this.storage(className);
       const found: unknown = await this.connection
+        .holding(storage)
         .collection(storage.collection)
         .findOne({ _id: storage.idToStorage(objectId) as string }, { ...this.options(operation), raw: true });
       return found === null ? null : toImage(found as Uint8Array);
@@ -40,7 +41,7 @@ export class MongoRowImages extends RowImages {
       if ((await this.read(className, objectId, operation)) !== now) return false;
       if (now === image) return true;
       const storage = await this.storage(className);
-      const collection = this.connection.collection(storage.collection);
+      const collection = this.connection.holding(storage).collection(storage.collection);
       const options = this.options(operation);
       if (image === null) {
         storage.assertPermits('delete');

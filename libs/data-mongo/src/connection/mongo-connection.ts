@@ -37,6 +37,9 @@ export interface MongoConnectionOptions {
   readonly fastReads?: boolean;
 }
 
+/** The databases beside the one of a service, by name. */
+export type FurtherConnections = ReadonlyMap<string, MongoConnection>;
+
 /** Parse ids are text, so documents here are typed no further than that. */
 export interface DriverDocument extends Document {
   _id: string;
@@ -97,7 +100,11 @@ export class MongoConnection {
   /** The application closed its client. The driver would open it again, and keep the process alive. */
   private closedOutside = false;
 
-  constructor(private readonly options: MongoConnectionOptions | ApplicationClientOptions) {
+  /** @param further the databases beside this one, where this one is that of a service */
+  constructor(
+    private readonly options: MongoConnectionOptions | ApplicationClientOptions,
+    readonly further: FurtherConnections = new Map(),
+  ) {
     this.timeout = options.timeout ?? 3000;
     if ('client' in options) {
       this.client = options.client();
@@ -135,9 +142,13 @@ export class MongoConnection {
     return this.client.startSession({ causalConsistency: false });
   }
 
-  /** For the adapter only: the same connection, whose rows are read and written in a session. */
+  /** For the adapter only: the same connection, whose rows are read and written in a session. No other database takes part. */
   within(session: ClientSession): MongoConnection {
-    return Object.create(this, { session: { value: session }, reads: { value: null } }) as MongoConnection;
+    return Object.create(this, {
+      session: { value: session },
+      reads: { value: null },
+      further: { value: new Map() },
+    }) as MongoConnection;
   }
 
   private openFastReads({ fastReads = false }: MongoConnectionOptions): FastReads | null {
@@ -156,6 +167,21 @@ export class MongoConnection {
     return databases
       .filter(({ name }) => name !== this.name && !['admin', 'config', 'local'].includes(name))
       .map(({ name }) => this.client.db(name));
+  }
+
+  /**
+   * The connection to the database that holds a class.
+   * @throws StoreError `invalid_query` for a database that this is not, and that none beside it is
+   */
+  holding({ database }: { readonly database?: string | undefined }): MongoConnection {
+    if (database === undefined) return this;
+    const connection = this.further.get(database);
+    if (connection) return connection;
+    if (this.session)
+      throw new StoreError('unsupported', {
+        advice: 'writes of this class are neither proposed nor recorded: it is stored in another database',
+      });
+    throw new StoreError('invalid_query', { cause: new Error(`no database ${database}`) });
   }
 
   /** The name of the database. */

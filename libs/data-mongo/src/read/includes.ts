@@ -20,9 +20,12 @@ interface RowRequest {
   readonly include?: readonly IncludePlan[];
 }
 
-/** A pointer column can be joined; pointers inside arrays are fetched with separate finds. */
-export function isJoinable(plan: IncludePlan, storage: ClassStorage): boolean {
-  return storage.field(plan.field)?.type === 'Pointer';
+/** A pointer column can be joined; pointers inside arrays, and to another database, are fetched with separate finds. */
+export function isJoinable(plan: IncludePlan, storage: ClassStorage, classes: StoredClasses): boolean {
+  return (
+    storage.field(plan.field)?.type === 'Pointer' &&
+    classes.storage(plan.targetClass).database === storage.database
+  );
 }
 
 /** Keys of a request with the pointers it includes. */
@@ -38,7 +41,7 @@ export function requestProjection(request: RowRequest, storage: ClassStorage): D
 export function rowStages(request: RowRequest, storage: ClassStorage, classes: StoredClasses): Document[] {
   const projection = requestProjection(request, storage);
   const joins = (request.include ?? [])
-    .filter((plan) => isJoinable(plan, storage))
+    .filter((plan) => isJoinable(plan, storage, classes))
     .map((plan) => buildJoin(plan, storage, classes));
   return [...(projection ? [{ $project: projection }] : []), ...joins];
 }
@@ -102,8 +105,8 @@ type Find = (query: FindQuery) => Promise<ParseRow[]>;
 export type NeedsBatch = (plan: IncludePlan, className: string) => boolean;
 
 /**
- * Resolves includes that the rows' own command could not join: pointers inside arrays, and every pointer of a search by
- * distance. One further find per plan and thousand ids, all under the same deadline.
+ * Resolves includes that the rows' own command could not join: pointers inside arrays or to another database, and every
+ * pointer of a search by distance. One further find per plan and thousand ids, all under the same deadline.
  */
 export async function resolveBatched(
   rows: readonly ParseRow[],

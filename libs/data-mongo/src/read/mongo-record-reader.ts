@@ -45,7 +45,8 @@ const EXPECTED_BYTES = { pipeline: 4 * 1024 * 1024, row: 2048, link: 128 };
 
 /**
  * Reads Parse rows from MongoDB (5.0 or newer), one command per call. Included pointers are joined inside that command;
- * pointers in arrays, and all pointers of a search by distance, need one further find per include.
+ * pointers in arrays, to classes of another database, and all pointers of a search by distance, need one further find per
+ * include.
  */
 @Injectable()
 export class MongoRecordReader extends RecordReader {
@@ -87,14 +88,15 @@ export class MongoRecordReader extends RecordReader {
     const storage = classes.storage(query.className);
     if (!(query.limit > 0)) return [];
     const include = query.include ?? [];
-    const joined = include.some((plan) => isJoinable(plan, storage)) && !searchesByDistance(query.where);
+    const joined =
+      include.some((plan) => isJoinable(plan, storage, classes)) && !searchesByDistance(query.where);
     const found = joined
       ? this.findJoined(query, storage, classes, operation)
       : this.findAlone(query, storage, operation);
     const read = { operation, expected: estimateBytes(query), left, bson: classes.bson };
     const rows = await readBoundedRows(found, read, rowReader(query, storage, classes));
     const needsBatch: NeedsBatch = (plan, className) =>
-      !joined || !isJoinable(plan, classes.storage(className));
+      !joined || !isJoinable(plan, classes.storage(className), classes);
     const find = (further: FindQuery) => this.findWithin(further, operation, left);
     await resolveBatched(rows, query.className, include, needsBatch, find, left);
     return rows;
@@ -112,7 +114,7 @@ export class MongoRecordReader extends RecordReader {
       skip: query.skip,
       limit: query.limit,
     };
-    return openRead(this.connection, read, operation);
+    return openRead(this.connection.holding(storage), read, operation);
   }
 
   private findJoined(
@@ -133,7 +135,8 @@ export class MongoRecordReader extends RecordReader {
       const storage = (await this.classes()).storage(query.className);
       const filter = classWhereToQuery(query.where, storage, true);
       const pipeline = [{ $match: filter }, { $group: { _id: 1, n: { $sum: 1 } } }];
-      const counted = await readOne(this.connection, { collection: storage.collection, pipeline }, operation);
+      const read = { collection: storage.collection, pipeline };
+      const counted = await readOne(this.connection.holding(storage), read, operation);
       return counted ? Number(counted['n']) : 0;
     });
   }
@@ -164,10 +167,11 @@ export class MongoRecordReader extends RecordReader {
         ? [{ relatedId: { $in: query.members } }, 'owningId']
         : [{ owningId: query.objectId }, 'relatedId'];
     return asStoreOperation(operation, async () => {
-      const collection = (await this.classes()).storage(className).relationCollection(key);
+      const storage = (await this.classes()).storage(className);
+      const collection = storage.relationCollection(key);
       if (collection === undefined) return [];
       const links = openRead(
-        this.connection,
+        this.connection.holding(storage),
         {
           collection,
           filter,
@@ -195,21 +199,24 @@ export class MongoRecordReader extends RecordReader {
         ...(query.order && { sort: toSort(query.order, storage) }),
         comment,
       };
-      const answer = await this.connection.db.command(
-        { explain: find, verbosity: 'queryPlanner', maxTimeMS, comment },
-        { signal: driverSignal(operation) },
-      );
+      const answer = await this.connection
+        .holding(storage)
+        .db.command(
+          { explain: find, verbosity: 'queryPlanner', maxTimeMS, comment },
+          { signal: driverSignal(operation) },
+        );
       return findWinningPlan(answer);
     });
   }
 
   private openPipeline(
-    { collection }: ClassStorage,
+    storage: ClassStorage,
     pipeline: readonly Document[],
     batchSize: number,
     operation: OperationContext,
   ): DocumentBatches {
-    return openRead(this.connection, { collection, pipeline, batchSize }, operation);
+    const read = { collection: storage.collection, pipeline, batchSize };
+    return openRead(this.connection.holding(storage), read, operation);
   }
 
   private async classes(): Promise<StoredClasses> {

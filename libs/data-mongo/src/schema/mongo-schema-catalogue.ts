@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import type { Document } from 'mongodb';
 import { ageClock } from '#core';
 import { answerLeft, type CatalogueOptions, RenewedCatalogue } from '#data';
@@ -5,12 +6,53 @@ import type { ClassSchema, IndexSchema, SchemaSnapshot } from '#policy';
 import { readBoundedRows } from '../answers/bounded-rows.js';
 import type { MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation, isServerError } from '../errors.js';
+import type { ClassStorage } from '../storage/class-storage.js';
 import { createStorage, StoredSchemas } from '../storage/stored-classes.js';
-import { type CatalogueProblem, PlainClassReader } from './plain-classes.js';
+import {
+  type CatalogueProblem,
+  type OpenedCollections,
+  PlainClassReader,
+  readPlainClasses,
+} from './plain-classes.js';
 import { toClassSchema, toIndexSchemas, readIndexes, type StoredIndex } from './schema-row.js';
-import { PARSE_ALONE, type StorageDeclarations } from './storage-declarations.js';
+import { PARSE_ALONE, type PlainClassDeclaration, type StorageDeclarations } from './storage-declarations.js';
 
 const READ_LIMITS = { maxTimeMS: 10_000, comment: 'parley schema catalogue' };
+
+/** The declared classes of one database. */
+interface Place {
+  /** Absent: that of the service. */
+  readonly database?: string;
+  /** Of Parse. */
+  readonly listed: StorageDeclarations['parse'];
+  readonly plain: readonly PlainClassDeclaration[];
+}
+
+interface NamedPlace extends Place {
+  readonly database: string;
+  readonly listed: ReadonlySet<string>;
+}
+
+/** The classes of one database: those of Parse, and the collections of the others. */
+interface DatabaseClasses {
+  readonly rows: readonly ClassSchema[];
+  readonly opened: OpenedCollections;
+}
+
+const listNames = ({ listed, plain }: NamedPlace): string[] => [
+  ...listed,
+  ...plain.map(({ className }) => className),
+];
+
+const listAway = (place: NamedPlace): CatalogueProblem[] =>
+  listNames(place).map((className) => ({
+    className,
+    kind: 'database_away',
+    text: `the database '${place.database}' cannot be read: see databases.${place.database}.uri, and whether its user may list and read collections`,
+  }));
+
+/** Milliseconds between two probes of a database that does not answer. */
+const PROBE_INTERVAL = 1_000;
 
 /** The server's codes for a collection that does not exist, and for a view, which has no indexes. */
 const WITHOUT_INDEXES = new Set<unknown>([26, 166]);
@@ -37,6 +79,8 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
   private readonly declared: () => StorageDeclarations;
   private readonly plainClasses: PlainClassReader;
   private found: readonly CatalogueProblem[] = [];
+  /** Databases that did not answer, and are asked for until they do. */
+  private readonly awaited = new Set<string>();
 
   constructor(
     private readonly connection: MongoConnection,
@@ -63,7 +107,7 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
     const known = this.indexes.get(schema);
     if (known) return known;
     const storage = createStorage(schema);
-    const indexes = this.readIndexes(storage.collection).then((listed) => toIndexSchemas(storage, listed));
+    const indexes = this.readIndexes(storage).then((listed) => toIndexSchemas(storage, listed));
     this.indexes.set(schema, indexes);
     // A failed read is repeated at the next call.
     indexes.catch(() => this.indexes.delete(schema));
@@ -72,25 +116,88 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
 
   protected load(why: 'age' | 'names'): Promise<SchemaSnapshot> {
     return asStoreOperation(undefined, async () => {
-      const { parse, plain } = this.declared();
-      const isPlain = new Set(plain.map(({ className }) => className));
-      const rows = (await this.parseClasses(parse)).filter(({ className }) => !isPlain.has(className));
-      const names = new Set(rows.map(({ className }) => className));
-      const { schemas, problems } = await this.plainClasses.read(plain, names, {
-        maxTimeMS: READ_LIMITS.maxTimeMS,
-        forNames: why === 'names',
-      });
-      this.found = problems;
-      const closed = new Set([...isPlain, ...plain.map(({ collection }) => collection)]);
+      const { parse, plain, further = new Map<string, ReadonlySet<string>>() } = this.declared();
+      const places = [...further].map(([database, listed]) => ({
+        database,
+        listed,
+        plain: plain.filter((one) => one.database === database),
+      }));
+      const elsewhere = new Set(places.flatMap((place) => listNames(place)));
+      const own = { listed: parse, plain: plain.filter(({ database }) => database === undefined) };
+      const [main, ...found] = await Promise.all([
+        this.readDatabase(own, elsewhere, why === 'names'),
+        ...places.map((place) => this.readFurther(place, why === 'names')),
+      ]);
+      const reached = [main, ...found.filter((one) => one !== null)];
+      const rows = reached.flatMap((one) => one.rows);
+      const away = places.filter((_, at) => !found[at]);
+      const { schemas, problems } = readPlainClasses(
+        reached.map((one) => one.opened),
+        rows,
+      );
+      this.found = [...problems, ...away.flatMap(listAway)];
+      const isPlain = own.plain.map(({ className }) => className);
+      const closed = new Set([...isPlain, ...elsewhere, ...own.plain.map(({ collection }) => collection)]);
       const admits = (className: string) =>
         !closed.has(className) && (parse === 'all' || parse.has(className));
-      return new StoredSchemas([...rows, ...schemas], admits);
+      return new StoredSchemas([...rows, ...schemas], admits, new Set(away.flatMap(listNames)));
     });
   }
 
-  private async parseClasses(wanted: StorageDeclarations['parse']): Promise<readonly ClassSchema[]> {
+  /** @param elsewhere classes that are declared for another database */
+  private async readDatabase(
+    { database, listed, plain }: Place,
+    elsewhere: ReadonlySet<string>,
+    forNames: boolean,
+  ): Promise<DatabaseClasses> {
+    const isPlain = new Set(plain.map(({ className }) => className));
+    const rows = (await this.parseClasses(listed, database)).filter(
+      ({ className }) => !isPlain.has(className) && !elsewhere.has(className),
+    );
+    const names = new Set(rows.map(({ className }) => className));
+    const { maxTimeMS } = READ_LIMITS;
+    const opened = await this.plainClasses.open(plain, names, { maxTimeMS, forNames, database });
+    return { rows, opened };
+  }
+
+  /** Null: it cannot be reached, which is no matter of the others. They do not wait for it until it answers again. */
+  private async readFurther(place: NamedPlace, forNames: boolean): Promise<DatabaseClasses | null> {
+    const { database } = place;
+    if (this.awaited.has(database)) return null;
+    try {
+      // Else the other classes would wait as long as a call for a server that may not be there.
+      await this.connection.holding(place).ping(PROBE_INTERVAL);
+      return await this.readDatabase(place, new Set(), forNames);
+    } catch {
+      this.awaited.add(database);
+      void this.awaitDatabase(database);
+      return null;
+    }
+  }
+
+  private async awaitDatabase(database: string): Promise<void> {
+    for (;;) {
+      await setTimeout(PROBE_INTERVAL, undefined, { ref: false });
+      const connection = this.connection.further.get(database);
+      if (!connection || connection.closed) return;
+      const isUp = await connection.ping(PROBE_INTERVAL).then(
+        () => true,
+        () => false,
+      );
+      if (!isUp) continue;
+      this.awaited.delete(database);
+      super.forget();
+      return;
+    }
+  }
+
+  private async parseClasses(
+    wanted: StorageDeclarations['parse'],
+    database?: string,
+  ): Promise<readonly ClassSchema[]> {
     if (wanted !== 'all' && wanted.size === 0) return [];
     const rows = this.connection
+      .holding({ database })
       .collection('_SCHEMA')
       .find<Document>(wanted === 'all' ? {} : { _id: { $in: [...wanted] } }, {
         ...READ_LIMITS,
@@ -100,13 +207,17 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
     const signal = AbortSignal.timeout(READ_LIMITS.maxTimeMS);
     const operation = { maxTimeMS: READ_LIMITS.maxTimeMS, signal };
     const read = { operation, expected: EXPECTED_BYTES, left: answerLeft() };
-    return readBoundedRows(rows, read, (row) => toClassSchema(row, readIndexes(row)));
+    return readBoundedRows(rows, read, (row) => {
+      const schema = toClassSchema(row, readIndexes(row));
+      return database === undefined ? schema : { ...schema, database };
+    });
   }
 
-  private readIndexes(collection: string): Promise<readonly StoredIndex[]> {
+  private readIndexes(storage: ClassStorage): Promise<readonly StoredIndex[]> {
     return asStoreOperation(undefined, async () => {
       const indexes = await this.connection
-        .collection(collection)
+        .holding(storage)
+        .collection(storage.collection)
         .listIndexes(READ_LIMITS)
         .toArray()
         .catch((error: unknown) => {

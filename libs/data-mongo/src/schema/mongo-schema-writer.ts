@@ -116,7 +116,10 @@ export async function withdrawColumns(
   catalogue.invalidate();
 }
 
-/** Changes `_SCHEMA` as Parse Server does. A change that was sent is completed: its signal only prevents the start. */
+/**
+ * Changes `_SCHEMA` as Parse Server does, in the database that holds the class; a new class is one of the database of the service.
+ * A change that was sent is completed: its signal only prevents the start.
+ */
 @Injectable()
 export class MongoSchemaWriter extends SchemaWriter {
   constructor(
@@ -127,12 +130,12 @@ export class MongoSchemaWriter extends SchemaWriter {
   }
 
   createClass({ className, fields }: NewClass, operation: OperationContext): Promise<void> {
-    return this.change(className, operation, async () => {
+    return this.change(className, operation, async (connection) => {
       const row = schemaRow({ className, fields, classLevelPermissions: NO_PERMISSIONS, indexes: [] });
-      await this.connection.sendWrite(operation, () =>
-        this.schemas.insertOne(row as OptionalUnlessRequiredId<DriverDocument>, limits(operation)),
+      await connection.sendWrite(operation, () =>
+        schemasOf(connection).insertOne(row as OptionalUnlessRequiredId<DriverDocument>, limits(operation)),
       );
-      await makeGeoIndexes(this.connection, className, fields, operation);
+      await makeGeoIndexes(connection, className, fields, operation);
     });
   }
 
@@ -141,68 +144,68 @@ export class MongoSchemaWriter extends SchemaWriter {
     fields: ReadonlyMap<string, FieldSchema>,
     operation: OperationContext,
   ): Promise<void> {
-    return this.change(className, operation, async () => {
-      await addColumns(this.connection, this.catalogue, className, fields, operation);
+    return this.change(className, operation, async (connection) => {
+      await addColumns(connection, this.catalogue, className, fields, operation);
     });
   }
 
   deleteClass(className: string, operation: OperationContext): Promise<'deleted' | 'not_empty' | 'absent'> {
-    return this.change(className, operation, async () => {
-      if (await this.hasRows(className, operation)) return 'not_empty';
-      const row: Document | null = await this.connection.sendWrite(operation, () =>
-        this.schemas.findOneAndDelete({ _id: className }, limits(operation)),
+    return this.change(className, operation, async (connection) => {
+      if (await hasRows(connection, className, operation)) return 'not_empty';
+      const schemas = schemasOf(connection);
+      const row: Document | null = await connection.sendWrite(operation, () =>
+        schemas.findOneAndDelete({ _id: className }, limits(operation)),
       );
       if (!row) return 'absent';
       // From here no writer finds the class; a writer that read it earlier may have written already.
-      if (await this.hasRows(className, operation)) {
-        await this.schemas.insertOne(row as OptionalUnlessRequiredId<DriverDocument>, limits(operation));
+      if (await hasRows(connection, className, operation)) {
+        await schemas.insertOne(row as OptionalUnlessRequiredId<DriverDocument>, limits(operation));
         return 'not_empty';
       }
-      for (const collection of [className, ...joinCollections(className, row)]) await this.drop(collection);
+      for (const collection of [className, ...joinCollections(className, row)])
+        await drop(connection, collection);
       return 'deleted';
     });
   }
 
-  /** Only classes of Parse are created, changed and deleted here. */
-  private async assertOfParse(className: string): Promise<void> {
+  /** The database of a class. Only classes of Parse are created, changed and deleted here. */
+  private async findDatabase(className: string): Promise<MongoConnection> {
     const storage = StoredClasses.of(await this.catalogue.snapshot()).find(className);
-    if (storage) storage.assertPermits('alter');
-    else
+    if (!storage)
       throw new StoreError('unsupported', { advice: 'this database has no classes that calls can create' });
-  }
-
-  private get schemas() {
-    return this.connection.collection('_SCHEMA');
-  }
-
-  private async hasRows(className: string, operation: OperationContext): Promise<boolean> {
-    const some = { ...limits(operation), projection: { _id: 1 } };
-    return (await this.connection.collection(className).findOne({}, some)) !== null;
-  }
-
-  /** A class without rows may have no collection at all. */
-  private async drop(collection: string): Promise<void> {
-    const named = await this.connection.db
-      .listCollections({ name: collection }, { nameOnly: true })
-      .toArray();
-    if (named.length > 0) await this.connection.db.dropCollection(collection);
+    storage.assertPermits('alter');
+    return this.connection.holding(storage);
   }
 
   private async change<T>(
     className: string,
     operation: OperationContext,
-    work: () => Promise<T>,
+    work: (connection: MongoConnection) => Promise<T>,
   ): Promise<T> {
     if (isAborted(operation)) throw new StoreError('cancelled', { cause: operation.signal.reason });
     try {
-      return await asStoreOperation(undefined, async () => {
-        await this.assertOfParse(className);
-        return work();
-      });
+      return await asStoreOperation(undefined, async () => work(await this.findDatabase(className)));
     } finally {
       this.catalogue.invalidate();
     }
   }
+}
+
+const schemasOf = (connection: MongoConnection) => connection.collection('_SCHEMA');
+
+async function hasRows(
+  connection: MongoConnection,
+  className: string,
+  operation: OperationContext,
+): Promise<boolean> {
+  const some = { ...limits(operation), projection: { _id: 1 } };
+  return (await connection.collection(className).findOne({}, some)) !== null;
+}
+
+/** A class without rows may have no collection at all. */
+async function drop({ db }: MongoConnection, collection: string): Promise<void> {
+  const named = await db.listCollections({ name: collection }, { nameOnly: true }).toArray();
+  if (named.length > 0) await db.dropCollection(collection);
 }
 
 const limits = ({ maxTimeMS, comment }: OperationContext) => ({ maxTimeMS, comment });

@@ -29,7 +29,8 @@ export interface CatalogueProblem {
     | 'type_conflict'
     | 'mixed_references'
     | 'unknown_target'
-    | 'not_sampled';
+    | 'not_sampled'
+    | 'database_away';
   /** What is wrong and what to write instead, for an operator. */
   readonly text: string;
 }
@@ -56,6 +57,8 @@ export interface PlainReadOptions {
   readonly maxTimeMS: number;
   /** For a name that is not known yet: younger samples are read again, too. */
   readonly forNames: boolean;
+  /** Name of the database. Default: that of the service. */
+  readonly database?: string | undefined;
 }
 
 interface Sampled {
@@ -71,12 +74,18 @@ interface DeclaredCollection {
   readonly sample: ColumnSample | null;
 }
 
+/** Declared collections of one database that there are, and what is wrong with the others. */
+export interface OpenedCollections {
+  readonly collections: readonly DeclaredCollection[];
+  readonly problems: readonly CatalogueProblem[];
+}
+
 /** What the database says about a collection. */
 type StoredCollection = Pick<CollectionInfo, 'name' | 'type'> & { readonly options: Document };
 
 /** Reads the classes that Parse does not store: their collections, validators, and samples of documents. */
 export class PlainClassReader {
-  private samples = new Map<string, Sampled>();
+  private samples = new WeakMap<MongoConnection, Map<string, Sampled>>();
 
   constructor(
     private readonly connection: MongoConnection,
@@ -85,22 +94,30 @@ export class PlainClassReader {
 
   /** The next call reads samples again. */
   forget(): void {
-    this.samples = new Map();
+    this.samples = new WeakMap();
   }
 
-  /** @param parseClasses classes of Parse that exist for agents. @throws StoreError */
-  async read(
+  /**
+   * Opens the collections of one database.
+   * @param parseClasses classes of Parse in it that exist for agents. @throws StoreError
+   */
+  async open(
     declarations: readonly PlainClassDeclaration[],
     parseClasses: ReadonlySet<string>,
-    { maxTimeMS, forNames }: PlainReadOptions,
-  ): Promise<PlainClasses> {
-    if (declarations.length === 0) return { schemas: [], problems: [] };
+    { maxTimeMS, forNames, database }: PlainReadOptions,
+  ): Promise<OpenedCollections> {
+    if (declarations.length === 0) return { collections: [], problems: [] };
+    const connection = this.connection.holding({ database });
+    const samples = this.samplesOf(connection);
     const problems: CatalogueProblem[] = [];
-    const stored = await this.collections(maxTimeMS);
-    if (forNames) this.forgetSamples(SAMPLE_AGE_FOR_NAMES_MS);
-    await this.sampleAll(declarations.map(({ collection }) => stored.get(collection)));
+    const stored = await listStored(connection, maxTimeMS);
+    if (forNames) this.forgetSamples(samples, SAMPLE_AGE_FOR_NAMES_MS);
+    await this.sampleAll(
+      declarations.map(({ collection }) => stored.get(collection)),
+      connection,
+    );
     const sources = new Set([...declarations.map(({ collection }) => collection), ...parseClasses]);
-    const found: DeclaredCollection[] = [];
+    const collections: DeclaredCollection[] = [];
     for (const declaration of declarations) {
       const info = stored.get(declaration.collection);
       const problem = problemOfCollection(declaration, info, sources);
@@ -108,86 +125,116 @@ export class PlainClassReader {
         if (problem) problems.push(problem);
         continue;
       }
-      const sample = await this.findSample(info);
+      const sample = await this.findSample(info, connection);
       if (!sample) problems.push(notSampled(declaration));
-      found.push({ declaration, info, validator: readValidator(info.options), sample });
+      collections.push({ declaration, info, validator: readValidator(info.options), sample });
     }
-    const ids = idKinds(found, problems);
-    const findIds: IdsOf = (className) =>
-      ids.get(className) ?? (parseClasses.has(className) ? 'string' : undefined);
-    const schemas = found.flatMap((collection) => {
-      const id = ids.get(collection.declaration.className);
-      return id ? [createSchema(collection, id, findIds, problems)] : [];
-    });
-    return { schemas, problems };
+    return { collections, problems };
   }
 
-  private async collections(maxTimeMS: number): Promise<ReadonlyMap<string, StoredCollection>> {
-    const listed = await this.connection.db
-      .listCollections({}, { nameOnly: false, authorizedCollections: true, maxTimeMS, comment: COMMENT })
-      .toArray();
-    return new Map(
-      (listed as CollectionInfo[]).map(({ name, type, options }) => [
-        name,
-        { name, type, options: options ?? {} },
-      ]),
-    );
+  private samplesOf(connection: MongoConnection): Map<string, Sampled> {
+    let samples = this.samples.get(connection);
+    if (!samples) this.samples.set(connection, (samples = new Map()));
+    return samples;
   }
 
-  private forgetSamples(age: number): void {
+  private forgetSamples(samples: Map<string, Sampled>, age: number): void {
     const before = this.now() - age;
-    for (const [name, { readAt }] of this.samples) if (readAt <= before) this.samples.delete(name);
+    for (const [name, { readAt }] of samples) if (readAt <= before) samples.delete(name);
   }
 
   /** A few at a time. */
-  private async sampleAll(infos: readonly (StoredCollection | undefined)[]): Promise<void> {
+  private async sampleAll(
+    infos: readonly (StoredCollection | undefined)[],
+    connection: MongoConnection,
+  ): Promise<void> {
     const waiting = infos.filter((info) => info !== undefined && !isSystemCollection(info.name));
     const work = async () => {
       for (let info = waiting.shift(); info !== undefined; info = waiting.shift())
-        await this.findSample(info);
+        await this.findSample(info, connection);
     };
     await Promise.all(Array.from({ length: SAMPLED_AT_ONCE }, work));
   }
 
-  private findSample(info: StoredCollection): Promise<ColumnSample | null> {
-    const known = this.samples.get(info.name);
+  private findSample(info: StoredCollection, connection: MongoConnection): Promise<ColumnSample | null> {
+    const samples = this.samplesOf(connection);
+    const known = samples.get(info.name);
     if (known && this.now() - known.readAt < SAMPLE_AGE_MS) return known.sample;
-    const sample = this.readSample(info);
-    this.samples.set(info.name, { sample, readAt: this.now() });
-    sample.catch(() => this.samples.delete(info.name));
+    const sample = readSample(info, connection);
+    samples.set(info.name, { sample, readAt: this.now() });
+    sample.catch(() => samples.delete(info.name));
     return sample;
   }
+}
 
-  /** The newest documents where an index gives their order. Null: this collection could not be read in time. */
-  private async readSample({ name, type }: StoredCollection): Promise<ColumnSample | null> {
-    const cursor = this.connection.collection(name).find<Document>(
-      {},
-      {
-        ...(type === 'collection' && { sort: { _id: -1 } }),
-        limit: SAMPLE.documents,
-        batchSize: SAMPLE.batch,
-        maxTimeMS: SAMPLE_MS,
-        comment: COMMENT,
-        raw: true,
-      },
-    );
-    const documents: Uint8Array[] = [];
-    let bytes = 0;
-    try {
-      for await (const document of cursor as AsyncIterable<unknown>) {
-        documents.push(document as Uint8Array);
-        bytes += (document as Uint8Array).byteLength;
-        if (bytes > SAMPLE.bytes) break;
-      }
-    } catch (error) {
-      const problem = toStoreError(error);
-      if (problem.code === 'unavailable' || problem.code === 'cancelled') throw problem;
-      return null;
-    } finally {
-      await cursor.close().catch(() => undefined);
+/** The collections of a database, by name. */
+async function listStored(
+  { db }: MongoConnection,
+  maxTimeMS: number,
+): Promise<ReadonlyMap<string, StoredCollection>> {
+  const listed = await db
+    .listCollections({}, { nameOnly: false, authorizedCollections: true, maxTimeMS, comment: COMMENT })
+    .toArray();
+  return new Map(
+    (listed as CollectionInfo[]).map(({ name, type, options }) => [
+      name,
+      { name, type, options: options ?? {} },
+    ]),
+  );
+}
+
+/** The newest documents where an index gives their order. Null: this collection could not be read in time. */
+async function readSample(
+  { name, type }: StoredCollection,
+  connection: MongoConnection,
+): Promise<ColumnSample | null> {
+  const cursor = connection.collection(name).find<Document>(
+    {},
+    {
+      ...(type === 'collection' && { sort: { _id: -1 } }),
+      limit: SAMPLE.documents,
+      batchSize: SAMPLE.batch,
+      maxTimeMS: SAMPLE_MS,
+      comment: COMMENT,
+      raw: true,
+    },
+  );
+  const documents: Uint8Array[] = [];
+  let bytes = 0;
+  try {
+    for await (const document of cursor as AsyncIterable<unknown>) {
+      documents.push(document as Uint8Array);
+      bytes += (document as Uint8Array).byteLength;
+      if (bytes > SAMPLE.bytes) break;
     }
-    return ColumnSample.of(documents);
+  } catch (error) {
+    const problem = toStoreError(error);
+    if (problem.code === 'unavailable' || problem.code === 'cancelled') throw problem;
+    return null;
+  } finally {
+    await cursor.close().catch(() => undefined);
   }
+  return ColumnSample.of(documents);
+}
+
+/**
+ * The classes of all databases. A column may refer to a class of another one.
+ * @param parseClasses classes of Parse that exist for agents
+ */
+export function readPlainClasses(
+  opened: readonly OpenedCollections[],
+  parseClasses: readonly ClassSchema[],
+): PlainClasses {
+  const problems = opened.flatMap((one) => one.problems);
+  const collections = opened.flatMap((one) => one.collections);
+  const ofParse = new Set(parseClasses.map(({ className }) => className));
+  const ids = idKinds(collections, problems);
+  const findIds: IdsOf = (className) => ids.get(className) ?? (ofParse.has(className) ? 'string' : undefined);
+  const schemas = collections.flatMap((collection) => {
+    const id = ids.get(collection.declaration.className);
+    return id ? [createSchema(collection, id, findIds, problems)] : [];
+  });
+  return { schemas, problems };
 }
 
 function notSampled({ className, collection }: PlainClassDeclaration): CatalogueProblem {
@@ -341,6 +388,7 @@ function createSchema(
     indexes: [],
     classLevelPermissions: null,
     storage: 'plain',
+    ...(declaration.database !== undefined && { database: declaration.database }),
   };
   return layOut(schema, {
     collection: info.name,

@@ -184,12 +184,13 @@ export class MongoRecordSearcher extends RecordSearcher {
   }
 
   private readSearch<Row>(
-    { collection, bson }: ClassStorage,
+    storage: ClassStorage,
     pipeline: Document[],
     operation: OperationContext,
     toRow: (document: Document) => Row,
   ): Promise<Row[]> {
-    const found = openRead(this.connection, { collection, pipeline }, operation);
+    const { collection, bson } = storage;
+    const found = openRead(this.connection.holding(storage), { collection, pipeline }, operation);
     return readBoundedRows(found, { operation, expected: EXPECTED_BYTES, left: answerLeft(), bson }, toRow);
   }
 

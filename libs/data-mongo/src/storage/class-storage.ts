@@ -80,6 +80,11 @@ export abstract class ClassStorage {
     readonly schema?: ClassSchema,
   ) {}
 
+  /** Name of the database that holds the rows; undefined: that of the service. */
+  get database(): string | undefined {
+    return this.schema?.database;
+  }
+
   abstract readonly collection: string;
   abstract readonly form: ValueForm;
   /** Options for reading its documents. */

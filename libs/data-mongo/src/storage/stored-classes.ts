@@ -10,8 +10,13 @@ export class StoredSchemas extends ClassSchemas {
   constructor(
     schemas: Iterable<ClassSchema>,
     readonly admits: (className: string) => boolean,
+    private readonly away: ReadonlySet<string> = new Set(),
   ) {
     super(schemas);
+  }
+
+  isAway(className: string): boolean {
+    return this.away.has(className);
   }
 }
 

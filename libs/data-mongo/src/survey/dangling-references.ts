@@ -3,6 +3,7 @@ import { StoreError } from '#data';
 import type { SchemaSnapshot } from '#policy';
 import type { MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
+import type { ClassStorage } from '../storage/class-storage.js';
 import { createStorage } from '../storage/stored-classes.js';
 
 /** Values of a column that are looked up. */
@@ -34,9 +35,9 @@ export async function countDanglingReferences(
     const { className } = schema;
     try {
       const counts = await lookUp(connection, {
-        from: createStorage(schema).collection,
+        from: createStorage(schema),
         column: createStorage(schema).column(field),
-        to: createStorage(target).collection,
+        to: createStorage(target),
       });
       if (counts.missing > 0) dangling.push({ className, field, targetClass: target.className, ...counts });
     } catch (error) {
@@ -61,11 +62,12 @@ function referencesIn(classes: SchemaSnapshot) {
 
 async function lookUp(
   connection: MongoConnection,
-  { from, column, to }: { readonly from: string; readonly column: string; readonly to: string },
+  { from, column, to }: { readonly from: ClassStorage; readonly column: string; readonly to: ClassStorage },
 ): Promise<{ readonly asked: number; readonly missing: number }> {
   return asStoreOperation(undefined, async () => {
-    const rows = await connection.db
-      .collection(from)
+    const rows = await connection
+      .holding(from)
+      .db.collection(from.collection)
       .find(
         { [column]: { $ne: null } },
         { projection: { [column]: 1, _id: 0 }, limit: SAMPLE_SIZE, ...LIMITS },
@@ -79,7 +81,8 @@ async function lookUp(
     );
     const asked = [...values.values()].slice(0, SAMPLE_SIZE);
     const found = await connection
-      .collection(to)
+      .holding(to)
+      .collection(to.collection)
       .find({ _id: { $in: asked as string[] } }, { projection: { _id: 1 }, ...LIMITS })
       .toArray();
     return { asked: asked.length, missing: asked.length - found.length };

@@ -41,8 +41,9 @@ export class MongoRecordWriter extends RecordWriter {
       this.widenErrors('create', className, fields, operation, async (storage) => {
         const values = withDefaults(valuesOnCreate(fields, storage), storage.schema);
         const document = storage.newDocument(values, objectId, this.now());
-        await this.connection.sendWrite(operation, () =>
-          this.connection
+        const connection = this.connection.holding(storage);
+        await connection.sendWrite(operation, () =>
+          connection
             .collection(storage.collection)
             .insertOne(document as OptionalUnlessRequiredId<DriverDocument>, this.limits(operation)),
         );
@@ -64,8 +65,9 @@ export class MongoRecordWriter extends RecordWriter {
         const at = updatedAt === undefined ? this.now() : new Date(updatedAt);
         const changes = toUpdate(fields, storage, at);
         const filter = rowFilter(objectId, where, storage);
-        const document: Document | null = await this.connection.sendWrite(operation, () =>
-          this.connection.collection(storage.collection).findOneAndUpdate(filter, changes, {
+        const connection = this.connection.holding(storage);
+        const document: Document | null = await connection.sendWrite(operation, () =>
+          connection.collection(storage.collection).findOneAndUpdate(filter, changes, {
             ...this.limits(operation),
             ...storage.bson,
             returnDocument: 'after',
@@ -81,8 +83,9 @@ export class MongoRecordWriter extends RecordWriter {
       const storage = await this.storage(className);
       storage.assertPermits('delete');
       const filter = rowFilter(objectId, where, storage);
-      const { deletedCount } = await this.connection.sendWrite(operation, () =>
-        this.connection.collection(storage.collection).deleteOne(filter, this.limits(operation)),
+      const connection = this.connection.holding(storage);
+      const { deletedCount } = await connection.sendWrite(operation, () =>
+        connection.collection(storage.collection).deleteOne(filter, this.limits(operation)),
       );
       return deletedCount === 1;
     });
@@ -103,7 +106,8 @@ export class MongoRecordWriter extends RecordWriter {
     storage.assertPermits(change);
     const wanted = storage.newColumns(fields);
     if (wanted.size === 0) return work(storage);
-    const added = await addColumns(this.connection, this.catalogue, className, wanted, operation);
+    const connection = this.connection.holding(storage);
+    const added = await addColumns(connection, this.catalogue, className, wanted, operation);
     let row: Row | undefined;
     let unknown = false;
     try {
@@ -118,9 +122,7 @@ export class MongoRecordWriter extends RecordWriter {
     } finally {
       // A column that remains is harmless; the error of the write must be reported.
       if (!row && !unknown)
-        await withdrawColumns(this.connection, this.catalogue, className, added, operation).catch(
-          () => undefined,
-        );
+        await withdrawColumns(connection, this.catalogue, className, added, operation).catch(() => undefined);
     }
   }
 

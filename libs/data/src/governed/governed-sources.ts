@@ -174,7 +174,8 @@ export class GovernedRecordsSource {
     { operation, principals, schemas, store }: OpenedParts,
   ): GovernedCall {
     const scope = this.scopes.of(schemas, agent, principals);
-    const turn: Turn = (work, ending) => this.turns.run(findRootAgent(agent).principal, work, ending);
+    const turn: Turn = (work, ending, className) =>
+      this.turns.at(schemas.get(className)?.database).run(findRootAgent(agent).principal, work, ending);
     const metering = { meter, turn };
     const call = { agent, scope, tool: budget.tool };
     const readAs = (caller: Caller) =>

@@ -67,10 +67,12 @@ export class ParleyChanges {
     const { operation } = write;
     if (operation === 'create') {
       const planned = await this.writes.plan(write);
+      this.assertTransacted(planned.className);
       const objectId = await this.chooseId(planned.className);
       return proposed(planned, { objectId, fields: planned.given, before: null });
     }
     const className = await this.writes.nameClass(write.className, operation);
+    this.assertTransacted(className);
     const held = findHeld(className, String(write.objectId));
     if (held?.operation === 'delete')
       throw new Refused(refusals.objectNotFound(className, String(write.objectId)));
@@ -87,6 +89,16 @@ export class ParleyChanges {
     const merged = mergeFields(held.fields ?? {}, given ?? {});
     const planned = await this.writes.plan({ ...write, fields: merged });
     return proposed(planned, { objectId: held.objectId, fields: planned.given, before: held.before });
+  }
+
+  /** A set is applied in one transaction, which is that of the first database. */
+  private assertTransacted(className: string): void {
+    if (this.call.scope.schemas.get(className)?.database === undefined) return;
+    throw new Refused(
+      refusals.notImplemented(
+        `Changes of '${className}' cannot be proposed: it is stored in another database than the sets of changes`,
+      ),
+    );
   }
 
   /** A further write of a row that the set creates. */

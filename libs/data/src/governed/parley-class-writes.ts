@@ -65,7 +65,8 @@ export function admitChangedClass({ scope, agent }: ClassGate, given: unknown): 
   orThrow(directWriteGate(agent));
   const admitted = scope.admit(agent, given);
   if (typeof admitted !== 'string') throw new Refused(admitted);
-  const gate = schemaChangeGate(agent, admitted) ?? findListedGate(scope, admitted);
+  const gate =
+    scope.refuseReadOnly(admitted) ?? schemaChangeGate(agent, admitted) ?? findListedGate(scope, admitted);
   if (gate) throw new Refused(gate);
   return admitted;
 }

@@ -62,8 +62,8 @@ export function admitWrite(call: ClassGate, className: unknown, permission: Clas
   const { scope, agent, trace } = call;
   const access = scope.enter(agent, className, null);
   if (isRefusal(access)) throw new Refused(access);
-  const system = rawWriteGate(agent, access);
-  if (system) throw new Refused(system);
+  const closed = scope.refuseReadOnly(access.className) ?? rawWriteGate(agent, access);
+  if (closed) throw new Refused(closed);
   tracePassed(trace, 'class', access);
   assertClassPermits(call, access.className, permission);
   trace?.notePassed('class_permissions', access.className);

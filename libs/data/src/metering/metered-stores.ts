@@ -41,9 +41,19 @@ const WAITING = { waitingPerKey: 1_000, waiting: 10_000 };
  */
 export class DatabaseTurns {
   private readonly turns: FairQueue;
+  /** Of databases beside that of the service, by name. */
+  private readonly further = new Map<string, DatabaseTurns>();
 
   constructor({ atOnce = 90, perPrincipal = 10, timeout = 10_000 }: DatabaseTurnsOptions = {}) {
     this.turns = new FairQueue({ atOnce, perKey: perPrincipal, timeout, ...WAITING });
+  }
+
+  /** The turns at one database, each with its own: one that stalls does not fill those of the others. */
+  at(database: string | undefined): DatabaseTurns {
+    if (database === undefined) return this;
+    let turns = this.further.get(database);
+    if (!turns) this.further.set(database, (turns = new DatabaseTurns()));
+    return turns;
   }
 
   /**
@@ -72,8 +82,8 @@ export class DatabaseTurns {
   }
 }
 
-/** Waits for a slot for the principal of the call. */
-export type Turn = <T>(work: () => Promise<T>, operation: Abortable) => Promise<T>;
+/** Waits for a slot for the principal of the call, at the database that holds the class. */
+export type Turn = <T>(work: () => Promise<T>, operation: Abortable, className: string) => Promise<T>;
 
 /** The wrapper of every operation of one call. */
 export interface Metering {
@@ -116,7 +126,7 @@ export function runMetered<P extends Operations<P>>(
     const ends = meter?.begins({ name, className: operation.className });
     try {
       const work = () => store.run(operation, context, caller);
-      const answer = await (turn ? turn(work, context) : work());
+      const answer = await (turn ? turn(work, context, operation.className) : work());
       ends?.(rows(answer));
       return answer;
     } catch (error) {
