@@ -34,7 +34,7 @@ export async function serve(env: Environment, cwd: string): Promise<RunningServi
 /** Serves from this process. */
 async function open(loaded: LoadedService, env: Environment): Promise<RunningService> {
   // The database starts on its own thread while the framework, most of the start-up time, loads on this one.
-  const opening = openDatabase(loaded.config.database);
+  const opening = openDatabase(loaded.config);
   const loading = import('./http-service.js');
   const database = await opening;
   try {

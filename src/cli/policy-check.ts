@@ -140,6 +140,7 @@ function toIssue({ className, property, kind, text: message }: CatalogueProblem)
     case 'mixed_references':
     case 'unknown_target':
     case 'not_sampled':
+    case 'database_away':
       return { path: property === undefined ? path : `${path}.properties.${property}`, message };
   }
 }
@@ -166,7 +167,7 @@ const NO_CLASSES: StoredClasses = { schemas: null, indexes: new Map(), problems:
 
 async function readSchemas({ config, policy }: LoadedConfig): Promise<StoredClasses> {
   if (config.database.uri === 'embedded' && config.database.seed === null) return NO_CLASSES;
-  const database = await openDatabase(config.database);
+  const database = await openDatabase(config);
   try {
     const connections = { mongo: database.connection, parse: createParseConnection(config.parse) };
     const catalogue = catalogueOf(connections, () => policy);

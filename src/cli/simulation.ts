@@ -32,7 +32,7 @@ export async function openConfiguredSimulation(
   env: Environment,
   { schemas, user }: SimulationOptions = {},
 ): Promise<SimulatedInstance> {
-  const database = await openDatabase(loaded.config.database);
+  const database = await openDatabase(loaded.config);
   try {
     const connections = { mongo: database.connection, parse: createParseConnection(loaded.config.parse) };
     const read = catalogueOf(connections, () => loaded.policy);

@@ -7,7 +7,7 @@ import { openDatabase, loadWithPlugins } from '#parley/instance';
  */
 export async function runStdio(env: Environment, cwd: string): Promise<void> {
   const loaded = await loadWithPlugins(env, cwd, { start: 'stdio' });
-  const opening = openDatabase(loaded.config.database);
+  const opening = openDatabase(loaded.config);
   const loading = import('../stdio-service.js');
   const database = await opening;
   try {

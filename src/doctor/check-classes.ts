@@ -21,7 +21,9 @@ export async function checkClasses(policy: Policy, mongo: MongoConnection | null
   try {
     const classes = await catalogue.snapshot();
     const problems = await catalogue.problems();
-    const absent = problems.filter(({ kind }) => kind === 'missing_collection');
+    const absent = problems.filter(
+      ({ kind }) => kind === 'missing_collection' && policy.databases.size === 0,
+    );
     if (absent.length === plain.length)
       return [
         fail(
@@ -65,6 +67,8 @@ function judgeProblem({ className, kind, text }: CatalogueProblem): Finding {
   const found = `${className}: ${colon < 0 ? text : text.slice(0, colon)}`;
   const remedy = colon < 0 ? 'correct its entry in policy.classes' : text.slice(colon + 2);
   switch (kind) {
+    case 'database_away':
+      return fail('classes.database', found, remedy);
     case 'missing_collection':
     case 'system_collection':
       return fail('classes.collection', found, remedy);

@@ -56,6 +56,40 @@ export async function checkMongo(
   }
 }
 
+/** The databases beside the first one. */
+export async function checkFurtherDatabases(
+  { furtherDatabases }: Pick<ParleyConfig, 'furtherDatabases'>,
+  connection: MongoConnection | null,
+): Promise<Finding[]> {
+  const databases = [...(connection?.further ?? [])];
+  return Promise.all(
+    databases.map(async ([label, further]): Promise<Finding> => {
+      const option = `databases.${label}`;
+      try {
+        const { version, topology, rights } = await inspectMongo(further, CHECK_TIMEOUT);
+        if (rights !== null && !rights.read)
+          return fail(
+            'mongodb.further',
+            `the user of ${option}.uri may not read ${further.name}`,
+            NO_READING,
+          );
+        if (rights !== null && !rights.write && furtherDatabases[label]?.readOnly !== true)
+          return warn(
+            'mongodb.further',
+            `the user of ${option}.uri may only read ${further.name}: every write of an agent fails`,
+            `write ${option}.readOnly: true, or grant it readWrite`,
+          );
+        return ok('mongodb.further', `${label}: MongoDB ${version}, ${topology}, ${further.name}`);
+      } catch (error) {
+        const why = error instanceof StoreError ? error.code : 'failed';
+        const { found, remedy } = connectionProblem(error) ?? REFUSED_PROBLEM;
+        const finding = furtherDatabases[label]?.required === false ? warn : fail;
+        return finding('mongodb.further', `${option}: ${found} (${why})`, remedy);
+      }
+    }),
+  );
+}
+
 /** Whether reads can use connections beside the driver, where the configuration wants them to. */
 export function checkFastReads({ fastReadsProblem }: Pick<MongoConnection, 'fastReadsProblem'>): Finding {
   if (fastReadsProblem === null) return ok('mongodb.fast_reads', 'possible with this connection string');

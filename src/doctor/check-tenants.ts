@@ -14,7 +14,7 @@ export async function checkTenants({ config, policy, agents }: LoadedConfig): Pr
   const bound = [...agents.values()].filter(({ tenantId }) => tenantId !== null);
   const isScoped = [...policy.classes.values()].some(({ tenantScope }) => tenantScope);
   if (bound.length === 0 || !isScoped || config.database.uri === null) return [];
-  const database = await openDatabase(config.database);
+  const database = await openDatabase(config);
   try {
     const mongo = database.connection;
     if (mongo === null) return [];

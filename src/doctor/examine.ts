@@ -26,7 +26,7 @@ import { areTrusted, checkFiles, secretFiles } from './check-files.js';
 import { checkLimits, checkPlugins, checkRuntime } from './check-runtime.js';
 import { checkOAuth, checkSignIn } from './check-oauth.js';
 import { checkPorts } from './check-ports.js';
-import { checkMongo, checkParseServer, checkRedis } from './check-stores.js';
+import { checkFurtherDatabases, checkMongo, checkParseServer, checkRedis } from './check-stores.js';
 import { checkTenants } from './check-tenants.js';
 import { fail, type Finding, type Level, ok, warn } from './finding.js';
 import { type ConfigLine, type ConfigSources, MASK, maskConfig, listSecrets } from './masked-config.js';
@@ -159,10 +159,14 @@ function pluginFiles({ raw }: ConfigSources, path: string): string[] {
 async function checkStores({ config, policy, agents }: LoadedWithPlugins): Promise<Finding[]> {
   const embedded = config.database.uri === 'embedded';
   // The policy check compares both, so it reports whether the seed can be loaded.
-  const database = await openDatabase({ ...config.database, ...(embedded && { seed: null }) });
+  const database = await openDatabase({
+    ...config,
+    ...(embedded && { database: { ...config.database, seed: null } }),
+  });
   try {
     const found = await Promise.all([
       checkMongo(config, agents, database.connection),
+      checkFurtherDatabases(config, database.connection),
       checkAudit(config),
       checkPorts(config),
       checkRedis(config),
@@ -170,7 +174,7 @@ async function checkStores({ config, policy, agents }: LoadedWithPlugins): Promi
       checkOAuth(config.auth),
       checkSignIn(config),
       // An embedded database holds classes of Parse alone.
-      embedded ? [] : checkClasses(policy, database.connection),
+      embedded && policy.databases.size === 0 ? [] : checkClasses(policy, database.connection),
     ]);
     return found.flat();
   } finally {

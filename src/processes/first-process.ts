@@ -2,7 +2,7 @@ import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
-import { type Environment, PROCESS_VARIABLE, processCount } from '#config';
+import { type Environment, type ParleyConfig, PROCESS_VARIABLE, processCount } from '#config';
 import { EMBEDDED_URI, type LoadedService, openDatabase, type OpenDatabase } from '#parley/instance';
 import { channelTo, gatherMetrics } from '#telemetry';
 import { openLogger } from '../logging/service-logger.js';
@@ -182,7 +182,7 @@ export async function serveFromSeveral(
   env: Environment,
 ): Promise<RunningService> {
   Logger.overrideLogger(await openLogger({ config, level: 'info' }));
-  const database = await openEmbedded(config.database);
+  const database = await openEmbedded(config);
   const first = new FirstProcess(processCount(config.server), config.server.drainTimeout, {
     ...readVariables(env),
     // All share the one database; a file is not read for it again.
@@ -206,8 +206,8 @@ export async function serveFromSeveral(
 }
 
 /** The embedded database; any other is opened by each process itself. */
-async function openEmbedded(database: Parameters<typeof openDatabase>[0]): Promise<OpenDatabase | null> {
-  return database.uri === 'embedded' ? openDatabase(database) : null;
+async function openEmbedded({ database }: Pick<ParleyConfig, 'database'>): Promise<OpenDatabase | null> {
+  return database.uri === 'embedded' ? openDatabase({ database, furtherDatabases: {} }) : null;
 }
 
 function readVariables(env: Environment): Record<string, string> {

@@ -43,7 +43,8 @@ function environment(extra: Record<string, string>): Record<string, string> {
 }
 
 function configText({ config = {}, seed }: ServiceOptions): string {
-  const database = seed === undefined ? {} : { database: { uri: 'embedded', seed: './seed.json' } };
+  const own = 'databases' in config;
+  const database = seed === undefined || own ? {} : { database: { uri: 'embedded', seed: './seed.json' } };
   const { server, ...others } = config;
   return stringify({
     ...database,

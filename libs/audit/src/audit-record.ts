@@ -218,6 +218,8 @@ export interface AuditRecord extends AuditedAgent {
   readonly args_keys: readonly string[];
   /** Name of the class that the call named, as it is stored (`_User`), also when it was refused. Absent when the call named none, or text that cannot be the name of a class. */
   readonly class_name?: string;
+  /** Name of the database that holds that class, of those beside the first one. Absent: it is the first one, or the only one. */
+  readonly class_database?: string;
   /** Id of the row that the call writes, with `audit.objects: id`. */
   readonly object_id?: string;
   /** Keyed digest of class and id of that row, with `audit.objects: digest`: equal for equal rows. */

@@ -35,6 +35,8 @@ export interface RecordedCall {
   readonly digest: ArgumentDigest | null;
   readonly agent: Agent;
   readonly policyVersion: string;
+  /** Name of the database that holds a class; undefined: the first one, or the only one. */
+  readonly findDatabase?: (className: string) => string | undefined;
   /** Currency per million tokens; null: no costs are recorded. */
   readonly prices: { readonly input: number | null; readonly embedding: number | null };
   readonly correlationId?: string | undefined;
@@ -69,7 +71,11 @@ export function callRecord(call: RecordedCall): AuditRecord {
     args_keys: listArgumentNames(args),
   };
   const className = readClassName(args);
-  if (className !== undefined) record.class_name = className;
+  if (className !== undefined) {
+    record.class_name = className;
+    const database = call.findDatabase?.(className);
+    if (database !== undefined) record.class_database = database;
+  }
   if (digest)
     Object.assign(record, digest.nameObject(className, readWrittenObject(tool, args, call.writtenId)));
   const joined = listJoinedClasses(call.joined, className);

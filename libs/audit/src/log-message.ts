@@ -49,6 +49,7 @@ export function describeCall(record: AuditRecord, servesParse: boolean): LogMemb
   const members: Record<string, unknown> = { tool, agent: agent_name, principal: record.principal };
   if (record.key_name !== undefined) members['key'] = record.key_name;
   if (class_name !== undefined) members['class'] = class_name;
+  if (record.class_database !== undefined) members['database'] = record.class_database;
   members['outcome'] = success ? 'ok' : hasFailed(record) ? 'failed' : 'refused';
   if (error_code !== undefined) members['code'] = error_code;
   if (gate !== undefined) members['gate'] = gate;

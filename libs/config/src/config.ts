@@ -19,12 +19,16 @@ import { ApprovalsSection, ConsoleSection } from './sections/operators.js';
 import { PolicySection } from './sections/policy.js';
 import { ServerSection } from './sections/server.js';
 import { RedisSection } from './sections/redis.js';
+import { DATABASE_LABEL, DatabaseEntry, type FurtherDatabaseConfig } from './sections/databases.js';
 import { DatabaseSection, type LiveQueryConfig, ParseSection } from './sections/stores.js';
 
 /** The whole configuration with every default filled in (docs/reference/configuration.md). */
 export interface ParleyConfig {
   readonly server: Plain<ServerSection>;
+  /** The one that has users, roles and sessions: the first of `databases`. */
   readonly database: Plain<DatabaseSection>;
+  /** The others of `databases`, by name. */
+  readonly furtherDatabases: Readonly<Record<string, FurtherDatabaseConfig>>;
   readonly parse: Plain<ParseSection>;
   readonly redis: Plain<RedisSection>;
   readonly reload: Plain<ReloadSection>;
@@ -59,6 +63,10 @@ export class ConfigurationFile {
   @Option('the MongoDB that holds the rows')
   @Nested(DatabaseSection)
   readonly database?: DatabaseSection;
+
+  @Option('several databases by name; `database` is the short form for one')
+  @MapOf(DatabaseEntry, { pattern: DATABASE_LABEL })
+  readonly databases?: Readonly<Record<string, DatabaseEntry>>;
 
   @Option('the Parse Server that rows are reached through')
   @Nested(ParseSection)

@@ -24,6 +24,7 @@ import {
 import { BudgetConfig, ClassEntry, PolicySection, SearchableSection } from './sections/policy.js';
 import { ServerSection } from './sections/server.js';
 import { RedisSection } from './sections/redis.js';
+import { DatabaseEntry } from './sections/databases.js';
 import { DatabaseSection, ParseSection } from './sections/stores.js';
 
 /** Links by the name of their page alone: pages and classes stand in different folders. */
@@ -68,6 +69,10 @@ function rows(text: string): Map<string, Row> {
 const TABLES: Readonly<Record<string, readonly [table: Map<string, Row>, type: OptionsClass]>> = {
   server: [rows(chapter(CONFIGURATION, 'server')), ServerSection],
   database: [rows(chapter(CONFIGURATION, 'database')), DatabaseSection],
+  databases: [
+    new Map([...rows(chapter(CONFIGURATION, 'database')), ...rows(chapter(CONFIGURATION, 'databases'))]),
+    DatabaseEntry,
+  ],
   redis: [rows(chapter(CONFIGURATION, 'redis')), RedisSection],
   reload: [rows(chapter(CONFIGURATION, 'reload')), ReloadSection],
   parse: [rows(chapter(CONFIGURATION, 'parse')), ParseSection],

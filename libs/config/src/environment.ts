@@ -58,13 +58,23 @@ export function overlayEnvironment(raw: unknown, env: Environment, errors: Confi
   for (const [variable, section, key] of OVERLAYS) {
     const value = env[variable];
     if (value === undefined || value === '') continue;
-    const given = config[section] ?? {};
-    if (!isSection(given)) continue;
-    config[section] = { ...given, [key]: parseTyped(variable, value, errors) };
+    const laid = parseTyped(variable, value, errors);
+    if (section === 'database' && isSection(config['databases']))
+      config['databases'] = overlayFirst(config['databases'], key, laid);
+    else if (isSection(config[section] ?? {}))
+      config[section] = { ...(config[section] as Section | undefined), [key]: laid };
   }
   const apiKey = env['MCP_API_KEY'];
   if (apiKey) config['auth'] = withApiKey(config, apiKey);
   return config;
+}
+
+/** The variables of the database are those of the first one. */
+function overlayFirst(databases: Section, key: string, value: unknown): Section {
+  const [[name, first] = []] = Object.entries(databases);
+  return name === undefined || !isSection(first)
+    ? databases
+    : { ...databases, [name]: { ...first, [key]: value } };
 }
 
 function withApiKey(config: Section, apiKey: string): unknown {

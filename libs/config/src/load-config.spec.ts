@@ -39,6 +39,7 @@ describe('the configuration', () => {
     expect(config.database).toEqual({
       uri: 'embedded',
       name: 'parley',
+      readOnly: false,
       storage: 'parse',
       seed: null,
       fastReads: false,

@@ -53,6 +53,7 @@ import {
   plainStorageErrors,
   storeAddressErrors,
 } from './checks/stores-checks.js';
+import { databasesErrors, databasesOfPolicy, readDatabases } from './sections/databases.js';
 import {
   readDatabaseName,
   DatabaseSection,
@@ -292,6 +293,7 @@ function meant(
     ...endpointErrors(given),
     ...agentLlmErrors(given),
     ...storeAddressErrors(given),
+    ...databasesErrors(given),
   ];
   const policy = readPolicy(given, declared, env, errors);
   const config = withoutMasterKey(
@@ -322,7 +324,19 @@ function meant(
     ...originErrors(config),
     ...(start ? startErrors(config, start.env, start.kind) : []),
   );
-  return { loaded: { config, policy, agents, identities }, errors };
+  return { loaded: { config, policy, agents, identities }, errors: atFirstDatabase(errors, given) };
+}
+
+/** What is wrong with the database of the service, where the file writes it. */
+function atFirstDatabase(errors: readonly ConfigIssue[], given: Section): ConfigIssue[] {
+  const { name } = readDatabases(given);
+  if (name === undefined) return [...errors];
+  const toPlace = (path: string) => path.replace(/^database\./, `databases.${name}.`);
+  return errors.map(({ path, related, ...issue }) => ({
+    ...issue,
+    path: toPlace(path),
+    ...(related && { related: related.map(toPlace) }),
+  }));
 }
 
 function readPolicy(
@@ -335,7 +349,7 @@ function readPolicy(
   const strict = env['PARSE_STRICT_POINTER_SHAPES'];
   const { policy, issues: found } = compilePolicy(withDeclaredClasses(given, declared, errors), {
     strictPointerShapes: strict === undefined || isTruthy(strict),
-    storage: (config as Partial<ParleyConfig>).database?.storage ?? 'parse',
+    ...databasesOfPolicy(readDatabases(config)),
   });
   errors.push(...found);
   return policy;
@@ -364,13 +378,15 @@ function withDefaults(
   const parse = { ...readDefaults(ParseSection), ...given.parse };
   // The embedded database cannot be that of a Parse Server: beside one there is its own or none.
   const uri = parse.serverUrl === null ? readDefaults(DatabaseSection).uri : null;
-  const located = { ...readDefaults(DatabaseSection), uri, ...given.database };
-  const database = { ...located, name: given.database?.name ?? readDatabaseName(located.uri) };
+  const { first, further } = readDatabases(given as Section);
+  const located = { ...readDefaults(DatabaseSection), uri, ...first };
+  const database = { ...located, name: first?.name ?? readDatabaseName(located.uri) };
   // A path from the environment is the caller's, one from the file is the file's.
   const seedBase = env['PARLEY_SEED'] === undefined ? base : cwd;
   return {
     server: { ...readDefaults(ServerSection), ...given.server },
     database: { ...database, seed: database.seed === null ? null : resolve(seedBase, database.seed) },
+    furtherDatabases: further,
     parse,
     redis: { ...readDefaults(RedisSection), ...given.redis },
     reload: { ...readDefaults(ReloadSection), ...given.reload },

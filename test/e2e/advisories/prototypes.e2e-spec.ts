@@ -75,7 +75,7 @@ beforeAll(async () => {
   );
   const declared = findClassDeclaration(NoteMethods);
   const loaded = loadConfig(env, folder, declared ? [declared] : []);
-  const database = await openDatabase(loaded.config.database);
+  const database = await openDatabase(loaded.config);
   const running = await startHttpService(loaded, database.connection, env, [NoteMethods]);
   Logger.overrideLogger(false);
   service = {

@@ -70,7 +70,7 @@ beforeAll(async () => {
   writeFileSync(join(folder, 'parley.yaml'), stringify(config));
   const env = { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' };
   const loaded = loadConfig(env, folder);
-  database = await openDatabase(loaded.config.database);
+  database = await openDatabase(loaded.config);
   service = await startHttpService(loaded, database.connection, env, [Delegating]);
 }, 60_000);
 afterAll(async () => {

@@ -140,7 +140,7 @@ function configure(more: { agents?: object; policy?: object } = {}) {
 
 async function start(more: Parameters<typeof configure>[0] = {}) {
   const loaded = configure(more);
-  const database = await openDatabase(loaded.config.database);
+  const database = await openDatabase(loaded.config);
   try {
     const service = await startHttpService(loaded, database.connection, {}, [Delegating]);
     // In this process the service would log into the test's own output.

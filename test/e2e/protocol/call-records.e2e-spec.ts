@@ -129,7 +129,7 @@ beforeAll(async () => {
     }),
   );
   const loaded = loadConfig({}, folder);
-  const database = await openDatabase(loaded.config.database);
+  const database = await openDatabase(loaded.config);
   const running = await startHttpService(loaded, database.connection, GATES, [Listening]);
   // In this process the service would log into the test's own output.
   Logger.overrideLogger(false);

@@ -97,7 +97,7 @@ export async function openFuzzService() {
   await writeFile(join(folder, 'seed.json'), JSON.stringify(seed));
   await writeFile(join(folder, 'parley.yaml'), stringify(await configuration()));
   const loaded = await loadWithPlugins(GATES, folder, { start: 'http' });
-  const database = await openDatabase(loaded.config.database);
+  const database = await openDatabase(loaded.config);
   const log = new KeptLog();
   const http = await startHttpService(loaded, database.connection, GATES);
   const instance = await ParleyInstance.open(

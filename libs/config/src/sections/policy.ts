@@ -160,6 +160,12 @@ class Property {
 /** One entry of `policy.classes`: the rules of a class. What the class has in the database is checked by `#policy`. */
 export class ClassEntry {
   @Option(
+    'which of [databases](configuration.md#databases) holds the rows; default: the first one. A class belongs to one database',
+  )
+  @IsText()
+  readonly database?: string;
+
+  @Option(
     "`parse` or `plain`: a collection that Parse did not write, see [plain MongoDB collections](plain-mongodb.md). Default: the database's `storage`. A plain class has no ACLs and no class-level permissions: the policy alone protects it",
   )
   @IsIn(['parse', 'plain'])

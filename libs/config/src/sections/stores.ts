@@ -39,6 +39,10 @@ export class DatabaseSection {
   )
   @IsBoolean()
   readonly fastReads: boolean = false;
+
+  @Option('no row and no class of it is ever changed, whatever an agent may do')
+  @IsBoolean()
+  readonly readOnly: boolean = false;
 }
 
 export type DatabaseConfig = Plain<DatabaseSection>;

@@ -94,7 +94,7 @@ const admitsAnonymous = (rules: readonly AuthRuleConfig[]) => rules.some((rule) 
 
 /** The options that differ and that a running service cannot take over. Their values are not named: some are secrets. */
 export function listNeedingRestart(running: ParleyConfig, read: ParleyConfig): ConfigIssue[] {
-  const issues = listChanged({ ...running }, { ...read }, '').filter(
+  const issues = listChanged(sectionsOf(running), sectionsOf(read), '').filter(
     ({ path }) => !RELOADED_SECTIONS.has(root(path)),
   );
   // Whether browsers of this machine are let in was decided by it.
@@ -102,6 +102,12 @@ export function listNeedingRestart(running: ParleyConfig, read: ParleyConfig): C
     issues.push({ path: 'auth', message: `whether there is an anonymous rule ${NEEDS_RESTART}` });
   return issues;
 }
+
+/** By the names that a file has for them. */
+const sectionsOf = ({ furtherDatabases: databases, ...others }: ParleyConfig): Section => ({
+  ...others,
+  databases,
+});
 
 const root = (path: string) => path.split('.', 1)[0] as string;
 

@@ -207,7 +207,7 @@ export class CallJournal {
   }
 
   private entryOf({ tool, args, context, outcome, milliseconds, notes }: FinishedRun): AuditRecord {
-    const { version, switches } = this.policies.of(context.agent);
+    const { version, switches, classes } = this.policies.of(context.agent);
     const { correlationId, telemetry } = context;
     return callRecord({
       tool,
@@ -215,6 +215,7 @@ export class CallJournal {
       digest: this.digest,
       agent: context.agent,
       policyVersion: version,
+      findDatabase: (className) => classes.get(className)?.database ?? undefined,
       prices: {
         input: switches.tokenCostPerMillionInput,
         embedding: switches.embedCostPerMillionTokens,

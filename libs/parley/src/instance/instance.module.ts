@@ -163,8 +163,9 @@ class OptionsModule {
       { provide: UserSessions, useValue: userSessionsOf(mongo) },
       {
         provide: ChangeSources,
-        useFactory: (catalogue: SchemaCatalogue) => openChangeSources(mongo, config.liveQuery, catalogue),
-        inject: [SchemaCatalogue],
+        useFactory: (catalogue: SchemaCatalogue, versions: ConfigVersions) =>
+          openChangeSources(mongo, config.liveQuery, catalogue, () => versions.current.policy),
+        inject: [SchemaCatalogue, ConfigVersions],
       },
       { provide: CurrentAgents, useExisting: ConfigVersions },
       { provide: Policies, useFactory: ({ policies }: ConfigVersions) => policies, inject: [ConfigVersions] },

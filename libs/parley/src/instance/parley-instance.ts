@@ -314,8 +314,7 @@ async function openResources({
       : NOTHING_OBSERVED;
     onObserved?.(observed);
     closing.unshift(['the traces', () => observed.tracing?.close()]);
-    const database =
-      given.connection === undefined ? (given.database ?? (await openDatabase(config.database))) : null;
+    const database = given.connection === undefined ? (given.database ?? (await openDatabase(config))) : null;
     if (database)
       closing.unshift([
         'the database',

@@ -151,13 +151,14 @@ const CATALOGUE_PROVIDER: Provider = {
 };
 
 /**
- * LiveQuery where it is configured, else change streams where there is a database. A server that does not answer yet is
+ * LiveQuery where it is configured, else change streams of the databases. A server that does not answer yet is
  * probed again later.
  */
 export async function openChangeSources(
   mongo: MongoConnection | null,
   { url, appId, restApiKey, masterKey }: LiveQueryConfig,
   catalogue: SchemaCatalogue,
+  policy: () => Policy,
 ): Promise<ChangeSources> {
   const log = new Logger('Subscriptions');
   // It connects with the first subscription.
@@ -165,10 +166,19 @@ export async function openChangeSources(
     url === null || appId === null
       ? null
       : new LiveQuerySource({ url, applicationId: appId, restApiKey, masterKey }, log);
-  const feed = mongo && new MongoChangeFeed(mongo, catalogue);
-  await feed?.probe();
+  const holds = (name: string | null) => (className: string) =>
+    (policy().classes.get(className)?.database ?? null) === name;
+  const connections: (readonly [string | null, MongoConnection])[] = mongo
+    ? [[null, mongo], ...mongo.further]
+    : [];
+  const feeds = connections.map(
+    ([name, connection]) => [name, new MongoChangeFeed(connection, catalogue)] as const,
+  );
+  const [[, first] = [], ...others] = feeds;
+  for (const [, feed] of others) void feed.probe();
+  await first?.probe();
   return {
-    preferred: [...(live ? [live] : []), ...(feed ? [new FeedSource(feed)] : [])],
+    preferred: [...(live ? [live] : []), ...feeds.map(([name, feed]) => new FeedSource(feed, holds(name)))],
     close: () => live?.close(),
   };
 }

@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs';
-import { ConfigError, type DatabaseConfig } from '#config';
+import { ConfigError, type ParleyConfig } from '#config';
 import { readJson } from '#core';
 import type { RecordReader, SchemaCatalogue } from '#data';
 import {
   ConnectionStringError,
   DatabaseSnapshot,
+  type FurtherConnections,
   loadSeed,
   MongoConnection,
   type MongoConnectionOptions,
@@ -62,33 +63,60 @@ function seedOf(content: Buffer, path: string): Seed {
  * @param path of the option with the connection string
  * @throws ConfigError for one that the driver refuses
  */
-export function connectTo(options: MongoConnectionOptions, path = 'database.uri'): MongoConnection {
+export function connectTo(
+  options: MongoConnectionOptions,
+  path = 'database.uri',
+  further?: FurtherConnections,
+): MongoConnection {
   try {
-    return new MongoConnection(options);
+    return new MongoConnection(options, further);
   } catch (error) {
     if (!(error instanceof ConnectionStringError)) throw error;
     throw new ConfigError('the configuration', [{ path, message: error.message }]);
   }
 }
 
+function connectFurther(databases: ParleyConfig['furtherDatabases']): FurtherConnections {
+  return new Map(
+    Object.entries(databases).map(([label, { uri, name, fastReads }]) => [
+      label,
+      connectTo({ uri: uri as string, database: name, fastReads }, `databases.${label}.uri`),
+    ]),
+  );
+}
+
+async function closeAll(connection: MongoConnection): Promise<void> {
+  await Promise.all([connection, ...connection.further.values()].map((one) => one.close()));
+}
+
 /**
  * Starts the embedded database and seeds it, or connects to a real one. A real database that is down does not stop the
  * start: calls return an error and `/ready` reports it until the database is back.
  */
-export async function openDatabase({ uri, name, seed, fastReads }: DatabaseConfig): Promise<OpenDatabase> {
+export async function openDatabase({
+  database: { uri, name, seed, fastReads },
+  furtherDatabases,
+}: Pick<ParleyConfig, 'database' | 'furtherDatabases'>): Promise<OpenDatabase> {
   if (uri === null) return { connection: null, kind: 'none', uri: null, close: () => Promise.resolve() };
   if (uri !== 'embedded') {
-    const connection = connectTo({ uri, database: name, fastReads });
-    return { connection, kind: 'mongodb', uri, close: () => connection.close() };
+    const connection = connectTo(
+      { uri, database: name, fastReads },
+      'database.uri',
+      connectFurther(furtherDatabases),
+    );
+    return { connection, kind: 'mongodb', uri, close: () => closeAll(connection) };
   }
   const content = seed === null ? null : contentOf(seed);
   const initialData = content === null ? undefined : readBuiltSeed(content, name);
   const parsed =
     seed === null || content === null || initialData !== undefined ? null : seedOf(content, seed);
   const server = await EmbeddedMongo.start({ ...(initialData !== undefined && { initialData }) });
-  const connection = new MongoConnection({ uri: server.uri, database: name, fastReads });
+  const connection = new MongoConnection(
+    { uri: server.uri, database: name, fastReads },
+    connectFurther(furtherDatabases),
+  );
   const close = async () => {
-    await connection.close();
+    await closeAll(connection);
     await server.close();
   };
   try {

@@ -5,16 +5,28 @@ import { PARSE_ALONE, type StorageDeclarations } from '#data-mongo';
 import type { Policy } from '#policy';
 
 /** Which classes there are, and how each is stored: by the configuration and by what code declares, which the policy holds. */
-export function storageDeclarationsOf({ classes, switches, storage }: Policy): StorageDeclarations {
+export function storageDeclarationsOf({
+  classes,
+  databases,
+  switches,
+  storage,
+}: Policy): StorageDeclarations {
   const declared = [...classes.values()];
-  const plain = declared.flatMap(({ className, plain: stored }) =>
-    stored ? [{ className, ...stored }] : [],
+  const plain = declared.flatMap(({ className, database, plain: stored }) =>
+    stored ? [{ className, ...(database !== null && { database }), ...stored }] : [],
   );
-  if (switches.unlistedClasses === 'allow') return plain.length === 0 ? PARSE_ALONE : { parse: 'all', plain };
-  const ofParse = declared.filter((one) => one.plain === null).map(({ className }) => className);
+  const ofParse = (name: string | null) =>
+    declared.filter((one) => one.database === name && one.plain === null).map(({ className }) => className);
+  const further = new Map([...databases.keys()].map((name) => [name, new Set(ofParse(name))] as const));
+  const beside = further.size > 0 ? { further } : {};
+  if (switches.unlistedClasses === 'allow')
+    return plain.length === 0 && further.size === 0 ? PARSE_ALONE : { parse: 'all', plain, ...beside };
   // A class of Parse that nobody listed is read as well where a plain class names its collection: its ACLs protect the rows.
-  const collections = storage === 'parse' ? plain.map(({ collection }) => collection) : [];
-  return { parse: new Set([...ofParse, ...collections]), plain };
+  const collections =
+    storage === 'parse'
+      ? plain.filter(({ database }) => database === undefined).map(({ collection }) => collection)
+      : [];
+  return { parse: new Set([...ofParse(null), ...collections]), plain, ...beside };
 }
 
 /** Reads the classes again as soon as a new version of the configuration declares others. */

@@ -1,5 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { AuditRecorder } from '#audit';
+import { ConfigVersions } from '#config';
 import { SharedState } from '#state';
 import { MongoConnection } from '#data-mongo';
 import { ParseConnection } from '#data-parse';
@@ -25,7 +26,10 @@ interface Probed {
   ping(timeoutMs: number): Promise<void>;
 }
 
-/** Readiness of the service by its dependencies. Dependencies that are not configured are left out. */
+/**
+ * Readiness of the service by its dependencies. Dependencies that are not configured are left out; a database that is not
+ * required is named and does not decide.
+ */
 @Injectable()
 export class Readiness {
   /** Concurrent requests share one probe of each dependency. */
@@ -38,12 +42,19 @@ export class Readiness {
     @Inject(TaskQueue) private readonly queue: TaskQueue,
     @Inject(McpEdge) private readonly edge: McpEdge,
     @Inject(AuditRecorder) private readonly audit: AuditRecorder,
+    @Inject(ConfigVersions) private readonly versions: Pick<ConfigVersions, 'current'>,
   ) {}
 
   async look(): Promise<ReadyState> {
     this.looking ??= this.probeAll().finally(() => (this.looking = null));
     const dependencies = await this.looking;
-    const up = Object.values(dependencies).every((state) => state === 'up');
+    const { furtherDatabases } = this.versions.current.config;
+    const optional = new Set(
+      Object.keys(furtherDatabases)
+        .filter((label) => furtherDatabases[label]?.required === false)
+        .map((label) => `mongodb.${label}`),
+    );
+    const up = Object.entries(dependencies).every(([name, state]) => state === 'up' || optional.has(name));
     const draining = !this.edge.isAccepting;
     return {
       ready: up && !draining,
@@ -61,6 +72,7 @@ export class Readiness {
     const replicas = this.shared.reach === 'replicas';
     const probed = await Promise.all([
       probe('mongodb', this.mongo),
+      ...[...(this.mongo?.further ?? [])].map(([label, one]) => probe(`mongodb.${label}`, one)),
       probe('parse', this.parse),
       probe('redis', replicas ? yesOrNo(() => this.shared.isUp()) : null),
       probe('queue', replicas ? yesOrNo(() => this.queue.isUp()) : null),

@@ -15,11 +15,12 @@ import { TasksModule } from '#tasks';
 import { ToolRunner } from '#tools';
 import { ConnectionsModule } from '../data/adapters.module.js';
 import { HealthController, ReadyController } from './health.controller.js';
+import { ConfigurationModule } from '../configuration.module.js';
 import { Readiness } from './readiness.js';
 
 /** Whether the service can answer calls. */
 @Module({
-  imports: [ConnectionsModule, StateModule, AuditModule, TasksModule, StreamingModule],
+  imports: [ConfigurationModule, ConnectionsModule, StateModule, AuditModule, TasksModule, StreamingModule],
   providers: [Readiness],
   exports: [Readiness],
 })
