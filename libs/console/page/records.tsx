@@ -26,6 +26,8 @@ const ACTIONS: Readonly<Record<string, string>> = {
   'console.deny': 'denied a call',
   'console.suspend_agent': 'suspended an agent',
   'console.resume_agent': 'resumed an agent',
+  'console.undo_changes': 'took changes back',
+  'console.discard_changes': 'discarded a change set',
   'console.explain': 'explained a call',
   'console.audit_csv': 'downloaded audit records',
   'console.usage_csv': 'downloaded the usage',

@@ -1,0 +1,59 @@
+import 'reflect-metadata';
+import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-express';
+import { Test } from '@nestjs/testing';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { McpRequest, Parley, ParleyModule } from '@parley/server';
+import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
+import { startDatabase } from '../../support/service.js';
+
+const posts = await startDatabase(POSTS_SEED);
+let app: NestExpressApplication;
+let parley: Parley;
+
+beforeAll(async () => {
+  const free = { permissions: 'admin', tenantId: 'acme', rateLimit: 1_000_000 } as const;
+  const module = await Test.createTestingModule({
+    imports: [
+      ParleyModule.forRoot({
+        database: { uri: posts.uri },
+        server: { stateKey: 'a key of thirty-two characters, or more', drainTimeout: 1 },
+        policy: POSTS_POLICY,
+        agents: { helper: free, keeper: free, reader: { tenantId: 'acme' } },
+        auth: [{ anonymous: true, agent: 'reader' }],
+        changes: { record: 'all' },
+        gates: { PARSE_AGENT_ALLOW_WRITE_TOOLS: true, PARSE_AGENT_ALLOW_RAW_CRUD: true },
+        environment: { PARSE_MCP_ENABLED: 'true' },
+      }),
+    ],
+  }).compile();
+  app = module.createNestApplication<NestExpressApplication>(new ExpressAdapter(), { logger: false });
+  await app.init();
+  parley = app.get(Parley);
+});
+afterAll(async () => {
+  await app?.close();
+  await posts.stop();
+});
+
+const agentOf = (agent: string) => parley.agentFor({ agent, principal: agent });
+const call = (name: string, args: object) => parley.runner.run(name, args, new McpRequest(agentOf('helper')));
+
+describe('Parley.changes', () => {
+  it('lists, shows and takes back what an agent wrote, as the agent that it is called for', async () => {
+    const { changes } = parley;
+    const since = Date.now();
+    await call('update_object', { class_name: 'Post', object_id: 'p00', fields: { title: 'Wrong' } });
+    const keeper = agentOf('keeper');
+    const [listed] = await changes.list(keeper, { agent: 'helper', since });
+    expect(listed).toMatchObject({ kind: 'direct', state: 'applied', agent: 'helper' });
+    const shown = await changes.show(keeper, listed?.change_set ?? '');
+    expect(shown.entries).toMatchObject([{ before: { title: 'Post 0' }, after: { title: 'Wrong' } }]);
+    const target = { agent: 'helper', since, until: Date.now() + 1 };
+    await expect(changes.previewUndo(agentOf('reader'), target)).rejects.toThrow('permission');
+    const { digest } = await changes.previewUndo(keeper, target);
+    await expect(changes.undo(keeper, target, { digest: 'another' })).rejects.toThrow('digest');
+    expect(await changes.undo(keeper, target, { digest })).toMatchObject({ kind: 'undo', state: 'applied' });
+    const read = await call('get_object', { class_name: 'Post', object_id: 'p00' });
+    expect(JSON.stringify(read)).toContain('Post 0');
+  });
+});
