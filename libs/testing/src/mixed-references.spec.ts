@@ -176,7 +176,11 @@ describe('A reference that some documents hold in another form than its target h
     [{ buyers: { $all: [ann] } }, 2],
     [{ buyers: { $all: [ann, ben] } }, 0],
     [{ buyers: { $containedIn: [ann] } }, 2],
-    [{ lines: { $all: [] } }, 0],
+    [{ 'lines.buyer': { $all: [ann] } }, 2],
+    [{ buyers: { $all: [] } }, 0],
+    [{ customer: { $eq: ann, $in: [ann, ben] } }, 2],
+    [{ customer: { $ne: ann, $nin: [ben] } }, 0],
+    [{ customer: { $in: [ben], $exists: true } }, 1],
   ])('is found in lists: %j finds %d', async (where, expected) => {
     expect(await found('query_class', { where })).toBe(expected);
   });

@@ -125,9 +125,7 @@ export function graphLookupToStorage(value: unknown, scope: RowScope, context: S
   const back = rows.resolve(connectFrom);
   let to = rows.resolve(connectTo);
   if (back.field?.mixedIds || to.field?.mixedIds)
-    throw untranslatable(
-      `'${back.field?.mixedIds ? connectFrom : connectTo}' holds ids in two forms, which $graphLookup cannot follow: use $lookup`,
-    );
+    throw holdsTwoForms(back.field?.mixedIds ? connectFrom : connectTo);
   // Pointers hold `Class$id`, ids do not: without a column that stores both, the join would match nothing.
   if (back.field?.type === 'Pointer' && to.column === '_id' && !back.form.pointersAreIds) {
     if (!foreign.field('parseReference'))
@@ -160,6 +158,11 @@ export function graphLookupToStorage(value: unknown, scope: RowScope, context: S
   if (depth !== undefined) found.introduce(depth);
   scope.introduce(as, { rows: found });
   return [{ $graphLookup: mapped }, ...foreign.buildReducedInside(as, depth)];
+}
+
+function holdsTwoForms(column: string): StoreError {
+  const advice = `'${column}' holds ids in two forms, which $graphLookup cannot follow: use $lookup`;
+  return new StoreError('unsupported', { cause: new Error(advice), advice });
 }
 
 export function unionToStorage(value: unknown, _scope: RowScope, context: StageContext): Document[] {

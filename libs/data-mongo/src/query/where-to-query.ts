@@ -184,8 +184,9 @@ const OPERATORS: Readonly<Record<string, OperatorTranslator>> = {
 };
 
 function constraintToQuery(constraint: Record<string, unknown>, ref: ColumnRef, form: QueryForm): Document {
-  const { $containedIn, $containedBy, ...others } = constraint;
-  const conditions: Document[] = [];
+  const { $containedIn, $containedBy, ...written } = constraint;
+  const [others, apart] = ref.field?.mixedIds ? splitIdentity(written) : [written, []];
+  const conditions: Document[] = apart.flatMap((one) => identityToQuery(one, ref));
   if (Object.keys(others).length > 0) conditions.push({ [ref.column]: operatorsToQuery(others, ref, form) });
   if ($containedBy !== undefined) conditions.push(subsetToQuery($containedBy, ref));
   if ($containedIn !== undefined) {
@@ -193,6 +194,35 @@ function constraintToQuery(constraint: Record<string, unknown>, ref: ColumnRef, 
     conditions.push(ref.field?.type === 'Array' ? subsetToQuery($containedIn, ref) : scalar());
   }
   return joinConditions(conditions);
+}
+
+type Comparison = readonly [operator: string, operand: unknown];
+
+/** What compares a reference with ids, and the rest: with two forms of an id several comparisons would have one operator. */
+function splitIdentity(
+  constraint: Record<string, unknown>,
+): [others: Record<string, unknown>, apart: Comparison[]] {
+  const isApart = ([operator]: Comparison) => /^\$(?:eq|ne|in|nin|all|containsAll)$/.test(operator);
+  const entries = Object.entries(constraint);
+  return [Object.fromEntries(entries.filter((entry) => !isApart(entry))), entries.filter(isApart)];
+}
+
+/** Comparisons with a reference in any form of it; each id that a list must hold is a condition of its own. */
+function identityToQuery([operator, operand]: Comparison, ref: ColumnRef): Document[] {
+  const matches = (ids: unknown, negated: boolean) => ({
+    [ref.column]: { [negated ? '$nin' : '$in']: operandsToStorage(ids, ref, operator) },
+  });
+  switch (operator) {
+    case '$eq':
+    case '$ne':
+      return [matches([operand], operator === '$ne')];
+    case '$in':
+    case '$nin':
+      return [matches(operand, operator === '$nin')];
+    default:
+      if (!Array.isArray(operand)) throw untranslatable(`${operator} needs an array`);
+      return operand.length === 0 ? [matches([], false)] : operand.map((one) => matches([one], false));
+  }
 }
 
 /** Every element is one of the listed values; a row without the array matches. */
