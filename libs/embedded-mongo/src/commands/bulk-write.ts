@@ -80,12 +80,14 @@ class BulkRun {
   readonly totals = { nInserted: 0, nMatched: 0, nModified: 0, nUpserted: 0, nDeleted: 0 };
 
   constructor(
-    private readonly ctx: CommandContext,
+    private ctx: CommandContext,
     private readonly command: Document,
     private readonly namespaces: readonly { db: string; coll: string }[],
   ) {}
 
   async apply(operation: Document, idx: number, raw: Buffer | undefined): Promise<void> {
+    // Unlike the statements of other commands, every operation has a time of its own.
+    if (this.ctx.clusterTime) this.ctx = { ...this.ctx, clusterTime: this.ctx.server.store.log.time };
     if (operation['insert'] !== undefined) return this.insert(operation, idx, raw);
     if (operation['update'] !== undefined) return this.update(operation, idx);
     return this.delete(operation, idx);

@@ -58,7 +58,8 @@ export function collectionOptions(command: Document, ctx: CommandContext): Docum
   for (const option of stored)
     if ((command[option] ?? undefined) !== undefined) options[option] = command[option];
   const validator = optionalDocument(options, 'validator');
-  if (validator) compileFilter(validator, { tick: ctx.operation.tick, now: ctx.now });
+  const { now, clusterTime } = ctx;
+  if (validator) compileFilter(validator, { tick: ctx.operation.tick, now, clusterTime });
   requireOneOf(options, 'validationLevel', ['off', 'strict', 'moderate']);
   requireOneOf(options, 'validationAction', ['error', 'warn', 'errorAndLog']);
   const collation = optionalDocument(options, 'collation');

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { MongoClient, type Db, type Document, type Timestamp } from 'mongodb';
+import { MongoClient, Timestamp, type Db, type Document } from 'mongodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { EmbeddedMongo } from '../embedded-mongo.js';
 
@@ -251,16 +251,35 @@ describe('a view', () => {
 });
 
 describe('the time of the set', () => {
-  it('goes on with every write, also between the operations of one bulk write', async () => {
+  const stamp = [{ $set: { at: '$$CLUSTER_TIME' } }];
+
+  it('is one for a command, and later for the next one', async () => {
     const stamps = db.collection<Row>('stamps');
-    await stamps.insertMany([{ _id: 1 }, { _id: 2 }]);
-    const stamp = [{ $set: { at: '$$CLUSTER_TIME' } }];
+    await stamps.insertMany([{ _id: 1 }, { _id: 2 }, { _id: 3 }]);
     const update = (_id: number) => ({ updateOne: { filter: { _id }, update: stamp } });
     await stamps.bulkWrite([update(1), update(2)]);
-    const [first, second] = await stamps.find().sort({ _id: 1 }).toArray();
-    const [last] = await stamps.aggregate([{ $limit: 1 }, { $project: { at: '$$CLUSTER_TIME' } }]).toArray();
-    const [a, b, c] = [first, second, last].map((doc) => doc?.['at'] as Timestamp);
-    expect([b?.greaterThan(a ?? 0), c?.greaterThanOrEqual(b ?? 0)]).toEqual([true, true]);
+    await stamps.updateOne({ _id: 3 }, stamp);
+    const rows = await stamps.find().sort({ _id: 1 }).toArray();
+    const [a, b, c] = rows.map(({ at }) => at as Timestamp) as [Timestamp, Timestamp, Timestamp];
+    expect([a.equals(b), c.greaterThan(b)]).toEqual([true, true]);
+  });
+
+  it('is that of each operation of a client bulk write', async () => {
+    await db.collection<Row>('stamps').insertMany([{ _id: 1 }, { _id: 2 }]);
+    const namespace = `${db.databaseName}.stamps`;
+    await client.bulkWrite(
+      [1, 2].map((_id) => ({ namespace, name: 'updateOne', filter: { _id } as Document, update: stamp })),
+    );
+    const rows = await db.collection<Row>('stamps').find().sort({ _id: 1 }).toArray();
+    const [a, b] = rows.map(({ at }) => at as Timestamp) as [Timestamp, Timestamp];
+    expect(b.greaterThan(a)).toBe(true);
+  });
+
+  it('is known to a validator', async () => {
+    const validator = { $expr: { $lt: ['$at', '$$CLUSTER_TIME'] } };
+    const past = await db.createCollection<Row>('past', { validator });
+    await past.insertOne({ at: new Timestamp({ t: 1, i: 1 }) });
+    await expect(past.insertOne({ at: new Timestamp({ t: 4e9, i: 1 }) })).rejects.toThrow(code(121));
   });
 });
 

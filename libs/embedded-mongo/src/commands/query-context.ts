@@ -36,6 +36,7 @@ export function queryContext(
     tickExpression: pace.tickExpression,
     turnIsOver: () => pace.turnIsOver,
     now: ctx.now,
+    clusterTime: ctx.clusterTime,
     ...(options.collation ? { collation: options.collation } : {}),
     collection: (name) => readJoined(ctx, name, base),
     joinedIndexes: (name) => {
@@ -44,7 +45,6 @@ export function queryContext(
     },
     ...findSpecialIndexes(collection),
     ...(options.searchable ? { text: { fields: [] } } : {}),
-    ...(ctx.server.replSet ? { clusterTime: ctx.server.store.log.time } : {}),
     ...(ctx.server.order ? { order: ctx.server.order } : {}),
     ...(ctx.server.search ? { search: createSearchIndexes(collection) } : {}),
   };

@@ -22,6 +22,7 @@ export function documentCheck(ctx: CommandContext, collection: Collection, bypas
   const filter = compileFilter(validator, {
     tick: ctx.operation.tick,
     now: ctx.now,
+    clusterTime: ctx.clusterTime,
     ...(collation && { collation }),
   });
   return (document, before) => {

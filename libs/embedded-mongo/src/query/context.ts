@@ -24,7 +24,7 @@ export interface QueryContext extends SpecialIndexes {
   /** User variables (`let`), by name without `$$`; read at evaluation, so a caller may rebind them. */
   readonly variables?: Record<string, unknown>;
   /** The time of the set when the operation began: `$$CLUSTER_TIME`. */
-  readonly clusterTime?: Timestamp;
+  readonly clusterTime?: Timestamp | undefined;
   /** The one moment the whole operation runs at: `$$NOW` and `$currentDate`. */
   readonly now: Date;
   /** Other collections of the database, for joins. */

@@ -1,3 +1,4 @@
+import type { Timestamp } from 'bson';
 import type { Document } from '../bson/document.js';
 import type { Workspace } from '../storage/workspace.js';
 import type { ClientInfo } from './client-info.js';
@@ -20,6 +21,8 @@ export interface CommandContext {
   readonly txnNumber: string | undefined;
   /** The one moment the command runs at. */
   readonly now: Date;
+  /** The time of the set at that moment; undefined for a standalone. */
+  readonly clusterTime: Timestamp | undefined;
   /** The encoded documents of an array field of the command. */
   rawDocuments(field: string): Buffer[] | undefined;
 }

@@ -150,6 +150,7 @@ function createContext(
     transaction,
     txnNumber: transaction?.number,
     now: new Date(),
+    clusterTime: server.replSet ? server.store.log.time : undefined,
     rawDocuments: (field) => request.rawDocuments(field),
   };
 }
