@@ -23,7 +23,7 @@ import {
 import { type AuditConfig, loadConfig, type MongoSinkConfig, type ParleyConfig } from '#config';
 import { MongoAuditCollection, MongoConnection } from '#data-mongo';
 import { UsageError, withConfig } from './command-options.js';
-import { jsonText, textTable } from './text-output.js';
+import { countOf, jsonText, textTable } from './text-output.js';
 
 /** @throws Error when one does not exist */
 function assertExist(paths: readonly string[]): void {
@@ -222,7 +222,9 @@ function describeVerification({ faults, notes, records, chains }: Verification):
         `chain ${chain} in ${group}: up to record ${seq}${ended ? ', where it ends' : ''}; ` +
         (witnessed === null ? 'no other place bears witness' : `witnessed up to record ${witnessed}`),
     ),
-    faults.length === 0 ? `${records} records hold` : `${records} records, which do not hold`,
+    faults.length === 0
+      ? countOf(records, 'record holds', 'records hold')
+      : countOf(records, 'record, which does not hold', 'records, which do not hold'),
   ];
   return lines.map((line) => `${oneLine(line)}\n`).join('');
 }

@@ -4,7 +4,7 @@ import { ConfigError, configurationSchema } from '#config';
 import { DatabaseSurvey, MongoConnection } from '#data-mongo';
 import { firstConfiguration, KEY_VARIABLE, TENANT_VARIABLE } from '../init/first-configuration.js';
 import { UsageError } from './command-options.js';
-import { jsonText } from './text-output.js';
+import { countOf, jsonText } from './text-output.js';
 
 export interface InitOptions {
   readonly uri?: string;
@@ -46,8 +46,8 @@ export async function runInit({ uri: given, out = DEFAULT_FILE }: InitOptions): 
       writeSchemaFor(path);
     }
     const lines = [
-      `${path === null ? 'It has' : `Wrote ${path}:`} ${first.classes} classes.`,
-      `Left out: ${first.leftOut} collections, ${first.withheld} columns that may be secret or personal.`,
+      `${path === null ? 'It has' : `Wrote ${path}:`} ${countOf(first.classes, 'class', 'classes')}.`,
+      `Left out: ${countOf(first.leftOut, 'collection')}, ${countOf(first.withheld, 'column')} that may be secret or personal.`,
       `Read it, set ${[...(asReference ? [URI_VARIABLE] : []), KEY_VARIABLE, ...(first.hasTenants ? [TENANT_VARIABLE] : [])].join(' and ')}, then run: parley policy check`,
     ];
     process.stderr.write(lines.map((line) => `${line}\n`).join(''));

@@ -9,7 +9,7 @@ import { budgetWindow, type NarrowedAgent, narrowAgents } from '../suggestion/na
 import { type RecordedUse, UseOfRecords } from '../suggestion/recorded-use.js';
 import { auditCollections, auditFiles, noRecords } from './audit.js';
 import { UsageError, withConfig } from './command-options.js';
-import { jsonText } from './text-output.js';
+import { countOf, jsonText } from './text-output.js';
 
 export interface SuggestOptions {
   readonly config?: string;
@@ -103,17 +103,26 @@ function describeUse(
   const lines = [
     records === 0
       ? 'No calls were recorded.'
-      : `${records} calls from ${from} to ${to}; ${refused} of them were refused and need nothing.`,
-    ...(unreadable > 0 ? [`${unreadable} lines are no audit records and were left out.`] : []),
-    ...(unnamed > 0
+      : `${countOf(records, 'call')} from ${from} to ${to}, of which ${countOf(refused, 'was refused and needs', 'were refused and need')} nothing.`,
+    ...(unreadable > 0
       ? [
-          `${unnamed} records name no class: written before records named it, so they prove nothing about classes.`,
+          `${countOf(unreadable, 'line is no audit record and was', 'lines are no audit records and were')} left out.`,
         ]
       : []),
-    ...(delegated > 0 ? [`${delegated} calls of sub-agents count for every agent.`] : []),
+    ...(unnamed > 0
+      ? [
+          `${countOf(unnamed, 'record names', 'records name')} no class: written before records named it, and no proof about classes.`,
+        ]
+      : []),
+    ...(delegated > 0
+      ? [`${countOf(delegated, 'call of a sub-agent counts', 'calls of sub-agents count')} for every agent.`]
+      : []),
     ...[...unknownAgents]
       .slice(0, MAX_SHOWN_ENTRIES)
-      .map(([name, count]) => `${count} calls are of '${name}', which is no agent of this configuration.`),
+      .map(
+        ([name, count]) =>
+          `${countOf(count, 'call is', 'calls are')} of '${name}', which is no agent of this configuration.`,
+      ),
     ...agents.flatMap(({ agent, narrowings, left }) => [
       `${agent}:`,
       ...narrowings.map(({ option, because }) => `  narrower  ${option}: ${because}`),

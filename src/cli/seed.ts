@@ -2,6 +2,7 @@ import { StoreError } from '#data';
 import { connectionProblem, loadSeed, MongoConnection } from '#data-mongo';
 import { loadConfig } from '#config';
 import { readSeedFile } from '#parley/instance';
+import { countOf } from './text-output.js';
 
 /** The message for a load that the database aborted. */
 function explainError(error: unknown): Error {
@@ -25,7 +26,7 @@ export async function runSeed(file: string): Promise<void> {
   try {
     const { loaded, rows } = await loadSeed(connection, readSeedFile(file), { onlyIfEmpty: true });
     if (!loaded) throw new Error('the database is not empty: nothing was changed');
-    process.stderr.write(`Seed loaded: ${rows} rows\n`);
+    process.stderr.write(`Seed loaded: ${countOf(rows, 'row')}\n`);
   } catch (error) {
     throw explainError(error);
   } finally {

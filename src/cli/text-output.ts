@@ -1,7 +1,8 @@
 import { oneLine } from '#audit';
 
 /** `1 fault`, `2 faults`. */
-export const countOf = (count: number, word: string): string => `${count} ${word}${count === 1 ? '' : 's'}`;
+export const countOf = (count: number, word: string, several = `${word}s`): string =>
+  `${count} ${count === 1 ? word : several}`;
 
 /** Rows as aligned columns, the last one unpadded. Cells may contain untrusted text. */
 export function textTable(header: readonly string[], rows: readonly (readonly string[])[]): string {

@@ -2,6 +2,7 @@ import type { ResolveHost } from '#core';
 import { requestJson, AuthenticationUnavailable, IssuerDocuments } from '#auth';
 import { consoleIssuer, fourEyesDoubt, type ParleyConfig } from '#config';
 import { type Finding, fail, ok, warn } from './finding.js';
+import { countOf } from '../cli/text-output.js';
 
 interface Issuer {
   readonly issuer: string;
@@ -36,7 +37,7 @@ async function checkIssuer({ issuer, jwksUri }: Issuer, resolve?: ResolveHost): 
       `${issuer} ${jwksUri === undefined ? 'describes itself' : 'has its keys at a fixed address'}`,
     ),
     count > 0
-      ? ok('oauth.keys', `${issuer} has ${count} keys`)
+      ? ok('oauth.keys', `${issuer} has ${countOf(count, 'key')}`)
       : fail(
           'oauth.keys',
           `the keys of ${issuer} cannot be read`,

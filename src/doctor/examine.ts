@@ -191,7 +191,12 @@ async function checkPolicy(
     // The check of the store says that it fails.
     const warnings = unread ? [unread, ...found] : found;
     if (faults.length + warnings.length === 0)
-      return [ok('policy', `${loaded.policy.classes.size} classes, nothing that may not have been meant`)];
+      return [
+        ok(
+          'policy',
+          `${countOf(loaded.policy.classes.size, 'class', 'classes')}, nothing that may not have been meant`,
+        ),
+      ];
     return [
       ...locate(faults).map((issue) =>
         fail('policy', describeIssue(issue), 'the service does not start like this'),
@@ -229,7 +234,9 @@ export function describeExamination(examination: Examination, { all = false } = 
     `${count(examination, 'ok')} ok, ${countOf(count(examination, 'warn'), 'warning')}, ${countOf(count(examination, 'fail'), 'failure')}`,
     ...(examination.config.length === 0 ? [] : ['']),
     ...shown.map(({ path, value, origin }) => `${path} = ${JSON.stringify(value)}  (${origin})`),
-    ...(left === 0 ? [] : [`${left} options have their defaults: --all tells them`]),
+    ...(left === 0
+      ? []
+      : [`${countOf(left, 'option has its default', 'options have their defaults')}: --all tells them`]),
   ];
   return lines.map((line) => `${oneLine(withoutSecrets(line, examination.secrets))}\n`).join('');
 }

@@ -2,6 +2,7 @@ import { type AgentDefinition, DEFAULT_BUDGET_WINDOW, type Tier, tierCovers, TIE
 import type { DeclaredClass, Policy } from '#policy';
 import type { ToolDefinition } from '#tools';
 import { type AgentUse, type RecordedUse, NO_NAME } from './recorded-use.js';
+import { countOf } from '../cli/text-output.js';
 
 /** One option of an agent that the records permit to be narrower. */
 export interface Narrowing {
@@ -90,7 +91,7 @@ class NarrowerAgent {
     this.narrowings.push({
       option: 'tools',
       value: this.used,
-      because: `${this.use.calls} calls used ${this.used.length} tools`,
+      because: `${countOf(this.use.calls, 'call')} used ${countOf(this.used.length, 'tool')}`,
     });
   }
 
@@ -160,7 +161,7 @@ class NarrowerAgent {
     this.narrowings.push({
       option: 'classes',
       value: named,
-      because: `calls named or joined ${named.length} classes`,
+      because: `calls named or joined ${countOf(named.length, 'class', 'classes')}`,
     });
     if (this.options.namedClasses && reaching.length > 0)
       this.left.push(

@@ -143,7 +143,10 @@ export class ConfigurationFile {
   readonly ungoverned?: readonly string[];
 
   @Option('named sets of limits; without any, one agent called `default` reads everything the policy leaves')
-  @MapOf(AgentEntry, { pattern: '^[A-Za-z_][A-Za-z0-9_-]{0,63}$' })
+  @MapOf(AgentEntry, {
+    pattern: '^[A-Za-z_][A-Za-z0-9_-]{0,63}$',
+    description: 'a letter or _, then letters, digits, _ and -, 64 characters at most',
+  })
   readonly agents?: Readonly<Record<string, AgentEntry>>;
 
   @Option('the first rule in order that recognises a credential decides')

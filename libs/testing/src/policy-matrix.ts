@@ -46,7 +46,8 @@ export async function policyMatrix<Agent extends string>(
   const names = [...callers.keys()];
   const gaps = matrix.rows.flatMap((row) => listGaps(row, names));
   if (names.length === 0 || matrix.rows.length === 0) gaps.push('a matrix needs agents and rows');
-  if (gaps.length > 0) throw failure(`the matrix has ${gaps.length} faults`, gaps);
+  if (gaps.length > 0)
+    throw failure(`the matrix has ${gaps.length} ${gaps.length === 1 ? 'fault' : 'faults'}`, gaps);
   const wrong: string[] = [];
   for (const row of matrix.rows) {
     const [tool, args = {}] = row.call;

@@ -354,7 +354,7 @@ describe('a seed', () => {
 
   it('is loaded into an empty database and into no other', async () => {
     const loaded = await parley(['seed', 'seed.json'], env(database.uri));
-    expect(loaded).toEqual({ code: 0, stdout: '', stderr: 'Seed loaded: 1 rows\n' });
+    expect(loaded).toEqual({ code: 0, stdout: '', stderr: 'Seed loaded: 1 row\n' });
     const again = await parley(['seed', 'seed.json'], env(database.uri));
     expect(again).toEqual({
       code: 1,

@@ -95,8 +95,8 @@ describe('parley policy suggest', () => {
 `);
     for (const line of [
       '3 calls from',
-      '1 of them were refused and need nothing',
-      '1 lines are no audit records',
+      'of which 1 was refused and needs nothing',
+      '1 line is no audit record',
       'narrower  tools: 2 calls used 2 tools',
       'as it is  classes:',
       'as it is  no call was recorded',

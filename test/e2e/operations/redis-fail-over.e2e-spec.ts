@@ -250,4 +250,40 @@ describe('a cluster', () => {
     // The node was known to hang: nothing was kept for it, to be sent after the caller was refused.
     for (const name of refused) expect(await state.oneTime.claim(name, 60_000)).toBe(true);
   }, 60_000);
+
+  it('asks a node that returns whose keys it holds, and uses none of another installation', async () => {
+    const lines: string[] = [];
+    const log = { warn: (line: string) => void lines.push(line) };
+    const prefix = 'returning';
+    const own = await openSharedState({
+      ...topology.settings,
+      prefix,
+      log,
+      installation: ['mongodb://own/'],
+    });
+    try {
+      const claimAll = () =>
+        Promise.allSettled(Array.from({ length: 30 }, (_, at) => own.oneTime.claim(`${at}`, 60_000)));
+      expect((await claimAll()).every(({ status }) => status === 'fulfilled')).toBe(true);
+      const held = await Promise.all(topology.primaries.map((node) => node.keys(`${prefix}:*installation*`)));
+      const at = held.findIndex((keys) => keys.length > 0);
+      for (const key of held[at] ?? []) {
+        const kept = await topology.primaries[at]?.get(key);
+        if (kept?.includes('places') === true)
+          await topology.primaries[at]?.set(key, JSON.stringify({ places: ['of another'] }));
+      }
+      topology.pause(at);
+      await vi.waitFor(async () => {
+        await claimAll();
+        expect(lines.join('\n')).toMatch(/the node .* is unavailable/);
+      }, WAIT);
+      topology.resume(at);
+      await vi.waitFor(async () => {
+        expect((await claimAll()).every(({ status }) => status === 'rejected')).toBe(true);
+        expect(lines.join('\n')).toContain('an installation with another database has these keys');
+      }, WAIT);
+    } finally {
+      await own.close();
+    }
+  }, 60_000);
 });

@@ -130,7 +130,7 @@ describe('a place that buffers', () => {
     const writer = createWriter(place, log);
     await writer.open();
     await vi.waitFor(() => expect(lines(place.taken)).toEqual(lines(records)), WAITING);
-    expect(log.lines.join()).toContain('1 lines of the buffer are not records');
+    expect(log.lines.join()).toContain('lines of the buffer that are no records: 1');
     await writer.close(1_000);
   });
 

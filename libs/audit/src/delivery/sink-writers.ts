@@ -187,7 +187,7 @@ export class BufferingSinkWriter implements SinkWriter {
     this.fromSpool = 0;
     if (this.spool.isEmpty) return this.memory.slice(0, limit);
     const { records, bytes, unreadable } = await this.spool.next(limit);
-    if (unreadable > 0) this.log.warn(`${this.name}: ${unreadable} lines of the buffer are not records`);
+    if (unreadable > 0) this.log.warn(`${this.name}: lines of the buffer that are no records: ${unreadable}`);
     if (records.length === 0 && bytes > 0) {
       await this.spool.advance(bytes);
       return this.next(limit);

@@ -16,7 +16,14 @@ export class TracesSection {
   readonly endpoint: string | null = null;
 
   @Option('headers of each export, for collectors that need a credential')
-  @MapOf({ type: 'string', pattern: HEADER_TEXT }, { pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$" })
+  @MapOf(
+    {
+      type: 'string',
+      pattern: HEADER_TEXT,
+      description: 'text of ASCII characters',
+    },
+    { pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$", description: 'the name of a header' },
+  )
   readonly headers: Readonly<Record<string, string>> = {};
 
   @Option('share of the requests that are traced, 0 to 1')

@@ -431,6 +431,9 @@ export class PolicySection {
   readonly maskingKey?: string | null;
 
   @Option('the rules of classes, by name')
-  @MapOf(ClassEntry, { pattern: '^[A-Za-z_][A-Za-z0-9_]{0,127}$' })
+  @MapOf(ClassEntry, {
+    pattern: '^[A-Za-z_][A-Za-z0-9_]{0,127}$',
+    description: 'a letter or _, then letters, digits and _, 128 characters at most',
+  })
   readonly classes?: Readonly<Record<string, ClassEntry>>;
 }

@@ -93,7 +93,10 @@ function requireArgument(args: PromptArguments, name: string): string {
 /** A class or field name. @throws ProtocolError -32602 */
 export function identifierArgument(args: PromptArguments, name: string): string {
   const value = requireArgument(args, name);
-  if (!IDENTIFIER.test(value)) throw invalidParams(`${name} must match ${IDENTIFIER.source} ${got(value)}`);
+  if (!IDENTIFIER.test(value))
+    throw invalidParams(
+      `${name} must be a name: a letter or _, then letters, digits and _, 128 characters at most ${got(value)}`,
+    );
   return value;
 }
 

@@ -70,7 +70,7 @@ describe('prompts/get', () => {
     [
       'class_overview',
       { class_name: 'Po st' },
-      'class_name must match ^[A-Za-z_][A-Za-z0-9_]{0,127}$ (got: "Po st")',
+      'class_name must be a name: a letter or _, then letters, digits and _, 128 characters at most (got: "Po st")',
     ],
     ['class_overview', { class_name: {} }, 'class_name must be a string'],
     ['count_by', { class_name: 'Post' }, 'missing required argument: group_by'],

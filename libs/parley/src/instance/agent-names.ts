@@ -9,23 +9,27 @@ import {
   type ConfigIssue,
   ConfigVersions,
   type DatabaseConfig,
+  describeIssue,
   type LoadedConfig,
   nameErrors,
 } from '#config';
+import type { LoadedService } from './plugins.js';
 
 /**
  * Names in the limits of agents that do not resolve: a warning each, or errors that stop the start where names are
  * strict. Rules and row filters on fields that their class does not have are always errors, because the data they
  * should protect is unknown.
+ * @param locate says where the file has what a warning is about
  * @throws ConfigError listing every strict one at once
  */
 export async function checkFilterNames(
   { agents, policy }: Pick<LoadedConfig, 'agents' | 'policy'>,
   names: FilterNames,
   logger: Pick<Logger, 'warn'>,
+  locate: LoadedService['locate'] = (issues) => issues,
 ): Promise<void> {
   const { errors, warnings } = nameErrors(await names.unknownIn(agents.values(), policy));
-  for (const { path, message } of warnings) logger.warn(`${path}: ${message}`);
+  for (const issue of locate(warnings)) logger.warn(describeIssue(issue));
   const misfits = (await names.misfits(agents.values(), policy)).map(({ path, message }) => ({
     path,
     message,

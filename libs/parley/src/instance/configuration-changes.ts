@@ -49,7 +49,7 @@ export function followConfiguration(
     reread,
     locate,
     admit: async (loaded) => {
-      await checkFilterNames(loaded, app.get(FilterNames), log);
+      await checkFilterNames(loaded, app.get(FilterNames), log, locate);
     },
     audit,
     log,

@@ -173,7 +173,7 @@ export class ParleyInstance<App extends INestApplicationContext = INestApplicati
       warnOfNoClasses(loaded.policy, log);
     }
     await app.init();
-    await checkFilterNames(loaded, app.get(FilterNames), log);
+    await checkFilterNames(loaded, app.get(FilterNames), log, loaded.locate);
     if (!serves) return;
     warnOfFastReads(this.resources.connection, log);
     // The start does not wait for a database that is down.
