@@ -224,3 +224,17 @@ describe('a class that agents name and the database has not', () => {
     expect(warnings.map(lineOf)).toContain(lineOf(faults[0] as ReportedIssue));
   });
 });
+
+describe('a warning at the start', () => {
+  it('names the line of the file that it is about', async () => {
+    const service = await startService({
+      config: { agents: { reader: { tools: { only: ['query_class', 'quary_class'] } } } },
+      seed: { schemas: [] },
+    });
+    const { stdout, stderr } = service.output();
+    await service.stop();
+    expect(stdout + stderr).toMatch(
+      /parley\.yaml:\d+:\d+ agents\.reader\.tools: no tool is named 'quary_class'/,
+    );
+  });
+});
