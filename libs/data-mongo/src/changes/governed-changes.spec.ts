@@ -225,6 +225,42 @@ describe('Governed changes', PATIENT, () => {
       expect((await reader.views.view(applied))[0]).toMatchObject(hidden);
   });
 
+  describe('that take a row back', () => {
+    const ADA = { kind: 'aclUser', userId: 'u1' } as const;
+    const NOBODY = { _rperm: [], _wperm: ['u1'], _acl: { u1: { w: true } } };
+    const EVERYBODY = { _rperm: ['*'], _wperm: ['u1'], _acl: { '*': { r: true }, u1: { w: true } } };
+    const takeBack = async (former: object, written: object) => {
+      await orders().updateOne({ _id: 'o1' }, { $set: former });
+      const set = new HeldSet();
+      await set.propose(await opened.open(NORTH), update('o1', written));
+      const applied = await set.apply(await opened.open(NORTH));
+      return (await (await opened.open(NORTH)).invert(applied)).changes;
+    };
+
+    it('show nothing of a row that the caller may write and not read', async () => {
+      const hidden = await takeBack(NOBODY, { state: 'lost' });
+      const writer = await opened.open(NORTH, ADA);
+      expect(JSON.stringify(await writer.views.review(hidden))).not.toContain('paid');
+      expect(JSON.stringify(await writer.views.view(hidden))).not.toContain('paid');
+    });
+
+    it('show nothing of a row as it was when it was hidden', async () => {
+      const changes = await takeBack({}, { state: 'lost', total: 1 });
+      const filters = { Order: { state: 'lost' } };
+      const narrow = await opened.open({ ...NORTH, filters });
+      expect(JSON.stringify(await narrow.views.review(changes))).not.toContain('paid');
+      expect(await narrow.views.view(changes)).toMatchObject([{ isReadable: false, after: null }]);
+    });
+
+    it('show the row to a user whom its rights let read it', async () => {
+      const changes = await takeBack(EVERYBODY, { state: 'lost' });
+      const reader = await opened.open(NORTH, ADA);
+      const shown = { before: { state: 'lost' }, after: { state: 'paid' } };
+      expect(await reader.views.view(changes)).toMatchObject([{ isReadable: true, ...shown }]);
+      expect(await reader.views.review(changes)).toMatchObject([{ judged: { fields: { state: 'paid' } } }]);
+    });
+  });
+
   it('are taken back together, however many sets changed a row one after the other', async () => {
     const before = await orders().find({}).sort({ _id: 1 }).toArray();
     const governed = await opened.open(NORTH);

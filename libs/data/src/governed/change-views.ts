@@ -59,9 +59,8 @@ export class ChangeViews {
       if (isRestoredRow(change)) return await this.reviewRestored(change);
       const planned = await this.writes.plan(toWrite(change));
       const { access, before, given } = planned;
-      // Former values are not the caller's own, unlike those that it gives.
-      const fields =
-        given && change.restored !== undefined ? this.writes.presentFields(access, given).shown : given;
+      const isOwn = change.restored === undefined;
+      const fields = isOwn ? given : before && given && (await this.showFormer(access, change, given));
       const judged = { className, objectId, before, fields };
       if (operation === 'create') return { operation, judged, conflict: null };
       const now = await this.rows.read(className, objectId ?? '');
@@ -71,6 +70,16 @@ export class ChangeViews {
       if (!(error instanceof Refused)) throw error;
       return { operation, judged: shown, conflict: error.refusal.message };
     }
+  }
+
+  /** Former values are not the caller's own, unlike those that it gives: null where it may not read the row that is put back. */
+  private async showFormer(
+    access: ClassAccess,
+    { restored }: HeldChange,
+    fields: ParseRow,
+  ): Promise<ParseRow | null> {
+    if (typeof restored !== 'string' || (await this.present(access, restored)) === null) return null;
+    return this.writes.presentFields(access, fields).shown;
   }
 
   private async reviewRestored(change: RestoredRow): Promise<ReviewedChange> {
@@ -105,6 +114,8 @@ export class ChangeViews {
       const isNew = operation === 'create' && change.after === undefined;
       const former = isNew ? null : await this.readFormer(access, change);
       if (!isNew && former === null) return hide(operation);
+      if (typeof change.restored === 'string' && (await this.present(access, change.restored)) === null)
+        return hide(operation);
       const { shown, withheld } = this.writes.presentFields(access, fields ?? {});
       const row = operation === 'create' ? null : former;
       const before = row && fields ? pickNamed(row, Object.keys(shown)) : row;

@@ -59,6 +59,22 @@ describe('a row that a filter admits', () => {
         expect(admitsRow(where, { x: 'a' })).toBe(false);
     expect(admitsRow({ objectId: { $in: ['a1'] } }, { x: 'a' })).toBe(false);
   });
+
+  it.each<[boolean, unknown]>([
+    [true, undefined],
+    [true, { '*': { read: true } }],
+    [true, { u2: { write: true }, 'role:sales': { read: true } }],
+    [false, {}],
+    [false, { u1: { write: true }, u2: { read: true } }],
+    [false, { u1: true }],
+    [false, 'u1'],
+    [false, JSON.parse('{"__proto__":{"read":true}}')],
+  ])('is readable by who has the right: %j of the rights %j', (isReadable, ACL) => {
+    const where = { $readableBy: { principals: ['*', 'u1', 'role:sales', 'toString'] } };
+    expect(admitsRow({ ...where, x: 'a' }, { x: 'a', ACL })).toBe(isReadable);
+    expect(admitsRow({ ...where, x: 'b' }, { x: 'a', ACL })).toBe(false);
+    expect(admitsRow({ $writableBy: where.$readableBy }, { ACL })).toBe(false);
+  });
 });
 
 const FILTER = { region: { $in: ['north', 'south'] } };

@@ -22,6 +22,7 @@ export function findFixedValues(filter: Where): ReadonlyMap<string, unknown> {
 export function admitsRow(filter: Where, fields: PlainObject): boolean {
   return Object.entries(filter).every(([key, condition]) => {
     if (key === '$and' || key === '$or' || key === '$nor') return holds(key, condition, fields);
+    if (key === '$readableBy') return isReadableBy(condition, fields);
     return !key.startsWith('$') && meets(valueAt(fields, key.split('.')), condition);
   });
 }
@@ -67,6 +68,17 @@ function holds(key: '$and' | '$or' | '$nor', branches: unknown, fields: PlainObj
   if (key === '$or') return list.some((branch) => admitsRow(branch, fields));
   // What is not decided is not known to be false either.
   return list.every((branch) => isDecided(branch) && !admitsRow(branch, fields));
+}
+
+/** Whether the rights of a row let one of the principals read it. A row without rights is public. */
+function isReadableBy(condition: unknown, { ACL: rights }: PlainObject): boolean {
+  if (rights === undefined) return true;
+  const principals = isPlainObject(condition) ? condition['principals'] : null;
+  if (!isPlainObject(rights) || !Array.isArray(principals)) return false;
+  return (principals as string[]).some((principal) => {
+    const right = Object.hasOwn(rights, principal) ? rights[principal] : undefined;
+    return isPlainObject(right) && right['read'] === true;
+  });
 }
 
 /** The value that a write gives to a new row; undefined: none. */
