@@ -9,14 +9,21 @@ import {
   type ParleyChanges,
 } from '#data';
 import { computeDigest, showChange } from '#dispatcher';
-import { ownWriteGate, Policies } from '#policy';
-import { type RowCounts, type ShownChangeSet, ToolEnvironment } from '#tools';
+import { directWriteGate, Policies } from '#policy';
+import type { RowCounts, ShownChangeSet } from '#tools';
 import { ChangeSeal, digestSet } from './change-seal.js';
 import { CHANGE_SETTINGS, type ChangeSettings, OwnedSets } from './owned-sets.js';
 import { SetApplication } from './set-application.js';
 import { assertPossible } from './set-submissions.js';
 import { SetUndo } from './set-undo.js';
-import { countRows, showBareEntry, showSet, showViewed, type ViewedEntry } from './shown-sets.js';
+import {
+  countRows,
+  showBareEntry,
+  showHiddenEntry,
+  showSet,
+  showViewed,
+  type ViewedEntry,
+} from './shown-sets.js';
 
 /** Whose sets an operator looks for. Every member narrows. */
 export interface OperatorQuery {
@@ -83,7 +90,6 @@ export class OperatorChanges {
     private readonly undoing: SetUndo,
     private readonly application: SetApplication,
     private readonly policies: Policies,
-    @Inject(ToolEnvironment) private readonly gates: ToolEnvironment,
     @Inject(CHANGE_SETTINGS) private readonly settings: Pick<ChangeSettings, 'undo' | 'maxEntries'>,
   ) {}
 
@@ -104,9 +110,9 @@ export class OperatorChanges {
     signal?: AbortSignal,
   ): Promise<OperatorSet & { readonly entries: readonly ViewedEntry[] }> {
     const set = await this.find(operator, id);
-    if (set.entries.some(({ sealed }) => sealed === undefined))
-      return { ...showOwned(set), entries: set.entries.map(showBareEntry) };
     const governed = await this.open(operator, signal);
+    if (set.entries.some(({ sealed }) => sealed === undefined))
+      return { ...showOwned(set), entries: await nameRows(set, governed) };
     const viewed = await governed.views.view(await this.seal.openAll(set));
     const entries = set.entries.flatMap((stored, at) => {
       const one = viewed[at];
@@ -164,7 +170,8 @@ export class OperatorChanges {
     try {
       await this.application.apply(set, governed, request, { approver: operator.principal });
     } catch (error) {
-      await this.owned.endAs(set, 'discarded', request);
+      // Where it is not known whether the set was applied, that is said, and not that it cannot be discarded.
+      await this.owned.endAs(set, 'discarded', request).catch(() => undefined);
       throw error;
     }
     return showOwned(await this.find(operator, set.id));
@@ -184,8 +191,8 @@ export class OperatorChanges {
           `${inverse.length} rows would be taken back, and at most ${this.settings.maxEntries} can be at once (changes.maxEntries): choose a shorter time`,
         ),
       );
-    for (const operation of new Set(inverse.map((change) => change.operation)))
-      orThrow(ownWriteGate(operator, operation, this.gates));
+    this.application.assertPermitted(operator, inverse);
+    orThrow(directWriteGate(operator, 'Undoing'));
     const reviewed = await governed.views.review(inverse);
     const viewed = await governed.views.view(inverse);
     const changes: HeldChange[] = [];
@@ -248,9 +255,10 @@ export class OperatorChanges {
       throw new Refused(refusals.approvalDenied('what you wrote yourself is taken back by another operator'));
   }
 
-  private async find({ tenantId }: Agent, id: string): Promise<ChangeSet> {
+  private async find(operator: Agent, id: string): Promise<ChangeSet> {
     const found = await this.owned.atStore(() => this.sets.find(id));
-    if (found && found.owner.tenant === tenantId) return found;
+    if (found && found.owner.tenant === operator.tenantId)
+      return this.owned.expire(found, new McpRequest(operator));
     throw new Refused(refusals.invalidArgument('there is no such change set'));
   }
 
@@ -261,6 +269,21 @@ export class OperatorChanges {
 
 const requestOf = (operator: Agent, signal: AbortSignal | undefined): McpRequest =>
   new McpRequest(operator, signal && { signal });
+
+/** Rows of a set whose values are deleted: named to who may read them. A row that was never made is hidden with its class alone. */
+async function nameRows(
+  { state, entries }: ChangeSet,
+  { views }: ParleyChanges,
+): Promise<readonly ViewedEntry[]> {
+  const looked = entries.map(({ operation, className, objectId }): HeldChange => {
+    const isMade = operation !== 'create' || state === 'applied';
+    return { operation: isMade ? 'delete' : 'create', className, objectId, fields: null, before: null };
+  });
+  const viewed = await views.view(looked);
+  return entries.map((stored, at) =>
+    viewed[at]?.isReadable ? showBareEntry(stored) : showHiddenEntry(stored),
+  );
+}
 
 const showOwned = (set: ChangeSet): OperatorSet => ({
   ...showSet(set),

@@ -6,6 +6,7 @@ import { processSecret } from '#dispatcher';
 import { ChangeRecords } from './change-records.js';
 import { ChangeSeal } from './change-seal.js';
 import { OwnedSets } from './owned-sets.js';
+import { showSet } from './shown-sets.js';
 
 const HOUR = 3_600_000;
 const SETTINGS = {
@@ -67,6 +68,7 @@ describe('The change sets of an owner', () => {
     const { id } = await owned.open(ada);
     await owned.update(id, ada, () => ({ put: [ENTRY], next: 2 }));
     vi.setSystemTime(Date.now() + HOUR + 1);
+    expect((await owned.list(ada, 1)).map(showSet)).toMatchObject([{ state: 'expired' }]);
     expect(await owned.findOpen(ada)).toBe(null);
     const expired = await owned.find(id, ada);
     expect(expired).toMatchObject({ state: 'expired', entries: [{ entry: 1 }] });

@@ -160,10 +160,9 @@ export class OwnedSets {
     return { state, deletedAt: Date.now() + this.settings.keep, put: entries.map(withoutValues) };
   }
 
-  /** A set whose time is over takes no writes and cannot be applied. */
-  private async expire(set: ChangeSet, request: McpRequest): Promise<ChangeSet> {
-    const isWaiting = set.state === 'open' || set.state === 'submitted';
-    if (!isWaiting || set.expiresAt > Date.now()) return set;
+  /** The set as it is now: one whose time is over takes no writes, cannot be applied, and loses the values of its rows. */
+  async expire(set: ChangeSet, request: McpRequest): Promise<ChangeSet> {
+    if (!isOver(set)) return set;
     const change = {
       state: 'expired',
       deletedAt: set.expiresAt + this.settings.keep,
@@ -185,6 +184,10 @@ export class OwnedSets {
     }
   }
 }
+
+/** Whether the time of a set that still waits is over. */
+export const isOver = ({ state, expiresAt }: ChangeSet): boolean =>
+  (state === 'open' || state === 'submitted') && expiresAt <= Date.now();
 
 const tooContended = (): Refused =>
   new Refused(refusals.parseError('too many calls change this change set at once: call again'));

@@ -1,13 +1,16 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { type McpRequest, refusals, Refused } from '#core';
+import { type Agent, type McpRequest, orThrow, refusals, Refused } from '#core';
 import {
   type AppliedChange,
   type ChangeSet,
   ChangeSets,
   ConflictingChanges,
   type ParleyChanges,
+  type StoredEntry,
   type RowTransaction,
 } from '#data';
+import { rowWriteGate } from '#policy';
+import { ToolEnvironment } from '#tools';
 import { ChangeRecords } from './change-records.js';
 import { ChangeSeal, withoutValues } from './change-seal.js';
 import { CHANGE_SETTINGS, type ChangeSettings } from './owned-sets.js';
@@ -29,8 +32,15 @@ export class SetApplication {
     private readonly sets: ChangeSets,
     private readonly seal: ChangeSeal,
     private readonly records: ChangeRecords,
+    @Inject(ToolEnvironment) private readonly gates: ToolEnvironment,
     @Inject(CHANGE_SETTINGS) private readonly settings: Pick<ChangeSettings, 'record' | 'keep'>,
   ) {}
+
+  /** What a set does its agent has to be permitted as single writes, too. @throws Refused */
+  assertPermitted(agent: Agent, changes: readonly Pick<StoredEntry, 'operation'>[]): void {
+    for (const operation of new Set(changes.map((change) => change.operation)))
+      orThrow(rowWriteGate(agent, operation, this.gates));
+  }
 
   /** @param governed the access of whose changes they are. @throws Refused: nothing was applied then */
   async apply(
@@ -39,6 +49,7 @@ export class SetApplication {
     request: McpRequest,
     approval: SetApproval,
   ): Promise<void> {
+    this.assertPermitted(request.agent, set.entries);
     const held = await this.seal.openAll(set);
     const { approver } = approval;
     try {
@@ -62,7 +73,7 @@ export class SetApplication {
       set.entries.map(async (stored, at) => {
         const change = applied[at];
         if (!change) throw new SetChanged();
-        const sealed = await this.seal.seal(set.id, stored.entry, change);
+        const sealed = { ...stored, ...(await this.seal.seal(set.id, stored.entry, change)) };
         return record === 'none' ? withoutValues(sealed) : sealed;
       }),
     );

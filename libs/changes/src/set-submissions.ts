@@ -5,6 +5,7 @@ import type { ToolCall } from '#tools';
 import { ChangeRecords } from './change-records.js';
 import { ChangeSeal } from './change-seal.js';
 import { CHANGE_SETTINGS, type ChangeSettings, OwnedSets } from './owned-sets.js';
+import { SetApplication } from './set-application.js';
 import { SetUndo } from './set-undo.js';
 import { nameConflicts } from './shown-sets.js';
 
@@ -24,6 +25,7 @@ export class SetSubmissions {
     private readonly seal: ChangeSeal,
     private readonly records: ChangeRecords,
     private readonly undo: SetUndo,
+    private readonly application: SetApplication,
     @Inject(CHANGE_SETTINGS) private readonly settings: Pick<ChangeSettings, 'undo'>,
   ) {}
 
@@ -56,6 +58,7 @@ export class SetSubmissions {
       throw new Refused(refusals.invalidArgument(`this change set is ${found.state}`));
     if (found.entries.length === 0)
       throw new Refused(refusals.invalidArgument('the change set is empty: propose a write first'));
+    this.application.assertPermitted(call.agent, found.entries);
     await assertPossible(governed);
     await this.assertAsProposed(found, governed);
     const change = { state: 'submitted', title, reason, submittedAt: Date.now() } as const;
@@ -110,6 +113,7 @@ export class SetSubmissions {
     const { changes, conflicts } = await governed.invert(applied);
     if (conflicts.length > 0 && (given['skip_conflicts'] !== true || changes.length === 0))
       throw new Refused(refusals.changesInConflict(...nameConflicts(conflicts)));
+    this.application.assertPermitted(call.agent, changes);
     return (await this.undo.create(call, [original], changes)).id;
   }
 }

@@ -1,3 +1,4 @@
+import { isOver } from './owned-sets.js';
 import type { ChangeSet, ParseRow, ReviewedChange, StoredEntry, ViewedChange } from '#data';
 import { showChange } from '#dispatcher';
 import type { RowCounts, ShownChangeSet, ShownEntry } from '#tools';
@@ -6,11 +7,11 @@ const toText = (time: number): string => new Date(time).toISOString();
 
 /** A set as its owner sees it. */
 export function showSet(set: ChangeSet): ShownChangeSet {
-  const { id, kind, state, title, reason, openedAt, expiresAt, appliedAt, approver, undoes, undoneBy } = set;
+  const { id, kind, title, reason, openedAt, expiresAt, appliedAt, approver, undoes, undoneBy } = set;
   return {
     change_set: id,
     kind,
-    state,
+    state: isOver(set) ? 'expired' : set.state,
     ...(title !== undefined && { title }),
     ...(reason !== undefined && { reason }),
     opened_at: toText(openedAt),
@@ -86,10 +87,20 @@ export interface ViewedEntry {
   readonly conflict?: string;
 }
 
+/** An entry of which a person learns only that there is one. */
+export const showHiddenEntry = ({
+  entry,
+  operation,
+}: Pick<StoredEntry, 'entry' | 'operation'>): ViewedEntry => ({
+  entry,
+  operation,
+  hidden: 'of a class or row that you may not read',
+});
+
 /** An entry as an approver may see it. Of a row that it may not read it learns only that there is one. */
 export function showViewed({ entry }: StoredEntry, viewed: ViewedChange): ViewedEntry {
   const { operation, isReadable, className, objectId, before, after, withheld } = viewed;
-  if (!isReadable) return { entry, operation, hidden: 'of a class or row that you may not read' };
+  if (!isReadable) return showHiddenEntry({ entry, operation });
   return {
     entry,
     operation,

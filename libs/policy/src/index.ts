@@ -73,7 +73,7 @@ export {
   isTruthy,
   mayUse,
   methodGate,
-  ownWriteGate,
+  rowWriteGate,
   rawWriteGate,
   readEnvironmentGates,
   schemaChangeGate,

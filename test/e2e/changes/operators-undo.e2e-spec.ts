@@ -213,6 +213,20 @@ describe('A body of the route that takes back', () => {
   });
 });
 
+it('A set whose values are deleted names its rows to those operators alone who may read them', async () => {
+  const { data } = (await rename('p00', 'Later', 'support')) as unknown as { data: { change_set: string } };
+  const made = { class_name: 'Post', fields: { title: 'Made later' } };
+  await call('create_object', made, 'support');
+  await run('discard', data.change_set);
+  const seen = await ask(`/${data.change_set}`, 'narrow');
+  expect(seen.body['entries']).toHaveLength(2);
+  expect(JSON.stringify(seen)).not.toMatch(/"Post"|p00/);
+  expect((await ask(`/${data.change_set}`, 'operator')).body['entries']).toMatchObject([
+    { class_name: 'Post', object_id: 'p00' },
+    { class_name: 'Post', operation: 'create' },
+  ]);
+});
+
 it('A set that waits is discarded by an operator, and nothing of it happens', async () => {
   const before = await dump();
   const { data } = (await rename('p00', 'Later', 'support')) as unknown as { data: { change_set: string } };

@@ -84,17 +84,15 @@ export function directWriteGate({ definition }: Agent, what = 'A write of its ow
 /** The tiers of the tools that write rows. */
 const WRITE_TIERS = { create: 'write', update: 'write', delete: 'admin' } as const;
 
-/** The gates of the tool by which an agent would make a write itself, for a way to write that no tool is. */
-export function ownWriteGate(
+/** The gates of the tool by which an agent would make or propose a write itself, for a way to write that no tool is. */
+export function rowWriteGate(
   agent: Agent,
   operation: keyof typeof WRITE_TIERS,
   gates: EnvironmentGates,
 ): Refusal | null {
   const name = `${operation}_object`;
   const tool = { name, permission: WRITE_TIERS[operation], clientSafe: false };
-  return (
-    toolGate(agent, name, tool, () => []) ?? envGate(agent, name, gates) ?? directWriteGate(agent, 'Undoing')
-  );
+  return toolGate(agent, name, tool, () => []) ?? envGate(agent, name, gates);
 }
 
 /** Whether a call of this tool adds to the change set of the agent, and changes nothing by itself. */
