@@ -1,3 +1,4 @@
+import { oneLine } from '#audit';
 import { UsageError } from './command-options.js';
 import { ServiceClient, type ServiceOptions } from './service-client.js';
 import { countOf, jsonText, textTable } from './text-output.js';
@@ -94,7 +95,7 @@ function describePreview(preview: Members): string {
     row['class_name'] === undefined ? '(hidden)' : `${toCell(row['class_name'])} ${toCell(row['object_id'])}`;
   return [
     `${countOf(sets.length, 'change set')} would be taken back: ${describeRows(preview['rows'] as Members)}.`,
-    ...conflicts.map((row) => `conflict: ${name(row)}: ${toCell(row['conflict'])}`),
+    ...conflicts.map((row) => oneLine(`conflict: ${name(row)}: ${toCell(row['conflict'])}`)),
     ...entries.map((row) => jsonText(row).replaceAll(/\n */g, ' ')),
     '',
   ].join('\n');

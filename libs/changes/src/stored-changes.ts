@@ -41,6 +41,12 @@ import { SetSubmissions } from './set-submissions.js';
 /** Reading for an approver. */
 const VIEWING = { tool: 'approvals', timeout: 20 };
 
+/** Milliseconds for which the key of a write stands for it once its set is submitted. */
+const KEY_LIFETIME = 24 * 3_600_000;
+
+/** Sets that are looked through for the key of a write. */
+const LISTED_SETS = 100;
+
 /** Attempts at adding to a set while other calls add to it. */
 const CONTENDED_TRIES = 10;
 
@@ -66,8 +72,8 @@ export class StoredChanges extends Changes {
     const asked = key === undefined ? null : readKey(key, write);
     for (let tries = 0; tries < CONTENDED_TRIES; tries += 1) {
       const set = await this.owned.open(call);
-      const again = asked && findKeyed(set, asked);
-      if (again) return this.answerAgain(set, again, governed);
+      const again = asked && (await this.findMadeBefore(set, asked, call));
+      if (again) return this.answerAgain(...again, call);
       const held = await this.openRow(set, write);
       const find = (className: string, objectId: string) =>
         held.find(({ change }) => change.className === className && change.objectId === objectId);
@@ -151,14 +157,26 @@ export class StoredChanges extends Changes {
     );
   }
 
-  private async answerAgain(
-    set: ChangeSet,
-    stored: StoredEntry,
-    governed: ParleyChanges,
-  ): Promise<ProposedAnswer> {
-    const change = await this.seal.open(set.id, stored);
-    const [reviewed] = await governed.views.review([change]);
-    const shown = reviewed ? showEntry(stored, reviewed) : showBareEntry(stored);
+  /** The entry that the same call made, in the open set or in one that was submitted since. @throws Refused for another write of this key */
+  private async findMadeBefore(
+    open: ChangeSet,
+    key: WriteKey,
+    call: ToolCall,
+  ): Promise<readonly [ChangeSet, StoredEntry] | null> {
+    const submitted = await this.owned.list(call, LISTED_SETS, ['submitted', 'applied']);
+    const recent = submitted.filter(({ submittedAt = 0 }) => submittedAt > Date.now() - KEY_LIFETIME);
+    for (const set of [open, ...recent]) {
+      const found = findKeyed(set, key);
+      if (!found) continue;
+      const whole = set === open ? open : await this.owned.find(set.id, call);
+      return [whole, whole.entries.find(({ entry }) => entry === found.entry) ?? found];
+    }
+    return null;
+  }
+
+  private async answerAgain(set: ChangeSet, stored: StoredEntry, call: ToolCall): Promise<ProposedAnswer> {
+    call.belongsTo(set.id);
+    const [shown = showBareEntry(stored)] = await this.showEntries({ ...set, entries: [stored] }, call);
     const { entry, class_name, object_id, before, after } = shown;
     return {
       proposed: true,
@@ -205,9 +223,9 @@ export class StoredChanges extends Changes {
   }
 
   async refresh(id: string, call: ToolCall) {
-    call.belongsTo(id);
     const governed = await this.open(call);
     await this.owned.update(id, call, async (set) => {
+      call.belongsTo(set.id);
       if (set.kind !== 'proposed' || (set.state !== 'open' && set.state !== 'submitted'))
         throw new Refused(refusals.invalidArgument(`a change set that is ${set.state} cannot be refreshed`));
       const held = await this.seal.openAll(set);
@@ -234,8 +252,10 @@ export class StoredChanges extends Changes {
   }
 
   async showTo(id: string, approver: McpRequest): Promise<ViewedSet | null> {
-    const set = await this.owned.atStore(() => this.sets.find(id));
-    if (!set || set.state !== 'submitted' || set.owner.tenant !== approver.agent.tenantId) return null;
+    const found = await this.owned.atStore(() => this.sets.find(id));
+    if (!found || found.owner.tenant !== approver.agent.tenantId) return null;
+    const set = await this.owned.expire(found, approver);
+    if (set.state !== 'submitted') return null;
     const governed = await this.source.open(approver, VIEWING);
     const viewed = await governed.views.view(await this.seal.openAll(set));
     const changes = set.entries.flatMap((stored, at) => {

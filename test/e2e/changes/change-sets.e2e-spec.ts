@@ -24,11 +24,11 @@ let database: Database;
 let view: DatabaseView;
 let service: Service;
 
-const start = (changes: object = {}) =>
+const start = (changes: object = {}, agents: object = AGENTS) =>
   startService({
     config: {
       server: { stateKey: 'a key of thirty-two characters, or more' },
-      agents: AGENTS,
+      agents,
       auth: Object.keys(AGENTS).map((agent) => ({ apiKey: `key-of-${agent}`, agent })),
       policy: POSTS_POLICY,
       database: { uri: database.uri, name: 'parley' },
@@ -184,6 +184,44 @@ describe('An agent whose writes are proposed', () => {
     expect((await decide(seen, 'approve', 'clerk')).status).toBe(403);
     await decideFirst('deny');
     await submitted;
+  });
+
+  it('answers a write again that is repeated with its key, also once its set was submitted', async () => {
+    const args = { class_name: 'Post', fields: { title: 'Once' }, idempotency_key: 'made-once' };
+    const made = dataOf(await call('create_object', args));
+    const submitted = call('submit_changes', { title: 'Once', reason: 'asked' });
+    const shown = await firstCase();
+    expect(dataOf(await call('create_object', args))).toEqual(made);
+    await decide(shown, 'approve');
+    await submitted;
+    expect(dataOf(await call('create_object', args))).toMatchObject({
+      change_set: made['change_set'],
+      object_id: made['object_id'],
+    });
+    const other = { ...args, fields: { title: 'Twice' } };
+    expect(textOf(await call('create_object', other))).toContain('was used for another call');
+    await posts().deleteOne({ _id: String(made['object_id']) });
+    // Of a set that was discarded nothing happens, and the write may be proposed anew.
+    const again = { class_name: 'Post', fields: { title: 'Later' }, idempotency_key: 'made-later' };
+    const { change_set: dropped } = dataOf(await call('create_object', again));
+    await call('discard_changes', { change_set: dropped });
+    const { change_set: anew } = dataOf(await call('create_object', again));
+    expect(anew).not.toBe(dropped);
+    await call('discard_changes', { change_set: anew });
+  });
+
+  it('does nothing as a set that it may no longer do as single writes', async () => {
+    const { change_set: set } = dataOf(await call('delete_object', { class_name: 'Post', object_id: 'p03' }));
+    const narrowed = await start({}, { ...AGENTS, support: { ...AGENTS.support, permissions: 'write' } });
+    try {
+      const args = { title: 'Delete', reason: 'asked' };
+      const refused = await callTool(narrowed, 'submit_changes', args, as('support'));
+      expect(textOf(refused)).toContain('delete_object');
+      expect(await posts().findOne({ _id: 'p03' })).not.toBe(null);
+    } finally {
+      await narrowed.stop();
+    }
+    await call('discard_changes', { change_set: set });
   });
 
   it('leaves values of rows in no record, in no log, and in no readable form', async () => {
