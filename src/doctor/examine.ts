@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { oneLine } from '#audit';
 import {
+  databaseSections,
   checkConfig,
   ConfigError,
   type ConfigIssue,
@@ -112,8 +113,12 @@ export async function examine(env: Environment, cwd: string): Promise<Examinatio
 }
 
 /** LiveQuery's settings are options of `parse`. */
-function asWritten({ liveQuery, ...config }: ParleyConfig): object {
-  return { ...config, parse: { ...config.parse, liveQueryUrl: liveQuery.url } };
+function asWritten({ liveQuery, database, databaseName, furtherDatabases, ...config }: ParleyConfig): object {
+  return {
+    ...config,
+    ...databaseSections({ database, databaseName, furtherDatabases }),
+    parse: { ...config.parse, liveQueryUrl: liveQuery.url },
+  };
 }
 
 const isLiteralSecret = ({ value, origin }: ConfigLine): boolean =>

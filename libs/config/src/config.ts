@@ -27,6 +27,8 @@ export interface ParleyConfig {
   readonly server: Plain<ServerSection>;
   /** The one that has users, roles and sessions: the first of `databases`. */
   readonly database: Plain<DatabaseSection>;
+  /** What `databases` calls it; null: it is that of the section `database`. */
+  readonly databaseName: string | null;
   /** The others of `databases`, by name. */
   readonly furtherDatabases: Readonly<Record<string, FurtherDatabaseConfig>>;
   readonly parse: Plain<ParseSection>;
@@ -52,6 +54,17 @@ export interface ParleyConfig {
   readonly traces: Plain<TracesSection>;
   readonly metrics: Plain<MetricsSection>;
   readonly logging: Plain<LoggingSection>;
+}
+
+/** The databases of a configuration in the sections of a file. */
+export function databaseSections({
+  database,
+  databaseName,
+  furtherDatabases,
+}: Pick<ParleyConfig, 'database' | 'databaseName' | 'furtherDatabases'>): object {
+  return databaseName === null
+    ? { database }
+    : { databases: { [databaseName]: database, ...furtherDatabases } };
 }
 
 /** The configuration as a file holds it. Each section is a class: its type, defaults, checks, schema and documentation. */

@@ -5,7 +5,7 @@ export {
   assertSubAgentOptions,
 } from './agent-options.js';
 export { type DeclaredFilters, nameErrors } from './compile-agents.js';
-export { CONFIG_SCHEMA, configurationSchema, type ParleyConfig } from './config.js';
+export { CONFIG_SCHEMA, configurationSchema, databaseSections, type ParleyConfig } from './config.js';
 export { ConfigError, type ConfigIssue, describeIssue, locateError } from './config-error.js';
 export {
   dotEnv,

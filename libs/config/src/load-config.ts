@@ -378,7 +378,7 @@ function withDefaults(
   const parse = { ...readDefaults(ParseSection), ...given.parse };
   // The embedded database cannot be that of a Parse Server: beside one there is its own or none.
   const uri = parse.serverUrl === null ? readDefaults(DatabaseSection).uri : null;
-  const { first, further } = readDatabases(given as Section);
+  const { name: databaseName = null, first, further } = readDatabases(given as Section);
   const located = { ...readDefaults(DatabaseSection), uri, ...first };
   const database = { ...located, name: first?.name ?? readDatabaseName(located.uri) };
   // A path from the environment is the caller's, one from the file is the file's.
@@ -386,6 +386,7 @@ function withDefaults(
   return {
     server: { ...readDefaults(ServerSection), ...given.server },
     database: { ...database, seed: database.seed === null ? null : resolve(seedBase, database.seed) },
+    databaseName,
     furtherDatabases: further,
     parse,
     redis: { ...readDefaults(RedisSection), ...given.redis },

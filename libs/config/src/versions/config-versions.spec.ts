@@ -11,7 +11,7 @@ import { compilePolicy, Policies } from '#policy';
 import type { AgentConfig } from '../sections/agents.js';
 import type { AuthRuleConfig } from '../sections/auth.js';
 import type { ParleyConfig } from '../config.js';
-import { loadConfig } from '../load-config.js';
+import { loadConfig, readConfig } from '../load-config.js';
 import { ConfigVersions, type VersionChange } from './config-versions.js';
 import { mustReturn, listNeedingRestart } from './reloader.js';
 
@@ -138,14 +138,29 @@ describe('what needs a restart', () => {
     expect(listNeedingRestart(running, read)).toEqual([]);
   });
 
+  it('is a database, by its name in the file', () => {
+    const crm = { uri: 'mongodb://localhost/crm', storage: 'plain' } as const;
+    const named = (databases: object) =>
+      readConfig({ databases: { shop: { uri: 'mongodb://localhost/shop' }, ...databases } }).config;
+    const paths = (read: ParleyConfig) => listNeedingRestart(named({ crm }), read).map(({ path }) => path);
+    expect(paths(named({ crm: { ...crm, readOnly: true } }))).toEqual(['databases.crm']);
+    expect(paths(named({}))).toEqual(['databases.crm']);
+    expect(paths(named({ crm }))).toEqual([]);
+  });
+
   it('is every other option, by its path and without its value', () => {
-    const { policy: _, agents: __, auth: ___, ...others } = running;
+    const {
+      policy: _,
+      agents: __,
+      auth: ___,
+      databaseName: ____,
+      furtherDatabases: _____,
+      ...others
+    } = running;
     for (const section of Object.keys(others) as (keyof typeof others)[]) {
       const read = { ...running, [section]: { secret: 'S3CRET' } } as unknown as ParleyConfig;
       const issues = listNeedingRestart(running, read);
-      expect(issues.map(({ path }) => path.split('.')[0])).toContain(
-        section === 'furtherDatabases' ? 'databases' : section,
-      );
+      expect(issues.map(({ path }) => path.split('.')[0])).toContain(section);
       expect(JSON.stringify(issues)).not.toContain('S3CRET');
     }
   });

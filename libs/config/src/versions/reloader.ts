@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { type AuditSink, oneLine } from '#audit';
 import type { Agent } from '#core';
 import { ConfigError, type ConfigIssue, describeIssue } from '../config-error.js';
-import type { ParleyConfig } from '../config.js';
+import { databaseSections, type ParleyConfig } from '../config.js';
 import type { LoadedConfig } from '../load-config.js';
 import type { AuthRuleConfig } from '../sections/auth.js';
 import type { ConfigVersions, VersionChange } from './config-versions.js';
@@ -104,10 +104,9 @@ export function listNeedingRestart(running: ParleyConfig, read: ParleyConfig): C
 }
 
 /** By the names that a file has for them. */
-const sectionsOf = ({ furtherDatabases: databases, ...others }: ParleyConfig): Section => ({
-  ...others,
-  databases,
-});
+function sectionsOf({ database, databaseName, furtherDatabases, ...others }: ParleyConfig): Section {
+  return { ...others, ...databaseSections({ database, databaseName, furtherDatabases }) };
+}
 
 const root = (path: string) => path.split('.', 1)[0] as string;
 
