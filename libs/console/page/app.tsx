@@ -15,6 +15,7 @@ import { StateStrip, troublesNow, useServiceState } from './state-strip.js';
 import { AgentPage } from './views/agent.js';
 import { ApprovalsPage } from './views/approvals.js';
 import { AuditPage } from './views/audit.js';
+import { ChangesPage } from './views/changes.js';
 import { ExplainPage } from './views/explain.js';
 import { HealthPage } from './views/health.js';
 import { forgetLiveCalls, LivePage } from './views/live.js';
@@ -42,6 +43,7 @@ interface Place {
 const PLACES: readonly Place[] = [
   { name: 'overview', title: 'Overview', show: () => <OverviewPage /> },
   { name: 'approvals', title: 'Approvals', show: ({ pending }) => <ApprovalsPage pending={pending} /> },
+  { name: 'changes', title: 'Changes', show: () => <ChangesPage /> },
   { name: 'live', title: 'Live calls', show: () => <LivePage /> },
   { name: 'audit', title: 'Audit', show: () => <AuditPage /> },
   { name: 'policy', title: 'Policy', show: () => <PolicyPage /> },

@@ -9,6 +9,7 @@ export type Kind = 'good' | 'bad' | 'busy' | 'plain';
 const ICONS = {
   overview: 'M4 20V11M10 20V4M16 20v-6M21 20H3',
   approvals: 'M4 12.5l5 5L20 6.5',
+  changes: 'M4 7h13l-3-3M20 17H7l3 3',
   live: 'M2 12h5l3-8 4 16 3-8h5',
   audit: 'M4 5h16M4 10h16M4 15h8M15.5 14a3 3 0 1 0 0 6 3 3 0 0 0 0-6zM18 19l3 3',
   policy: 'M12 3l8 3v6c0 5-3.5 8-8 9-4.5-1-8-4-8-9V6z',

@@ -16,10 +16,9 @@ const as = (agent: keyof typeof KEYS) => ({ 'X-MCP-API-Key': KEYS[agent] });
 /** What a stranger would write where it is shown. */
 const HOSTILE = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>\u202egnp.x';
 const SHOWN = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>\\u202egnp.x';
-const TITLES = 'Overview,Approvals,Live calls,Audit,Policy,Explain a call,Tasks and exports,Health'.split(
-  ',',
-);
-const PLACES = ['overview', 'approvals', 'live', 'audit', 'policy', 'explain', 'work', 'health'];
+const TITLES =
+  'Overview,Approvals,Changes,Live calls,Audit,Policy,Explain a call,Tasks and exports,Health'.split(',');
+const PLACES = ['overview', 'approvals', 'changes', 'live', 'audit', 'policy', 'explain', 'work', 'health'];
 
 let service: Service;
 let browser: Browser;
@@ -484,14 +483,14 @@ describe('the page', () => {
     expect(await focused()).toBe('Live calls');
     await page.getByRole('link', { name: 'Skip to the content' }).focus();
     const order: string[] = [];
-    for (let step = 0; step < 11; step++) {
+    for (let step = 0; step < 12; step++) {
       await page.keyboard.press('Tab');
       order.push(await named());
     }
     expect(order.join()).toBe(`${TITLES.join()},Colours: system. Change to light,Keys,Sign out`);
     await page.keyboard.press('Escape');
     await page.getByRole('heading', { level: 1 }).focus();
-    await page.keyboard.press('4');
+    await page.keyboard.press('5');
     await page.getByRole('heading', { name: 'Audit', level: 1 }).waitFor();
     expect(await page.getByRole('navigation').locator('[aria-current=page]').textContent()).toBe('Audit');
     await page.keyboard.press('/');
@@ -502,7 +501,7 @@ describe('the page', () => {
     await page.getByRole('dialog', { name: 'Keys' }).waitFor();
     await page.getByLabel('Keys of one letter are on').uncheck();
     await page.keyboard.press('Escape');
-    await page.keyboard.press('3');
+    await page.keyboard.press('4');
     expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('Audit');
   });
 
