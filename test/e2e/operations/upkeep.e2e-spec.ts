@@ -288,7 +288,7 @@ describe('the pages on upkeep', () => {
     const pages = ['upgrade.md', 'backup.md', 'keys.md', 'audit-sinks.md', 'runbook.md'];
     const named = pages.flatMap((page) => [
       ...textOf(page).matchAll(
-        /`parley ((?:audit|policy|approvals) \w+|[a-z-]+)|npx parley ((?:audit|policy|approvals) \w+|[a-z-]+)(.*)/g,
+        /`parley ((?:audit|policy|approvals|agents|changes) \w+|[a-z-]+)|npx parley ((?:audit|policy|approvals|agents|changes) \w+|[a-z-]+)(.*)/g,
       ),
     ]);
     const options = new Map<string, Set<string>>();

@@ -46,7 +46,18 @@ function parseAnswer({ status, body }: ParseAnswer, question: Question): Answer 
   if (status !== 200) throw new Error(`Parse Server answered ${status} ${JSON.stringify(body)}`);
   if (question.kind === 'count') return { kind: 'count', count: Number(body['count']) };
   const rows = question.kind === 'get' ? [body] : (body['results'] as Row[]);
-  return { kind: 'rows', rows: rows.map((row) => comparable(row, question)) };
+  return { kind: 'rows', rows: rows.map((row) => comparable(withoutLinks(row), question)) };
+}
+
+/** Parse Server chooses the URL of a column's file, also in rows that it includes; no row has it. */
+function withoutLinks(row: Row): Row {
+  return Object.fromEntries(
+    Object.entries(row).map(([name, value]) => {
+      const { __type: type, url: _url, ...others } = (value ?? {}) as Row;
+      if (type === 'File') return [name, { __type: type, ...others }];
+      return [name, type === 'Object' ? withoutLinks(value as Row) : value];
+    }),
+  );
 }
 
 const DEFINITION = compileAgentDefinition('oracle', { rateLimit: 1_000_000 });
