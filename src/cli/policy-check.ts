@@ -166,7 +166,8 @@ interface StoredClasses {
 const NO_CLASSES: StoredClasses = { schemas: null, indexes: new Map(), problems: [], unread: null };
 
 async function readSchemas({ config, policy }: LoadedConfig): Promise<StoredClasses> {
-  if (config.database.uri === 'embedded' && config.database.seed === null) return NO_CLASSES;
+  const isEmpty = config.database.uri === 'embedded' && config.database.seed === null;
+  if (isEmpty && policy.databases.size === 0) return NO_CLASSES;
   const database = await openDatabase(config);
   try {
     const connections = { mongo: database.connection, parse: createParseConnection(config.parse) };

@@ -64,6 +64,7 @@ function ofGroup(changes: readonly SurfaceChange[]): string[] {
           ({ name, before = 'none', after = 'none' }) => `${mark} rows by ${name}: ${before} -> ${after}`,
         );
       case 'mask':
+      case 'database':
         return alike.map(({ name, before = '', after = '' }) => `${mark} ${name}: ${before} -> ${after}`);
       case 'tool':
       case 'operation':

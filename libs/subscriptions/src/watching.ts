@@ -53,10 +53,14 @@ const LONGEST_DELAY = 10_000;
  * One watch serves all watchers, whatever their rights.
  */
 export class FeedSource extends ChangeSource {
-  /** @param serves whether the feed is that of the database that holds a class. Default: of every class */
+  /**
+   * @param serves whether the feed is that of the database that holds a class. Default: of every class
+   * @param database its name. Default: that of the service
+   */
   constructor(
     private readonly feed: ChangeFeed,
     private readonly serves: (className: string) => boolean = () => true,
+    private readonly database: string | null = null,
   ) {
     super();
   }
@@ -66,7 +70,9 @@ export class FeedSource extends ChangeSource {
   }
 
   channel(_agent: unknown, { className }: { readonly className: string }): string | null {
-    return this.serves(className) ? `feed ${className}` : null;
+    if (!this.serves(className)) return null;
+    // A class that moves to another database is another channel: its watchers leave the old one.
+    return this.database === null ? `feed ${className}` : `feed ${this.database} ${className}`;
   }
 
   /** A lost feed is watched again, and the time in between is reported as a gap. A feed that never began is refused. */

@@ -66,6 +66,8 @@ const configuration = (more: object = {}) => ({
         tenantScope: { field: 'tenant', bypass: ['admin'] },
       },
       Account: { database: 'crm', collection: 'accounts', properties: { plan: { type: 'String' } } },
+      // Its collection has the name of a class of Parse in the first database.
+      Sale: { database: 'crm', collection: 'Order' },
       Bill: {
         database: 'archive',
         collection: 'bills',
@@ -102,6 +104,7 @@ beforeAll(async () => {
       { _id: ada, name: 'Ada', email: 'ada@example.com', tenant: 'acme', account, createdAt: new Date() },
       { name: 'Bob', email: 'bob@example.com', tenant: 'globex', createdAt: new Date() },
     ]);
+  await documents.db().collection('Order').insertOne({ number: 'S1' });
   await fillArchive();
   service = await startService({ config: configuration(), seed: SEED, env: GATES });
 });
@@ -125,6 +128,11 @@ describe('classes of several databases', () => {
     expect(customers.wire).not.toContain('WRONG-database');
     expect(customers.data['results']).toMatchObject([{ name: 'Ada' }, { name: 'Bob' }]);
     expect((await ask('count_objects', { class_name: 'Bill' })).data).toMatchObject({ count: 1 });
+    const sales = await ask('query_class', { class_name: 'Sale' });
+    expect([sales.data['results'], sales.wire]).toEqual([
+      [expect.objectContaining({ number: 'S1' })],
+      expect.not.stringContaining('A1'),
+    ]);
     const groups = await ask('group_by', { class_name: 'Customer', field: 'tenant' });
     expect(groups.wire).toContain('globex');
   });
@@ -304,6 +312,8 @@ describe('a database that is away', () => {
       const bill = await ask('query_class', { class_name: 'Bill' });
       expect(bill.text).toContain('unavailable');
     }, SOON);
+    const bill = await ask('query_class', { class_name: 'Bill' });
+    expect(bill.wire).not.toMatch(/127\.0\.0\.1|localhost|mongodb|ECONN/);
     expect((await ask('query_class', { class_name: 'Order' })).isError).toBe(false);
     expect((await ask('query_class', { class_name: 'Customer' })).isError).toBe(false);
     expect(await ready()).toMatchObject({
@@ -374,6 +384,20 @@ describe('a configuration of several databases', () => {
       'with users of another than the first',
       ({ policy }) => ({ policy: { classes: { ...policy.classes, _User: { database: 'crm' } } } }),
       'policy.classes._User.database',
+    ],
+    [
+      'with a filter that asks a class of another database',
+      ({ policy }) => ({
+        policy: {
+          classes: {
+            ...policy.classes,
+            Order: {
+              canonicalFilter: { customer: { $inQuery: { className: 'Customer', where: { name: 'x' } } } },
+            },
+          },
+        },
+      }),
+      'policy.classes.Order.canonicalFilter',
     ],
     [
       'whose first one is not required',

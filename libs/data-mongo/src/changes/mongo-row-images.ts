@@ -41,7 +41,7 @@ export class MongoRowImages extends RowImages {
       if ((await this.read(className, objectId, operation)) !== now) return false;
       if (now === image) return true;
       const storage = await this.storage(className);
-      const collection = this.connection.holding(storage).collection(storage.collection);
+      const collection = this.connection.openForChanges(storage).collection(storage.collection);
       const options = this.options(operation);
       if (image === null) {
         storage.assertPermits('delete');

@@ -35,6 +35,8 @@ export interface MongoConnectionOptions {
    * Default false.
    */
   readonly fastReads?: boolean;
+  /** Whether no row and no class of it is ever changed. Default false. */
+  readonly readOnly?: boolean;
 }
 
 /** The databases beside the one of a service, by name. */
@@ -182,6 +184,17 @@ export class MongoConnection {
         advice: 'writes of this class are neither proposed nor recorded: it is stored in another database',
       });
     throw new StoreError('invalid_query', { cause: new Error(`no database ${database}`) });
+  }
+
+  /**
+   * The same for a change of rows or columns, whoever asks for it.
+   * @throws StoreError `unsupported` for a database that is only read, and as `holding`
+   */
+  openForChanges(place: { readonly database?: string | undefined }): MongoConnection {
+    const connection = this.holding(place);
+    const { options } = connection;
+    if ('client' in options || !options.readOnly) return connection;
+    throw new StoreError('unsupported', { advice: 'the database of this class is only read' });
   }
 
   /** The name of the database. */

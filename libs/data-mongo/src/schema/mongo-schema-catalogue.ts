@@ -1,8 +1,8 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Document } from 'mongodb';
 import { ageClock } from '#core';
-import { answerLeft, type CatalogueOptions, RenewedCatalogue } from '#data';
-import type { ClassSchema, IndexSchema, SchemaSnapshot } from '#policy';
+import { answerLeft, type CatalogueOptions, RenewedCatalogue, StoreError } from '#data';
+import type { ClassSchema, IdKind, IndexSchema, SchemaSnapshot } from '#policy';
 import { readBoundedRows } from '../answers/bounded-rows.js';
 import type { MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation, isServerError } from '../errors.js';
@@ -26,6 +26,8 @@ interface Place {
   /** Of Parse. */
   readonly listed: StorageDeclarations['parse'];
   readonly plain: readonly PlainClassDeclaration[];
+  /** Collections that no plain class may read where Parse stores them. */
+  readonly guarded?: ReadonlySet<string>;
 }
 
 interface NamedPlace extends Place {
@@ -44,6 +46,15 @@ const listNames = ({ listed, plain }: NamedPlace): string[] => [
   ...plain.map(({ className }) => className),
 ];
 
+/** The ids of classes whose database is away. */
+const listAwayIds = (away: readonly NamedPlace[]): ReadonlyMap<string, IdKind | null> =>
+  new Map(
+    away.flatMap(({ listed, plain }) => [
+      ...[...listed].map((className) => [className, 'string'] as const),
+      ...plain.map(({ className, id }) => [className, id] as const),
+    ]),
+  );
+
 const listAway = (place: NamedPlace): CatalogueProblem[] =>
   listNames(place).map((className) => ({
     className,
@@ -53,6 +64,9 @@ const listAway = (place: NamedPlace): CatalogueProblem[] =>
 
 /** Milliseconds between two probes of a database that does not answer. */
 const PROBE_INTERVAL = 1_000;
+
+/** Milliseconds that classes wait for those of another database. */
+const LONGEST_WAIT = 4_000;
 
 /** The server's codes for a collection that does not exist, and for a view, which has no indexes. */
 const WITHOUT_INDEXES = new Set<unknown>([26, 166]);
@@ -116,12 +130,8 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
 
   protected load(why: 'age' | 'names'): Promise<SchemaSnapshot> {
     return asStoreOperation(undefined, async () => {
-      const { parse, plain, further = new Map<string, ReadonlySet<string>>() } = this.declared();
-      const places = [...further].map(([database, listed]) => ({
-        database,
-        listed,
-        plain: plain.filter((one) => one.database === database),
-      }));
+      const { parse, plain } = this.declared();
+      const places = this.listPlaces();
       const elsewhere = new Set(places.flatMap((place) => listNames(place)));
       const own = { listed: parse, plain: plain.filter(({ database }) => database === undefined) };
       const [main, ...found] = await Promise.all([
@@ -134,6 +144,7 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
       const { schemas, problems } = readPlainClasses(
         reached.map((one) => one.opened),
         rows,
+        listAwayIds(away),
       );
       this.found = [...problems, ...away.flatMap(listAway)];
       const isPlain = own.plain.map(({ className }) => className);
@@ -146,18 +157,39 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
 
   /** @param elsewhere classes that are declared for another database */
   private async readDatabase(
-    { database, listed, plain }: Place,
+    { database, listed, plain, guarded = new Set() }: Place,
     elsewhere: ReadonlySet<string>,
     forNames: boolean,
   ): Promise<DatabaseClasses> {
     const isPlain = new Set(plain.map(({ className }) => className));
-    const rows = (await this.parseClasses(listed, database)).filter(
-      ({ className }) => !isPlain.has(className) && !elsewhere.has(className),
+    const wanted = listed === 'all' ? listed : new Set([...listed, ...guarded]);
+    const stored = await this.parseClasses(wanted, database);
+    const rows = stored.filter(
+      ({ className }) =>
+        !isPlain.has(className) && !elsewhere.has(className) && (listed === 'all' || listed.has(className)),
     );
     const names = new Set(rows.map(({ className }) => className));
+    const protectedRows = new Set(
+      stored.filter(({ className }) => guarded.has(className)).map(({ className }) => className),
+    );
     const { maxTimeMS } = READ_LIMITS;
-    const opened = await this.plainClasses.open(plain, names, { maxTimeMS, forNames, database });
+    const opened = await this.plainClasses.open(plain, names, {
+      maxTimeMS,
+      forNames,
+      database,
+      guarded: protectedRows,
+    });
     return { rows, opened };
+  }
+
+  private listPlaces(): NamedPlace[] {
+    const { plain, further } = this.declared();
+    return [...(further ?? [])].map(([database, { parse, guarded }]) => ({
+      database,
+      listed: parse,
+      plain: plain.filter((one) => one.database === database),
+      ...(guarded && { guarded }),
+    }));
   }
 
   /** Null: it cannot be reached, which is no matter of the others. They do not wait for it until it answers again. */
@@ -165,9 +197,7 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
     const { database } = place;
     if (this.awaited.has(database)) return null;
     try {
-      // Else the other classes would wait as long as a call for a server that may not be there.
-      await this.connection.holding(place).ping(PROBE_INTERVAL);
-      return await this.readDatabase(place, new Set(), forNames);
+      return await this.readPlace(place, forNames);
     } catch {
       this.awaited.add(database);
       void this.awaitDatabase(database);
@@ -175,15 +205,34 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
     }
   }
 
+  /** Else the other classes would wait as long as a call for a server that may not be there, or that stalls. */
+  private async readPlace(place: NamedPlace, forNames: boolean): Promise<DatabaseClasses> {
+    await this.connection.holding(place).ping(PROBE_INTERVAL);
+    const late = new AbortController();
+    const tooLong = setTimeout(LONGEST_WAIT, undefined, { ref: false, signal: late.signal }).then(() => {
+      throw new StoreError('unavailable');
+    });
+    try {
+      return await Promise.race([this.readDatabase(place, new Set(), forNames), tooLong]);
+    } finally {
+      late.abort();
+      tooLong.catch(() => undefined);
+    }
+  }
+
+  /** Calls are told to read again only when there is something to read: one that answers and is not readable stays away. */
   private async awaitDatabase(database: string): Promise<void> {
     for (;;) {
       await setTimeout(PROBE_INTERVAL, undefined, { ref: false });
       const connection = this.connection.further.get(database);
       if (!connection || connection.closed) return;
-      const isUp = await connection.ping(PROBE_INTERVAL).then(
-        () => true,
-        () => false,
-      );
+      const place = this.listPlaces().find((one) => one.database === database);
+      const isUp =
+        !place ||
+        (await this.readPlace(place, false).then(
+          () => true,
+          () => false,
+        ));
       if (!isUp) continue;
       this.awaited.delete(database);
       super.forget();

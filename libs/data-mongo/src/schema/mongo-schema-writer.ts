@@ -174,7 +174,7 @@ export class MongoSchemaWriter extends SchemaWriter {
     if (!storage)
       throw new StoreError('unsupported', { advice: 'this database has no classes that calls can create' });
     storage.assertPermits('alter');
-    return this.connection.holding(storage);
+    return this.connection.openForChanges(storage);
   }
 
   private async change<T>(

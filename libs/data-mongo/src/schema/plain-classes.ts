@@ -59,6 +59,8 @@ export interface PlainReadOptions {
   readonly forNames: boolean;
   /** Name of the database. Default: that of the service. */
   readonly database?: string | undefined;
+  /** Collections that Parse stores and that exist for nobody. Default none. */
+  readonly guarded?: ReadonlySet<string>;
 }
 
 interface Sampled {
@@ -104,7 +106,7 @@ export class PlainClassReader {
   async open(
     declarations: readonly PlainClassDeclaration[],
     parseClasses: ReadonlySet<string>,
-    { maxTimeMS, forNames, database }: PlainReadOptions,
+    { maxTimeMS, forNames, database, guarded }: PlainReadOptions,
   ): Promise<OpenedCollections> {
     if (declarations.length === 0) return { collections: [], problems: [] };
     const connection = this.connection.holding({ database });
@@ -120,7 +122,7 @@ export class PlainClassReader {
     const collections: DeclaredCollection[] = [];
     for (const declaration of declarations) {
       const info = stored.get(declaration.collection);
-      const problem = problemOfCollection(declaration, info, sources);
+      const problem = problemOfCollection(declaration, info, sources, guarded);
       if (problem || !info) {
         if (problem) problems.push(problem);
         continue;
@@ -220,16 +222,19 @@ async function readSample(
 /**
  * The classes of all databases. A column may refer to a class of another one.
  * @param parseClasses classes of Parse that exist for agents
+ * @param away the ids of classes whose database is away, where they are declared: columns refer to them as ever
  */
 export function readPlainClasses(
   opened: readonly OpenedCollections[],
   parseClasses: readonly ClassSchema[],
+  away: ReadonlyMap<string, IdKind | null> = new Map(),
 ): PlainClasses {
   const problems = opened.flatMap((one) => one.problems);
   const collections = opened.flatMap((one) => one.collections);
   const ofParse = new Set(parseClasses.map(({ className }) => className));
   const ids = idKinds(collections, problems);
-  const findIds: IdsOf = (className) => ids.get(className) ?? (ofParse.has(className) ? 'string' : undefined);
+  const findIds: IdsOf = (className) =>
+    ids.get(className) ?? (ofParse.has(className) ? 'string' : away.get(className));
   const schemas = collections.flatMap((collection) => {
     const id = ids.get(collection.declaration.className);
     return id ? [createSchema(collection, id, findIds, problems)] : [];
@@ -249,7 +254,14 @@ function problemOfCollection(
   { className, collection }: PlainClassDeclaration,
   info: StoredCollection | undefined,
   sources: ReadonlySet<string>,
+  guarded: ReadonlySet<string> = new Set(),
 ): CatalogueProblem | null {
+  if (guarded.has(collection))
+    return {
+      className,
+      kind: 'system_collection',
+      text: `'${collection}' holds the rows of a Parse class, which its ACLs protect: read it by that class`,
+    };
   if (isSystemCollection(collection))
     return {
       className,
@@ -428,7 +440,8 @@ function problemsOfProperty(
         text: `'${property}' refers to ${targetClass}, which is no class here: declare it, or leave targetClass out`,
       },
     ];
-  if (field.mixedIds)
+  // It is not known while the database of the target is away.
+  if (field.mixedIds && target !== null)
     return [
       {
         ...place,
@@ -436,7 +449,7 @@ function problemsOfProperty(
         text: `'${property}' holds some ids in another form than ${String(targetClass)} has, such as texts beside ObjectIds; conditions match both, at two searches of an index, and every pipeline converts the column: store them all in the form of the target`,
       },
     ];
-  if (field.origin !== 'declared' || permitsType(field, node, target)) return [];
+  if (field.origin !== 'declared' || permitsType(field, node, target ?? undefined)) return [];
   return [
     {
       ...place,

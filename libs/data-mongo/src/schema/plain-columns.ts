@@ -102,8 +102,8 @@ export interface KnownColumn {
   readonly required?: boolean;
 }
 
-/** The ids of a class that a reference may target; undefined: there is no such class. */
-export type IdsOf = (className: string) => IdKind | undefined;
+/** The ids of a class that a reference may target; null: they are not known now; undefined: there is no such class. */
+export type IdsOf = (className: string) => IdKind | null | undefined;
 
 /** A column as the first source describes it that knows it: declaration, validator, sample. Null: none does. */
 export function toPlainColumn(
@@ -144,10 +144,11 @@ function toDeclaredField(
   const type =
     property.type ?? (targetClass === undefined ? undefined : 'Pointer') ?? (of ? 'Object' : undefined);
   if (type === undefined) return null;
-  const target = targetClass === undefined ? undefined : idsOf(targetClass);
+  const ids = targetClass === undefined ? undefined : idsOf(targetClass);
   // A reference to a class that does not exist here is shown as the id that it is.
-  if (targetClass !== undefined && target === undefined)
+  if (targetClass !== undefined && ids === undefined)
     return known ?? { type: type === 'Array' ? type : 'String' };
+  const target = ids === null ? guessIds(known) : ids;
   const members = of && listDeclaredMembers(of, known?.members, idsOf, sample);
   return withKind(
     {
@@ -158,11 +159,29 @@ function toDeclaredField(
         type === 'Array' &&
         target === undefined &&
         known?.entries && { entries: known.entries }),
-      ...(target !== undefined && sample && holdsOtherIds(sample, target) && { mixedIds: true as const }),
+      ...(mayHoldOtherIds(ids, target, sample) && { mixedIds: true as const }),
       origin: 'declared',
     },
     target ?? findKind(known ?? undefined),
   );
+}
+
+/** The ids of a target that is away, by the references to it. */
+function guessIds(known: FieldSchema | null): IdKind {
+  const kind = findKind(known ?? undefined);
+  if (kind === 'string' || kind === 'uuid') return kind;
+  return known?.type === 'Number' ? 'number' : 'objectId';
+}
+
+/** While the ids of the target are not known, conditions match both forms: a filter must not miss a row that it forbids. */
+function mayHoldOtherIds(
+  ids: IdKind | null | undefined,
+  target: IdKind | undefined,
+  sample: ColumnSample | undefined,
+): boolean {
+  if (target === undefined) return false;
+  if (ids === null) return target === 'objectId' || target === 'string';
+  return sample !== undefined && holdsOtherIds(sample, target);
 }
 
 /** Whether a reference, or a list of them, holds ids as ObjectIds where they are texts, or as texts where they are not. */

@@ -44,10 +44,11 @@ export class StoredClasses {
     return made;
   }
 
-  /** @throws StoreError `invalid_query` for a name that is no class and may not become one */
+  /** @throws StoreError `invalid_query` for a name that is no class and may not become one, `unavailable` while its database is away */
   storage(className: string): ClassStorage {
     const storage = this.find(className);
     if (storage) return storage;
+    if (this.schemas.isAway?.(className)) throw new StoreError('unavailable');
     throw new StoreError('invalid_query', { cause: new Error(`no class ${className}`) });
   }
 

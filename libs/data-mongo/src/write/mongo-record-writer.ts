@@ -41,7 +41,7 @@ export class MongoRecordWriter extends RecordWriter {
       this.widenErrors('create', className, fields, operation, async (storage) => {
         const values = withDefaults(valuesOnCreate(fields, storage), storage.schema);
         const document = storage.newDocument(values, objectId, this.now());
-        const connection = this.connection.holding(storage);
+        const connection = this.connection.openForChanges(storage);
         await connection.sendWrite(operation, () =>
           connection
             .collection(storage.collection)
@@ -65,7 +65,7 @@ export class MongoRecordWriter extends RecordWriter {
         const at = updatedAt === undefined ? this.now() : new Date(updatedAt);
         const changes = toUpdate(fields, storage, at);
         const filter = rowFilter(objectId, where, storage);
-        const connection = this.connection.holding(storage);
+        const connection = this.connection.openForChanges(storage);
         const document: Document | null = await connection.sendWrite(operation, () =>
           connection.collection(storage.collection).findOneAndUpdate(filter, changes, {
             ...this.limits(operation),
@@ -83,7 +83,7 @@ export class MongoRecordWriter extends RecordWriter {
       const storage = await this.storage(className);
       storage.assertPermits('delete');
       const filter = rowFilter(objectId, where, storage);
-      const connection = this.connection.holding(storage);
+      const connection = this.connection.openForChanges(storage);
       const { deletedCount } = await connection.sendWrite(operation, () =>
         connection.collection(storage.collection).deleteOne(filter, this.limits(operation)),
       );
@@ -106,7 +106,7 @@ export class MongoRecordWriter extends RecordWriter {
     storage.assertPermits(change);
     const wanted = storage.newColumns(fields);
     if (wanted.size === 0) return work(storage);
-    const connection = this.connection.holding(storage);
+    const connection = this.connection.openForChanges(storage);
     const added = await addColumns(connection, this.catalogue, className, wanted, operation);
     let row: Row | undefined;
     let unknown = false;

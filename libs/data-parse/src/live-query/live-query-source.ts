@@ -82,6 +82,8 @@ export class LiveQuerySource extends ChangeSource {
 
   channel(agent: Agent, view: RowView): string | null {
     if (!this.clientFor(agent) || view.ownersOnly || !view.declared) return null;
+    // Parse Server knows neither: its class of that name, if there is one, is another class.
+    if (view.schema?.storage === 'plain' || view.schema?.database !== undefined) return null;
     if (!isCarried(view.declared, view.schema)) return null;
     const { identity } = agent;
     const caller = identity.kind === 'sessionToken' ? `session ${identity.token}` : 'master';

@@ -54,7 +54,10 @@ export async function compareSurfaces<Loaded extends Compared>(
   const agents = new Set(pair.flatMap((one) => [...one.agents.keys()]));
   for (const loaded of pair) {
     let schemas: DeclaredSchemas | undefined;
-    const simulation = await open(loaded, (read) => (schemas = new DeclaredSchemas(read, pair)));
+    const simulation = await open(
+      loaded,
+      (read) => (schemas = new DeclaredSchemas(read, pair, loaded.policy)),
+    );
     try {
       const all = (await schemas?.snapshot())?.classNames() ?? [];
       const classNames = sortDeclaredFirst(all, pair).slice(0, Math.max(1, Math.floor(most / agents.size)));
@@ -83,6 +86,8 @@ class DeclaredSchemas extends SchemaCatalogue {
   constructor(
     private readonly read: SchemaCatalogue,
     private readonly compared: readonly Compared[],
+    /** The one that says which database holds a class. */
+    private readonly policy: Policy,
   ) {
     super();
   }
@@ -119,7 +124,7 @@ class DeclaredSchemas extends SchemaCatalogue {
     );
     for (const { policy } of this.compared) {
       const { classes } = policy;
-      const schemas = createSchemas(fields, known, plain);
+      const schemas = createSchemas(fields, known, plain, this.policy);
       const own = [...classes.values()].flatMap(({ className, canonicalFilter, filters }) =>
         [canonicalFilter, filters].flatMap((constraint) =>
           constraint ? [[className, constraint] as const] : [],
@@ -136,7 +141,7 @@ class DeclaredSchemas extends SchemaCatalogue {
             );
       }
     }
-    return createSchemas(fields, known, plain);
+    return createSchemas(fields, known, plain, this.policy);
   }
 }
 
@@ -158,13 +163,16 @@ function createSchemas(
   fields: ReadonlyMap<string, Columns>,
   known: SchemaSnapshot,
   plain: ReadonlySet<string>,
+  { classes }: Policy,
 ): SchemaSnapshot {
+  const findDatabase = (className: string) => classes.get(className)?.database ?? undefined;
   const findStorage = (className: string) =>
     known.get(className) ? known.get(className)?.storage : plain.has(className) ? 'plain' : undefined;
   return new ClassSchemas(
     [...fields].map(([className, columns]) => ({
       className,
       ...(findStorage(className) === 'plain' && { storage: 'plain' as const }),
+      ...(findDatabase(className) !== undefined && { database: findDatabase(className) as string }),
       indexes: known.get(className)?.indexes ?? [],
       classLevelPermissions: known.get(className)?.classLevelPermissions ?? null,
       fields: columns,

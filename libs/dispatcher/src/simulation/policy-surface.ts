@@ -20,6 +20,8 @@ export interface ClassSurface {
   readonly masks: ReadonlyMap<string, string>;
   /** The class appears in listings, and joins and includes may reach it. */
   readonly listed: boolean;
+  /** Name of the database that holds it; null: the first one. */
+  readonly database: string | null;
 }
 
 /** What one agent may do under one configuration, according to the gates. */
@@ -89,12 +91,13 @@ function listLimits(className: string, injected: SimulatedCall['injected']): Lim
 async function listFields(
   records: GovernedRecords,
   className: string,
-): Promise<Pick<ClassSurface, 'fields' | 'masks'>> {
+): Promise<Pick<ClassSurface, 'fields' | 'masks' | 'database'>> {
   try {
     const { fields, masks, policy } = await records.describe(className);
-    return { fields: new Set([...fields, ...(policy.fields === null ? [EVERY_FIELD] : [])]), masks };
+    const readable = new Set([...fields, ...(policy.fields === null ? [EVERY_FIELD] : [])]);
+    return { fields: readable, masks, database: policy.database };
   } catch (error) {
-    if (error instanceof Refused) return { fields: new Set(), masks: new Map() };
+    if (error instanceof Refused) return { fields: new Set(), masks: new Map(), database: null };
     throw error;
   }
 }
@@ -106,9 +109,10 @@ export interface SurfaceChange {
   readonly className?: string;
   /**
    * `reach`: listings, joins and includes. `limit`: the rows that exist for the agent. `mask`: the replacement of
-   * values.
+   * values. `database`: the class is one of another database, with other rows.
    */
-  readonly what: 'tool' | 'class' | 'operation' | 'field' | 'reach' | 'limit' | 'mask' | 'approval';
+  readonly what:
+    'tool' | 'class' | 'operation' | 'field' | 'reach' | 'limit' | 'mask' | 'approval' | 'database';
   /** The name of the tool, class or field, or the origin of the limit. */
   readonly name: string;
   /** A removed limit is a gain. The effect of a reworded limit is undecidable: `changed`. */
@@ -152,7 +156,15 @@ function approvalChanges(agent: string, old: AgentSurface, now: AgentSurface): S
   });
 }
 
-const NO_CLASS: ClassSurface = { tools: new Map(), fields: new Set(), masks: new Map(), listed: false };
+const NO_CLASS: ClassSurface = {
+  tools: new Map(),
+  fields: new Set(),
+  masks: new Map(),
+  listed: false,
+  database: null,
+};
+/** The database that holds users, roles and sessions, whatever its name. */
+const FIRST_DATABASE = 'the first one';
 
 function classChanges(
   agent: string,
@@ -172,6 +184,15 @@ function classChanges(
   return [
     ...(before === undefined ? [of('class', className, 'gained')] : []),
     ...(after === undefined ? [of('class', className, 'lost')] : []),
+    ...(before && after && before.database !== after.database
+      ? [
+          {
+            ...of('database', 'database', 'changed'),
+            before: before.database ?? FIRST_DATABASE,
+            after: after.database ?? FIRST_DATABASE,
+          },
+        ]
+      : []),
     ...namesChanged(old.tools.keys(), now.tools.keys()).map(([name, how]) => of('operation', name, how)),
     ...namesChanged(old.fields, now.fields)
       .filter(([name]) => !old.masks.has(name) && !now.masks.has(name))

@@ -12,6 +12,7 @@ function post(fields: string[], limits: [LimitOrigin, string][] = []): ClassSurf
     fields: new Set(fields),
     masks: new Map(),
     listed: true,
+    database: null,
   };
 }
 const changesOf = (before: ClassSurface, after: ClassSurface) =>
@@ -35,11 +36,20 @@ const surface = fc
         fields: new Set(fields),
         masks: new Map(),
         listed,
+        database: null,
       },
     }),
   );
 
 describe('the changes between two configurations', () => {
+  it('say that a class is one of another database, with other rows', () => {
+    const changes = changesOf(post(['title']), { ...post(['title']), database: 'crm' });
+    expect(changes).toEqual([
+      expect.objectContaining({ className: 'Post', what: 'database', before: 'the first one', after: 'crm' }),
+    ]);
+    expect(changes.every(widens)).toBe(true);
+  });
+
   it('list what an agent gains and loses', () => {
     expect(changesOf(post(['title', 'body']), post(['title', 'cost']))).toEqual([
       { agent: 'a', className: 'Post', what: 'field', name: 'body', effect: 'lost' },

@@ -119,7 +119,8 @@ class Binding {
         `the database has '${declared.className}' as a ${stored} class; write storage: ${stored}`,
       );
     const other = declared.plain && (site.stored ?? site.schemas).get(declared.plain.collection);
-    if (other && other.storage !== 'plain' && other.className !== declared.className)
+    const isHere = other?.database === (declared.database ?? undefined);
+    if (other && isHere && other.storage !== 'plain' && other.className !== declared.className)
       this.report(
         'collection',
         `'${other.className}' is a class of Parse, whose ACLs protect its rows: read it by that class`,
@@ -298,10 +299,12 @@ export function listMissingColumns(
   const missing: MissingColumn[] = [];
   const createUnlimitedAccess = (name: string): ClassAccess => {
     const schema = site.schemas.get(name);
-    const aliases = site.classes.get(name)?.aliases ?? new Map<string, string>();
+    const declared = site.classes.get(name);
+    const aliases = declared?.aliases ?? new Map<string, string>();
     const addMissing = (written: string) => missing.push({ className: name, written });
     return {
       className: name,
+      database: declared?.database ?? null,
       schema,
       names: new ObservedNames(aliases, schema?.fields ?? null, addMissing),
       readable: null,

@@ -9,14 +9,19 @@ export function filterExistingClasses(
   schemas: SchemaSnapshot,
   { classes, switches }: Policy,
 ): SchemaSnapshot {
-  const exists = (className: string) =>
-    classes.has(className) ||
-    (switches.unlistedClasses === 'allow' && schemas.get(className)?.storage !== 'plain');
+  const exists = (className: string) => {
+    const declared = classes.get(className);
+    const schema = schemas.get(className);
+    // Rules of a class are those of one database: a class of the same name in another one is not that class.
+    if (schema && schema.database !== (declared?.database ?? undefined)) return false;
+    return declared !== undefined || (switches.unlistedClasses === 'allow' && schema?.storage !== 'plain');
+  };
   const names = schemas.classNames().filter(exists);
   if (names.length === schemas.classNames().length) return schemas;
   return {
     get: (className) => (exists(className) ? schemas.get(className) : undefined),
     classNames: () => names,
+    isAway: (className) => classes.has(className) && schemas.isAway?.(className) === true,
   };
 }
 

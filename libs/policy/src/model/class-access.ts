@@ -20,6 +20,8 @@ export interface WithheldNames {
 /** What one agent may see of one class: the result of the class gate when it does not refuse. */
 export interface ClassAccess {
   readonly className: string;
+  /** Name of the database that the policy declares for the class, also while that is away. Default null: that of the service. */
+  readonly database?: string | null;
   readonly schema: ClassSchema | undefined;
   readonly names: FieldNames;
   /** Wire names that may be queried and returned, `ALWAYS_KEEP` included; `null`: all. */
@@ -71,10 +73,10 @@ export interface ClassReach {
 
 /** One query reads one database. @throws Refused `invalid_query`, kind `cross_database` */
 export function assertOneDatabase(
-  from: Pick<ClassAccess, 'className' | 'schema'>,
-  to: Pick<ClassAccess, 'className' | 'schema'>,
+  from: Pick<ClassAccess, 'className' | 'database'>,
+  to: Pick<ClassAccess, 'className' | 'database'>,
 ): void {
-  if (from.schema?.database !== to.schema?.database)
+  if ((from.database ?? null) !== (to.database ?? null))
     throw new Refused(refusals.crossDatabase(from.className, to.className));
 }
 

@@ -122,6 +122,7 @@ export class DeclaredScope {
     const lists = findDeclaredLists(policy, schema);
     const access: ClassAccess = {
       className,
+      database: policy.database,
       schema,
       names: policy.names,
       readable: listed,

@@ -178,7 +178,10 @@ export async function openChangeSources(
   for (const [, feed] of others) void feed.probe();
   await first?.probe();
   return {
-    preferred: [...(live ? [live] : []), ...feeds.map(([name, feed]) => new FeedSource(feed, holds(name)))],
+    preferred: [
+      ...(live ? [live] : []),
+      ...feeds.map(([name, feed]) => new FeedSource(feed, holds(name), name)),
+    ],
     close: () => live?.close(),
   };
 }

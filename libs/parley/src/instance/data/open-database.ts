@@ -78,9 +78,9 @@ export function connectTo(
 
 function connectFurther(databases: ParleyConfig['furtherDatabases']): FurtherConnections {
   return new Map(
-    Object.entries(databases).map(([label, { uri, name, fastReads }]) => [
+    Object.entries(databases).map(([label, { uri, name, fastReads, readOnly }]) => [
       label,
-      connectTo({ uri: uri as string, database: name, fastReads }, `databases.${label}.uri`),
+      connectTo({ uri: uri as string, database: name, fastReads, readOnly }, `databases.${label}.uri`),
     ]),
   );
 }
@@ -94,13 +94,13 @@ async function closeAll(connection: MongoConnection): Promise<void> {
  * start: calls return an error and `/ready` reports it until the database is back.
  */
 export async function openDatabase({
-  database: { uri, name, seed, fastReads },
+  database: { uri, name, seed, fastReads, readOnly },
   furtherDatabases,
 }: Pick<ParleyConfig, 'database' | 'furtherDatabases'>): Promise<OpenDatabase> {
   if (uri === null) return { connection: null, kind: 'none', uri: null, close: () => Promise.resolve() };
   if (uri !== 'embedded') {
     const connection = connectTo(
-      { uri, database: name, fastReads },
+      { uri, database: name, fastReads, readOnly },
       'database.uri',
       connectFurther(furtherDatabases),
     );
@@ -112,7 +112,7 @@ export async function openDatabase({
     seed === null || content === null || initialData !== undefined ? null : seedOf(content, seed);
   const server = await EmbeddedMongo.start({ ...(initialData !== undefined && { initialData }) });
   const connection = new MongoConnection(
-    { uri: server.uri, database: name, fastReads },
+    { uri: server.uri, database: name, fastReads, readOnly },
     connectFurther(furtherDatabases),
   );
   const close = async () => {

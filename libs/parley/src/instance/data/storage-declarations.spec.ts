@@ -20,6 +20,19 @@ describe('the classes that a configuration declares', () => {
     expect(listDeclarations('parse', { classes }).parse).toEqual(new Set(['Order']));
   });
 
+  it('name those collections in every database of Parse', () => {
+    const classes = { Copy: { database: 'second', storage: 'plain', collection: 'Order' }, Post: {} };
+    const listFurther = (storage: string) =>
+      storageDeclarationsOf(
+        readConfig({
+          databases: { first: { uri: 'mongodb://a/a' }, second: { uri: 'mongodb://b/b', storage } },
+          policy: { classes },
+        }).policy,
+      ).further?.get('second');
+    expect(listFurther('parse')).toEqual({ parse: new Set(), guarded: new Set(['Order']) });
+    expect(listFurther('plain')).toEqual({ parse: new Set() });
+  });
+
   it('are the listed ones where the policy refuses others', () => {
     const classes = { Post: {}, User: {} };
     expect(listDeclarations('parse', { unlistedClasses: 'refuse', classes })).toEqual({

@@ -17,15 +17,22 @@ export function storageDeclarationsOf({
   );
   const ofParse = (name: string | null) =>
     declared.filter((one) => one.database === name && one.plain === null).map(({ className }) => className);
-  const further = new Map([...databases.keys()].map((name) => [name, new Set(ofParse(name))] as const));
+  const collectionsOf = (name: string | undefined) =>
+    plain.filter(({ database }) => database === name).map(({ collection }) => collection);
+  const further = new Map(
+    [...databases].map(([name, { storage: form }]) => [
+      name,
+      {
+        parse: new Set(ofParse(name)),
+        ...(form === 'parse' && { guarded: new Set(collectionsOf(name)) }),
+      },
+    ]),
+  );
   const beside = further.size > 0 ? { further } : {};
   if (switches.unlistedClasses === 'allow')
     return plain.length === 0 && further.size === 0 ? PARSE_ALONE : { parse: 'all', plain, ...beside };
   // A class of Parse that nobody listed is read as well where a plain class names its collection: its ACLs protect the rows.
-  const collections =
-    storage === 'parse'
-      ? plain.filter(({ database }) => database === undefined).map(({ collection }) => collection)
-      : [];
+  const collections = storage === 'parse' ? collectionsOf(undefined) : [];
   return { parse: new Set([...ofParse(null), ...collections]), plain, ...beside };
 }
 
