@@ -209,6 +209,15 @@ describe('the approver over the approval routes', () => {
     });
   });
 
+  it('keeps nothing of the rows of a change set, which approvers read anew', async () => {
+    const { announced, approver } = createStoredApprover();
+    const request = createRequest({ signal: AbortSignal.abort() });
+    const preview = async () => ({ ...(await request.preview()), changeSet: 'set-1' });
+    await approver.review({ ...request, preview });
+    expect(announced).toMatchObject([{ changeSet: 'set-1' }]);
+    expect(JSON.stringify(announced)).not.toContain('title');
+  });
+
   it('ends the wait at once when the call is gone, and keeps the case', async () => {
     const { state, announced, approver } = createStoredApprover();
     const gone = new AbortController();

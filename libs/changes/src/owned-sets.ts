@@ -12,6 +12,7 @@ import {
 } from '#core';
 import {
   type ChangeSet,
+  type ChangeSetQuery,
   ChangeSets,
   type RowTransaction,
   type SetChange,
@@ -64,8 +65,8 @@ export class OwnedSets {
     return this.expire(found, request);
   }
 
-  async list(request: McpRequest, limit: number, states?: readonly ChangeSet['state'][]) {
-    const query = { owner: ownerOf(request.agent), limit, ...(states && { states }) };
+  async list(request: McpRequest, limit: number, narrow: Pick<ChangeSetQuery, 'states' | 'since'> = {}) {
+    const query = { ...narrow, owner: ownerOf(request.agent), limit };
     return this.atStore(() => this.sets.list(query));
   }
 

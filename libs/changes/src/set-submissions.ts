@@ -77,7 +77,7 @@ export class SetSubmissions {
     call: ToolCall,
   ): Promise<ChangeSet> {
     if (id !== undefined && id !== null) return this.owned.find(id, call);
-    const waiting = await this.owned.list(call, MAX_RECENT, ['submitted']);
+    const waiting = await this.owned.list(call, MAX_RECENT, { states: ['submitted'] });
     const again = waiting.find(
       (set) => set.kind === 'proposed' && set.title === title && set.reason === reason,
     );
@@ -105,7 +105,7 @@ export class SetSubmissions {
         refusals.accessDenied('mutations', 'change sets are not taken back by agents here (changes.undo)'),
       );
     const original = await this.owned.find(given['change_set'], call);
-    const waiting = await this.owned.list(call, MAX_RECENT, ['submitted']);
+    const waiting = await this.owned.list(call, MAX_RECENT, { states: ['submitted'] });
     const again = waiting.find(({ undoes = [] }) => undoes.includes(original.id));
     if (again) return again.id;
     const applied = await this.undo.openApplied([original]);

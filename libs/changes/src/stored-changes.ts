@@ -41,7 +41,7 @@ import { SetSubmissions } from './set-submissions.js';
 /** Reading for an approver. */
 const VIEWING = { tool: 'approvals', timeout: 20 };
 
-/** Milliseconds for which the key of a write stands for it once its set is submitted. */
+/** Milliseconds for which the key of a write stands for it once its set is applied. */
 const KEY_LIFETIME = 24 * 3_600_000;
 
 /** Sets that are looked through for the key of a write. */
@@ -163,9 +163,11 @@ export class StoredChanges extends Changes {
     key: WriteKey,
     call: ToolCall,
   ): Promise<readonly [ChangeSet, StoredEntry] | null> {
-    const submitted = await this.owned.list(call, LISTED_SETS, ['submitted', 'applied']);
-    const recent = submitted.filter(({ submittedAt = 0 }) => submittedAt > Date.now() - KEY_LIFETIME);
-    for (const set of [open, ...recent]) {
+    const since = Date.now() - KEY_LIFETIME;
+    // In the order in which a set goes through them: none is applied unseen.
+    const waiting = await this.owned.list(call, LISTED_SETS, { states: ['submitted'] });
+    const applied = await this.owned.list(call, LISTED_SETS, { states: ['applied'], since });
+    for (const set of [open, ...waiting, ...applied]) {
       const found = findKeyed(set, key);
       if (!found) continue;
       const whole = set === open ? open : await this.owned.find(set.id, call);
