@@ -98,6 +98,7 @@ export class OperatorChanges {
     operator: Agent,
     { state, limit = LISTED_SETS, ...query }: OperatorQuery = {},
   ): Promise<readonly OperatorSet[]> {
+    assertTimes(query);
     const { tenantId: tenant } = operator;
     const asked = { ...query, tenant, limit, ...(state && { states: [state] }) };
     return (await this.owned.atStore(() => this.sets.list(asked))).map(showOwned);
@@ -230,6 +231,7 @@ export class OperatorChanges {
 
   private async findTargets(operator: Agent, target: UndoTarget): Promise<readonly ChangeSet[]> {
     if ('change_set' in target) return [await this.find(operator, target.change_set)];
+    assertTimes(target);
     const query = { ...target, tenant: operator.tenantId, states: ['applied'], limit: MAX_SETS } as const;
     const listed = await this.owned.atStore(() => this.sets.list(query));
     if (listed.length === MAX_SETS)
@@ -265,6 +267,16 @@ export class OperatorChanges {
   private open(operator: Agent, signal: AbortSignal | undefined): Promise<ParleyChanges> {
     return this.source.open(requestOf(operator, signal), BUDGET);
   }
+}
+
+/** A database reads what is no time as 1970, and everything since then would be meant. @throws Refused */
+function assertTimes({ since = 0, until = 0 }: Pick<OperatorQuery, 'since' | 'until'>): void {
+  if (![since, until].every((time) => Number.isFinite(new Date(time).getTime())))
+    throw new Refused(
+      refusals.invalidArgument(
+        'since and until must be times: a date, or a date and time such as 2025-01-01T10:00Z',
+      ),
+    );
 }
 
 const requestOf = (operator: Agent, signal: AbortSignal | undefined): McpRequest =>

@@ -206,6 +206,9 @@ describe('A body of the route that takes back', () => {
     { change_set: 'x', agent: 'helper' },
     { agent: 'helper', since: 'yesterday' },
     { agent: 'helper', since: '2025-01-01T00:00:00Z', untill: '2025-01-01T00:00:01Z' },
+    { agent: 'helper', since: '2025-W01' },
+    { agent: 'helper', since: null },
+    { agent: 'helper', since: '2025-01-01T00:00:00Z', until: '2025-123' },
     { change_set: { $ne: 1 } },
     { change_set: 'x', skip_conflicts: 'yes', digest: 'd' },
   ])('is refused: %j', async (body) => {
