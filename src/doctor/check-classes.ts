@@ -68,7 +68,8 @@ function judgeProblem({ className, kind, text }: CatalogueProblem): Finding {
   const remedy = colon < 0 ? 'correct its entry in policy.classes' : text.slice(colon + 2);
   switch (kind) {
     case 'database_away':
-      return fail('classes.database', found, remedy);
+      // Whether the service needs it `mongodb.further` judges.
+      return warn('classes.database', found, remedy);
     case 'missing_collection':
     case 'system_collection':
       return fail('classes.collection', found, remedy);

@@ -84,7 +84,11 @@ export async function checkFurtherDatabases(
         const why = error instanceof StoreError ? error.code : 'failed';
         const { found, remedy } = connectionProblem(error) ?? REFUSED_PROBLEM;
         const finding = furtherDatabases[label]?.required === false ? warn : fail;
-        return finding('mongodb.further', `${option}: ${found} (${why})`, remedy);
+        return finding(
+          'mongodb.further',
+          `${option}: ${found} (${why})`,
+          remedy.replaceAll('database.uri', `${option}.uri`),
+        );
       }
     }),
   );

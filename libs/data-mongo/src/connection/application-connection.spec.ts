@@ -302,3 +302,16 @@ describe('a connection that cannot be used', PATIENT, () => {
     await expect(refused).rejects.toThrow(/expected a MongoClient or a Mongoose connection/);
   });
 });
+
+describe('a database of an application that is only read', () => {
+  it('is not written by code either', async () => {
+    const client = new MongoClient(server.uri);
+    try {
+      const connection = await useApplicationConnection(client, { database: 'shop', readOnly: true });
+      expect(() => connection.openForChanges({})).toThrow(expect.objectContaining({ code: 'unsupported' }));
+      expect(connection.holding({})).toBe(connection);
+    } finally {
+      await client.close();
+    }
+  });
+});

@@ -43,6 +43,8 @@ export interface ApplicationConnectionOptions {
   readonly database?: string;
   /** Milliseconds that a connection may take which is still connecting. Default 30 000. */
   readonly connectingTimeout?: number;
+  /** Whether no row and no class of it is ever changed. Default false. */
+  readonly readOnly?: boolean;
 }
 
 /**
@@ -52,20 +54,24 @@ export interface ApplicationConnectionOptions {
  */
 export async function useApplicationConnection(
   given: unknown,
-  { database, connectingTimeout = CONNECTING_MS }: ApplicationConnectionOptions = {},
+  { database, connectingTimeout = CONNECTING_MS, readOnly = false }: ApplicationConnectionOptions = {},
 ): Promise<MongoConnection> {
   if (isMongooseConnection(given)) {
     await waitForConnection(given, connectingTimeout);
-    return findConnection(() => given.getClient(), database ?? given.name);
+    return findConnection(() => given.getClient(), database ?? given.name, readOnly);
   }
   if (!isMongoClient(given))
     throw new ApplicationConnectionError(
       'expected a MongoClient or a Mongoose connection, such as that of getConnectionToken() of @nestjs/mongoose',
     );
-  return findConnection(() => given, database ?? openDatabase(given));
+  return findConnection(() => given, database ?? openDatabase(given), readOnly);
 }
 
-async function findConnection(current: () => object, database: string): Promise<MongoConnection> {
+async function findConnection(
+  current: () => object,
+  database: string,
+  readOnly: boolean,
+): Promise<MongoConnection> {
   const client = current();
   if (!isMongoClient(client))
     throw new ApplicationConnectionError('its getClient() returns no MongoClient: Mongoose 9 is needed');
@@ -75,7 +81,7 @@ async function findConnection(current: () => object, database: string): Promise<
       `its driver writes ${major === null ? 'an unknown version of BSON' : `BSON ${major}`}, and Parley writes BSON ${BSON_MAJOR}: ` +
         'use mongodb 7 or Mongoose 9, or set database.uri instead, and Parley opens a connection of its own',
     );
-  return new MongoConnection({ client: () => current() as MongoClient, database });
+  return new MongoConnection({ client: () => current() as MongoClient, database, readOnly });
 }
 
 async function waitForConnection(connection: ApplicationMongooseConnection, timeout: number): Promise<void> {

@@ -19,6 +19,8 @@ export interface ApplicationClientOptions {
   readonly database: string;
   /** Milliseconds a write waits for a reachable server. Default 3000. */
   readonly timeout?: number;
+  /** As that of `MongoConnectionOptions`. */
+  readonly readOnly?: boolean;
 }
 
 export interface MongoConnectionOptions {
@@ -192,8 +194,7 @@ export class MongoConnection {
    */
   openForChanges(place: { readonly database?: string | undefined }): MongoConnection {
     const connection = this.holding(place);
-    const { options } = connection;
-    if ('client' in options || !options.readOnly) return connection;
+    if (!connection.options.readOnly) return connection;
     throw new StoreError('unsupported', { advice: 'the database of this class is only read' });
   }
 

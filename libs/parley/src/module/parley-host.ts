@@ -135,7 +135,7 @@ async function openForApplication(
   found: ConfigIssue[],
 ): Promise<ApplicationDatabase | null> {
   try {
-    return given && (await applicationDatabase(given.connection, given.name));
+    return given && (await applicationDatabase(given.connection, given));
   } catch (error) {
     if (!(error instanceof ApplicationConnectionError)) throw error;
     found.push({ path: 'database.connection', message: error.message });

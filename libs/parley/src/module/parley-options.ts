@@ -144,7 +144,11 @@ export interface CodeConfiguration {
   readonly configuration: Record<string, unknown>;
   readonly filters: DeclaredFilters;
   /** The connection of the application, whatever was given as one; null: there is none. */
-  readonly application: { readonly connection: unknown; readonly name: string | undefined } | null;
+  readonly application: {
+    readonly connection: unknown;
+    readonly name: string | undefined;
+    readonly readOnly: boolean;
+  } | null;
   readonly declared: readonly ClassDeclaration[];
   /** Errors of service-only options and others that no check of a file finds. */
   readonly issues: readonly ConfigIssue[];
@@ -238,7 +242,7 @@ function withoutConnection(given: unknown): {
   if (!isObject(given) || !Object.hasOwn(given, 'connection'))
     return { database: given, application: null, misplaced: [] };
   const { connection, uri, seed, fastReads, ...database } = given as Record<string, unknown>;
-  const { name } = database;
+  const { name, readOnly } = database;
   // Fast reads open connections of their own, which a connection of the application is there to avoid.
   const misplaced = Object.entries({ uri, seed, fastReads })
     .filter(([, value]) => value !== undefined && value !== null && value !== false)
@@ -248,7 +252,11 @@ function withoutConnection(given: unknown): {
     }));
   return {
     database,
-    application: { connection, name: typeof name === 'string' ? name : undefined },
+    application: {
+      connection,
+      name: typeof name === 'string' ? name : undefined,
+      readOnly: readOnly === true,
+    },
     misplaced,
   };
 }

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { compileAgentDefinition } from '#core';
 import type { ClassSchema, SchemaSnapshot } from '../model/class-schema.js';
 import { bindPolicy, BoundPolicy } from './bind-policy.js';
+import { lintPolicy } from '../lint/lint-policy.js';
 import { createSchema, createSchemas } from './bound-class.fixture.js';
 import { compilePolicy } from './compile-policy.js';
 import type { ClassConfig } from './policy-config.js';
@@ -55,6 +56,13 @@ describe('the rules of a class', () => {
     const bound = new BoundPolicy(policy, schemas);
     expect(bound.schemas.isAway?.('Customer')).toBe(true);
     expect(bound.schemas.isAway?.('Unlisted')).toBe(false);
+  });
+
+  it('are not said to name what there is not while its database is away', () => {
+    const policy = compile({ Customer: { database: 'crm' } });
+    const schemas = { ...createSchemas(), isAway: (name: string) => name === 'Customer' };
+    const found = lintPolicy(policy, [], new Set(), schemas).map(({ path }) => path);
+    expect(found).not.toContain('policy.classes.Customer.collection');
   });
 
   it('may be of a collection that has the name of a class of Parse in another database', () => {

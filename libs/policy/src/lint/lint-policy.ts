@@ -51,6 +51,8 @@ function absent(name: string, what: string, known: readonly string[]): string {
 function unknownNames(declared: DeclaredClass, schemas: SchemaSnapshot): PolicyIssue[] {
   const { className, aliases, plain, properties } = declared;
   const schema = schemas.get(className);
+  // What a database has that is away is not known.
+  if (schemas.isAway?.(className)) return [];
   if (!schema && plain) {
     const message = `the database has no collection or view '${plain.collection}', so the class does not exist`;
     return [{ path: `${toPath(declared)}.collection`, message }];

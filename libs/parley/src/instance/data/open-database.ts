@@ -137,14 +137,17 @@ export interface ApplicationDatabase {
 
 /**
  * Uses the connection that the application opened. Closing the database leaves it open.
- * @param name Default: the database of the connection
+ * @param options `name`: default the database of the connection
  * @throws ApplicationConnectionError
  */
 export async function applicationDatabase(
   given: unknown,
-  name: string | undefined,
+  { name, readOnly }: { readonly name: string | undefined; readonly readOnly: boolean },
 ): Promise<ApplicationDatabase> {
-  const connection = await useApplicationConnection(given, { ...(name !== undefined && { database: name }) });
+  const connection = await useApplicationConnection(given, {
+    ...(name !== undefined && { database: name }),
+    readOnly,
+  });
   const close = () => connection.close();
   return { name: connection.name, database: { connection, kind: 'mongodb', uri: null, close } };
 }
