@@ -8,7 +8,7 @@ export interface PlainClassDeclaration extends PlainStorageRules {
 }
 
 /** The classes of Parse of a database beside that of the service. */
-export interface FurtherDeclarations {
+interface FurtherDeclarations {
   /** Those that exist for agents. */
   readonly parse: ReadonlySet<string>;
   /** Collections that no plain class may read where Parse stores them: their ACLs protect the rows. Default none. */
