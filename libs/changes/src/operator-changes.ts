@@ -12,7 +12,7 @@ import { computeDigest, showChange } from '#dispatcher';
 import { directWriteGate, Policies } from '#policy';
 import type { RowCounts, ShownChangeSet } from '#tools';
 import { ChangeSeal, digestSet } from './change-seal.js';
-import { CHANGE_SETTINGS, type ChangeSettings, OwnedSets } from './owned-sets.js';
+import { CHANGE_SETTINGS, type ChangeSettings, isWaiting, OwnedSets, tooContended } from './owned-sets.js';
 import { SetApplication } from './set-application.js';
 import { assertPossible } from './set-submissions.js';
 import { SetUndo } from './set-undo.js';
@@ -122,13 +122,16 @@ export class OperatorChanges {
     return { ...showOwned(set), entries };
   }
 
-  /** Drops a set that is not applied. Nothing of it happens. */
+  /** Drops a set that is not applied. Nothing of it happens. @throws Refused also for an operator whose agent may not write so */
   async discard(operator: Agent, id: string): Promise<OperatorSet> {
     const set = await this.find(operator, id);
     if (set.state === 'applied')
       throw new Refused(refusals.invalidArgument('the change set is applied: it can be taken back'));
-    const isWaiting = set.state === 'open' || set.state === 'submitted';
-    return showOwned(isWaiting ? await this.owned.endAs(set, 'discarded', new McpRequest(operator)) : set);
+    if (!isWaiting(set)) return showOwned(set);
+    this.application.assertPermitted(operator, set.entries);
+    const ended = await this.owned.endNow(set, 'discarded', new McpRequest(operator));
+    if (!ended) throw tooContended();
+    return showOwned(ended);
   }
 
   /** What taking back would do now. It changes nothing. @throws Refused */
@@ -172,7 +175,7 @@ export class OperatorChanges {
       await this.application.apply(set, governed, request, { approver: operator.principal });
     } catch (error) {
       // Where it is not known whether the set was applied, that is said, and not that it cannot be discarded.
-      await this.owned.endAs(set, 'discarded', request).catch(() => undefined);
+      await this.owned.endNow(set, 'discarded', request).catch(() => undefined);
       throw error;
     }
     return showOwned(await this.find(operator, set.id));

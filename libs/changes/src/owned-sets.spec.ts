@@ -87,6 +87,14 @@ describe('The change sets of an owner', () => {
     }
   });
 
+  it('are recorded as ended once, however many calls end them at once', async () => {
+    const { id } = await owned.open(ada);
+    await owned.update(id, ada, () => ({ put: [ENTRY], next: 2 }));
+    const ended = await Promise.all([1, 2, 3].map(() => owned.end(id, ada, 'discarded')));
+    expect(ended.map(({ state }) => state)).toEqual(['discarded', 'discarded', 'discarded']);
+    expect(steps).toEqual(['discarded']);
+  });
+
   it('keep every change of calls that come at once', async () => {
     const { id } = await owned.open(ada);
     await Promise.all(

@@ -46,7 +46,7 @@ const ownerOf = (agent: Agent): Owner => toOwner(findRootAgent(agent));
 const ID_BYTES = 15;
 
 /** Attempts at a change of a set while other calls change it. */
-const CONTENDED_TRIES = 10;
+export const CONTENDED_TRIES = 10;
 
 /** The sets of one owner: nobody else's exist for it. */
 @Injectable()
@@ -141,24 +141,26 @@ export class OwnedSets {
   }
 
   /** Ends a set that is not applied; the values of its rows are deleted. */
-  end(id: string, request: McpRequest, state: 'discarded' | 'refused'): Promise<ChangeSet> {
-    return this.update(id, request, (set) => {
-      if (set.state !== 'open' && set.state !== 'submitted') return null;
-      this.records.record(set, state, request);
-      return this.toEnded(set, state);
-    });
+  async end(id: string, request: McpRequest, state: 'discarded' | 'refused'): Promise<ChangeSet> {
+    for (let tries = 0; tries < CONTENDED_TRIES; tries += 1) {
+      const set = await this.find(id, request);
+      const ended = isWaiting(set) ? await this.endNow(set, state, request) : set;
+      if (ended) return ended;
+    }
+    throw tooContended();
   }
 
-  /** The same for whoever may, unless another call has changed the set since it was read. */
-  async endAs(set: ChangeSet, state: 'discarded', request: McpRequest): Promise<ChangeSet> {
-    const change = this.toEnded(set, state);
-    if (!(await this.change(set, change))) throw tooContended();
+  /** The same for a set that was found, whoever owns it. @returns null when another call has changed it since it was read */
+  async endNow(
+    set: ChangeSet,
+    state: 'discarded' | 'refused',
+    request: McpRequest,
+  ): Promise<ChangeSet | null> {
+    const deletedAt = Date.now() + this.settings.keep;
+    const change = { state, deletedAt, put: set.entries.map(withoutValues) };
+    if (!(await this.change(set, change))) return null;
     this.records.record(set, state, request);
     return withChange(set, change);
-  }
-
-  private toEnded({ entries }: ChangeSet, state: 'discarded' | 'refused'): SetChange {
-    return { state, deletedAt: Date.now() + this.settings.keep, put: entries.map(withoutValues) };
   }
 
   /** The set as it is now: one whose time is over takes no writes, cannot be applied, and loses the values of its rows. */
@@ -186,9 +188,11 @@ export class OwnedSets {
   }
 }
 
-/** Whether the time of a set that still waits is over. */
-export const isOver = ({ state, expiresAt }: ChangeSet): boolean =>
-  (state === 'open' || state === 'submitted') && expiresAt <= Date.now();
+/** Whether a set takes writes or waits for its approval. */
+export const isWaiting = ({ state }: ChangeSet): boolean => state === 'open' || state === 'submitted';
 
-const tooContended = (): Refused =>
+/** Whether the time of a set that still waits is over. */
+export const isOver = (set: ChangeSet): boolean => isWaiting(set) && set.expiresAt <= Date.now();
+
+export const tooContended = (): Refused =>
   new Refused(refusals.parseError('too many calls change this change set at once: call again'));

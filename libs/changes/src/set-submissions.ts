@@ -4,7 +4,7 @@ import { type ChangeSet, GovernedChangesSource, type ParleyChanges } from '#data
 import type { ToolCall } from '#tools';
 import { ChangeRecords } from './change-records.js';
 import { ChangeSeal } from './change-seal.js';
-import { CHANGE_SETTINGS, type ChangeSettings, OwnedSets } from './owned-sets.js';
+import { CHANGE_SETTINGS, type ChangeSettings, isWaiting, OwnedSets } from './owned-sets.js';
 import { SetApplication } from './set-application.js';
 import { SetUndo } from './set-undo.js';
 import { nameConflicts } from './shown-sets.js';
@@ -54,8 +54,7 @@ export class SetSubmissions {
         refusals.invalidArgument('this change set takes another one back: call undo_changes'),
       );
     if (found.state === 'submitted' && found.title === title && found.reason === reason) return found.id;
-    if (found.state !== 'open' && found.state !== 'submitted')
-      throw new Refused(refusals.invalidArgument(`this change set is ${found.state}`));
+    if (!isWaiting(found)) throw new Refused(refusals.invalidArgument(`this change set is ${found.state}`));
     if (found.entries.length === 0)
       throw new Refused(refusals.invalidArgument('the change set is empty: propose a write first'));
     this.application.assertPermitted(call.agent, found.entries);

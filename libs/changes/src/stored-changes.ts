@@ -23,7 +23,14 @@ import {
 } from '#tools';
 import { ChangeRecords } from './change-records.js';
 import { ChangeSeal, digestSet } from './change-seal.js';
-import { CHANGE_SETTINGS, type ChangeSettings, OwnedSets } from './owned-sets.js';
+import {
+  CHANGE_SETTINGS,
+  type ChangeSettings,
+  CONTENDED_TRIES,
+  isWaiting,
+  OwnedSets,
+  tooContended,
+} from './owned-sets.js';
 import {
   countRows,
   describeSet,
@@ -46,9 +53,6 @@ const KEY_LIFETIME = 24 * 3_600_000;
 
 /** Sets that are looked through for the key of a write. */
 const LISTED_SETS = 100;
-
-/** Attempts at adding to a set while other calls add to it. */
-const CONTENDED_TRIES = 10;
 
 /** The change sets of agents whose writes are proposed. */
 @Injectable()
@@ -102,7 +106,7 @@ export class StoredChanges extends Changes {
         ...(after && { after }),
       };
     }
-    throw new Refused(refusals.parseError('too many calls change this change set at once: call again'));
+    throw tooContended();
   }
 
   /** @returns false when another call has changed the set since it was read */
@@ -228,7 +232,7 @@ export class StoredChanges extends Changes {
     const governed = await this.open(call);
     await this.owned.update(id, call, async (set) => {
       call.belongsTo(set.id);
-      if (set.kind !== 'proposed' || (set.state !== 'open' && set.state !== 'submitted'))
+      if (set.kind !== 'proposed' || !isWaiting(set))
         throw new Refused(refusals.invalidArgument(`a change set that is ${set.state} cannot be refreshed`));
       const held = await this.seal.openAll(set);
       const put: StoredEntry[] = [];

@@ -233,6 +233,9 @@ it('A set whose values are deleted names its rows to those operators alone who m
 it('A set that waits is discarded by an operator, and nothing of it happens', async () => {
   const before = await dump();
   const { data } = (await rename('p00', 'Later', 'support')) as unknown as { data: { change_set: string } };
+  // Who only reads drops nobody's work.
+  expect((await ask(`/${data.change_set}/discard`, 'reading', {})).status).toBe(403);
+  expect((await ask(`/${data.change_set}/discard`, 'foreign', {})).status).toBe(400);
   expect((await run('discard', data.change_set)).stdout).toContain('"state": "discarded"');
   expect(await dump()).toBe(before);
 });
