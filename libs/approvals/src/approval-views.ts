@@ -98,7 +98,7 @@ export class CaseViews {
     );
   }
 
-  /** A whole change set, read anew for the viewer: what its owner was shown is the owner's. */
+  /** A whole change set, read again for the viewer: what its owner was shown is the owner's. */
   private async showSet(known: ApprovalCase, changeSet: string, context: McpRequest): Promise<Shown> {
     const { agent } = context;
     const set = await this.changes.showTo(changeSet, context).catch(nullIfRefused);

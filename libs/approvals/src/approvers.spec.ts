@@ -209,7 +209,7 @@ describe('the approver over the approval routes', () => {
     });
   });
 
-  it('keeps nothing of the rows of a change set, which approvers read anew', async () => {
+  it('keeps nothing of the rows of a change set, which each approver reads again', async () => {
     const { announced, approver } = createStoredApprover();
     const request = createRequest({ signal: AbortSignal.abort() });
     const preview = async () => ({ ...(await request.preview()), changeSet: 'set-1' });

@@ -301,7 +301,7 @@ function draftCase(
     argsDigest: digest.of(tool.name, args),
     policyVersion,
     holdsFor: preview.holdsFor,
-    // Rows of a set are read anew for each approver, and kept sealed.
+    // Rows of a set are read again for each approver, and kept sealed.
     preview: changeSet === undefined ? preview.shown : {},
     ...(preview.className !== undefined && { className: preview.className }),
     ...(preview.objectId !== undefined && { objectId: preview.objectId }),

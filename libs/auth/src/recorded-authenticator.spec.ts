@@ -98,7 +98,7 @@ describe('a caller whose agent is suspended', () => {
     expect(await ask('right')).toBe(agent);
   });
 
-  it('is not told from any other where the key is wrong', async () => {
+  it('looks like any other where the key is wrong', async () => {
     const suspended = new SuspendedAgents(processState());
     await suspended.suspend({ agent: 'reader', by: 'key:chief', reason });
     expect(await createRecordedAuthenticator(suspended).ask('wrong')).toBeInstanceOf(Unauthorized);

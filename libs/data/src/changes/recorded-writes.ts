@@ -2,8 +2,13 @@ import type { Agent } from '#core';
 import type { Caller, OperationContext, ParseRow, StoreOperation, Writes } from '../record-store.js';
 import { StoreError, WriteStore } from '../record-store.js';
 import type { AppliedChange } from '../governed/held-change.js';
-import { digestImage } from './image-digest.js';
-import type { BoundStores, RowTransaction, RowTransactions } from './row-transactions.js';
+
+import {
+  type BoundStores,
+  digestImage,
+  type RowTransaction,
+  type RowTransactions,
+} from './row-transactions.js';
 
 /** Keeps what one write changed, so that it can be taken back. */
 export abstract class WriteRecorder {

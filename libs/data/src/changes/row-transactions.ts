@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { OperationContext, ParseRow, ReadStore, StoreErrorCode, WriteStore } from '../record-store.js';
 
 /** A transaction that is open, as the stores of one adapter know it. Nothing else reads it. */
@@ -7,6 +8,10 @@ export abstract class RowTransaction {
 
 /** A row exactly as it is stored, in base64. Only the adapter that made it reads it. */
 export type RowImage = string;
+
+/** Identifies a row as it is stored. */
+export const digestImage = (image: RowImage): string =>
+  createHash('sha256').update(image).digest('base64url');
 
 /** Rows as they are stored: to compare them, and to put one back as it was. @throws StoreError */
 export abstract class RowImages {

@@ -1,8 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { Refused, refusals } from '#core';
-import { digestImage } from '../changes/image-digest.js';
 import { mergeFields, withoutDeleted } from '../changes/merge-fields.js';
-import type { BoundStores, RowImage, RowTransactions, RowTransaction } from '../changes/row-transactions.js';
+import {
+  type BoundStores,
+  digestImage,
+  type RowImage,
+  type RowTransaction,
+  type RowTransactions,
+} from '../changes/row-transactions.js';
 import type { JudgedWrite, ProposedWrite } from '../governed-access.js';
 import type { StoreErrorCode } from '../record-store.js';
 import { ChangeViews } from './change-views.js';

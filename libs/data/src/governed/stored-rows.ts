@@ -1,5 +1,4 @@
-import { digestImage } from '../changes/image-digest.js';
-import type { RowImage, RowImages } from '../changes/row-transactions.js';
+import { digestImage, type RowImage, type RowImages } from '../changes/row-transactions.js';
 import type { ClassAccess } from '#policy';
 import type { OperationContext, ParseRow } from '../record-store.js';
 import {

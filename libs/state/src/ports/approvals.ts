@@ -14,7 +14,7 @@ export interface ApprovalDraft {
   readonly subject: string;
   /** Digest of what was shown: when it differs, the decision does not apply. */
   readonly holdsFor: string;
-  /** The text shown to the approver, as the requester may see it. Empty with `changeSet`, which is read anew. */
+  /** The text shown to the approver, as the requester may see it. Empty with `changeSet`, which is read again. */
   readonly preview: Members;
   /** The class and row of the call, when there is one. */
   readonly className?: string;

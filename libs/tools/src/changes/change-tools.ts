@@ -110,7 +110,7 @@ export class RefreshChangeSet {
     name: 'refresh_changes',
     title: 'Refresh a change set',
     description:
-      'Proposes every write of a change set anew, for the rows as they are now. Use it after a conflict, then read what it would do.',
+      'Proposes every write of a change set again, for the rows as they are now. Use it after a conflict, then read what it would do.',
     category: CATEGORY,
     permission: 'write',
     clientSafe: true,
@@ -130,6 +130,17 @@ const APPLIED_SET = objectOf({ change_set: STRING, applied: BOOLEAN, rows: ROWS,
   'rows',
 ]);
 
+/** A person decides, and all of the set is applied or nothing. */
+const APPROVED_TOOL = {
+  category: CATEGORY,
+  permission: 'write',
+  clientSafe: true,
+  approval: 'always',
+  timeout: 60,
+  task: 'optional',
+  annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: false },
+} as const;
+
 class SubmitChangesArguments {
   @RequiredText('What the change is, in a few words.') title!: string;
   @RequiredText('Why it should happen.') reason!: string;
@@ -146,13 +157,7 @@ export class SubmitChangeSet {
     description:
       'Asks a person to approve a change set as a whole, and applies all of it or nothing. A row that somebody changed since you ' +
       'proposed it is named, and nothing is applied: call refresh_changes then.',
-    category: CATEGORY,
-    permission: 'write',
-    clientSafe: true,
-    approval: 'always',
-    timeout: 60,
-    task: 'optional',
-    annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: false },
+    ...APPROVED_TOOL,
     input: SubmitChangesArguments,
     output: APPLIED_SET,
   })
@@ -179,13 +184,7 @@ export class UndoChangeSet {
     description:
       'Takes one of your applied change sets back, after a person has approved it: created rows are deleted, deleted ones come back, ' +
       'changed ones get their former values.',
-    category: CATEGORY,
-    permission: 'write',
-    clientSafe: true,
-    approval: 'always',
-    timeout: 60,
-    task: 'optional',
-    annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: false },
+    ...APPROVED_TOOL,
     input: UndoChangesArguments,
     output: APPLIED_SET,
   })

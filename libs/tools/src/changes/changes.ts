@@ -91,7 +91,7 @@ export abstract class Changes {
     call: Call,
   ): Promise<ShownChangeSet & { readonly entries: readonly ShownEntry[] }>;
   abstract discard(id: string, call: Call): Promise<ShownChangeSet>;
-  /** Proposes every write of a set anew, for the rows as they are now. */
+  /** Proposes every write of a set again, for the rows as they are now. */
   abstract refresh(
     id: string,
     call: Call,
