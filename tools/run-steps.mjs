@@ -1,12 +1,16 @@
 // Runs steps beside each other as far as their `after` lets them, on as many lanes as there are cores. What a step says is printed
-// when it has ended, in one piece.
+// when it has ended, in one piece. One that does not end is ended, as a failure.
 import { spawn } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 
+/** Milliseconds that a step may take: several times what the slowest but the tests needs. */
+const LIMIT = 15 * 60_000;
+const SIGNALS = /** @type {const} */ (['SIGINT', 'SIGTERM']);
+
 /**
- * @typedef {{ name: string, command: string, args: string[], after?: string[], behind?: string[], waits?: boolean, live?: boolean }} Step
+ * @typedef {{ name: string, command: string, args: string[], after?: string[], behind?: string[], waits?: boolean, live?: boolean, limit?: number }} Step
  * `after`: does not run when one of these failed; `behind`: runs once these have ended, however they did; `waits`: mostly for time to
- * pass, so it takes no lane; `live`: what it says is printed while it runs
+ * pass, so it takes no lane; `live`: what it says is printed while it runs; `limit`: milliseconds that it may take, a quarter of an hour where none is given
  */
 
 /**
@@ -53,22 +57,43 @@ export async function runSteps(steps, { cwd, env = process.env }) {
  * @returns {Promise<{ step: Step, ok: boolean }>}
  */
 function runStep(step, cwd, env) {
+  const { limit = LIMIT } = step;
   const started = Date.now();
   /** @type {import('node:child_process').StdioOptions} */
   const stdio = step.live ? 'inherit' : ['ignore', 'pipe', 'pipe'];
-  const child = spawn(step.command, step.args, { cwd, env, stdio });
+  // A group of its own, so that all that it started ends with it.
+  const child = spawn(step.command, step.args, { cwd, env, stdio, detached: true });
+  const killGroup = () => {
+    try {
+      if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+    } catch {
+      // Nothing of it runs any more.
+    }
+  };
+  const interrupt = () => {
+    killGroup();
+    process.exit(1);
+  };
+  for (const signal of SIGNALS) process.once(signal, interrupt);
   /** @type {Buffer[]} */
   const said = [];
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk) => said.push(chunk));
+  const timer = setTimeout(() => {
+    said.push(Buffer.from(`did not end within ${limit / 1000} s\n`));
+    killGroup();
+  }, limit);
   return new Promise((resolve) => {
     /** @param {boolean} ok */
     const end = (ok) => {
+      clearTimeout(timer);
+      for (const signal of SIGNALS) process.off(signal, interrupt);
       process.stdout.write(Buffer.concat(said));
       console.log(`${ok ? 'ok  ' : 'FAIL'} ${step.name} (${((Date.now() - started) / 1000).toFixed(1)} s)`);
       resolve({ step, ok });
     };
     // Said with the step, which ends with `close` even when it never began.
     child.once('error', (error) => said.push(Buffer.from(`${error.message}\n`)));
+    child.once('exit', killGroup);
     child.once('close', (status) => end(status === 0));
   });
 }

@@ -43,6 +43,7 @@ const steps = [
     ],
     behind: built,
     live: true,
+    limit: 45 * 60_000,
   },
   ...where(asks('--conformance'), {
     name: 'conformance',

@@ -1,5 +1,6 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { checkOAuth, checkSignIn } from './check-oauth.js';
 
@@ -36,8 +37,7 @@ beforeAll(async () => {
     };
     const answer = answers[url ?? ''];
     if (url === '/endless') {
-      const more = () => response.write('x'.repeat(65_536), more);
-      return more();
+      return endless().pipe(response);
     }
     return response.writeHead(answer ? 200 : 404).end(JSON.stringify(answer ?? {}));
   });
@@ -48,6 +48,14 @@ afterAll(() => {
   server.closeAllConnections();
   server.close();
 });
+
+/** Ends only with the one that it is piped to. */
+const endless = () =>
+  Readable.from(
+    (function* () {
+      for (;;) yield 'x'.repeat(65_536);
+    })(),
+  );
 
 const judged = async (oauth: object) =>
   (

@@ -11,6 +11,7 @@ interface Step {
   readonly after?: readonly string[];
   readonly behind?: readonly string[];
   readonly waits?: boolean;
+  readonly limit?: number;
 }
 
 let runSteps: (steps: readonly Step[], options: { cwd: string }) => Promise<string[]>;
@@ -53,6 +54,23 @@ describe('the steps of npm test', () => {
   it('fail when their program is missing', async () => {
     const { failed } = await tried([{ name: 'lint', command: join(root, 'no-such-program'), args: [] }]);
     expect(failed).toEqual(['lint']);
+  });
+
+  /** A program that starts another which holds its output and never ends. */
+  const withChild = (then: string) => [
+    '-e',
+    `require('node:child_process').spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'inherit' });${then}`,
+  ];
+
+  it('fail at their limit, with all that they started', async () => {
+    const { failed, lines } = await tried([step('hangs', 0, { args: withChild('for (;;);'), limit: 500 })]);
+    expect(failed).toEqual(['hangs']);
+    expect(lines).toEqual(['FAIL hangs']);
+  });
+
+  it('end although something that they started does not', async () => {
+    const { failed } = await tried([step('leaves', 0, { args: withChild('process.exit(0);') })]);
+    expect(failed).toEqual([]);
   });
 
   it.each(['after', 'behind'])('cannot wait with `%s` for one that is not there', async (member) => {
