@@ -13,7 +13,6 @@ describe('the configuration in a report', () => {
     ['server.previousStateKeys', { server: { previousStateKeys: ['s3cret-value', 's3cret-value'] } }],
     ['parse.masterKey', { parse: { masterKey: 's3cret-value' } }],
     ['auth.0.apiKey', { auth: [{ apiKey: 's3cret-value', agent: 'a' }] }],
-    ['agents.a.sessionToken', { agents: { a: { sessionToken: 's3cret-value' } } }],
     ['approvals.webhook.secret', { approvals: { webhook: { secret: 's3cret-value' } } }],
     ['approvals.webhook.url', { approvals: { webhook: { url: 'https://h.example.com/s3cret-value' } } }],
     [

@@ -33,7 +33,7 @@ export const VALID: Readonly<Record<string, unknown>> = {
     },
     session: { identity: { session: 'caller' } },
     user: { identity: { user: 'ada', label: 'support' }, tools: { profile: 'lean' } },
-    role: { permission: 'write', identity: { role: 'editors' }, masterAtlas: true },
+    role: { permissions: 'write', identity: { role: 'editors' }, masterAtlas: true },
   },
   auth: [
     { apiKey: 'key-of-reader', agent: 'reader' },
@@ -180,12 +180,6 @@ export const WRONG: readonly Wrong[] = [
     at: 'agents.user.identity.user',
     put: 'role:x',
     message: /objectId of a user/,
-  },
-  {
-    what: 'both spellings of the tier',
-    at: 'agents.reader.permission',
-    put: 'readonly',
-    message: /beside permissions/,
   },
   {
     what: 'a tier that does not exist',

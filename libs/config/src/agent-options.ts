@@ -62,7 +62,6 @@ function describeMisplacedIdentities(place: (identity: string) => string): Recor
     aclRole: place("identity: { role: 'NAME' }"),
     sessionToken: place("identity: { session: 'TOKEN' }"),
     impersonateUser: 'use Impersonation.impersonate',
-    impersonationUser: 'use Impersonation.impersonate',
     session: place("identity: { session: 'TOKEN' }"),
     user: place("identity: { user: 'ID' }"),
     role: place("identity: { role: 'NAME' }"),
@@ -108,7 +107,7 @@ const CLASS_FILTER: SchemaNode = {
 
 /** Options that both a root and a sub-agent take from code. */
 const CODE_OPTIONS: Readonly<Record<string, SchemaNode>> = {
-  ...fileOptions('permissions', 'permission', 'tools', 'methods'),
+  ...fileOptions('permissions', 'tools', 'methods'),
   classes: CLASS_FILTER,
   filters: {
     type: 'object',
@@ -197,8 +196,6 @@ const CHOICE_OF_LIMITS: SchemaNode = {
 export function agentMeaningErrors(options: AgentDefinitionOptions, path: string): ConfigIssue[] {
   const at = (option: string) => (path === '' ? option : `${path}.${option}`);
   const errors: ConfigIssue[] = [];
-  if (options.permission !== undefined && options.permissions !== undefined)
-    errors.push({ path: at('permission'), message: 'is given beside permissions: one of them must go' });
   for (const [className, entry] of Object.entries(options.filters ?? {})) {
     const message = typeof entry === 'function' ? null : constraintIssue(entry, className);
     if (message) errors.push({ path: at(`filters.${className}`), message });

@@ -3,12 +3,8 @@ import {
   type AgentDefinitionOptions,
   canonicalClassName,
   compileAgentDefinition,
-  type Identity,
-  type ImpersonationOrder,
-  IDENTITY_OPTIONS,
   isUserId,
   MASTER,
-  readIdentityOptions,
   toRoleName,
   withUndoneWrites,
 } from '#core';
@@ -109,11 +105,9 @@ export function readAgentIdentity(
 ): AgentIdentity {
   const { identity, clientMode } = agent;
   const path = `agents.${name}.identity`;
-  const flat = flatIdentity(name, agent, errors);
-  if (flat && identity !== undefined) errors.push({ path, message: 'is given twice, in two forms' });
   if (clientMode) {
     const session = typeof identity === 'object' && 'session' in identity;
-    if ((identity !== undefined && !session) || flat)
+    if (identity !== undefined && !session)
       errors.push({
         path,
         message: 'clientMode has no master key: only { session: caller } can be read with',
@@ -121,7 +115,6 @@ export function readAgentIdentity(
       });
     return 'callerSession';
   }
-  if (flat) return flat;
   if (identity === undefined) {
     const own = rules.filter((rule) => rule.agent === name);
     return own.length > 0 && own.every((rule) => 'parseSession' in rule) ? 'callerSession' : MASTER;
@@ -148,35 +141,11 @@ export function readAgentIdentity(
   return { kind: 'aclRole', role };
 }
 
-/** The identity as options of the agent itself (`aclUser: …`), the form that code uses. */
-function flatIdentity(
-  name: string,
-  agent: AgentConfig,
-  errors: ConfigIssue[],
-): Identity | ImpersonationOrder | null {
-  try {
-    return readIdentityOptions(agent).identity;
-  } catch (error) {
-    errors.push({ path: `agents.${name}`, message: (error as Error).message });
-    return null;
-  }
-}
-
 /** The options of an agent without its identity, and with its label. */
-function withoutIdentity(agent: AgentConfig): Omit<AgentConfig, 'identity'> {
-  const { identity, ...options } = agent;
+function withoutIdentity({ identity, ...options }: AgentConfig) {
   const label = typeof identity === 'object' && 'label' in identity ? identity.label : undefined;
-  const own = readIdentityLabel(agent) ?? label;
-  const rest = Object.fromEntries(
-    Object.entries(options).filter(([option]) => !(IDENTITY_OPTIONS as readonly string[]).includes(option)),
-  );
-  return own === undefined || own === null ? rest : { ...rest, impersonationLabel: own };
+  return label === undefined ? options : { ...options, impersonationLabel: label };
 }
-
-const readIdentityLabel = ({
-  impersonationLabel,
-  impersonateLabel,
-}: AgentConfig): string | null | undefined => impersonationLabel ?? impersonateLabel;
 
 function readsToken(agent: AgentConfig | undefined, identity: AgentIdentity | undefined): boolean {
   const { tenantId } = agent ?? {};
@@ -192,7 +161,7 @@ export function identityErrors(
 ): ConfigIssue[] {
   return rules.flatMap((rule, index): ConfigIssue[] => {
     const path = `auth.${index}.agent`;
-    const own = ['identity', 'clientMode', 'tenantId', ...IDENTITY_OPTIONS];
+    const own = ['identity', 'clientMode', 'tenantId'];
     const related = ['parse.masterKey', ...own.map((option) => `agents.${rule.agent}.${option}`)];
     if ('anonymous' in rule && identities.get(rule.agent) === 'callerSession') {
       return [
@@ -209,9 +178,11 @@ export function identityErrors(
       ];
     }
     const agent = agents[rule.agent];
-    const given =
-      agent && (agent.identity !== undefined || IDENTITY_OPTIONS.some((option) => option in agent));
-    if ('parseSession' in rule && given && identities.get(rule.agent) !== 'callerSession') {
+    if (
+      'parseSession' in rule &&
+      agent?.identity !== undefined &&
+      identities.get(rule.agent) !== 'callerSession'
+    ) {
       return [
         {
           path,

@@ -4,8 +4,6 @@ import { isSection, type Section } from './section.js';
 
 /** Sections of a text that somebody tries. All others are those that are served: they say where data is, and hold secrets. */
 const TRIED_SECTIONS: readonly string[] = ['agents', 'policy'];
-/** Stands for a secret of the served configuration: it means the one that is served. */
-export const SERVED_SECRET = '***';
 /** Agents of a text that somebody tries: each is compared class by class. */
 const MOST_AGENTS = 200;
 
@@ -26,7 +24,6 @@ export function withTriedSections(file: ConfigFile, text: string): ConfigFile {
   for (const name of TRIED_SECTIONS) if (name in given) value[name] = given[name];
   const { policy, agents } = value;
   if ('policy' in given && isSection(policy)) value['policy'] = withServedKey(policy, served['policy']);
-  if ('agents' in given && isSection(agents)) value['agents'] = withServedSessions(agents, served['agents']);
   if (isSection(agents) && Object.keys(agents).length > MOST_AGENTS)
     errors.push({ path: 'agents', message: `holds more than ${MOST_AGENTS} agents` });
   for (const name of TRIED_SECTIONS) if (name in given) errors.push(...listReferences(value[name], name));
@@ -42,16 +39,6 @@ export function withTriedSections(file: ConfigFile, text: string): ConfigFile {
 function withServedKey({ maskingKey: _key, ...policy }: Section, served: unknown): Section {
   const key = isSection(served) ? served['maskingKey'] : undefined;
   return key === undefined ? policy : { ...policy, maskingKey: key };
-}
-
-function withServedSessions(agents: Section, served: unknown): Section {
-  const entries = Object.entries(agents).map(([name, agent]) => {
-    if (!isSection(agent) || agent['sessionToken'] !== SERVED_SECRET) return [name, agent];
-    const known = isSection(served) && Object.hasOwn(served, name) ? served[name] : undefined;
-    const session = isSection(known) ? known['sessionToken'] : undefined;
-    return [name, session === undefined ? agent : { ...agent, sessionToken: session }];
-  });
-  return Object.fromEntries(entries) as Section;
 }
 
 /**

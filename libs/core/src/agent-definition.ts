@@ -35,8 +35,6 @@ export type WriteMode = (typeof WRITE_MODES)[number];
 export interface AgentDefinitionOptions {
   /** The highest permission level of its tools. Default `readonly`. */
   readonly permissions?: Tier;
-  /** Alternative spelling of `permissions`; both at once are an error. */
-  readonly permission?: Tier;
   /** Which tools it may call. Default: all that its permission level and the environment gates permit. */
   readonly tools?: ToolFilterOptions;
   /** Which declared methods it may call, as `Class.method` or `method`. Default: all of its permission level. */
@@ -73,7 +71,7 @@ export interface AgentDefinitionOptions {
   readonly budget?: BudgetOptions | null;
   /** Levels of sub-agents below it. Default 4. */
   readonly recursionDepth?: number;
-  /** The reason for an assumed identity, for audit records; see `IdentityOptions`. */
+  /** The reason for an assumed identity, for audit records. Text of at most 128 characters; anything else is ignored. */
   readonly impersonationLabel?: string | null;
   /** Unknown names in `tools` are errors instead of warnings. Default: the policy's switch. */
   readonly strictToolFilter?: boolean;
@@ -130,7 +128,6 @@ export const TOOL_PROFILES: readonly string[] = Object.keys(PROFILES);
 /** An unknown option is an error: it may have been meant as a limit. */
 const KNOWN_OPTIONS: Readonly<Record<keyof AgentDefinitionOptions, true>> = {
   permissions: true,
-  permission: true,
   tools: true,
   methods: true,
   classes: true,
@@ -155,8 +152,6 @@ function assertKnown(options: AgentDefinitionOptions): void {
   const unknown = Object.keys(options).find((name) => !Object.hasOwn(KNOWN_OPTIONS, name));
   if (unknown !== undefined)
     throw new TypeError(`${unknown}: unknown option; accepted: ${Object.keys(KNOWN_OPTIONS).join(', ')}`);
-  if (options.permission !== undefined && options.permissions !== undefined)
-    throw new TypeError('permission: is given beside permissions: one of them must go');
 }
 
 function parseToolFilter(value: unknown): NameFilter {
@@ -227,7 +222,7 @@ export const withUndoneWrites = (definition: AgentDefinition): AgentDefinition =
  */
 export function compileAgentDefinition(name: string, options: AgentDefinitionOptions = {}): AgentDefinition {
   assertKnown(options);
-  const permissions = options.permission ?? options.permissions ?? 'readonly';
+  const permissions = options.permissions ?? 'readonly';
   if (!isTier(permissions)) {
     throw new TypeError('permissions: expected readonly, write or admin');
   }

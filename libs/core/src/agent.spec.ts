@@ -36,14 +36,6 @@ describe('an agent definition', () => {
     expect(definition.tools.permits('anything')).toBe(true);
   });
 
-  it('takes permission for permissions, and never both', () => {
-    expect(compileAgentDefinition('x', { permission: 'write' }).permissions).toBe('write');
-    for (const permissions of ['admin', 'readonly'] as const)
-      expect(() => compileAgentDefinition('x', { permissions, permission: 'readonly' })).toThrow(
-        /beside permissions/,
-      );
-  });
-
   it('is not made of an option that is not known, or of filters that are none', () => {
     for (const [options, text] of [
       [{ filter: { Post: {} } }, /filter: unknown option; accepted: .*filters/],

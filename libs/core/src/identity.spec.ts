@@ -3,70 +3,15 @@ import { describe, expect, it } from 'vitest';
 import { compileAgentDefinition } from './agent-definition.js';
 import { Agent } from './agent.js';
 import {
-  type IdentityOptions,
   impersonationLabel,
   MASTER,
   MASTER_PRINCIPALS,
   createPrincipals,
-  readIdentityOptions,
   sessionIdentity,
   findWidening,
 } from './identity.js';
 import { subAgentWidens } from './refusals/index.js';
 import { deriveAgent } from './sub-agent.js';
-
-const pointer = (className: string, objectId: string) => ({ __type: 'Pointer', className, objectId });
-
-describe('the identity of an agent', () => {
-  it.each<[IdentityOptions, unknown]>([
-    [{}, null],
-    [{ sessionToken: '', aclUser: null }, null],
-    [{ aclUser: 'u1' }, { kind: 'aclUser', userId: 'u1' }],
-    [{ aclUser: pointer('_User', 'u1') }, { kind: 'aclUser', userId: 'u1' }],
-    [{ aclUser: pointer('User', 'u1') }, { kind: 'aclUser', userId: 'u1' }],
-    [{ aclRole: 'role:editors' }, { kind: 'aclRole', role: 'editors' }],
-    [{ aclRole: { className: '_Role', name: 'editors' } }, { kind: 'aclRole', role: 'editors' }],
-    [
-      { sessionToken: '', aclRole: 'editors' },
-      { kind: 'aclRole', role: 'editors' },
-    ],
-    [{ impersonateUser: 'u1' }, { kind: 'impersonate', userId: 'u1', mint: false }],
-    [
-      { impersonationUser: pointer('_User', 'u1'), impersonationMint: true },
-      { kind: 'impersonate', userId: 'u1', mint: true },
-    ],
-    [
-      { impersonateUser: 'u1', impersonateMint: true },
-      { kind: 'impersonate', userId: 'u1', mint: true },
-    ],
-  ])('is read from %j', (options, expected) => {
-    expect(readIdentityOptions(options).identity).toEqual(expected);
-  });
-
-  it('is one of four: any two are refused, by name', () => {
-    const one = { sessionToken: 't', aclUser: 'u', aclRole: 'r', impersonateUser: 'u' };
-    const names = Object.keys(one) as (keyof typeof one)[];
-    fc.assert(
-      fc.property(fc.subarray(names, { minLength: 2 }), (given) => {
-        const options = Object.fromEntries(given.map((name) => [name, one[name]]));
-        expect(() => readIdentityOptions(options)).toThrow(`${given.join(', ')} are mutually exclusive`);
-      }),
-    );
-    expect(() => readIdentityOptions({ aclRole: 'r', impersonationUser: 'u' })).toThrow(/mutually exclusive/);
-  });
-
-  it.each<[IdentityOptions, RegExp]>([
-    [{ aclUser: pointer('Post', 'u1') }, /aclUser/],
-    [{ impersonateUser: pointer('Post', 'u1') }, /impersonateUser/],
-    [{ impersonateUser: 'role:admins' }, /impersonateUser/],
-    [{ aclUser: { objectId: 'u1' } }, /aclUser/],
-    [{ aclRole: 'role:' }, /aclRole/],
-    [{ aclRole: { className: 'Post', name: 'x' } }, /aclRole/],
-    [{ aclUser: 'u1', impersonateMint: true }, /impersonateMint/],
-  ])('is refused from %j', (options, message) => {
-    expect(() => readIdentityOptions(options)).toThrow(message);
-  });
-});
 
 describe('a label', () => {
   it.each<[unknown, string | null]>([
@@ -79,13 +24,6 @@ describe('a label', () => {
     [{ toString: () => 'x' }, null],
   ])('is trimmed text of at most 128 characters, or none: %j', (value, expected) => {
     expect(impersonationLabel(value)).toBe(expected);
-  });
-
-  it.each<IdentityOptions>([
-    { impersonateUser: 'u', impersonationLabel: 'a' },
-    { aclRole: 'r', impersonateLabel: 'a' },
-  ])('goes with any identity, in either spelling: %j', (options) => {
-    expect(readIdentityOptions(options).label).toBe('a');
   });
 });
 

@@ -108,84 +108,12 @@ export function findWidening(parent: Principals, child: Principals): Widening | 
 
 /** An id, or a user object or pointer. */
 export type UserReference = string | { readonly className?: unknown; readonly objectId?: unknown };
-/** A name, with or without `role:`, or a role object. */
-type RoleReference = string | { readonly className?: unknown; readonly name?: unknown };
-
-/** The user or role that an agent acts as: at most one of four. Null and an empty token count as left out. */
-export interface IdentityOptions {
-  readonly sessionToken?: string | null;
-  readonly aclUser?: UserReference | null;
-  readonly aclRole?: RoleReference | null;
-  readonly impersonateUser?: UserReference | null;
-  /** Creates a session when the user has none. Default false. */
-  readonly impersonateMint?: boolean | null;
-  /** The reason, for audit records. Text of at most 128 characters; anything else is ignored. */
-  readonly impersonationLabel?: string | null;
-  /** Alternative spellings of the three above. */
-  readonly impersonationUser?: UserReference | null;
-  readonly impersonationMint?: boolean | null;
-  readonly impersonateLabel?: string | null;
-}
-
-export const IDENTITY_OPTIONS = [
-  'sessionToken',
-  'aclUser',
-  'aclRole',
-  'impersonateUser',
-  'impersonationUser',
-  'impersonateMint',
-  'impersonationMint',
-  'impersonationLabel',
-  'impersonateLabel',
-] as const satisfies readonly (keyof IdentityOptions)[];
 
 /** To act as a user through a session of that user, which is not looked up yet. */
 export interface ImpersonationOrder {
   readonly kind: 'impersonate';
   readonly userId: string;
   readonly mint: boolean;
-}
-
-export interface DeclaredIdentity {
-  /** Null: none was declared. */
-  readonly identity: Identity | ImpersonationOrder | null;
-  readonly label: string | null;
-}
-
-/** @throws TypeError naming the options when more than one identity is given, or one is invalid */
-export function readIdentityOptions(options: IdentityOptions): DeclaredIdentity {
-  const user = options.impersonateUser ?? options.impersonationUser;
-  const given = [
-    ['sessionToken', options.sessionToken === '' ? null : options.sessionToken],
-    ['aclUser', options.aclUser],
-    ['aclRole', options.aclRole],
-    ['impersonateUser', user],
-  ].flatMap(([name, value]) => (value === undefined || value === null ? [] : [name as string]));
-  if (given.length > 1) throw new TypeError(`${given.join(', ')} are mutually exclusive`);
-  const label = impersonationLabel(options.impersonationLabel ?? options.impersonateLabel);
-  const mint = options.impersonateMint ?? options.impersonationMint ?? false;
-  if (mint && given[0] !== 'impersonateUser') throw new TypeError('impersonateMint needs impersonateUser');
-  return { identity: readIdentity(given[0], options, user, mint), label };
-}
-
-function readIdentity(
-  given: string | undefined,
-  { sessionToken, aclUser, aclRole }: IdentityOptions,
-  user: UserReference | null | undefined,
-  mint: boolean,
-): Identity | ImpersonationOrder | null {
-  switch (given) {
-    case 'sessionToken':
-      return sessionIdentity(sessionToken as string);
-    case 'aclUser':
-      return { kind: 'aclUser', userId: readUserId(aclUser, given) };
-    case 'aclRole':
-      return { kind: 'aclRole', role: readRole(aclRole, given) };
-    case 'impersonateUser':
-      return { kind: 'impersonate', userId: readUserId(user, given), mint };
-    default:
-      return null;
-  }
 }
 
 /** A pointer must be to `_User`: another class may have an object of the same id. @throws TypeError naming the option */
@@ -198,18 +126,6 @@ export function readUserId(user: unknown, option: string): string {
   if (typeof className === 'string' && canonicalClassName(className) === '_User' && isUserId(objectId))
     return objectId;
   throw new TypeError(`${option}: expected the objectId of a user, or a pointer to _User`);
-}
-
-function readRole(role: unknown, option: string): string {
-  const { className, name } = (typeof role === 'object' && role !== null ? role : {}) as Record<
-    string,
-    unknown
-  >;
-  const isRole = typeof className === 'string' && canonicalClassName(className) === '_Role';
-  const given = typeof role === 'string' ? role : isRole ? name : undefined;
-  const text = typeof given === 'string' ? toRoleName(given) : '';
-  if (text === '') throw new TypeError(`${option}: expected the name of a role`);
-  return text;
 }
 
 /** The trimmed text, or null when it is empty, too long or no text. */

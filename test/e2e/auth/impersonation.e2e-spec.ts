@@ -18,11 +18,6 @@ import {
 const limits = { rateLimit: 1_000_000 };
 const AGENTS = {
   asBob: { ...limits, identity: { impersonate: 'bob', label: '  support desk ' } },
-  byAlias: {
-    ...limits,
-    impersonationUser: { className: 'User', objectId: 'bob' },
-    impersonateLabel: 'alias',
-  },
   sessionless: { ...limits, identity: { impersonate: 'dan' } },
   minted: { ...limits, identity: { impersonate: 'eli', mint: true } },
   ghost: { ...limits, identity: { impersonate: 'nobody', mint: true } },
@@ -69,14 +64,12 @@ const records = () => listLogged(service, 'call');
 describe('an agent that is configured to act as a user', () => {
   it.each(READS)('is answered as a session of that user is: %s %j', async (tool, args) => {
     const own = await callTool(service, tool, args, withSession('bob'));
-    for (const agent of ['asBob', 'byAlias']) {
-      const acting = await callTool(service, tool, args, withKey(agent));
-      expect([agent, acting.code, acting.text]).toEqual([agent, own.code, own.text]);
-    }
+    const acting = await callTool(service, tool, args, withKey('asBob'));
+    expect([acting.code, acting.text]).toEqual([own.code, own.text]);
   });
 
   it('is recorded with the user and the label', async () => {
-    for (const agent of ['asBob', 'byAlias', 'labelled'])
+    for (const agent of ['asBob', 'labelled'])
       await callTool(service, 'query_class', { class_name: 'Payroll' }, withKey(agent));
     const ofAgent = (name: string) => records().find((record) => record['agent_name'] === name);
     await heard(() => {
@@ -86,7 +79,6 @@ describe('an agent that is configured to act as a user', () => {
         impersonated_user_id: 'bob',
         impersonation_label: 'support desk',
       });
-      expect(ofAgent('byAlias')).toMatchObject({ impersonated_user_id: 'bob', impersonation_label: 'alias' });
       expect(ofAgent('labelled')).toMatchObject({
         auth_type: 'acl_role',
         impersonation_label: 'night shift',
@@ -170,15 +162,14 @@ describe('nothing of a request reaches an order to act as a user', () => {
 describe('a configuration', () => {
   const auth = [{ apiKey: 'k', agent: 'a' }];
   it.each<[string, object, RegExp]>([
-    ['two identities', { identity: { user: 'u' }, impersonateUser: 'u' }, /agents\.a\.identity.*given twice/],
-    [
-      'two flat ones',
-      { aclRole: 'r', impersonationUser: 'u' },
-      /aclRole, impersonateUser are mutually exclusive/,
-    ],
+    ['two identities', { identity: { user: 'u', role: 'r' } }, /mutually exclusive/],
     ['a client without a master key', { clientMode: true, identity: { impersonate: 'u' } }, /clientMode/],
     ['something that is no user', { identity: { impersonate: 'role:admins' } }, /identity\.impersonate/],
-    ['a pointer elsewhere', { impersonateUser: { className: 'Post', objectId: 'u' } }, /impersonateUser/],
+    [
+      'a pointer',
+      { identity: { impersonate: { className: '_User', objectId: 'u' } } },
+      /identity\.impersonate/,
+    ],
   ])('that orders to act as %s does not start', async (_, agent, message) => {
     const { code, stderr } = await startAndFail({
       config: { agents: { a: agent }, auth, policy: { unlistedClasses: 'allow' } },

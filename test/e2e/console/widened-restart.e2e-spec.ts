@@ -8,9 +8,8 @@ import { type Database, type Service, startDatabase, startService } from '../../
 const KEY = 'key-of-chief-0000';
 const NARROW = { policy: { classes: { Post: { fields: ['title'] } } }, agents: { chief: {} } };
 const WIDER = { ...NARROW, policy: { classes: { Post: { fields: ['title', 'body'] } } } };
-const SESSION = 'r:0123456789abcdef0123456789abcdef';
 const MORE_AGENTS = { ...NARROW, agents: { chief: {}, new: { permissions: 'write' } } };
-const WITH_SESSION = { ...NARROW, agents: { chief: {}, person: { sessionToken: SESSION } } };
+const WITH_USER = { ...NARROW, agents: { chief: {}, person: { identity: { user: 'u1' } } } };
 
 let database: Database;
 let folder: string;
@@ -104,19 +103,11 @@ describe('a restart', () => {
     expect(await restart(NARROW, MORE_AGENTS)).toMatchObject({ widened: true, from: 0, to: 1 });
   });
 
-  it('with another agent that reads with a session of its own is pointed out, and so is what it gains', async () => {
-    expect(await restart(NARROW, WITH_SESSION)).toMatchObject({ widened: true, from: 0, to: 1 });
-    const wider = { ...WITH_SESSION, policy: WIDER.policy };
-    expect(await restart(WITH_SESSION, wider)).toMatchObject({ widened: true, from: 0, to: 1 });
-    expect(await restart(WITH_SESSION, NARROW)).toMatchObject({ widened: false, from: 0, to: 1 });
-  });
-
-  it('leaves the session of an agent in no record', async () => {
-    let records = '';
-    const seen = await restart(WITH_SESSION, WITH_SESSION, () => (records = readFileSync(path, 'utf8')));
-    expect(seen).toMatchObject({ widened: null, from: null });
-    expect(records).toContain('"agents":{"chief":{},"person":{"sessionToken":"***"}}');
-    expect(records).not.toContain(SESSION);
+  it('with another agent that reads as a user is pointed out, and so is what it gains', async () => {
+    expect(await restart(NARROW, WITH_USER)).toMatchObject({ widened: true, from: 0, to: 1 });
+    const wider = { ...WITH_USER, policy: WIDER.policy };
+    expect(await restart(WITH_USER, wider)).toMatchObject({ widened: true, from: 0, to: 1 });
+    expect(await restart(WITH_USER, NARROW)).toMatchObject({ widened: false, from: 0, to: 1 });
   });
 
   it('with a narrower policy or the same is not', async () => {

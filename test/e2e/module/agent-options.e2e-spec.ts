@@ -137,7 +137,7 @@ const LIMITS: readonly (readonly [what: string, options: unknown, path: string, 
   ['a tenant that is a list', { tenantId: ['acme'] }, 'tenantId', /a text, a number or null/],
   ['a tenant by claim, which only a file has', { tenantId: { claim: 'org' } }, 'tenantId', /a text/],
   ['a tier that does not exist', { permissions: 'root' }, 'permissions', /readonly, write, admin/],
-  ['both spellings of the tier', { permission: 'readonly', permissions: 'readonly' }, 'permission', /beside/],
+  ['the tier by another name', { permission: 'readonly' }, 'permission', /permissions/],
   ['text for a switch', { clientMode: 'true' }, 'clientMode', /true or false/],
   ['text for another switch', { allowMutations: 'no' }, 'allowMutations', /true or false/],
   ['a wrong key of tools', { tools: { invalid: [] } }, 'tools.invalid', /accepted: only, except, profile/],
@@ -231,7 +231,7 @@ describe('an agent that code makes within limits of its own', () => {
   it('is made of what the file takes, functions and limiters besides', () => {
     const agent = parley.agentFor({
       agent: {
-        permission: 'write',
+        permissions: 'write',
         tools: { profile: 'lean' },
         classes: { except: ['_User'] },
         filters: { Post: ({ tenantId }) => ({ orgId: tenantId }), default: {} },

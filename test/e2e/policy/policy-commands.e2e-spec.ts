@@ -314,10 +314,10 @@ describe('parley policy diff', () => {
     });
   });
 
-  it('compares agents that read with a session of their own, as a user without roles', async () => {
+  it('compares agents that read as a user', async () => {
     const person = (permissions: string) => ({
       ...CONFIG,
-      agents: { ...CONFIG.agents, person: { permissions, sessionToken: `r:${'0'.repeat(32)}` } },
+      agents: { ...CONFIG.agents, person: { permissions, identity: { user: 'u1' } } },
     });
     const files = [file('old.yaml', person('readonly')), file('new.yaml', person('write'))];
     const ended = await parley(['policy', 'diff', ...files, '--json', '--fail-on-widening'], {

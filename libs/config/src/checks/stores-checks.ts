@@ -1,7 +1,6 @@
 import { LiveQuerySource } from '#data-parse';
 import type { ConfigIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
-import { IDENTITY_OPTIONS } from '#core';
 import { type Policy } from '#policy';
 import { isSection, type Section } from '../section.js';
 import type { AgentConfig } from '../sections/agents.js';
@@ -83,9 +82,7 @@ export function plainStorageErrors(
     });
   if (database.storage === 'parse') return errors;
   for (const [name, agent] of Object.entries(agents)) {
-    const given = (['identity', ...IDENTITY_OPTIONS, 'clientMode'] as const).find((one) =>
-      isOfParse(agent, one),
-    );
+    const given = (['identity', 'clientMode'] as const).find((one) => isOfParse(agent, one));
     if (given === undefined) continue;
     errors.push({
       path: `agents.${name}.${given}`,
@@ -109,7 +106,6 @@ export function plainStorageErrors(
 /** Whether an option gives the agent another identity than the master key. */
 function isOfParse(agent: AgentConfig, option: keyof AgentConfig): boolean {
   const value = agent[option];
-  if (option === 'impersonationLabel' || option === 'impersonateLabel') return false;
   return value !== undefined && value !== null && value !== false && value !== '' && value !== 'master';
 }
 

@@ -1,6 +1,5 @@
 import {
   type AgentDefinitionOptions,
-  type IdentityOptions,
   type NameFilterOptions,
   type Tier,
   TOOL_PROFILES,
@@ -103,18 +102,11 @@ class TenantClaimConfig {
 
 const NAMES: SchemaNode = { type: 'array', items: { type: 'string', minLength: 1 } };
 const NAME_FILTER = [NAMES, { type: 'null' }, OnlyAndExcept] as const;
-/** An id, or a pointer. */
-const REFERENCE: SchemaNode = { type: ['string', 'object'] };
-
 /** One entry of `agents`: a named set of limits, and with whose rights it reads. */
 export class AgentEntry {
-  @Option('`readonly`, `write` or `admin`; also spelled `permission`, never both', { default: 'readonly' })
+  @Option('`readonly`, `write` or `admin`', { default: 'readonly' })
   @IsIn(TIERS)
   readonly permissions?: Tier;
-
-  @Option('another spelling of `permissions`')
-  @IsIn(TIERS)
-  readonly permission?: Tier;
 
   @Option('the rights with which rows are read: see [identities](#identities)', { default: 'master' })
   @AnyOf(
@@ -130,42 +122,6 @@ export class AgentEntry {
   @Option('the language model that uses this agent in [chat and console](chat.md)')
   @Nested(AgentLlmConfig)
   readonly llm?: AgentLlmConfig;
-
-  @Option('reads with this session')
-  @IsString()
-  readonly sessionToken?: string;
-
-  @Option('reads with the rights of this user')
-  @Nested(REFERENCE)
-  readonly aclUser?: IdentityOptions['aclUser'];
-
-  @Option('reads with the rights of this role')
-  @Nested(REFERENCE)
-  readonly aclRole?: IdentityOptions['aclRole'];
-
-  @Option('reads with the newest session of this user')
-  @Nested(REFERENCE)
-  readonly impersonateUser?: IdentityOptions['impersonateUser'];
-
-  @Option('another spelling of `impersonateUser`')
-  @Nested(REFERENCE)
-  readonly impersonationUser?: IdentityOptions['impersonationUser'];
-
-  @Option('creates a restricted session of one hour when the user has none')
-  @IsBoolean()
-  readonly impersonateMint?: boolean;
-
-  @Option('another spelling of `impersonateMint`')
-  @IsBoolean()
-  readonly impersonationMint?: boolean;
-
-  @Option(LABEL)
-  @IsString()
-  readonly impersonationLabel?: string;
-
-  @Option('another spelling of `impersonationLabel`')
-  @IsString()
-  readonly impersonateLabel?: string;
 
   @Option('`[names]`, `{ only, except }` or `{ profile: lean }`; an empty list means none')
   @AnyOf(...NAME_FILTER, ToolProfile)

@@ -83,9 +83,13 @@ describe('a plain database', () => {
       { agents: { a: { identity: { user: 'u1' } } } },
       /^agents\.a\.identity: .*\$agent: user/,
     ],
-    ['a Parse role', { agents: { a: { aclRole: 'ops' } } }, /^agents\.a\.aclRole: /],
+    ['a Parse role', { agents: { a: { identity: { role: 'ops' } } } }, /^agents\.a\.identity: /],
     ['a session', { agents: { a: { identity: { session: 'caller' } } }, auth: [] }, /^agents\.a\.identity: /],
-    ['an impersonated user', { agents: { a: { impersonateUser: 'u1' } } }, /^agents\.a\.impersonateUser: /],
+    [
+      'an impersonated user',
+      { agents: { a: { identity: { impersonate: 'u1' } } } },
+      /^agents\.a\.identity: /,
+    ],
     [
       'a client without master key',
       { agents: { a: { clientMode: true } }, auth: [] },

@@ -1,6 +1,6 @@
 import { Ajv } from 'ajv';
 import { describe, expect, expectTypeOf, it } from 'vitest';
-import type { AgentDefinitionOptions, BudgetOptions, IdentityOptions } from '#core';
+import type { AgentDefinitionOptions, BudgetOptions } from '#core';
 import { type ClassConfig, compilePolicy, type PolicyConfig } from '#policy';
 import { schemaErrors } from '#schema';
 import { readDocumentedDefaults, readSchema } from '../schema/class-schema.js';
@@ -56,7 +56,7 @@ describe('classes of options', () => {
     expectTypeOf<keyof ClassEntry>().toEqualTypeOf<keyof ClassConfig>();
     expectTypeOf<keyof BudgetConfig>().toEqualTypeOf<keyof BudgetOptions>();
     expectTypeOf<keyof AgentEntry>().toEqualTypeOf<
-      Exclude<keyof AgentDefinitionOptions, 'rateLimiter'> | keyof IdentityOptions | 'identity' | 'llm'
+      Exclude<keyof AgentDefinitionOptions, 'rateLimiter' | 'impersonationLabel'> | 'identity' | 'llm'
     >();
   });
 });

@@ -3,7 +3,6 @@ import { stringify } from 'yaml';
 import type { ConfigurationEvent } from '#audit';
 import { type ConfigIssue, describeIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
-import { SERVED_SECRET } from '../tried-sections.js';
 import type { ConfigVersion } from './config-versions.js';
 
 /** Where a configuration came from. */
@@ -71,10 +70,7 @@ type Governed = Pick<ParleyConfig, 'agents' | 'policy'>;
 /** The agents and the policy as they are configured, as JSON: functions of the application are named as such, and secrets are left out or masked. */
 function showGoverned({ agents, policy }: Governed): Governed {
   const { maskingKey: _key, ...shown } = policy as Readonly<Record<string, unknown>>;
-  const own = Object.entries(agents).map(([name, { llm: _llm, ...agent }]) => [
-    name,
-    agent.sessionToken === undefined ? agent : { ...agent, sessionToken: SERVED_SECRET },
-  ]);
+  const own = Object.entries(agents).map(([name, { llm: _llm, ...agent }]) => [name, agent]);
   return JSON.parse(
     JSON.stringify({ agents: Object.fromEntries(own), policy: shown }, nameFunctions),
   ) as Governed;

@@ -37,7 +37,7 @@ export class ImpersonationError extends Error {
 export interface ImpersonateOptions {
   /** Creates a session when the user has none. Default false. */
   readonly mint?: boolean;
-  /** The reason, for audit records; see `IdentityOptions`. Default: the agent's own. */
+  /** The reason, for audit records; at most 128 characters. Default: the agent's own. */
   readonly label?: unknown;
 }
 
