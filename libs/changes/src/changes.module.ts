@@ -8,6 +8,7 @@ import { Changes, ToolEnvironment } from '#tools';
 import { ChangeRecords } from './change-records.js';
 import { ChangeSeal } from './change-seal.js';
 import { DirectWrites } from './direct-writes.js';
+import { OpenSets } from './open-sets.js';
 import { OwnedSets } from './owned-sets.js';
 import { OperatorChanges } from './operator-changes.js';
 import { SetApplication } from './set-application.js';
@@ -28,6 +29,7 @@ export class ChangeSetsModule {}
   imports: [CoreModule, PolicyModule, StoresModule, DataModule, AuditModule, ChangeSetsModule],
   providers: [
     provideFromInstance(ToolEnvironment),
+    OpenSets,
     SetUndo,
     SetApplication,
     SetSubmissions,

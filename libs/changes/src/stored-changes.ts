@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
 import { type McpRequest, refusals, Refused } from '#core';
 import {
@@ -23,6 +22,7 @@ import {
 } from '#tools';
 import { ChangeRecords } from './change-records.js';
 import { ChangeSeal, digestSet } from './change-seal.js';
+import { type OpenSet, OpenSets } from './open-sets.js';
 import {
   CHANGE_SETTINGS,
   type ChangeSettings,
@@ -44,6 +44,7 @@ import {
 import { SetApplication } from './set-application.js';
 import { SetUndo } from './set-undo.js';
 import { SetSubmissions } from './set-submissions.js';
+import { findKeyed, readKey, type WriteKey } from './write-key.js';
 
 /** Reading for an approver. */
 const VIEWING = { tool: 'approvals', timeout: 20 };
@@ -61,6 +62,7 @@ export class StoredChanges extends Changes {
     private readonly source: GovernedChangesSource,
     private readonly sets: ChangeSets,
     private readonly owned: OwnedSets,
+    private readonly openSets: OpenSets,
     private readonly seal: ChangeSeal,
     private readonly submissions: SetSubmissions,
     private readonly application: SetApplication,
@@ -74,66 +76,88 @@ export class StoredChanges extends Changes {
   async propose(write: ProposedWrite, call: ToolCall, key?: unknown): Promise<ProposedAnswer> {
     const governed = await this.open(call);
     const asked = key === undefined ? null : readKey(key, write);
-    for (let tries = 0; tries < CONTENDED_TRIES; tries += 1) {
-      const set = await this.owned.open(call);
-      const again = asked && (await this.findMadeBefore(set, asked, call));
-      if (again) return this.answerAgain(...again, call);
-      const held = await this.openRow(set, write);
-      const find = (className: string, objectId: string) =>
-        held.find(({ change }) => change.className === className && change.objectId === objectId);
-      const { change, judged } = await governed.propose(
-        write,
-        (className, objectId) => find(className, objectId)?.change ?? null,
-      );
-      const known = find(judged.className, judged.objectId ?? '')?.stored;
-      const entry = known?.entry ?? set.next;
-      if (!(await this.store(set, { entry, known, change, keys: asked }))) continue;
-      call.belongsTo(set.id);
-      const row = { id: set.id, kind: set.kind, owner: set.owner, entries: change ? [change] : [] };
-      this.records.record(
-        { ...row, entries: row.entries.map((one) => ({ ...one, entry, fields: [] })) },
-        'proposed',
-        call,
-      );
-      const { before, after } = showChange(write.operation, judged);
-      return {
-        proposed: true,
-        change_set: set.id,
-        entry: change ? entry : null,
-        class_name: judged.className,
-        object_id: judged.objectId,
-        ...(before && { before }),
-        ...(after && { after }),
-      };
-    }
-    throw tooContended();
+    return this.openSets.inTurn(call, async () => {
+      for (let tries = 0; tries < CONTENDED_TRIES; tries += 1) {
+        const open = await this.openSets.find(call, tries === 0);
+        try {
+          const answer = await this.proposeIn(open, { write, governed, key: asked }, call);
+          if (answer) return answer;
+        } catch (error) {
+          // The set may be another one by now, in which the write has its place.
+          if (!open.isKnown) throw error;
+        }
+      }
+      throw tooContended();
+    });
+  }
+
+  /** @returns null where the set has to be read again: it is another one by now, or its values are needed */
+  private async proposeIn(
+    open: OpenSet,
+    { write, governed, key }: Proposal,
+    call: ToolCall,
+  ): Promise<ProposedAnswer | null> {
+    const { set } = open;
+    const again = key && (await this.findMadeBefore(set, key, call));
+    if (again) return open.isKnown ? null : this.answerAgain(...again, call);
+    const about = listAbout(set, write);
+    if (about.length > 0 && open.isKnown) return null;
+    const held = await this.openEntries(set, about);
+    const find = (className: string, objectId: string) =>
+      held.find(({ change }) => change.className === className && change.objectId === objectId);
+    const { change, judged } = await governed.propose(
+      write,
+      (className, objectId) => find(className, objectId)?.change ?? null,
+    );
+    const known = find(judged.className, judged.objectId ?? '')?.stored;
+    const entry = known?.entry ?? set.next;
+    if (!(await this.store(open, { entry, known, change, key }, call))) return null;
+    call.belongsTo(set.id);
+    const row = { id: set.id, kind: set.kind, owner: set.owner, entries: change ? [change] : [] };
+    this.records.record(
+      { ...row, entries: row.entries.map((one) => ({ ...one, entry, fields: [] })) },
+      'proposed',
+      call,
+    );
+    const { before, after } = showChange(write.operation, judged);
+    return {
+      proposed: true,
+      change_set: set.id,
+      entry: change ? entry : null,
+      class_name: judged.className,
+      object_id: judged.objectId,
+      ...(before && { before }),
+      ...(after && { after }),
+    };
   }
 
   /** @returns false when another call has changed the set since it was read */
   private async store(
-    set: ChangeSet,
+    open: OpenSet,
     row: {
       readonly entry: number;
       readonly known: StoredEntry | undefined;
       readonly change: HeldChange | null;
-      readonly keys: WriteKey | null;
+      readonly key: WriteKey | null;
     },
+    call: ToolCall,
   ): Promise<boolean> {
-    const { entry, known, change, keys } = row;
-    if (!change) return this.owned.change(set, { remove: [entry] });
+    const { entry, known, change, key } = row;
+    const { set } = open;
+    const others = open.bytes - (known?.sealed?.length ?? 0);
+    if (!change) return this.openSets.change(open, { remove: [entry] }, others, call);
     const sealed = await this.seal.seal(set.id, entry, change);
-    const named = { ...known?.keys, ...(keys && { [keys.key]: keys.digest }) };
-    const stored = Object.keys(named).length > 0 ? { ...sealed, keys: named } : sealed;
-    this.assertFits(set, stored);
-    return this.owned.change(set, { put: [stored], next: Math.max(set.next, entry + 1) });
+    const keys = { ...known?.keys, ...(key && { [key.key]: key.digest }) };
+    const stored = Object.keys(keys).length > 0 ? { ...sealed, keys } : sealed;
+    const bytes = others + (sealed.sealed?.length ?? 0);
+    this.assertFits(set.entries.length + (known ? 0 : 1), bytes);
+    return this.openSets.change(open, { put: [stored], next: Math.max(set.next, entry + 1) }, bytes, call);
   }
 
-  private assertFits({ entries }: ChangeSet, stored: StoredEntry): void {
+  private assertFits(rows: number, bytes: number): void {
     const { maxEntries, maxBytes } = this.settings;
-    const others = entries.filter(({ entry }) => entry !== stored.entry);
-    const bytes = [...others, stored].reduce((sum, { sealed = '' }) => sum + sealed.length, 0);
     const full =
-      others.length >= maxEntries
+      rows > maxEntries
         ? `${maxEntries} rows (changes.maxEntries)`
         : bytes > maxBytes
           ? `${maxBytes} bytes (changes.maxBytes)`
@@ -146,18 +170,12 @@ export class StoredChanges extends Changes {
     );
   }
 
-  /** The entries that are about the row of a write. */
-  private openRow(
+  private openEntries(
     set: ChangeSet,
-    write: ProposedWrite,
+    entries: readonly StoredEntry[],
   ): Promise<readonly { readonly stored: StoredEntry; readonly change: HeldChange }[]> {
-    if (write.operation === 'create') return Promise.resolve([]);
-    const about = set.entries.filter(({ objectId }) => objectId !== null && objectId === write.objectId);
     return Promise.all(
-      about.map(async (stored) => ({
-        stored,
-        change: await this.seal.open(set.id, stored),
-      })),
+      entries.map(async (stored) => ({ stored, change: await this.seal.open(set.id, stored) })),
     );
   }
 
@@ -323,31 +341,14 @@ async function proposeAgain(governed: ParleyChanges, held: HeldChange): Promise<
   }
 }
 
-interface WriteKey {
-  readonly key: string;
-  readonly digest: string;
-}
+/** The entries that are about the row of a write. */
+const listAbout = ({ entries }: ChangeSet, write: ProposedWrite): readonly StoredEntry[] =>
+  write.operation === 'create'
+    ? []
+    : entries.filter(({ objectId }) => objectId !== null && objectId === write.objectId);
 
-const KEY = /^[A-Za-z0-9._:-]{1,128}$/;
-
-function readKey(key: unknown, write: ProposedWrite): WriteKey {
-  if (typeof key !== 'string' || !KEY.test(key))
-    throw new Refused(
-      refusals.invalidArgument('idempotency_key must be 1 to 128 letters, digits and the characters . _ : -'),
-    );
-  const digest = createHash('sha256').update(JSON.stringify(write)).digest('base64url');
-  // Names of members of a document contain no dots.
-  return { key: createHash('sha256').update(key).digest('base64url'), digest };
-}
-
-/** The entry that the same call made before. @throws Refused when the key belongs to another write */
-function findKeyed({ entries }: ChangeSet, { key, digest }: WriteKey): StoredEntry | null {
-  const found = entries.find(({ keys = {} }) => Object.hasOwn(keys, key));
-  if (!found) return null;
-  if (found.keys?.[key] === digest) return found;
-  throw new Refused(
-    refusals.invalidArgument(
-      'idempotency_key was used for another call: a key stands for one write, so give a new one to this',
-    ),
-  );
+interface Proposal {
+  readonly write: ProposedWrite;
+  readonly governed: ParleyChanges;
+  readonly key: WriteKey | null;
 }

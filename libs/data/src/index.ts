@@ -45,7 +45,8 @@ export { RecordedWrites, WriteRecorder } from './changes/recorded-writes.js';
 export * from './changes/row-transactions.js';
 export type { ReviewedChange, ViewedChange } from './governed/change-views.js';
 export type { AppliedChange, ChangeConflict, HeldChange } from './governed/held-change.js';
-export { ConflictingChanges, ParleyChanges } from './governed/parley-changes.js';
+export { ParleyChanges } from './governed/parley-changes.js';
+export { ConflictingChanges } from './governed/transacted-changes.js';
 export * from './record-search.js';
 export * from './record-store.js';
 export {

@@ -1,7 +1,9 @@
-import { BSON, type Document } from 'mongodb';
+import { BSON, type Document, type Filter } from 'mongodb';
 import { type OperationContext, type ParseRow, type RowImage, RowImages, type SchemaCatalogue } from '#data';
+import type { Where } from '#policy';
 import type { DriverDocument, MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
+import { classWhereToQuery } from '../query/where-to-query.js';
 import type { ClassStorage } from '../storage/class-storage.js';
 import { readDocument } from '../storage/documents.js';
 import { StoredClasses } from '../storage/stored-classes.js';
@@ -11,23 +13,40 @@ const EXACT = { promoteValues: false, promoteLongs: false, promoteBuffers: false
 
 /** Documents as their bytes. */
 export class MongoRowImages extends RowImages {
-  /** @param note receives errors of the driver. Default: nobody does */
+  /** @param operate runs every operation */
   constructor(
     private readonly connection: MongoConnection,
     private readonly catalogue: SchemaCatalogue,
-    private readonly note: (error: unknown) => void = () => undefined,
+    private readonly operate: <T>(operation: () => Promise<T>) => Promise<T> = (operation) => operation(),
   ) {
     super();
   }
 
-  read(className: string, objectId: string, operation: OperationContext): Promise<RowImage | null> {
+  find(
+    className: string,
+    objectIds: readonly string[],
+    where: Where,
+    operation: OperationContext,
+  ): Promise<ReadonlyMap<string, RowImage>> {
     return this.atDatabase(async () => {
       const storage = await this.storage(className);
-      const found: unknown = await this.connection
+      const ids = objectIds.map((objectId) => storage.idToStorage(objectId));
+      const named = { _id: ids.length === 1 ? ids[0] : { $in: ids } };
+      const found: unknown[] = await this.connection
         .holding(storage)
         .collection(storage.collection)
-        .findOne({ _id: storage.idToStorage(objectId) as string }, { ...this.options(operation), raw: true });
-      return found === null ? null : toImage(found as Uint8Array);
+        .find({ $and: [named, classWhereToQuery(where, storage)] } as Filter<DriverDocument>, {
+          ...this.options(operation),
+          batchSize: ids.length + 1,
+          raw: true,
+        })
+        .toArray();
+      return new Map(
+        (found as Uint8Array[]).map((bytes) => {
+          const { _id: id } = readDocument(bytes, storage.bson);
+          return [storage.idFromStorage(id), toImage(bytes)];
+        }),
+      );
     });
   }
 
@@ -36,23 +55,20 @@ export class MongoRowImages extends RowImages {
     now: RowImage | null,
     image: RowImage | null,
     operation: OperationContext,
-  ): Promise<boolean> {
+  ): Promise<void> {
     return this.atDatabase(async () => {
-      if ((await this.read(className, objectId, operation)) !== now) return false;
-      if (now === image) return true;
       const storage = await this.storage(className);
       const collection = this.connection.openForChanges(storage).collection(storage.collection);
       const options = this.options(operation);
       if (image === null) {
         storage.assertPermits('delete');
         await collection.deleteOne({ _id: storage.idToStorage(objectId) as string }, options);
-        return true;
+        return;
       }
       storage.assertPermits(now === null ? 'create' : 'update');
       const document = BSON.deserialize(Buffer.from(image, 'base64'), EXACT) as DriverDocument;
       if (now === null) await collection.insertOne(document, options);
       else await collection.replaceOne({ _id: document._id }, document, options);
-      return true;
     });
   }
 
@@ -84,14 +100,7 @@ export class MongoRowImages extends RowImages {
   }
 
   private atDatabase<T>(work: () => Promise<T>): Promise<T> {
-    return asStoreOperation(undefined, async () => {
-      try {
-        return await work();
-      } catch (error) {
-        this.note(error);
-        throw error;
-      }
-    });
+    return this.operate(() => asStoreOperation(undefined, work));
   }
 }
 

@@ -81,6 +81,9 @@ class Attempt {
   /** Another writer was in the way: the same work may succeed later. */
   isContended = false;
   private failure: StoreErrorCode | null = null;
+  private last: Promise<unknown> = Promise.resolve();
+  /** It failed: what is still asked of it happens nowhere. */
+  private isOver = false;
 
   constructor(
     private readonly session: ClientSession,
@@ -98,7 +101,7 @@ class Attempt {
       const result = await work({
         reads: this.watch<ReadStore>(new MongoRecordReader(bound, catalogue)),
         writes: this.watch(this.wrap(new MongoRecordWriter(bound, catalogue))),
-        images: new MongoRowImages(bound, catalogue, (error) => this.note(error)),
+        images: new MongoRowImages(bound, catalogue, (operate) => this.inTurn(operate)),
         transaction: new MongoTransaction(session),
         get failure() {
           return failure();
@@ -108,6 +111,8 @@ class Attempt {
       return result;
     } catch (error) {
       this.note(error);
+      this.isOver = true;
+      await this.last;
       if (session.inTransaction()) await session.abortTransaction().catch(() => undefined);
       throw error;
     }
@@ -116,12 +121,18 @@ class Attempt {
   /** Above the stores errors are refusals, which do not say what the server said. */
   private watch<Store extends ReadStore | WriteStore>(store: Store): Store {
     const run = store.run.bind(store) as (...parts: unknown[]) => Promise<unknown>;
-    const watched = (...parts: unknown[]) =>
-      run(...parts).catch((error: unknown) => {
-        this.note(error);
-        throw error;
-      });
+    const watched = (...parts: unknown[]) => this.inTurn(() => run(...parts));
     return Object.create(store, { run: { value: watched } }) as Store;
+  }
+
+  /** A transaction takes one operation after the other. */
+  private inTurn<T>(operate: () => Promise<T>): Promise<T> {
+    const turn = this.last.then(() => {
+      if (this.isOver) throw new StoreError('cancelled');
+      return operate();
+    });
+    this.last = turn.catch((error: unknown) => this.note(error));
+    return turn;
   }
 
   private note(error: unknown): void {

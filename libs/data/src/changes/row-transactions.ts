@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Where } from '#policy';
 import type { OperationContext, ParseRow, ReadStore, StoreErrorCode, WriteStore } from '../record-store.js';
 
 /** A transaction that is open, as the stores of one adapter know it. Nothing else reads it. */
@@ -15,20 +16,29 @@ export const digestImage = (image: RowImage): string =>
 
 /** Rows as they are stored: to compare them, and to put one back as it was. @throws StoreError */
 export abstract class RowImages {
+  /** Rows by id, in one read: those that there are, and that meet a constraint. */
+  abstract find(
+    className: string,
+    objectIds: readonly string[],
+    where: Where,
+    operation: OperationContext,
+  ): Promise<ReadonlyMap<string, RowImage>>;
+
   /** Null: there is no such row. */
-  abstract read(className: string, objectId: string, operation: OperationContext): Promise<RowImage | null>;
+  async read(className: string, objectId: string, operation: OperationContext): Promise<RowImage | null> {
+    return (await this.find(className, [objectId], {}, operation)).get(objectId) ?? null;
+  }
 
   /**
    * Replaces a row by an image of it, stores the image where there is no row, or deletes the row.
-   * @param now the row as it must be; null: there must be none. @param image null: there is no row afterwards
-   * @returns whether the row was as it must be; otherwise nothing is written
+   * @param now the row as the same transaction read it; null: there was none. @param image null: there is no row afterwards
    */
   abstract replace(
     row: { readonly className: string; readonly objectId: string },
     now: RowImage | null,
     image: RowImage | null,
     operation: OperationContext,
-  ): Promise<boolean>;
+  ): Promise<void>;
 
   /** Whether the time stamp of the row is the same in both, and so are the named fields; absent: all of them. */
   abstract areAlike(
@@ -69,12 +79,12 @@ export abstract class RowTransactions {
 }
 
 class NoRowImages extends RowImages {
-  read(): Promise<null> {
-    return Promise.resolve(null);
+  find(): Promise<ReadonlyMap<string, RowImage>> {
+    return Promise.resolve(new Map());
   }
 
-  replace(): Promise<false> {
-    return Promise.resolve(false);
+  replace(): Promise<void> {
+    return Promise.resolve();
   }
 
   areAlike(): Promise<false> {

@@ -85,7 +85,7 @@ export function rowTransactionsContract(
       const now = await imageOf('a1');
       expect(now).not.toBe(before);
       const row = { className: 'Album', objectId: 'a1' };
-      expect(await run(({ images }) => images.replace(row, now, before, unhurried()))).toBe(true);
+      await run(({ images }) => images.replace(row, now, before, unhurried()));
       expect(await imageOf('a1')).toBe(before);
     });
 
@@ -94,20 +94,30 @@ export function rowTransactionsContract(
       const known = await find('a1');
       await store.writer.delete('Album', 'a1', {}, unhurried());
       const row = { className: 'Album', objectId: 'a1' };
-      expect(await run(({ images }) => images.replace(row, null, before, unhurried()))).toBe(true);
+      await run(({ images }) => images.replace(row, null, before, unhurried()));
       expect(await find('a1')).toEqual(known);
-      expect(await run(({ images }) => images.replace(row, before, null, unhurried()))).toBe(true);
+      await run(({ images }) => images.replace(row, before, null, unhurried()));
       expect(await imageOf('a1')).toBe(null);
     });
 
-    it('replaces no row that is not as it must be', async () => {
+    it('puts no row back over another one', async () => {
       const before = await imageOf('a1');
       await store.writer.update('Album', 'a1', { title: 'Other' }, {}, unhurried());
       const now = await imageOf('a1');
       const row = { className: 'Album', objectId: 'a1' };
-      expect(await run(({ images }) => images.replace(row, before, null, unhurried()))).toBe(false);
-      expect(await run(({ images }) => images.replace(row, null, before, unhurried()))).toBe(false);
+      const failed = run(({ images }) => images.replace(row, null, before, unhurried()));
+      await expect(failed).rejects.toMatchObject({ code: 'duplicate' });
       expect(await imageOf('a1')).toBe(now);
+    });
+
+    it('finds the rows of some ids that meet a constraint', async () => {
+      const { images } = store.transactions;
+      const found = await images.find('Album', ['a1', 'a2', 'nobody'], {}, unhurried());
+      expect([...found.keys()].toSorted()).toEqual(['a1', 'a2']);
+      expect(found.get('a1')).toBe(await imageOf('a1'));
+      const { title } = (await find('a1')) ?? {};
+      const narrowed = await images.find('Album', ['a1', 'a2'], { title }, unhurried());
+      expect([...narrowed.keys()]).toEqual(['a1']);
     });
 
     it('tells whether the time of a row and some of its fields are the same', async () => {

@@ -13,7 +13,6 @@ import {
   ROW_EXISTS,
   toWrite,
 } from './held-change.js';
-import { ParleyRecords } from './parley-records.js';
 import type { GovernedWriteCall, ParleyWrites } from './parley-writes.js';
 
 /** A change as the caller may see it now. */
@@ -47,9 +46,7 @@ export class ChangeViews {
 
   /** Every change as the caller may see it now, in their order. */
   async review(changes: readonly HeldChange[]): Promise<readonly ReviewedChange[]> {
-    const reviewed: ReviewedChange[] = [];
-    for (const change of changes) reviewed.push(await this.reviewOne(change));
-    return reviewed;
+    return Promise.all(changes.map((change) => this.reviewOne(change)));
   }
 
   private async reviewOne(change: HeldChange): Promise<ReviewedChange> {
@@ -63,8 +60,7 @@ export class ChangeViews {
       const fields = isOwn ? given : before && given && (await this.showFormer(access, change, given));
       const judged = { className, objectId, before, fields };
       if (operation === 'create') return { operation, judged, conflict: null };
-      const now = await this.rows.read(className, objectId ?? '');
-      const isAlike = await this.rows.isAsItWas(change, now, planned);
+      const isAlike = await this.rows.isAsItWas(change, planned.image, planned);
       return { operation, judged, conflict: isAlike ? null : ROW_CHANGED };
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
@@ -97,9 +93,7 @@ export class ChangeViews {
    * named, without its value.
    */
   async view(changes: readonly HeldChange[]): Promise<readonly ViewedChange[]> {
-    const viewed: ViewedChange[] = [];
-    for (const change of changes) viewed.push(await this.viewOne(change));
-    return viewed;
+    return Promise.all(changes.map((change) => this.viewOne(change)));
   }
 
   private async viewOne(change: HeldChange): Promise<ViewedChange> {
@@ -133,20 +127,10 @@ export class ChangeViews {
   private async readFormer(access: ClassAccess, change: HeldChange): Promise<ParseRow | null> {
     const { className, before, after } = change;
     const objectId = change.objectId ?? '';
-    const now = await this.readAsCaller(className, objectId);
+    const now = await this.writes.readBefore(className, objectId);
     if (after === undefined || before === null) return now;
     if (now === null && (await this.rows.read(className, objectId)) !== null) return null;
     return this.present(access, before);
-  }
-
-  /** Null: there is no such row, or none that the caller may read. */
-  private async readAsCaller(className: string, objectId: string): Promise<ParseRow | null> {
-    try {
-      return (await new ParleyRecords(this.call).getMany(className, [objectId])).rows[0] ?? null;
-    } catch (error) {
-      if (error instanceof Refused) return null;
-      throw error;
-    }
   }
 
   private async present(access: ClassAccess, image: RowImage): Promise<ParseRow | null> {

@@ -1,36 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { Refused, refusals } from '#core';
 import { mergeFields, withoutDeleted } from '../changes/merge-fields.js';
-import {
-  type BoundStores,
-  digestImage,
-  type RowImage,
-  type RowTransaction,
-  type RowTransactions,
-} from '../changes/row-transactions.js';
+import { type BoundStores, type RowTransaction, type RowTransactions } from '../changes/row-transactions.js';
 import type { JudgedWrite, ProposedWrite } from '../governed-access.js';
-import type { StoreErrorCode } from '../record-store.js';
 import { ChangeViews } from './change-views.js';
 import { StoredRows } from './stored-rows.js';
-import {
-  type AppliedChange,
-  type ChangeConflict,
-  type HeldChange,
-  isRestoredRow,
-  ROW_CHANGED,
-  ROW_EXISTS,
-  toWrite,
-} from './held-change.js';
+import { type AppliedChange, type HeldChange } from './held-change.js';
 import { type GovernedWriteCall, ParleyWrites, type PlannedWrite } from './parley-writes.js';
 import { atStore, atWriter } from './store-refusals.js';
-
-/** Changes that were not applied, because some of them are in conflict with what there is now. */
-export class ConflictingChanges extends Error {
-  override readonly name = 'ConflictingChanges';
-  constructor(readonly conflicts: readonly ChangeConflict[]) {
-    super('the changes are in conflict with what there is now');
-  }
-}
+import { TransactedChanges } from './transacted-changes.js';
 
 /**
  * Governed access to sets of changes, for one call. A change is judged by the rules of any write (`ParleyWrites`) when it is proposed,
@@ -48,8 +26,8 @@ export class ParleyChanges {
     private readonly transactions: RowTransactions,
     private readonly bind: (stores: BoundStores) => Promise<GovernedWriteCall>,
   ) {
-    this.writes = new ParleyWrites(call);
-    this.rows = new StoredRows(call.operation, transactions.images);
+    this.rows = new StoredRows(call, transactions.images);
+    this.writes = new ParleyWrites(call, this.rows);
     this.views = new ChangeViews(call, this.writes, this.rows);
   }
 
@@ -85,7 +63,7 @@ export class ParleyChanges {
     if (!held || operation === 'delete') {
       const planned = await this.writes.plan(write);
       const objectId = planned.objectId ?? '';
-      const before = held ? held.before : await this.rows.read(className, objectId);
+      const before = held ? held.before : planned.image;
       if (before === null) throw new Refused(refusals.objectNotFound(className, objectId));
       return proposed(planned, { objectId, fields: planned.given, before });
     }
@@ -132,77 +110,11 @@ export class ParleyChanges {
     const { operation } = this.call;
     return atStore(operation, () =>
       this.transactions.run(operation, async (stores) => {
-        const writes = new ParleyWrites(await this.bind(stores));
-        const conflicts: ChangeConflict[] = [];
-        const applied: AppliedChange[] = [];
-        for (const change of changes) {
-          const outcome = await this.applyOne(change, writes, stores);
-          if ('reason' in outcome) conflicts.push(outcome);
-          else applied.push(outcome);
-          // The database takes nothing more in this transaction.
-          if (stores.failure !== null) break;
-        }
-        if (conflicts.length > 0) throw new ConflictingChanges(conflicts);
+        const applied = await new TransactedChanges(await this.bind(stores), stores).apply(changes);
         await settle(applied, stores.transaction);
         return applied;
       }),
     );
-  }
-
-  private async applyOne(
-    change: HeldChange,
-    writes: ParleyWrites,
-    stores: BoundStores,
-  ): Promise<AppliedChange | ChangeConflict> {
-    const { images } = stores;
-    const { operation, className, objectId } = change;
-    const conflict = (reason: string) => ({ operation, className, objectId, reason });
-    try {
-      if (isRestoredRow(change)) {
-        const access = writes.admitRestored(className);
-        if (!(await this.restore(change, null, images))) return conflict(ROW_EXISTS);
-        await writes.assertOwn(access, objectId ?? '');
-        return await this.asApplied(change, null, objectId ?? '', images);
-      }
-      const planned = await writes.plan(toWrite(change));
-      const now = operation === 'create' ? null : await this.rows.read(className, objectId ?? '', images);
-      if (operation !== 'create' && !(await this.rows.isAsItWas(change, now, planned)))
-        return conflict(ROW_CHANGED);
-      if (change.restored !== undefined) {
-        if (!(await this.restore(change, now, images))) return conflict(ROW_CHANGED);
-        return await this.asApplied(change, now, objectId ?? '', images);
-      }
-      const id = await writes.carryOut(planned, objectId ?? undefined);
-      // The row as it is now is what is put back: others may have changed what the change does not touch.
-      return await this.asApplied(change, now, id, images);
-    } catch (error) {
-      const { failure } = stores;
-      const isOfTheRow = failure === null || OF_A_ROW.has(failure);
-      if (error instanceof Refused && isOfTheRow && !PASSING.has(error.refusal.code))
-        return conflict(error.refusal.message);
-      throw error;
-    }
-  }
-
-  private restore(
-    { className, objectId, restored = null }: HeldChange,
-    now: RowImage | null,
-    images: BoundStores['images'],
-  ): Promise<boolean> {
-    const { operation } = this.call;
-    const row = { className, objectId: objectId ?? '' };
-    return atWriter(operation, () => images.replace(row, now, restored, operation));
-  }
-
-  /** @param before the row as the change found it, which may have changed where the change does not touch it */
-  private async asApplied(
-    { operation, className, fields }: HeldChange,
-    before: RowImage | null,
-    objectId: string,
-    images: BoundStores['images'],
-  ): Promise<AppliedChange> {
-    const now = await this.rows.read(className, objectId, images);
-    return { operation, className, objectId, fields, before, after: now && digestImage(now) };
   }
 
   /**
@@ -222,12 +134,6 @@ export class ParleyChanges {
 
 /** Within the length that Parse accepts for an id. */
 const newIdText = (): string => randomUUID().replaceAll('-', '').slice(0, 24);
-
-/** Errors of the database that another row or its rules cause. */
-const OF_A_ROW: ReadonlySet<StoreErrorCode> = new Set(['duplicate', 'rejected', 'invalid_query']);
-
-/** Refusals that say nothing of the row. */
-const PASSING: ReadonlySet<string> = new Set(['timeout', 'cancelled', 'rate_limited', 'internal_error']);
 
 function proposed(
   { operation, className, before: shown, given }: PlannedWrite,

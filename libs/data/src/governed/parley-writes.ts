@@ -20,6 +20,7 @@ import {
 } from '#policy';
 import type { GovernedWrites, JudgedWrite, ProposedWrite, WriteOptions } from '../governed-access.js';
 import type { Run } from '../metering/metered-stores.js';
+import type { RowImage } from '../changes/row-transactions.js';
 import { type ParseRow, ROW_REFUSED, StoreError, type Writes, type WriteStore } from '../record-store.js';
 import type { WriteKeys, WriteMark } from '../write-keys.js';
 import { type KeyedAttempt, KeyedWrites } from './keyed-writes.js';
@@ -28,12 +29,14 @@ import { everyIndex } from './query-plan.js';
 import {
   assertClassPermits,
   type ClassGate,
+  enterClass,
   type GovernedCall,
   pointerGate,
   tracePassed,
 } from './governed-call.js';
 import { RowRules } from './row-rules.js';
 import { presentRow } from './shown-rows.js';
+import type { StoredRows } from './stored-rows.js';
 import { atWriter } from './store-refusals.js';
 
 /** Attempts at a keyed update while other writers change its row. */
@@ -55,6 +58,18 @@ export interface PlannedWrite extends JudgedWrite {
   readonly given: ParseRow | null;
   /** What the row has to meet. */
   readonly where: Where;
+  /** The row as it is stored; null: there is none yet, or it was read without its bytes. */
+  readonly image: RowImage | null;
+}
+
+/** A row that is the caller's. */
+interface OwnRow {
+  /** What makes it the caller's. */
+  readonly where: Where;
+  /** Null: there is none. */
+  readonly row: ParseRow | null;
+  /** The row as it is stored; null: there is none, or it was read without its bytes. */
+  readonly image: RowImage | null;
 }
 
 /** The gates of a class for a write, before its fields are read. @throws Refused */
@@ -75,7 +90,11 @@ export class ParleyWrites implements GovernedWrites {
   private readonly rules: RowRules;
   private readonly keyed: KeyedWrites;
 
-  constructor(private readonly call: GovernedWriteCall) {
+  /** @param stored rows with their bytes. Absent: they are read as any others */
+  constructor(
+    private readonly call: GovernedWriteCall,
+    private readonly stored?: StoredRows,
+  ) {
     this.rules = new RowRules(call);
     this.keyed = new KeyedWrites(call.keys, callerKey(call.agent));
   }
@@ -301,22 +320,48 @@ export class ParleyWrites implements GovernedWrites {
     return { className, objectId, before, fields };
   }
 
-  /** Runs every check of a write: `carryOut` makes it. @throws Refused */
-  async plan(write: ProposedWrite): Promise<PlannedWrite> {
+  /**
+   * Runs every check of a write: `carryOut` makes it.
+   * @param isShown false: to nobody, and the row is not read for that. @throws Refused
+   */
+  async plan(write: ProposedWrite, isShown = true): Promise<PlannedWrite> {
     const { operation } = write;
     const access = this.enter(write.className, operation);
     const { className } = access;
     if (operation === 'create') {
       const { fields, given } = await this.planFields(access, write.fields, operation);
-      return { operation, access, className, objectId: null, before: null, fields, given, where: {} };
+      const unread = { objectId: null, before: null, where: {}, image: null };
+      return { operation, access, className, fields, given, ...unread };
     }
     if (operation === 'delete') this.rules.tenant(className);
     const objectId = readId(write.objectId, access);
     const plan = operation === 'update' ? await this.planFields(access, write.fields, operation) : null;
-    const { where } = await this.ownRow(access, objectId, operation);
-    const [before = null] = await readAsCaller(this.call, className, objectId);
+    const { where, row, image } = await this.ownRow(access, objectId, operation);
+    const before = isShown ? await this.readBefore(className, objectId, image === null ? null : row) : null;
     const { fields = null, given = null } = plan ?? {};
-    return { operation, access, className, objectId, before, fields, given, where };
+    return { operation, access, className, objectId, before, fields, given, where, image };
+  }
+
+  /**
+   * The row as the caller may read it; null: it may not, or there is none.
+   * @param own the row, where it was read as one that the caller may change. Without rights of its own it may read it then, too
+   */
+  async readBefore(
+    className: string,
+    objectId: string,
+    own: ParseRow | null = null,
+  ): Promise<ParseRow | null> {
+    const { scope } = this.call;
+    if (!this.stored || !scope.rights.unlimited)
+      return (await readAsCaller(this.call, className, objectId))[0] ?? null;
+    try {
+      const access = enterClass(this.call, className, 'get');
+      const row = own ?? (await this.findOwn(access, objectId, 'get')).row;
+      return row && presentRow({ ...row }, access, this.call);
+    } catch (error) {
+      if (error instanceof Refused) return null;
+      throw error;
+    }
   }
 
   /** The class of a write, by its canonical name. @throws Refused as the write would be */
@@ -350,7 +395,7 @@ export class ParleyWrites implements GovernedWrites {
     return changed;
   }
 
-  /** The gates of a row that is put back as it was. Whether it is the caller's is asked once it is there (`assertOwn`). */
+  /** The gates of a row that is put back as it was. Whether it is the caller's is asked once it is there (`readOwnImage`). */
   admitRestored(className: string): ClassAccess {
     const access = this.enter(className, 'create');
     this.rules.tenant(access.className);
@@ -358,8 +403,8 @@ export class ParleyWrites implements GovernedWrites {
   }
 
   /** @throws Refused for a row that the caller could not change */
-  async assertOwn(access: ClassAccess, objectId: string): Promise<void> {
-    await this.ownRow(access, objectId, 'update');
+  async readOwnImage(access: ClassAccess, objectId: string): Promise<RowImage | null> {
+    return (await this.ownRow(access, objectId, 'update')).image;
   }
 
   /** An image of a row as the caller could read it; null where its rules do not show that it may. */
@@ -421,18 +466,40 @@ export class ParleyWrites implements GovernedWrites {
     access: ClassAccess,
     objectId: string,
     change: 'update' | 'delete',
-  ): Promise<{ readonly where: Where; readonly row: ParseRow }> {
+  ): Promise<OwnRow & { readonly row: ParseRow }> {
+    const { row, ...found } = await this.findOwn(access, objectId, change);
+    if (row) return { ...found, row };
+    throw new Refused(await this.rules.noSuchRow(access.className, [objectId]));
+  }
+
+  private async findOwn(
+    { className }: ClassAccess,
+    objectId: string,
+    operation: 'get' | 'update' | 'delete',
+  ): Promise<OwnRow> {
     // A caller may have the right to write a row that it may not read: the constraint contains the row's rights, and the read
     // uses the operator's authority.
-    const { className } = access;
-    const limits = { canonical: false, operation: change } as const;
-    const { tenant, where: visible } = await this.rules.predicate(className, limits);
-    const where = mergeFilters({ objectId }, visible);
-    const keys = tenant ? [tenant.field] : ['objectId'];
-    const [row] = await this.call.readAsOperator({ kind: 'find', className, where, limit: 1, keys });
-    if (!row || (tenant && !isOwnRow(tenant, row)))
-      throw new Refused(await this.rules.noSuchRow(className, [objectId]));
-    return { where: visible, row };
+    const { tenant, where } = await this.rules.predicate(className, { canonical: false, operation });
+    const { stored } = this;
+    let image: RowImage | null = null;
+    let row: ParseRow | null = null;
+    if (stored) {
+      image = await stored.read(className, objectId, where);
+      row = image === null ? null : await stored.toRow(className, image);
+    } else {
+      const named = mergeFilters({ objectId }, where);
+      const keys = tenant ? [tenant.field] : ['objectId'];
+      [row = null] = await this.call.readAsOperator({
+        kind: 'find',
+        className,
+        where: named,
+        limit: 1,
+        keys,
+      });
+    }
+    return row && tenant && !isOwnRow(tenant, row)
+      ? { where, row: null, image: null }
+      : { where, row, image };
   }
 
   /** A caller with rights of its own may write a row that it may not read: the row is read again under its own rights. */

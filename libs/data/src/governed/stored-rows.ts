@@ -1,6 +1,8 @@
+import type { ClassAccess, Where } from '#policy';
 import { digestImage, type RowImage, type RowImages } from '../changes/row-transactions.js';
-import type { ClassAccess } from '#policy';
-import type { OperationContext, ParseRow } from '../record-store.js';
+import { runMeasured } from '../metering/metered-stores.js';
+import type { ParseRow } from '../record-store.js';
+import type { GovernedCall } from './governed-call.js';
 import {
   type AppliedChange,
   type ChangeConflict,
@@ -8,13 +10,15 @@ import {
   ROW_CHANGED,
   ROW_EXISTS,
 } from './held-change.js';
-import type { PlannedWrite } from './parley-writes.js';
+import { JoinedReads } from './joined-reads.js';
 import { atStore } from './store-refusals.js';
 
 /** Rows that changes are about, as they are stored now. */
 export class StoredRows {
+  private readonly reads = new JoinedReads<RowImage>();
+
   constructor(
-    private readonly operation: OperationContext,
+    private readonly call: Pick<GovernedCall, 'operation' | 'metering'>,
     private readonly images: RowImages,
   ) {}
 
@@ -25,21 +29,30 @@ export class StoredRows {
   async isAsItWas(
     { className, operation, before, fields, restored, found }: HeldChange,
     now: RowImage | null,
-    { access }: Pick<PlannedWrite, 'access'>,
+    { access }: { readonly access: ClassAccess },
   ): Promise<boolean> {
     if (restored !== undefined) return (now && digestImage(now)) === found;
     if (now === null || before === null) return now === before;
     const touched = operation === 'delete' ? listReadable(access) : Object.keys(fields ?? {});
-    return atStore(this.operation, () => this.images.areAlike(className, before, now, touched));
+    return atStore(this.call.operation, () => this.images.areAlike(className, before, now, touched));
   }
 
-  read(className: string, objectId: string, images = this.images): Promise<RowImage | null> {
-    const { operation } = this;
-    return atStore(operation, () => images.read(className, objectId, operation));
+  /** @param where what the row has to meet. @returns null: there is no such row */
+  read(className: string, objectId: string, where: Where = {}): Promise<RowImage | null> {
+    const { operation, metering } = this.call;
+    return this.reads.read(JSON.stringify([className, where]), objectId, (ids) =>
+      atStore(operation, () =>
+        runMeasured(
+          { name: 'find', className, rows: (found) => found.size },
+          () => this.images.find(className, ids, where, operation),
+          { context: operation, ...metering },
+        ),
+      ),
+    );
   }
 
   toRow(className: string, image: RowImage): Promise<ParseRow> {
-    return atStore(this.operation, () => this.images.toRow(className, image));
+    return atStore(this.call.operation, () => this.images.toRow(className, image));
   }
 
   /**
@@ -52,8 +65,8 @@ export class StoredRows {
   ): Promise<{ readonly changes: readonly HeldChange[]; readonly conflicts: readonly ChangeConflict[] }> {
     const changes: HeldChange[] = [];
     const conflicts: ChangeConflict[] = [];
-    for (const ofRow of groupByRow(applied.toReversed())) {
-      const inverted = await this.invertRow(ofRow);
+    const rows = groupByRow(applied.toReversed());
+    for (const inverted of await Promise.all(rows.map((ofRow) => this.invertRow(ofRow)))) {
       if (inverted === null) continue;
       if ('reason' in inverted) conflicts.push(inverted);
       else changes.push(inverted);

@@ -118,22 +118,32 @@ export type Measures<P extends Operations<P>> = {
 export function runMetered<P extends Operations<P>>(
   store: Store<P>,
   measures: Measures<P>,
-  { caller, context, meter, turn }: MeteredCall,
+  call: MeteredCall,
 ): Run<P> {
-  return async (operation) => {
-    const { name, rows } = measures[operation.kind];
-    // Waiting is part of the time of an operation, and the time of a failed one counts too.
-    const ends = meter?.begins({ name, className: operation.className });
-    try {
-      const work = () => store.run(operation, context, caller);
-      const answer = await (turn ? turn(work, context, operation.className) : work());
-      ends?.(rows(answer));
-      return answer;
-    } catch (error) {
-      ends?.(0, error);
-      throw error;
-    }
+  return (operation) => {
+    const { className } = operation;
+    const { context, caller } = call;
+    const measure = { ...measures[operation.kind], className };
+    return runMeasured(measure, () => store.run(operation, context, caller), call);
   };
+}
+
+/** Runs one operation in a turn of its principal, and reports it to the meter of the call. */
+export async function runMeasured<T>(
+  { name, className, rows }: DataOperation & { readonly rows: (answer: T) => number },
+  work: () => Promise<T>,
+  { context, meter, turn }: Omit<MeteredCall, 'caller'>,
+): Promise<T> {
+  // Waiting is part of the time of an operation, and the time of a failed one counts too.
+  const ends = meter?.begins({ name, className });
+  try {
+    const answer = await (turn ? turn(work, context, className) : work());
+    ends?.(rows(answer));
+    return answer;
+  } catch (error) {
+    ends?.(0, error);
+    throw error;
+  }
 }
 
 const rowsIn = (rows: readonly unknown[]): number => rows.length;
