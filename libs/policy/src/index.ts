@@ -60,6 +60,7 @@ export {
 } from './model/where.js';
 export { assertNothingDenied } from './pipeline/deny-rules.js';
 export { governPipeline, type JoinScope, joinTargets } from './pipeline/govern-pipeline.js';
+export { listProjectedNames } from './pipeline/projected-names.js';
 export type { Pipeline } from './pipeline/stages.js';
 export { validatePipeline } from './pipeline/validate-pipeline.js';
 export { walkPipeline, type WalkOptions } from './pipeline/walk-pipeline.js';

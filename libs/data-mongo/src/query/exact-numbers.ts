@@ -46,9 +46,11 @@ export class NumberForms {
   private readonly texts = new Set<string>();
   private readonly numbers = new Map<string, [holder: Record<string, unknown>, key: string][]>();
 
-  /** @param document the values behind the row. Rows are changed by `unify` */
-  note(document: Document, row: ParseRow): ParseRow {
-    this.compare(document, row, '');
+  /** @param document the values behind the row. @param scope the names of its columns. Rows are changed by `unify` */
+  note(document: Document, row: ParseRow, scope: RowScope): ParseRow {
+    for (const [column, value] of Object.entries(document))
+      for (const name of scope.listNames(column))
+        if (Object.hasOwn(row, name)) this.member(value, row, name, `.${name}`);
     return row;
   }
 

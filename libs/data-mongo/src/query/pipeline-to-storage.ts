@@ -87,12 +87,13 @@ const keepKey = (key: string): boolean => !isInternalColumn(key);
 /** The governed records check the rights of an object inside a row and remove the ACL afterwards. */
 const keepNestedKey = (key: string): boolean => key === '_rperm' || keepKey(key);
 
-/** A result document of a pipeline: values as JSON with dates as text, keys as the pipeline named them. */
+/** A result document of a pipeline: values as JSON with dates as text, under the names that its caller wrote. */
 export function aggregateRow(document: Document, scope: RowScope): ParseRow {
   const row: ParseRow = {};
   for (const column of Object.keys(document)) {
-    if (keepKey(column))
-      setOwn(row, column, contentValue(document[column], scope.findContent(column), scope.form));
+    if (!keepKey(column)) continue;
+    const value = contentValue(document[column], scope.findContent(column), scope.form);
+    for (const name of scope.listNames(column)) setOwn(row, name, value);
   }
   return row;
 }

@@ -1,5 +1,5 @@
 import type { Document } from 'mongodb';
-import type { FieldSchema } from '#policy';
+import { type FieldSchema, takeRoot } from '#policy';
 import type { ClassStorage, ColumnRef, ValueForm } from '../storage/class-storage.js';
 
 /** What a name refers to between two stages. */
@@ -10,16 +10,26 @@ export interface ScopedColumn {
   readonly list?: boolean | undefined;
   /** Set when the name holds whole rows (a join, a pushed `$$ROOT`): how the names of these rows are stored. */
   readonly rows?: RowScope | undefined;
+  /** Set when a projection wrote it: the names under which rows carry it, whatever the name of the column. */
+  readonly written?: readonly string[] | undefined;
 }
 
 /** What a name holds, without its column. */
-export type Content = Omit<ScopedColumn, 'column'>;
+export type Content = Omit<ScopedColumn, 'column' | 'written'>;
 
 export function columnWith(column: string, { field, list, rows }: Content): ScopedColumn {
   return { column, field, list, rows };
 }
 
-export type ScopedRef = ColumnRef & Content;
+/** A field under the names that a projection wrote for it. @param inside the path inside it that was written, or '' */
+export function writeNames(held: ScopedColumn, names: readonly string[], inside: string): ScopedColumn {
+  const rows = inside === '' ? held.rows : held.rows?.withWritten(inside);
+  // A stored pointer has its class in its value, and the name that says so.
+  const isStoredPointer = held.field?.type === 'Pointer' && !names.includes(held.column);
+  return { ...held, rows, ...(names.length > 0 && !isStoredPointer && { written: names }) };
+}
+
+export type ScopedRef = ColumnRef & Omit<ScopedColumn, 'column'>;
 
 /**
  * The names addressable between two stages of a pipeline. While the rows still come from a class, its fields are reached
@@ -82,17 +92,31 @@ export class RowScope {
 
   private root(name: string): ScopedRef {
     const introduced = this.introduced.get(name);
-    if (introduced) {
-      const { column, field, list, rows } = introduced;
-      return { column, field, list, rows, nested: false, undeclared: false, form: this.form };
-    }
+    if (introduced) return { ...introduced, nested: false, undeclared: false, form: this.form };
     if (this.source) return this.source.resolve(name);
     return { column: name, nested: false, undeclared: false, form: this.form };
   }
 
-  /** Adds an output name of a stage: later stages refer to that output. */
-  introduce(name: string, what: Content = {}): void {
+  /**
+   * Adds an output name of a stage: later stages refer to that output.
+   * @returns the column that rows carried under this name alone until now; an id stays with its row
+   */
+  introduce(name: string, what: Content = {}): string | undefined {
+    const { written, column } = this.root(name);
     this.introduced.set(name, columnWith(name, what));
+    return written?.every((carried) => carried === name) && column !== name && column !== '_id'
+      ? column
+      : undefined;
+  }
+
+  /** The same rows, where a projection wrote a path of their names. */
+  withWritten(path: string): RowScope {
+    const root = takeRoot(path);
+    const held = this.root(root);
+    if (held.column === root && !held.rows) return this;
+    const rows = this.fork();
+    rows.introduced.set(root, writeNames(held, [root], path.slice(root.length + 1)));
+    return rows;
   }
 
   /** Each row keeps only these names, which belong to the scope from now on, and is still the same row. */
@@ -119,6 +143,14 @@ export class RowScope {
   /** The scope as it is now, for a branch or a snapshot of whole rows. */
   fork(): RowScope {
     return new RowScope(this.origin, this.source, new Map(this.introduced), this.identity);
+  }
+
+  /** The names under which rows carry a column of the resulting documents. */
+  listNames(column: string): readonly string[] {
+    let names: readonly string[] | undefined;
+    for (const { column: held, written } of this.introduced.values())
+      if (written && held === column) names = names ? [...names, ...written] : written;
+    return names ?? [column];
   }
 
   /** What a column of the resulting documents holds, for converting results to rows. */

@@ -1,6 +1,6 @@
 import { setOwn } from '#core';
 import type { Document } from 'mongodb';
-import { takeRoot } from '#policy';
+import { listProjectedNames, takeRoot } from '#policy';
 import { untranslatable } from '../errors.js';
 import { isPlainObject } from '../storage/documents.js';
 import {
@@ -11,7 +11,7 @@ import {
 } from './expression-to-storage.js';
 import { sumExactly } from './exact-numbers.js';
 import { graphLookupToStorage, lookupToStorage, unionToStorage } from './join-stages.js';
-import { columnWith, type Content, type RowScope, type ScopedColumn } from './row-scope.js';
+import { columnWith, type Content, type RowScope, type ScopedColumn, writeNames } from './row-scope.js';
 import { whereToQuery } from './where-to-query.js';
 
 /** Maps the value of one stage and updates the scope to the state after it. Returns the stages that replace it. */
@@ -43,8 +43,10 @@ function addFields(value: unknown, scope: RowScope, context: StageContext): Docu
     setOwn(mapped, inside ? scope.resolve(key).column : key, mapper.map(expression));
     if (!inside) outputs.push([key, mapper.findType(expression)]);
   }
-  for (const [name, type] of outputs) scope.introduce(name, type);
-  return [{ $addFields: mapped }];
+  const replaced = outputs
+    .map(([name, type]) => scope.introduce(name, type))
+    .filter((column) => column !== undefined);
+  return [{ $addFields: mapped }, ...(replaced.length > 0 ? [{ $unset: replaced }] : [])];
 }
 
 function unset(value: unknown, scope: RowScope): Document[] {
@@ -212,21 +214,51 @@ function projectToStorage(specification: unknown, scope: RowScope, variables: Va
   if (isExclusion(specification)) return convertExcluded(specification, scope);
   const mapper = new ExpressionMapper(scope, variables);
   const outputs = new Map<string, ScopedColumn>();
+  const keep = (path: string) => {
+    const root = takeRoot(path);
+    const held = outputs.get(root) ?? scope.resolve(root);
+    outputs.set(root, writeNames(held, listProjectedNames(specification, root), path.slice(root.length + 1)));
+  };
   const projection: Document = {};
-  if (!isOff(specification['_id']) && !isOff(specification['objectId'])) keepId(scope, outputs);
+  const include = (path: string, flag: number | boolean) => {
+    for (const column of scope.listColumns(path)) setOwn(projection, column, flag);
+    keep(path);
+  };
+  const nest = (path: string, value: Readonly<Record<string, unknown>>) => {
+    for (const [key, member] of Object.entries(value)) {
+      const inner = `${path}.${key}`;
+      if (isFlag(member)) include(inner, member);
+      else if (isNestedSpec(member) && hasFlags(member)) nest(inner, member);
+      else {
+        setOwn(projection, scope.resolve(inner).column, mapper.map(member));
+        keep(inner);
+      }
+    }
+  };
   for (const [key, value] of Object.entries(specification)) {
     if (isOff(value)) {
       for (const column of scope.listColumns(key)) setOwn(projection, column, value);
-    } else if (isFlag(value)) include(key, value, scope, projection, outputs);
-    else if (isNestedSpec(value) && hasFlags(value)) nest(key, value, mapper, scope, projection, outputs);
+    } else if (isFlag(value)) include(key, value);
+    else if (isNestedSpec(value) && hasFlags(value)) nest(key, value);
     else {
       setOwn(projection, key, mapper.map(value));
       const root = takeRoot(key);
       outputs.set(root, columnWith(root, root === key ? mapper.findType(value) : {}));
     }
   }
+  if (!isOff(specification['_id']) && !isOff(specification['objectId'])) keepId(scope, outputs);
   scope.narrowTo(outputs);
   return projection;
+}
+
+/** The id is included unless it is excluded under either of its names, and keeps its name where none is written. */
+function keepId(scope: RowScope, outputs: Map<string, ScopedColumn>): void {
+  const isWritten = [...outputs.values()].some(({ column, written }) => column === '_id' && written);
+  for (const name of ['_id', 'objectId']) {
+    if (outputs.has(name)) continue;
+    const { written, ...held } = scope.resolve(name);
+    if (held.column === '_id') outputs.set(name, isWritten ? held : { ...held, written });
+  }
 }
 
 function convertExcluded(specification: Readonly<Record<string, unknown>>, scope: RowScope): Document {
@@ -239,49 +271,3 @@ function convertExcluded(specification: Readonly<Record<string, unknown>>, scope
 
 const hasFlags = (value: Readonly<Record<string, unknown>>): boolean =>
   Object.values(value).some((member) => isFlag(member) || (isNestedSpec(member) && hasFlags(member)));
-
-function include(
-  path: string,
-  flag: number | boolean,
-  scope: RowScope,
-  projection: Document,
-  outputs: Map<string, ScopedColumn>,
-): void {
-  for (const column of scope.listColumns(path)) setOwn(projection, column, flag);
-  const root = takeRoot(path);
-  outputs.set(root, columnNow(root, scope));
-}
-
-/** What a root name refers to before the stage, to be kept after it. */
-function columnNow(name: string, scope: RowScope): ScopedColumn {
-  const held = scope.resolve(name);
-  return columnWith(held.column, held);
-}
-
-/** The id is included unless it is excluded under either of its names. */
-function keepId(scope: RowScope, outputs: Map<string, ScopedColumn>): void {
-  for (const name of ['_id', 'objectId']) {
-    const column = columnNow(name, scope);
-    if (column.column === '_id') outputs.set(name, column);
-  }
-}
-
-function nest(
-  path: string,
-  value: Readonly<Record<string, unknown>>,
-  mapper: ExpressionMapper,
-  scope: RowScope,
-  projection: Document,
-  outputs: Map<string, ScopedColumn>,
-): void {
-  for (const [key, member] of Object.entries(value)) {
-    const inner = `${path}.${key}`;
-    if (isFlag(member)) include(inner, member, scope, projection, outputs);
-    else if (isNestedSpec(member) && hasFlags(member))
-      nest(inner, member, mapper, scope, projection, outputs);
-    else {
-      setOwn(projection, scope.resolve(inner).column, mapper.map(member));
-      outputs.set(takeRoot(path), columnNow(takeRoot(path), scope));
-    }
-  }
-}

@@ -153,7 +153,7 @@ export class MongoRecordReader extends RecordReader {
       const forms = scope.form.pointersAreIds ? new NumberForms() : null;
       const rows = await readBoundedRows(found, read, (document) => {
         const row = aggregateRow(document, scope);
-        return forms ? forms.note(document, row) : row;
+        return forms ? forms.note(document, row, scope) : row;
       });
       forms?.unify();
       return { rows, route: 'mongo_direct' };

@@ -153,6 +153,13 @@ describe('rows of collections that Parse did not write', PATIENT, () => {
   const aggregate = async (className: string, ...pipeline: Record<string, unknown>[]) =>
     (await store.reader.aggregate({ className, pipeline }, unhurried())).rows;
 
+  it('have one form of their ids in a pipeline, whatever name it wrote for them', async () => {
+    const ids = await aggregate('Article', { $sort: { _id: 1 } }, { $project: { _id: 1 } });
+    expect(ids).toEqual([{ _id: '7' }, { _id: '9007199254740995' }]);
+    const written = await aggregate('Article', { $sort: { _id: 1 } }, { $project: { objectId: 1 } });
+    expect(written).toEqual(ids.map((row) => ({ objectId: row['_id'] })));
+  });
+
   it('exist for the declared classes alone', async () => {
     const names = (await store.catalogue.snapshot()).classNames();
     expect(names).toEqual(['Article', 'Customer', 'Letter', 'Order', 'Paid', 'Visit', 'Writer']);

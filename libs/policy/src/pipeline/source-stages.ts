@@ -2,6 +2,7 @@ import { withoutContainer, withPlaceholders } from '../masking/withheld-objects.
 import type { ClassAccess } from '../model/class-access.js';
 import { ALWAYS_KEEP, INTERNAL_FIELDS, toStoredPointerColumn } from '../model/field-names.js';
 import { readableFields } from '../where/requested-fields.js';
+import { nameNothing } from './projected-names.js';
 import type { Stage } from './stages.js';
 
 /** Internal columns by one name each: in storage form `ACL` and `sessionToken` are others of them, and `$unset` refuses duplicates. */
@@ -151,5 +152,5 @@ function buildProjection(access: ClassAccess, use: Use): Stage[] {
   const kept = withStored(shown, seen).map((name) => [name, seen[name] ?? 1] as const);
   // A projection contains the id unless it is excluded.
   const withoutId = access.guarded?.hidden.has('objectId') ? ([['objectId', 0]] as const) : [];
-  return [{ $project: Object.fromEntries([...kept, ...withoutId]) }];
+  return [{ $project: nameNothing(Object.fromEntries([...kept, ...withoutId])) }];
 }

@@ -14,6 +14,7 @@ import { readBindings, resolveExpression } from './expression.js';
 import { convertBoundaries } from './compared-operands.js';
 import { type AddedFields, Frame } from './frame.js';
 import { hasExpression, hasMemberCondition, type MatchRules, resolveMatch } from './match.js';
+import { nameAsWritten } from './projected-names.js';
 import { sourceProjection, type Use } from './source-stages.js';
 import { typesAfter } from './stage-types.js';
 import {
@@ -74,8 +75,7 @@ const RULES: Readonly<Record<StageName, StageRule>> = {
   },
   $project: {
     check: (value, frame) => resolveProject(members(value), frame),
-    introduces: (value, frame) =>
-      keepsSource(value) ? addNothing() : listProjectedNames(members(value), frame),
+    introduces: (value, frame) => (keepsSource(value) ? addNothing() : listKeptNames(members(value), frame)),
     replacesSource: (value) => !keepsSource(value),
   },
   $addFields: { check: expression, introduces: outputKeys, replacesSource: never },
@@ -346,23 +346,23 @@ function keepsSource(project: unknown): boolean {
 
 /** Checks inclusions by their root and computed values as expressions; exclusions need no check. */
 function resolveProject(project: PlainObject, frame: Frame): Record<string, unknown> {
-  return Object.fromEntries(
-    Object.entries(project).map(([path, value]) => {
-      const kind = findKind(value);
-      if (kind === 'include') return [frame.resolve(path, '$project key'), value];
-      if (kind === 'exclude') return [frame.resolveUnchecked(path), value];
-      if (kind === 'compute') return [path, resolveExpression(value, frame)];
-      if (excludesOnly(value as PlainObject)) return [frame.resolveUnchecked(path), value];
-      return [
-        resolveNestedKey(path, value as PlainObject, frame),
-        resolveNested(value as PlainObject, frame),
-      ];
-    }),
-  );
+  const resolved = Object.entries(project).map(([path, value]): [string, unknown] => {
+    const kind = findKind(value);
+    if (kind === 'include') return [frame.resolve(path, '$project key'), value];
+    if (kind === 'exclude') return [frame.resolveUnchecked(path), value];
+    if (kind === 'compute') return [path, resolveExpression(value, frame)];
+    if (excludesOnly(value as PlainObject)) return [frame.resolveUnchecked(path), value];
+    return [resolveNestedKey(path, value as PlainObject, frame), resolveNested(value as PlainObject, frame)];
+  });
+  const roots = Object.keys(project).map((path, index) => {
+    const [field = ''] = resolved[index] ?? [];
+    return [takeRoot(path), takeRoot(field)] as const;
+  });
+  return nameAsWritten(Object.fromEntries(resolved), new Map(roots));
 }
 
 /** The roots that a `$project` leaves in the document, in the spelling of the caller and as in the document. */
-function listProjectedNames(project: PlainObject, frame: Frame): AddedFields {
+function listKeptNames(project: PlainObject, frame: Frame): AddedFields {
   const names = new Map<string, string>();
   for (const [path, value] of Object.entries(project)) {
     const kind = findKind(value);
