@@ -74,6 +74,29 @@ describe('indexes', () => {
     expect(await items.indexes()).toHaveLength(1);
   });
 
+  it('with a wildcard are kept, change no result and may be a hint', async () => {
+    const things = db.collection('anything');
+    await things.insertMany([{ a: 1, b: { c: 2 } }, { a: 2 }, { b: [1, { c: 2 }] }]);
+    await things.createIndexes([
+      { key: { '$**': 1 }, name: 'all' },
+      { key: { 'b.$**': -1 }, name: 'below' },
+      { key: { '$**': 1 }, name: 'some', wildcardProjection: { a: 1 } },
+    ]);
+    expect(await things.countDocuments({ 'b.c': 2 })).toBe(2);
+    expect(await things.countDocuments({ 'b.c': 2 }, { hint: 'below' })).toBe(2);
+    expect((await things.indexes()).map(({ name }) => name)).toEqual(['_id_', 'all', 'below', 'some']);
+    await things.dropIndex('all');
+    expect(await things.countDocuments({ a: 1 }, { hint: 'some' })).toBe(1);
+  });
+
+  it('with a field beside their wildcard take no array for it', async () => {
+    const things = db.collection('beside');
+    await things.createIndex({ a: 1, '$**': 1 }, { wildcardProjection: { a: 0 } });
+    await things.insertOne({ a: 1, b: [1, 2] });
+    await expect(things.insertOne({ a: [1, 2] })).rejects.toThrow(code(7246301));
+    await expect(things.updateOne({ a: 1 }, { $set: { a: [1] } })).rejects.toThrow(code(7246301));
+  });
+
   it('leave out what they do not hold when a query has them as its hint', async () => {
     await items.createIndexes([
       { key: { place: '2dsphere' }, name: 'places' },

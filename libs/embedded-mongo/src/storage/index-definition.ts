@@ -7,17 +7,19 @@ import { compileFilter, type Filter } from '../query/filter.js';
 import { checkGeoKeys, type IndexKind, type PlaneLimits } from '../query/geo.js';
 import { extractKeys, type ExtractedKeys } from '../bson/index-keys.js';
 import type { IndexSpec } from './index-spec.js';
+import { checkWildcardKeys, isWildcard } from './wildcard-index.js';
 
 /** What an index is: which documents it holds, under which keys, in which order. */
 export class IndexDefinition {
   readonly fields: readonly string[];
   readonly directions: readonly (1 | -1)[];
   readonly collation: Collation | undefined;
-  /** False for text, geo and hashed indexes: they exist by name only, and queries that need them scan. */
+  /** False for text, geo, hashed and wildcard indexes: they exist by name only, and queries that need them scan. */
   readonly ordered: boolean;
   readonly unique: boolean;
   readonly sparse: boolean;
   private readonly paths: readonly (readonly string[])[];
+  private readonly isWildcard: boolean;
   private readonly partial: Filter | undefined;
   private readonly limits: PlaneLimits;
   /** What a geo index checks, although it orders nothing. */
@@ -32,7 +34,8 @@ export class IndexDefinition {
     this.places = Object.entries(spec.key).flatMap(([field, kind]) =>
       kind === '2d' || kind === '2dsphere' ? [{ name: field, path: parsePath(field), kind }] : [],
     );
-    this.ordered = Object.values(spec.key).every((kind) => typeof kind !== 'string');
+    this.isWildcard = this.fields.some(isWildcard);
+    this.ordered = !this.isWildcard && Object.values(spec.key).every((kind) => typeof kind !== 'string');
     this.directions = Object.values(spec.key).map((kind) => (this.ordered && toDouble(kind) < 0 ? -1 : 1));
     this.unique = spec['unique'] === true || spec['prepareUnique'] === true || spec.name === '_id_';
     this.sparse = spec['sparse'] === true;
@@ -57,8 +60,13 @@ export class IndexDefinition {
     return 0;
   }
 
-  /** The keys of a document; undefined when the index does not hold it. Errors: 171 for parallel arrays, those of geo keys. */
+  /** The keys of a document; undefined when the index does not hold it. Errors: 171 for parallel arrays, those of geo and wildcard keys. */
   listKeys(document: Document): ExtractedKeys | undefined {
+    if (this.isWildcard && this.holds(document))
+      checkWildcardKeys(
+        document,
+        this.paths.filter((path) => path.at(-1) !== '$**'),
+      );
     if (this.places.length === 0)
       return this.ordered && this.holds(document) ? extractKeys(document, this.paths) : undefined;
     if (this.partial && !this.partial.matches(document)) return undefined;

@@ -3,12 +3,13 @@ import { compareValues } from '../bson/compare.js';
 import { compileCollation } from '../bson/collation.js';
 import { isDocument, type Document } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
-import { badValue, createParseError, mongoError, notImplemented, typeMismatch } from '../errors.js';
+import { badValue, createParseError, mongoError, typeMismatch } from '../errors.js';
 import { truthy } from '../aggregate/evaluate.js';
 import { holdsOperators } from '../query/field-predicate.js';
 import { isRegex } from '../query/regex.js';
 import { isTextLanguage } from '../query/text.js';
 import { shellText } from './shell-text.js';
+import { checkWildcard, isWildcard } from './wildcard-index.js';
 
 /** An index as listIndexes shows it: `key`, `name` and the options that were set. */
 export interface IndexSpec extends Document {
@@ -18,7 +19,7 @@ export interface IndexSpec extends Document {
 }
 
 const options = new Set(
-  'v key name ns background unique sparse hidden prepareUnique expireAfterSeconds partialFilterExpression collation weights default_language language_override textIndexVersion 2dsphereIndexVersion bits min max'.split(
+  'v key name ns background unique sparse hidden prepareUnique expireAfterSeconds partialFilterExpression collation weights default_language language_override textIndexVersion 2dsphereIndexVersion bits min max wildcardProjection'.split(
     ' ',
   ),
 );
@@ -26,7 +27,7 @@ const kinds = new Set(['text', '2d', '2dsphere', 'hashed']);
 const flags = ['unique', 'sparse', 'hidden', 'prepareUnique'];
 const texts = ['default_language', 'language_override'];
 const numbers = ['textIndexVersion', '2dsphereIndexVersion', 'bits', 'min', 'max'];
-/** Checks a requested index and brings it into stored form. Errors: 9, 14, 67, 197, 238. */
+/** Checks a requested index and brings it into stored form. Errors: 9, 14, 67, 197. */
 export function normaliseIndex(request: unknown): IndexSpec {
   if (!isDocument(request)) throw typeMismatch('an index specification must be an object');
   const { key, name } = request;
@@ -44,7 +45,6 @@ export function normaliseIndex(request: unknown): IndexSpec {
   if (typeof name !== 'string') throw typeMismatch("The field 'name' must be a string");
   if (name === '') throw mongoError(67, 'index name cannot be empty');
   for (const option of Object.keys(request)) {
-    if (option === 'wildcardProjection') throw notImplemented('a wildcard index');
     if (options.has(option)) continue;
     throw mongoError(
       197,
@@ -60,6 +60,7 @@ export function normaliseIndex(request: unknown): IndexSpec {
     spec[option] = flags.includes(option) ? true : request[option];
     if (option === 'min' || option === 'max') spec[option] = new Double(toDouble(request[option]));
   }
+  checkWildcard(spec, request['v']);
   checkOptions(spec);
   checkText(spec);
   if (Object.values(key).includes('text')) return textForm(spec);
@@ -89,14 +90,18 @@ function checkKey(key: Document): void {
     if (field === '' || field.startsWith('.') || field.endsWith('.') || field.includes('..')) {
       throw mongoError(67, 'Index keys cannot contain an empty field.');
     }
-    if (field.includes('$**')) throw notImplemented('a wildcard index');
-    if (field.split('.').some((part) => part.startsWith('$') && !['$id', '$ref', '$db'].includes(part)))
+    if (
+      !isWildcard(field) &&
+      field.split('.').some((part) => part.startsWith('$') && !['$id', '$ref', '$db'].includes(part))
+    )
       throw mongoError(67, `Index key contains an illegal field name: field name starts with '$': ${field}`);
     if (typeof kind === 'string') {
       if (!kinds.has(kind)) throw mongoError(67, `Unknown index plugin '${kind}'`);
     } else if (numberKind(kind) === undefined) {
       throw mongoError(67, `Values in v:2 index key pattern cannot be of type ${typeof kind}.`);
-    } else if (!Number.isFinite(toDouble(kind)) || toDouble(kind) === 0) {
+    } else if (
+      isWildcard(field) ? !toDouble(kind) : !Number.isFinite(toDouble(kind)) || toDouble(kind) === 0
+    ) {
       throw mongoError(67, 'Values in the index key pattern cannot be 0.');
     }
   }
@@ -229,7 +234,15 @@ function textForm(spec: IndexSpec): IndexSpec {
   };
 }
 
-const identity = ['key', 'collation', 'partialFilterExpression', 'weights', 'unique', 'sparse'];
+const identity = [
+  'key',
+  'collation',
+  'partialFilterExpression',
+  'wildcardProjection',
+  'weights',
+  'unique',
+  'sparse',
+];
 const behaviour = ['expireAfterSeconds', 'hidden'];
 
 const agree = (a: IndexSpec, b: IndexSpec, fields: readonly string[]): boolean =>
