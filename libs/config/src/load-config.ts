@@ -295,7 +295,7 @@ function meant(
     ...storeAddressErrors(given),
     ...databasesErrors(given),
   ];
-  const policy = readPolicy(given, declared, env, errors);
+  const policy = readPolicy(given, declared, env, errors, openDatabase);
   const config = withoutMasterKey(
     withOpenDatabase(withDefaults(given as Partial<ParleyConfig>, base, cwd, env), openDatabase),
     errors,
@@ -344,12 +344,13 @@ function readPolicy(
   declared: readonly ClassDeclaration[],
   env: Environment,
   errors: ConfigIssue[],
+  openDatabase?: string,
 ): Policy {
   const given = (config as Partial<ParleyConfig>).policy ?? {};
   const strict = env['PARSE_STRICT_POINTER_SHAPES'];
   const { policy, issues: found } = compilePolicy(withDeclaredClasses(given, declared, errors), {
     strictPointerShapes: strict === undefined || isTruthy(strict),
-    ...databasesOfPolicy(readDatabases(config)),
+    ...databasesOfPolicy(config, openDatabase),
   });
   errors.push(...found);
   return policy;

@@ -21,6 +21,7 @@ const EXAMPLES: Record<keyof typeof refusals, readonly Refusal[]> = {
   classFiltered: [refusals.classFiltered('CLASS')],
   crossDatabase: [refusals.crossDatabase('CLASS', 'OTHER')],
   readOnlyDatabase: [refusals.readOnlyDatabase('CLASS')],
+  withoutTenantDatabase: [refusals.withoutTenantDatabase('CLASS')],
   databaseAway: [refusals.databaseAway('CLASS')],
   fieldDenied: [
     refusals.fieldDenied('CONTEXT', 'PATH', 'FIELD', ['NAME']),

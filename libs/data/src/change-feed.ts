@@ -14,7 +14,8 @@ export interface RowChange {
 export abstract class ChangeFeed {
   /** Whether this store can report changes now, as far as is known. */
   abstract readonly available: boolean;
-  abstract changes(className: string): Observable<RowChange>;
+  /** @param tenant whose, where each tenant has a database of its own */
+  abstract changes(className: string, tenant?: string | null): Observable<RowChange>;
   /**
    * Resolves once every further change of the classes that are watched now will be reported.
    * @throws StoreError when the source is lost

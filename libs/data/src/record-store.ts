@@ -14,6 +14,8 @@ export interface OperationContext extends Abortable {
   readonly signal: AbortSignal;
   /** The principal whose share of the memory for answers is used. Default: the service itself. */
   readonly principal?: string;
+  /** Whose database is used where each tenant has its own. Default: that of none. */
+  readonly tenant?: string | number | null;
 }
 
 export interface SortKey {
@@ -290,7 +292,7 @@ export abstract class WriteStore implements Store<Writes> {
    * The id of a new row of a class that a text determines, for a writer that accepts ids: the same id for the same text.
    * Default: the text itself. @throws StoreError `unsupported` where new rows cannot get ids here
    */
-  idFor(_className: string, text: string): Promise<string> {
+  idFor(_className: string, text: string, _operation: OperationContext): Promise<string> {
     return Promise.resolve(text);
   }
 

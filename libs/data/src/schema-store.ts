@@ -10,6 +10,10 @@ import { type OperationContext, StoreError } from './record-store.js';
 
 /** The existing classes and the types of their fields. */
 export abstract class SchemaCatalogue {
+  /** The classes of a tenant, and those of all. Default: they are the same. */
+  forTenant(_tenant: string | number | null | undefined): SchemaCatalogue {
+    return this;
+  }
   /** A recent snapshot; cheap, because it is cached and renewed ahead of time. @throws StoreError */
   abstract snapshot(): Promise<SchemaSnapshot>;
   /** The same where nothing has to be read first; null: `snapshot` reads. Default: null. */

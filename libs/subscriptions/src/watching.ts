@@ -26,6 +26,7 @@ import {
   type WatchedOperation,
 } from '#data';
 import { invalidParams, ResourceRegistry, type WarningLog } from '#dispatcher';
+import { readTenantText } from '#policy';
 import { SuspendedAgents } from '#state';
 import { Channels } from './channels.js';
 import { SubscriptionLimits } from './subscription-limits.js';
@@ -56,11 +57,13 @@ export class FeedSource extends ChangeSource {
   /**
    * @param serves whether the feed is that of the database that holds a class. Default: of every class
    * @param database its name. Default: that of the service
+   * @param perTenant whether each tenant has a database of its own. Default false
    */
   constructor(
     private readonly feed: ChangeFeed,
     private readonly serves: (className: string) => boolean = () => true,
     private readonly database: string | null = null,
+    private readonly perTenant = false,
   ) {
     super();
   }
@@ -69,17 +72,31 @@ export class FeedSource extends ChangeSource {
     return this.feed.available;
   }
 
-  channel(_agent: unknown, { className }: { readonly className: string }): string | null {
+  channel(agent: Pick<Agent, 'tenantId'>, { className }: { readonly className: string }): string | null {
     if (!this.serves(className)) return null;
+    const tenant = this.findTenant(agent);
+    if (this.perTenant && tenant === null) return null;
     // A class that moves to another database is another channel: its watchers leave the old one.
-    return this.database === null ? `feed ${className}` : `feed ${this.database} ${className}`;
+    return [
+      'feed',
+      ...(this.database === null ? [] : [this.database]),
+      ...(tenant === null ? [] : [tenant]),
+      className,
+    ].join(' ');
+  }
+
+  private findTenant({ tenantId }: Pick<Agent, 'tenantId'>): string | null {
+    return this.perTenant ? readTenantText(tenantId) : null;
   }
 
   /** A lost feed is watched again, and the time in between is reported as a gap. A feed that never began is refused. */
-  news(_agent: unknown, { className }: { readonly className: string }): Observable<SourceEvent> {
+  news(
+    agent: Pick<Agent, 'tenantId'>,
+    { className }: { readonly className: string },
+  ): Observable<SourceEvent> {
     let begun = false;
     const watch = new Observable<SourceEvent>((subscriber) => {
-      const changes = this.feed.changes(className).subscribe({
+      const changes = this.feed.changes(className, this.findTenant(agent)).subscribe({
         next: ({ objectId, kind }) =>
           subscriber.next({ kind: 'change', objectId, created: kind === 'create' }),
         error: (error: unknown) => subscriber.error(error),

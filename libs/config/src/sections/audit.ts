@@ -55,6 +55,9 @@ class FileSink extends Sink {
   readonly fsync: FsyncPolicy = 'interval';
 }
 
+/** The database of records where a sink names none. */
+export const AUDIT_DATABASE = 'parley_audit';
+
 /** A collection that can be searched. */
 class MongoSink extends Sink {
   declare readonly kind: 'mongodb';
@@ -68,7 +71,7 @@ class MongoSink extends Sink {
   @Option('name of the database')
   @IsString()
   @Matches(DATABASE_NAME)
-  readonly database: string = 'parley_audit';
+  readonly database: string = AUDIT_DATABASE;
 
   @Option('name of the collection')
   @IsString()

@@ -1,9 +1,16 @@
 import { IsBoolean } from 'class-validator';
-import type { FurtherDatabase } from '#policy';
+import {
+  findPatternProblem,
+  type FurtherDatabase,
+  mayShareNames,
+  TENANT_PLACE,
+  type TenantDatabases,
+} from '#policy';
 import type { ConfigIssue } from '../config-error.js';
 import { readDefaults } from '../schema/class-schema.js';
 import { Option, type Plain } from '../schema/option.js';
 import { isSection, type Section } from '../section.js';
+import { AUDIT_DATABASE } from './audit.js';
 import { type DatabaseConfig, DatabaseSection, readDatabaseName, readServers } from './stores.js';
 
 /** One of the section `databases`. */
@@ -50,10 +57,40 @@ export function readDatabases(given: Section): GivenDatabases {
   };
 }
 
-/** What compiling a policy needs of them. */
-export function databasesOfPolicy({ name, first, further }: GivenDatabases) {
+/** The names that a configuration has for databases. */
+interface NamedDatabases {
+  readonly database: { readonly name: string };
+  readonly furtherDatabases: Readonly<Record<string, { readonly name: string }>>;
+  readonly audit?: { readonly sinks?: readonly object[] } | undefined;
+}
+
+/** The databases of tenants of an entry with that name; undefined: it is one database. */
+export function readTenantDatabases(
+  name: string,
+  { database, furtherDatabases, audit }: NamedDatabases,
+): TenantDatabases | undefined {
+  if (!name.includes(TENANT_PLACE)) return undefined;
+  const audited = (audit?.sinks ?? []).flatMap((sink) =>
+    'database' in sink && typeof sink.database === 'string' ? [sink.database] : [],
+  );
+  const others = [database, ...Object.values(furtherDatabases)].map((one) => one.name);
+  const taken = [...others, ...audited, AUDIT_DATABASE].map((one) => one.toLowerCase());
+  return { pattern: name, taken: [...new Set(taken)] };
+}
+
+/** What compiling a policy needs of them. @param opened name of the first one, where the application opened it */
+export function databasesOfPolicy(given: Section, opened?: string) {
+  const { name, first, further } = readDatabases(given);
+  const named: NamedDatabases = {
+    database: { name: opened ?? first?.name ?? readDatabaseName(first?.uri ?? null) },
+    furtherDatabases: further,
+    audit: given['audit'] as NamedDatabases['audit'],
+  };
   const databases = new Map<string, FurtherDatabase>(
-    Object.entries(further).map(([label, { storage, readOnly }]) => [label, { storage, readOnly }]),
+    Object.entries(further).map(([label, entry]) => {
+      const tenants = readTenantDatabases(entry.name, named);
+      return [label, { storage: entry.storage, readOnly: entry.readOnly, ...(tenants && { tenants }) }];
+    }),
   );
   return {
     storage: first?.storage ?? 'parse',
@@ -87,6 +124,26 @@ export function databasesErrors(given: Section): ConfigIssue[] {
       'cannot stand beside parse.serverUrl, which serves the classes of one database: serve the others by a configuration without it',
       'parse.serverUrl',
     );
+  if (isSection(main) && typeof main['name'] === 'string' && /[{}]/.test(main['name']))
+    add(
+      `databases.${first}.name`,
+      'must be one database: it has users, roles and sessions; write databases of tenants as a further one',
+    );
+  for (const [label, { name: pattern }] of Object.entries(further)) {
+    if (typeof pattern !== 'string' || !/[{}]/.test(pattern)) continue;
+    const problem = findPatternProblem(pattern);
+    if (problem !== null) add(`databases.${label}.name`, problem);
+    for (const [other, { name: its }] of Object.entries(further)) {
+      if (its === pattern || typeof its !== 'string' || !its.includes(TENANT_PLACE)) continue;
+      // One server may have two addresses.
+      if (mayShareNames(pattern, its))
+        add(
+          `databases.${label}.name`,
+          `may be the name of a database of another tenant in '${other}': begin or end them differently`,
+          `databases.${other}.name`,
+        );
+    }
+  }
   const places = new Map<string, string>();
   const place = (label: string, { uri = null, name }: Partial<DatabaseConfig>) => {
     if (typeof uri !== 'string' || uri === 'embedded') return;

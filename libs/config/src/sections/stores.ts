@@ -1,4 +1,4 @@
-import { READ_HOOKS, type ReadHooks, type StorageForm } from '#policy';
+import { READ_HOOKS, type ReadHooks, SERVER_DATABASES, type StorageForm } from '#policy';
 import { IsBoolean, IsIn, IsString, Matches } from 'class-validator';
 import { Nullable } from '#schema';
 import { Option, type Plain } from '../schema/option.js';
@@ -18,7 +18,10 @@ export class DatabaseSection {
   @Nullable()
   readonly uri: string | null = 'embedded';
 
-  @Option('database; default: the one that `uri` names, else `parley`', { default: 'parley' })
+  @Option(
+    'database; default: the one that `uri` names, else `parley`. `tenant_{tenant}` in `databases`: [one for each tenant](databases.md#one-database-for-each-tenant)',
+    { default: 'parley' },
+  )
   @IsString()
   @Matches(DATABASE_NAME)
   readonly name!: string;
@@ -68,10 +71,9 @@ export function readServers(uri: string): readonly string[] {
     .map((host) => (/:\d+$/.test(host) ? host : `${host}:27017`));
 }
 
-/** Databases of the server's own; a URI names `admin` to say where its user is known. */
-const SERVER_DATABASES: ReadonlySet<string> = new Set(['admin', 'local', 'config']);
-
-/** The database of a configuration that names none: that of the URI, else ours. */
+/**
+ * The database of a configuration that names none: that of the URI, else ours. A URI names `admin` to say where its user is known.
+ */
 export function readDatabaseName(uri: string | null): string {
   const written = NAMED_DATABASE.exec(uri ?? '')?.[1];
   if (written === undefined) return DEFAULT_NAME;

@@ -61,6 +61,15 @@ export function readOnlyDatabase(className: string): Refusal {
   );
 }
 
+/** The class is in a database of each tenant, and the agent has no tenant that can have one. */
+export function withoutTenantDatabase(className: string): Refusal {
+  return accessDenied(
+    'tenant',
+    `Each tenant has its own database of '${className}', and this agent has no tenant that can name one: 1 to 63 of a-z, 0-9, _ and -`,
+    'tenant_scope',
+  );
+}
+
 /** The database of the class could not be reached when the classes were read. */
 export function databaseAway(className: string, cause?: string): Refusal {
   return parseError(`the database of '${className}' is unavailable`, cause);

@@ -1,5 +1,7 @@
 import {
   type ClientSession,
+  type ChangeStream,
+  type ChangeStreamOptions,
   type Collection,
   type Db,
   type DbOptions,
@@ -8,6 +10,7 @@ import {
   ReadConcern,
 } from 'mongodb';
 import { type OperationContext, StoreError, type StoreErrorCode } from '#data';
+import { nameTenantDatabase, TENANT_PLACE, type TenantDatabases } from '#policy';
 import { asSearchOperation, asStoreOperation, isDriverError, toStoreError } from '../errors.js';
 import { FastReads, fastReadsProblem } from '../fast-reads/fast-reads.js';
 import { createClient } from './connection-string.js';
@@ -21,6 +24,8 @@ export interface ApplicationClientOptions {
   readonly timeout?: number;
   /** As that of `MongoConnectionOptions`. */
   readonly readOnly?: boolean;
+  /** As that of `MongoConnectionOptions`. */
+  readonly tenants?: TenantDatabases | undefined;
 }
 
 export interface MongoConnectionOptions {
@@ -39,7 +44,22 @@ export interface MongoConnectionOptions {
   readonly fastReads?: boolean;
   /** Whether no row and no class of it is ever changed. Default false. */
   readonly readOnly?: boolean;
+  /** The databases of tenants, in place of one: `forTenant` has each of them. Default: it is one database. */
+  readonly tenants?: TenantDatabases | undefined;
 }
+
+/** The place of a class: the name of its database, undefined for that of the service. */
+interface ClassPlace {
+  readonly database?: string | undefined;
+}
+
+type Tenant = string | number | null | undefined;
+
+/** Databases of tenants that are kept open: handles of the one client. */
+const MOST_TENANTS = 1_000;
+
+/** Where commands go that concern no database. */
+const SERVER = 'admin';
 
 /** The databases beside the one of a service, by name. */
 export type FurtherConnections = ReadonlyMap<string, MongoConnection>;
@@ -103,6 +123,11 @@ export class MongoConnection {
   private suspected = false;
   /** The application closed its client. The driver would open it again, and keep the process alive. */
   private closedOutside = false;
+  private readonly tenants: TenantDatabases | null;
+  /** The databases of tenants, those that were used last at the end. */
+  private readonly byTenant = new Map<string, MongoConnection>();
+  /** Of `withTenant`. */
+  private readonly tenant?: Tenant;
 
   /** @param further the databases beside this one, where this one is that of a service */
   constructor(
@@ -110,12 +135,13 @@ export class MongoConnection {
     readonly further: FurtherConnections = new Map(),
   ) {
     this.timeout = options.timeout ?? 3000;
+    this.tenants = options.tenants ?? null;
     if ('client' in options) {
       this.client = options.client();
-      this.database = this.joinClient(this.client, options.database);
+      this.database = this.joinClient(this.client, this.tenants ? SERVER : options.database);
     } else {
       this.client = this.openClient(options);
-      this.database = this.client.db(options.database);
+      this.database = this.client.db(this.tenants ? SERVER : options.database);
       this.reads = this.openFastReads(options);
     }
   }
@@ -159,10 +185,77 @@ export class MongoConnection {
     return fastReads && fastReadsProblem(this.client) === null ? new FastReads(this.client) : null;
   }
 
-  /** For the adapter only: no driver type crosses a port. @throws StoreError `unavailable` after `close` */
+  /**
+   * For the adapter only: no driver type crosses a port. @throws StoreError `unavailable` after `close`, `unsupported` where only
+   * tenants have databases
+   */
   get db(): Db {
+    if (this.tenants) throw this.withoutTenant();
     this.assertOpen();
     return this.database;
+  }
+
+  /** For the adapter only: what the server says of itself and of the user. */
+  ask(command: Document, signal: AbortSignal): Promise<Document> {
+    this.assertOpen();
+    return this.database.command(command, { signal });
+  }
+
+  /** For the adapter only: the changes of the database, or of every one of its servers where each tenant has its own. */
+  watch(pipeline: Document[], options: ChangeStreamOptions): ChangeStream {
+    this.assertOpen();
+    return (this.tenants ? this.client : this.database).watch(pipeline, options);
+  }
+
+  /** Whether each tenant has a database of its own. */
+  get isPerTenant(): boolean {
+    return this.tenants !== null;
+  }
+
+  /** Whether it is the database of that name, or that of some tenant. */
+  covers(name: string): boolean {
+    if (!this.tenants) return name === this.name;
+    const [start = '', end = ''] = this.tenants.pattern.split(TENANT_PLACE);
+    return name.startsWith(start) && name.endsWith(end);
+  }
+
+  /**
+   * The database of a tenant at the same client, where each has its own; else this.
+   * @throws StoreError `unsupported` without a tenant whose database it can be
+   */
+  forTenant(tenant: Tenant): MongoConnection {
+    if (!this.tenants) return this;
+    const name = nameTenantDatabase(this.tenants, tenant);
+    if (name === null) throw this.withoutTenant();
+    const known = this.byTenant.get(name);
+    const connection = known ?? this.openTenant(name);
+    if (known) this.byTenant.delete(name);
+    this.byTenant.set(name, connection);
+    if (this.byTenant.size > MOST_TENANTS) this.byTenant.delete(this.byTenant.keys().next().value as string);
+    return connection;
+  }
+
+  /** The same connections, where a class without another tenant is that of this one. */
+  withTenant(tenant: Tenant): MongoConnection {
+    return Object.create(this, { tenant: { value: tenant } }) as MongoConnection;
+  }
+
+  private openTenant(name: string): MongoConnection {
+    const opened = (): Db => {
+      const { client } = this;
+      return 'client' in this.options ? openDatabase(client, name) : client.db(name);
+    };
+    return Object.create(this, {
+      tenants: { value: null },
+      assertOpen: { value: () => this.assertOpen() },
+      database: { get: opened },
+    }) as MongoConnection;
+  }
+
+  private withoutTenant(): StoreError {
+    return new StoreError('unsupported', {
+      advice: 'each tenant has a database of its own here, and this is done for none that can have one',
+    });
   }
 
   /** The other databases of the server, without its own. For tests. */
@@ -175,12 +268,13 @@ export class MongoConnection {
 
   /**
    * The connection to the database that holds a class.
-   * @throws StoreError `invalid_query` for a database that this is not, and that none beside it is
+   * @param tenant whose database it is where each has its own
+   * @throws StoreError `invalid_query` for a database that this is not, and that none beside it is; as `forTenant`
    */
-  holding({ database }: { readonly database?: string | undefined }): MongoConnection {
+  holding({ database }: ClassPlace, tenant: Tenant = this.tenant): MongoConnection {
     if (database === undefined) return this;
     const connection = this.further.get(database);
-    if (connection) return connection;
+    if (connection) return connection.forTenant(tenant);
     if (this.session)
       throw new StoreError('unsupported', {
         advice: 'writes of this class are neither proposed nor recorded: it is stored in another database',
@@ -192,15 +286,15 @@ export class MongoConnection {
    * The same for a change of rows or columns, whoever asks for it.
    * @throws StoreError `unsupported` for a database that is only read, and as `holding`
    */
-  openForChanges(place: { readonly database?: string | undefined }): MongoConnection {
-    const connection = this.holding(place);
+  openForChanges(place: ClassPlace, tenant?: Tenant): MongoConnection {
+    const connection = this.holding(place, tenant);
     if (!connection.options.readOnly) return connection;
     throw new StoreError('unsupported', { advice: 'the database of this class is only read' });
   }
 
-  /** The name of the database. */
+  /** The name of the database; where each tenant has its own, with `{tenant}` in it. */
   get name(): string {
-    return this.database.databaseName;
+    return this.tenants?.pattern ?? this.database.databaseName;
   }
 
   get closed(): boolean {
@@ -223,7 +317,7 @@ export class MongoConnection {
     if (client !== this.client) {
       this.leave(this.client);
       this.client = client;
-      this.database = this.joinClient(client, this.options.database);
+      this.database = this.joinClient(client, this.tenants ? SERVER : this.options.database);
     }
     if (this.closedOutside) throw new StoreError('unavailable');
   }
@@ -245,7 +339,7 @@ export class MongoConnection {
   async ping(timeoutMs: number): Promise<void> {
     const signal = AbortSignal.timeout(timeoutMs);
     try {
-      await asStoreOperation(undefined, () => this.db.command({ ping: 1, maxTimeMS: timeoutMs }, { signal }));
+      await asStoreOperation(undefined, async () => this.ask({ ping: 1, maxTimeMS: timeoutMs }, signal));
     } catch (error) {
       throw signal.aborted ? new StoreError('unavailable', { cause: error }) : error;
     }
@@ -354,7 +448,7 @@ export class MongoConnection {
     const { client } = this;
     this.forgetChecks();
     this.client = this.openClient(options);
-    this.database = this.client.db(options.database);
+    this.database = this.client.db(this.tenants ? SERVER : options.database);
     this.reads?.close();
     this.reads = this.openFastReads(options);
     const retire = () => {
@@ -389,7 +483,7 @@ export interface MongoFacts {
 export async function inspectMongo(connection: MongoConnection, timeoutMs: number): Promise<MongoFacts> {
   const signal = AbortSignal.timeout(timeoutMs);
   const command = (document: Document) =>
-    asStoreOperation({ signal }, () => connection.db.command(document, { signal }));
+    asStoreOperation({ signal }, async () => connection.ask(document, signal));
   const sentAt = Date.now();
   const hello = await command({ hello: 1 });
   const answeredAt = Date.now();
@@ -410,8 +504,8 @@ export async function inspectMongo(connection: MongoConnection, timeoutMs: numbe
         : typeof hello['setName'] === 'string'
           ? 'replica set'
           : 'standalone',
-    rights: rightsIn(connection.name, await command({ connectionStatus: 1, showPrivileges: true })),
-    search: await hasSearch(connection, signal),
+    rights: rightsIn(connection, await command({ connectionStatus: 1, showPrivileges: true })),
+    search: connection.isPerTenant ? null : await hasSearch(connection, signal),
     clockAhead: there instanceof Date ? there.getTime() - (sentAt + answeredAt) / 2 : 0,
   };
 }
@@ -422,7 +516,7 @@ interface Privilege {
 }
 
 /** What `connectionStatus` says of the user, who may be permitted some collections alone. */
-function rightsIn(database: string, { authInfo }: Document): MongoFacts['rights'] {
+function rightsIn(connection: MongoConnection, { authInfo }: Document): MongoFacts['rights'] {
   const { authenticatedUsers: users, authenticatedUserPrivileges: privileges } = (authInfo ?? {}) as {
     authenticatedUsers?: unknown[];
     authenticatedUserPrivileges?: Privilege[];
@@ -431,7 +525,8 @@ function rightsIn(database: string, { authInfo }: Document): MongoFacts['rights'
   const may = (action: string) =>
     privileges.some(({ resource, actions }) => {
       const { db, anyResource } = resource ?? {};
-      return (anyResource === true || db === '' || db === database) && actions?.includes(action) === true;
+      const isHere = anyResource === true || db === '' || (db !== undefined && connection.covers(db));
+      return isHere && actions?.includes(action) === true;
     });
   return { read: may('find'), write: may('insert') && may('update') };
 }

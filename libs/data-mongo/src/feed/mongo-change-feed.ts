@@ -36,8 +36,7 @@ class ChangeStreamSupport {
   private async readHello(): Promise<void> {
     this.probedAt = performance.now();
     try {
-      const { db } = this.connection;
-      const hello = await db.command({ hello: 1 }, { signal: AbortSignal.timeout(TIMEOUT_MS) });
+      const hello = await this.connection.ask({ hello: 1 }, AbortSignal.timeout(TIMEOUT_MS));
       this.supported = typeof hello['setName'] === 'string' || hello['msg'] === 'isdbgrid';
     } catch {
       // The next call repeats the query.
@@ -68,6 +67,13 @@ function toRowChange(event: ChangeStreamDocument, storage: ClassStorage): RowCha
   };
 }
 
+/** A class that is watched, of one tenant where each has a database of its own. */
+interface WatchedClass {
+  readonly className: string;
+  readonly tenant: string | null;
+  readonly subject: Subject<RowChange>;
+}
+
 export interface ChangeFeedOptions {
   /** Consecutive failed attempts to open the stream before the feed counts as lost. Default 10. */
   readonly maxAttempts?: number;
@@ -84,11 +90,11 @@ const INVALID_TOKEN = 260;
 const HISTORY_LOST = new Set([280, 286]);
 
 /**
- * Row changes from one change stream over the whole database, for all classes and watchers. It resumes where it stopped after
- * the watched classes change and after transient errors. It needs a replica set.
+ * Row changes from one change stream over the whole database, or the databases of all tenants, for all classes and watchers. It
+ * resumes where it stopped after the watched classes change and after transient errors. It needs a replica set.
  */
 export class MongoChangeFeed extends ChangeFeed {
-  private readonly watched = new Map<string, Subject<RowChange>>();
+  private readonly watched = new Map<string, WatchedClass>();
   private stream: ChangeStream | null = null;
   private token: ResumeToken;
   private running = false;
@@ -118,29 +124,30 @@ export class MongoChangeFeed extends ChangeFeed {
     if (outcome instanceof StoreError) throw outcome;
   }
 
-  changes(className: string): Observable<RowChange> {
+  changes(className: string, tenant: string | null = null): Observable<RowChange> {
     return new Observable((subscriber) => {
-      const subject = this.watch(className);
+      const key = JSON.stringify([className, tenant]);
+      const { subject } = this.watch(key, className, tenant);
       const subscription = subject.subscribe(subscriber);
       return () => {
         subscription.unsubscribe();
-        if (!subject.observed) this.unwatch(className, subject);
+        if (!subject.observed) this.unwatch(key, subject);
       };
     });
   }
 
-  private watch(className: string): Subject<RowChange> {
-    const known = this.watched.get(className);
+  private watch(key: string, className: string, tenant: string | null): WatchedClass {
+    const known = this.watched.get(key);
     if (known) return known;
-    const subject = new Subject<RowChange>();
-    this.watched.set(className, subject);
+    const made = { className, tenant, subject: new Subject<RowChange>() };
+    this.watched.set(key, made);
     this.reopen();
-    return subject;
+    return made;
   }
 
-  private unwatch(className: string, subject: Subject<RowChange>): void {
-    if (this.watched.get(className) !== subject) return;
-    this.watched.delete(className);
+  private unwatch(key: string, subject: Subject<RowChange>): void {
+    if (this.watched.get(key)?.subject !== subject) return;
+    this.watched.delete(key);
     // Events of a class without watchers are dropped; the stream is closed only when no class is watched.
     if (this.watched.size === 0) this.reopen();
   }
@@ -167,10 +174,9 @@ export class MongoChangeFeed extends ChangeFeed {
       let stream: ChangeStream | null = null;
       try {
         // The wait also lets classes that are subscribed at the same time share one stream.
-        const classes = StoredClasses.of(await this.catalogue.snapshot());
-        this.refuseUnwatchable(classes);
+        const storages = await this.findStorages();
         if (this.watched.size === 0) return;
-        stream = this.open(classes);
+        stream = this.open(storages);
         for (let event = await this.readNext(stream); event; event = await this.readNext(stream)) {
           await this.publish(event);
           failures = 0;
@@ -190,28 +196,38 @@ export class MongoChangeFeed extends ChangeFeed {
     }
   }
 
-  /** The server reports no changes of views. */
-  private refuseUnwatchable(classes: StoredClasses): void {
-    for (const [className, subject] of this.watched) {
-      if (classes.find(className)?.watchable !== false) continue;
-      this.watched.delete(className);
+  /** How the watched classes are stored. The server reports no changes of views. */
+  private async findStorages(): Promise<readonly ClassStorage[]> {
+    const storages: ClassStorage[] = [];
+    for (const [key, { className, tenant, subject }] of this.watched) {
+      const storage = await this.findStorage(className, tenant);
+      if (storage?.watchable !== false) {
+        if (storage) storages.push(storage);
+        continue;
+      }
+      this.watched.delete(key);
       subject.error(
         new StoreError('unsupported', { advice: `the database reports no changes of ${className}` }),
       );
       if (this.watched.size === 0) this.opened.next(new StoreError('unsupported'));
     }
+    return storages;
   }
 
-  private open(classes: StoredClasses): ChangeStream {
-    const collections = [...this.watched.keys()].flatMap(
-      (className) => classes.find(className)?.collection ?? [],
-    );
+  private async findStorage(className: string, tenant: string | null): Promise<ClassStorage | undefined> {
+    return StoredClasses.of(await this.catalogue.forTenant(tenant).snapshot()).find(className);
+  }
+
+  /** Whose an event is `publish` decides: this only keeps most others away. */
+  private open(storages: readonly ClassStorage[]): ChangeStream {
+    const tenants = new Set([...this.watched.values()].map(({ tenant }) => tenant));
     const chosen = {
       operationType: { $in: WATCHED_OPERATIONS },
-      'ns.coll': { $in: collections },
+      'ns.db': { $in: [...tenants].map((tenant) => this.connection.forTenant(tenant).name) },
+      'ns.coll': { $in: [...new Set(storages.map(({ collection }) => collection))] },
     };
-    this.stream = this.connection.db.watch([{ $match: chosen }], {
-      ...classes.bson,
+    this.stream = this.connection.watch([{ $match: chosen }], {
+      ...Object.assign({}, ...storages.map(({ bson }) => bson)),
       fullDocument: 'updateLookup',
       comment: 'parley change feed',
       ...(this.token !== undefined && { resumeAfter: this.token }),
@@ -237,11 +253,11 @@ export class MongoChangeFeed extends ChangeFeed {
   }
 
   private async publish(event: Awaited<ReturnType<ChangeStream['next']>>): Promise<void> {
-    const classes = StoredClasses.of(await this.catalogue.snapshot());
-    const collection = 'ns' in event && 'coll' in event.ns ? event.ns.coll : undefined;
-    for (const [className, subject] of this.watched) {
-      const storage = classes.find(className);
-      const change = storage && storage.collection === collection ? toRowChange(event, storage) : null;
+    const { db, coll } = 'ns' in event && 'coll' in event.ns ? event.ns : {};
+    for (const { className, tenant, subject } of this.watched.values()) {
+      if (this.connection.forTenant(tenant).name !== db) continue;
+      const storage = await this.findStorage(className, tenant);
+      const change = storage && storage.collection === coll ? toRowChange(event, storage) : null;
       if (change) subject.next(change);
     }
     this.token = event._id;
@@ -263,7 +279,7 @@ export class MongoChangeFeed extends ChangeFeed {
     const { code } = toStoreError(error);
     // A server without change streams rejects the stage; no caller's query is involved.
     const storeError = new StoreError(code === 'invalid_query' ? 'unsupported' : code, { cause: error });
-    const subjects = [...this.watched.values()];
+    const subjects = [...this.watched.values()].map(({ subject }) => subject);
     this.watched.clear();
     this.opened.next(storeError);
     for (const subject of subjects) subject.error(storeError);

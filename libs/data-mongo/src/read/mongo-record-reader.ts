@@ -66,7 +66,7 @@ export class MongoRecordReader extends RecordReader {
     // Included rows are found for all rows together.
     if (!(query.limit > 0) || (query.include ?? []).length > 0) return super.findShown(query, operation);
     return asStoreOperation(operation, async () => {
-      const classes = await this.classes();
+      const classes = await this.classes(operation);
       const storage = classes.storage(query.className);
       const { bson } = classes;
       const read = { operation, expected: estimateBytes(query), left: answerLeft(query.maxBytes), bson };
@@ -84,7 +84,7 @@ export class MongoRecordReader extends RecordReader {
     operation: OperationContext,
     left: AnswerLeft,
   ): Promise<ParseRow[]> {
-    const classes = await this.classes();
+    const classes = await this.classes(operation);
     const storage = classes.storage(query.className);
     if (!(query.limit > 0)) return [];
     const include = query.include ?? [];
@@ -114,7 +114,7 @@ export class MongoRecordReader extends RecordReader {
       skip: query.skip,
       limit: query.limit,
     };
-    return openRead(this.connection.holding(storage), read, operation);
+    return openRead(this.connection.holding(storage, operation.tenant), read, operation);
   }
 
   private findJoined(
@@ -132,18 +132,18 @@ export class MongoRecordReader extends RecordReader {
 
   count(query: CountQuery, operation: OperationContext): Promise<number> {
     return asStoreOperation(operation, async () => {
-      const storage = (await this.classes()).storage(query.className);
+      const storage = (await this.classes(operation)).storage(query.className);
       const filter = classWhereToQuery(query.where, storage, true);
       const pipeline = [{ $match: filter }, { $group: { _id: 1, n: { $sum: 1 } } }];
       const read = { collection: storage.collection, pipeline };
-      const counted = await readOne(this.connection.holding(storage), read, operation);
+      const counted = await readOne(this.connection.holding(storage, operation.tenant), read, operation);
       return counted ? Number(counted['n']) : 0;
     });
   }
 
   aggregate(query: AggregateQuery, operation: OperationContext): Promise<AggregatedRows> {
     return asStoreOperation(operation, async () => {
-      const schemas = await this.catalogue.snapshot();
+      const schemas = await this.catalogue.forTenant(operation.tenant).snapshot();
       const { stages, scope } = pipelineToStorage(query.pipeline, query.className, schemas, {
         rewriteLookups: query.rewriteLookups ?? true,
       });
@@ -167,11 +167,11 @@ export class MongoRecordReader extends RecordReader {
         ? [{ relatedId: { $in: query.members } }, 'owningId']
         : [{ owningId: query.objectId }, 'relatedId'];
     return asStoreOperation(operation, async () => {
-      const storage = (await this.classes()).storage(className);
+      const storage = (await this.classes(operation)).storage(className);
       const collection = storage.relationCollection(key);
       if (collection === undefined) return [];
       const links = openRead(
-        this.connection.holding(storage),
+        this.connection.holding(storage, operation.tenant),
         {
           collection,
           filter,
@@ -191,7 +191,7 @@ export class MongoRecordReader extends RecordReader {
 
   explain(query: PlannedQuery, operation: OperationContext): Promise<QueryPlan> {
     return asStoreOperation(operation, async () => {
-      const storage = (await this.classes()).storage(query.className);
+      const storage = (await this.classes(operation)).storage(query.className);
       const { maxTimeMS, comment } = operation;
       const find = {
         find: storage.collection,
@@ -200,7 +200,7 @@ export class MongoRecordReader extends RecordReader {
         comment,
       };
       const answer = await this.connection
-        .holding(storage)
+        .holding(storage, operation.tenant)
         .db.command(
           { explain: find, verbosity: 'queryPlanner', maxTimeMS, comment },
           { signal: driverSignal(operation) },
@@ -216,11 +216,11 @@ export class MongoRecordReader extends RecordReader {
     operation: OperationContext,
   ): DocumentBatches {
     const read = { collection: storage.collection, pipeline, batchSize };
-    return openRead(this.connection.holding(storage), read, operation);
+    return openRead(this.connection.holding(storage, operation.tenant), read, operation);
   }
 
-  private async classes(): Promise<StoredClasses> {
-    return StoredClasses.of(await this.catalogue.snapshot());
+  private async classes({ tenant }: OperationContext): Promise<StoredClasses> {
+    return StoredClasses.of(await this.catalogue.forTenant(tenant).snapshot());
   }
 }
 

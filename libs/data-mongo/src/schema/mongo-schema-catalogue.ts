@@ -1,8 +1,14 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Document } from 'mongodb';
 import { ageClock } from '#core';
-import { answerLeft, type CatalogueOptions, RenewedCatalogue, StoreError } from '#data';
-import type { ClassSchema, IdKind, IndexSchema, SchemaSnapshot } from '#policy';
+import { answerLeft, type CatalogueOptions, RenewedCatalogue, type SchemaCatalogue, StoreError } from '#data';
+import {
+  type ClassSchema,
+  type IdKind,
+  type IndexSchema,
+  readTenantText,
+  type SchemaSnapshot,
+} from '#policy';
 import { readBoundedRows } from '../answers/bounded-rows.js';
 import type { MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation, isServerError } from '../errors.js';
@@ -15,6 +21,7 @@ import {
   readPlainClasses,
 } from './plain-classes.js';
 import { toClassSchema, toIndexSchemas, readIndexes, type StoredIndex } from './schema-row.js';
+import { TenantCatalogue, TenantCatalogues } from './tenant-catalogue.js';
 import { PARSE_ALONE, type PlainClassDeclaration, type StorageDeclarations } from './storage-declarations.js';
 
 const READ_LIMITS = { maxTimeMS: 10_000, comment: 'parley schema catalogue' };
@@ -80,6 +87,8 @@ const EXPECTED_BYTES = 1024 * 1024;
 interface MongoCatalogueOptions extends CatalogueOptions {
   /** The classes of this database, asked for at every reading. Default: every class of Parse and no other. */
   readonly declared?: () => StorageDeclarations;
+  /** Ids of classes that are read elsewhere, which columns may refer to. Default none. */
+  readonly idsElsewhere?: () => ReadonlyMap<string, IdKind>;
 }
 
 /**
@@ -92,9 +101,14 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
 
   private readonly declared: () => StorageDeclarations;
   private readonly plainClasses: PlainClassReader;
+  private readonly tenants: TenantCatalogues;
+  private readonly idsElsewhere: () => ReadonlyMap<string, IdKind>;
   private found: readonly CatalogueProblem[] = [];
+  /** Of the classes that were read last. */
+  private ids: ReadonlyMap<string, IdKind> = new Map();
   /** Databases that did not answer, and are asked for until they do. */
   private readonly awaited = new Set<string>();
+  private closed = false;
 
   constructor(
     private readonly connection: MongoConnection,
@@ -102,6 +116,8 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
   ) {
     super(options);
     this.declared = options.declared ?? (() => PARSE_ALONE);
+    this.idsElsewhere = options.idsElsewhere ?? (() => new Map());
+    this.tenants = new TenantCatalogues((tenant) => this.openTenant(tenant, options));
     this.plainClasses = new PlainClassReader(connection, options.now ?? ageClock);
   }
 
@@ -113,7 +129,36 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
 
   override forget(): void {
     this.plainClasses.forget();
+    this.tenants.forget();
     super.forget();
+  }
+
+  override forTenant(tenant: string | number | null | undefined): SchemaCatalogue {
+    const text = readTenantText(tenant);
+    const isOne = ![...this.connection.further.values()].some(({ isPerTenant }) => isPerTenant);
+    return text === null || isOne ? this : this.tenants.find(text);
+  }
+
+  /** Reads the databases of one tenant, and no other. */
+  private openTenant(tenant: string, options: MongoCatalogueOptions): TenantCatalogue {
+    const isOwn = (database: string | undefined) =>
+      database !== undefined && this.connection.further.get(database)?.isPerTenant === true;
+    const declared = (): StorageDeclarations => {
+      const { plain, further } = this.declared();
+      return {
+        parse: new Set(),
+        plain: plain.filter(({ database }) => isOwn(database)),
+        further: new Map([...(further ?? [])].filter(([database]) => isOwn(database))),
+      };
+    };
+    const connection = this.connection.withTenant(tenant);
+    const own = new MongoSchemaCatalogue(connection, { ...options, declared, idsElsewhere: () => this.ids });
+    return new TenantCatalogue(this, own, isOwn);
+  }
+
+  /** Asks no more for databases that are away. */
+  close(): void {
+    this.closed = true;
   }
 
   /** Schema rows may list fewer indexes and do not mark unique ones; the collection does. */
@@ -131,8 +176,9 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
   protected load(why: 'age' | 'names'): Promise<SchemaSnapshot> {
     return asStoreOperation(undefined, async () => {
       const { parse, plain } = this.declared();
-      const places = this.listPlaces();
-      const elsewhere = new Set(places.flatMap((place) => listNames(place)));
+      const all = this.listPlaces();
+      const places = all.filter((place) => this.isReadHere(place));
+      const elsewhere = new Set(all.flatMap((place) => listNames(place)));
       const own = { listed: parse, plain: plain.filter(({ database }) => database === undefined) };
       const [main, ...found] = await Promise.all([
         this.readDatabase(own, elsewhere, why === 'names'),
@@ -141,18 +187,34 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
       const reached = [main, ...found.filter((one) => one !== null)];
       const rows = reached.flatMap((one) => one.rows);
       const away = places.filter((_, at) => !found[at]);
-      const { schemas, problems } = readPlainClasses(
+      const ofTenants = all.filter((place) => !places.includes(place));
+      const { schemas, problems, ids } = readPlainClasses(
         reached.map((one) => one.opened),
         rows,
-        listAwayIds(away),
+        new Map([...listAwayIds([...away, ...ofTenants]), ...this.idsElsewhere()]),
       );
+      this.ids = ids;
       this.found = [...problems, ...away.flatMap(listAway)];
       const isPlain = own.plain.map(({ className }) => className);
       const closed = new Set([...isPlain, ...elsewhere, ...own.plain.map(({ collection }) => collection)]);
       const admits = (className: string) =>
         !closed.has(className) && (parse === 'all' || parse.has(className));
-      return new StoredSchemas([...rows, ...schemas], admits, new Set(away.flatMap(listNames)));
+      return new StoredSchemas(
+        [...rows, ...schemas],
+        admits,
+        new Set(away.flatMap(listNames)),
+        new Set(ofTenants.flatMap(listNames)),
+      );
     });
+  }
+
+  /** The databases of tenants are read for a tenant. One whose name is that of no database has none. */
+  private isReadHere({ database }: NamedPlace): boolean {
+    try {
+      return !this.connection.holding({ database }).isPerTenant;
+    } catch {
+      return false;
+    }
   }
 
   /** @param elsewhere classes that are declared for another database */
@@ -225,7 +287,7 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
     for (;;) {
       await setTimeout(PROBE_INTERVAL, undefined, { ref: false });
       const connection = this.connection.further.get(database);
-      if (!connection || connection.closed) return;
+      if (!connection || connection.closed || this.closed) return;
       const place = this.listPlaces().find((one) => one.database === database);
       const isUp =
         !place ||

@@ -145,7 +145,7 @@ export class MongoSchemaWriter extends SchemaWriter {
     operation: OperationContext,
   ): Promise<void> {
     return this.change(className, operation, async (connection) => {
-      await addColumns(connection, this.catalogue, className, fields, operation);
+      await addColumns(connection, this.catalogue.forTenant(operation.tenant), className, fields, operation);
     });
   }
 
@@ -169,12 +169,12 @@ export class MongoSchemaWriter extends SchemaWriter {
   }
 
   /** The database of a class. Only classes of Parse are created, changed and deleted here. */
-  private async findDatabase(className: string): Promise<MongoConnection> {
-    const storage = StoredClasses.of(await this.catalogue.snapshot()).find(className);
+  private async findDatabase(className: string, { tenant }: OperationContext): Promise<MongoConnection> {
+    const storage = StoredClasses.of(await this.catalogue.forTenant(tenant).snapshot()).find(className);
     if (!storage)
       throw new StoreError('unsupported', { advice: 'this database has no classes that calls can create' });
     storage.assertPermits('alter');
-    return this.connection.openForChanges(storage);
+    return this.connection.openForChanges(storage, tenant);
   }
 
   private async change<T>(
@@ -184,9 +184,11 @@ export class MongoSchemaWriter extends SchemaWriter {
   ): Promise<T> {
     if (isAborted(operation)) throw new StoreError('cancelled', { cause: operation.signal.reason });
     try {
-      return await asStoreOperation(undefined, async () => work(await this.findDatabase(className)));
+      return await asStoreOperation(undefined, async () =>
+        work(await this.findDatabase(className, operation)),
+      );
     } finally {
-      this.catalogue.invalidate();
+      this.catalogue.forTenant(operation.tenant).invalidate();
     }
   }
 }

@@ -38,6 +38,8 @@ export interface CatalogueProblem {
 export interface PlainClasses {
   readonly schemas: readonly ClassSchema[];
   readonly problems: readonly CatalogueProblem[];
+  /** The ids of all of them, and of those of Parse. */
+  readonly ids: ReadonlyMap<string, IdKind>;
 }
 
 /** Documents of a sample, and their bytes. */
@@ -239,7 +241,11 @@ export function readPlainClasses(
     const id = ids.get(collection.declaration.className);
     return id ? [createSchema(collection, id, findIds, problems)] : [];
   });
-  return { schemas, problems };
+  return {
+    schemas,
+    problems,
+    ids: new Map([...[...ofParse].map((name) => [name, 'string'] as const), ...ids]),
+  };
 }
 
 function notSampled({ className, collection }: PlainClassDeclaration): CatalogueProblem {

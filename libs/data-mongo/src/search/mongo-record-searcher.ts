@@ -109,7 +109,7 @@ export class MongoRecordSearcher extends RecordSearcher {
 
   text(query: TextSearchQuery, operation: OperationContext): Promise<SearchHit[]> {
     return asSearchOperation(operation, async () => {
-      const storage = await this.storage(query.className);
+      const storage = await this.storage(query.className, operation);
       const { index, match, highlight, keys, ranksByIndex } = query;
       const request: FoundRequest = {
         score: 'searchScore',
@@ -127,7 +127,7 @@ export class MongoRecordSearcher extends RecordSearcher {
 
   nearest(query: VectorSearchQuery, operation: OperationContext): Promise<SearchHit[]> {
     return asSearchOperation(operation, async () => {
-      const storage = await this.storage(query.className);
+      const storage = await this.storage(query.className, operation);
       const { index, field, vector, filter, candidates, keys } = query;
       const inside = classWhereToQuery(filter, storage, true);
       const search = {
@@ -145,7 +145,7 @@ export class MongoRecordSearcher extends RecordSearcher {
 
   facets(query: FacetQuery, operation: OperationContext): Promise<FacetCounts> {
     return asSearchOperation(operation, async () => {
-      const storage = await this.storage(query.className);
+      const storage = await this.storage(query.className, operation);
       const { index, match, facets, where } = query;
       const operator = match.kind === 'everything' ? undefined : searchOperator(match, storage);
       if (Object.keys(where).length === 0) {
@@ -190,12 +190,16 @@ export class MongoRecordSearcher extends RecordSearcher {
     toRow: (document: Document) => Row,
   ): Promise<Row[]> {
     const { collection, bson } = storage;
-    const found = openRead(this.connection.holding(storage), { collection, pipeline }, operation);
+    const found = openRead(
+      this.connection.holding(storage, operation.tenant),
+      { collection, pipeline },
+      operation,
+    );
     return readBoundedRows(found, { operation, expected: EXPECTED_BYTES, left: answerLeft(), bson }, toRow);
   }
 
-  private async storage(className: string): Promise<ClassStorage> {
-    return StoredClasses.of(await this.catalogue.snapshot()).storage(className);
+  private async storage(className: string, { tenant }: OperationContext): Promise<ClassStorage> {
+    return StoredClasses.of(await this.catalogue.forTenant(tenant).snapshot()).storage(className);
   }
 }
 

@@ -10,19 +10,29 @@ export class StoredSchemas extends ClassSchemas {
   constructor(
     schemas: Iterable<ClassSchema>,
     readonly admits: (className: string) => boolean,
-    private readonly away: ReadonlySet<string> = new Set(),
+    /** Classes whose database cannot be reached. */
+    readonly away: ReadonlySet<string> = new Set(),
+    /** Classes that are read for each tenant, and are away without one. */
+    private readonly ofTenants: ReadonlySet<string> = new Set(),
   ) {
     super(schemas);
   }
 
   isAway(className: string): boolean {
-    return this.away.has(className);
+    return this.away.has(className) || this.ofTenants.has(className);
   }
 }
 
+/** Snapshots of several tenants share the classes of all. */
+const storages = new WeakMap<ClassSchema, ClassStorage>();
+
 export function createStorage(schema: ClassSchema): ClassStorage {
+  const known = storages.get(schema);
+  if (known) return known;
   const layout = readLayout(schema);
-  return layout ? new PlainStorage(schema, layout) : new ParseStorage(schema.className, schema);
+  const made = layout ? new PlainStorage(schema, layout) : new ParseStorage(schema.className, schema);
+  storages.set(schema, made);
+  return made;
 }
 
 /** How every class of one schema snapshot is stored, computed once for each. */

@@ -27,8 +27,8 @@ export class MongoRecordWriter extends RecordWriter {
     return true;
   }
 
-  override async idFor(className: string, text: string): Promise<string> {
-    return asStoreOperation(undefined, async () => (await this.storage(className)).idFor(text));
+  override async idFor(className: string, text: string, operation: OperationContext): Promise<string> {
+    return asStoreOperation(undefined, async () => (await this.storage(className, operation)).idFor(text));
   }
 
   create(
@@ -41,7 +41,7 @@ export class MongoRecordWriter extends RecordWriter {
       this.widenErrors('create', className, fields, operation, async (storage) => {
         const values = withDefaults(valuesOnCreate(fields, storage), storage.schema);
         const document = storage.newDocument(values, objectId, this.now());
-        const connection = this.connection.openForChanges(storage);
+        const connection = this.connection.openForChanges(storage, operation.tenant);
         await connection.sendWrite(operation, () =>
           connection
             .collection(storage.collection)
@@ -65,7 +65,7 @@ export class MongoRecordWriter extends RecordWriter {
         const at = updatedAt === undefined ? this.now() : new Date(updatedAt);
         const changes = toUpdate(fields, storage, at);
         const filter = rowFilter(objectId, where, storage);
-        const connection = this.connection.openForChanges(storage);
+        const connection = this.connection.openForChanges(storage, operation.tenant);
         const document: Document | null = await connection.sendWrite(operation, () =>
           connection.collection(storage.collection).findOneAndUpdate(filter, changes, {
             ...this.limits(operation),
@@ -80,10 +80,10 @@ export class MongoRecordWriter extends RecordWriter {
 
   delete(className: string, objectId: string, where: Where, operation: OperationContext): Promise<boolean> {
     return this.write(operation, async () => {
-      const storage = await this.storage(className);
+      const storage = await this.storage(className, operation);
       storage.assertPermits('delete');
       const filter = rowFilter(objectId, where, storage);
-      const connection = this.connection.openForChanges(storage);
+      const connection = this.connection.openForChanges(storage, operation.tenant);
       const { deletedCount } = await connection.sendWrite(operation, () =>
         connection.collection(storage.collection).deleteOne(filter, this.limits(operation)),
       );
@@ -102,17 +102,18 @@ export class MongoRecordWriter extends RecordWriter {
     operation: OperationContext,
     work: (storage: ClassStorage) => Promise<Row>,
   ): Promise<Row> {
-    const storage = await this.storage(className);
+    const storage = await this.storage(className, operation);
     storage.assertPermits(change);
     const wanted = storage.newColumns(fields);
     if (wanted.size === 0) return work(storage);
-    const connection = this.connection.openForChanges(storage);
-    const added = await addColumns(connection, this.catalogue, className, wanted, operation);
+    const connection = this.connection.openForChanges(storage, operation.tenant);
+    const catalogue = this.catalogue.forTenant(operation.tenant);
+    const added = await addColumns(connection, catalogue, className, wanted, operation);
     let row: Row | undefined;
     let unknown = false;
     try {
       // Another writer may have added the same column with another type in the meantime.
-      const widened = await this.storage(className);
+      const widened = await this.storage(className, operation);
       widened.newColumns(fields);
       row = await work(widened);
       return row;
@@ -122,7 +123,7 @@ export class MongoRecordWriter extends RecordWriter {
     } finally {
       // A column that remains is harmless; the error of the write must be reported.
       if (!row && !unknown)
-        await withdrawColumns(connection, this.catalogue, className, added, operation).catch(() => undefined);
+        await withdrawColumns(connection, catalogue, className, added, operation).catch(() => undefined);
     }
   }
 
@@ -131,8 +132,8 @@ export class MongoRecordWriter extends RecordWriter {
     return { maxTimeMS, comment, ...(session && { session }) };
   }
 
-  private async storage(className: string): Promise<ClassStorage> {
-    return StoredClasses.of(await this.catalogue.snapshot()).storage(className);
+  private async storage(className: string, { tenant }: OperationContext): Promise<ClassStorage> {
+    return StoredClasses.of(await this.catalogue.forTenant(tenant).snapshot()).storage(className);
   }
 
   private write<T>(operation: OperationContext, work: () => Promise<T>): Promise<T> {

@@ -157,7 +157,7 @@ describe('writes to collections that Parse did not write', PATIENT, () => {
       code: 'unsupported',
       advice: expect.stringContaining('create them there') as unknown,
     });
-    expect(await storeErrorCode(store.writer.idFor('Ticket', 'text'))).toBe('unsupported');
+    expect(await storeErrorCode(store.writer.idFor('Ticket', 'text', unhurried()))).toBe('unsupported');
     expect(await storeErrorCode(create('Word', { text: 'w' }, 'given'))).toBe(null);
     for (const [className, id] of [
       ['Order', 'x'],
@@ -171,7 +171,7 @@ describe('writes to collections that Parse did not write', PATIENT, () => {
 
   it.each(['Order', 'Visit', 'Word'])('make the same id of the same text for %s', async (className) => {
     const [one, same, other] = await Promise.all(
-      ['a', 'a', 'b'].map((text) => store.writer.idFor(className, text)),
+      ['a', 'a', 'b'].map((text) => store.writer.idFor(className, text, unhurried())),
     );
     expect(one).toBe(same);
     expect(one).not.toBe(other);

@@ -36,8 +36,8 @@ export class RecordedWrites extends WriteStore {
     return this.store.takesObjectIds;
   }
 
-  override idFor(className: string, text: string): Promise<string> {
-    return this.store.idFor(className, text);
+  override idFor(className: string, text: string, operation: OperationContext): Promise<string> {
+    return this.store.idFor(className, text, operation);
   }
 
   async run<K extends keyof Writes>(

@@ -192,8 +192,8 @@ export function recordWriterContract(
 
     it('takes the id that a text determines, once', async () => {
       if (!store.writer.takesObjectIds) return;
-      const id = await store.writer.idFor('Album', 'the same text');
-      expect(await store.writer.idFor('Album', 'the same text')).toBe(id);
+      const id = await store.writer.idFor('Album', 'the same text', unhurried());
+      expect(await store.writer.idFor('Album', 'the same text', unhurried())).toBe(id);
       const row = await store.writer.create('Album', { title: 'Keyed' }, unhurried(), id);
       expect(row['objectId']).toBe(id);
       const again = store.writer.create('Album', { title: 'Keyed' }, unhurried(), id);

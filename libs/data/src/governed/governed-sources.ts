@@ -79,6 +79,7 @@ export class CallOperation implements OperationContext {
   readonly maxTimeMS: number;
   readonly comment: string;
   readonly principal: string;
+  readonly tenant: string | number | null;
 
   constructor(
     private readonly call: McpRequest,
@@ -87,6 +88,7 @@ export class CallOperation implements OperationContext {
     this.maxTimeMS = maxTimeMs(budget.timeout);
     this.comment = createComment(call, budget);
     this.principal = call.agent.principal;
+    this.tenant = call.agent.tenantId;
   }
 
   get signal(): AbortSignal {
@@ -150,7 +152,7 @@ export class GovernedRecordsSource {
   ): GovernedCall | Promise<GovernedCall> {
     const operation = new CallOperation(context, budget);
     const principals = this.identities.resolveNow(context.agent);
-    const schemas = principals && this.catalogue.snapshotNow();
+    const schemas = principals && this.catalogue.forTenant(operation.tenant).snapshotNow();
     if (principals && schemas)
       return this.openRequest(context, budget, { operation, principals, schemas, store });
     return this.openCall(context, budget, operation, store);
@@ -164,7 +166,7 @@ export class GovernedRecordsSource {
   ): Promise<GovernedCall> {
     // The caller's principals are resolved before anything is read on its behalf.
     const principals = await atStore(operation, () => this.identities.resolveAgent(context.agent));
-    const schemas = await atStore(operation, () => this.catalogue.snapshot());
+    const schemas = await atStore(operation, () => this.catalogue.forTenant(operation.tenant).snapshot());
     return this.openRequest(context, budget, { operation, principals, schemas, store });
   }
 
@@ -174,6 +176,7 @@ export class GovernedRecordsSource {
     { operation, principals, schemas, store }: OpenedParts,
   ): GovernedCall {
     const scope = this.scopes.of(schemas, agent, principals);
+    const catalogue = this.catalogue.forTenant(operation.tenant);
     const turn: Turn = (work, ending, className) =>
       this.turns.at(schemas.get(className)?.database).run(findRootAgent(agent).principal, work, ending);
     const metering = { meter, turn };
@@ -185,10 +188,10 @@ export class GovernedRecordsSource {
       operation,
       read: readAs(call),
       readAsOperator: readAs('operator'),
-      listIndexes: (schema) => this.catalogue.listIndexes(schema),
+      listIndexes: (schema) => catalogue.listIndexes(schema),
       lookAgain: () =>
         atStore(operation, async () => {
-          const now = await this.catalogue.lookAgain(schemas);
+          const now = await catalogue.lookAgain(schemas);
           return now !== schemas && !haveSameColumns(now, schemas);
         }),
       trace,

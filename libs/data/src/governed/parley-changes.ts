@@ -128,7 +128,7 @@ export class ParleyChanges {
   private async chooseId(className: string): Promise<string | null> {
     const { ids, operation } = this.call;
     if (!ids.takesObjectIds) return null;
-    return atWriter(operation, () => ids.idFor(className, newIdText()));
+    return atWriter(operation, () => ids.idFor(className, newIdText(), operation));
   }
 }
 

@@ -113,7 +113,7 @@ export class ParleyWrites implements GovernedWrites {
       named: ['create', access.className, fields],
       repeatable: ids.takesObjectIds,
       write: async ({ objectId }) => {
-        const id = await atWriter(operation, () => ids.idFor(name, objectId));
+        const id = await atWriter(operation, () => ids.idFor(name, objectId, operation));
         const row = await this.createOnce(access, id, create);
         return { result: row, objectId: String(row['objectId']) };
       },

@@ -9,6 +9,7 @@ import {
   idForm,
   isIdFor,
   isOwnRow,
+  keepsTenantsApart,
   mayShow,
   type SearchablePolicy,
   stringFields,
@@ -53,10 +54,12 @@ export function admitVectorSearch(
 ): { readonly access: ClassAccess; readonly searchable: SearchablePolicy } {
   const name = call.scope.resolveName(className);
   if (typeof name !== 'string') throw new Refused(name);
-  const { searchable, tenantScope } = call.scope.classPolicy(name);
+  const declared = call.scope.classPolicy(name);
+  const { searchable } = declared;
   if (!searchable) throw new Refused(refusals.notSearchable(String(className)));
   const access = enterClass(call, className, 'find');
-  if (call.scope.policy.hasTenantScopes && tenantScope === null)
+  const { policy } = call.scope;
+  if (policy.hasTenantScopes && !keepsTenantsApart(declared, policy))
     throw new Refused(refusals.missingTenantScope(access.className));
   assertUnprotected(access, searchable);
   return { access, searchable };

@@ -120,7 +120,7 @@ export function forgettingWrites(
 ): WriteStore {
   return {
     takesObjectIds: store.takesObjectIds,
-    idFor: (className, text) => store.idFor(className, text),
+    idFor: (...asked) => store.idFor(...asked),
     // A failed write may have been applied.
     run: (operation, context, caller) =>
       store.run(operation, context, caller).finally(() => directory.forgetClass(operation.className)),

@@ -7,7 +7,7 @@ import {
 } from '#core';
 import type { IndexSchema, SchemaSnapshot } from '../model/class-schema.js';
 import { FieldNames, takeRoot, suggestNames } from '../model/field-names.js';
-import { type DeclaredClass, type Policy, tierBypasses } from '../model/policy.js';
+import { type DeclaredClass, keepsTenantsApart, type Policy, tierBypasses } from '../model/policy.js';
 import type { PolicyIssue } from '../model/policy-issue.js';
 import { isPlainObject } from '../model/where.js';
 
@@ -104,7 +104,9 @@ function idleMasks(declared: DeclaredClass, schemas: SchemaSnapshot | null): Pol
 /** Whether the class is declared visible or searchable without a tenant scope, although other classes have one. */
 export function isExposedToEveryTenant(declared: DeclaredClass, policy: Policy): boolean {
   const exposed = declared.visible || declared.searchable !== null;
-  return policy.hasTenantScopes && exposed && declared.hiding === 'no' && declared.tenantScope === null;
+  return (
+    policy.hasTenantScopes && exposed && declared.hiding === 'no' && !keepsTenantsApart(declared, policy)
+  );
 }
 
 function lintUnscoped(declared: DeclaredClass, policy: Policy): PolicyIssue[] {

@@ -9,6 +9,7 @@ import {
 import type { Pseudonyms, TierMasks } from '../masking/column-masks.js';
 import type { FieldSchema, FieldType, StorageForm } from './class-schema.js';
 import type { FieldNames } from './field-names.js';
+import type { TenantDatabases } from './tenant-database.js';
 
 /** `no`: not hidden. `exceptMaster`: agents with the master key pass the class gate, and only that gate. */
 export type HiddenFrom = 'no' | 'always' | 'exceptMaster';
@@ -57,6 +58,8 @@ export interface FurtherDatabase {
   readonly storage: StorageForm;
   /** Whether it is only read. */
   readonly readOnly: boolean;
+  /** Absent: it is one database. */
+  readonly tenants?: TenantDatabases;
 }
 
 /** Returns the tenant of an agent; null or undefined: none, and the class is refused. */
@@ -76,6 +79,14 @@ export interface TenantScope {
   readonly bypass: readonly string[] | BypassFunction;
   /** What the schema says about the column of a bound plain class. */
   readonly column?: FieldSchema;
+}
+
+/** Whether no tenant reads rows of another one in the class: by their values, or because each tenant has its own database. */
+export function keepsTenantsApart(
+  { tenantScope, database }: Pick<DeclaredClass, 'tenantScope' | 'database'>,
+  { databases }: Pick<Policy, 'databases'>,
+): boolean {
+  return tenantScope !== null || databases.get(database ?? '')?.tenants !== undefined;
 }
 
 /** Whether a whole permission level bypasses the scope. A function needs an agent and counts as no. */

@@ -21,6 +21,7 @@ import {
 import type { SchemaSnapshot } from '../model/class-schema.js';
 import { ALWAYS_KEEP, suggestNames } from '../model/field-names.js';
 import type { MissingNames } from '../model/missing-names.js';
+import { nameTenantDatabase } from '../model/tenant-database.js';
 import type { ValueType } from '../model/value-type.js';
 import type { ClassPolicy, Policies, Policy } from '../model/policy.js';
 import type { Where } from '../model/where.js';
@@ -109,7 +110,7 @@ export class AgentScope {
   ): ClassAccess | Refusal {
     const name = this.admit(agent, className);
     if (typeof name !== 'string') return name;
-    const answer = this.findExisting(name, className as string);
+    const answer = this.findExisting(agent, name, className as string);
     if (operation === null || isRefusal(answer)) return answer;
     return this.refuseUnpermitted(name, operation) ?? answer;
   }
@@ -174,7 +175,7 @@ export class AgentScope {
           hidden ??
           this.refuseFilter(name, className, FILTER_SITES[site]) ??
           this.refuseMisconfigured(name, className) ??
-          this.findExisting(name, className);
+          this.findExisting(agent, name, className);
         const operation = SITE_OPERATIONS[site];
         if (operation === null || isRefusal(answer)) return answer;
         return this.refuseUnpermitted(name, operation) ?? answer;
@@ -279,7 +280,11 @@ export class AgentScope {
     return refusals.misconfiguredClass(asWritten, cause);
   }
 
-  private findExisting(name: string, asWritten: string): ClassAccess | Refusal {
+  private findExisting(agent: Agent, name: string, asWritten: string): ClassAccess | Refusal {
+    const { classes, databases } = this.policy;
+    const tenants = databases.get(classes.get(name)?.database ?? '')?.tenants;
+    if (tenants && nameTenantDatabase(tenants, agent.tenantId) === null)
+      return refusals.withoutTenantDatabase(asWritten);
     if (this.schemas.get(name)) return this.access(name);
     if (this.schemas.isAway?.(name)) return refusals.databaseAway(asWritten);
     // With concealHidden a missing class is refused exactly like a hidden one.

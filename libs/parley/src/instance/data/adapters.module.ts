@@ -172,7 +172,7 @@ export async function openChangeSources(
     ? [[null, mongo], ...mongo.further]
     : [];
   const feeds = connections.map(
-    ([name, connection]) => [name, new MongoChangeFeed(connection, catalogue)] as const,
+    ([name, connection]) => [name, new MongoChangeFeed(connection, catalogue), connection] as const,
   );
   const [[, first] = [], ...others] = feeds;
   for (const [, feed] of others) void feed.probe();
@@ -180,7 +180,7 @@ export async function openChangeSources(
   return {
     preferred: [
       ...(live ? [live] : []),
-      ...feeds.map(([name, feed]) => new FeedSource(feed, holds(name), name)),
+      ...feeds.map(([name, feed, { isPerTenant }]) => new FeedSource(feed, holds(name), name, isPerTenant)),
     ],
     close: () => live?.close(),
   };

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { ConfigError, type ParleyConfig } from '#config';
+import { ConfigError, type ParleyConfig, readTenantDatabases } from '#config';
 import { readJson } from '#core';
 import type { RecordReader, SchemaCatalogue } from '#data';
 import {
@@ -76,14 +76,26 @@ export function connectTo(
   }
 }
 
-function connectFurther(databases: ParleyConfig['furtherDatabases']): FurtherConnections {
+function connectFurther(config: DatabasesConfig): FurtherConnections {
   return new Map(
-    Object.entries(databases).map(([label, { uri, name, fastReads, readOnly }]) => [
+    Object.entries(config.furtherDatabases).map(([label, { uri, name, fastReads, readOnly }]) => [
       label,
-      connectTo({ uri: uri as string, database: name, fastReads, readOnly }, `databases.${label}.uri`),
+      connectTo(
+        {
+          uri: uri as string,
+          database: name,
+          fastReads,
+          readOnly,
+          tenants: readTenantDatabases(name, config),
+        },
+        `databases.${label}.uri`,
+      ),
     ]),
   );
 }
+
+type DatabasesConfig = Pick<ParleyConfig, 'database' | 'furtherDatabases'> &
+  Partial<Pick<ParleyConfig, 'audit'>>;
 
 async function closeAll(connection: MongoConnection): Promise<void> {
   await Promise.all([connection, ...connection.further.values()].map((one) => one.close()));
@@ -93,16 +105,14 @@ async function closeAll(connection: MongoConnection): Promise<void> {
  * Starts the embedded database and seeds it, or connects to a real one. A real database that is down does not stop the
  * start: calls return an error and `/ready` reports it until the database is back.
  */
-export async function openDatabase({
-  database: { uri, name, seed, fastReads, readOnly },
-  furtherDatabases,
-}: Pick<ParleyConfig, 'database' | 'furtherDatabases'>): Promise<OpenDatabase> {
+export async function openDatabase(config: DatabasesConfig): Promise<OpenDatabase> {
+  const { uri, name, seed, fastReads, readOnly } = config.database;
   if (uri === null) return { connection: null, kind: 'none', uri: null, close: () => Promise.resolve() };
   if (uri !== 'embedded') {
     const connection = connectTo(
       { uri, database: name, fastReads, readOnly },
       'database.uri',
-      connectFurther(furtherDatabases),
+      connectFurther(config),
     );
     return { connection, kind: 'mongodb', uri, close: () => closeAll(connection) };
   }
@@ -113,7 +123,7 @@ export async function openDatabase({
   const server = await EmbeddedMongo.start({ ...(initialData !== undefined && { initialData }) });
   const connection = new MongoConnection(
     { uri: server.uri, database: name, fastReads, readOnly },
-    connectFurther(furtherDatabases),
+    connectFurther(config),
   );
   const close = async () => {
     await closeAll(connection);

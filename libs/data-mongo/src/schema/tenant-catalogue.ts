@@ -1,0 +1,110 @@
+import { type RenewedCatalogue, SchemaCatalogue } from '#data';
+import type { ClassSchema, IndexSchema, SchemaSnapshot } from '#policy';
+import { StoredSchemas } from '../storage/stored-classes.js';
+
+/** Classes of tenants that are kept: of so many tenants, with so many columns. */
+const MOST_TENANTS = 1_000;
+const MOST_COLUMNS = 100_000;
+
+type ReadCatalogue = RenewedCatalogue & { close(): void };
+
+/** Both parts of what a tenant sees, as they were read. */
+interface Joined {
+  readonly base: SchemaSnapshot;
+  readonly own: SchemaSnapshot;
+  readonly both: SchemaSnapshot;
+}
+
+/** The classes of all, and those of the databases of one tenant. Each part is as old as any snapshot may be. */
+export class TenantCatalogue extends SchemaCatalogue {
+  private joined: Joined | null = null;
+
+  constructor(
+    private readonly base: RenewedCatalogue,
+    readonly own: ReadCatalogue,
+    private readonly isOwn: (database: string | undefined) => boolean,
+  ) {
+    super();
+  }
+
+  async snapshot(): Promise<SchemaSnapshot> {
+    // Columns of the tenant refer to classes of all.
+    const base = await this.base.snapshot();
+    return this.join(base, await this.own.snapshot());
+  }
+
+  override snapshotNow(): SchemaSnapshot | null {
+    const base = this.base.snapshotNow();
+    const own = base && this.own.snapshotNow();
+    return own && this.join(base, own);
+  }
+
+  override async lookAgain(known: SchemaSnapshot): Promise<SchemaSnapshot> {
+    const { joined } = this;
+    if (known !== joined?.both) return this.snapshot();
+    const base = await this.base.lookAgain(joined.base);
+    return this.join(base, await this.own.lookAgain(joined.own));
+  }
+
+  listIndexes(schema: ClassSchema): Promise<readonly IndexSchema[]> {
+    return (this.isOwn(schema.database) ? this.own : this.base).listIndexes(schema);
+  }
+
+  invalidate(): void {
+    this.base.invalidate();
+  }
+
+  private join(base: SchemaSnapshot, own: SchemaSnapshot): SchemaSnapshot {
+    if (this.joined?.base === base && this.joined.own === own) return this.joined.both;
+    const schemas = [base, own].flatMap((one) => one.classNames().flatMap((name) => one.get(name) ?? []));
+    const { admits, away } = base as StoredSchemas;
+    const both = new StoredSchemas(schemas, admits, new Set([...away, ...(own as StoredSchemas).away]));
+    this.joined = { base, own, both };
+    return both;
+  }
+}
+
+/** The catalogues of the tenants that were asked for last. */
+export class TenantCatalogues {
+  private readonly kept = new Map<string, { readonly catalogue: TenantCatalogue; columns: number }>();
+  private columns = 0;
+
+  constructor(private readonly open: (tenant: string) => TenantCatalogue) {}
+
+  find(tenant: string): TenantCatalogue {
+    const known = this.kept.get(tenant);
+    if (known) {
+      this.kept.delete(tenant);
+      this.kept.set(tenant, known);
+      return known.catalogue;
+    }
+    const made = { catalogue: this.open(tenant), columns: 0 };
+    this.kept.set(tenant, made);
+    made.catalogue.own.renewals.subscribe((snapshot) => {
+      if (this.kept.get(tenant) !== made) return;
+      const columns = countColumns(snapshot);
+      this.columns += columns - made.columns;
+      made.columns = columns;
+      this.drop();
+    });
+    this.drop();
+    return made.catalogue;
+  }
+
+  /** The next call of each reads its classes again. */
+  forget(): void {
+    for (const { catalogue } of this.kept.values()) catalogue.own.forget();
+  }
+
+  private drop(): void {
+    for (const [tenant, { catalogue, columns }] of this.kept) {
+      if (this.kept.size <= MOST_TENANTS && (this.columns <= MOST_COLUMNS || this.kept.size === 1)) return;
+      this.kept.delete(tenant);
+      this.columns -= columns;
+      catalogue.own.close();
+    }
+  }
+}
+
+const countColumns = (snapshot: SchemaSnapshot): number =>
+  snapshot.classNames().reduce((sum, name) => sum + (snapshot.get(name)?.fields.size ?? 0), 0);
