@@ -21,10 +21,17 @@ export async function listApprovals(options: ApprovalOptions): Promise<void> {
     process.stdout.write(`${jsonText(cases)}\n`);
     return;
   }
-  const rows = cases.map((one) =>
-    ['id', 'agent', 'tool', 'class_name', 'object_id', 'expires_at'].map((name) => toCell(one[name])),
+  const rows = cases.map(({ requester, ...one }) =>
+    [
+      one['id'],
+      (requester as Readonly<Record<string, unknown>>)['agent'],
+      one['tool'],
+      one['class_name'],
+      one['permission'],
+      one['expires_at'],
+    ].map(toCell),
   );
-  const header = ['ID', 'AGENT', 'TOOL', 'CLASS', 'OBJECT', 'EXPIRES'];
+  const header = ['ID', 'AGENT', 'TOOL', 'CLASS', 'TIER', 'EXPIRES'];
   process.stdout.write(rows.length > 0 ? textTable(header, rows) : 'There are no pending approvals.\n');
 }
 

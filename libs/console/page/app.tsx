@@ -210,17 +210,17 @@ function Console({ operator, leave, onExpired: expired }: ConsoleProps) {
     );
   return (
     <div class={isMenuOpen ? 'shell menu-open' : 'shell'}>
-      <a
-        class="skip"
-        href={`#/${place.name}`}
-        onClick={(event) => {
-          event.preventDefault();
-          main.current?.querySelector('h1')?.focus();
-        }}
-      >
-        Skip to the content
-      </a>
       <header class="top">
+        <a
+          class="skip"
+          href={`#/${place.name}`}
+          onClick={(event) => {
+            event.preventDefault();
+            main.current?.querySelector('h1')?.focus();
+          }}
+        >
+          Skip to the content
+        </a>
         <p class="brand">
           <Mark /> Parley <span class="quiet">console</span>
         </p>
@@ -270,7 +270,7 @@ function Console({ operator, leave, onExpired: expired }: ConsoleProps) {
             ))}
           </ul>
         </nav>
-        <div class="who">
+        <footer class="who">
           <p class="name">
             <span>{operator.name ?? operator.agent}</span>
             <span class="quiet">
@@ -295,7 +295,7 @@ function Console({ operator, leave, onExpired: expired }: ConsoleProps) {
               <Icon name="leave" />
             </button>
           </div>
-        </div>
+        </footer>
       </div>
       <main id="main" ref={main} class={`place-${place.name}`}>
         <StateStrip state={state} />

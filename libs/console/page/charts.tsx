@@ -31,7 +31,7 @@ interface TimeChartProps {
 }
 
 const CHART_HEIGHT = 168;
-const PAD = { top: 8, right: 8, bottom: 22, left: 56 };
+const PAD = { top: 8, right: 8, bottom: 22, left: 66 };
 
 function useWidth(): readonly [ref: { current: HTMLDivElement | null }, width: number] {
   const ref = useRef<HTMLDivElement>(null);

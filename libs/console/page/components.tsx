@@ -1,7 +1,7 @@
 import { cloneElement, type ComponentChildren, type VNode } from 'preact';
 import { useEffect, useId, useRef } from 'preact/hooks';
 import { exactTime, formatTime } from './formats.js';
-import { type Answer, Busy, errorText } from './server.js';
+import { type Answer, Busy, errorText, Refusal } from './server.js';
 import { type SortKey, useSorting } from './sorting.js';
 
 export type Kind = 'good' | 'bad' | 'busy' | 'plain';
@@ -55,7 +55,7 @@ export function Notice({ kind = 'plain', children }: { kind?: Kind; children: Co
   );
 }
 
-/** @param retry asks once more; offered where the service is busy */
+/** @param retry asks once more; offered where another attempt may succeed */
 export function Failure({
   error,
   retry,
@@ -65,9 +65,10 @@ export function Failure({
 }) {
   const text = error === null || error === undefined ? null : errorText(error);
   if (text === null) return null;
-  if (!(error instanceof Busy) || !retry) return <Notice kind="bad">{text}</Notice>;
+  const isPassing = error instanceof Refusal && (error.status === 0 || error.status >= 500);
+  if (!isPassing || !retry) return <Notice kind="bad">{text}</Notice>;
   return (
-    <div class="notice busy" role="alert">
+    <div class={`notice ${error instanceof Busy ? 'busy' : 'bad'}`} role="alert">
       {text}
       <p class="buttons">
         <button type="button" onClick={retry}>

@@ -18,6 +18,16 @@ const TYPES: Readonly<Record<string, string>> = {
   task_end: 'task end',
   outage: 'outage',
   export_read: 'export',
+  chain_begin: 'audit chain begun',
+  chain_anchor: 'audit chain anchored',
+  chain_end: 'audit chain ended',
+};
+
+/** How a configuration came. */
+const ORIGINS: Readonly<Record<string, string>> = {
+  start: 'at the start',
+  file: 'its file changed',
+  request: 'on request',
 };
 
 const ACTIONS: Readonly<Record<string, string>> = {
@@ -61,10 +71,10 @@ export function toVerdict(record: ConsoleRecord): readonly [text: string, kind: 
 
 /** What the record is about: a tool, or an action. */
 function describeSubject(record: ConsoleRecord): string {
-  const { tool, action, type } = record;
+  const { tool, action, type, step } = record;
   if (tool !== undefined) return valueText(tool);
   if (action !== undefined) return ACTIONS[valueText(action)] ?? valueText(action);
-  return TYPES[valueText(type)] ?? valueText(type);
+  return valueText(step) || (TYPES[valueText(type)] ?? valueText(type));
 }
 
 /** Why it was refused, or what came of it. */
@@ -76,11 +86,21 @@ function describeReason(record: ConsoleRecord): string {
       .map(valueText)
       .filter((part) => part !== '')
       .join(' · ');
+  if (type === 'configuration') return describeConfiguration(record);
   // The kind of a refusal says more than its code.
   const parts = [...new Set([gate, kind ?? code].map(valueText))].filter((part) => part !== '');
   if (parts.length > 0) return parts.join(' · ');
   const target = record['action'] === 'console.sign_in' ? undefined : record['target'];
   return valueText(record['outcome'] ?? target ?? record['reason']);
+}
+
+function describeConfiguration(record: ConsoleRecord): string {
+  const { by, issues, policy_version: policy, previous_policy_version: previous } = record;
+  const [first] = Array.isArray(issues) ? (issues as readonly unknown[]) : [];
+  const policies = [previous, policy].map(valueText).filter((version) => version !== '');
+  return [ORIGINS[valueText(by)] ?? valueText(by), valueText(first) || `policy ${policies.join(' → ')}`].join(
+    ' · ',
+  );
 }
 
 /** The remote network: of a sign-in it is the target of the action. */

@@ -64,7 +64,10 @@ async function exchange<T>(method: string, path: string, body?: object, signal?:
     handleSignOut();
     throw new SignedOut(answer?.error ?? 'signed out');
   }
-  const message = answer?.error ?? `the service answered ${response.status}`;
+  const message =
+    response.status === 500
+      ? 'the service failed: its log says why'
+      : (answer?.error ?? `the service answered ${response.status}`);
   throw response.status === 503 ? new Busy(message) : new Refusal(response.status, message);
 }
 

@@ -47,6 +47,11 @@ describe('the state of the service', () => {
     expect(texts(replica('a', down), replica('b', down))[0]).not.toContain('host');
   });
 
+  it('says nothing about other replicas while Redis is down, over which they are asked', () => {
+    const found = texts(replica('a', { dependencies: { redis: 'down' } }), replica('b', { answered: false }));
+    expect(found).toEqual([expect.stringMatching(/^Redis does not answer/)]);
+  });
+
   it('names Redis alone where the queue in it is down as well, and a sink by its name', () => {
     const found = texts(
       replica('a', {

@@ -65,13 +65,15 @@ export function findTroubles({ replicas }: ServiceState, now = Date.now()): read
     ...[...sinks('down')].flatMap(([name, at]) =>
       say('bad', `The audit sink ${name} takes no records: calls are refused`, at),
     ),
-    ...replicas
-      .filter(({ answered }) => !answered)
-      .map((one) => ({
-        kind: 'bad' as const,
-        text: `The replica ${listReplicas([one])} does not answer`,
-        href: '#/health',
-      })),
+    // They are asked over Redis: while it is down nothing is known of them.
+    ...(replicas[0]?.dependencies['redis'] === 'down'
+      ? []
+      : replicas.filter(({ answered }) => !answered)
+    ).map((one) => ({
+      kind: 'bad' as const,
+      text: `The replica ${listReplicas([one])} does not answer`,
+      href: '#/health',
+    })),
     ...(first
       ? say(
           'bad',

@@ -42,6 +42,8 @@ export class CallHistory implements OnModuleDestroy {
   private readonly timer: NodeJS.Timeout | undefined;
   private writing: Promise<void> | null = null;
   private since: number | null = null;
+  /** When everything counted before was stored. Until then: the start of this process. */
+  private storedAt: number;
 
   constructor(
     private readonly statistics: CallStatistics,
@@ -49,6 +51,7 @@ export class CallHistory implements OnModuleDestroy {
     private readonly now: () => number = Date.now,
   ) {
     this.store = reach === 'replicas' ? history : null;
+    this.storedAt = statistics.since;
     if (!this.store) return;
     statistics.collectFresh();
     this.timer = setInterval(() => void this.write().catch(() => undefined), WRITE_INTERVAL).unref();
@@ -86,12 +89,14 @@ export class CallHistory implements OnModuleDestroy {
   }
 
   private async writeOnce(): Promise<void> {
+    const gatheredAt = this.now();
     this.gatherPending();
     await this.keepBeginning();
     for (const [id, { bucket, endsAt, ttl }] of this.pending) {
       if (endsAt + ttl > this.now()) await this.add(id, bucket, ttl);
       this.pending.delete(id);
     }
+    this.storedAt = gatheredAt;
   }
 
   private gatherPending(): void {
@@ -112,6 +117,7 @@ export class CallHistory implements OnModuleDestroy {
       }
   }
 
+  /** Where the record is missing that was there, the shared state was lost, and with it what was stored. */
   private async keepBeginning(): Promise<void> {
     const store = this.store as VersionedStore;
     const found = await store.find(SINCE);
@@ -119,8 +125,7 @@ export class CallHistory implements OnModuleDestroy {
     if (found && typeof at === 'number' && Number.isSafeInteger(at)) {
       this.since = at;
       await store.replace(SINCE, found.revision, found.value, SINCE_TTL);
-    } else if (await store.create(SINCE, { at: this.statistics.since }, SINCE_TTL))
-      this.since = this.statistics.since;
+    } else if (await store.create(SINCE, { at: this.storedAt }, SINCE_TTL)) this.since = this.storedAt;
   }
 
   private async add(id: string, bucket: Bucket, ttl: number): Promise<void> {

@@ -1,8 +1,11 @@
 import {
   applyDecorators,
+  type ArgumentsHost,
   type CanActivate,
+  Catch,
   Controller,
   createParamDecorator,
+  type ExceptionFilter,
   type ExecutionContext,
   Inject,
   Injectable,
@@ -15,6 +18,8 @@ import {
 } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type ErrorCode, Refused } from '#core';
+import { StoreError } from '#data';
 import { SharedStateUnavailable } from '#state';
 import {
   ArrivalGuard,
@@ -110,6 +115,36 @@ export const CurrentOperator = createParamDecorator((_: unknown, context: Execut
 });
 
 const logger = new Logger('Console');
+const refusalFilter = new RefusalFilter((error) =>
+  logger.error(`a console request failed: ${String(error)}`),
+);
+
+const STATUS: Partial<Record<ErrorCode, number>> = {
+  invalid_argument: 400,
+  not_found: 404,
+  conflict: 409,
+  approval_denied: 412,
+  parse_error: 503,
+  timeout: 504,
+};
+
+/** Answers what governed access refuses in its words, and which store does not answer. */
+@Catch(Refused, StoreError)
+class StoreFilter implements ExceptionFilter {
+  catch(error: Refused | StoreError, host: ArgumentsHost): void {
+    refusalFilter.catch(toNotServed(error) ?? error, host);
+  }
+}
+
+function toNotServed(error: Refused | StoreError): NotServed | null {
+  if (error instanceof Refused) {
+    const { code, message } = error.refusal;
+    if (code === 'internal_error') return null;
+    return new NotServed(STATUS[code as ErrorCode] ?? 403, message);
+  }
+  if (error.code !== 'unavailable' && error.code !== 'timeout') return null;
+  return new NotServed(503, `${error.store} does not answer at the moment`, { 'Retry-After': '5' });
+}
 
 /** A controller of the console, with the answers to its errors. */
 export function ConsoleController(path: string, ...guards: readonly Type<CanActivate>[]) {
@@ -117,7 +152,8 @@ export function ConsoleController(path: string, ...guards: readonly Type<CanActi
     Controller(path),
     UseGuards(...guards),
     UseFilters(
-      new RefusalFilter((error) => logger.error(`a console request failed: ${String(error)}`)),
+      refusalFilter,
+      new StoreFilter(),
       new SharedStateFilter('shared state cannot be reached at the moment'),
     ),
   );

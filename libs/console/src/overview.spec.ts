@@ -118,6 +118,28 @@ describe('the overview of calls', () => {
     expect(found.buckets.slice(-3).map(({ calls }) => calls)).toEqual([1, 0, 1]);
   });
 
+  it('says that it is counted since the shared state was lost, and begins with what was not stored yet', async () => {
+    const history = new ProcessVersionedStore();
+    const clock = { now: START };
+    const { overviews, statistics } = replicaOn(history, 'a', clock);
+    statistics.record(call());
+    await overviews.read('1h');
+    clock.now += 60_000;
+    statistics.record(call());
+    for (const { id } of await history.latest(100)) await history.remove(id);
+    clock.now += 60_000;
+    expect(await overviews.read('1h')).toMatchObject({
+      totals: { calls: 1 },
+      counted_since: new Date(START).toISOString(),
+    });
+    clock.now += 60_000;
+    for (const { id } of await history.latest(100)) await history.remove(id);
+    expect(await overviews.read('1h')).toMatchObject({
+      totals: { calls: 0 },
+      counted_since: new Date(START + 120_000).toISOString(),
+    });
+  });
+
   it('is given whatever the shared state has in its place, with the figures of this replica unchanged', async () => {
     const bucketNumber = Math.floor(START / 60_000);
     const wrong = fc.jsonValue({ maxDepth: 2 });

@@ -698,7 +698,7 @@ describe('the page of an agent', () => {
 
   it('says that there is no such agent, and where there are some', async () => {
     await open('agent?name=nobody');
-    await page.getByText('no such agent').waitFor();
+    await page.getByText('No agent of this name is configured.').waitFor();
     await page.goto(at('agent'));
     await page.getByRole('link', { name: 'Choose one in the policy' }).click();
     await page.getByRole('heading', { name: 'Policy', exact: true }).waitFor();

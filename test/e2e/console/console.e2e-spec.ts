@@ -531,9 +531,11 @@ describe('the console while Redis is away', () => {
         ),
       );
       for (const answer of [state, status, audit, overview, renewed]) expect(answer?.status).toBe(200);
+      for (const path of ['policy', 'policy/agents', 'policy/agents/writer', 'policy/changes', 'metadata'])
+        expect([path, (await seen(one, `api/${path}`, cookie)).status]).toEqual([path, 200]);
       expect(audit?.text).toContain('console.sign_in');
       expect(overview?.body['waiting']).toMatchObject({ tasks: null, exports: null });
-      for (const path of ['api/approvals', 'api/tasks', 'api/policy', 'api/agents'])
+      for (const path of ['api/approvals', 'api/tasks', 'api/agents'])
         expect([path, (await seen(one, path, cookie)).status]).toEqual([path, 503]);
       const decided = await ask(one, 'POST', 'api/approvals/any', { ...as('chief'), ...CHANGING }, {});
       expect(decided.status).toBe(503);
@@ -548,6 +550,24 @@ describe('the console while Redis is away', () => {
     await expect
       .poll(async () => (await seen(one, 'api/state', cookie)).body['degraded'], { timeout: 15_000 })
       .toBe(false);
+  });
+});
+
+describe('the console while the database is away', () => {
+  it('names it with 503 where rows or classes would be read, and shows everything else', async () => {
+    database.pause();
+    try {
+      const read = (path: string) => ask(one, 'GET', `api/${path}`, as('chief'));
+      const unavailable = { status: 503, body: { error: expect.stringContaining('database') as string } };
+      // What was read of the classes is known for some seconds more.
+      await expect
+        .poll(() => Promise.all(['metadata', 'policy/agents/writer'].map(read)), { timeout: 45_000 })
+        .toMatchObject([unavailable, unavailable]);
+      for (const path of ['state', 'status', 'overview', 'audit', 'policy', 'suspensions', 'agents/writer'])
+        expect([path, (await read(path)).status]).toEqual([path, 200]);
+    } finally {
+      database.resume();
+    }
   });
 });
 

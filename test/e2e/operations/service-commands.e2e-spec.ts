@@ -83,7 +83,7 @@ describe('parley approvals', () => {
     const call = callUpdate(title);
     await vi.waitFor(async () => expect(await listed()).toHaveLength(1), { timeout: 30_000 });
     const [{ id } = { id: '' }] = await listed();
-    expect((await parley(['approvals', 'list'])).stdout).toContain('update_object');
+    expect((await parley(['approvals', 'list'])).stdout).toMatch(/writer +update_object +Post +write +20/);
     const blind = await parley(['approvals', decision, id]);
     expect([blind.code, blind.stderr]).toEqual([2, expect.stringContaining('--digest is needed')]);
     const shown = await parley(['approvals', 'show', id]);

@@ -13,7 +13,7 @@ import {
   shortNumber,
 } from '../formats.js';
 import { addKeys, type ConsoleRecord, RecordTable } from '../records.js';
-import { useAnswer } from '../server.js';
+import { Refusal, useAnswer } from '../server.js';
 import { Tile } from '../tile.js';
 import { readWindow, WindowSwitch } from '../window-switch.js';
 import { SuspensionButton, SuspensionState } from './suspended-agents.js';
@@ -72,17 +72,23 @@ function Sections({ name, chosen }: { readonly name: string; readonly chosen: st
     toAddress('audit', { agent: name, ...times, ...more });
   return (
     <>
-      <Loaded of={agent}>
-        {(value) => (
-          <>
-            <Identity agent={value} onChanged={agent.reload} />
-            <h2>Limits and how much of them is used</h2>
-            <Limits agent={value} />
-            <h2>Keys</h2>
-            <Keys agent={value} toRecords={toRecords} />
-          </>
-        )}
-      </Loaded>
+      {agent.error instanceof Refusal && agent.error.status === 404 ? (
+        <p class="empty">
+          No agent of this name is configured. <a href="#/policy">Choose one in the policy</a>
+        </p>
+      ) : (
+        <Loaded of={agent}>
+          {(value) => (
+            <>
+              <Identity agent={value} onChanged={agent.reload} />
+              <h2>Limits and how much of them is used</h2>
+              <Limits agent={value} />
+              <h2>Keys</h2>
+              <Keys agent={value} toRecords={toRecords} />
+            </>
+          )}
+        </Loaded>
+      )}
       <h2>What it used</h2>
       <Loaded of={overview}>{(value) => <Use overview={value} name={name} toRecords={toRecords} />}</Loaded>
       <h2>Latest calls</h2>
@@ -218,7 +224,7 @@ function Keys({ agent: { keys }, toRecords }: KeysProps) {
   return (
     <DataTable
       caption="Keys"
-      columns={['Name', 'Kind', 'Ends', '']}
+      columns={['Name', 'Kind', 'Ends', 'Calls']}
       rows={keys.map(({ name, kind, expires_at: end, expired }) => [
         name ?? 'without a name',
         kind,

@@ -17,7 +17,7 @@ export function SuspendedAgents() {
           )}
           <DataTable
             caption="Agents"
-            columns={['Agent', 'State', '']}
+            columns={['Agent', 'State', 'Change']}
             rows={agents.map((agent) => [
               <a href={toAddress('agent', { name: agent.name })}>{agent.name}</a>,
               <SuspensionState agent={agent} />,

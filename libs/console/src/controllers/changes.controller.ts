@@ -7,7 +7,6 @@ import {
   type UndoTarget,
   type ViewedEntry,
 } from '#changes';
-import { type ErrorCode, Refused } from '#core';
 import { Convert } from '#schema';
 import { ClosedSignal, createValidationPipe, JsonBodyInterceptor, NotServed } from '#streaming';
 import { CurrentOperator, OperatorController } from '../console.guards.js';
@@ -90,7 +89,7 @@ export class ChangesController {
       ...(since !== undefined && { since: Date.parse(since) }),
       ...(until !== undefined && { until: Date.parse(until) }),
     };
-    return { change_sets: await serve(() => this.changes.list(operator.agent, query)) };
+    return { change_sets: await this.changes.list(operator.agent, query) };
   }
 
   @Get(':id')
@@ -99,7 +98,7 @@ export class ChangesController {
     @CurrentOperator() { agent }: Operator,
     @ClosedSignal() closed: AbortSignal,
   ): Promise<ChangeSetAnswer> {
-    return serve(() => this.changes.show(agent, id, closed));
+    return this.changes.show(agent, id, closed);
   }
 
   /** Without a digest what would be taken back; with that digest it is. */
@@ -114,8 +113,8 @@ export class ChangesController {
     const target = readTarget(body);
     const { agent } = operator;
     const { digest, skip_conflicts = false } = body;
-    if (digest === undefined) return serve(() => this.changes.previewUndo(agent, target, closed));
-    const undone = await serve(() => this.changes.undo(agent, target, { digest, skip_conflicts }, closed));
+    if (digest === undefined) return this.changes.previewUndo(agent, target, closed);
+    const undone = await this.changes.undo(agent, target, { digest, skip_conflicts }, closed);
     this.notes.write(operator, 'console.undo_changes', undone.change_set);
     return undone;
   }
@@ -124,7 +123,7 @@ export class ChangesController {
   @HttpCode(200)
   @UseInterceptors(JsonBodyInterceptor)
   async discard(@Param('id') id: string, @CurrentOperator() operator: Operator): Promise<OperatorSet> {
-    const discarded = await serve(() => this.changes.discard(operator.agent, id));
+    const discarded = await this.changes.discard(operator.agent, id);
     this.notes.write(operator, 'console.discard_changes', id);
     return discarded;
   }
@@ -137,25 +136,4 @@ function readTarget({ change_set, agent, since, until }: UndoBody): UndoTarget {
   if (change_set === undefined && agent !== undefined && since !== undefined)
     return { agent, since: Date.parse(since), until: until === undefined ? Date.now() : Date.parse(until) };
   throw new NotServed(400, 'give change_set, or agent and since, and until where it is not now');
-}
-
-const STATUS: Partial<Record<ErrorCode, number>> = {
-  invalid_argument: 400,
-  not_found: 404,
-  conflict: 409,
-  approval_denied: 412,
-  parse_error: 503,
-  timeout: 504,
-  internal_error: 500,
-};
-
-/** What governed access refuses, as the answer of a route. @throws NotServed */
-async function serve<T>(work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    const { code, message } = error.refusal;
-    throw new NotServed(STATUS[code as ErrorCode] ?? 403, message);
-  }
 }

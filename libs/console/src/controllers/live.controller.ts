@@ -60,7 +60,7 @@ export class LiveStreams implements OnModuleDestroy {
       stream.write(`event: ended\ndata: ${JSON.stringify({ why })}\n\n`);
       stream.end();
     };
-    this.open.set(stream, { principal, end: () => end('closing') });
+    this.open.set(stream, { principal, end: () => end('draining') });
     response.once('close', () => {
       clearInterval(timer);
       watched.unsubscribe();

@@ -5,7 +5,7 @@ import { type DeclaredClass, Policies, type Policy } from '#policy';
 import { Convert } from '#schema';
 import { NotServed, createValidationPipe } from '#streaming';
 import { DeclaredMethods } from '#tools';
-import { OperatorController } from '../console.guards.js';
+import { OperatorController, WithoutSharedState } from '../console.guards.js';
 import { showValues } from '../policy-view.js';
 import {
   type ShownAgentSurface,
@@ -90,6 +90,7 @@ export class PolicyController {
   ) {}
 
   @Get('policy')
+  @WithoutSharedState()
   classes(@Query(createValidationPipe(PageQuery)) { after, limit }: PageQuery): PolicyAnswer {
     const { classes, version, switches } = this.policies.current;
     const names = [...classes.keys()].filter((name) => name > after).sort();
@@ -105,6 +106,7 @@ export class PolicyController {
 
   /** Who there is. What each sees is asked by agent. */
   @Get('policy/agents')
+  @WithoutSharedState()
   async agents(): Promise<PolicyAgents> {
     const { agents, policy } = await this.simulations.catalogue().catch(refuseBusy);
     return { ...policy, agents: agents.map(({ tools: _tools, ...agent }) => agent) };
@@ -112,6 +114,7 @@ export class PolicyController {
 
   /** What one agent sees, as the gates decide its calls. */
   @Get('policy/agents/:agent')
+  @WithoutSharedState()
   async agent(
     @Param('agent') agent: string,
     @Query(createValidationPipe(PageQuery)) { after, limit }: PageQuery,
@@ -125,6 +128,7 @@ export class PolicyController {
 
   /** What agents gained and lost between two versions that this process has served, or the one before its start. */
   @Get('policy/changes')
+  @WithoutSharedState()
   async changes(
     @Query(createValidationPipe(ChangesQuery)) { from, to }: ChangesQuery,
   ): Promise<PolicyChanges> {
@@ -137,6 +141,7 @@ export class PolicyController {
 
   /** The classes that an agent's own listing names, for menus. */
   @Get('agents/:agent/classes')
+  @WithoutSharedState()
   async listClasses(
     @Param('agent') agent: string,
     @Query(createValidationPipe(PageQuery)) { after, limit }: PageQuery,
@@ -154,6 +159,7 @@ export class PolicyController {
   }
 
   @Get('metadata')
+  @WithoutSharedState()
   async gaps(): Promise<MetadataAnswer> {
     return limitSections(await this.metadata.run());
   }
