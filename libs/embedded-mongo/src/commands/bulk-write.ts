@@ -4,7 +4,7 @@ import { numberKind, toDouble } from '../bson/number.js';
 import { badValue } from '../errors.js';
 import type { CommandContext, CommandHandler } from '../server/command.js';
 import { Reader } from '../server/cursors.js';
-import { draftFromRaw } from '../storage/stored-document.js';
+import { draftInserted } from '../storage/stored-document.js';
 import { encodeDocument } from '../wire/encode.js';
 import { readRawDocument } from '../wire/raw-fields.js';
 import {
@@ -98,7 +98,7 @@ class BulkRun {
     const { db, coll } = this.namespace(operation['insert']);
     const bytes = raw && readRawDocument(raw, 'document');
     const collection = insertTarget(ctx, db, coll);
-    const draft = draftFromRaw(bytes ?? encodeDocument(operation['document'] as Document));
+    const draft = draftInserted(bytes ?? encodeDocument(operation['document'] as Document));
     documentCheck(ctx, collection, flag(this.command, 'bypassDocumentValidation'))(draft.document);
     ctx.workspace.insert(collection, draft);
     this.totals.nInserted += 1;

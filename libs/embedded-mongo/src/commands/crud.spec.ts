@@ -274,6 +274,22 @@ describe('writing', () => {
 });
 
 describe('refusing', () => {
+  it('leaves an empty timestamp to the server, in fields of what is inserted and of what replaces it', async () => {
+    const times = db.collection('times');
+    const empty = new Timestamp({ t: 0, i: 0 });
+    await times.insertOne({ _id: 1 as never, at: empty, in: { at: empty }, list: [empty] });
+    await times.insertOne({ _id: empty as never, at: empty });
+    const [one, other] = await times.find().sort({ at: 1 }).toArray();
+    expect(one?.['at'].t).toBeGreaterThan(1_700_000_000);
+    expect(one).toMatchObject({ in: { at: empty }, list: [empty] });
+    expect(other).toMatchObject({ _id: empty });
+    expect(other?.['at'].greaterThan(one?.['at'])).toBe(true);
+    await times.updateOne({ _id: 1 as never }, { $set: { at: empty } });
+    expect(await times.findOne({ _id: 1 as never })).toMatchObject({ at: empty });
+    await times.replaceOne({ _id: 1 as never }, { at: empty });
+    expect((await times.findOne({ _id: 1 as never }))?.['at'].t).toBeGreaterThan(1_700_000_000);
+  });
+
   it('finds the unknown operator of a write also where there is nothing to write', async () => {
     const none = db.collection('none');
     const filter = { a: { $near2: 1 } };

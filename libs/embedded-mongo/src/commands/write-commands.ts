@@ -2,7 +2,7 @@ import type { Document } from '../bson/document.js';
 import { toDouble, numberKind } from '../bson/number.js';
 import { createParseError, mongoError } from '../errors.js';
 import type { CommandHandler } from '../server/command.js';
-import { draftFromRaw } from '../storage/stored-document.js';
+import { draftInserted } from '../storage/stored-document.js';
 import {
   collectionName,
   documentArray,
@@ -27,7 +27,7 @@ export const insert: CommandHandler = async (command, ctx) => {
   const check = documentCheck(ctx, collection, flag(command, 'bypassDocumentValidation'));
   let n = 0;
   const errors = await runBatch(ctx, documents, flag(command, 'ordered', true), (bytes) => {
-    const draft = draftFromRaw(bytes);
+    const draft = draftInserted(bytes);
     check(draft.document);
     ctx.workspace.insert(collection, draft);
     n += 1;

@@ -1,5 +1,6 @@
 import { ObjectId } from 'bson';
 import { firstKey, idFirst, isDocument, type Document } from '../bson/document.js';
+import { withServerTimes } from '../bson/timestamps.js';
 import { badValue, mongoError } from '../errors.js';
 import { decodeDocument } from '../wire/decode.js';
 import { encodeChanged, encodeDocument } from '../wire/encode.js';
@@ -28,6 +29,13 @@ export function draftFromRaw(bytes: Buffer): Draft {
   checkId(decoded['_id']);
   // The slice would keep the whole wire message alive.
   return checkSize({ document: decoded, raw: new RawBson(Buffer.from(bytes)) });
+}
+
+/** The same for a document that is inserted, which may leave times to the server. */
+export function draftInserted(bytes: Buffer): Draft {
+  const draft = draftFromRaw(bytes);
+  const document = withServerTimes(draft.document);
+  return document === draft.document ? draft : createDraft(document);
 }
 
 /** Encodes a document to be stored; adds an `_id` when there is none. Errors: 2, 15, 52, 10334. */

@@ -1,3 +1,4 @@
+import { withServerTimes } from '../bson/timestamps.js';
 import { createParseError, mongoError } from '../errors.js';
 import { valuesEqual } from '../bson/compare.js';
 import { firstKey, getField, idFirst, isDocument, type Document } from '../bson/document.js';
@@ -70,7 +71,8 @@ function replacement(update: Document): Change {
   }
   return (doc) => {
     const id = getField(doc, '_id');
-    return id === undefined || Object.hasOwn(update, '_id') ? update : { _id: id, ...update };
+    const after = withServerTimes(update);
+    return id === undefined || Object.hasOwn(after, '_id') ? after : { _id: id, ...after };
   };
 }
 
