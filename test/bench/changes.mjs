@@ -108,7 +108,7 @@ await against(
   'a write that is recorded against one that is not',
   [plain, 'direct'],
   [recorded, 'direct'],
-  '2.5: four round trips for two',
+  '2, as four round trips are to two',
 );
 
 /** Milliseconds of some work. */

@@ -259,6 +259,8 @@ interface UpdateRow {
   readonly where: Where;
   /** ISO time for a store that takes ids. Default: now. */
   readonly updatedAt?: string | undefined;
+  /** For a store that reads before it writes: whether the row is one to change, beside `where`. */
+  readonly admits?: ((row: ParseRow) => boolean) | undefined;
 }
 
 /** The row to delete, if `where` admits it. */
@@ -266,6 +268,8 @@ interface DeleteRow {
   readonly className: string;
   readonly objectId: string;
   readonly where: Where;
+  /** For a store that reads before it writes: whether the row is one to delete, beside `where`. */
+  readonly admits?: ((row: ParseRow) => boolean) | undefined;
 }
 
 /** The operations that write rows. */
@@ -285,6 +289,11 @@ export abstract class WriteStore implements Store<Writes> {
    * also applies the `where` of `update` and `delete` in the write itself, and sets the time stamp that an update contains.
    */
   get takesObjectIds(): boolean {
+    return false;
+  }
+
+  /** Whether it reads a row in the transaction in which it changes it: nobody has to look at the row before. */
+  get readsBefore(): boolean {
     return false;
   }
 

@@ -104,7 +104,8 @@ export class MongoRowImages extends RowImages {
   }
 }
 
-const toImage = (bytes: Uint8Array): RowImage => Buffer.from(bytes).toString('base64');
+/** A row of these bytes. */
+export const toImage = (bytes: Uint8Array): RowImage => Buffer.from(bytes).toString('base64');
 
 /** The columns of the fields, and those that every write of Parse's changes. */
 function listColumns(storage: ClassStorage, fields: readonly string[]): string[] {

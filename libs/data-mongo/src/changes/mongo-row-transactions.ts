@@ -3,6 +3,7 @@ import {
   type BoundStores,
   type OperationContext,
   type ReadStore,
+  type RowImage,
   RowTransactions,
   type SchemaCatalogue,
   StoreError,
@@ -14,7 +15,7 @@ import { inspectMongo, type MongoConnection } from '../connection/mongo-connecti
 import { isDriverError, isServerError, toStoreError } from '../errors.js';
 import { MongoRecordReader } from '../read/mongo-record-reader.js';
 import { MongoRecordWriter } from '../write/mongo-record-writer.js';
-import { MongoRowImages } from './mongo-row-images.js';
+import { MongoRowImages, toImage } from './mongo-row-images.js';
 
 /** A transaction of the driver. */
 export class MongoTransaction extends RowTransaction {
@@ -98,11 +99,16 @@ class Attempt {
     session.startTransaction({ ...OPTIONS, maxCommitTimeMS: operation.maxTimeMS });
     try {
       const failure = () => this.failure;
+      let left: RowImage | null = null;
+      const keep = (row: Uint8Array) => void (left = toImage(row));
       const result = await work({
         reads: this.watch<ReadStore>(new MongoRecordReader(bound, catalogue)),
-        writes: this.watch(this.wrap(new MongoRecordWriter(bound, catalogue))),
+        writes: this.watch(this.wrap(new MongoRecordWriter(bound, catalogue, undefined, keep))),
         images: new MongoRowImages(bound, catalogue, (operate) => this.inTurn(operate)),
         transaction: new MongoTransaction(session),
+        get left() {
+          return left;
+        },
         get failure() {
           return failure();
         },

@@ -1,4 +1,4 @@
-import type { Document, Filter, OptionalUnlessRequiredId } from 'mongodb';
+import { BSON, type Document, type Filter, type OptionalUnlessRequiredId } from 'mongodb';
 import { isAborted } from '#core';
 import { type OperationContext, type ParseRow, RecordWriter, type SchemaCatalogue, StoreError } from '#data';
 import type { Where } from '#policy';
@@ -7,6 +7,7 @@ import { asStoreOperation } from '../errors.js';
 import { classWhereToQuery } from '../query/where-to-query.js';
 import { addColumns, withdrawColumns } from '../schema/mongo-schema-writer.js';
 import type { ClassStorage } from '../storage/class-storage.js';
+import { readDocument } from '../storage/documents.js';
 import { StoredClasses } from '../storage/stored-classes.js';
 import { toUpdate, valuesOnCreate, withDefaults } from './written-fields.js';
 
@@ -15,10 +16,12 @@ import { toUpdate, valuesOnCreate, withDefaults } from './written-fields.js';
  * violate them are `invalid_query`. A write that was sent is completed: its signal only prevents the start.
  */
 export class MongoRecordWriter extends RecordWriter {
+  /** @param keep receives every row that is created or changed, as it is stored then. Absent: nobody needs it */
   constructor(
     private readonly connection: MongoConnection,
     private readonly catalogue: SchemaCatalogue,
     private readonly now: () => Date = () => new Date(),
+    private readonly keep?: (row: Uint8Array) => void,
   ) {
     super();
   }
@@ -47,6 +50,7 @@ export class MongoRecordWriter extends RecordWriter {
             .collection(storage.collection)
             .insertOne(document as OptionalUnlessRequiredId<DriverDocument>, this.limits(operation)),
         );
+        this.keep?.(BSON.serialize(document));
         return storage.toRow(document);
       }),
     );
@@ -66,14 +70,19 @@ export class MongoRecordWriter extends RecordWriter {
         const changes = toUpdate(fields, storage, at);
         const filter = rowFilter(objectId, where, storage);
         const connection = this.connection.openForChanges(storage, operation.tenant);
-        const document: Document | null = await connection.sendWrite(operation, () =>
+        const { keep } = this;
+        const changed: Document | null = await connection.sendWrite(operation, () =>
           connection.collection(storage.collection).findOneAndUpdate(filter, changes, {
             ...this.limits(operation),
             ...storage.bson,
+            ...(keep && { raw: true }),
             returnDocument: 'after',
           }),
         );
-        return document && storage.toRow(document);
+        if (!changed || !keep) return changed && storage.toRow(changed);
+        const bytes = changed as Uint8Array;
+        keep(bytes);
+        return storage.toRow(readDocument(bytes, storage.bson));
       }),
     );
   }

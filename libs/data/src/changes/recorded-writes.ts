@@ -6,6 +6,7 @@ import type { AppliedChange } from '../governed/held-change.js';
 import {
   type BoundStores,
   digestImage,
+  type RowImage,
   type RowTransaction,
   type RowTransactions,
 } from './row-transactions.js';
@@ -34,6 +35,11 @@ export class RecordedWrites extends WriteStore {
 
   override get takesObjectIds(): boolean {
     return this.store.takesObjectIds;
+  }
+
+  /** The row before a write is recorded, so it is read anyway. */
+  override get readsBefore(): boolean {
+    return true;
   }
 
   override idFor(className: string, text: string, operation: OperationContext): Promise<string> {
@@ -67,12 +73,18 @@ export class RecordedWrites extends WriteStore {
     const { images, writes, transaction } = stores;
     const asked = operation as StoreOperation<Writes>;
     const { kind, className } = asked;
-    const before = kind === 'create' ? null : await images.read(className, asked.objectId, context);
+    let before: RowImage | null = null;
+    if (kind !== 'create') {
+      const { objectId, where, admits } = asked;
+      before = (await images.find(className, [objectId], where, context)).get(objectId) ?? null;
+      const isAdmitted = before !== null && (admits?.(await images.toRow(className, before)) ?? true);
+      if (!isAdmitted) return (kind === 'update' ? null : false) as Writes[K]['answer'];
+    }
     const answer = await writes.run(operation, context, caller);
     // No row was what the write requires it to be.
     if (answer === null || answer === false) return answer;
     const objectId = kind === 'create' ? String((answer as ParseRow)['objectId']) : asked.objectId;
-    const after = await images.read(className, objectId, context);
+    const after = kind === 'delete' ? null : stores.left;
     await this.recorder.record(
       {
         operation: kind,

@@ -58,6 +58,8 @@ export interface BoundStores {
   readonly writes: WriteStore;
   readonly images: RowImages;
   readonly transaction: RowTransaction;
+  /** The row that was created or changed last, as it is stored now. Null: none was. */
+  readonly left: RowImage | null;
   /** Why an operation of the transaction failed: then no other one succeeds. Null: none did. */
   readonly failure: StoreErrorCode | null;
 }

@@ -110,6 +110,25 @@ export function rowTransactionsContract(
       expect(await imageOf('a1')).toBe(now);
     });
 
+    it('knows the row that it left, byte for byte', async () => {
+      const left = await run(async (stores) => {
+        expect(stores.left).toBe(null);
+        await retitle(stores, 'a1', 'Left');
+        return stores.left;
+      });
+      expect(left).toBe(await imageOf('a1'));
+      const made = await run(async (stores) => {
+        const fields = { title: 'Made' };
+        const row = await stores.writes.run(
+          { kind: 'create', className: 'Album', fields },
+          unhurried(),
+          'operator',
+        );
+        return { id: String(row['objectId']), left: stores.left };
+      });
+      expect(made.left).toBe(await imageOf(made.id));
+    });
+
     it('finds the rows of some ids that meet a constraint', async () => {
       const { images } = store.transactions;
       const found = await images.find('Album', ['a1', 'a2', 'nobody'], {}, unhurried());

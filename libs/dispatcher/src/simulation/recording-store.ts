@@ -115,6 +115,7 @@ export function recordedWrites(store: RecordingStore): WriteStore {
   };
   return {
     takesObjectIds: false,
+    readsBefore: false,
     idFor: (_className, text) => Promise.resolve(text),
     run: (operation, context, caller) => writes[operation.kind](operation, context, caller),
   };
