@@ -202,6 +202,7 @@ describe('a command that a page names', () => {
     mcpb: 'test/e2e/protocol/mcp-bundle.e2e-spec.ts',
     nodes: 'tools/test.mjs',
     pack: 'tools/pack-check.mjs',
+    parley: 'test/e2e/operations/command-line.e2e-spec.ts',
     'pack:check': 'tools/test.mjs',
     proof: '.ci/run',
     sbom: 'test/proof/supply.mjs',

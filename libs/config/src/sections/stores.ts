@@ -19,7 +19,7 @@ export class DatabaseSection {
   readonly uri: string | null = 'embedded';
 
   @Option(
-    'database; default: the one that `uri` names, else `parley`. `tenant_{tenant}` in `databases`: [one for each tenant](databases.md#one-database-for-each-tenant)',
+    'database; default: the one that `uri` names, else `parley`. `tenant_{tenant}` in `databases`: [one for each tenant](databases.md#databases-of-tenants)',
     { default: 'parley' },
   )
   @IsString()
