@@ -50,6 +50,6 @@ export type { DatabaseConfig, LiveQueryConfig, ParseConfig } from './sections/st
 export { agentsWithMasterPosture, hasPlainClassesAlone, logSecurityWarnings } from './security-warnings.js';
 export { ConfigVersions, type ConfigVersion, type VersionChange } from './versions/config-versions.js';
 export { readOtherThan, recordAdopted, writeEffective } from './versions/configuration-record.js';
-export { readTenantDatabases } from './sections/databases.js';
+export { type FurtherDatabaseConfig, readTenantDatabases } from './sections/databases.js';
 export { readServers } from './sections/stores.js';
 export { computeDigest, ConfigWatch, mustReturn, NEEDS_RESTART, Reloader } from './versions/reloader.js';

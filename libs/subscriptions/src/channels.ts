@@ -133,10 +133,10 @@ export class Channels {
   private readonly turns = new ConcurrencyLimit(MAX_CONCURRENT_QUERIES);
 
   /** @param sources in the order in which they are preferred */
-  constructor(private readonly sources: readonly ChangeSource[]) {}
+  constructor(private readonly sources: () => readonly ChangeSource[]) {}
 
   get available(): boolean {
-    return this.sources.some((source) => source.available);
+    return this.sources().some((source) => source.available);
   }
 
   /** @throws Refused `access_denied` when no source may ever report to this agent */
@@ -174,7 +174,7 @@ export class Channels {
   }
 
   private candidates(agent: Agent, view: RowView): { source: ChangeSource; key: string }[] {
-    return this.sources.flatMap((source) => {
+    return this.sources().flatMap((source) => {
       const key = source.available ? source.channel(agent, view) : null;
       return key === null ? [] : [{ source, key }];
     });

@@ -114,7 +114,12 @@ describe('a watcher whose source is lost', () => {
     const watcher = await Watcher.open(
       { uri: 'parse://Post/count', className: 'Post', operation: 'count' },
       () => context,
-      { views: { open: async () => view }, channels: new Channels([source]), debouncer, perChange: true },
+      {
+        views: { open: async () => view },
+        channels: new Channels(() => [source]),
+        debouncer,
+        perChange: true,
+      },
       { onUpdated: () => notified.push('updated'), onEnded: () => notified.push('ended') },
     );
     return { source, notified, watcher };

@@ -4,9 +4,11 @@ import {
   defer,
   dematerialize,
   EMPTY,
+  filter,
   map,
   materialize,
   merge,
+  NEVER,
   Observable,
   retry,
   startWith,
@@ -58,12 +60,14 @@ export class FeedSource extends ChangeSource {
    * @param serves whether the feed is that of the database that holds a class. Default: of every class
    * @param database its name. Default: that of the service
    * @param perTenant whether each tenant has a database of its own. Default false
+   * @param moves emits when other classes may be served. Default never
    */
   constructor(
     private readonly feed: ChangeFeed,
     private readonly serves: (className: string) => boolean = () => true,
     private readonly database: string | null = null,
     private readonly perTenant = false,
+    private readonly moves: Observable<unknown> = NEVER,
   ) {
     super();
   }
@@ -111,7 +115,7 @@ export class FeedSource extends ChangeSource {
       );
       return changes;
     });
-    return watch.pipe(
+    const reported = watch.pipe(
       retry({
         resetOnSuccess: true,
         delay: (error: unknown, attempt) => {
@@ -121,6 +125,12 @@ export class FeedSource extends ChangeSource {
         },
       }),
     );
+    // Each watcher looks where its class is now.
+    const left = this.moves.pipe(
+      filter(() => !this.serves(className)),
+      map((): SourceEvent => ({ kind: 'gap' })),
+    );
+    return merge(reported, left);
   }
 }
 
@@ -210,7 +220,7 @@ export class WatchService {
     @Optional() log: WarningLog = new Logger('Subscriptions'),
   ) {
     this.debounce = debounce;
-    this.channels = new Channels(sources.preferred);
+    this.channels = new Channels(() => sources.preferred);
     const debouncer = new Debouncer<Watcher>(debounce, (watcher) => void watcher.settle());
     const views = new GovernedViews(records);
     this.dependencies = { views, channels: this.channels, debouncer, perChange: debounce <= 0, log };

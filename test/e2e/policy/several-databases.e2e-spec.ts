@@ -367,6 +367,83 @@ describe('a database that is away', () => {
   });
 });
 
+describe('a reload', () => {
+  const signal = async (change: ReturnType<typeof configuration>) => {
+    const before = service.output().stderr.split('[Reload] configuration version').length;
+    service.reconfigure(change);
+    service.signal('SIGHUP');
+    await vi.waitFor(
+      () => expect(service.output().stderr.split('[Reload] configuration version').length).toBe(before + 1),
+      SOON,
+    );
+  };
+
+  it('adds, changes and removes a database without a restart, and moves a class and its subscriptions', async () => {
+    const { databases, policy, ...others } = configuration();
+    await documents.db('added').collection('accounts').insertOne({ plan: 'platinum' });
+    const client = new Client({ name: 'listener', version: '1' });
+    const updated: string[] = [];
+    client.setNotificationHandler(
+      ResourceUpdatedNotificationSchema,
+      ({ params }) => void updated.push(params.uri),
+    );
+    await client.connect(
+      new StreamableHTTPClientTransport(new URL(service.url), { requestInit: { headers: as('clerk') } }),
+    );
+    await client.subscribeResource({ uri: 'parse://Account/count' });
+    const hears = async (name: string) => {
+      const heard = updated.length;
+      await vi.waitFor(async () => {
+        await documents.db(name).collection('accounts').insertOne({ plan: 'lead' });
+        expect(updated.length).toBeGreaterThan(heard);
+      }, SOON);
+    };
+    const added = { uri: crm.uriOf('added'), storage: 'plain' };
+    const Account = { ...policy.classes.Account, database: 'added' };
+    const moved = {
+      ...others,
+      databases: { ...databases, added },
+      policy: { classes: { ...policy.classes, Account } },
+    };
+    await signal(moved as never);
+    const accounts = await ask('query_class', { class_name: 'Account' });
+    expect(accounts.data['results']).toMatchObject([{ plan: 'platinum' }]);
+    expect((await ready()).body).toMatchObject({ dependencies: { 'mongodb.added': 'up' } });
+    await hears('added');
+
+    // The same name is another database.
+    await documents.db('other').collection('accounts').insertOne({ plan: 'other' });
+    const changed = { ...added, uri: crm.uriOf('other'), readOnly: true };
+    await signal({ ...moved, databases: { ...databases, added: changed } } as never);
+    expect((await ask('query_class', { class_name: 'Account' })).data['results']).toMatchObject([
+      { plan: 'other' },
+    ]);
+    const refused = await ask('create_object', { class_name: 'Account', fields: { plan: 'x' } });
+    expect(refused.details).toMatchObject({ kind: 'read_only_database' });
+    await hears('other');
+    await client.close();
+
+    await signal(configuration());
+    expect((await ask('count_objects', { class_name: 'Account' })).isError).toBe(false);
+    expect((await ask('query_class', { class_name: 'Account' })).wire).not.toMatch(/platinum|other/);
+    expect((await ready()).body).not.toMatchObject({
+      dependencies: { 'mongodb.added': expect.anything() as unknown },
+    });
+  });
+
+  it('refuses an address that cannot be one, and keeps what is served', async () => {
+    const { databases, ...others } = configuration();
+    service.reconfigure({
+      ...others,
+      databases: { ...databases, bad: { uri: 'mongodb://a,b:x/y', storage: 'plain' } },
+    });
+    service.signal('SIGHUP');
+    await vi.waitFor(() => expect(service.output().stderr).toContain('databases.bad.uri'), SOON);
+    expect((await ask('count_objects', { class_name: 'Account' })).isError).toBe(false);
+    service.reconfigure(configuration());
+  });
+});
+
 describe('a configuration of several databases', () => {
   it.each<[string, (one: ReturnType<typeof configuration>) => object, string]>([
     ['beside database', () => ({ database: { storage: 'parse' } }), 'database: is the short form'],

@@ -138,13 +138,14 @@ describe('what needs a restart', () => {
     expect(listNeedingRestart(running, read)).toEqual([]);
   });
 
-  it('is a database, by its name in the file', () => {
+  it('is the first database, by its name in the file, and no other', () => {
     const crm = { uri: 'mongodb://localhost/crm', storage: 'plain' } as const;
-    const named = (databases: object) =>
-      readConfig({ databases: { shop: { uri: 'mongodb://localhost/shop' }, ...databases } }).config;
+    const named = (databases: object, shop: object = {}) =>
+      readConfig({ databases: { shop: { uri: 'mongodb://localhost/shop', ...shop }, ...databases } }).config;
     const paths = (read: ParleyConfig) => listNeedingRestart(named({ crm }), read).map(({ path }) => path);
-    expect(paths(named({ crm: { ...crm, readOnly: true } }))).toEqual(['databases.crm']);
-    expect(paths(named({}))).toEqual(['databases.crm']);
+    expect(paths(named({ crm }, { readOnly: true }))).toEqual(['databases.shop']);
+    expect(paths(named({ crm: { ...crm, readOnly: true } }))).toEqual([]);
+    expect(paths(named({}))).toEqual([]);
     expect(paths(named({ crm }))).toEqual([]);
   });
 

@@ -95,12 +95,18 @@ const admitsAnonymous = (rules: readonly AuthRuleConfig[]) => rules.some((rule) 
 /** The options that differ and that a running service cannot take over. Their values are not named: some are secrets. */
 export function listNeedingRestart(running: ParleyConfig, read: ParleyConfig): ConfigIssue[] {
   const issues = listChanged(sectionsOf(running), sectionsOf(read), '').filter(
-    ({ path }) => !RELOADED_SECTIONS.has(root(path)),
+    ({ path }) => !RELOADED_SECTIONS.has(root(path)) && !isFurther(path, running, read),
   );
   // Whether browsers of this machine are let in was decided by it.
   if (admitsAnonymous(running.auth) !== admitsAnonymous(read.auth))
     issues.push({ path: 'auth', message: `whether there is an anonymous rule ${NEEDS_RESTART}` });
   return issues;
+}
+
+/** Databases beside the first one are added, changed and removed. */
+function isFurther(path: string, ...configs: readonly ParleyConfig[]): boolean {
+  const [section, label = ''] = path.split('.');
+  return section === 'databases' && configs.every(({ databaseName }) => databaseName !== label);
 }
 
 /** By the names that a file has for them. */

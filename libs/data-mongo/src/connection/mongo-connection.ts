@@ -119,6 +119,7 @@ export class MongoConnection {
   /** Per server address, when the running check of that server must have ended. */
   private readonly checks = new Map<string, NodeJS.Timeout>();
   private readonly retired = new Map<MongoClient, NodeJS.Timeout>();
+  private readonly leaving = new Map<MongoConnection, NodeJS.Timeout>();
   /** A write failed because no server was reachable, and no operation has been answered since. */
   private suspected = false;
   /** The application closed its client. The driver would open it again, and keep the process alive. */
@@ -129,11 +130,14 @@ export class MongoConnection {
   /** Of `withTenant`. */
   private readonly tenant?: Tenant;
 
+  private readonly beside: Map<string, MongoConnection>;
+
   /** @param further the databases beside this one, where this one is that of a service */
   constructor(
     private readonly options: MongoConnectionOptions | ApplicationClientOptions,
-    readonly further: FurtherConnections = new Map(),
+    further: FurtherConnections = new Map(),
   ) {
+    this.beside = new Map(further);
     this.timeout = options.timeout ?? 3000;
     this.tenants = options.tenants ?? null;
     if ('client' in options) {
@@ -150,6 +154,27 @@ export class MongoConnection {
   get servers(): readonly string[] {
     const { srvHost, hosts } = this.client.options;
     return srvHost === undefined ? hosts.map(String) : [`${srvHost}+srv`];
+  }
+
+  /** The databases beside this one. */
+  get further(): FurtherConnections {
+    return this.beside;
+  }
+
+  /**
+   * Puts a connection in the place of the one with that name; null: there is none any more. Operations that run at the former one
+   * may end. It is closed afterwards.
+   */
+  replaceFurther(name: string, connection: MongoConnection | null): void {
+    const former = this.beside.get(name);
+    if (connection) this.beside.set(name, connection);
+    else this.beside.delete(name);
+    if (!former) return;
+    const retire = () => {
+      this.leaving.delete(former);
+      void former.close().catch(() => undefined);
+    };
+    this.leaving.set(former, setTimeout(retire, RETIREMENT_MS).unref());
   }
 
   /** Why reads are the driver's although `fastReads` was set. Null: they are not, or it was not. */
@@ -177,7 +202,7 @@ export class MongoConnection {
     return Object.create(this, {
       session: { value: session },
       reads: { value: null },
-      further: { value: new Map() },
+      beside: { value: new Map() },
     }) as MongoConnection;
   }
 
@@ -387,9 +412,13 @@ export class MongoConnection {
     }
   }
 
-  /** Ends running operations and frees the pool, unless both are the application's. May be called more than once. */
+  /** Ends running operations and frees the pools, unless both are the application's. May be called more than once. */
   async close(): Promise<void> {
     this.ended = true;
+    const leaving = [...this.leaving];
+    this.leaving.clear();
+    for (const [, timer] of leaving) clearTimeout(timer);
+    await Promise.all([...this.beside.values(), ...leaving.map(([one]) => one)].map((one) => one.close()));
     if ('client' in this.options) {
       this.leave(this.client);
       return;

@@ -287,6 +287,7 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
     for (;;) {
       await setTimeout(PROBE_INTERVAL, undefined, { ref: false });
       const connection = this.connection.further.get(database);
+      if (!connection) this.awaited.delete(database);
       if (!connection || connection.closed || this.closed) return;
       const place = this.listPlaces().find((one) => one.database === database);
       const isUp =

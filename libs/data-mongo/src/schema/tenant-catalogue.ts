@@ -4,7 +4,7 @@ import { StoredSchemas } from '../storage/stored-classes.js';
 
 /** Classes of tenants that are kept: of so many tenants, with so many columns. */
 const MOST_TENANTS = 1_000;
-const MOST_COLUMNS = 100_000;
+const MOST_COLUMNS = 25_000;
 
 type ReadCatalogue = RenewedCatalogue & { close(): void };
 

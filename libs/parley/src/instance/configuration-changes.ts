@@ -9,9 +9,12 @@ import {
   recordAdopted,
   Reloader,
 } from '#config';
+import { SchemaCatalogue } from '#data';
+import { MongoConnection } from '#data-mongo';
 import { FilterNames } from '#dispatcher';
 import { McpEdge } from '#streaming';
 import { checkFilterNames, warnOfNoClasses } from './agent-names.js';
+import { ReloadedDatabases } from './data/reloaded-databases.js';
 import type { LoadedService } from './plugins.js';
 
 /** A service that can reload its configuration at run time. */
@@ -36,8 +39,10 @@ export function followConfiguration(
   const log = new Logger('Parley');
   const digest = !file ? null : computeDigest(file);
   audit.recordEvent(recordAdopted(versions.current, null, { by: 'start', digest }));
+  const databases = new ReloadedDatabases(app.get(MongoConnection), versions.current.config);
   versions.changes.subscribe((change) => {
     const { now } = change;
+    if (databases.adopt(now.config)) app.get<SchemaCatalogue>(SchemaCatalogue).invalidate();
     app.get(OperationLog).resize(now.policy.switches.maxLogSize);
     app.get(McpEdge).endStreamsWhere(mustReturn(change));
     logSecurityWarnings(now, log, new Set());
@@ -50,6 +55,7 @@ export function followConfiguration(
     locate,
     admit: async (loaded) => {
       await checkFilterNames(loaded, app.get(FilterNames), log, locate);
+      databases.prepare(loaded.config);
     },
     audit,
     log,

@@ -164,7 +164,7 @@ class OptionsModule {
       {
         provide: ChangeSources,
         useFactory: (catalogue: SchemaCatalogue, versions: ConfigVersions) =>
-          openChangeSources(mongo, config.liveQuery, catalogue, () => versions.current.policy),
+          openChangeSources(mongo, config.liveQuery, catalogue, versions),
         inject: [SchemaCatalogue, ConfigVersions],
       },
       { provide: CurrentAgents, useExisting: ConfigVersions },

@@ -1,4 +1,5 @@
 import { Inject, Injectable, Logger, Module, type Provider, type Type } from '@nestjs/common';
+import { concatMap, share, tap } from 'rxjs';
 import { provideFromInstance } from '#core';
 import {
   CachedPrincipalDirectory,
@@ -158,7 +159,7 @@ export async function openChangeSources(
   mongo: MongoConnection | null,
   { url, appId, restApiKey, masterKey }: LiveQueryConfig,
   catalogue: SchemaCatalogue,
-  policy: () => Policy,
+  versions: Pick<ConfigVersions, 'current' | 'changes'>,
 ): Promise<ChangeSources> {
   const log = new Logger('Subscriptions');
   // It connects with the first subscription.
@@ -166,22 +167,39 @@ export async function openChangeSources(
     url === null || appId === null
       ? null
       : new LiveQuerySource({ url, applicationId: appId, restApiKey, masterKey }, log);
-  const holds = (name: string | null) => (className: string) =>
-    (policy().classes.get(className)?.database ?? null) === name;
-  const connections: (readonly [string | null, MongoConnection])[] = mongo
-    ? [[null, mongo], ...mongo.further]
-    : [];
-  const feeds = connections.map(
-    ([name, connection]) => [name, new MongoChangeFeed(connection, catalogue), connection] as const,
+  const sources = new WeakMap<MongoConnection, FeedSource>();
+  let opened = 0;
+  let probes: Promise<void>[] = [];
+  const findSource = (name: string | null, connection: MongoConnection): FeedSource => {
+    const known = sources.get(connection);
+    if (known) return known;
+    const feed = new MongoChangeFeed(connection, catalogue);
+    const isServed = () => name === null || mongo?.further.get(name) === connection;
+    const holds = (className: string) =>
+      isServed() && (versions.current.policy.classes.get(className)?.database ?? null) === name;
+    // A connection that takes the place of another one has channels of its own.
+    const label = name === null ? null : `${name}/${opened++}`;
+    const source = new FeedSource(feed, holds, label, connection.isPerTenant, moves);
+    sources.set(connection, source);
+    probes.push(feed.probe());
+    return source;
+  };
+  const listSources = (): FeedSource[] =>
+    mongo ? [[null, mongo] as const, ...mongo.further].map(([name, one]) => findSource(name, one)) : [];
+  // Watchers of a class that moved find its new source when it is known what that can do.
+  const moves = versions.changes.pipe(
+    tap(listSources),
+    concatMap(() => Promise.all(probes.splice(0))),
+    share(),
   );
-  const [[, first] = [], ...others] = feeds;
-  for (const [, feed] of others) void feed.probe();
-  await first?.probe();
+  listSources();
+  const [first] = probes;
+  probes = [];
+  await first;
   return {
-    preferred: [
-      ...(live ? [live] : []),
-      ...feeds.map(([name, feed, { isPerTenant }]) => new FeedSource(feed, holds(name), name, isPerTenant)),
-    ],
+    get preferred() {
+      return [...(live ? [live] : []), ...listSources()];
+    },
     close: () => live?.close(),
   };
 }

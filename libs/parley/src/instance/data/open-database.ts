@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { ConfigError, type ParleyConfig, readTenantDatabases } from '#config';
+import { ConfigError, type FurtherDatabaseConfig, type ParleyConfig, readTenantDatabases } from '#config';
 import { readJson } from '#core';
 import type { RecordReader, SchemaCatalogue } from '#data';
 import {
@@ -76,30 +76,21 @@ export function connectTo(
   }
 }
 
-function connectFurther(config: DatabasesConfig): FurtherConnections {
-  return new Map(
-    Object.entries(config.furtherDatabases).map(([label, { uri, name, fastReads, readOnly }]) => [
-      label,
-      connectTo(
-        {
-          uri: uri as string,
-          database: name,
-          fastReads,
-          readOnly,
-          tenants: readTenantDatabases(name, config),
-        },
-        `databases.${label}.uri`,
-      ),
-    ]),
+/** Connects to a database beside the first one. @throws ConfigError as `connectTo` */
+export function connectFurther(label: string, config: DatabasesConfig): MongoConnection {
+  const { uri, name, fastReads, readOnly } = config.furtherDatabases[label] as FurtherDatabaseConfig;
+  const tenants = readTenantDatabases(name, config);
+  return connectTo(
+    { uri: uri as string, database: name, fastReads, readOnly, tenants },
+    `databases.${label}.uri`,
   );
 }
 
-type DatabasesConfig = Pick<ParleyConfig, 'database' | 'furtherDatabases'> &
-  Partial<Pick<ParleyConfig, 'audit'>>;
+const connectAllFurther = (config: DatabasesConfig): FurtherConnections =>
+  new Map(Object.keys(config.furtherDatabases).map((label) => [label, connectFurther(label, config)]));
 
-async function closeAll(connection: MongoConnection): Promise<void> {
-  await Promise.all([connection, ...connection.further.values()].map((one) => one.close()));
-}
+export type DatabasesConfig = Pick<ParleyConfig, 'database' | 'furtherDatabases'> &
+  Partial<Pick<ParleyConfig, 'audit'>>;
 
 /**
  * Starts the embedded database and seeds it, or connects to a real one. A real database that is down does not stop the
@@ -112,9 +103,9 @@ export async function openDatabase(config: DatabasesConfig): Promise<OpenDatabas
     const connection = connectTo(
       { uri, database: name, fastReads, readOnly },
       'database.uri',
-      connectFurther(config),
+      connectAllFurther(config),
     );
-    return { connection, kind: 'mongodb', uri, close: () => closeAll(connection) };
+    return { connection, kind: 'mongodb', uri, close: () => connection.close() };
   }
   const content = seed === null ? null : contentOf(seed);
   const initialData = content === null ? undefined : readBuiltSeed(content, name);
@@ -123,10 +114,10 @@ export async function openDatabase(config: DatabasesConfig): Promise<OpenDatabas
   const server = await EmbeddedMongo.start({ ...(initialData !== undefined && { initialData }) });
   const connection = new MongoConnection(
     { uri: server.uri, database: name, fastReads, readOnly },
-    connectFurther(config),
+    connectAllFurther(config),
   );
   const close = async () => {
-    await closeAll(connection);
+    await connection.close();
     await server.close();
   };
   try {
