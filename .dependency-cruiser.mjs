@@ -13,7 +13,7 @@ export const mayImport = {
   telemetry: ['core'],
   tools: ['core', 'schema', 'policy', 'data', 'audit'],
   dispatcher: ['core', 'schema', 'policy', 'data', 'tools', 'audit', 'state', 'telemetry'],
-  changes: ['core', 'policy', 'data', 'audit', 'tools', 'dispatcher'],
+  changes: ['core', 'policy', 'data', 'state', 'audit', 'tools', 'dispatcher'],
   exports: ['core', 'policy', 'data', 'tools', 'dispatcher', 'state', 'audit', 'streaming'],
   approvals: ['core', 'data', 'audit', 'auth', 'state', 'streaming', 'tools', 'dispatcher'],
   // prettier-ignore

@@ -1,17 +1,21 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { AuditSink, type ChangeSetEvent } from '#audit';
 import { type McpRequest } from '#core';
-import type { ChangeSet } from '#data';
+import { CHANGED_SETS, type ChangeSet } from '#data';
+import { SharedState } from '#state';
 
 type Steps = Pick<ChangeSetEvent, 'approver' | 'approval_id'> & {
   /** Rows that the step is about. Default: those of the set. */
   readonly rows?: number;
 };
 
-/** Writes every step of a set to the audit. */
+/** Writes every step of a set to the audit, and tells who watches the set. */
 @Injectable()
 export class ChangeRecords {
-  constructor(@Inject(AuditSink) private readonly audit: Pick<AuditSink, 'recordEvent'>) {}
+  constructor(
+    @Inject(AuditSink) private readonly audit: Pick<AuditSink, 'recordEvent'>,
+    @Inject(SharedState) private readonly shared: Pick<SharedState, 'bus'>,
+  ) {}
 
   record(
     set: Pick<ChangeSet, 'id' | 'kind' | 'owner' | 'entries' | 'undoes'>,
@@ -39,5 +43,10 @@ export class ChangeRecords {
       ...(undoes !== undefined && { undoes }),
       ...others,
     });
+    // What an undo takes back is marked with it.
+    for (const changed of step === 'undone' ? [id, ...(undoes ?? [])] : [id]) {
+      // Without the shared state nobody can be told.
+      this.shared.bus.publish(CHANGED_SETS, { set: changed }).catch(() => undefined);
+    }
   }
 }

@@ -4,6 +4,7 @@ import { CoreModule, provideFromInstance } from '#core';
 import { DataModule, StoresModule, WriteRecorder } from '#data';
 import { StateKeysModule } from '#dispatcher';
 import { PolicyModule } from '#policy';
+import { StateModule } from '#state';
 import { Changes, ToolEnvironment } from '#tools';
 import { ChangeRecords } from './change-records.js';
 import { ChangeSeal } from './change-seal.js';
@@ -18,7 +19,7 @@ import { StoredChanges } from './stored-changes.js';
 
 /** The sets of every owner, and what is sealed in them. It needs no way to rows. */
 @Module({
-  imports: [StateKeysModule, StoresModule, AuditModule],
+  imports: [StateKeysModule, StateModule, StoresModule, AuditModule],
   providers: [ChangeSeal, ChangeRecords, OwnedSets, { provide: WriteRecorder, useClass: DirectWrites }],
   exports: [ChangeSeal, ChangeRecords, OwnedSets, WriteRecorder],
 })

@@ -3,6 +3,7 @@ import type { AuditEvent, ChangeSetEvent } from '#audit';
 import { Agent, compileAgentDefinition, deriveAgent, McpRequest, Refused } from '#core';
 import { MemoryChangeSets, type StoredEntry } from '#data';
 import { processSecret } from '#dispatcher';
+import { ProcessMessageBus } from '#state';
 import { ChangeRecords } from './change-records.js';
 import { ChangeSeal } from './change-seal.js';
 import { OwnedSets } from './owned-sets.js';
@@ -38,7 +39,8 @@ describe('The change sets of an owner', () => {
     vi.useFakeTimers({ toFake: ['Date'] });
     steps = [];
     const audit = { recordEvent: (event: AuditEvent) => void steps.push((event as ChangeSetEvent).step) };
-    owned = new OwnedSets(new MemoryChangeSets(), new ChangeRecords(audit), SETTINGS);
+    const records = new ChangeRecords(audit, { bus: new ProcessMessageBus() });
+    owned = new OwnedSets(new MemoryChangeSets(), records, SETTINGS);
   });
   afterEach(() => void vi.useRealTimers());
 

@@ -37,6 +37,7 @@ export {
   listPrompts,
 } from './prompts/prompt-registry.js';
 export * from './prompts/built-in-prompts.js';
+export { readChangeSetUri } from './methods/resource-methods.js';
 export * from './resources/resource-registry.js';
 export * from './resources/resource-decorators.js';
 export { RecordsSource } from './reads/read-accounts.js';

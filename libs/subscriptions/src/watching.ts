@@ -19,6 +19,7 @@ import {
 import { type Agent, CurrentAgents, McpRequest, Unauthorized, SERVER_SHUTDOWN } from '#core';
 import {
   type ChangeFeed,
+  CHANGED_SETS,
   ChangeSource,
   GovernedRecordsSource,
   GovernedViews,
@@ -27,9 +28,9 @@ import {
   StoreError,
   type WatchedOperation,
 } from '#data';
-import { invalidParams, ResourceRegistry, type WarningLog } from '#dispatcher';
+import { invalidParams, readChangeSetUri, ResourceRegistry, type WarningLog } from '#dispatcher';
 import { readTenantText } from '#policy';
-import { SuspendedAgents } from '#state';
+import { SharedState, SuspendedAgents } from '#state';
 import { Channels } from './channels.js';
 import { SubscriptionLimits } from './subscription-limits.js';
 import {
@@ -217,6 +218,7 @@ export class WatchService {
     private readonly agents: CurrentAgents,
     @Inject(SuspendedAgents) private readonly suspended: Pick<SuspendedAgents, 'isSuspended' | 'changes'>,
     { debounce }: SubscriptionLimits,
+    @Inject(SharedState) private readonly shared: Pick<SharedState, 'bus'>,
     @Optional() log: WarningLog = new Logger('Subscriptions'),
   ) {
     this.debounce = debounce;
@@ -271,6 +273,9 @@ export class WatchService {
 
   /** The changes of a resource that does not consist of rows, as this caller may receive them. */
   private findProvided(uri: string, context: McpRequest): Observable<unknown> | undefined {
+    const set = readChangeSetUri(uri);
+    if (set !== null)
+      return this.shared.bus.messages(CHANGED_SETS).pipe(filter((message) => message['set'] === set));
     const provider = this.resources.findProvider(uri);
     return provider?.changes?.(uri, Object.assign(context, { records: this.records.for(context) }));
   }

@@ -94,6 +94,9 @@ export interface ChangeSetQuery {
   readonly limit: number;
 }
 
+/** Topic of messages between replicas: `{ set }` is the id of a set that has changed. */
+export const CHANGED_SETS = 'change sets';
+
 /**
  * Sets of changes, the same on every replica. The store decides nothing: who may see or change a set is asked before.
  * A set is never changed from another state than the one that its caller read. @throws StoreError

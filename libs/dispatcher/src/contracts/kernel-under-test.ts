@@ -365,15 +365,16 @@ export function kernelOf(
   const reads: Pick<ReadAccounts, 'run'> = { run: ({ context }, work) => work(records.for(context)) };
   const provided = new ProvidedResources(resources, reads);
   const limit = new ResultLimit(4_194_304);
+  const reading = new ReadResource(tools, provided, limit);
   const handlers = [
     new Handshake(options, envelope, resources, subscriptions, listChanges, null),
     new ListToolsMethod(catalogue, envelope),
     new CallTool(tools, catalogue, null),
     new ListResources(tools, catalogue, records, provided),
-    new ReadResource(tools, provided, limit),
+    reading,
     new PromptMethods(prompts, reads, limit),
     new Complete(prompts, records),
-    new SubscriptionMethods(subscriptions, listChanges, suspended),
+    new SubscriptionMethods(subscriptions, listChanges, suspended, reading),
     new TaskMethods(null),
   ];
   return new Kernel(new MethodTable(handlers, rounds), envelope, tools, suspended, options);

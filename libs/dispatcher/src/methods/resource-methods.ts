@@ -121,6 +121,17 @@ const TEMPLATES: readonly JsonObject[] = [
   Object.freeze({ uriTemplate: `parse://{className}/${kind}`, name, description, mimeType: MIME_TYPE }),
 );
 
+/** Listed where `list_changes` is: what it shows, but not each write that happened at once. */
+const CHANGE_SET_TEMPLATE: JsonObject = Object.freeze({
+  uriTemplate: 'parse://changes/{change_set}',
+  name: 'Change set',
+  description: 'One of your change sets, row by row, with its state',
+  mimeType: MIME_TYPE,
+});
+
+/** Change sets that are listed. */
+const LISTED_SETS = 100;
+
 /**
  * `resources/list`: the classes that `get_all_schemas` returns to this agent, each with the kinds whose tool the agent
  * may call and whose operation its class permissions allow. An agent without access to the listing has no resources.
@@ -153,15 +164,36 @@ export class ListResources {
         })
         .map((kind) => describe(listed, kind)),
     );
-    const resources = [...ofClasses, ...(await this.provided.list(request))];
+    const ofSets = await this.listChangeSets(request);
+    const resources = [...ofClasses, ...ofSets, ...(await this.provided.list(request))];
     const { entries, nextCursor } = takePage('resources', resources, params, readDialect(request));
     return { resources: entries, ...(nextCursor !== undefined && { nextCursor }) };
+  }
+
+  private async listChangeSets(request: McpRequest): Promise<readonly JsonObject[]> {
+    if (!this.catalogue.for(request).find('list_changes')) return [];
+    const outcome = await this.runner.run('list_changes', { limit: LISTED_SETS }, request);
+    const sets = outcome.ok ? member(outcome.data, 'change_sets') : null;
+    if (!Array.isArray(sets)) return [];
+    return (sets as JsonObject[]).flatMap(({ change_set: id, kind, state, title }) =>
+      kind === 'direct'
+        ? []
+        : [
+            {
+              uri: `parse://changes/${String(id)}`,
+              name: `change set ${String(id)}`,
+              ...(typeof title === 'string' && { title }),
+              description: `A change set that is ${String(state)}`,
+              mimeType: MIME_TYPE,
+            },
+          ],
+    );
   }
 
   /** The same for every agent, without an agent check. */
   @McpMethod('resources/templates/list', { cache: OF_SERVER })
   templates(params: JsonObject, request: McpRequest): JsonObject {
-    const resourceTemplates = [...TEMPLATES, ...this.provided.templates];
+    const resourceTemplates = [...TEMPLATES, CHANGE_SET_TEMPLATE, ...this.provided.templates];
     const { entries, nextCursor } = takePage('templates', resourceTemplates, params, readDialect(request));
     return { resourceTemplates: entries, ...(nextCursor !== undefined && { nextCursor }) };
   }
@@ -225,15 +257,18 @@ export class ReadResource {
     const dialect = readDialect(request);
     if (typeof uri !== 'string') throw invalidParams('Missing resource uri');
     if (this.provided.has(uri)) return this.readProvided(uri, request, dialect);
-    const address = parseResourceUri(uri);
-    if (!address) throw invalidUri(uri, dialect);
-    const args = {
-      class_name: address.className,
-      ...(address.kind === 'samples' && { limit: SAMPLE_SIZE }),
-    };
-    const outcome = await this.runner.run(TOOL_OF_KIND[address.kind], args, request);
+    const read = findToolCall(uri);
+    if (!read) throw invalidUri(uri, dialect);
+    const outcome = await this.runner.run(...read, request);
     if (!outcome.ok) throw toRefusedResource(uri, dialect, outcome.refusal);
     return { contents: [{ uri, mimeType: MIME_TYPE, text: outcome.text }] };
+  }
+
+  /** A change set is watched by whom it is shown to. @throws Refused as its tool */
+  async assertShown(uri: string, request: McpRequest): Promise<void> {
+    const read = readChangeSetUri(uri) === null ? null : findToolCall(uri);
+    const outcome = read && (await this.runner.run(...read, request));
+    if (outcome && !outcome.ok) throw new Refused(outcome.refusal);
   }
 
   private async readProvided(uri: string, context: McpRequest, dialect: Dialect): Promise<JsonObject> {
@@ -268,6 +303,24 @@ export function parseResourceUri(uri: string): ResourceAddress | null {
   const match = RESOURCE_URI.exec(uri);
   if (!match?.[1] || match[0].length !== uri.length) return null;
   return { className: match[1], kind: (match[2] as ResourceKind | undefined) ?? 'schema' };
+}
+
+const CHANGE_SET_URI = /^parse:\/\/changes\/([A-Za-z0-9_-]{20})$/;
+
+/** The id in the address of a change set. `null` for anything else. */
+export function readChangeSetUri(uri: string): string | null {
+  const match = CHANGE_SET_URI.exec(uri);
+  return match?.[1] !== undefined && match[0].length === uri.length ? match[1] : null;
+}
+
+/** The tool that reads an address, and its arguments. `null` for an address that is invalid. */
+function findToolCall(uri: string): readonly [tool: string, args: JsonObject] | null {
+  const set = readChangeSetUri(uri);
+  if (set !== null) return ['show_changes', { change_set: set }];
+  const address = parseResourceUri(uri);
+  if (!address) return null;
+  const { className, kind } = address;
+  return [TOOL_OF_KIND[kind], { class_name: className, ...(kind === 'samples' && { limit: SAMPLE_SIZE }) }];
 }
 
 function resourceUri(className: string, kind: ResourceKind): string {

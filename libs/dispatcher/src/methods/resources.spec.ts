@@ -94,7 +94,7 @@ describe('resources/list', () => {
 });
 
 describe('resources/templates/list', () => {
-  it('lists the three templates without asking the agent', async () => {
+  it('lists the four templates without asking the agent', async () => {
     const { tools, ask: askOne } = kernelUnderTest();
     const { resourceTemplates } = readResult(await askOne('resources/templates/list')) as {
       resourceTemplates: { uriTemplate: string; name: string; mimeType: string }[];
@@ -103,6 +103,7 @@ describe('resources/templates/list', () => {
       ['parse://{className}/schema', 'Parse class schema'],
       ['parse://{className}/count', 'Parse class object count'],
       ['parse://{className}/samples', 'Parse class sample objects'],
+      ['parse://changes/{change_set}', 'Change set'],
     ]);
     expect(tools.calls).toEqual([]);
   });

@@ -1,9 +1,21 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { concat, EMPTY, filter, map, mergeMap, NEVER, type Observable, of, takeUntil } from 'rxjs';
+import {
+  concat,
+  defer,
+  EMPTY,
+  filter,
+  map,
+  mergeMap,
+  NEVER,
+  type Observable,
+  of,
+  switchMap,
+  takeUntil,
+} from 'rxjs';
 import { Refused, type McpRequest } from '#core';
 import { SuspendedAgents } from '#state';
 import { McpMethod } from './method.js';
-import { toRefusedResource } from './resource-methods.js';
+import { ReadResource, readChangeSetUri, toRefusedResource } from './resource-methods.js';
 import {
   isJsonObject,
   type JsonObject,
@@ -90,6 +102,7 @@ export class SubscriptionMethods {
     @Inject(ResourceSubscriptions) private readonly subscriptions: ResourceSubscriptions | null,
     @Inject(ListChanges) private readonly listChanges: ListChanges | null,
     @Inject(SuspendedAgents) private readonly suspended: Pick<SuspendedAgents, 'endOf'>,
+    @Inject(ReadResource) private readonly reading: Pick<ReadResource, 'assertShown'>,
   ) {}
 
   /** Of the revisions with sessions. */
@@ -98,7 +111,9 @@ export class SubscriptionMethods {
     const uri = readAddress(params);
     let subscribed: boolean;
     try {
-      subscribed = await this.served().subscribe(uri, request);
+      const served = this.served();
+      await this.reading.assertShown(uri, request);
+      subscribed = await served.subscribe(uri, request);
     } catch (error) {
       // The same error as a read of the address.
       if (error instanceof Refused) throw toRefusedResource(uri, readDialect(request), error.refusal);
@@ -144,7 +159,7 @@ export class SubscriptionMethods {
       );
     const resources =
       addresses.length > 0 && subscriptions?.supported
-        ? subscriptions.listen(addresses, request)
+        ? this.findShown(addresses, request).pipe(switchMap((shown) => subscriptions.listen(shown, request)))
         : NOTHING_WATCHED;
     // List changes are sent only after the acknowledgement, which must be first.
     const messages = resources.pipe(
@@ -153,6 +168,21 @@ export class SubscriptionMethods {
       takeUntil(this.suspended.endOf(request.agent)),
     );
     return new StreamedResult(messages, () => ({ resultType: 'complete', _meta }));
+  }
+
+  /** Without the change sets that are not the caller's. */
+  private findShown(uris: readonly string[], request: McpRequest): Observable<readonly string[]> {
+    if (!uris.some((uri) => readChangeSetUri(uri) !== null)) return of(uris);
+    const shownOrNot = async (uri: string) => {
+      try {
+        await this.reading.assertShown(uri, request);
+        return [uri];
+      } catch (error) {
+        if (error instanceof Refused) return [];
+        throw error;
+      }
+    };
+    return defer(async () => (await Promise.all(uris.map(shownOrNot))).flat());
   }
 
   private served(): ResourceSubscriptions {

@@ -160,6 +160,7 @@ export class WatchedPosts {
       agents,
       this.suspended,
       limits,
+      { bus: this.bus },
       log,
     );
     const streams = this.streams.replica();
