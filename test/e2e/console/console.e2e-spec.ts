@@ -561,7 +561,10 @@ describe('the console while the database is away', () => {
       const unavailable = { status: 503, body: { error: expect.stringContaining('database') as string } };
       // What was read of the classes is known for some seconds more.
       await expect
-        .poll(() => Promise.all(['metadata', 'policy/agents/writer'].map(read)), { timeout: 45_000 })
+        .poll(() => Promise.all(['metadata', 'policy/agents/writer'].map(read)), {
+          timeout: 90_000,
+          interval: 1_000,
+        })
         .toMatchObject([unavailable, unavailable]);
       for (const path of ['state', 'status', 'overview', 'audit', 'policy', 'suspensions', 'agents/writer'])
         expect([path, (await read(path)).status]).toEqual([path, 200]);

@@ -40,7 +40,7 @@ export interface SurfaceDependencies {
   readonly records: RecordsSource;
 }
 
-/** Checks every tool that the agent may call on every given class. */
+/** Checks every tool that the agent may call on every given class. @throws Refused when the database cannot be read */
 export async function describeSurface(
   parts: SurfaceDependencies,
   agent: Agent,
@@ -49,17 +49,23 @@ export async function describeSurface(
   const { runner, simulator } = parts;
   const records = parts.records.for(new McpRequest(agent));
   const listed = new Set((await records.classes()).map(({ className }) => className));
+  const simulate = async (name: string, args: object) => {
+    const call = await simulator.simulate(agent, name, args);
+    // A database that went away meanwhile says nothing about rights: it is said once, and not waited for at each call.
+    if (call.refusal?.code === 'parse_error') await records.classes();
+    return call;
+  };
   const tools = new Map<string, 'runs' | 'asks approval'>();
   const perClass = new Map(classNames.map((name) => [name, new Map<string, Limits>()]));
   for (const tool of runner.list({ agent })) {
     const { name, inputSchema } = tool;
     if (!takesClass(inputSchema)) {
-      const { asksApproval } = await simulator.simulate(agent, name, sampleArguments(tool, ''));
+      const { asksApproval } = await simulate(name, sampleArguments(tool, ''));
       tools.set(name, asksApproval ? 'asks approval' : 'runs');
       continue;
     }
     for (const [className, allowed] of perClass) {
-      const call = await simulator.simulate(agent, name, sampleArguments(tool, className));
+      const call = await simulate(name, sampleArguments(tool, className));
       tools.set(name, call.asksApproval ? 'asks approval' : 'runs');
       if (isPermitted(call, className)) allowed.set(name, listLimits(className, call.injected));
     }
