@@ -206,8 +206,11 @@ export interface ConfigSource {
   readonly filters?: DeclaredFilters;
   /** Checked for whether a listener may start. Default: not checked. */
   readonly environment?: Environment;
-  /** The name of the database that the application opened itself. Default: `database` describes the connection. */
-  readonly openDatabase?: string;
+  /**
+   * The names of the databases that the application opened itself, by the path of their options (`database`, `databases.crm`).
+   * Default: the options describe every connection.
+   */
+  readonly openDatabases?: ReadonlyMap<string, string>;
   /** What was found elsewhere, to be listed with all others. Default none. */
   readonly found?: readonly ConfigIssue[];
   /** Whether an application serves it: all routes are below the path of MCP there. Default false. */
@@ -226,7 +229,7 @@ export function readConfig(
     declared = [],
     filters = {},
     environment,
-    openDatabase,
+    openDatabases = new Map(),
     found = [],
     inApplication = false,
   }: ConfigSource = {},
@@ -247,7 +250,7 @@ export function readConfig(
     ...reading,
     errors: [...found, ...alone],
     inApplication,
-    ...(openDatabase !== undefined && { openDatabase }),
+    openDatabases,
     ...(environment && { start: { kind: 'http', env: environment } }),
   });
 }
@@ -264,7 +267,7 @@ interface Reading {
   /** Places of the file that could not be read, and are among the errors. */
   readonly known: readonly SchemaFinding[];
   readonly tools: ReadonlySet<string> | null;
-  readonly openDatabase?: string;
+  readonly openDatabases?: ReadonlyMap<string, string>;
   readonly inApplication?: boolean;
   readonly start?: { readonly kind: StartKind; readonly env: Environment };
 }
@@ -285,9 +288,10 @@ function once(errors: readonly ConfigIssue[]): ConfigIssue[] {
 
 /** What a configuration of the right form means, and what cannot be meant by it. */
 function meant(
-  given: Section,
-  { base, cwd, env, declared, filters, tools, openDatabase, inApplication, start }: Reading,
+  read: Section,
+  { base, cwd, env, declared, filters, tools, openDatabases, inApplication, start }: Reading,
 ): { readonly loaded: LoadedConfig; readonly errors: ConfigIssue[] } {
+  const given = openDatabases ? withOpenDatabases(read, openDatabases) : read;
   const errors: ConfigIssue[] = [
     ...authRuleErrors(given, DEFAULT_AGENT),
     ...endpointErrors(given),
@@ -295,11 +299,8 @@ function meant(
     ...storeAddressErrors(given),
     ...databasesErrors(given),
   ];
-  const policy = readPolicy(given, declared, env, errors, openDatabase);
-  const config = withoutMasterKey(
-    withOpenDatabase(withDefaults(given as Partial<ParleyConfig>, base, cwd, env), openDatabase),
-    errors,
-  );
+  const policy = readPolicy(given, declared, env, errors);
+  const config = withoutMasterKey(withDefaults(given as Partial<ParleyConfig>, base, cwd, env), errors);
   errors.push(...parseServerErrors(config), ...plainStorageErrors(config, policy));
   const recursionDepth = policy.switches.defaultRecursionDepth;
   const undoesWrites = config.changes.record === 'all' && config.changes.undo === 'agents';
@@ -344,13 +345,12 @@ function readPolicy(
   declared: readonly ClassDeclaration[],
   env: Environment,
   errors: ConfigIssue[],
-  openDatabase?: string,
 ): Policy {
   const given = (config as Partial<ParleyConfig>).policy ?? {};
   const strict = env['PARSE_STRICT_POINTER_SHAPES'];
   const { policy, issues: found } = compilePolicy(withDeclaredClasses(given, declared, errors), {
     strictPointerShapes: strict === undefined || isTruthy(strict),
-    ...databasesOfPolicy(config, openDatabase),
+    ...databasesOfPolicy(config),
   });
   errors.push(...found);
   return policy;
@@ -362,10 +362,22 @@ function withoutMasterKey(config: ParleyConfig, errors: ConfigIssue[]): ParleyCo
   return { ...config, agents: inClientMode(config.agents, errors) };
 }
 
-/** Nothing opens the connection of the application a second time: it has no address here. */
-function withOpenDatabase(config: ParleyConfig, name: string | undefined): ParleyConfig {
-  if (name === undefined) return config;
-  return { ...config, database: { ...config.database, uri: OPENED_BY_APPLICATION, name } };
+/** Nothing opens a connection of the application a second time: it has no address here. */
+function withOpenDatabases(given: Section, opened: ReadonlyMap<string, string>): Section {
+  const { database, databases } = given;
+  const placed = (path: string, entry: unknown): unknown =>
+    opened.has(path) && isSection(entry ?? {})
+      ? { ...(entry as Section | undefined), uri: OPENED_BY_APPLICATION, name: opened.get(path) }
+      : entry;
+  return {
+    ...given,
+    ...(opened.has('database') && { database: placed('database', database) }),
+    ...(isSection(databases) && {
+      databases: Object.fromEntries(
+        Object.entries(databases).map(([label, entry]) => [label, placed(`databases.${label}`, entry)]),
+      ),
+    }),
+  };
 }
 
 function withDefaults(

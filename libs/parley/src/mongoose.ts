@@ -1,5 +1,12 @@
 /** Class declarations from Mongoose models (docs/guide/plain-mongodb.md): the subpath `@parley/server/mongoose`. */
-import { type ClassConfig, type IdKind, isFieldName, isInternalField, type PropertyConfig } from '#policy';
+import {
+  assertOptions,
+  type ClassConfig,
+  type IdKind,
+  isFieldName,
+  isInternalField,
+  type PropertyConfig,
+} from '#policy';
 import type { ClassDeclaration } from '@parley/server';
 
 /** The members of a Mongoose model that are read. Mongoose itself is not imported. */
@@ -85,12 +92,21 @@ const MAX_DEPTH = 8;
  * Paths that Mongoose does not select are not readable, in subdocuments too. Virtuals are left out. A discriminator is a class with a
  * mandatory filter on the discriminator key.
  * @param models each of them becomes a class; list those that agents may know
+ * @param options `database`: the name of one of `databases` that holds them. Default: the first one
  * @throws TypeError for a model that cannot be a class
  */
-export function declareClasses(models: MongooseModels): ClassDeclaration[] {
+export function declareClasses(
+  models: MongooseModels,
+  options: { readonly database?: string } = {},
+): ClassDeclaration[] {
+  assertOptions('declareClasses', options, { database: true });
+  const { database } = options;
   const list = toList(models);
   const names = new Set(list.map(({ modelName }) => modelName));
-  return list.map((model) => ({ className: model.modelName, config: readConfig(model, names) }));
+  return list.map((model) => ({
+    className: model.modelName,
+    config: { ...(database !== undefined && { database }), ...readConfig(model, names) },
+  }));
 }
 
 function toList(models: unknown): MongooseModel[] {

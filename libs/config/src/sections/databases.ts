@@ -11,7 +11,13 @@ import { readDefaults } from '../schema/class-schema.js';
 import { Option, type Plain } from '../schema/option.js';
 import { isSection, type Section } from '../section.js';
 import { AUDIT_DATABASE } from './audit.js';
-import { type DatabaseConfig, DatabaseSection, readDatabaseName, readServers } from './stores.js';
+import {
+  type DatabaseConfig,
+  DatabaseSection,
+  OPENED_BY_APPLICATION,
+  readDatabaseName,
+  readServers,
+} from './stores.js';
 
 /** One of the section `databases`. */
 export class DatabaseEntry extends DatabaseSection {
@@ -78,11 +84,11 @@ export function readTenantDatabases(
   return { pattern: name, taken: [...new Set(taken)] };
 }
 
-/** What compiling a policy needs of them. @param opened name of the first one, where the application opened it */
-export function databasesOfPolicy(given: Section, opened?: string) {
+/** What compiling a policy needs of them. */
+export function databasesOfPolicy(given: Section) {
   const { name, first, further } = readDatabases(given);
   const named: NamedDatabases = {
-    database: { name: opened ?? first?.name ?? readDatabaseName(first?.uri ?? null) },
+    database: { name: first?.name ?? readDatabaseName(first?.uri ?? null) },
     furtherDatabases: further,
     audit: given['audit'] as NamedDatabases['audit'],
   };
@@ -146,7 +152,7 @@ export function databasesErrors(given: Section): ConfigIssue[] {
   }
   const places = new Map<string, string>();
   const place = (label: string, { uri = null, name }: Partial<DatabaseConfig>) => {
-    if (typeof uri !== 'string' || uri === 'embedded') return;
+    if (typeof uri !== 'string' || uri === 'embedded' || uri === OPENED_BY_APPLICATION) return;
     const database = name ?? readDatabaseName(uri);
     for (const server of readServers(uri)) {
       const key = JSON.stringify([server, database]);

@@ -265,6 +265,13 @@ export class MongoConnection {
     return Object.create(this, { tenant: { value: tenant } }) as MongoConnection;
   }
 
+  /** The databases of tenants at the client of an application, which is known before they are. */
+  withTenants(tenants: TenantDatabases | undefined): MongoConnection {
+    if (!tenants) return this;
+    void this.close();
+    return new MongoConnection({ ...this.options, tenants });
+  }
+
   private openTenant(name: string): MongoConnection {
     const opened = (): Db => {
       const { client } = this;

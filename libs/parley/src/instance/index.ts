@@ -10,13 +10,13 @@ export {
   ApplicationConnectionError,
   type ApplicationMongoClient,
   type ApplicationMongooseConnection,
+  useApplicationConnection,
 } from '#data-mongo';
 export {
-  type ApplicationDatabase,
-  applicationDatabase,
   EmbeddedDatabase,
   type EmbeddedDatabaseOptions,
   openDatabase,
+  openWithConnections,
   type OpenDatabase,
   readSeedFile,
 } from './data/open-database.js';

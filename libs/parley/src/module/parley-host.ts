@@ -19,11 +19,12 @@ import { type ConfigIssue, readConfig, ConfigVersions, consoleBase } from '#conf
 import { type ApplicationSteps, listPrompts, listResources, ToolPipeline, toolsOf } from '#dispatcher';
 import {
   ApplicationConnectionError,
-  type ApplicationDatabase,
-  applicationDatabase,
   openConsole,
+  openWithConnections,
+  useApplicationConnection,
   ParleyInstance,
 } from '../instance/index.js';
+import type { MongoConnection } from '#data-mongo';
 import type { ClassDeclaration } from '#policy';
 import { CONSOLE_PATH } from '#streaming';
 import { listAgentMethods, MethodRegistry } from '#tools';
@@ -95,7 +96,7 @@ export async function openParley(
   const given = readConfiguration(options, { name, admits: bound.admits });
   const { environment = process.env, gates } = options;
   const found = [...given.issues];
-  const application = await openForApplication(given.application, found);
+  const opened = await openForApplication(given.applications, found);
   try {
     const loaded = readConfig(given.configuration, {
       declared: [...declared, ...given.declared],
@@ -103,8 +104,11 @@ export async function openParley(
       environment,
       found,
       inApplication: true,
-      ...(given.application && { openDatabase: application?.name ?? 'unknown' }),
+      openDatabases: new Map(
+        [...given.applications.keys()].map((path) => [path, opened.get(path)?.name ?? 'unknown']),
+      ),
     });
+    const database = opened.size > 0 ? await openWithConnections(loaded.config, opened) : null;
     const { sharedState: shared, taskQueue: queue } = bound;
     return await ParleyInstance.open(
       {
@@ -114,8 +118,8 @@ export async function openParley(
         console: openConsole,
         start: startInside,
         overrides: bound.providers(),
-        stateOver: (opened) => bound.stateOver(opened),
-        ...(application && { database: application.database }),
+        stateOver: (state) => bound.stateOver(state),
+        ...(database && { database }),
         ...(gates && { gates: { ...CLOSED_GATES, ...gates } }),
         ...(shared && { shared }),
         ...(queue && { queue }),
@@ -124,23 +128,31 @@ export async function openParley(
       (module) => startInside(() => NestFactory.createApplicationContext(module, { abortOnError: false })),
     );
   } catch (error) {
-    await application?.database.close();
+    await Promise.all([...opened.values()].map((one) => one.close()));
     throw error;
   }
 }
 
-/** @param found receives why the connection cannot be used */
+/** @param found receives why a connection cannot be used @returns by the path of their options */
 async function openForApplication(
-  given: CodeConfiguration['application'],
+  given: CodeConfiguration['applications'],
   found: ConfigIssue[],
-): Promise<ApplicationDatabase | null> {
-  try {
-    return given && (await applicationDatabase(given.connection, given));
-  } catch (error) {
-    if (!(error instanceof ApplicationConnectionError)) throw error;
-    found.push({ path: 'database.connection', message: error.message });
-    return null;
-  }
+): Promise<Map<string, MongoConnection>> {
+  const opened = new Map<string, MongoConnection>();
+  for (const [path, { connection, name, readOnly }] of given)
+    try {
+      opened.set(
+        path,
+        await useApplicationConnection(connection, {
+          readOnly,
+          ...(name !== undefined && { database: name }),
+        }),
+      );
+    } catch (error) {
+      if (!(error instanceof ApplicationConnectionError)) throw error;
+      found.push({ path: `${path}.connection`, message: error.message });
+    }
+  return opened;
 }
 
 const formatCount = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;

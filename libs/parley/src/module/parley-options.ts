@@ -6,6 +6,7 @@ import {
   ConfigError,
   type ConfigIssue,
   type DeclaredFilters,
+  type FurtherDatabaseConfig,
   isSection,
   type ParleyConfig,
 } from '#config';
@@ -54,7 +55,15 @@ function switchErrors(option: string, given: unknown, known: object): ConfigIssu
 
 type Sections = Omit<
   ParleyConfig,
-  'agents' | 'console' | 'database' | 'reload' | 'logging' | 'liveQuery' | 'llm'
+  | 'agents'
+  | 'console'
+  | 'database'
+  | 'databaseName'
+  | 'furtherDatabases'
+  | 'reload'
+  | 'logging'
+  | 'liveQuery'
+  | 'llm'
 >;
 
 /**
@@ -95,6 +104,10 @@ export type ParleyModuleOptions = {
 } & {
   /** Default: the embedded database, or none beside a Parse Server. */
   readonly database?: CodeDatabaseConfig;
+  /** Several databases by name, in place of `database`: the first one has users and roles (docs/guide/databases.md). */
+  readonly databases?: Readonly<
+    Record<string, CodeDatabaseConfig & Partial<Pick<FurtherDatabaseConfig, 'required'>>>
+  >;
   /**
    * Class declarations of code, such as those of `declareClasses` of `@parley/server/mongoose`. `policy.classes` narrows them, and
    * never removes one of their rules. Default none.
@@ -139,16 +152,19 @@ export interface ParleyModuleExtras extends CallSteps {
   readonly version?: string;
 }
 
+/** A connection of the application, and the options beside it. */
+export interface GivenConnection {
+  readonly connection: unknown;
+  readonly name: string | undefined;
+  readonly readOnly: boolean;
+}
+
 /** The options in two parts: those that a file can contain, and the row filters that only code can give. */
 export interface CodeConfiguration {
   readonly configuration: Record<string, unknown>;
   readonly filters: DeclaredFilters;
-  /** The connection of the application, whatever was given as one; null: there is none. */
-  readonly application: {
-    readonly connection: unknown;
-    readonly name: string | undefined;
-    readonly readOnly: boolean;
-  } | null;
+  /** The connections of the application, whatever was given as one, by the path of their options. */
+  readonly applications: ReadonlyMap<string, GivenConnection>;
   readonly declared: readonly ClassDeclaration[];
   /** Errors of service-only options and others that no check of a file finds. */
   readonly issues: readonly ConfigIssue[];
@@ -177,7 +193,7 @@ export function readConfiguration(
     return {
       configuration: { auth: [] },
       filters: {},
-      application: null,
+      applications: new Map(),
       declared: [],
       issues: [
         Object.hasOwn(prototype as object, 'constructor')
@@ -214,50 +230,75 @@ export function readConfiguration(
       ? options.redis
       : { ...options.redis, prefix: options.redis?.prefix ?? `parley-${name}` };
   const { agents, filters, unnamed } = withoutFunctions(options.agents);
-  const { database, application, misplaced } = withoutConnection(options.database);
+  const { database, databases, applications, misplaced } = withoutConnections(options);
   errors.push(...misplaced, ...unnamed, ...declarationErrors(options.classes));
   return {
     configuration: {
       ...Object.fromEntries(sections),
       ...(database !== undefined && { database }),
+      ...(databases !== undefined && { databases }),
       ...(redis !== undefined && { redis }),
       ...(agents !== undefined && { agents }),
       // In a file, no rules admit local callers; in code, missing rules admit no caller.
       auth: options.auth ?? [],
     },
     filters,
-    application,
+    applications,
     declared: declarationErrors(options.classes).length > 0 ? [] : (options.classes ?? []),
     issues: errors,
   };
 }
 
-/** Separates the connection of the application, which no file has. */
-function withoutConnection(given: unknown): {
-  readonly database: unknown;
-  readonly application: CodeConfiguration['application'];
-  readonly misplaced: readonly ConfigIssue[];
+/** Separates the connections of the application, which no file has. */
+function withoutConnections({ database, databases }: Pick<ParleyModuleOptions, 'database' | 'databases'>) {
+  const applications = new Map<string, GivenConnection>();
+  const misplaced: ConfigIssue[] = [];
+  const separate = (path: string, given: unknown): unknown => {
+    const { section, application, issues } = withoutConnection(path, given);
+    if (application) applications.set(path, application);
+    misplaced.push(...issues);
+    return section;
+  };
+  return {
+    database: separate('database', database),
+    databases: isObject(databases)
+      ? Object.fromEntries(
+          Object.entries(databases).map(([label, entry]) => [label, separate(`databases.${label}`, entry)]),
+        )
+      : databases,
+    applications,
+    misplaced,
+  };
+}
+
+function withoutConnection(
+  path: string,
+  given: unknown,
+): {
+  readonly section: unknown;
+  readonly application: GivenConnection | null;
+  readonly issues: readonly ConfigIssue[];
 } {
   // A connection that is undefined is a mistake: in its place, the embedded database would be empty.
   if (!isObject(given) || !Object.hasOwn(given, 'connection'))
-    return { database: given, application: null, misplaced: [] };
-  const { connection, uri, seed, fastReads, ...database } = given as Record<string, unknown>;
-  const { name, readOnly } = database;
+    return { section: given, application: null, issues: [] };
+  const { connection, uri, seed, fastReads, ...section } = given as Record<string, unknown>;
+  const { name, readOnly } = section;
   // Fast reads open connections of their own, which a connection of the application is there to avoid.
-  const misplaced = Object.entries({ uri, seed, fastReads })
+  const issues = Object.entries({ uri, seed, fastReads })
     .filter(([, value]) => value !== undefined && value !== null && value !== false)
     .map(([option]) => ({
-      path: `database.${option}`,
-      message: 'is given beside database.connection: one of them must go',
+      path: `${path}.${option}`,
+      message: `is given beside ${path}.connection: one of them must go`,
     }));
   return {
-    database,
+    section,
     application: {
       connection,
       name: typeof name === 'string' ? name : undefined,
       readOnly: readOnly === true,
     },
-    misplaced,
+    issues,
   };
 }
 

@@ -15,7 +15,6 @@ import {
   type Seed,
   SeedError,
   storeDocuments,
-  useApplicationConnection,
 } from '#data-mongo';
 import { assertOptions } from '#policy';
 import { EmbeddedMongo } from '@parley/embedded-mongo';
@@ -130,27 +129,25 @@ export async function openDatabase(config: DatabasesConfig): Promise<OpenDatabas
   return { connection, kind: 'embedded', uri: server.uri, close };
 }
 
-/** A database that the application opened, and its name. */
-export interface ApplicationDatabase {
-  readonly name: string;
-  readonly database: OpenDatabase;
-}
-
 /**
- * Uses the connection that the application opened. Closing the database leaves it open.
- * @param options `name`: default the database of the connection
- * @throws ApplicationConnectionError
+ * The databases of a configuration, some of which the application opened. Closing them leaves its connections open.
+ * @param opened by the path of their options
  */
-export async function applicationDatabase(
-  given: unknown,
-  { name, readOnly }: { readonly name: string | undefined; readonly readOnly: boolean },
-): Promise<ApplicationDatabase> {
-  const connection = await useApplicationConnection(given, {
-    ...(name !== undefined && { database: name }),
-    readOnly,
-  });
-  const close = () => connection.close();
-  return { name: connection.name, database: { connection, kind: 'mongodb', uri: null, close } };
+export async function openWithConnections(
+  config: ParleyConfig,
+  opened: ReadonlyMap<string, MongoConnection>,
+): Promise<OpenDatabase> {
+  const { databaseName, furtherDatabases } = config;
+  const first = opened.get(databaseName === null ? 'database' : `databases.${databaseName}`);
+  const database: OpenDatabase = first
+    ? { connection: first, kind: 'mongodb', uri: null, close: () => first.close() }
+    : await openDatabase({ ...config, furtherDatabases: {} });
+  for (const label of Object.keys(furtherDatabases)) {
+    const given = opened.get(`databases.${label}`);
+    const tenants = readTenantDatabases(furtherDatabases[label]?.name ?? '', config);
+    database.connection?.replaceFurther(label, given?.withTenants(tenants) ?? connectFurther(label, config));
+  }
+  return database;
 }
 
 /** Options of an embedded database. */
