@@ -1,6 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { type ApprovalRecord, type AuditEvent, type AuditRecord, AuditSink } from './audit-record.js';
-import { describeCall, LogMessage, withoutTime } from './log-message.js';
+import { describeCall, type LogMembers, LogMessage, withoutTime } from './log-message.js';
 
 /**
  * Writes a line for each call to the application's log, and for events. Calls that were refused or failed (with their private
@@ -20,8 +20,14 @@ export class LoggerAuditSink extends AuditSink {
     const level = quiet ? 'log' : 'warn';
     if (!Logger.isLevelEnabled(level)) return;
     const call = describeCall(entry, this.servesParse);
-    const members = Logger.isLevelEnabled('debug') ? { ...withoutTime(entry), ...call } : call;
+    const members = Logger.isLevelEnabled('debug') ? { ...this.describe(entry), ...call } : call;
     this.logger[level](new LogMessage('call', members));
+  }
+
+  private describe(entry: AuditRecord): LogMembers {
+    const { auth_type, using_master_key, ...others } = withoutTime(entry);
+    const isMaster = auth_type === 'master_key' && !this.servesParse;
+    return isMaster ? others : { ...others, auth_type, using_master_key };
   }
 
   override recordApproval(entry: ApprovalRecord): void {
