@@ -59,7 +59,7 @@ export function build({ ifNeeded = false } = {}) {
   if (ifNeeded && (process.env['PARLEY_BUILT'] === root || upToDate())) return 0;
   if (ifNeeded) process.stderr.write('Building, once and after every change of the sources …\n');
   for (const folder of ['', ...WORKSPACE])
-    rmSync(join(root, folder, 'dist'), { recursive: true, force: true });
+    rmSync(join(root, folder, 'dist'), { recursive: true, force: true, maxRetries: 3 });
   const status =
     WORKSPACE.reduce(
       (failed, folder) =>

@@ -37,7 +37,7 @@ const OWN_TEXTS: ReadonlyMap<number, RegExp> = new Map([
   [119, /permission denied|not allowed|aren't allowed|master ?key|unauthorized|invalid object id/i],
   [137, /^(?:a duplicate value|tried to ensure)/i],
   [142, /is required$/],
-  [155, /too many|rate/i],
+  [155, /^too many|\brate.?limit/i],
   [202, /^account already exists/i],
   [203, /^account already exists/i],
   [206, /^(?:cannot modify user|insufficient auth|permission denied)/i],
