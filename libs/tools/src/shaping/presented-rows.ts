@@ -106,59 +106,50 @@ function parsePointer(value: unknown): { className: string; objectId: string } |
 const isPlaceholder = (value: unknown): boolean =>
   value !== null && typeof value === 'object' && '__redacted' in value;
 
-interface PointerColumns {
-  /** Fields whose columns are named by them: rows have no other value of that name. */
-  readonly named: ReadonlySet<string>;
-  /** Those with exactly one class. */
-  readonly classes: ReadonlyMap<string, string>;
-}
-
-function listPointerColumns(rows: readonly ParseRow[]): PointerColumns {
-  const named = new Map<string, Set<string>>();
-  const taken = new Set<string>();
+/** Columns of at most one class and without a field of their short name, with that class; null: no row has a pointer. */
+function compactColumns(rows: readonly ParseRow[]): Map<string, string | null> {
+  const classes = new Map<string, string | null>();
+  const unfit = new Set<string>();
   eachObject(rows, (object) => {
     for (const key of Object.keys(object)) {
       const field = readField(key);
       if (field === null) continue;
-      if (Object.hasOwn(object, field)) taken.add(field);
-      const classes = named.get(field) ?? new Set();
-      const pointer = parsePointer(object[key]);
-      if (pointer) classes.add(pointer.className);
-      named.set(field, classes);
+      if (Object.hasOwn(object, field)) unfit.add(field);
+      const seen = classes.get(field) ?? null;
+      const className = parsePointer(object[key])?.className ?? seen;
+      if (seen !== null && seen !== className) unfit.add(field);
+      classes.set(field, className);
     }
   });
-  for (const field of taken) named.delete(field);
-  const single = [...named].filter(([, classes]) => classes.size === 1);
-  return {
-    named: new Set(named.keys()),
-    classes: new Map(single.map(([field, [className]]) => [field, className as string])),
-  };
+  for (const field of unfit) classes.delete(field);
+  return classes;
 }
 
-function renameColumns(value: unknown, columns: PointerColumns): unknown {
+function renameColumns(value: unknown, columns: ReadonlyMap<string, string | null>): unknown {
   if (Array.isArray(value)) return value.map((entry) => renameColumns(entry, columns));
   if (value === null || typeof value !== 'object' || value instanceof Date) return value;
   return Object.fromEntries(
     Object.entries(value).map(([key, member]) => {
       const field = readField(key);
-      if (field === null || !columns.named.has(field)) return [key, renameColumns(member, columns)];
+      if (field === null || !columns.has(field)) return [key, renameColumns(member, columns)];
       const pointer = parsePointer(member);
-      if (pointer) return [field, columns.classes.has(field) ? pointer.objectId : member];
-      return [member === null || isPlaceholder(member) ? field : key, member];
+      if (pointer) return [field, pointer.objectId];
+      return [member === null || isPlaceholder(member) ? field : key, renameColumns(member, columns)];
     }),
   );
 }
 
 /**
- * Names storage pointers `_p_f: "Class$id"` by their field: `f: "id"`, with the class once for the whole result. Columns of
- * more than one class keep it in their values, and values that are no pointers stay unchanged.
+ * Converts storage pointers `_p_f: "Class$id"` to `f: "id"`, with the class once for the whole result; empty and withheld ones get
+ * the name. Other values that are no pointers stay unchanged, as do columns of more than one class.
  */
 export function compactPointers(rows: readonly ParseRow[]): CompactedRows {
-  const columns = listPointerColumns(rows);
-  if (columns.named.size === 0) return { rows: [...rows], pointerClasses: null };
+  const columns = compactColumns(rows);
+  if (columns.size === 0) return { rows: [...rows], pointerClasses: null };
+  const known = [...columns].filter((column): column is [string, string] => column[1] !== null);
   return {
     rows: rows.map((row) => renameColumns(row, columns) as ParseRow),
-    pointerClasses: columns.classes.size > 0 ? Object.fromEntries(columns.classes) : null,
+    pointerClasses: known.length > 0 ? Object.fromEntries(known) : null,
   };
 }
 
