@@ -1,4 +1,11 @@
-export { Answer, callLine, type ConversationListener, type Prices, Usage } from './conversation/answer.js';
+export {
+  Answer,
+  callLine,
+  type ConversationListener,
+  type Prices,
+  type ReplyOptions,
+  Usage,
+} from './conversation/answer.js';
 export {
   type QuestionOptions,
   Conversation,

@@ -203,6 +203,7 @@ export {
   type ModelSettings,
   ModelSettingsError,
   type Usage,
+  type ReplyOptions,
 } from '#chat';
 export { openTaskQueue, type TaskJob, TaskQueue } from '#tasks';
 export {

@@ -87,6 +87,12 @@ export interface ConversationListener {
   readonly onError?: (error: unknown) => void;
 }
 
+/** Options and callbacks of a question that goes on. */
+export interface ReplyOptions extends ConversationListener {
+  /** Cancels the question. Default: it cannot be cancelled. */
+  readonly signal?: AbortSignal;
+}
+
 /** Wraps all callbacks so that their errors are caught. */
 export function safely(
   listener: ConversationListener,
@@ -147,11 +153,11 @@ export class Answer {
   readonly transcript: readonly ModelMessage[];
   /** Of this question alone. */
   readonly usage: Usage;
-  readonly #reply: (question: string) => Promise<Answer>;
+  readonly #reply: (question: string, options?: ReplyOptions) => Promise<Answer>;
 
   constructor(
     { text, end, toolCalls, transcript, usage }: AnswerParts,
-    reply: (question: string) => Promise<Answer>,
+    reply: (question: string, options?: ReplyOptions) => Promise<Answer>,
   ) {
     this.text = text;
     this.end = end;
@@ -167,8 +173,8 @@ export class Answer {
   }
 
   /** Asks another question in the same conversation. */
-  reply(question: string): Promise<Answer> {
-    return this.#reply(question);
+  reply(question: string, options?: ReplyOptions): Promise<Answer> {
+    return this.#reply(question, options);
   }
 
   /** Text, calls and usage, escaped for a terminal. */

@@ -3,7 +3,7 @@ import { PARSE_CONVENTIONS } from '#dispatcher';
 import { neutralizeMarkers } from '#tools';
 import type { LanguageModel, ModelRequest } from '../model/language-model.js';
 import { AnswerLoop, type LoopLimits } from './answer-loop.js';
-import { Answer, type ConversationListener, LIST_PRICES, type Prices, safely, Usage } from './answer.js';
+import { Answer, LIST_PRICES, type Prices, type ReplyOptions, safely, Usage } from './answer.js';
 import {
   checkHistory,
   type HistoryEntry,
@@ -71,11 +71,9 @@ export interface ConversationOptions extends SystemPromptOptions, Partial<LoopLi
 }
 
 /** Options and callbacks of one question. */
-export interface QuestionOptions extends ConversationListener {
+export interface QuestionOptions extends ReplyOptions {
   /** Whether earlier messages are forgotten. Default true. */
   readonly reset?: boolean;
-  /** Cancels the question. Default: it cannot be cancelled. */
-  readonly signal?: AbortSignal;
 }
 
 /** A question is still running: two at once would write into one history. */
@@ -159,7 +157,7 @@ export class Conversation {
   }
 
   /** Asks a question with the earlier messages. */
-  reply(question: string, options: Omit<QuestionOptions, 'reset'> = {}): Promise<Answer> {
+  reply(question: string, options: ReplyOptions = {}): Promise<Answer> {
     return this.ask(question, { ...options, reset: false });
   }
 
@@ -224,7 +222,7 @@ export class Conversation {
       { role: 'user' as const, content: question },
       { role: 'assistant' as const, content: found.text },
     ].slice(-MAX_HISTORY);
-    return new Answer({ ...found, usage: this.last }, (next) => this.reply(next));
+    return new Answer({ ...found, usage: this.last }, (next, options) => this.reply(next, options));
   }
 
   private async turn(
