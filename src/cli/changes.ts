@@ -1,4 +1,5 @@
 import { oneLine } from '#audit';
+import { decideApproval, type DecisionOptions } from './approvals.js';
 import { UsageError } from './command-options.js';
 import { ServiceClient, type ServiceOptions } from './service-client.js';
 import { countOf, jsonText, textTable } from './text-output.js';
@@ -41,6 +42,21 @@ export async function showChanges(id: string, options: ServiceOptions): Promise<
 /** Drops a set that is not applied. */
 export async function discardChanges(id: string, options: ServiceOptions): Promise<void> {
   process.stdout.write(`${jsonText(await new ServiceClient(options).call(`${toPath(id)}/discard`, {}))}\n`);
+}
+
+/** Decides the case that asks about a set, as it was shown. @throws UsageError */
+export async function decideChanges(
+  id: string,
+  decision: 'approve' | 'deny',
+  options: DecisionOptions,
+): Promise<void> {
+  const { approvals } = await new ServiceClient(options).call('/approvals');
+  const found = (approvals as readonly Members[] | undefined)?.find((one) => one['change_set'] === id);
+  if (!found) throw new Error(`change set ${id} does not wait for your decision`);
+  const opened = toCell(found['id']);
+  if (options.digest === undefined)
+    throw new UsageError(`--digest is needed: parley approvals show ${opened} prints it with every row`);
+  await decideApproval(opened, decision, options);
 }
 
 /** Takes one set back, or what an agent wrote within a time. @throws UsageError */
@@ -105,6 +121,10 @@ function describePreview(preview: Members): string {
 function toTime(option: string, text: string | undefined): string | undefined {
   if (text === undefined) return undefined;
   const time = Date.parse(text);
-  if (Number.isNaN(time)) throw new UsageError(`--${option}: ${text} is no time in ISO 8601`);
+  // Without an offset it would be another time on each machine.
+  if (Number.isNaN(time) || !/^[^T ]*$|(?:Z|[+-]\d\d:?\d\d)$/i.test(text))
+    throw new UsageError(
+      `--${option}: ${text} is no date, and no time with its offset such as 2025-01-01T10:00Z`,
+    );
   return new Date(time).toISOString();
 }

@@ -356,6 +356,23 @@ changes
     await discardChanges(id, options);
   });
 
+for (const [name, decision, description] of [
+  ['approve', 'approve', 'approve a change set that waits, as it was shown'],
+  ['refuse', 'deny', 'refuse a change set that waits'],
+] as const)
+  changes
+    .command(name)
+    .argument('<id>')
+    .option('--digest <text>', 'of what parley approvals show printed')
+    .option('--reason <text>', 'for the agent')
+    .option(...URL_OPTION)
+    .option(...CONFIG)
+    .description(description)
+    .action(async (id: string, options: DecisionOptions) => {
+      const { decideChanges } = await import('./changes.js');
+      await decideChanges(id, decision, options);
+    });
+
 changes
   .command('undo')
   .argument('[id]')

@@ -3,7 +3,14 @@ import { IsIn, IsString, ValidateIf } from 'class-validator';
 import { ArgumentDigest, AuditSink, oneLine } from '#audit';
 import { type Agent, isTier, type Tier } from '#core';
 import { GovernedRecordsSource, GovernedWritesSource } from '#data';
-import { type ApprovalCase, type ApprovalStore, type MessageBus, SharedState, steadyClock } from '#state';
+import {
+  APPROVAL_DECIDED,
+  type ApprovalCase,
+  type ApprovalStore,
+  type MessageBus,
+  SharedState,
+  steadyClock,
+} from '#state';
 import { Changes } from '#tools';
 import {
   type ApprovalView,
@@ -11,7 +18,6 @@ import {
   type DetailedApprovalView,
   summarizeApproval,
 } from './approval-views.js';
-import { APPROVAL_DECIDED } from './approvers.js';
 
 /** Token of the options that `ApprovalService` needs. */
 export const APPROVAL_OPTIONS = Symbol('options of approvals');

@@ -13,6 +13,8 @@ export interface ApprovalView {
   readonly tool: string;
   /** The class of the planned change; absent for a tool of an application that changes none of its own. */
   readonly class_name?: string;
+  /** The change set that it is about. */
+  readonly change_set?: string;
   readonly permission: string;
   readonly requester: { readonly principal: string; readonly agent: string };
   /** Whether it is the viewer's own request, which another person has to decide. */
@@ -40,6 +42,7 @@ export function summarizeApproval(known: ApprovalCase, viewer: Agent): ApprovalV
     status,
     tool,
     ...(known.className !== undefined && { class_name: known.className }),
+    ...(known.changeSet !== undefined && { change_set: known.changeSet }),
     permission,
     requester: { principal: requester.principal, agent: requester.agent },
     own: requester.principal === viewer.principal,
@@ -101,8 +104,9 @@ export class CaseViews {
   /** A whole change set, read again for the viewer: what its owner was shown is the owner's. */
   private async showSet(known: ApprovalCase, changeSet: string, context: McpRequest): Promise<Shown> {
     const { agent } = context;
-    const set = await this.changes.showTo(changeSet, context).catch(nullIfRefused);
-    if (!set) return unreadable(known, agent);
+    const set = await this.changes.showTo(changeSet, context).catch(undefinedIfRefused);
+    if (set === undefined) return unreadable(known, agent);
+    if (set === null) return unreadable(known, agent, 'this change set waits for nobody any more');
     const { digest, shown, isReadable } = set;
     return { ...toShown(known, agent, { tool: known.tool, ...shown }, { digest }), isReadable };
   }
@@ -125,13 +129,17 @@ export class CaseViews {
   }
 }
 
-function nullIfRefused(error: unknown): null {
-  if (error instanceof Refused) return null;
+function undefinedIfRefused(error: unknown): undefined {
+  if (error instanceof Refused) return undefined;
   throw error;
 }
 
-function unreadable(known: ApprovalCase, viewer: Agent): Shown {
-  const preview = { tool: known.tool, preview_error: 'of a class or row that you may not read' };
+function unreadable(
+  known: ApprovalCase,
+  viewer: Agent,
+  why = 'of a class or row that you may not read',
+): Shown {
+  const preview = { tool: known.tool, preview_error: why };
   return { ...toShown(known, viewer, preview, null), isReadable: false };
 }
 

@@ -19,6 +19,7 @@ import {
 } from '#core';
 import { type ArgumentDigest, oneLine } from '#audit';
 import {
+  APPROVAL_DECIDED,
   type ApprovalCase,
   type ApprovalStore,
   ApprovalStoreFull,
@@ -43,6 +44,7 @@ const REASONS = {
   aborted: 'approval request aborted (session terminated or stream closed)',
   denied: 'operation rejected by approver',
   cancelled: 'operation cancelled by approver',
+  withdrawn: 'approval is no longer asked for',
   changed:
     'approval no longer applies: what the operation would change has changed since it was shown; call again',
   used: 'approval was already used by another call',
@@ -165,9 +167,6 @@ const byClient = ({ context }: ApprovalRequest) => ({
   via: 'client' as const,
 });
 
-/** Topic on which replicas announce decisions. */
-export const APPROVAL_DECIDED = 'approval-decided';
-
 export interface StoredApproverOptions {
   /** Seconds until a case expires. */
   readonly expiry: number;
@@ -241,6 +240,8 @@ export class StoredApprover extends Approver {
     request: ApprovalRequest,
   ): Promise<ApprovalDecision> {
     if (!decision) return this.late(caseId);
+    if (decision.withdrawn)
+      return { outcome: 'unavailable', reason: `${REASONS.withdrawn}: ${decision.reason ?? ''}`, caseId };
     const by = { principal: decision.by, via: 'desk' as const };
     if (status === 'denied') {
       const reason = decision.reason === undefined ? '' : `: ${decision.reason}`;

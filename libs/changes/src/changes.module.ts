@@ -13,6 +13,7 @@ import { OpenSets } from './open-sets.js';
 import { OwnedSets } from './owned-sets.js';
 import { OperatorChanges } from './operator-changes.js';
 import { SetApplication } from './set-application.js';
+import { SetCases } from './set-cases.js';
 import { SetUndo } from './set-undo.js';
 import { SetSubmissions } from './set-submissions.js';
 import { StoredChanges } from './stored-changes.js';
@@ -20,7 +21,13 @@ import { StoredChanges } from './stored-changes.js';
 /** The sets of every owner, and what is sealed in them. It needs no way to rows. */
 @Module({
   imports: [StateKeysModule, StateModule, StoresModule, AuditModule],
-  providers: [ChangeSeal, ChangeRecords, OwnedSets, { provide: WriteRecorder, useClass: DirectWrites }],
+  providers: [
+    ChangeSeal,
+    ChangeRecords,
+    SetCases,
+    OwnedSets,
+    { provide: WriteRecorder, useClass: DirectWrites },
+  ],
   exports: [ChangeSeal, ChangeRecords, OwnedSets, WriteRecorder],
 })
 export class ChangeSetsModule {}

@@ -3,10 +3,11 @@ import type { AuditEvent, ChangeSetEvent } from '#audit';
 import { Agent, compileAgentDefinition, deriveAgent, McpRequest, Refused } from '#core';
 import { MemoryChangeSets, type StoredEntry } from '#data';
 import { processSecret } from '#dispatcher';
-import { ProcessMessageBus } from '#state';
+import { processState } from '#state';
 import { ChangeRecords } from './change-records.js';
 import { ChangeSeal } from './change-seal.js';
 import { OwnedSets } from './owned-sets.js';
+import { SetCases } from './set-cases.js';
 import { showSet } from './shown-sets.js';
 
 const HOUR = 3_600_000;
@@ -39,8 +40,9 @@ describe('The change sets of an owner', () => {
     vi.useFakeTimers({ toFake: ['Date'] });
     steps = [];
     const audit = { recordEvent: (event: AuditEvent) => void steps.push((event as ChangeSetEvent).step) };
-    const records = new ChangeRecords(audit, { bus: new ProcessMessageBus() });
-    owned = new OwnedSets(new MemoryChangeSets(), records, SETTINGS);
+    const shared = processState();
+    const records = new ChangeRecords(audit, shared);
+    owned = new OwnedSets(new MemoryChangeSets(), records, new SetCases(shared), SETTINGS);
   });
   afterEach(() => void vi.useRealTimers());
 

@@ -21,6 +21,7 @@ import {
 } from '#data';
 import { ChangeRecords } from './change-records.js';
 import { withoutValues } from './change-seal.js';
+import { SetCases } from './set-cases.js';
 
 /** Injection token of the settings of change sets. */
 export const CHANGE_SETTINGS = Symbol('settings of change sets');
@@ -54,6 +55,7 @@ export class OwnedSets {
   constructor(
     private readonly sets: ChangeSets,
     private readonly records: ChangeRecords,
+    private readonly cases: SetCases,
     @Inject(CHANGE_SETTINGS) private readonly settings: ChangeSettings,
   ) {}
 
@@ -160,6 +162,7 @@ export class OwnedSets {
     const change = { state, deletedAt, put: set.entries.map(withoutValues) };
     if (!(await this.change(set, change))) return null;
     this.records.record(set, state, request);
+    if (state === 'discarded') await this.cases.withdraw(set, request.agent.principal, state);
     return withChange(set, change);
   }
 
@@ -171,7 +174,10 @@ export class OwnedSets {
       deletedAt: set.expiresAt + this.settings.keep,
       put: set.entries.map(withoutValues),
     } as const;
-    if (await this.change(set, change)) this.records.record(set, 'expired', request);
+    if (await this.change(set, change)) {
+      this.records.record(set, 'expired', request);
+      await this.cases.withdraw(set, request.agent.principal, 'expired');
+    }
     return { ...set, ...change, entries: change.put };
   }
 

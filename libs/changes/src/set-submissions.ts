@@ -4,7 +4,7 @@ import { type ChangeSet, GovernedChangesSource, type ParleyChanges } from '#data
 import type { ToolCall } from '#tools';
 import { ChangeRecords } from './change-records.js';
 import { ChangeSeal } from './change-seal.js';
-import { CHANGE_SETTINGS, type ChangeSettings, isWaiting, OwnedSets } from './owned-sets.js';
+import { CHANGE_SETTINGS, type ChangeSettings, isOver, isWaiting, OwnedSets } from './owned-sets.js';
 import { SetApplication } from './set-application.js';
 import { SetUndo } from './set-undo.js';
 import { nameConflicts } from './shown-sets.js';
@@ -12,6 +12,9 @@ import { nameConflicts } from './shown-sets.js';
 /** Characters of a title and of a reason. */
 const MAX_TITLE = 200;
 const MAX_REASON = 2_000;
+
+/** Sets of one owner that may wait for their approval at once. */
+const MAX_WAITING = 20;
 
 /** Sets that are looked through for one that the same call submitted before. */
 const MAX_RECENT = 50;
@@ -60,6 +63,7 @@ export class SetSubmissions {
     this.application.assertPermitted(call.agent, found.entries);
     await assertPossible(governed);
     await this.assertAsProposed(found, governed);
+    if (found.state === 'open') await this.assertRoom(call);
     const change = { state: 'submitted', title, reason, submittedAt: Date.now() } as const;
     if (!(await this.owned.change(found, change)))
       throw new Refused(
@@ -83,6 +87,16 @@ export class SetSubmissions {
     const found = again ? await this.owned.find(again.id, call) : await this.owned.findOpen(call);
     if (found) return found;
     throw new Refused(refusals.invalidArgument('you have no open change set: propose a write first'));
+  }
+
+  private async assertRoom(call: ToolCall): Promise<void> {
+    const waiting = await this.owned.list(call, MAX_RECENT, { states: ['submitted'] });
+    if (waiting.filter((set) => !isOver(set)).length < MAX_WAITING) return;
+    throw new Refused(
+      refusals.invalidArgument(
+        `${MAX_WAITING} of your change sets wait for their approval already: discard_changes drops one`,
+      ),
+    );
   }
 
   /** Nobody is asked about a set that could not be applied. */
@@ -113,6 +127,7 @@ export class SetSubmissions {
     if (conflicts.length > 0 && (given['skip_conflicts'] !== true || changes.length === 0))
       throw new Refused(refusals.changesInConflict(...nameConflicts(conflicts)));
     this.application.assertPermitted(call.agent, changes);
+    await this.assertRoom(call);
     return (await this.undo.create(call, [original], changes)).id;
   }
 }

@@ -1,4 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type DatabaseView, viewDatabase } from '../../support/database-dump.js';
 import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
@@ -19,6 +22,8 @@ const ENV = {
   PARSE_AGENT_ALLOW_RAW_CRUD: 'true',
   PARSE_AGENT_ALLOW_SCHEMA_OPS: 'true',
 };
+
+const COMMAND = fileURLToPath(new URL('../../../tools/parley.mjs', import.meta.url));
 
 let database: Database;
 let view: DatabaseView;
@@ -147,6 +152,61 @@ describe('An agent whose writes are proposed', () => {
     expect(textOf(await submitted)).toContain('operation rejected by approver');
     expect(await dump()).toBe(before);
     expect(dataOf(await call('show_changes', { change_set: set }))).toMatchObject({ state: 'refused' });
+  });
+
+  it('is approved or refused as a whole on the command line, as it was shown', async () => {
+    const run = (...args: readonly string[]) =>
+      promisify(execFile)(process.execPath, [COMMAND, 'changes', ...args, '--url', service.origin], {
+        env: { ...process.env, PARLEY_API_KEY: 'key-of-chief' },
+      });
+    const states: unknown[] = [];
+    for (const decision of ['refuse', 'approve']) {
+      const { change_set: id } = dataOf(await update('p06', 'Decided'));
+      const set = String(id);
+      const submitted = call('submit_changes', { title: decision, reason: 'b' });
+      const shown = await firstCase();
+      await expect(run(decision, set)).rejects.toThrow(`parley approvals show ${String(shown['id'])}`);
+      await run(decision, set, '--digest', String(shown['digest']));
+      await submitted;
+      states.push(dataOf(await call('show_changes', { change_set: set }))['state']);
+    }
+    expect(states).toEqual(['refused', 'applied']);
+  });
+
+  it('is not waited for once it is discarded, and the approver is told so', async () => {
+    const { change_set: set } = dataOf(await update('p00', 'Withdrawn'));
+    const submitted = call('submit_changes', { title: 'Withdrawn', reason: 'b' });
+    const shown = await firstCase();
+    expect(shown).toMatchObject({ change_set: set, status: 'pending' });
+    await call('discard_changes', { change_set: set });
+    expect(textOf(await submitted)).toContain('the change set was discarded');
+    const headers = as('chief');
+    const listed = await fetch(`${service.origin}/approvals`, { headers });
+    expect(await listed.json()).toEqual({ approvals: [] });
+    const read = await fetch(`${service.origin}/approvals/${String(shown['id'])}`, { headers });
+    expect(await read.json()).toMatchObject({
+      preview: { preview_error: 'this change set waits for nobody any more' },
+    });
+    expect((await decide(shown, 'approve')).status).toBe(409);
+  });
+
+  it('leaves twenty sets waiting at most', async () => {
+    const sets: string[] = [];
+    const submit = (title: string) => call('submit_changes', { title, reason: 'b' });
+    const waiting: Promise<unknown>[] = [];
+    for (let at = 0; at < 20; at += 1) {
+      sets.push(String(dataOf(await update('p00', `Waits ${at}`))['change_set']));
+      waiting.push(submit(`Waits ${at}`));
+      const isSubmitted = async () => {
+        const shown = dataOf(await call('show_changes', { change_set: sets.at(-1) }));
+        expect(shown['state']).toBe('submitted');
+      };
+      await vi.waitFor(isSubmitted, { timeout: 20_000, interval: 10 });
+    }
+    sets.push(String(dataOf(await update('p00', 'One more'))['change_set']));
+    expect(textOf(await submit('One more'))).toContain('20 of your change sets wait');
+    for (const set of sets) await call('discard_changes', { change_set: set });
+    await Promise.all(waiting);
   });
 
   it('has no set of another tenant, and no other way to write', async () => {

@@ -1,5 +1,5 @@
 import { Body, Get, HttpCode, Inject, Param, Post, Query, UseInterceptors } from '@nestjs/common';
-import { IsBoolean, IsIn, IsInt, IsISO8601, IsOptional, MaxLength } from 'class-validator';
+import { IsBoolean, IsIn, IsInt, IsISO8601, IsOptional, Matches, MaxLength } from 'class-validator';
 import {
   OperatorChanges,
   type OperatorSet,
@@ -25,10 +25,11 @@ const Name = (): PropertyDecorator => (target, name) => {
 
 const Time = (): PropertyDecorator => (target, name) => {
   IsOptional()(target, name);
-  IsISO8601({}, { message: ({ property }) => `${property} must be a time in ISO 8601` })(
-    target,
-    name as string,
-  );
+  const message = ({ property }: { readonly property: string }) =>
+    `${property} must be a date, or a time with its offset such as 2025-01-01T10:00Z`;
+  IsISO8601({}, { message })(target, name as string);
+  // Without an offset it would be another time for each reader.
+  Matches(/^[^T]*$|(?:Z|[+-]\d\d:?\d\d)$/i, { message })(target, name as string);
 };
 
 /** Query parameters of the list of change sets. */

@@ -32,9 +32,14 @@ export interface CaseDecision {
   /** The principal of the approver. */
   readonly by: string;
   readonly reason?: string;
+  /** Nobody decided: what was asked about is over. */
+  readonly withdrawn?: true;
   /** Milliseconds since 1970. */
   readonly at: number;
 }
+
+/** Topic on which replicas announce decisions: `{ id }` of the case. */
+export const APPROVAL_DECIDED = 'approval-decided';
 
 export interface ApprovalCase extends ApprovalDraft {
   readonly id: string;
