@@ -251,6 +251,29 @@ describe('a cluster', () => {
     for (const name of refused) expect(await state.oneTime.claim(name, 60_000)).toBe(true);
   }, 60_000);
 
+  it('of which a node is restarted alone serves again by itself, and has lost what that node held alone', async () => {
+    const ids = await Promise.all(Array.from({ length: 60 }, () => state.sessions.create(SESSION)));
+    await topology.kill(1);
+    const attempts = await Promise.allSettled(
+      Array.from({ length: 30 }, (_, at) => state.oneTime.claim(`away-${at}`, 60_000)),
+    );
+    const refused = attempts.flatMap((one) => (one.status === 'rejected' ? [one.reason as unknown] : []));
+    expect(refused.length).toBeGreaterThan(0);
+    for (const reason of refused) expect(reason).toBeInstanceOf(SharedStateUnavailable);
+    await topology.revive(1);
+    let attempt = 0;
+    await vi.waitFor(async () => {
+      attempt += 1;
+      const claimed = await Promise.all(ids.map((id) => state.oneTime.claim(`${id} ${attempt}`, 60_000)));
+      expect(claimed.every(Boolean)).toBe(true);
+    }, WAIT);
+    const found = await Promise.all(ids.map((id) => state.sessions.find(id)));
+    const lost = found.filter((one) => one === undefined).length;
+    expect(lost).toBeGreaterThan(0);
+    expect(lost).toBeLessThan(40);
+    expect(await state.isUp()).toBe(true);
+  }, 60_000);
+
   it('asks a node that returns whose keys it holds, and uses none of another installation', async () => {
     const lines: string[] = [];
     const log = { warn: (line: string) => void lines.push(line) };
