@@ -88,7 +88,7 @@ function describeReason(record: ConsoleRecord): string {
       .join(' · ');
   if (type === 'configuration') return describeConfiguration(record);
   // The kind of a refusal says more than its code.
-  const parts = [...new Set([gate, kind ?? code].map(valueText))].filter((part) => part !== '');
+  const parts = [...new Set([gate, kind ?? code, cause].map(valueText))].filter((part) => part !== '');
   if (parts.length > 0) return parts.join(' · ');
   const target = record['action'] === 'console.sign_in' ? undefined : record['target'];
   return valueText(record['outcome'] ?? target ?? record['reason']);

@@ -210,7 +210,6 @@ const TOOL = 'export_data';
 /** Opens exports for their owners, under the gates of the tool that created them. */
 @Injectable()
 export class ExportFiles {
-  private readonly logger = new Logger('Exports');
   private readonly canaries = new PolicyCache(({ switches: { promptInjectionCanaries: phrases } }) =>
     phrases.length > 0 ? compileCanaries(phrases) : null,
   );
@@ -234,7 +233,7 @@ export class ExportFiles {
     reader: ExportReader,
   ): Promise<{ file: ExportFile; ticket: ExportTicket } | undefined> {
     const { tickets, walk, journal, policies } = this;
-    await spendCall(reader.agent, this.logger);
+    await spendCall(reader.agent);
     const retryAfter = journal.admit();
     if (retryAfter !== null) throw new Refused(refusals.auditUnavailable(retryAfter));
     const ticket = await tickets.find(id, reader.agent);

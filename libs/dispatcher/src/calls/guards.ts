@@ -1,4 +1,4 @@
-import { type CanActivate, Inject, Injectable, Logger } from '@nestjs/common';
+import { type CanActivate, Inject, Injectable } from '@nestjs/common';
 import { type Agent, inexactIn, orThrow, type Refusal, refusals, Refused, spendLimit } from '#core';
 import { AuditSink } from '#audit';
 import {
@@ -42,11 +42,10 @@ export class SuspensionGuard implements CanActivate {
 @Injectable()
 export class RateLimitGuard implements CanActivate {
   readonly gate = 'rate_limit';
-  private readonly logger = new Logger(RateLimitGuard.name);
 
   canActivate({ agent, request }: ParleyToolCall): Awaitable<true> {
     // The call of a task was counted when it was made.
-    return request.background === 'running' || spendCall(agent, this.logger);
+    return request.background === 'running' || spendCall(agent);
   }
 }
 
@@ -236,14 +235,14 @@ export class CancellationGuard implements CanActivate {
 }
 
 /** Consumes one call of the principal's rate limit. @throws Refused */
-export async function spendCall(
-  { definition, principal }: Agent,
-  logger: { error(line: string): void },
-): Promise<true> {
-  const verdict = await spendLimit(definition.rateLimiter, principal, (error) =>
-    logger.error(`the rate limiter of '${definition.name}' failed: ${String(error)}`),
-  );
-  return admitUnless(verdict && refusals.rateLimited(verdict.limit, verdict.window, verdict.retryAfter));
+export async function spendCall({ definition, principal }: Agent): Promise<true> {
+  let cause: string | undefined;
+  const verdict = await spendLimit(definition.rateLimiter, principal, (error) => {
+    cause = `the limit could not be counted: ${String(error)}`;
+  });
+  if (!verdict) return true;
+  const refusal = refusals.rateLimited(verdict.limit, verdict.window, verdict.retryAfter);
+  throw new Refused(cause === undefined ? refusal : { ...refusal, cause });
 }
 
 /** @throws Refused when a gate returned a refusal */

@@ -1,4 +1,4 @@
-import { Inject, Injectable, Logger } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { describeError, type McpRequest, refusals, Refused } from '#core';
 import { AuditSink } from '#audit';
 import type { GovernedRecords } from '#data';
@@ -29,8 +29,6 @@ export interface AccountedRun {
  */
 @Injectable()
 export class ReadAccounts {
-  private readonly logger = new Logger(ReadAccounts.name);
-
   constructor(
     private readonly records: RecordsSource,
     @Inject(AuditSink) private readonly audit: Pick<AuditSink, 'admit'>,
@@ -84,7 +82,7 @@ export class ReadAccounts {
 
   /** In the order in which tools pass these gates. @throws Refused */
   private async admit({ agent }: McpRequest, budgeted: BudgetedCall | null): Promise<void> {
-    await spendCall(agent, this.logger);
+    await spendCall(agent);
     const retryAfter = this.audit.admit();
     if (retryAfter !== null) throw new Refused(refusals.auditUnavailable(retryAfter));
     if (budgeted) await this.budgets.admit(budgeted);
