@@ -58,11 +58,11 @@ export async function checkMongo(
 
 /** The databases beside the first one. */
 export async function checkFurtherDatabases(
-  { furtherDatabases }: Pick<ParleyConfig, 'furtherDatabases'>,
+  { databaseName, furtherDatabases }: Pick<ParleyConfig, 'databaseName' | 'furtherDatabases'>,
   connection: MongoConnection | null,
 ): Promise<Finding[]> {
   const databases = [...(connection?.further ?? [])];
-  return Promise.all(
+  const checked = await Promise.all(
     databases.map(async ([label, further]): Promise<Finding> => {
       const option = `databases.${label}`;
       try {
@@ -92,6 +92,32 @@ export async function checkFurtherDatabases(
       }
     }),
   );
+  return connection ? [...checked, ...(await findSameDatabases(databaseName, connection))] : checked;
+}
+
+/** One database by two addresses would have two sets of rules. */
+async function findSameDatabases(first: string | null, connection: MongoConnection): Promise<Finding[]> {
+  const places = new Map<string, string>();
+  const findings: Finding[] = [];
+  for (const [label, one] of [[first ?? 'database', connection] as const, ...connection.further]) {
+    const server = await inspectMongo(one, CHECK_TIMEOUT).then(
+      (facts) => facts.server,
+      () => null,
+    );
+    if (server === null) continue;
+    const place = `${server} ${one.name}`;
+    const known = places.get(place);
+    if (known !== undefined)
+      findings.push(
+        fail(
+          'mongodb.same',
+          `databases.${label} is the database '${one.name}' of databases.${known} by another address: its classes have two sets of rules`,
+          'keep one of them',
+        ),
+      );
+    places.set(place, label);
+  }
+  return findings;
 }
 
 /** Whether reads can use connections beside the driver, where the configuration wants them to. */

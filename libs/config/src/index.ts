@@ -51,5 +51,5 @@ export { agentsWithMasterPosture, hasPlainClassesAlone, logSecurityWarnings } fr
 export { ConfigVersions, type ConfigVersion, type VersionChange } from './versions/config-versions.js';
 export { readOtherThan, recordAdopted, writeEffective } from './versions/configuration-record.js';
 export { type FurtherDatabaseConfig, readTenantDatabases } from './sections/databases.js';
-export { OPENED_BY_APPLICATION, readServers } from './sections/stores.js';
+export { readServers } from './sections/stores.js';
 export { computeDigest, ConfigWatch, mustReturn, NEEDS_RESTART, Reloader } from './versions/reloader.js';

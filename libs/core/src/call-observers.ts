@@ -29,6 +29,8 @@ export interface DataOperation {
     | 'facets'
     | 'nearest';
   readonly className: string;
+  /** What the configuration calls the database. Absent: the first one, or the only one. */
+  readonly database?: string;
 }
 
 /** @param error what the operation failed with; absent when it succeeded */

@@ -289,6 +289,21 @@ describe('an operator', () => {
     ]);
   });
 
+  it('learns from doctor that two addresses lead to one database', async () => {
+    const { databases } = configuration();
+    const again = { ...databases.crm, uri: databases.crm.uri.replace('127.0.0.1', 'localhost') };
+    const other = await startService({
+      config: configuration({ databases: { ...databases, again } }),
+      seed: SEED,
+    });
+    try {
+      const doctor = await runCommand(['doctor'], '', { cwd: dirname(other.file) });
+      expect(doctor.stdout).toMatch(/mongodb\.same.*again.*crm/);
+    } finally {
+      await other.stop();
+    }
+  });
+
   it('may leave the address of the first database to the environment', async () => {
     const other = await startService({
       config: configuration({

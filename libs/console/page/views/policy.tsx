@@ -112,6 +112,7 @@ function ClassItem({ rules }: { readonly rules: ShownClass }) {
           ['in joins', rules.join_fields === null ? 'as above' : names(rules.join_fields)],
           ['large fields', names(rules.large_fields)],
           ['masked', names(masked)],
+          ...(rules.database === null ? [] : [['database', rules.database] as const]),
           ['tenant', rules.tenant_field ?? 'not divided by tenant'],
           ['rows filtered on', names(rules.filters)],
           ['default filter on', names(rules.canonical_filter)],

@@ -31,6 +31,8 @@ export interface ShownClass {
   readonly large_fields: readonly string[];
   readonly canonical_filter: readonly string[];
   readonly tenant_field: string | null;
+  /** The further database that holds its rows; null: the first one. */
+  readonly database: string | null;
   /** What each permission level receives instead of a field; `form` is that of `readonly`. */
   readonly masks: readonly {
     readonly field: string;
@@ -177,6 +179,7 @@ function showClass(known: DeclaredClass, methods: ShownClass['methods']): ShownC
     large_fields: known.largeFields,
     canonical_filter: Object.keys(known.canonicalFilter ?? {}).sort(),
     tenant_field: known.tenantScope?.field ?? null,
+    database: known.database,
     masks: [...known.masks].slice(0, MOST_NAMES).map(([field, tiers]) => {
       const forms = Object.entries(tiers).map(([tier, { kind }]): [string, string] => [tier, kind]);
       return { field, form: tiers.readonly.kind, tiers: Object.fromEntries(forms) };

@@ -507,6 +507,8 @@ function openDatabase(client: MongoClient, name: string): Db {
 export interface MongoFacts {
   readonly version: string;
   readonly topology: 'replica set' | 'sharded cluster' | 'standalone';
+  /** The same for all addresses of one server or replica set; null: it does not say. */
+  readonly server: string | null;
   /** Whether the search stages are available; null: unknown. */
   readonly search: boolean | null;
   /** What the user of the connection may do in the database; null: nobody is logged in. */
@@ -540,10 +542,18 @@ export async function inspectMongo(connection: MongoConnection, timeoutMs: numbe
         : typeof hello['setName'] === 'string'
           ? 'replica set'
           : 'standalone',
+    server: identifyServer(hello),
     rights: rightsIn(connection, await command({ connectionStatus: 1, showPrivileges: true })),
     search: connection.isPerTenant ? null : await hasSearch(connection, signal),
     clockAhead: there instanceof Date ? there.getTime() - (sentAt + answeredAt) / 2 : 0,
   };
+}
+
+/** A set names itself and its members, and a single server its process. */
+function identifyServer({ setName, hosts, topologyVersion }: Document): string | null {
+  if (typeof setName === 'string') return JSON.stringify([setName, ...[...(hosts as string[])].sort()]);
+  const { processId } = (topologyVersion ?? {}) as { processId?: object };
+  return processId === undefined ? null : JSON.stringify(processId);
 }
 
 interface Privilege {

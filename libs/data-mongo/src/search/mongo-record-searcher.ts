@@ -98,13 +98,24 @@ export class MongoRecordSearcher extends RecordSearcher {
   }
 
   private askForSearch(): Promise<boolean | null> {
-    this.asking ??= hasSearch(this.connection, AbortSignal.timeout(SEARCH_TIMEOUT))
+    this.asking ??= this.askAll()
       .then((known) => {
         this.available = { known, at: performance.now() };
         return known;
       })
       .finally(() => (this.asking = null));
     return this.asking;
+  }
+
+  /** Whether any of the databases can search: a search of a class in another one is refused by it. */
+  private async askAll(): Promise<boolean | null> {
+    const signal = AbortSignal.timeout(SEARCH_TIMEOUT);
+    const all = [this.connection, ...this.connection.further.values()];
+    const apart = all.filter(({ isPerTenant }) => !isPerTenant);
+    const known = await Promise.all(apart.map((one) => hasSearch(one, signal)));
+    // What the databases of tenants can is known to their calls.
+    if (apart.length < all.length) return known.includes(true) || null;
+    return known.includes(true) ? true : known.includes(null) ? null : false;
   }
 
   text(query: TextSearchQuery, operation: OperationContext): Promise<SearchHit[]> {

@@ -177,9 +177,10 @@ export class GovernedRecordsSource {
   ): GovernedCall {
     const scope = this.scopes.of(schemas, agent, principals);
     const catalogue = this.catalogue.forTenant(operation.tenant);
+    const findDatabase = (className: string) => schemas.get(className)?.database;
     const turn: Turn = (work, ending, className) =>
-      this.turns.at(schemas.get(className)?.database).run(findRootAgent(agent).principal, work, ending);
-    const metering = { meter, turn };
+      this.turns.at(findDatabase(className)).run(findRootAgent(agent).principal, work, ending);
+    const metering = { meter, turn, findDatabase };
     const call = { agent, scope, tool: budget.tool };
     const readAs = (caller: Caller) =>
       refusing(operation, runMetered(store, READ_MEASURES, { caller, context: operation, ...metering }));

@@ -91,6 +91,8 @@ export interface Metering {
   readonly meter?: DataMeter | undefined;
   /** Absent when no other principal uses the database. */
   readonly turn?: Turn | undefined;
+  /** The name of the further database that holds a class. */
+  readonly findDatabase?: (className: string) => string | undefined;
 }
 
 /** Runs operations of a port for one call. @param asked the caller's constraint, which a refusal may name */
@@ -132,10 +134,11 @@ export function runMetered<P extends Operations<P>>(
 export async function runMeasured<T>(
   { name, className, rows }: DataOperation & { readonly rows: (answer: T) => number },
   work: () => Promise<T>,
-  { context, meter, turn }: Omit<MeteredCall, 'caller'>,
+  { context, meter, turn, findDatabase }: Omit<MeteredCall, 'caller'>,
 ): Promise<T> {
   // Waiting is part of the time of an operation, and the time of a failed one counts too.
-  const ends = meter?.begins({ name, className });
+  const database = meter && findDatabase?.(className);
+  const ends = meter?.begins({ name, className, ...(database !== undefined && { database }) });
   try {
     const answer = await (turn ? turn(work, context, className) : work());
     ends?.(rows(answer));

@@ -153,7 +153,7 @@ export interface ParleyModuleExtras extends CallSteps {
 }
 
 /** A connection of the application, and the options beside it. */
-export interface GivenConnection {
+interface GivenConnection {
   readonly connection: unknown;
   readonly name: string | undefined;
   readonly readOnly: boolean;

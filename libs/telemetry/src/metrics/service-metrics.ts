@@ -55,15 +55,18 @@ export const METRICS = {
   parley_database_operations_total: counter(
     'database operations of calls by outcome',
     'operation',
+    'database',
     'outcome',
   ),
   parley_database_duration_seconds: seconds(
     'of database operations, with the time that they wait for a connection',
     'operation',
+    'database',
   ),
   parley_database_rows_total: counter(
     'rows that the database returned, before any was withheld',
     'operation',
+    'database',
   ),
   parley_approvals_total: counter('decided approvals by outcome', 'outcome'),
   parley_streamed_answers: gauge('running requests that are answered as a stream'),
@@ -218,14 +221,15 @@ export class ServiceMetrics {
   }
 
   database(
-    { name: operation }: DataOperation,
+    { name: operation, database }: DataOperation,
     rows: number,
     milliseconds: number,
     code: string | null,
   ): void {
-    this.count('parley_database_operations_total', { operation, outcome: code ?? 'ok' });
-    this.observe('parley_database_duration_seconds', { operation }, milliseconds);
-    this.add('parley_database_rows_total', { operation }, rows);
+    const labels: Labels = { operation, ...(database !== undefined && { database }) };
+    this.count('parley_database_operations_total', { ...labels, outcome: code ?? 'ok' });
+    this.observe('parley_database_duration_seconds', labels, milliseconds);
+    this.add('parley_database_rows_total', labels, rows);
   }
 
   approval(outcome: string): void {

@@ -158,11 +158,12 @@ export function messageAttributes(
   };
 }
 
-export function databaseAttributes({ name, className }: DataOperation): Attributes {
+export function databaseAttributes({ name, className, database }: DataOperation): Attributes {
   return {
     'db.system.name': 'mongodb',
     'db.operation.name': name,
     'db.collection.name': className,
+    ...(database !== undefined && { 'db.namespace': database }),
   };
 }
 
