@@ -225,6 +225,23 @@ describe('Governed changes', PATIENT, () => {
       expect((await reader.views.view(applied))[0]).toMatchObject(hidden);
   });
 
+  it('show a new row to nobody whose rules do not show that it may be read', async () => {
+    const set = new HeldSet();
+    for (const state of ['open', 'lost'])
+      await set.propose(await opened.open(NORTH), {
+        operation: 'create',
+        className: 'Order',
+        fields: { state, total: 7 },
+      });
+    const seenBy = async (options: AgentDefinitionOptions) =>
+      (await (await opened.open({ ...NORTH, ...options })).views.view(set.changes)).map(
+        ({ after }) => after?.['state'] ?? null,
+      );
+    expect(await seenBy({})).toEqual(['open', 'lost']);
+    expect(await seenBy({ filters: { Order: { state: 'lost' } } })).toEqual([null, 'lost']);
+    expect(await seenBy({ filters: { Order: { note: { $regex: 'north' } } } })).toEqual([null, null]);
+  });
+
   describe('that take a row back', () => {
     const ADA = { kind: 'aclUser', userId: 'u1' } as const;
     const NOBODY = { _rperm: [], _wperm: ['u1'], _acl: { u1: { w: true } } };

@@ -107,7 +107,8 @@ export class ChangeViews {
       }
       const isNew = operation === 'create' && change.after === undefined;
       const former = isNew ? null : await this.readFormer(access, change);
-      if (!isNew && former === null) return hide(operation);
+      if (isNew ? !(await this.writes.mayReadNew(access, fields ?? {})) : former === null)
+        return hide(operation);
       if (typeof change.restored === 'string' && (await this.present(access, change.restored)) === null)
         return hide(operation);
       const { shown, withheld } = this.writes.presentFields(access, fields ?? {});

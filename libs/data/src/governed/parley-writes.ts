@@ -398,6 +398,12 @@ export class ParleyWrites implements GovernedWrites {
     return changed;
   }
 
+  /** Whether the caller could read a new row with these values in its tenant; what they do not show counts as no. */
+  async mayReadNew({ className }: ClassAccess, fields: ParseRow): Promise<boolean> {
+    const rights = this.call.scope.rights.rows(className, 'get');
+    return admitsRow(mergeFilters(rights, await this.rules.filter(className)), fields);
+  }
+
   /** The gates of a row that is put back as it was. Whether it is the caller's is asked once it is there (`readOwnImage`). */
   admitRestored(className: string): ClassAccess {
     const access = this.enter(className, 'create');
