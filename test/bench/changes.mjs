@@ -108,7 +108,7 @@ await against(
   'a write that is recorded against one that is not',
   [plain, 'direct'],
   [recorded, 'direct'],
-  '2, as four round trips are to two',
+  '1.5, as three round trips would be to two; there are four',
 );
 
 /** Milliseconds of some work. */
