@@ -93,7 +93,11 @@ export function AgentMatrix({ agents }: { readonly agents: readonly Agent[] }) {
             ))}
           </tbody>
         </table>
-        {classes.length === 0 && columns.size === shown.length && <p class="empty">There is no class.</p>}
+        {classes.length === 0 && columns.size === shown.length && (
+          <p class="empty">
+            There is no class. <code>parley init</code> writes a first list of those in the database.
+          </p>
+        )}
         {columns.size < shown.length && <p class="quiet loading">Loading…</p>}
       </div>
       <p class="buttons">

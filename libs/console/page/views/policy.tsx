@@ -61,7 +61,12 @@ function MoreClasses({ page }: { readonly page: PolicyAnswer }) {
   const [error, setError] = useState<unknown>(null);
   const pages = [page, ...further];
   const next = pages.at(-1)?.next ?? null;
-  if (page.total === 0) return <p class="empty">No class has rules of its own.</p>;
+  if (page.total === 0)
+    return (
+      <p class="empty">
+        No class has rules of its own. They are written below <code>policy.classes</code>.
+      </p>
+    );
   const more = () =>
     void ask<PolicyAnswer>(`api/policy?after=${encodeURIComponent(next ?? '')}`).then(
       (loaded) => setFurther([...further, loaded]),
@@ -188,7 +193,11 @@ function Gaps({ found }: { readonly found: MetadataAnswer }) {
   ];
   if (rows.length === 0)
     return (
-      <p class="empty">{formatCount(found.classes_audited, 'class', 'classes')}: everything is described.</p>
+      <p class="empty">
+        {found.classes_audited === 0
+          ? 'No class is shown to agents, so nothing has to be described.'
+          : `${formatCount(found.classes_audited, 'class', 'classes')}: everything is described.`}
+      </p>
     );
   return (
     <details>

@@ -23,7 +23,10 @@ export function WorkPage() {
       <Loaded of={tasks}>
         {(answer) =>
           answer.tasks.length === 0 ? (
-            <p class="empty">No task is kept.</p>
+            <p class="empty">
+              No task is kept. Calls of tools that declare it become tasks, and are listed here while and
+              after they run.
+            </p>
           ) : (
             <DataTable
               caption="Tasks, the latest first"
@@ -45,7 +48,10 @@ export function WorkPage() {
       <Loaded of={exports}>
         {(answer) =>
           answer.exports.length === 0 ? (
-            <p class="empty">No export can be fetched.</p>
+            <p class="empty">
+              No export can be fetched. <code>export_data</code> with <code>delivery: resource</code> makes
+              one.
+            </p>
           ) : (
             <DataTable
               caption="Exports, the latest first"
