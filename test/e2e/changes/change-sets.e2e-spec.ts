@@ -154,6 +154,21 @@ describe('An agent whose writes are proposed', () => {
     expect(dataOf(await call('show_changes', { change_set: set }))).toMatchObject({ state: 'refused' });
   });
 
+  it('adds every one of forty writes that it makes at once to one set', async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 40 }, (_, at) =>
+        call('create_object', { class_name: 'Post', fields: { title: `At once ${at}` } }),
+      ),
+    );
+    const made = answers.map(dataOf);
+    const [set, ...others] = new Set(made.map(({ change_set: id }) => id));
+    expect(others).toEqual([]);
+    expect(made.map(({ entry }) => Number(entry)).toSorted((a, b) => a - b)).toEqual(
+      Array.from({ length: 40 }, (_, at) => at + 1),
+    );
+    await call('discard_changes', { change_set: set });
+  });
+
   it('is approved or refused as a whole on the command line, as it was shown', async () => {
     const run = (...args: readonly string[]) =>
       promisify(execFile)(process.execPath, [COMMAND, 'changes', ...args, '--url', service.origin], {
