@@ -91,7 +91,7 @@ const pointerStages = fc
     value: fc.oneof(
       { maxDepth: 3, withCrossShrink: true },
       fc.constantFrom('$POINTER', '$$ROOT.POINTER', '$$CURRENT.POINTER', { $getField: 'POINTER' }),
-      fc.constantFrom('$POINTER.__redacted', '$title', null, 1),
+      fc.constantFrom('$POINTER.__redacted', '$title', null, 'plain'),
       fc.record({ $type: tie('value') }),
       fc.record({ $ifNull: fc.tuple(tie('value'), tie('value')) }),
       fc.record({ $eq: fc.tuple(tie('value'), tie('value')) }),
@@ -330,11 +330,16 @@ describe.each(CASES)('pointers of %s into a hidden class, in a pipeline by %s', 
     if (className === 'Listed') return;
     const written = (name: string, pipeline: object[]) =>
       JSON.parse(JSON.stringify(pipeline).replaceAll('POINTER', name)) as object[];
+    /** Rows, or why the types of an expression do not fit. */
+    const ask = async (name: string, stages: object[]) => {
+      const pipeline = [SORTED, ...written(name, stages)];
+      const answer = await callTool(service, 'aggregate', { class_name: className, pipeline });
+      expect(answer.wire).not.toMatch(WITHHELD_ID);
+      return answer.isError ? answer.text.replaceAll(name, 'author') : answer.data['results'];
+    };
     await fc.assert(
       fc.asyncProperty(pointerStages, async (stages) => {
-        const [byName, stored] = await Promise.all(
-          ['author', '_p_author'].map((name) => aggregate(SORTED, ...written(name, stages))),
-        );
+        const [byName, stored] = await Promise.all([ask('author', stages), ask('_p_author', stages)]);
         expect(stored).toEqual(byName);
       }),
       { numRuns: 60 },
