@@ -29,6 +29,10 @@ export async function runTool(
   if (name === undefined)
     throw new UsageError('usage: parley tool NAME [JSON] [--agent NAME], or parley tool --list');
   const args = readObject(json ?? '{}', 'the arguments');
+  if (name === 'export_data' && args['delivery'] === 'resource')
+    throw new UsageError(
+      'delivery "resource" is a link that ends with this command: use "inline", with a row_cap',
+    );
   const env = withConfig(options.config);
   const loaded = await loadWithPlugins(env);
   // stdout contains only the result.

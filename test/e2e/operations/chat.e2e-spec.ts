@@ -309,6 +309,10 @@ describe('a single call', () => {
       [['tool', 'count_objects', '{bad', '--agent', 'reader'], 'not JSON'],
       [['tool', 'count_objects', '[]', '--agent', 'reader'], 'JSON object'],
       [['tool', 'count_objects'], 'choose one with --agent: reader, editor'],
+      [
+        ['tool', 'export_data', '{"class_name":"Post","delivery":"resource"}', '--agent', 'reader'],
+        'a link that ends with this command: use "inline"',
+      ],
       [['tool', 'count_objects', '{}', '--agent', 'root'], 'no agent named'],
     ];
     const ended = await Promise.all(wrong.map(([args], index) => (index === 0 ? run(args) : inTurn(args))));
