@@ -4,7 +4,7 @@ import type { Document } from './document.js';
 let last = 0n;
 
 /** A time after every one that was given before. */
-export function nextTimestamp(): Timestamp {
+function nextTimestamp(): Timestamp {
   const now = BigInt(Math.floor(Date.now() / 1000)) << 32n;
   last = now > last ? now + 1n : last + 1n;
   return new Timestamp(last);
