@@ -28,7 +28,7 @@ async function converse(client: Conversation): Promise<void> {
   });
   expect((await client.listPrompts()).prompts).toHaveLength(8);
   expect((await client.getPrompt({ name: 'explore_database' })).messages).toHaveLength(1);
-  expect((await client.listResourceTemplates()).resourceTemplates).toHaveLength(3);
+  expect((await client.listResourceTemplates()).resourceTemplates).toHaveLength(4);
   await expect(client.getPrompt({ name: 'nope' })).rejects.toMatchObject({ code: -32602 });
 }
 
