@@ -23,10 +23,10 @@ export const program = (name: string) => `'${process.execPath}' '${join(root, 't
 
 /** Waits until it says where it listens. @throws with all that it said when it ends instead */
 export async function startExample(name: string, env: Record<string, string> = {}): Promise<Example> {
-  const { PATH = '', HOME = '' } = process.env;
+  const { PATH = '', HOME = '', PARLEY_BUILT = '' } = process.env;
   const child: ChildProcess = spawn(process.execPath, ['tools/example.mjs', name], {
     cwd: root,
-    env: { PATH, HOME, PORT: '0', NO_COLOR: '1', ...env },
+    env: { PATH, HOME, PARLEY_BUILT, PORT: '0', NO_COLOR: '1', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const kill = () => void child.kill('SIGTERM');
