@@ -10,11 +10,10 @@ export {
 } from './connection/application-connection.js';
 export { connectionProblem } from './connection/connection-problem.js';
 export { ConnectionStringError } from './connection/connection-string.js';
+export { inspectMongo, type MongoFacts } from './connection/inspect-mongo.js';
 export {
-  inspectMongo,
   MongoConnection,
   type MongoConnectionOptions,
-  type MongoFacts,
   type FurtherConnections,
 } from './connection/mongo-connection.js';
 export { MongoPrincipalDirectory } from './identity/mongo-principal-directory.js';

@@ -11,7 +11,8 @@ import {
   RowTransaction,
   type WriteStore,
 } from '#data';
-import { inspectMongo, type MongoConnection } from '../connection/mongo-connection.js';
+import { inspectMongo } from '../connection/inspect-mongo.js';
+import type { MongoConnection } from '../connection/mongo-connection.js';
 import { isDriverError, isServerError, toStoreError } from '../errors.js';
 import { MongoRecordReader } from '../read/mongo-record-reader.js';
 import { MongoRecordWriter } from '../write/mongo-record-writer.js';

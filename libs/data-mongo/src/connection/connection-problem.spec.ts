@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { TestCertificates } from '../../../embedded-mongo/src/testing/certificates.js';
 import { connectionProblem } from './connection-problem.js';
-import { inspectMongo, MongoConnection } from './mongo-connection.js';
+import { inspectMongo } from './inspect-mongo.js';
+import { MongoConnection } from './mongo-connection.js';
 
 const SECRET = 's3cretWord';
 

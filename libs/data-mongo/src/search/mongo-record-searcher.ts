@@ -18,7 +18,8 @@ import {
 import type { Where } from '#policy';
 import { readBoundedRows } from '../answers/bounded-rows.js';
 import { openRead } from '../connection/document-reads.js';
-import { hasSearch, MongoConnection } from '../connection/mongo-connection.js';
+import { hasSearch } from '../connection/inspect-mongo.js';
+import { MongoConnection } from '../connection/mongo-connection.js';
 import { asSearchOperation } from '../errors.js';
 import { classWhereToQuery } from '../query/where-to-query.js';
 import { listWantedFields } from '../read/includes.js';
