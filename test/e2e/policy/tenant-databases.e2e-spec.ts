@@ -8,6 +8,7 @@ import {
   callTool,
   type Database,
   listLogged,
+  rpc,
   type Service,
   startAndFail,
   startDatabase,
@@ -248,6 +249,27 @@ describe('a class of which each tenant has its own database', () => {
     expect(wire).not.toMatch(named ? /(SECRET|t)-globex|globex-\d|SECRET-7|7-1/ : /globex|SECRET-7|7-1/);
     const other = await ask(tool, args, 'globex');
     expect(other.wire).not.toMatch(/acme|SECRET-7|7-1/);
+  });
+
+  it.each([
+    ['resources/read', { uri: 'parse://Invoice/samples' }],
+    ['resources/read', { uri: 'parse://Invoice/schema' }],
+    ['resources/read', { uri: 'parse://Invoice/count' }],
+    ['resources/list', {}],
+    ['tools/list', {}],
+    [
+      'completion/complete',
+      {
+        ref: { type: 'ref/resource', uri: 'parse://{className}/samples' },
+        argument: { name: 'className', value: '' },
+      },
+    ],
+  ])('shows nothing of another tenant in %s %j', async (method, params) => {
+    const read = async (agent: string) => JSON.stringify(await rpc(service, method, params, as(agent)));
+    await read('globex');
+    expect(await read('acme')).not.toMatch(/globex|SECRET-7/);
+    expect(await read('globex')).not.toMatch(/SECRET-acme|acme-\d|t_acme/);
+    expect(await read('nobody')).not.toMatch(/SECRET/);
   });
 
   it('exists for a tenant whose database has its collection', async () => {
