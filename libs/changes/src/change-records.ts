@@ -45,7 +45,7 @@ export class ChangeRecords {
     });
     // What an undo takes back is marked with it.
     for (const changed of step === 'undone' ? [id, ...(undoes ?? [])] : [id]) {
-      // Without the shared state nobody can be told.
+      // Without the shared state no subscriber is notified.
       this.shared.bus.publish(CHANGED_SETS, { set: changed }).catch(() => undefined);
     }
   }

@@ -309,8 +309,7 @@ const CHANGE_SET_URI = /^parse:\/\/changes\/([A-Za-z0-9_-]{20})$/;
 
 /** The id in the address of a change set. `null` for anything else. */
 export function readChangeSetUri(uri: string): string | null {
-  const match = CHANGE_SET_URI.exec(uri);
-  return match?.[1] !== undefined && match[0].length === uri.length ? match[1] : null;
+  return CHANGE_SET_URI.exec(uri)?.[1] ?? null;
 }
 
 /** The tool that reads an address, and its arguments. `null` for an address that is invalid. */
