@@ -102,6 +102,7 @@ class TenantClaimConfig {
 
 const NAMES: SchemaNode = { type: 'array', items: { type: 'string', minLength: 1 } };
 const NAME_FILTER = [NAMES, { type: 'null' }, OnlyAndExcept] as const;
+
 /** One entry of `agents`: a named set of limits, and with whose rights it reads. */
 export class AgentEntry {
   @Option('`readonly`, `write` or `admin`', { default: 'readonly' })

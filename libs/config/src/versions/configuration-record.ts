@@ -67,7 +67,7 @@ const nameFunctions = (_: string, value: unknown) => (typeof value === 'function
 
 type Governed = Pick<ParleyConfig, 'agents' | 'policy'>;
 
-/** The agents and the policy as they are configured, as JSON: functions of the application are named as such, and secrets are left out or masked. */
+/** The agents and the policy as they are configured, as JSON: functions of the application are named as such, and secrets are left out. */
 function showGoverned({ agents, policy }: Governed): Governed {
   const { maskingKey: _key, ...shown } = policy as Readonly<Record<string, unknown>>;
   const own = Object.entries(agents).map(([name, { llm: _llm, ...agent }]) => [name, agent]);

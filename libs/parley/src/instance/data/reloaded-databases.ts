@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { ParleyConfig } from '#config';
+import { type ParleyConfig, readTenantDatabases } from '#config';
 import type { MongoConnection } from '#data-mongo';
 import { connectFurther, type DatabasesConfig } from './open-database.js';
 
@@ -33,7 +33,7 @@ export class ReloadedDatabases {
   }
 
   private hasChanged(label: string, config: ParleyConfig): boolean {
-    return !isDeepStrictEqual(this.served.furtherDatabases[label], config.furtherDatabases[label]);
+    return !isDeepStrictEqual(readEntry(label, this.served), readEntry(label, config));
   }
 
   /** Of a configuration that was refused in the end. */
@@ -41,4 +41,10 @@ export class ReloadedDatabases {
     for (const connection of this.opened.values()) void connection.close();
     this.opened.clear();
   }
+}
+
+/** An entry, and which names of tenants' databases the others take. */
+function readEntry(label: string, config: DatabasesConfig) {
+  const entry = config.furtherDatabases[label];
+  return entry && [entry, readTenantDatabases(entry.name, config)];
 }
