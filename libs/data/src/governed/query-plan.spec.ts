@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type ClassAccess, FieldNames, type IndexSchema } from '#policy';
 import type { QueryPlan } from '../record-store.js';
-import { explanation, readableIndexes, refuseCollectionScan } from './query-plan.js';
+import { explanation, mayBeChosen, readableIndexes, refuseCollectionScan } from './query-plan.js';
 import type { GovernedCall } from './governed-call.js';
 
 const index = (name: string, ...fields: string[]): IndexSchema => ({ name, fields, unique: false });
@@ -62,6 +62,15 @@ describe('the explanation of a plan', () => {
   ])('names %s (readable %j) for %j: %s', async (name, readable, asked, named) => {
     const answer = JSON.stringify(explanation(scan(name), await indexesFor(readable), asked));
     expect(answer.includes(name)).toBe(named);
+  });
+
+  it.each([
+    [{ 'author.name': 'Ann' }, false],
+    [{ likes: 1 }, false],
+    [{ status: 'live' }, true],
+    [{ 'author.name': 'Ann', $and: [{ orgId: 'acme' }] }, true],
+  ])('tells whether rows of others decide which index serves %j: %s', async (where, isChosen) => {
+    expect(mayBeChosen(await indexesFor(null), where)).toBe(isChosen);
   });
 
   it('follows branches and shards', () => {

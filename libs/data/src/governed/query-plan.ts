@@ -28,14 +28,22 @@ export async function readableIndexes(
   access: ClassAccess,
   { listIndexes: indexesOf }: Pick<IndexAccess, 'listIndexes'>,
 ): Promise<readonly IndexSchema[]> {
-  const { schema, readable } = access;
+  return onlyReadable(await knownIndexes(access, indexesOf), access);
+}
+
+async function knownIndexes(
+  { schema }: ClassAccess,
+  indexesOf: IndexAccess['listIndexes'],
+): Promise<readonly IndexSchema[]> {
   if (!schema) return [];
-  const known = await indexesOf(schema).catch((error: unknown) => {
+  return indexesOf(schema).catch((error: unknown) => {
     if (error instanceof StoreError) return schema.indexes;
     throw error;
   });
-  return known.filter(({ fields }) => fields.every((field) => readable?.has(takeRoot(field)) ?? true));
 }
+
+const onlyReadable = (indexes: readonly IndexSchema[], { readable }: ClassAccess): readonly IndexSchema[] =>
+  indexes.filter(({ fields }) => fields.every((field) => readable?.has(takeRoot(field)) ?? true));
 
 /** The plan of a query under every predicate of the class; `exposeExplain` decides how much of it is returned. */
 export async function explain(
@@ -54,7 +62,18 @@ export async function explain(
   });
   const plan = await read({ kind: 'explain', className: access.className, where });
   if (scope.policy.switches.exposeExplain) return toExposedPlan(plan, scope);
-  return explanation(plan, await readableIndexes(access, call), asked);
+  const indexes = await knownIndexes(access, call.listIndexes);
+  return explanation(plan, mayBeChosen(indexes, where) ? [] : onlyReadable(indexes, access), asked);
+}
+
+/** Whether the database chooses among indexes: by all rows, also by those that the caller may not read, so none may be named then. */
+export const mayBeChosen = (indexes: readonly IndexSchema[], where: Where): boolean =>
+  beginWith(indexes, where).length > 1;
+
+/** The indexes whose first field a constraint is about. */
+function beginWith(indexes: readonly IndexSchema[], where: Where): readonly IndexSchema[] {
+  const constrained = listConstrainedFields(where);
+  return indexes.filter(({ fields }) => constrained.has(takeRoot(fields[0] ?? '')));
 }
 
 /** The whole plan, for deployments that enable `exposeExplain`; internal columns and withheld classes are removed. */
@@ -75,9 +94,7 @@ export function planRefusal({ identity }: Agent): Refusal | null {
  * @param asked the caller's constraint in wire names
  */
 export function explanation(plan: QueryPlan, readable: readonly IndexSchema[], asked: Where): QueryPlan {
-  const constrained = listConstrainedFields(asked);
-  const explained = readable.filter(({ fields }) => constrained.has(takeRoot(fields[0] ?? '')));
-  return outline(plan, new Set(explained.map(({ name }) => name)));
+  return outline(plan, new Set(beginWith(readable, asked).map(({ name }) => name)));
 }
 
 function outline(stage: Readonly<Record<string, unknown>>, indexes: ReadonlySet<string>): QueryPlan {
