@@ -169,7 +169,7 @@ export class OperatorChanges {
           Math.max(0, conflicts.length - 20),
         ),
       );
-    await assertPossible(governed);
+    await assertPossible(governed, changes);
     const set = await this.undoing.create(request, originals, changes);
     try {
       await this.application.apply(set, governed, request, { approver: operator.principal });

@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { refusals, Refused } from '#core';
-import { type ChangeSet, GovernedChangesSource, type ParleyChanges } from '#data';
+import { type ChangeSet, GovernedChangesSource, type ParleyChanges, type StoredEntry } from '#data';
 import type { ToolCall } from '#tools';
 import { ChangeRecords } from './change-records.js';
 import { ChangeSeal } from './change-seal.js';
@@ -61,7 +61,7 @@ export class SetSubmissions {
     if (found.entries.length === 0)
       throw new Refused(refusals.invalidArgument('the change set is empty: propose a write first'));
     this.application.assertPermitted(call.agent, found.entries);
-    await assertPossible(governed);
+    await assertPossible(governed, found.entries);
     await this.assertAsProposed(found, governed);
     if (found.state === 'open') await this.assertRoom(call);
     const change = { state: 'submitted', title, reason, submittedAt: Date.now() } as const;
@@ -122,7 +122,7 @@ export class SetSubmissions {
     const again = waiting.find(({ undoes = [] }) => undoes.includes(original.id));
     if (again) return again.id;
     const applied = await this.undo.openApplied([original]);
-    await assertPossible(governed);
+    await assertPossible(governed, applied);
     const { changes, conflicts } = await governed.invert(applied);
     if (conflicts.length > 0 && (given['skip_conflicts'] !== true || changes.length === 0))
       throw new Refused(refusals.changesInConflict(...nameConflicts(conflicts)));
@@ -133,8 +133,11 @@ export class SetSubmissions {
 }
 
 /** @throws Refused with what is missing */
-export async function assertPossible(governed: ParleyChanges): Promise<void> {
-  const obstacle = await governed.findObstacle();
+export async function assertPossible(
+  governed: ParleyChanges,
+  [first]: readonly Pick<StoredEntry, 'className'>[],
+): Promise<void> {
+  const obstacle = first ? await governed.findObstacle(first.className) : null;
   if (obstacle !== null)
     throw new Refused(refusals.notImplemented(`a change set cannot be applied here: ${obstacle}`));
 }

@@ -108,6 +108,7 @@ export class StoredChanges extends Changes {
     const { change, judged } = await governed.propose(
       write,
       (className, objectId) => find(className, objectId)?.change ?? null,
+      set.entries.map(({ className }) => className),
     );
     const known = find(judged.className, judged.objectId ?? '')?.stored;
     const entry = known?.entry ?? set.next;

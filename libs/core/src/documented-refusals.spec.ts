@@ -20,6 +20,7 @@ const EXAMPLES: Record<keyof typeof refusals, readonly Refusal[]> = {
   unknownClass: [refusals.unknownClass('CLASS', ['NAME'])],
   classFiltered: [refusals.classFiltered('CLASS')],
   crossDatabase: [refusals.crossDatabase('CLASS', 'OTHER')],
+  crossDatabaseChanges: [refusals.crossDatabaseChanges('CLASS', 'OTHER', '…')],
   readOnlyDatabase: [refusals.readOnlyDatabase('CLASS')],
   withoutTenantDatabase: [refusals.withoutTenantDatabase('CLASS')],
   databaseAway: [refusals.databaseAway('CLASS')],

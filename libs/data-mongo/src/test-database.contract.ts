@@ -1,8 +1,14 @@
+import type { SchemaCatalogue } from '#data';
 import type { PlainColumn } from '#policy';
 import { randomBytes } from 'node:crypto';
 import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { Binary, type Document } from 'mongodb';
-import { MongoConnection, type DriverDocument } from './connection/mongo-connection.js';
+import {
+  type DriverDocument,
+  type FurtherConnections,
+  MongoConnection,
+  type MongoConnectionOptions,
+} from './connection/mongo-connection.js';
 import { MongoChangeFeed } from './feed/mongo-change-feed.js';
 import { MongoRecordReader } from './read/mongo-record-reader.js';
 import { MongoSchemaCatalogue } from './schema/mongo-schema-catalogue.js';
@@ -60,19 +66,65 @@ export class TestDatabase {
     return createStores(connection, await loadPlain(connection, parseSeed(seed)));
   }
 
+  /** The same rows in a database beside the first one, which has users and roles alone. */
+  async openFurther(seed: unknown, more: Partial<MongoConnectionOptions> = {}) {
+    const all = parseSeed(seed);
+    const ofUsers = all.classes.filter(({ className }) => className.startsWith('_'));
+    const further = this.connect('', false, more);
+    const connection = this.connect('', false, {}, new Map([['crm', further]]));
+    await loadSeed(connection, { ...all, classes: ofUsers, objects: new Map(), relations: [] });
+    await loadSeed(further, { ...all, users: [], roles: [], sessions: [] });
+    const others = all.classes.filter((one) => !ofUsers.includes(one));
+    const parse = new Set(others.map(({ className }) => className));
+    return createStores(connection, {
+      parse: new Set(['_User', '_Role', '_Session']),
+      plain: [],
+      further: new Map([['crm', { parse }]]),
+    });
+  }
+
+  /** The same rows in collections that Parse did not write, in the database of the tenant `acme`, of whom the calls are. */
+  async openOfTenant(seed: unknown) {
+    const pattern = `test_${randomBytes(6).toString('hex')}_{tenant}`;
+    const further = this.connect('', false, { tenants: { pattern, taken: [] } });
+    const connection = this.connect('', false, {}, new Map([['app', further]]));
+    const { plain } = await loadPlain(further.forTenant('acme'), parseSeed(seed));
+    const declarations = {
+      parse: new Set<string>(),
+      plain: plain.map((one) => ({ ...one, database: 'app' })),
+      further: new Map([['app', { parse: new Set<string>() }]]),
+    };
+    const catalogue = new MongoSchemaCatalogue(connection, { declared: () => declarations });
+    return createStoresOver(connection.withTenant('acme'), catalogue.forTenant('acme'), 'acme');
+  }
+
   /** A separate store with the given declarations. */
   openDeclared(declarations: StorageDeclarations) {
     return createStores(this.connect(), declarations);
   }
 
-  private connect(uriOptions = '', fastReads = false): MongoConnection {
+  private connect(
+    uriOptions = '',
+    fastReads = false,
+    more: Partial<MongoConnectionOptions> = {},
+    further?: FurtherConnections,
+  ): MongoConnection {
     const database = `test_${randomBytes(6).toString('hex')}`;
-    return new MongoConnection({ uri: this.uri + uriOptions, database, fastReads });
+    return new MongoConnection({ uri: this.uri + uriOptions, database, fastReads, ...more }, further);
   }
 }
 
 function createStores(connection: MongoConnection, declarations: StorageDeclarations) {
   const catalogue = new MongoSchemaCatalogue(connection, { declared: () => declarations });
+  return createStoresOver(connection, catalogue);
+}
+
+/** @param tenant of whom the calls are */
+function createStoresOver<Catalogue extends SchemaCatalogue>(
+  connection: MongoConnection,
+  catalogue: Catalogue,
+  tenant?: string,
+) {
   return {
     connection,
     catalogue,
@@ -82,6 +134,10 @@ function createStores(connection: MongoConnection, declarations: StorageDeclarat
     schemaWriter: new MongoSchemaWriter(connection, catalogue),
     feed: new MongoChangeFeed(connection, catalogue),
     close: async () => {
+      for (const further of connection.further.values()) {
+        await further.forTenant(tenant).db.dropDatabase();
+        await further.close();
+      }
       await connection.db.dropDatabase();
       await connection.close();
     },

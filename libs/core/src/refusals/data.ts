@@ -52,6 +52,16 @@ export function crossDatabase(className: string, other: string): Refusal {
   };
 }
 
+/** One transaction changes one database. @param advice what to do about it, as a sentence */
+export function crossDatabaseChanges(className: string, other: string, advice: string): Refusal {
+  return {
+    code: 'invalid_argument',
+    gate: 'database',
+    details: { kind: 'cross_database' },
+    message: `'${other}' is stored in another database than '${className}', and changes that are applied as one are those of one database. ${advice}`,
+  };
+}
+
 /** The operator opened the database of the class for reading alone. */
 export function readOnlyDatabase(className: string): Refusal {
   return accessDenied(

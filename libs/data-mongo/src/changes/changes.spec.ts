@@ -1,8 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ChangeSet } from '#data';
 import { changeSetsContract, MUSIC_SEED, rowTransactionsContract, unhurried } from '#data/contracts';
+import type { MongoConnection } from '../connection/mongo-connection.js';
 import { TestDatabase } from '../test-database.contract.js';
 import { CHANGES_COLLECTION, MongoChangeSets } from './mongo-change-sets.js';
-import { MongoRowTransactions } from './mongo-row-transactions.js';
+import { MongoRowTransactions, type MongoTransaction } from './mongo-row-transactions.js';
+import { SETTLED_COLLECTION } from './settled-sets.js';
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -25,6 +28,94 @@ rowTransactionsContract('MongoDB in collections of another program', async (seed
   return { ...store, transactions: new MongoRowTransactions(store.connection, store.catalogue) };
 });
 
+rowTransactionsContract('MongoDB beside the first database', async (seed) => {
+  const store = await database.openFurther(seed);
+  return { ...store, transactions: new MongoRowTransactions(store.connection, store.catalogue) };
+});
+
+rowTransactionsContract('MongoDB in the database of a tenant', async (seed) => {
+  const store = await database.openOfTenant(seed);
+  return { ...store, transactions: new MongoRowTransactions(store.connection, store.catalogue) };
+});
+
+describe('Sets of rows in a database beside that of the sets', () => {
+  const owner = { principal: 'ada', tenant: null, agent: 'support' };
+  const times = () => ({ openedAt: 1, expiresAt: Date.now() + 60_000, deletedAt: Date.now() + 60_000 });
+  const made = (id: string, more: Partial<ChangeSet> = {}): ChangeSet => ({
+    id,
+    owner,
+    kind: 'proposed',
+    state: 'submitted',
+    revision: 1,
+    ...times(),
+    entries: [],
+    next: 1,
+    ...more,
+  });
+
+  async function open() {
+    const store = await database.openFurther(MUSIC_SEED);
+    const sets = new MongoChangeSets(store.connection);
+    const transactions = new MongoRowTransactions(store.connection, store.catalogue);
+    await sets.create(made('s1'));
+    const beside = store.connection.further.get('crm') as MongoConnection;
+    return { ...store, sets, transactions, settled: beside.collection(SETTLED_COLLECTION) };
+  }
+
+  it('change when the transaction of the rows is committed, or not at all', async () => {
+    const { sets, transactions, settled, close } = await open();
+    const failed = transactions.run('Album', unhurried(), async ({ transaction }) => {
+      expect(await sets.change('s1', 1, { state: 'applied' }, transaction)).toBe(true);
+      // Nobody may decide otherwise while the transaction is open.
+      expect(await sets.change('s1', 1, { state: 'discarded' })).toBe(false);
+      throw new Error('no');
+    });
+    await expect(failed).rejects.toThrow('no');
+    expect(await sets.find('s1')).toMatchObject({ state: 'submitted', revision: 1 });
+    await transactions.run('Album', unhurried(), async ({ transaction }) => {
+      await sets.change('s1', 1, { state: 'applied' }, transaction);
+      await sets.create(made('s2', { kind: 'direct', state: 'applied' }), transaction);
+      expect(await sets.find('s1')).toMatchObject({ state: 'submitted' });
+      expect(await sets.find('s2')).toBe(null);
+    });
+    expect(await sets.find('s1')).toMatchObject({ state: 'applied', revision: 2 });
+    expect(await sets.find('s2')).toMatchObject({ kind: 'direct' });
+    expect(await settled.countDocuments({})).toBe(0);
+    await close();
+  });
+
+  it('learn what became of them after the process ended between the two', async () => {
+    const { connection, sets, transactions, settled, close } = await open();
+    const change = { state: 'applied', appliedAt: 5 } as const;
+    await transactions.run('Album', unhurried(), async ({ transaction }) => {
+      await sets.change('s1', 1, change, transaction);
+      await sets.create(made('s2', { kind: 'direct', state: 'applied' }), transaction);
+      // What follows the commit never happens.
+      (transaction as MongoTransaction).committed.length = 0;
+    });
+    expect(await settled.countDocuments({})).toBe(2);
+    const restarted = new MongoChangeSets(connection);
+    expect(await restarted.change('s1', 1, { state: 'discarded' })).toBe(false);
+    expect(await restarted.find('s1')).toMatchObject({ state: 'applied', appliedAt: 5, revision: 2 });
+    // The next one that is applied there brings the others.
+    await transactions.run('Album', unhurried(), ({ transaction }) =>
+      restarted.create(made('s3', { kind: 'direct', state: 'applied' }), transaction),
+    );
+    expect(await restarted.find('s2')).toMatchObject({ kind: 'direct' });
+    expect(await settled.countDocuments({})).toBe(0);
+    await close();
+  });
+
+  it('change rows of no other database', async () => {
+    const { transactions, close } = await open();
+    const failed = transactions.run('Album', unhurried(), ({ writes }) =>
+      writes.run({ kind: 'create', className: '_Role', fields: { name: 'x' } }, unhurried(), 'operator'),
+    );
+    await expect(failed).rejects.toMatchObject({ code: 'unsupported' });
+    await close();
+  });
+});
+
 describe('Sets beside rows', () => {
   it('change in the transaction of the rows, or not at all', async () => {
     const store = await database.open(MUSIC_SEED);
@@ -34,14 +125,14 @@ describe('Sets beside rows', () => {
     const times = { openedAt: 1, expiresAt: Date.now() + 60_000, deletedAt: Date.now() + 60_000 };
     const set = { id: 's1', owner, kind: 'proposed', state: 'submitted', revision: 1, ...times } as const;
     await sets.create({ ...set, entries: [], next: 1 });
-    const failed = transactions.run(unhurried(), async ({ transaction }) => {
+    const failed = transactions.run('Album', unhurried(), async ({ transaction }) => {
       expect(await sets.change('s1', 1, { state: 'applied' }, transaction)).toBe(true);
       expect(await sets.find('s1')).toMatchObject({ state: 'submitted' });
       throw new Error('no');
     });
     await expect(failed).rejects.toThrow('no');
     expect(await sets.find('s1')).toMatchObject({ state: 'submitted', revision: 1 });
-    await transactions.run(unhurried(), ({ transaction }) =>
+    await transactions.run('Album', unhurried(), ({ transaction }) =>
       sets.change('s1', 1, { state: 'applied' }, transaction),
     );
     expect(await sets.find('s1')).toMatchObject({ state: 'applied', revision: 2 });

@@ -1,4 +1,4 @@
-import type { ClientSession, Collection, Document, Filter } from 'mongodb';
+import type { Collection, Document, Filter } from 'mongodb';
 import type { Owner } from '#core';
 import {
   type ChangeSet,
@@ -10,7 +10,8 @@ import {
 } from '#data';
 import type { DriverDocument, MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation, toStoreError } from '../errors.js';
-import { MongoTransaction } from './mongo-row-transactions.js';
+import { MongoTransaction, type RowPlace } from './mongo-row-transactions.js';
+import { type SettledSet, SettledSets } from './settled-sets.js';
 
 /** No class can have this name: names of classes contain no dot, and no declared class may be stored here. */
 export const CHANGES_COLLECTION = 'parley.changes';
@@ -21,18 +22,31 @@ const MAX_TIME_MS = 10_000;
 /** Of a set that takes writes: no other set of this owner can have it. */
 const OPEN_OF = 'open_of';
 
+/** Of a set that a transaction of another database is about to change: nothing else changes it. */
+const SETTLING = 'settling';
+
+/** Milliseconds after which no transaction is open any more. */
+const SETTLED_WITHIN = 5 * 60_000;
+
 /** When the database deletes the set. */
 const DELETED_AT = 'deleted_at';
 
 /** Sets as documents, each with its entries: a set and what is sealed in it fit into one. A TTL index deletes them. */
 export class MongoChangeSets extends ChangeSets {
   private prepared: Promise<unknown> | null = null;
+  private readonly settled: SettledSets;
 
+  /** @param connection to the first database, with those beside it: their transactions change sets, too */
   constructor(private readonly connection: MongoConnection) {
     super();
+    this.settled = new SettledSets(connection, (settled) => this.carry(settled));
   }
 
   async create(set: ChangeSet, within?: RowTransaction): Promise<boolean> {
+    if (isElsewhere(within)) {
+      await asStoreOperation(undefined, () => this.settled.put(within, { set }));
+      return true;
+    }
     try {
       await this.write(async (collection) => collection.insertOne(toDocument(set), optionsFor(within)));
       return true;
@@ -68,20 +82,78 @@ export class MongoChangeSets extends ChangeSets {
   }
 
   async change(id: string, revision: number, change: SetChange, within?: RowTransaction): Promise<boolean> {
-    const update = toUpdate(change);
+    if (isElsewhere(within)) return this.changeElsewhere(id, revision, change, within);
     const { matchedCount } = await this.write((collection) =>
-      collection.updateOne({ _id: id, revision }, update, optionsFor(within)),
+      collection.updateOne({ _id: id, revision, [SETTLING]: null }, toUpdate(change), optionsFor(within)),
     );
     return matchedCount === 1;
   }
 
-  private findOne(filter: Filter<DriverDocument>, session?: ClientSession): Promise<ChangeSet | null> {
+  /** Nobody changes the set until it is known what became of the transaction. */
+  private async changeElsewhere(
+    id: string,
+    revision: number,
+    change: SetChange,
+    within: MongoTransaction,
+  ): Promise<boolean> {
+    const { run, place, failed } = within;
+    const own = { [`${SETTLING}.run`]: run };
+    const settling = { run, ...place, until: new Date(Date.now() + SETTLED_WITHIN) };
+    const { matchedCount } = await this.write((collection) =>
+      collection.updateOne(
+        { _id: id, revision, $or: [{ [SETTLING]: null }, own] },
+        { $set: { [SETTLING]: settling } },
+        MAJORITY_WRITE,
+      ),
+    );
+    if (matchedCount !== 1) return false;
+    failed.push(() => this.release(id, run));
+    await asStoreOperation(undefined, () => this.settled.put(within, { id, revision, change }));
+    return true;
+  }
+
+  private async release(id: string, run: unknown): Promise<void> {
+    await this.collection.updateOne({ _id: id, [`${SETTLING}.run`]: run }, { $unset: { [SETTLING]: '' } });
+  }
+
+  /** What a transaction of another database made of a set. The same may be carried twice. */
+  private async carry(settled: SettledSet): Promise<void> {
+    if ('set' in settled) {
+      await this.create(settled.set);
+      return;
+    }
+    const { id, revision, change } = settled;
+    const { $unset, ...update } = toUpdate(change);
+    await this.write((collection) =>
+      collection.updateOne(
+        { _id: id, revision },
+        { ...update, $unset: { ...$unset, [SETTLING]: '' } },
+        MAJORITY_WRITE,
+      ),
+    );
+  }
+
+  /**
+   * The set once it is known what became of the transaction that is about to change it. While its database is away, or the transaction
+   * may be open, the set is as it is.
+   */
+  private async settle(document: DriverDocument): Promise<DriverDocument | null> {
+    const { run, until, database, tenant } = document[SETTLING] as RowPlace & { run: string; until: Date };
+    try {
+      const isCarried = await this.settled.carryLeft(document._id, { database, tenant });
+      if (!isCarried && until.getTime() > Date.now()) return document;
+      await this.release(document._id, run);
+      return await this.collection.findOne({ _id: document._id }, { maxTimeMS: MAX_TIME_MS });
+    } catch {
+      return document;
+    }
+  }
+
+  private findOne(filter: Filter<DriverDocument>): Promise<ChangeSet | null> {
     return asStoreOperation(undefined, async () => {
-      const found = await this.collection.findOne(
-        { $and: [filter, isLive()] },
-        { maxTimeMS: MAX_TIME_MS, ...(session && { session }) },
-      );
-      return found && toSet(found);
+      const found = await this.collection.findOne({ $and: [filter, isLive()] }, { maxTimeMS: MAX_TIME_MS });
+      const now = found?.[SETTLING] ? await this.settle(found) : found;
+      return now && toSet(now);
     });
   }
 
@@ -115,6 +187,9 @@ export class MongoChangeSets extends ChangeSets {
 
 /** A set that was written is known to survive a fail-over. */
 const MAJORITY_WRITE = { writeConcern: { w: 'majority' } } as const;
+
+const isElsewhere = (within: RowTransaction | undefined): within is MongoTransaction =>
+  within instanceof MongoTransaction && within.place.database !== undefined;
 
 const optionsFor = (within: RowTransaction | undefined) =>
   within instanceof MongoTransaction ? { session: within.session } : MAJORITY_WRITE;

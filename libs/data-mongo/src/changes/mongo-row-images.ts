@@ -29,14 +29,14 @@ export class MongoRowImages extends RowImages {
     operation: OperationContext,
   ): Promise<ReadonlyMap<string, RowImage>> {
     return this.atDatabase(async () => {
-      const storage = await this.storage(className);
+      const storage = await this.storage(className, operation);
+      const connection = this.connection.holding(storage, operation.tenant);
       const ids = objectIds.map((objectId) => storage.idToStorage(objectId));
       const named = { _id: ids.length === 1 ? ids[0] : { $in: ids } };
-      const found: unknown[] = await this.connection
-        .holding(storage)
+      const found: unknown[] = await connection
         .collection(storage.collection)
         .find({ $and: [named, classWhereToQuery(where, storage)] } as Filter<DriverDocument>, {
-          ...this.options(operation),
+          ...toOptions(connection, operation),
           batchSize: ids.length + 1,
           raw: true,
         })
@@ -57,9 +57,10 @@ export class MongoRowImages extends RowImages {
     operation: OperationContext,
   ): Promise<void> {
     return this.atDatabase(async () => {
-      const storage = await this.storage(className);
-      const collection = this.connection.openForChanges(storage).collection(storage.collection);
-      const options = this.options(operation);
+      const storage = await this.storage(className, operation);
+      const connection = this.connection.openForChanges(storage, operation.tenant);
+      const collection = connection.collection(storage.collection);
+      const options = toOptions(connection, operation);
       if (image === null) {
         storage.assertPermits('delete');
         await collection.deleteOne({ _id: storage.idToStorage(objectId) as string }, options);
@@ -76,33 +77,35 @@ export class MongoRowImages extends RowImages {
     className: string,
     one: RowImage,
     other: RowImage,
+    operation: OperationContext,
     fields?: readonly string[],
   ): Promise<boolean> {
     if (one === other) return true;
     if (!fields) return false;
-    const storage = await this.storage(className);
+    const storage = await this.storage(className, operation);
     const columns = listColumns(storage, fields);
     return columns.every((column) => bytesOf(one, column) === bytesOf(other, column));
   }
 
-  async toRow(className: string, image: RowImage): Promise<ParseRow> {
-    const storage = await this.storage(className);
+  async toRow(className: string, image: RowImage, operation: OperationContext): Promise<ParseRow> {
+    const storage = await this.storage(className, operation);
     return storage.toRow(readDocument(Buffer.from(image, 'base64'), storage.bson));
   }
 
-  private options({ maxTimeMS, comment }: OperationContext) {
-    const { session } = this.connection;
-    return { maxTimeMS, comment, ...(session && { session }) };
-  }
-
-  private async storage(className: string): Promise<ClassStorage> {
-    return StoredClasses.of(await this.catalogue.snapshot()).storage(className);
+  private async storage(className: string, { tenant }: OperationContext): Promise<ClassStorage> {
+    return StoredClasses.of(await this.catalogue.forTenant(tenant).snapshot()).storage(className);
   }
 
   private atDatabase<T>(work: () => Promise<T>): Promise<T> {
     return this.operate(() => asStoreOperation(undefined, work));
   }
 }
+
+const toOptions = ({ session }: MongoConnection, { maxTimeMS, comment }: OperationContext) => ({
+  maxTimeMS,
+  comment,
+  ...(session && { session }),
+});
 
 /** A row of these bytes. */
 export const toImage = (bytes: Uint8Array): RowImage => Buffer.from(bytes).toString('base64');

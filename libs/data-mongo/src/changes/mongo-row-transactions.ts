@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { ClientSession, TransactionOptions } from 'mongodb';
 import {
   type BoundStores,
@@ -18,12 +19,37 @@ import { MongoRecordReader } from '../read/mongo-record-reader.js';
 import { MongoRecordWriter } from '../write/mongo-record-writer.js';
 import { MongoRowImages, toImage } from './mongo-row-images.js';
 
-/** A transaction of the driver. */
+/** A database that holds rows. */
+export interface RowPlace {
+  /** Its name; undefined: the first one. */
+  readonly database: string | undefined;
+  /** Whose it is where each tenant has its own. */
+  readonly tenant: OperationContext['tenant'];
+}
+
+/** A transaction of the driver. What depends on its outcome is done afterwards. */
 export class MongoTransaction extends RowTransaction {
-  constructor(readonly session: ClientSession) {
+  /** Once it is committed. */
+  readonly committed: (() => Promise<void>)[] = [];
+
+  /**
+   * @param run identifies the work, whose transaction is another one when it runs again
+   * @param failed done once the work is given up, and nothing of it was applied
+   */
+  constructor(
+    readonly session: ClientSession,
+    readonly place: RowPlace,
+    readonly run: string,
+    readonly failed: (() => Promise<void>)[],
+  ) {
     super();
   }
 }
+
+/** None of it fails what was done. */
+const settle = async (steps: readonly (() => Promise<void>)[]): Promise<void> => {
+  for (const step of steps) await step().catch(() => undefined);
+};
 
 /** Attempts at a transaction while other writers change its rows. */
 const CONTENDED_TRIES = 5;
@@ -52,22 +78,37 @@ export class MongoRowTransactions extends RowTransactions {
     this.images = new MongoRowImages(connection, catalogue);
   }
 
-  async findObstacle(): Promise<string | null> {
-    const { topology } = await inspectMongo(this.connection, INSPECT_MS);
+  async findObstacle(className: string, operation: OperationContext): Promise<string | null> {
+    const { database, tenant } = await this.findPlace(className, operation);
+    const { topology } = await inspectMongo(this.connection.holding({ database }, tenant), INSPECT_MS);
     return topology === 'standalone'
       ? 'the database is a standalone server, which has no transactions: make it a replica set (one member is enough)'
       : null;
   }
 
-  async run<T>(operation: OperationContext, work: (stores: BoundStores) => Promise<T>): Promise<T> {
-    const session = this.connection.startSession();
+  async run<T>(
+    className: string,
+    operation: OperationContext,
+    work: (stores: BoundStores) => Promise<T>,
+  ): Promise<T> {
+    const place = await this.findPlace(className, operation);
+    const session = this.connection.holding(place, place.tenant).startSession();
+    const run = randomUUID();
+    const failed: (() => Promise<void>)[] = [];
     try {
       for (let tries = 1; ; tries += 1) {
-        const attempt = new Attempt(session, this.connection, this.catalogue, this.wrap);
+        const transaction = new MongoTransaction(session, place, run, failed);
+        const attempt = new Attempt(transaction, this.connection, this.catalogue, this.wrap);
         try {
-          return await attempt.run(operation, work);
+          const result = await attempt.run(operation, work);
+          await settle(transaction.committed);
+          return result;
         } catch (error) {
-          if (!attempt.isContended || tries === CONTENDED_TRIES) throw error;
+          if (!attempt.isContended || tries === CONTENDED_TRIES) {
+            const isUnknown = error instanceof StoreError && error.outcome === 'unknown';
+            if (!isUnknown) await settle(failed);
+            throw error;
+          }
         }
         // Two that were in each other's way do not meet again.
         await new Promise((resolve) => setTimeout(resolve, Math.random() * 20 * 2 ** tries));
@@ -75,6 +116,11 @@ export class MongoRowTransactions extends RowTransactions {
     } finally {
       await session.endSession();
     }
+  }
+
+  private async findPlace(className: string, { tenant }: OperationContext): Promise<RowPlace> {
+    const schemas = await this.catalogue.forTenant(tenant).snapshot();
+    return { database: schemas.get(className)?.database, tenant };
   }
 }
 
@@ -88,15 +134,16 @@ class Attempt {
   private isOver = false;
 
   constructor(
-    private readonly session: ClientSession,
+    private readonly transaction: MongoTransaction,
     private readonly connection: MongoConnection,
     private readonly catalogue: SchemaCatalogue,
     private readonly wrap: (writes: WriteStore) => WriteStore,
   ) {}
 
   async run<T>(operation: OperationContext, work: (stores: BoundStores) => Promise<T>): Promise<T> {
-    const { session, catalogue } = this;
-    const bound = this.connection.within(session);
+    const { transaction, catalogue } = this;
+    const { session, place } = transaction;
+    const bound = this.connection.within(session, place, place.tenant);
     session.startTransaction({ ...OPTIONS, maxCommitTimeMS: operation.maxTimeMS });
     try {
       const failure = () => this.failure;
@@ -106,7 +153,7 @@ class Attempt {
         reads: this.watch<ReadStore>(new MongoRecordReader(bound, catalogue)),
         writes: this.watch(this.wrap(new MongoRecordWriter(bound, catalogue, undefined, keep))),
         images: new MongoRowImages(bound, catalogue, (operate) => this.inTurn(operate)),
-        transaction: new MongoTransaction(session),
+        transaction,
         get left() {
           return left;
         },
@@ -152,7 +199,7 @@ class Attempt {
   private async commit(): Promise<void> {
     for (let tries = 1; ; tries += 1) {
       try {
-        await this.session.commitTransaction();
+        await this.transaction.session.commitTransaction();
         return;
       } catch (error) {
         if (hasLabel(error, 'TransientTransactionError')) throw error;

@@ -127,6 +127,8 @@ export class MongoConnection {
   private readonly tenants: TenantDatabases | null;
   /** The databases of tenants, those that were used last at the end. */
   private readonly byTenant = new Map<string, MongoConnection>();
+  /** Of `within`: the only database that is changed. */
+  private readonly changed?: MongoConnection;
   /** Of `withTenant`. */
   private readonly tenant?: Tenant;
 
@@ -197,12 +199,24 @@ export class MongoConnection {
     return this.client.startSession({ causalConsistency: false });
   }
 
-  /** For the adapter only: the same connection, whose rows are read and written in a session. No other database takes part. */
-  within(session: ClientSession): MongoConnection {
-    return Object.create(this, {
+  /**
+   * For the adapter only: the same connections, of which that to one database is read and changed in a session. Rows of the others are
+   * read as they are, and not changed.
+   * @param place that of the database. @param tenant whose it is where each has its own
+   */
+  within(session: ClientSession, place: ClassPlace, tenant?: Tenant): MongoConnection {
+    const home = this.holding(place, tenant);
+    const bound = Object.create(home, {
       session: { value: session },
       reads: { value: null },
-      beside: { value: new Map() },
+    }) as MongoConnection;
+    const opened = (asked: ClassPlace, its?: Tenant): MongoConnection => {
+      const held = this.holding(asked, its);
+      return asked.database === place.database && held.name === home.name ? bound : held;
+    };
+    return Object.create(this, {
+      holding: { value: opened },
+      changed: { value: bound },
     }) as MongoConnection;
   }
 
@@ -307,10 +321,6 @@ export class MongoConnection {
     if (database === undefined) return this;
     const connection = this.further.get(database);
     if (connection) return connection.forTenant(tenant);
-    if (this.session)
-      throw new StoreError('unsupported', {
-        advice: 'writes of this class are neither proposed nor recorded: it is stored in another database',
-      });
     throw new StoreError('invalid_query', { cause: new Error(`no database ${database}`) });
   }
 
@@ -320,6 +330,8 @@ export class MongoConnection {
    */
   openForChanges(place: ClassPlace, tenant?: Tenant): MongoConnection {
     const connection = this.holding(place, tenant);
+    if (this.changed && connection !== this.changed)
+      throw new StoreError('unsupported', { advice: 'one transaction changes rows of one database' });
     if (!connection.options.readOnly) return connection;
     throw new StoreError('unsupported', { advice: 'the database of this class is only read' });
   }

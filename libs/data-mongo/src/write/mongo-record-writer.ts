@@ -48,7 +48,7 @@ export class MongoRecordWriter extends RecordWriter {
         await connection.sendWrite(operation, () =>
           connection
             .collection(storage.collection)
-            .insertOne(document as OptionalUnlessRequiredId<DriverDocument>, this.limits(operation)),
+            .insertOne(document as OptionalUnlessRequiredId<DriverDocument>, toLimits(connection, operation)),
         );
         this.keep?.(BSON.serialize(document));
         return storage.toRow(document);
@@ -73,7 +73,7 @@ export class MongoRecordWriter extends RecordWriter {
         const { keep } = this;
         const changed: Document | null = await connection.sendWrite(operation, () =>
           connection.collection(storage.collection).findOneAndUpdate(filter, changes, {
-            ...this.limits(operation),
+            ...toLimits(connection, operation),
             ...storage.bson,
             ...(keep && { raw: true }),
             returnDocument: 'after',
@@ -94,7 +94,7 @@ export class MongoRecordWriter extends RecordWriter {
       const filter = rowFilter(objectId, where, storage);
       const connection = this.connection.openForChanges(storage, operation.tenant);
       const { deletedCount } = await connection.sendWrite(operation, () =>
-        connection.collection(storage.collection).deleteOne(filter, this.limits(operation)),
+        connection.collection(storage.collection).deleteOne(filter, toLimits(connection, operation)),
       );
       return deletedCount === 1;
     });
@@ -136,11 +136,6 @@ export class MongoRecordWriter extends RecordWriter {
     }
   }
 
-  private limits({ maxTimeMS, comment }: OperationContext) {
-    const { session } = this.connection;
-    return { maxTimeMS, comment, ...(session && { session }) };
-  }
-
   private async storage(className: string, { tenant }: OperationContext): Promise<ClassStorage> {
     return StoredClasses.of(await this.catalogue.forTenant(tenant).snapshot()).storage(className);
   }
@@ -151,6 +146,12 @@ export class MongoRecordWriter extends RecordWriter {
     return asStoreOperation(undefined, work);
   }
 }
+
+const toLimits = ({ session }: MongoConnection, { maxTimeMS, comment }: OperationContext) => ({
+  maxTimeMS,
+  comment,
+  ...(session && { session }),
+});
 
 function rowFilter(objectId: string, where: Where, storage: ClassStorage): Filter<DriverDocument> {
   return { $and: [{ _id: storage.idToStorage(objectId) as string }, classWhereToQuery(where, storage)] };

@@ -17,13 +17,17 @@ export abstract class WriteRecorder {
   abstract record(change: AppliedChange, agent: Agent, transaction: RowTransaction): Promise<void>;
 }
 
+/** Classes of which it is known what their database lacks. */
+const MOST_CLASSES = 10_000;
+
 /**
  * Writes of agents that happen at once, each in one transaction with the row before it. Where there are no transactions, agents write
  * nothing: what they wrote could not be taken back. The operator's own writes are not recorded.
  * @throws StoreError
  */
 export class RecordedWrites extends WriteStore {
-  private obstacle: Promise<string | null> | null = null;
+  /** By class. */
+  private readonly obstacles = new Map<string, Promise<string | null>>();
 
   constructor(
     private readonly store: WriteStore,
@@ -52,8 +56,9 @@ export class RecordedWrites extends WriteStore {
     caller: Caller,
   ): Promise<Writes[K]['answer']> {
     if (caller === 'operator') return this.store.run(operation, context, caller);
-    await this.assertPossible(context);
-    return this.transactions.run(context, (stores) =>
+    const { className } = operation as StoreOperation<Writes>;
+    await this.assertPossible(className, context);
+    return this.transactions.run(className, context, (stores) =>
       this.runRecorded(operation, { context, caller, stores }),
     );
   }
@@ -77,7 +82,8 @@ export class RecordedWrites extends WriteStore {
     if (kind !== 'create') {
       const { objectId, where, admits } = asked;
       before = (await images.find(className, [objectId], where, context)).get(objectId) ?? null;
-      const isAdmitted = before !== null && (admits?.(await images.toRow(className, before)) ?? true);
+      const isAdmitted =
+        before !== null && (admits?.(await images.toRow(className, before, context)) ?? true);
       if (!isAdmitted) return (kind === 'update' ? null : false) as Writes[K]['answer'];
     }
     const answer = await writes.run(operation, context, caller);
@@ -101,12 +107,13 @@ export class RecordedWrites extends WriteStore {
   }
 
   /** What the database is does not change while the process runs. */
-  private async assertPossible(context: OperationContext): Promise<void> {
-    this.obstacle ??= this.transactions.findObstacle(context).catch((error: unknown) => {
-      this.obstacle = null;
+  private async assertPossible(className: string, context: OperationContext): Promise<void> {
+    const known = this.obstacles.get(className) ?? this.transactions.findObstacle(className, context);
+    if (this.obstacles.size < MOST_CLASSES) this.obstacles.set(className, known);
+    const obstacle = await known.catch((error: unknown) => {
+      this.obstacles.delete(className);
       throw error;
     });
-    const obstacle = await this.obstacle;
     if (obstacle === null) return;
     throw new StoreError('unsupported', {
       advice: `writes are recorded here (changes.record: all), and cannot be: ${obstacle}`,

@@ -45,11 +45,12 @@ export abstract class RowImages {
     className: string,
     one: RowImage,
     other: RowImage,
+    operation: OperationContext,
     fields?: readonly string[],
   ): Promise<boolean>;
 
   /** The row in Parse's terms, with every field that has a value. */
-  abstract toRow(className: string, image: RowImage): Promise<ParseRow>;
+  abstract toRow(className: string, image: RowImage, operation: OperationContext): Promise<ParseRow>;
 }
 
 /** The stores whose operations belong to one transaction. */
@@ -64,20 +65,27 @@ export interface BoundStores {
   readonly failure: StoreErrorCode | null;
 }
 
-/** Transactions over rows: all of their writes are applied, or none. */
+/** Transactions over rows of one database: all of their writes are applied, or none. */
 export abstract class RowTransactions {
   /** The rows outside of any transaction. */
   abstract readonly images: RowImages;
 
-  /** What this database lacks for a transaction, as a sentence for a caller; null: nothing. @throws StoreError */
-  abstract findObstacle(operation: OperationContext): Promise<string | null>;
+  /**
+   * What the database of a class lacks for a transaction, as a sentence for a caller; null: nothing. @throws StoreError
+   */
+  abstract findObstacle(className: string, operation: OperationContext): Promise<string | null>;
 
   /**
-   * Runs work in a transaction, and applies it when the work resolves. The work runs again when another writer was in the way.
+   * Runs work in a transaction of the database that holds a class, and applies it when the work resolves. Rows of other databases can
+   * be read in it, and not changed. The work runs again when another writer was in the way.
    * @throws what the work throws: nothing was applied then. @throws StoreError `outcome: 'unknown'` when it is not known whether the
    * transaction was applied
    */
-  abstract run<T>(operation: OperationContext, work: (stores: BoundStores) => Promise<T>): Promise<T>;
+  abstract run<T>(
+    className: string,
+    operation: OperationContext,
+    work: (stores: BoundStores) => Promise<T>,
+  ): Promise<T>;
 }
 
 class NoRowImages extends RowImages {

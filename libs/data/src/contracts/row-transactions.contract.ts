@@ -23,7 +23,8 @@ export function rowTransactionsContract(
     });
     afterEach(() => store.close());
 
-    const run = <T>(work: (stores: BoundStores) => Promise<T>) => store.transactions.run(unhurried(), work);
+    const run = <T>(work: (stores: BoundStores) => Promise<T>) =>
+      store.transactions.run('Album', unhurried(), work);
     const find = async (objectId: string): Promise<ParseRow | undefined> =>
       (await store.reader.find({ className: 'Album', where: { objectId }, limit: 1 }, unhurried()))[0];
     const retitle = ({ writes }: BoundStores, objectId: string, title: string) =>
@@ -35,7 +36,7 @@ export function rowTransactionsContract(
     const imageOf = (objectId: string) => store.transactions.images.read('Album', objectId, unhurried());
 
     it('lacks nothing for them', async () => {
-      expect(await store.transactions.findObstacle(unhurried())).toBe(null);
+      expect(await store.transactions.findObstacle('Album', unhurried())).toBe(null);
     });
 
     it('applies all writes at its end, and shows none of them before', async () => {
@@ -145,18 +146,18 @@ export function rowTransactionsContract(
       const { updatedAt } = (await find('a1')) ?? {};
       await store.writer.update('Album', 'a1', { title: 'Other' }, {}, unhurried(), String(updatedAt));
       const silent = (await imageOf('a1')) ?? '';
-      expect(await images.areAlike('Album', before, silent, ['state'])).toBe(true);
-      expect(await images.areAlike('Album', before, silent, ['title'])).toBe(false);
-      expect(await images.areAlike('Album', before, silent)).toBe(false);
-      expect(await images.areAlike('Album', before, before)).toBe(true);
+      expect(await images.areAlike('Album', before, silent, unhurried(), ['state'])).toBe(true);
+      expect(await images.areAlike('Album', before, silent, unhurried(), ['title'])).toBe(false);
+      expect(await images.areAlike('Album', before, silent, unhurried())).toBe(false);
+      expect(await images.areAlike('Album', before, before, unhurried())).toBe(true);
       await store.writer.update('Album', 'a1', { title: 'Third' }, {}, unhurried());
       const later = (await imageOf('a1')) ?? '';
-      expect(await images.areAlike('Album', silent, later, ['state'])).toBe(false);
+      expect(await images.areAlike('Album', silent, later, unhurried(), ['state'])).toBe(false);
     });
 
     it('shows an image in the terms of Parse', async () => {
       const { images } = store.transactions;
-      expect(await images.toRow('Album', (await imageOf('a1')) ?? '')).toEqual(await find('a1'));
+      expect(await images.toRow('Album', (await imageOf('a1')) ?? '', unhurried())).toEqual(await find('a1'));
       expect(await images.read('Album', 'nobody', unhurried())).toBe(null);
     });
   });

@@ -31,31 +31,32 @@ export class ParleyChanges {
     this.views = new ChangeViews(call, this.writes, this.rows);
   }
 
-  /** What the database lacks for applying a set; null: nothing. */
-  findObstacle(): Promise<string | null> {
+  /** What the database of a class lacks for applying a set of its rows; null: nothing. */
+  findObstacle(className: string): Promise<string | null> {
     const { operation } = this.call;
-    return atStore(operation, () => this.transactions.findObstacle(operation));
+    return atStore(operation, () => this.transactions.findObstacle(className, operation));
   }
 
   /**
    * Judges a write as it would be made, and changes nothing.
-   * @param findHeld the change of the row that the set has already
+   * @param findHeld the change of the row that the set has already. @param classes those of the other rows of the set
    * @returns the change of the row from now on; null: the set need not change it any more
-   * @throws Refused as the write itself would be
+   * @throws Refused as the write itself would be, and for a class of another database than those of the set
    */
   async propose(
     write: ProposedWrite,
     findHeld: (className: string, objectId: string) => HeldChange | null,
+    classes: Iterable<string> = [],
   ): Promise<{ readonly change: HeldChange | null; readonly judged: JudgedWrite }> {
     const { operation } = write;
     if (operation === 'create') {
       const planned = await this.writes.plan(write);
-      this.assertTransacted(planned.className);
+      this.assertOneDatabase([...classes, planned.className], PROPOSED_APART);
       const objectId = await this.chooseId(planned.className);
       return proposed(planned, { objectId, fields: planned.given, before: null });
     }
     const className = await this.writes.nameClass(write.className, operation);
-    this.assertTransacted(className);
+    this.assertOneDatabase([...classes, className], PROPOSED_APART);
     const held = findHeld(className, String(write.objectId));
     if (held?.operation === 'delete')
       throw new Refused(refusals.objectNotFound(className, String(write.objectId)));
@@ -74,14 +75,13 @@ export class ParleyChanges {
     return proposed(planned, { objectId: held.objectId, fields: planned.given, before: held.before });
   }
 
-  /** A set is applied in one transaction, which is that of the first database. */
-  private assertTransacted(className: string): void {
-    if (this.call.scope.schemas.get(className)?.database === undefined) return;
-    throw new Refused(
-      refusals.notImplemented(
-        `Changes of '${className}' cannot be proposed: it is stored in another database than the sets of changes`,
-      ),
-    );
+  /** A set is applied in one transaction, and none reaches two databases. @throws Refused */
+  private assertOneDatabase(classNames: readonly string[], advice: string): void {
+    const { classes } = this.call.scope.policy;
+    const findDatabase = (className: string) => classes.get(className)?.database ?? null;
+    const [first = ''] = classNames;
+    const other = classNames.find((className) => findDatabase(className) !== findDatabase(first));
+    if (other !== undefined) throw new Refused(refusals.crossDatabaseChanges(first, other, advice));
   }
 
   /** A further write of a row that the set creates. */
@@ -109,7 +109,7 @@ export class ParleyChanges {
   ): Promise<readonly AppliedChange[]> {
     const { operation } = this.call;
     return atStore(operation, () =>
-      this.transactions.run(operation, async (stores) => {
+      this.transactions.run(changes[0]?.className ?? '', operation, async (stores) => {
         const applied = await new TransactedChanges(await this.bind(stores), stores).apply(changes);
         await settle(applied, stores.transaction);
         return applied;
@@ -119,8 +119,13 @@ export class ParleyChanges {
 
   /**
    * The changes that take applied ones back: see `StoredRows.invert`. They are judged when they are applied, as any others.
+   * @throws Refused for rows of several databases
    */
-  invert(applied: readonly AppliedChange[]): ReturnType<StoredRows['invert']> {
+  async invert(applied: readonly AppliedChange[]): ReturnType<StoredRows['invert']> {
+    this.assertOneDatabase(
+      applied.map(({ className }) => className),
+      UNDONE_APART,
+    );
     return this.rows.invert(applied);
   }
 
@@ -131,6 +136,9 @@ export class ParleyChanges {
     return atWriter(operation, () => ids.idFor(className, newIdText(), operation));
   }
 }
+
+const PROPOSED_APART = 'Submit or discard the open change set first, then propose this write in the next one';
+const UNDONE_APART = 'Take the change sets back one by one';
 
 /** Within the length that Parse accepts for an id. */
 const newIdText = (): string => randomUUID().replaceAll('-', '').slice(0, 24);

@@ -34,7 +34,8 @@ export class StoredRows {
     if (restored !== undefined) return (now && digestImage(now)) === found;
     if (now === null || before === null) return now === before;
     const touched = operation === 'delete' ? listReadable(access) : Object.keys(fields ?? {});
-    return atStore(this.call.operation, () => this.images.areAlike(className, before, now, touched));
+    const { operation: context } = this.call;
+    return atStore(context, () => this.images.areAlike(className, before, now, context, touched));
   }
 
   /** @param where what the row has to meet. @returns null: there is no such row */
@@ -52,7 +53,8 @@ export class StoredRows {
   }
 
   toRow(className: string, image: RowImage): Promise<ParseRow> {
-    return atStore(this.call.operation, () => this.images.toRow(className, image));
+    const { operation } = this.call;
+    return atStore(operation, () => this.images.toRow(className, image, operation));
   }
 
   /**
