@@ -95,7 +95,11 @@ function commands(simulated: SimulatedCall): string {
   return textTable(
     ['WOULD BE SENT', 'TO', ''],
     simulated.commands.flatMap((command) => [
-      [command.command, command.query.className, ''],
+      [
+        command.command,
+        command.query.className,
+        command.database ? `of the database ${command.database}` : '',
+      ],
       ...details(command).map(([name, value]) => ['', name, JSON.stringify(value)]),
     ]),
   );

@@ -2,13 +2,26 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { ConfigError, configurationSchema } from '#config';
 import { DatabaseSurvey, MongoConnection } from '#data-mongo';
-import { firstConfiguration, KEY_VARIABLE, TENANT_VARIABLE } from '../init/first-configuration.js';
-import { UsageError } from './command-options.js';
+import { loadWithPlugins } from '#parley/instance';
+import { nameTenantDatabase } from '#policy';
+import {
+  type FirstConfiguration,
+  firstConfiguration,
+  furtherClasses,
+  KEY_VARIABLE,
+  TENANT_VARIABLE,
+} from '../init/first-configuration.js';
+import { UsageError, withConfig } from './command-options.js';
 import { countOf, jsonText } from './text-output.js';
 
 export interface InitOptions {
   readonly uri?: string;
   readonly out?: string;
+  /** A database beside the first one of the configuration. */
+  readonly database?: string;
+  /** Of a database for each tenant: whose is read. */
+  readonly tenant?: string;
+  readonly config?: string;
 }
 
 const URI_VARIABLE = 'MONGODB_URI';
@@ -20,8 +33,12 @@ const SCHEMA_FILE = 'parley.schema.json';
 const INSTALLED_SCHEMA = `node_modules/@parley/server/${SCHEMA_FILE}`;
 const SECRET_OPTION = /(password|secret|token|mechanismproperties)/i;
 
-/** Reads a live database and writes a first configuration for it, never over a file. */
-export async function runInit({ uri: given, out = DEFAULT_FILE }: InitOptions): Promise<void> {
+/** Reads a live database and writes a first configuration for it, or classes for the one that there is; never over a file. */
+export async function runInit(options: InitOptions): Promise<void> {
+  if (options.database !== undefined) return writeClasses(options.database, options);
+  const { uri: given, out = DEFAULT_FILE, tenant, config } = options;
+  if (tenant !== undefined) throw new UsageError('--tenant: is of --database alone');
+  if (config !== undefined) throw new UsageError('--config: is of --database alone');
   const uri = given ?? process.env[URI_VARIABLE];
   if (uri === undefined || uri === '')
     throw new UsageError(`--uri: is needed, such as mongodb://127.0.0.1/shop, or set ${URI_VARIABLE}`);
@@ -36,10 +53,7 @@ export async function runInit({ uri: given, out = DEFAULT_FILE }: InitOptions): 
       uri: asReference ? `\${${URI_VARIABLE}}` : uri,
       schema: `./${schemaFor(path)}`,
     });
-    if (first.classes === 0 && first.leftOut === 0)
-      throw new ConfigError(`the database '${survey.database}'`, [
-        { path: '', message: 'holds no collection: check the name of the database at the end of --uri' },
-      ]);
+    assertHolds(first, survey, 'check the name of the database at the end of --uri');
     if (path === null) process.stdout.write(first.yaml);
     else {
       write(path, first.yaml);
@@ -54,6 +68,54 @@ export async function runInit({ uri: given, out = DEFAULT_FILE }: InitOptions): 
   } finally {
     await connection.close();
   }
+}
+
+/** Classes of a database beside the first one of the configuration: its URI is that of the file. */
+async function writeClasses(label: string, { uri, out = '-', tenant, config }: InitOptions): Promise<void> {
+  if (uri !== undefined) throw new UsageError('--uri: is that of the configuration, with --database');
+  const path = out === '-' ? null : resolve(out);
+  if (path !== null && existsSync(path)) throw alreadyThere(path);
+  const loaded = await loadWithPlugins(withConfig(config));
+  const entry = loaded.config.furtherDatabases[label];
+  if (!entry?.uri)
+    throw new UsageError(
+      `--database: '${label}' is no database beside the first one of the configuration: write one of ${Object.keys(loaded.config.furtherDatabases).join(', ') || 'databases'}`,
+    );
+  const tenants = loaded.policy.databases.get(label)?.tenants;
+  const database = tenants ? nameTenantDatabase(tenants, tenant) : entry.name;
+  if (database === null)
+    throw new UsageError(
+      `--tenant: '${label}' is one database for each tenant: name one that has a database, --tenant acme`,
+    );
+  const connection = new MongoConnection({ uri: entry.uri, database });
+  try {
+    const survey = await DatabaseSurvey.of(connection);
+    const taken = [...loaded.policy.classes].filter(([, one]) => one.database !== label);
+    const found = await furtherClasses(survey, { name: label, taken: new Set(taken.map(([name]) => name)) });
+    assertHolds(found, survey, `check databases.${label}.name`);
+    if (path === null) process.stdout.write(found.yaml);
+    else write(path, found.yaml);
+    const { classes, leftOut, withheld } = found;
+    process.stderr.write(
+      `${path === null ? 'It has' : `Wrote ${path}:`} ${countOf(classes, 'class', 'classes')}.\n` +
+        `Left out: ${countOf(leftOut, 'collection')}, ${countOf(withheld, 'column')} that may be secret or personal.\n` +
+        'Read it, add the classes to those of the configuration, then run: parley policy check\n',
+    );
+  } finally {
+    await connection.close();
+  }
+}
+
+/** @throws ConfigError */
+function assertHolds(
+  { classes, leftOut }: FirstConfiguration,
+  { database }: DatabaseSurvey,
+  advice: string,
+): void {
+  if (classes > 0 || leftOut > 0) return;
+  throw new ConfigError(`the database '${database}'`, [
+    { path: '', message: `holds no collection: ${advice}` },
+  ]);
 }
 
 /** @throws UsageError */

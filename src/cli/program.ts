@@ -106,7 +106,16 @@ program
 program
   .command('init')
   .option('--uri <uri>', 'database to read, mongodb://HOST/DATABASE (default: MONGODB_URI)')
-  .option('--out <file>', 'file to write, never over an existing one; -: standard output', 'parley.yaml')
+  .option(
+    '--out <file>',
+    'file to write, never over an existing one; -: standard output (default: parley.yaml, with --database: -)',
+  )
+  .option(
+    '--database <name>',
+    'a database beside the first one of the configuration, whose classes are written',
+  )
+  .option('--tenant <tenant>', 'with --database, where each tenant has its own: whose is read')
+  .option(...CONFIG)
   .description('read a live database and write a first configuration for it, with what looks secret left out')
   .action(async (options: InitOptions) => {
     const { runInit } = await import('./init.js');

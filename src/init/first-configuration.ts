@@ -20,6 +20,14 @@ export interface FirstConfiguration {
   readonly hasTenants: boolean;
 }
 
+/** A database of a configuration, which has other classes already. */
+interface FurtherPlace {
+  /** Its name there. */
+  readonly name: string;
+  /** Names of the other classes. */
+  readonly taken: ReadonlySet<string>;
+}
+
 export interface ConfiguredDatabase {
   /** As it is written: a reference to the environment where the URI holds credentials. */
   readonly uri: string;
@@ -47,6 +55,55 @@ export async function firstConfiguration(
 /** Values that are references to the environment stay text, whatever they are replaced by. */
 /** About 60,000 tokens: what a model reads of one result at most. */
 const MODEL_RESULT_BYTES = 262_144;
+
+/** The classes of a database beside the first one, to be added to those of its configuration. */
+export async function furtherClasses(
+  survey: DatabaseSurvey,
+  place: FurtherPlace,
+): Promise<FirstConfiguration> {
+  const guesses = new Guesses(survey);
+  await guesses.make();
+  const { classes, leftOut } = guesses;
+  return {
+    yaml: writeFurtherClasses(survey, place, classes, leftOut),
+    classes: classes.length,
+    leftOut: leftOut.length,
+    withheld: classes.reduce((sum, one) => sum + one.withheld.size, 0),
+    hasTenants: classes.some(({ tenant }) => tenant !== null),
+  };
+}
+
+function writeFurtherClasses(
+  survey: DatabaseSurvey,
+  { name, taken }: FurtherPlace,
+  guessed: readonly GuessedClass[],
+  leftOut: readonly string[],
+): string {
+  const ofParse = survey.parseClasses !== null;
+  const entries = guessed.map((one) => [
+    one.className,
+    { database: name, ...(classEntry(one, ofParse) as object) },
+  ]);
+  const document = new Document({ policy: { classes: Object.fromEntries(entries) as object } });
+  document.commentBefore = [
+    ` Written by parley init from the database ${shortenName(survey.database)}, which is '${name}' in the configuration.`,
+    ' Add these classes to those of the configuration. They are guesses: read them before you serve them.',
+  ].join('\n');
+  if (leftOut.length > 0)
+    commentOn(
+      document,
+      ['policy', 'classes'],
+      ['Not listed, so no agent can see them:', ...leftOut.map((line) => `  ${line}`)],
+    );
+  for (const { className, comments } of guessed) {
+    const isTaken = taken.has(className);
+    const clash =
+      'The configuration has a class of this name already: give this one another, also where columns refer to it.';
+    commentOn(document, ['policy', 'classes', className], [...(isTaken ? [clash] : []), ...comments]);
+    flowLists(document, className);
+  }
+  return document.toString({ lineWidth: 120 });
+}
 
 function quoteText(text: string): Scalar {
   const scalar = new Scalar(text);

@@ -121,6 +121,27 @@ async function fillArchive(): Promise<void> {
 }
 
 describe('classes of several databases', () => {
+  const run = (...args: string[]) => runCommand(args, '', { cwd: dirname(service.file) });
+
+  it('are explained with the database that would receive the commands', async () => {
+    const explain = async (class_name: string) =>
+      (await run('explain', 'query_class', JSON.stringify({ class_name }), '--as', 'clerk')).stdout;
+    expect(await explain('Customer')).toMatch(/find +Customer +of the database crm/);
+    expect(await explain('Order')).not.toContain('of the database');
+  });
+
+  it('are written from a database beside the first one of the configuration', async () => {
+    const written = await run('init', '--database', 'crm');
+    expect([written.code, written.stderr]).toEqual([0, expect.stringContaining('policy check')]);
+    expect(written.stdout).toMatch(/database: crm\n/);
+    expect(written.stdout).toMatch(/collection: customers\n/);
+    expect(written.stdout).toMatch(/class of this name already[^]*Order:/);
+    expect(written.stdout).not.toMatch(/mongodb:|ada@example/);
+    const none = await run('init', '--database', 'crn');
+    expect([none.code, none.stderr]).toEqual([2, expect.stringContaining('write one of crm, archive')]);
+    expect((await run('init', '--database', 'crm', '--uri', crm.uri)).code).toBe(2);
+  });
+
   it('are read each from the database that is declared for it', async () => {
     const orders = await ask('query_class', { class_name: 'Order' });
     expect(orders.data['results']).toMatchObject([{ number: 'A1' }]);

@@ -339,6 +339,20 @@ describe('a class of which each tenant has its own database', () => {
     }, SOON);
   });
 
+  it('is written by init for the tenant that is named', async () => {
+    const cwd = dirname(service.file);
+    const written = await runCommand(['init', '--database', 'app', '--tenant', 'acme'], '', { cwd });
+    expect([written.code, written.stdout]).toEqual([0, expect.stringContaining('collection: of_acme')]);
+    for (const tenant of [[], ['--tenant', '../globex'], ['--tenant', 'fixed']]) {
+      const refused = await runCommand(['init', '--database', 'app', ...tenant], '', { cwd });
+      expect([refused.code, refused.stdout, refused.stderr]).toEqual([
+        2,
+        '',
+        expect.stringContaining('--tenant'),
+      ]);
+    }
+  });
+
   it('is no fault for doctor and policy check', async () => {
     const cwd = dirname(service.file);
     const doctor = await runCommand(['doctor'], '', { cwd });

@@ -250,10 +250,11 @@ function Explanation({ call }: { readonly call: SimulatedCall }) {
           <h2>Commands that the database would receive</h2>
           <DataTable
             caption="Commands to the database"
-            columns={['Command', 'Class', 'With']}
-            rows={commands.map(({ command, query: { className, ...query } }) => [
+            columns={['Command', 'Class', 'Database', 'With']}
+            rows={commands.map(({ command, database, query: { className, ...query } }) => [
               command,
               valueText(className),
+              database ?? 'the first one',
               code(query),
             ])}
           />

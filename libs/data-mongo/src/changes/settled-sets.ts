@@ -15,7 +15,7 @@ export type SettledSet =
 const MAX_TIME_MS = 10_000;
 
 /** Milliseconds for which a change without a time of its own is kept. */
-const KEPT = 7 * 24 * 3_600_000;
+const UNTIMED_KEPT = 7 * 24 * 3_600_000;
 
 /** Changes of sets that are carried at once when a database is used again. */
 const MOST_LEFT = 1_000;
@@ -39,7 +39,7 @@ export class SettledSets {
     await this.prepare(place);
     const id = nameSet(settled);
     const deletedAt =
-      'set' in settled ? settled.set.deletedAt : (settled.change.deletedAt ?? Date.now() + KEPT);
+      'set' in settled ? settled.set.deletedAt : (settled.change.deletedAt ?? Date.now() + UNTIMED_KEPT);
     await this.collection(place).replaceOne(
       { _id: id },
       { settled: JSON.stringify(settled), deleted_at: new Date(deletedAt) },

@@ -22,8 +22,13 @@ import {
 } from '#data';
 import type { FieldSchema, Where } from '#policy';
 
-/** One command that would be sent to the database. */
-export type StoreCommand =
+/** One command that would be sent to a database. */
+export type StoreCommand = SentCommand & {
+  /** Name of the database beside the first one that would receive it. */
+  readonly database?: string;
+};
+
+type SentCommand =
   | { readonly command: 'find'; readonly query: FindQuery }
   | { readonly command: 'count'; readonly query: CountQuery }
   | { readonly command: 'aggregate'; readonly query: AggregateQuery }
@@ -51,6 +56,9 @@ interface SimulatedWrite {
 export class RecordingStore {
   private commands: StoreCommand[] = [];
 
+  /** @param findDatabase the name of the database that holds a class; default: all are those of the first one */
+  constructor(private readonly findDatabase: (className: string) => string | null | undefined = () => null) {}
+
   /** The commands since the last call, in order. */
   take(): readonly StoreCommand[] {
     const taken = this.commands;
@@ -59,8 +67,9 @@ export class RecordingStore {
   }
 
   /** Records a command. @returns its answer */
-  answer<T>(command: StoreCommand, value: T): Promise<T> {
-    this.commands.push(command);
+  answer<T>(command: SentCommand, value: T): Promise<T> {
+    const database = this.findDatabase(command.query.className) ?? null;
+    this.commands.push({ ...command, ...(database !== null && { database }) });
     return Promise.resolve(value);
   }
 }

@@ -181,7 +181,8 @@ export async function openSimulation(
 ): Promise<SimulatedInstance> {
   const closed = new MongoConnection({ uri: 'mongodb://127.0.0.1', database: loaded.config.database.name });
   await closed.close();
-  const store = new RecordingStore();
+  const { classes } = loaded.policy;
+  const store = new RecordingStore((className) => classes.get(className)?.database);
   const approver = new SimulatedApprover();
   // Other replicas receive nothing of a simulated call.
   const shared = processState();
