@@ -21,6 +21,7 @@ import {
   readPlainClasses,
 } from './plain-classes.js';
 import { toClassSchema, toIndexSchemas, readIndexes, type StoredIndex } from './schema-row.js';
+import { SharedClasses } from './shared-classes.js';
 import { TenantCatalogue, TenantCatalogues } from './tenant-catalogue.js';
 import { PARSE_ALONE, type PlainClassDeclaration, type StorageDeclarations } from './storage-declarations.js';
 
@@ -89,6 +90,8 @@ interface MongoCatalogueOptions extends CatalogueOptions {
   readonly declared?: () => StorageDeclarations;
   /** Ids of classes that are read elsewhere, which columns may refer to. Default none. */
   readonly idsElsewhere?: () => ReadonlyMap<string, IdKind>;
+  /** Where equal classes of other databases are held, too. Default: nowhere. */
+  readonly shared?: SharedClasses;
 }
 
 /**
@@ -97,12 +100,15 @@ interface MongoCatalogueOptions extends CatalogueOptions {
  */
 export class MongoSchemaCatalogue extends RenewedCatalogue {
   /** Keyed by the class object of a snapshot, so that both are released together. */
-  private readonly indexes = new WeakMap<ClassSchema, Promise<readonly IndexSchema[]>>();
+  private indexes = new WeakMap<ClassSchema, Promise<readonly IndexSchema[]>>();
 
   private readonly declared: () => StorageDeclarations;
   private readonly plainClasses: PlainClassReader;
   private readonly tenants: TenantCatalogues;
   private readonly idsElsewhere: () => ReadonlyMap<string, IdKind>;
+  private readonly shared: SharedClasses | undefined;
+  /** Of the databases of tenants. */
+  private readonly ofTenants = new SharedClasses();
   private found: readonly CatalogueProblem[] = [];
   /** Of the classes that were read last. */
   private ids: ReadonlyMap<string, IdKind> = new Map();
@@ -117,6 +123,7 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
     super(options);
     this.declared = options.declared ?? (() => PARSE_ALONE);
     this.idsElsewhere = options.idsElsewhere ?? (() => new Map());
+    this.shared = options.shared;
     this.tenants = new TenantCatalogues((tenant) => this.openTenant(tenant, options));
     this.plainClasses = new PlainClassReader(connection, options.now ?? ageClock);
   }
@@ -152,7 +159,12 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
       };
     };
     const connection = this.connection.withTenant(tenant);
-    const own = new MongoSchemaCatalogue(connection, { ...options, declared, idsElsewhere: () => this.ids });
+    const own = new MongoSchemaCatalogue(connection, {
+      ...options,
+      declared,
+      idsElsewhere: () => this.ids,
+      shared: this.ofTenants,
+    });
     return new TenantCatalogue(this, own, isOwn);
   }
 
@@ -199,8 +211,11 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
       const closed = new Set([...isPlain, ...elsewhere, ...own.plain.map(({ collection }) => collection)]);
       const admits = (className: string) =>
         !closed.has(className) && (parse === 'all' || parse.has(className));
+      const { shared } = this;
+      // A class that is held for several snapshots has the indexes of none.
+      if (shared) this.indexes = new WeakMap();
       return new StoredSchemas(
-        [...rows, ...schemas],
+        shared ? [...rows, ...schemas].map((schema) => shared.share(schema)) : [...rows, ...schemas],
         admits,
         new Set(away.flatMap(listNames)),
         new Set(ofTenants.flatMap(listNames)),

@@ -2,7 +2,7 @@ import { type RenewedCatalogue, SchemaCatalogue } from '#data';
 import type { ClassSchema, IndexSchema, SchemaSnapshot } from '#policy';
 import { StoredSchemas } from '../storage/stored-classes.js';
 
-/** Classes of tenants that are kept: of so many tenants, with so many columns. */
+/** Classes of tenants that are kept: of so many tenants, with so many columns. Those of equal classes are counted once. */
 const MOST_TENANTS = 1_000;
 const MOST_COLUMNS = 25_000;
 
@@ -64,9 +64,17 @@ export class TenantCatalogue extends SchemaCatalogue {
   }
 }
 
+/** A tenant, and the classes that were read last of it. */
+interface KeptTenant {
+  readonly catalogue: TenantCatalogue;
+  classes: readonly ClassSchema[];
+}
+
 /** The catalogues of the tenants that were asked for last. */
 export class TenantCatalogues {
-  private readonly kept = new Map<string, { readonly catalogue: TenantCatalogue; columns: number }>();
+  private readonly kept = new Map<string, KeptTenant>();
+  /** How many tenants hold a class. Its columns are there once. */
+  private readonly held = new Map<ClassSchema, number>();
   private columns = 0;
 
   constructor(private readonly open: (tenant: string) => TenantCatalogue) {}
@@ -78,13 +86,14 @@ export class TenantCatalogues {
       this.kept.set(tenant, known);
       return known.catalogue;
     }
-    const made = { catalogue: this.open(tenant), columns: 0 };
+    const made: KeptTenant = { catalogue: this.open(tenant), classes: [] };
     this.kept.set(tenant, made);
     made.catalogue.own.renewals.subscribe((snapshot) => {
       if (this.kept.get(tenant) !== made) return;
-      const columns = countColumns(snapshot);
-      this.columns += columns - made.columns;
-      made.columns = columns;
+      this.hold(
+        made,
+        snapshot.classNames().flatMap((name) => snapshot.get(name) ?? []),
+      );
       this.drop();
     });
     this.drop();
@@ -97,14 +106,28 @@ export class TenantCatalogues {
   }
 
   private drop(): void {
-    for (const [tenant, { catalogue, columns }] of this.kept) {
+    for (const [tenant, made] of this.kept) {
       if (this.kept.size <= MOST_TENANTS && (this.columns <= MOST_COLUMNS || this.kept.size === 1)) return;
       this.kept.delete(tenant);
-      this.columns -= columns;
-      catalogue.own.close();
+      this.hold(made, []);
+      made.catalogue.own.close();
     }
   }
-}
 
-const countColumns = (snapshot: SchemaSnapshot): number =>
-  snapshot.classNames().reduce((sum, name) => sum + (snapshot.get(name)?.fields.size ?? 0), 0);
+  private hold(made: KeptTenant, classes: readonly ClassSchema[]): void {
+    for (const schema of classes) {
+      const tenants = this.held.get(schema) ?? 0;
+      if (tenants === 0) this.columns += schema.fields.size;
+      this.held.set(schema, tenants + 1);
+    }
+    for (const schema of made.classes) {
+      const tenants = (this.held.get(schema) ?? 0) - 1;
+      if (tenants > 0) this.held.set(schema, tenants);
+      else {
+        this.held.delete(schema);
+        this.columns -= schema.fields.size;
+      }
+    }
+    made.classes = classes;
+  }
+}
