@@ -78,6 +78,23 @@ describe('metrics', () => {
     expect(await plain.text()).not.toContain('agent=');
   });
 
+  it('name the database beside the first one that an operation ran at', async () => {
+    const metrics = await openMetrics();
+    metrics.database({ name: 'find', className: 'Order' }, 1, 5, null);
+    metrics.database({ name: 'find', className: 'Customer', database: 'crm' }, 2, 5, null);
+    metrics.database({ name: 'find', className: 'Customer', database: 'crm' }, 0, 5, 'unavailable');
+    const text = await metrics.text();
+    expect(lines(text, 'parley_database_operations_total')).toEqual([
+      expect.not.stringContaining('database="crm"'),
+      'parley_database_operations_total{operation="find",database="crm",outcome="ok"} 1',
+      'parley_database_operations_total{operation="find",database="crm",outcome="unavailable"} 1',
+    ]);
+    expect(lines(text, 'parley_database_rows_total')).toContain(
+      'parley_database_rows_total{operation="find",database="crm"} 2',
+    );
+    expect(text).not.toContain('Customer');
+  });
+
   it('never grow with names that clients make up', async () => {
     const metrics = await openMetrics();
     metrics.knowNames({ isTool: (name) => name === 'query_class', isAgent: (name) => name === 'analyst' });

@@ -181,6 +181,22 @@ describe('traces', () => {
     expect(text()).not.toContain(SECRET);
   });
 
+  it('name the database beside the first one that an operation ran at', async () => {
+    const telemetry = await open();
+    const request = telemetry.request({ ...arrival, headers: {} });
+    const message = request.message(createMessage({ name: 'query_class' }));
+    const tool = message.tool('query_class');
+    tool.begins();
+    tool.meter?.begins({ name: 'find', className: 'Order' })(1);
+    tool.meter?.begins({ name: 'find', className: 'Customer', database: 'crm' })(2);
+    tool.ends();
+    message.ends({ outcome: 'ok' });
+    request.ends(200);
+    const { named } = await readSent();
+    expect(JSON.stringify(named('find Customer'))).toMatch(/"db.namespace"[^}]*crm/);
+    expect(JSON.stringify(named('find Order'))).not.toContain('db.namespace');
+  });
+
   it('stand below the active span for code that makes spans itself', async () => {
     const telemetry = await open();
     const request = telemetry.request({ ...arrival, headers: {} });
