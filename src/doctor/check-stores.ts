@@ -231,6 +231,11 @@ const REASONS: readonly (readonly [said: RegExp, found: string, remedy: string])
     'its user lacks a permission',
     'grant it the keys, channels and commands that docs/operations/replicas.md names',
   ],
+  [
+    /refuses database \d+/,
+    'it refuses the database of redis.url',
+    'write a number below its `databases`, or none for database 0',
+  ],
   [/certificate required/i, 'it asks for a certificate of ours', 'set redis.tls.cert and redis.tls.key'],
   [
     /certificate|self.signed|CERT_|altname/i,

@@ -48,3 +48,23 @@ export function readRedisAddress(text: string): { readonly host: string; readonl
   if (host === undefined || number < 1 || number > 65_535) return undefined;
   return { host: host.replace(/^\[|\]$/g, ''), port: number };
 }
+
+const REDIS_URL_FORM = 'must be redis://host:port or rediss://host:port, with /1 behind it for database 1';
+
+/**
+ * What is wrong with the URL of one server, without a word of it: it may contain a password. A query would set options of the
+ * client in the place of those that Parley needs.
+ */
+export function findRedisUrlProblem(text: string): string | undefined {
+  if (!/^rediss?:\/\//.test(text) || !URL.canParse(text)) return REDIS_URL_FORM;
+  const { pathname, search, hash, username, password } = new URL(text);
+  if (!/^(\/\d{0,5})?$/.test(pathname))
+    return `${REDIS_URL_FORM}: the path is the number of a database, or empty`;
+  if (search !== '' || hash !== '') return `${REDIS_URL_FORM}: nothing follows the number of the database`;
+  try {
+    decodeURIComponent(username + password);
+    return undefined;
+  } catch {
+    return 'has a user or password with a % that begins no code: write %25 for it';
+  }
+}

@@ -61,7 +61,7 @@ export function processState(): SharedState {
  * Opens the state that replicas share. An unavailable Redis does not prevent the start: operations that need it fail until it
  * is available. The Redis client is loaded only when there is an address.
  * @throws TypeError when an address cannot be parsed; the message does not repeat it
- * @throws ForeignInstallation when the keys belong to another installation
+ * @throws ForeignInstallation when the keys belong to another installation; MissingDatabase where the server refuses the database of the URL
  */
 export async function openSharedState({
   log,

@@ -19,6 +19,7 @@ describe('the place of Redis', () => {
   it.each<[string, object]>([
     ['is nowhere', {}],
     ['is one server', { url: 'rediss://user:secret@redis:6379', tls: { ca: PEM } }],
+    ['is one database of a server', { url: 'redis://:secret%25@redis:6379/15' }],
     ['is behind Sentinels', { ...SENTINELS, username: 'parley', password: 'p', sentinelPassword: 's' }],
     ['is a cluster', { cluster: ['one:6379'], password: 'p', tls: {}, waitForReplicas: 1 }],
   ])('%s', (_, redis) => {
@@ -41,6 +42,21 @@ describe('the place of Redis', () => {
       'a name without Sentinels',
       { url: 'redis://x', name: 'n' },
       'redis.name: belongs to redis.sentinels, which is not given',
+    ],
+    [
+      'a database with a name',
+      { url: 'redis://u:hunter2@h:1/notadb' },
+      'redis.url: must be redis://host:port or rediss://host:port, with /1 behind it for database 1: the path is the number of a database, or empty',
+    ],
+    [
+      'options of the client',
+      { url: 'redis://h:1/?db=3' },
+      'redis.url: must be redis://host:port or rediss://host:port, with /1 behind it for database 1: nothing follows the number of the database',
+    ],
+    [
+      'a password with a bare %',
+      { url: 'redis://:hunter2%zz@h:1' },
+      'redis.url: has a user or password with a % that begins no code: write %25 for it',
     ],
     ['an address without a port', { cluster: ['a:1', 'redis'] }, 'redis.cluster.1: must be host:port'],
     [

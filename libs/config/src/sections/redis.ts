@@ -1,4 +1,4 @@
-import { readRedisAddress } from '#core';
+import { findRedisUrlProblem, readRedisAddress } from '#core';
 import type { ConfigIssue } from '../config-error.js';
 import { ArrayMinSize, IsInt, IsString, Matches, Max, Min } from 'class-validator';
 import { Nullable } from '#schema';
@@ -102,8 +102,9 @@ export function redisErrors(redis: Section): ConfigIssue[] {
   const [first, second] = PLACES.filter(isGiven);
   if (first !== undefined && second !== undefined)
     add(second, `stands beside redis.${first}: keep one of them`, `redis.${first}`);
-  if (typeof redis['url'] === 'string' && !URL.canParse(redis['url']))
-    add('url', 'must be a URL: redis://host:port or rediss://host:port');
+  const { url } = redis;
+  const problem = typeof url === 'string' && /^rediss?:\/\//.test(url) ? findRedisUrlProblem(url) : undefined;
+  if (problem !== undefined) add('url', problem);
   for (const option of ['sentinels', 'cluster'])
     for (const [at, address] of (Array.isArray(redis[option]) ? redis[option] : []).entries())
       if (typeof address === 'string' && readRedisAddress(address) === undefined)

@@ -1,7 +1,7 @@
 import { access, constants } from 'node:fs/promises';
 import { type DynamicModule, type INestApplicationContext, Logger } from '@nestjs/common';
 import { AuditRecorder, type AuditSink, FileHeld, holdFile, LogMessage } from '#audit';
-import { ForeignInstallation, openSharedState, type SharedState } from '#state';
+import { ForeignInstallation, MissingDatabase, openSharedState, type SharedState } from '#state';
 import {
   ConfigError,
   type Environment,
@@ -259,11 +259,13 @@ const openConfiguredQueue = ({ redis, tasks }: ParleyConfig): Promise<TaskQueue>
     log: new Logger('Tasks'),
   });
 
-/** @throws ConfigError where another installation has the keys of the prefix */
+/** @throws ConfigError where another installation has the keys of the prefix, or Redis lacks the database */
 async function openOwnState({ redis }: ParleyConfig, installation: readonly string[]): Promise<SharedState> {
   try {
     return await openSharedState({ ...redis, installation, log: new Logger('SharedState') });
   } catch (error) {
+    if (error instanceof MissingDatabase)
+      throw new ConfigError('redis', [{ path: 'redis.url', message: error.message }]);
     if (!(error instanceof ForeignInstallation)) throw error;
     throw new ConfigError('redis', [
       { path: 'redis.prefix', message: `'${redis.prefix}': ${error.message}` },

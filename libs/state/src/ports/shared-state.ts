@@ -21,6 +21,18 @@ export class ForeignInstallation extends Error {
   }
 }
 
+/** Redis refuses the database that its URL names. */
+export class MissingDatabase extends Error {
+  override readonly name = 'MissingDatabase';
+
+  /** @param reason the words of Redis */
+  constructor(database: number, reason: string) {
+    super(
+      `the server refuses database ${database} (${reason}): write a number below its \`databases\`, or none for database 0`,
+    );
+  }
+}
+
 /** Every port over one store: this process's memory, or Redis for all replicas. */
 export abstract class SharedState {
   /** Whether replicas share the state: with `process`, each replica has its own. */

@@ -106,7 +106,7 @@ const FIRST_CONNECTION = 1_000;
 /**
  * State in Redis, for every replica that is given the same URL and prefix.
  * @param installation places of its data; empty: not compared
- * @throws ForeignInstallation
+ * @throws ForeignInstallation, and MissingDatabase where the server refuses the database of the URL
  */
 export async function openRedisState(
   settings: RedisSettings,
@@ -139,6 +139,10 @@ export async function openRedisState(
     });
   await Promise.all([commands.open(FIRST_CONNECTION), subscriptions.open(FIRST_CONNECTION)]);
   if (foreign) throw foreign as ForeignInstallation;
+  if (commands.missingDatabase) {
+    close();
+    throw commands.missingDatabase;
+  }
   isOpen = true;
   const clock = new RedisClock(commands, log);
   closing.push(clock);

@@ -1,5 +1,6 @@
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
-import { readRedisAddress, type RedisSettings } from '#core';
+import { findRedisUrlProblem, readRedisAddress, type RedisSettings } from '#core';
+import { MissingDatabase } from '../ports/shared-state.js';
 
 /** The client of one server, of the primary behind Sentinels, or of a cluster. All take the same commands. */
 export type RedisClient = Redis | Cluster;
@@ -33,10 +34,36 @@ function toTls({ tls }: RedisSettings): Partial<RedisOptions> {
   };
 }
 
+/**
+ * The client would go on in database 0 where the server refuses the one that was asked for: another installation may have its
+ * keys there. Here such a connection is never ready, and is given up.
+ */
+class ServerClient extends Redis {
+  override async select(database: number | string): Promise<'OK'> {
+    try {
+      return await super.select(database);
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : 'unknown failure';
+      this.emit('error', new MissingDatabase(Number(database), reason));
+      this.disconnect(true);
+      // The handshake swallows a refusal, and would end.
+      return new Promise(() => undefined);
+    }
+  }
+
+  /** BullMQ makes its blocking connection with it. */
+  override duplicate(override?: Partial<RedisOptions>): Redis {
+    const copy = new ServerClient({ ...this.options, ...override, replyMapping: 'legacy' });
+    // BullMQ takes its own listener away before the connection has ended.
+    copy.on('error', () => undefined);
+    return copy;
+  }
+}
+
 function ofServer(url: string, settings: RedisSettings, options: RedisOptions): Redis {
-  if (!/^rediss?:\/\//.test(url) || !URL.canParse(url))
-    throw new TypeError('the Redis URL cannot be read: expected redis://host:port or rediss://host:port');
-  return new Redis(url, { ...options, ...toTls(settings) });
+  const problem = findRedisUrlProblem(url);
+  if (problem !== undefined) throw new TypeError(`the Redis URL ${problem}`);
+  return new ServerClient(url, { ...options, ...toTls(settings), replyMapping: 'legacy' });
 }
 
 function behindSentinels(texts: readonly string[], settings: RedisSettings, options: RedisOptions): Redis {

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { type ChainableCommander, Cluster, type Redis, type RedisOptions } from 'ioredis';
 import { type BusMessage, SharedStateUnavailable } from '../ports/stores.js';
-import type { SharedStateLog } from '../ports/shared-state.js';
+import { MissingDatabase, type SharedStateLog } from '../ports/shared-state.js';
 import type { RedisSettings } from '#core';
 import { createRedisClient, createSubscriber, type RedisClient } from './redis-client.js';
 
@@ -116,6 +116,7 @@ export class RedisConnection {
   /** Nodes of the cluster that failed and did not answer since. */
   private readonly lostNodes = new Set<string>();
   private reason = 'no answer';
+  private missing: MissingDatabase | undefined;
 
   constructor(
     settings: RedisSettings,
@@ -133,7 +134,10 @@ export class RedisConnection {
     const options = { ...OPTIONS, connectionName: `parley-${role.replace(' ', '-')}` };
     this.redis =
       role === 'subscriptions' ? createSubscriber(settings, options) : createRedisClient(settings, options);
-    this.redis.on('error', (error: Error) => this.logLoss(error.message));
+    this.redis.on('error', (error: Error) => {
+      if (error instanceof MissingDatabase) this.refuseDatabase(error);
+      this.logLoss(error.message);
+    });
     this.redis.on('close', () => {
       this.distrust();
       this.logLoss('connection closed');
@@ -164,6 +168,11 @@ export class RedisConnection {
   /** Why it could not be used when it last could not. */
   get lossReason(): string {
     return this.reason;
+  }
+
+  /** Why the server did not give it its database; undefined where it did, and before it was asked. */
+  get missingDatabase(): MissingDatabase | undefined {
+    return this.missing;
   }
 
   /** The servers that take writes. */
@@ -299,7 +308,15 @@ export class RedisConnection {
     this.redis.disconnect();
   }
 
+  /** It stays unusable, and is tried again: the server may be another one later. */
+  private refuseDatabase(error: MissingDatabase): void {
+    if (this.away && !this.missing) this.log.warn(`[Redis] ${this.role}: ${error.message}`);
+    this.missing = error;
+    this.whenUsable?.();
+  }
+
   private async whenReady(): Promise<void> {
+    this.missing = undefined;
     if (this.isSubscribed !== undefined) return;
     // The client connects to a node with the first command for it. Without this the calls after a start would wait for that.
     if (this.redis instanceof Cluster)
