@@ -232,6 +232,12 @@ policy: { classes: { Post: { feilds: [title], hidden: maybe } } }
     ]);
   });
 
+  it('reads what a thousand agents share as one anchor', () => {
+    const agents = Array.from({ length: 1_000 }, (_, at) => `  agent${at}: *shared\n`);
+    const yaml = `agents:\n  first: &shared { rateLimit: 7 }\n${agents.join('')}`;
+    expect(load(yaml).config.agents['agent999']).toMatchObject({ rateLimit: 7 });
+  });
+
   it('refuses a file that is named but missing', () => {
     expect(() => loadConfig({ PARLEY_CONFIG: 'nowhere.yaml' }, folder)).toThrow(/no such file/);
   });

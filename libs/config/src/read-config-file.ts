@@ -125,6 +125,9 @@ interface ReadDocument {
 /** How deep the parts of a configuration may nest: far more than any needs, far less than fills a stack. */
 const MAX_NESTING = 200;
 
+/** How often an anchor may be used, by aliases of aliases too: by each of many agents, not without end. */
+const ALIASES = { maxAliasCount: 100_000 };
+
 /**
  * Whether a text nests deeper than `MAX_NESTING`. Asked before it is parsed: what fills the stack while a regular
  * expression is compiled ends the process.
@@ -169,7 +172,7 @@ const isTooMuch = (error: unknown) => error instanceof ReferenceError || error i
 export function readYaml(text: string, name: string): ConfigFile {
   try {
     const { document, errors, locate } = parseText(text, name);
-    const value: unknown = document.errors.length > 0 ? undefined : document.toJS();
+    const value: unknown = document.errors.length > 0 ? undefined : document.toJS(ALIASES);
     return { value, errors: errors.map(locate), locate };
   } catch (error) {
     if (!isTooMuch(error)) throw error;
@@ -208,7 +211,7 @@ function parseFile(text: string, { path, at: name, env, onReference }: FileReadi
       node.value = node.type === 'PLAIN' && !secret ? retype(substituted) : substituted;
     },
   });
-  return { value: (document.toJS() as unknown) ?? {}, errors, locate };
+  return { value: (document.toJS(ALIASES) as unknown) ?? {}, errors, locate };
 }
 
 /** The numbers of a YAML document that a double does not hold. */
