@@ -21,6 +21,7 @@ export { consoleBase, consoleIssuer, fourEyesDoubt, isFixed } from './checks/ope
 export { type ConsoleOidcConfig } from './sections/operators.js';
 export {
   checkConfig,
+  type ConfigCheckOptions,
   readConfig,
   configPath,
   loadConfig,
@@ -28,6 +29,7 @@ export {
   locateIssues,
 } from './load-config.js';
 export {
+  type ConfigFile,
   configFile,
   type ConfigReference,
   PROCESS_VARIABLE,

@@ -232,6 +232,12 @@ policy: { classes: { Post: { feilds: [title], hidden: maybe } } }
     ]);
   });
 
+  it('refuses a second document, with its place', () => {
+    expect(errorsOf('server: { port: 1 }\n---\nserver: { port: 2 }\n')).toMatchObject([
+      { path: '', at: expect.stringMatching(/:2:1$/), message: expect.stringMatching(/second document/) },
+    ]);
+  });
+
   it('reads what a thousand agents share as one anchor', () => {
     const agents = Array.from({ length: 1_000 }, (_, at) => `  agent${at}: *shared\n`);
     const yaml = `agents:\n  first: &shared { rateLimit: 7 }\n${agents.join('')}`;

@@ -115,6 +115,8 @@ export interface ConfigCheckOptions {
   readonly found?: readonly ConfigIssue[];
   /** Whether an application serves it: all routes are below the path of MCP there. Default false. */
   readonly inApplication?: boolean;
+  /** The file as it was read for this check. Default: it is read now. */
+  readonly file?: ConfigFile;
   /** YAML whose agents and policy are checked in the place of those of the file. Default: those of the file. */
   readonly tried?: string;
   /** YAML with the agents and the policy of an earlier start, which are read in the place of those of the file. Default: those of the file. */
@@ -134,13 +136,14 @@ export function checkConfig({
   start,
   tools = null,
   found = [],
+  file: read,
   tried,
   recorded,
 }: ConfigCheckOptions = {}): LoadedConfig {
   const { env, errors: fromFiles } = environmentFiles(given);
   const path = configPath(env, cwd);
   const named = env['PARLEY_CONFIG'] !== undefined || existsSync(path);
-  const file = named ? configFile(path, env) : NO_FILE;
+  const file = read ?? (named ? configFile(path, env) : NO_FILE);
   const {
     value,
     errors: unread,

@@ -1,13 +1,14 @@
 import { readFileSync, statSync } from 'node:fs';
 import { dirname, relative, resolve } from 'node:path';
 import {
+  Composer,
+  type CST,
   type Document,
   isPair,
   isScalar,
   isSeq,
   Lexer,
   LineCounter,
-  parseDocument,
   Parser,
   visit,
 } from 'yaml';
@@ -129,23 +130,26 @@ const MAX_NESTING = 200;
 const ALIASES = { maxAliasCount: 100_000 };
 
 /**
- * Whether a text nests deeper than `MAX_NESTING`. Asked before it is parsed: what fills the stack while a regular
- * expression is compiled ends the process.
+ * The tokens of a text. What nests deeper than `MAX_NESTING` ends them, before it is made a document: what fills the stack while a
+ * regular expression is compiled ends the process.
+ * @throws RangeError
  */
-function isTooDeep(text: string): boolean {
-  const parser = new Parser();
+function* readTokens(text: string, lines: LineCounter): Generator<CST.Token> {
+  const parser = new Parser(lines.addNewLine);
+  lines.addNewLine(0);
   for (const lexeme of new Lexer().lex(text)) {
-    Array.from(parser.next(lexeme));
-    if (parser.stack.length > MAX_NESTING) return true;
+    yield* parser.next(lexeme);
+    if (parser.stack.length > MAX_NESTING) throw new RangeError(TOO_MUCH);
   }
-  return false;
+  yield* parser.end();
 }
 
 /** @param file as issues name it */
 function parseText(text: string, file: string): ReadDocument {
-  if (isTooDeep(text)) throw new RangeError(TOO_MUCH);
   const lines = new LineCounter();
-  const document = parseDocument(text, { prettyErrors: false, lineCounter: lines });
+  const composed = new Composer({ prettyErrors: false }).compose(readTokens(text, lines), true, text.length);
+  // One document is made even of an empty text.
+  const [document, another] = [...composed] as [Document, Document?];
   const toPlace = (offset: number) => {
     const { line, col } = lines.linePos(offset);
     return `${file}:${line}:${col}`;
@@ -154,6 +158,10 @@ function parseText(text: string, file: string): ReadDocument {
     const [offset] = (issue.at === undefined && findNode(document, issue.path)?.range) || [];
     return offset === undefined ? issue : { ...issue, at: toPlace(offset) };
   };
+  if (another) {
+    const message = 'a second document begins here: write all of the configuration as one';
+    return { document, errors: [{ path: '', at: toPlace(another.range?.[0] ?? 0), message }], locate };
+  }
   if (document.errors.length > 0) {
     const errors = document.errors.map(({ code, message, pos }) => ({
       path: '',

@@ -43,7 +43,7 @@ export * from './resources/resource-decorators.js';
 export { RecordsSource } from './reads/read-accounts.js';
 export * from './tasks/background-calls.js';
 export * from './tasks/task-store.js';
-export { describeTool } from './methods/list-tools.js';
+export { describeTool, RenderedLists } from './methods/list-tools.js';
 export {
   type ApprovalPreview,
   type ApprovalDecision,

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { type Observable, Subject } from 'rxjs';
 import type { AgentDefinition, McpRequest } from '#core';
 import { type ToolDefinition, ToolRunner } from '#tools';
 import { McpMethod, OF_AGENT, takePage } from './method.js';
@@ -56,8 +57,14 @@ export class CatalogueEntry {
 export class RenderedLists {
   private readonly callable: Entries = new WeakMap();
   private readonly shown: Entries = new WeakMap();
+  private readonly askers = new Subject<AgentDefinition>();
 
   constructor(private readonly runner: ToolRunner) {}
+
+  /** Agents for which a client asks for the first time. */
+  get newAskers(): Observable<AgentDefinition> {
+    return this.askers;
+  }
 
   /** Every tool that the agent may call. */
   for(context: McpRequest): CatalogueEntry {
@@ -66,6 +73,8 @@ export class RenderedLists {
 
   /** Those that can work for it. */
   listTools(context: McpRequest): CatalogueEntry | Promise<CatalogueEntry> {
+    const { definition } = context.agent;
+    if (!this.shown.has(definition)) this.askers.next(definition);
     const tools = this.runner.listTools(context);
     return tools instanceof Promise
       ? tools.then((list) => entryOf(this.shown, context, list))

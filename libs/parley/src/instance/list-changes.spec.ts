@@ -1,10 +1,10 @@
 import { Subject } from 'rxjs';
 import { describe, expect, it } from 'vitest';
-import { compileAgentDefinition } from '#core';
+import { type Agent, type AgentDefinition, compileAgentDefinition } from '#core';
 import { ClassSchemas } from '#data';
 import type { SchemaSnapshot } from '#policy';
 import { PermittedTools, type ToolDefinition } from '#tools';
-import { changesOfClasses } from './list-changes.js';
+import { AskedLists, changesOfClasses } from './list-changes.js';
 
 let names: readonly string[] = [];
 
@@ -13,7 +13,7 @@ class Lists extends PermittedTools {
     return [];
   }
 
-  listTools() {
+  listTools(_caller: { readonly agent: Agent }) {
     const inputSchema = { properties: { class_name: { enum: names } } };
     return [{ name: 'query_class', inputSchema } as unknown as ToolDefinition];
   }
@@ -42,8 +42,11 @@ describe('classes that are read again', () => {
   it('are a change of lists where the classes, permissions or a list differ, and at no other time', async () => {
     const renewals = new Subject<SchemaSnapshot>();
     let changes = 0;
-    const agents = [compileAgentDefinition('reader', {})];
-    changesOfClasses({ first: null, renewals }, () => agents, new Lists()).subscribe(() => (changes += 1));
+    const reader = compileAgentDefinition('reader', {});
+    const lists = new AskedLists(() => new Map([['reader', reader]]), new Lists());
+    names = ['A'];
+    await lists.add(reader);
+    changesOfClasses({ first: null, renewals }, lists).subscribe(() => (changes += 1));
     const after = async (read: SchemaSnapshot, listed: readonly string[]) => {
       names = listed;
       const before = changes;
@@ -67,11 +70,8 @@ describe('classes that are read again', () => {
     ] as const) {
       const renewals = new Subject<SchemaSnapshot>();
       let changes = 0;
-      names = ['A'];
-      const agents = [compileAgentDefinition('reader', {})];
-      changesOfClasses({ first: snapshot(['A']), renewals }, () => agents, new Lists()).subscribe(
-        () => (changes += 1),
-      );
+      const lists = new AskedLists(() => new Map(), new Lists());
+      changesOfClasses({ first: snapshot(['A']), renewals }, lists).subscribe(() => (changes += 1));
       renewals.next(snapshot(read));
       await compared();
       expect(changes).toBe(expected);
@@ -81,10 +81,8 @@ describe('classes that are read again', () => {
   it('are announced at once where a class or its permissions changed, before the lists are compared', async () => {
     const renewals = new Subject<SchemaSnapshot>();
     let changes = 0;
-    const agents = [compileAgentDefinition('reader', {})];
-    changesOfClasses({ first: snapshot(['A']), renewals }, () => agents, new Lists()).subscribe(
-      () => (changes += 1),
-    );
+    const lists = new AskedLists(() => new Map(), new Lists());
+    changesOfClasses({ first: snapshot(['A']), renewals }, lists).subscribe(() => (changes += 1));
     renewals.next(snapshot(['A', 'B']));
     expect(changes).toBe(1);
     renewals.next(snapshot(['A']));
@@ -92,21 +90,74 @@ describe('classes that are read again', () => {
     await compared();
     expect(changes).toBe(2);
   });
+});
+
+describe('lists that clients asked for', () => {
+  const of = (...definitions: readonly AgentDefinition[]) =>
+    new Map(definitions.map((definition) => [definition.name, definition]));
+  const [reader, writer] = [compileAgentDefinition('reader', {}), compileAgentDefinition('writer', {})];
+
+  it('are compared, and those of other agents are not made', async () => {
+    const made: string[] = [];
+    class CountedLists extends Lists {
+      override listTools(caller: { readonly agent: Agent }) {
+        made.push(caller.agent.definition.name);
+        return super.listTools(caller);
+      }
+    }
+    const lists = new AskedLists(() => of(reader, writer), new CountedLists());
+    await lists.add(reader);
+    made.length = 0;
+    names = ['Another'];
+    expect(await lists.compare()).toBe(true);
+    expect(await lists.compare()).toBe(false);
+    expect(made).toEqual(['reader', 'reader']);
+  });
 
   it('are compared for one agent at a time, with calls in between', async () => {
     let turns = 0;
     const compares: number[] = [];
-    class Counted extends Lists {
-      override listTools() {
+    class TimedLists extends Lists {
+      override listTools(caller: { readonly agent: Agent }) {
         compares.push(turns);
-        return super.listTools();
+        return super.listTools(caller);
       }
     }
     const agents = ['one', 'two', 'three'].map((name) => compileAgentDefinition(name, {}));
-    const renewals = new Subject<SchemaSnapshot>();
-    changesOfClasses({ first: snapshot(['A']), renewals }, () => agents, new Counted()).subscribe();
+    const lists = new AskedLists(() => of(...agents), new TimedLists());
+    for (const agent of agents) await lists.add(agent);
+    compares.length = 0;
+    const comparison = lists.compare();
     for (; turns < 20; turns += 1) await new Promise(setImmediate);
+    await comparison;
     expect(compares).toHaveLength(3);
     expect(new Set(compares).size).toBe(3);
+  });
+
+  it('differ once for an agent that is gone', async () => {
+    let agents = of(reader, writer);
+    const lists = new AskedLists(() => agents, new Lists());
+    await lists.add(reader);
+    expect(await lists.compare()).toBe(false);
+    agents = of(writer);
+    expect(await lists.compare()).toBe(true);
+    expect(await lists.compare()).toBe(false);
+  });
+
+  it('differ where they cannot be read', async () => {
+    class NoLists extends Lists {
+      override listTools(): never {
+        throw new Error('the database does not answer');
+      }
+    }
+    const lists = new AskedLists(() => of(reader), new NoLists());
+    await lists.add(reader);
+    expect(await lists.compare()).toBe(true);
+  });
+
+  it('are not kept for an agent that is not of the configuration', async () => {
+    const lists = new AskedLists(() => of(reader), new Lists());
+    await lists.add(writer);
+    expect(await lists.compare()).toBe(false);
   });
 });

@@ -1,10 +1,11 @@
+import { createHash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import type { INestApplicationContext } from '@nestjs/common';
 import { concatMap, filter, from, map, merge, type Observable, share, startWith } from 'rxjs';
 import { Agent, type AgentDefinition } from '#core';
-import { ConfigVersions, type VersionChange } from '#config';
+import { ConfigVersions } from '#config';
 import { SchemaCatalogue } from '#data';
-import { PromptRegistry } from '#dispatcher';
+import { PromptRegistry, RenderedLists } from '#dispatcher';
 import type { SchemaSnapshot } from '#policy';
 import { type ChangingList, Wire } from '#streaming';
 import { PermittedTools, ToolRegistry } from '#tools';
@@ -12,18 +13,15 @@ import { PermittedTools, ToolRegistry } from '#tools';
 /** Notifies clients of changes of tools and prompts from now on. Call it after those of the start are registered. */
 export function followLists(app: INestApplicationContext): void {
   const prompts = app.get(PromptRegistry);
-  const tools = app.get(PermittedTools);
   const versions = app.get(ConfigVersions);
+  const lists = new AskedLists(() => versions.current.agents, app.get(PermittedTools));
+  app.get(RenderedLists).newAskers.subscribe((definition) => void lists.add(definition));
   const ofVersions = versions.changes.pipe(
-    concatMap((change) => changesTools(change, tools).catch(() => true)),
+    concatMap(() => lists.compare()),
     filter((differs) => differs),
   );
   const schemas = app.get(SchemaCatalogue);
-  const ofClasses = changesOfClasses(
-    { first: schemas.snapshotNow(), renewals: schemas.renewals },
-    () => [...versions.current.agents.values()],
-    tools,
-  );
+  const ofClasses = changesOfClasses({ first: schemas.snapshotNow(), renewals: schemas.renewals }, lists);
   app
     .get(Wire)
     .listChanges.follow(
@@ -34,53 +32,78 @@ export function followLists(app: INestApplicationContext): void {
     );
 }
 
-/** Whether the tool list of any agent differs under the new version. */
-async function changesTools({ before, now }: VersionChange, tools: PermittedTools): Promise<boolean> {
-  for (const name of new Set([...before.agents.keys(), ...now.agents.keys()])) {
-    const [then, since] = [before.agents.get(name), now.agents.get(name)];
-    if ((await listShownTo(then, tools)) !== (await listShownTo(since, tools))) return true;
+/** The tools of the configured agents for which a client asked: of the others nobody has a list that could change. */
+export class AskedLists {
+  /** By the name of the agent, digests: a list names every class. */
+  private readonly known = new Map<string, string>();
+
+  constructor(
+    private readonly agents: () => ReadonlyMap<string, AgentDefinition>,
+    private readonly tools: PermittedTools,
+  ) {}
+
+  async add(definition: AgentDefinition): Promise<void> {
+    const { name } = definition;
+    if (this.known.has(name) || this.agents().get(name) !== definition) return;
+    // What is compared before it is known counts as another list.
+    this.known.set(name, '');
+    this.known.set(name, await this.digest(definition).catch(() => ''));
   }
-  return false;
+
+  /**
+   * Whether one of them differs from what it was. An agent that is gone, or whose list cannot be read, counts: it is no reason
+   * to keep clients uninformed. One after another, with calls between them: a thousand classes take some 0.1 s of CPU for each.
+   */
+  async compare(): Promise<boolean> {
+    let differs = false;
+    for (const [name, before] of [...this.known]) {
+      const definition = this.agents().get(name);
+      if (definition) this.known.set(name, await this.digest(definition).catch(() => ''));
+      else this.known.delete(name);
+      const now = this.known.get(name);
+      if (now !== before || now === '') differs = true;
+      await setImmediate();
+    }
+    return differs;
+  }
+
+  /** Of the tools of an agent of that definition with the classes that they name. */
+  private async digest(definition: AgentDefinition): Promise<string> {
+    const listed = await this.tools.listTools({ agent: new Agent({ definition, principal: 'nobody' }) });
+    const digest = createHash('sha256');
+    for (const { name, inputSchema } of listed) {
+      const { class_name } = (inputSchema['properties'] ?? {}) as { readonly class_name?: unknown };
+      digest.update(JSON.stringify([name, class_name]));
+    }
+    return digest.digest('base64');
+  }
 }
 
 /**
  * Emits when classes of the database change so that lists of tools do: at once at other classes or permissions, whose effect on
- * users and roles is not known here, and where the list of a configured agent differs, once the lists were compared. The first
- * snapshot only counts as known: the one that the start read, which clients may have been shown, or else the first renewal.
+ * users and roles is not known here, and otherwise where a list differs, once the lists were compared.
+ * @param classes `first`: the snapshot that the start read, which clients may have been shown
  */
 export function changesOfClasses(
-  {
-    first,
-    renewals,
-  }: { readonly first: SchemaSnapshot | null; readonly renewals: Observable<SchemaSnapshot> },
-  agents: () => readonly AgentDefinition[],
-  tools: PermittedTools,
+  classes: { readonly first: SchemaSnapshot | null; readonly renewals: Observable<SchemaSnapshot> },
+  lists: Pick<AskedLists, 'compare'>,
 ): Observable<unknown> {
   let known: { readonly columns: string; readonly access: string } | null = null;
-  let lists: string | null = null;
   /** Whether another snapshot is a change, as far as it is known without the lists; null: they decide. */
   const judge = (snapshot: SchemaSnapshot): boolean | null => {
+    const before = known;
     const columns = describeColumns(snapshot);
-    if (known?.columns === columns) return false;
+    if (before?.columns === columns) return false;
     const access = describeAccess(snapshot);
-    const isOther = known !== null && known.access !== access;
     known = { columns, access };
-    return isOther || null;
+    return (before !== null && before.access !== access) || null;
   };
-  const compare = async (): Promise<boolean> => {
-    const before = lists;
-    lists = await listShownToAll(agents(), tools);
-    return before !== null && before !== lists;
-  };
+  const { first, renewals } = classes;
   const judged = renewals.pipe(startWith(...(first ? [first] : [])), map(judge), share());
-  // A comparison that fails is no reason to keep clients uninformed.
   const compared = judged.pipe(
     filter((verdict) => verdict !== false),
-    concatMap((verdict) =>
-      from(compare().catch(() => true)).pipe(filter((differs) => differs && verdict === null)),
-    ),
+    concatMap((verdict) => from(lists.compare()).pipe(filter((differs) => differs && verdict === null))),
   );
-  // The comparison is subscribed first, because it alone needs the first snapshot.
   return merge(compared, judged.pipe(filter((verdict) => verdict === true)));
 }
 
@@ -100,28 +123,6 @@ function describeColumns(snapshot: SchemaSnapshot): string {
       className,
       classLevelPermissions,
       [...fields].map(([name, { type, targetClass }]) => [name, type, targetClass]),
-    ]),
-  );
-}
-
-/** One agent after another, with calls between them: a thousand classes take some 0.1 s of CPU for each. */
-async function listShownToAll(agents: readonly AgentDefinition[], tools: PermittedTools): Promise<string> {
-  const lists: string[] = [];
-  for (const definition of agents) {
-    lists.push(await listShownTo(definition, tools));
-    await setImmediate();
-  }
-  return lists.join();
-}
-
-/** The tools of an agent of that definition with the classes that they name; empty without a definition. */
-async function listShownTo(definition: AgentDefinition | undefined, tools: PermittedTools): Promise<string> {
-  if (!definition) return '';
-  const listed = await tools.listTools({ agent: new Agent({ definition, principal: 'nobody' }) });
-  return JSON.stringify(
-    listed.map(({ name, inputSchema }) => [
-      name,
-      (inputSchema['properties'] as { readonly class_name?: unknown } | undefined)?.class_name,
     ]),
   );
 }

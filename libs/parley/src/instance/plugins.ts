@@ -7,7 +7,9 @@ import { isDeepStrictEqual } from 'node:util';
 import { oneLine } from '#audit';
 import {
   checkConfig,
+  type ConfigCheckOptions,
   ConfigError,
+  type ConfigFile,
   type ConfigIssue,
   configFile,
   configPath,
@@ -122,8 +124,8 @@ export async function loadWithPlugins(
 ): Promise<LoadedService> {
   const path = configPath(env, cwd);
   const errors: ConfigIssue[] = [];
-  const file = existsSync(path) ? path : null;
-  const paths = listPaths(path, env);
+  const file = readFileOf(path, env);
+  const paths = listPaths(file);
   const plugins = await importPlugins(paths, dirname(path), errors);
   const brought = toolErrors(plugins);
   errors.push(...brought.issues);
@@ -131,11 +133,11 @@ export async function loadWithPlugins(
   const tools = known && errors.length === 0 ? brought.tools : null;
   const read = { env, cwd, declared: listDeclarations(plugins) };
   const options = { ...read, ...(start && { start }) };
-  const loaded = checkConfig({ ...options, tools, found: errors });
+  const loaded = checkConfig({ ...options, tools, found: errors, ...(file && { file }) });
   return {
     ...loaded,
     plugins,
-    file,
+    file: file && path,
     reread: () => reread(path, paths, { ...options, tools }),
     rehearse: (tried) => checkConfig({ ...options, tools, tried }),
     recall: (recorded) => checkConfig({ ...read, tools, recorded }),
@@ -175,23 +177,26 @@ function toolErrors(plugins: readonly PluginModule[]): {
 function reread(
   path: string,
   paths: readonly string[],
-  options: Parameters<typeof checkConfig>[0],
+  options: ConfigCheckOptions & { readonly env: Environment },
 ): LoadedConfig {
-  const { env = {} } = options ?? {};
-  const { value } = configFile(path, env);
-  if (isSection(value) && Object.keys(value).length === 0)
+  const env = { ...options.env, PARLEY_CONFIG: path };
+  const file = configFile(path, environmentFiles(env).env);
+  if (isSection(file.value) && Object.keys(file.value).length === 0)
     throw new ConfigError(path, [{ path: '', at: nameFile(path), message: 'is empty' }]);
-  const moved = isDeepStrictEqual(listPaths(path, env), paths)
+  const moved = isDeepStrictEqual(listPaths(file), paths)
     ? []
     : [{ path: 'plugins', message: NEEDS_RESTART }];
-  return checkConfig({ ...options, env: { ...env, PARLEY_CONFIG: path }, found: moved });
+  return checkConfig({ ...options, env, found: moved, file });
+}
+
+/** Null: there is none. */
+function readFileOf(path: string, env: Environment): ConfigFile | null {
+  return existsSync(path) ? configFile(path, environmentFiles(env).env) : null;
 }
 
 /** Only path-like values: the check of the file reports any other list. */
-function listPaths(path: string, env: Environment): readonly string[] {
-  if (!existsSync(path)) return [];
-  const { value } = configFile(path, environmentFiles(env).env);
-  const listed = isSection(value) ? value['plugins'] : null;
+function listPaths(file: ConfigFile | null): readonly string[] {
+  const listed = isSection(file?.value) ? file.value['plugins'] : null;
   return Array.isArray(listed) ? listed.filter((entry): entry is string => typeof entry === 'string') : [];
 }
 
