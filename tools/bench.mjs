@@ -3,6 +3,7 @@
 // `npm run bench -- exports [rows]` measures one large export instead, `-- observed` what metrics and traces cost, `-- audit` what
 // recording calls costs, `-- auth` what it costs to know who is calling, `-- console` the operators' page,
 // `-- masks` what masks cost, `-- peers` other MCP servers on the same database, `-- soak [minutes]` memory over time,
+// `-- growth` how a call grows with classes, agents, rules, columns, rows and sessions,
 // `-- changes` what proposed and recorded writes cost against others,
 // `-- cancel` how soon a cancelled operation ends, `-- lists` the listing of 24 and of 240 tools, `-- capacity` what each kind of
 // request costs the service, Redis and the database.
@@ -27,6 +28,7 @@ const APART = [
   'capacity',
   'changes',
   'lists',
+  'growth',
 ];
 const apart = APART.includes(first);
 const quick = first === '--quick';
