@@ -133,6 +133,7 @@ function toIssue({ className, property, kind, text: message }: CatalogueProblem)
     case 'missing_collection':
     case 'system_collection':
     case 'undeclared_source':
+    case 'collated_view':
       return { path: `${path}.collection`, message };
     case 'mixed_ids':
       return { path: `${path}.id`, message };

@@ -74,6 +74,7 @@ function judgeProblem({ className, kind, text }: CatalogueProblem): Finding {
     case 'system_collection':
       return fail('classes.collection', found, remedy);
     case 'undeclared_source':
+    case 'collated_view':
       return fail('classes.view', found, remedy);
     case 'mixed_ids':
       return fail('classes.id', found, remedy);

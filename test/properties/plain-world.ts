@@ -37,6 +37,8 @@ const LEFT_EMPTY = new Set<Column['kind']>(['relation', 'bag', 'pile']);
 const collectionOf = (className: ClassName): string => `rows of ${className}`;
 const storedName = (name: string): string => `st_${name}`;
 
+const FOLDING = { locale: 'en', strength: 2 };
+
 /** How a class of a plain world is declared, beside its rules. */
 export function plainConfig(className: ClassName, { properties = {} }: ClassConfig): ClassConfig {
   const columns = allColumns(className)
@@ -65,9 +67,14 @@ export async function store(
   { uri, name }: { readonly uri: string; readonly name: string },
   connection: MongoConnection,
 ): Promise<void> {
-  if (storage !== 'plain') await loadSeed(connection, parseSeed(seed));
   const client = await MongoClient.connect(uri);
   try {
+    // Collections that compare texts without regard to case: the names of the tenants differ in nothing else.
+    for (const className of CLASS_NAMES)
+      await client
+        .db(name)
+        .createCollection(storage === 'plain' ? collectionOf(className) : className, { collation: FOLDING });
+    if (storage !== 'plain') await loadSeed(connection, parseSeed(seed));
     if (storage === 'plain') await storePlain(client, name, seed as Seed);
     for (const className of CLASS_NAMES) {
       const stored = client.db(name).collection(storage === 'plain' ? collectionOf(className) : className);
@@ -87,7 +94,6 @@ async function storePlain(client: MongoClient, database: string, { users, object
     const rows = className === '_User' ? users : (objects[className] ?? []);
     const documents = rows.map((row) => documentOf(className, row));
     const collection = client.db(database).collection(collectionOf(className));
-    await client.db(database).createCollection(collectionOf(className));
     if (documents.length > 0) await collection.insertMany(documents as Document[]);
   }
 }

@@ -107,7 +107,7 @@ export const TENANT_COLUMN: Readonly<Record<ClassName, string>> = {
   Ledger: 'lgrOrg',
   _User: 'usrOrg',
 };
-export const TENANTS = ['acme', 'blue'] as const;
+export const TENANTS = ['acme', 'ACME'] as const;
 export const OWNER_COLUMN: Readonly<Record<(typeof OWN_CLASSES)[number], string>> = {
   Orchard: 'orc_owner',
   Farmer: 'frmOwner',

@@ -165,12 +165,16 @@ async function loadPlain(
     const collection = await connection.db.createCollection<DriverDocument>(
       toCollectionName(schema.className),
       {
+        // No rule may depend on how a collection compares texts by itself.
+        collation: { locale: 'en', strength: 1 },
         validator: { $jsonSchema: { bsonType: 'object', required: listRequiredColumns(schema) } },
       },
     );
     const { indexes } = schema;
     if (indexes.length > 0)
-      await collection.createIndexes(indexes.map(({ name, key }) => ({ name, key: plainKey(key) })));
+      await collection.createIndexes(
+        indexes.map(({ name, key }) => ({ name, key: plainKey(key), collation: { locale: 'simple' } })),
+      );
     const rows = seed.objects.get(schema.className) ?? [];
     if (rows.length > 0) await collection.insertMany(rows.map((row) => plainDocument(row) as DriverDocument));
   }

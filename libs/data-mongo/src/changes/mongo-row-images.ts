@@ -1,6 +1,7 @@
 import { BSON, type Document, type Filter } from 'mongodb';
 import { type OperationContext, type ParseRow, type RowImage, RowImages, type SchemaCatalogue } from '#data';
 import type { Where } from '#policy';
+import { SIMPLE_COLLATION } from '../connection/collation.js';
 import type { DriverDocument, MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
 import { classWhereToQuery } from '../query/where-to-query.js';
@@ -37,6 +38,7 @@ export class MongoRowImages extends RowImages {
         .collection(storage.collection)
         .find({ $and: [named, classWhereToQuery(where, storage)] } as Filter<DriverDocument>, {
           ...toOptions(connection, operation),
+          ...SIMPLE_COLLATION,
           batchSize: ids.length + 1,
           raw: true,
         })
@@ -63,13 +65,16 @@ export class MongoRowImages extends RowImages {
       const options = toOptions(connection, operation);
       if (image === null) {
         storage.assertPermits('delete');
-        await collection.deleteOne({ _id: storage.idToStorage(objectId) as string }, options);
+        await collection.deleteOne(
+          { _id: storage.idToStorage(objectId) as string },
+          { ...options, ...SIMPLE_COLLATION },
+        );
         return;
       }
       storage.assertPermits(now === null ? 'create' : 'update');
       const document = BSON.deserialize(Buffer.from(image, 'base64'), EXACT) as DriverDocument;
       if (now === null) await collection.insertOne(document, options);
-      else await collection.replaceOne({ _id: document._id }, document, options);
+      else await collection.replaceOne({ _id: document._id }, document, { ...options, ...SIMPLE_COLLATION });
     });
   }
 

@@ -4,6 +4,7 @@ import type { OperationContext } from '#data';
 import { isDriverError, isServerError } from '../errors.js';
 import type { FastReads } from '../fast-reads/fast-reads.js';
 import { readDocument } from '../storage/documents.js';
+import { SIMPLE_COLLATION } from './collation.js';
 import type { MongoConnection } from './mongo-connection.js';
 
 /** Documents of a collection that match a filter. One batch holds the whole limit, if 16 MB suffice. */
@@ -220,7 +221,13 @@ const findBatchSize = (read: FindRead | PipelineRead): number | undefined =>
 function toCommand(db: Db, read: FindRead | PipelineRead, { maxTimeMS, comment }: ReadLimits): Document {
   const batchSize = findBatchSize(read);
   const { readConcern } = db;
-  const limits = { comment, ...(readConcern && { readConcern }), maxTimeMS, $db: db.databaseName };
+  const limits = {
+    ...SIMPLE_COLLATION,
+    comment,
+    ...(readConcern && { readConcern }),
+    maxTimeMS,
+    $db: db.databaseName,
+  };
   if (!('filter' in read)) {
     const cursor = batchSize === undefined ? {} : { batchSize };
     return { aggregate: read.collection, pipeline: read.pipeline, cursor, ...limits };
@@ -270,7 +277,7 @@ function openCursor(
 ): AbstractCursor<unknown> {
   const { maxTimeMS, comment } = limits;
   const signal = driverSignal(limits);
-  const options = { maxTimeMS, comment, signal, raw: true, ...(session && { session }) };
+  const options = { ...SIMPLE_COLLATION, maxTimeMS, comment, signal, raw: true, ...(session && { session }) };
   const collection = db.collection(read.collection);
   if (!('filter' in read)) {
     const { batchSize } = read;

@@ -1,12 +1,13 @@
 import type { Document } from 'mongodb';
 import { isUserId } from '#core';
 import { MAX_ROLE_DEPTH, PrincipalDirectory, type SessionOwner } from '#data';
+import { SIMPLE_COLLATION } from '../connection/collation.js';
 import type { MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
 import { parsePointerString } from '../storage/class-storage.js';
 import { joinCollection } from '../storage/parse-storage.js';
 
-const LIMITS = { maxTimeMS: 5000, comment: 'parley principals' };
+const LIMITS = { maxTimeMS: 5000, comment: 'parley principals', ...SIMPLE_COLLATION };
 
 const MEMBERS = joinCollection('_Role', 'users');
 const CHILDREN = joinCollection('_Role', 'roles');

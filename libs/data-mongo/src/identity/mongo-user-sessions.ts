@@ -1,12 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { isUserId } from '#core';
 import { UserSessions } from '#data';
+import { SIMPLE_COLLATION } from '../connection/collation.js';
 import type { MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
 import { pointerString } from '../storage/class-storage.js';
 import { newObjectId } from '../storage/parse-values.js';
 
 const LIMITS = { maxTimeMS: 5000, comment: 'parley impersonation' };
+const READ = { ...LIMITS, ...SIMPLE_COLLATION };
 /** Lifetime of a created session: long enough for a call, too short to be stored for later use. */
 const MINTED_MS = 60 * 60 * 1000;
 
@@ -29,7 +31,7 @@ export class MongoUserSessions extends UserSessions {
           _session_token: { $type: 'string' },
           $or: [{ expiresAt: { $gt: this.now() } }, { expiresAt: null }],
         },
-        { ...LIMITS, sort: { _created_at: -1 }, projection: { _session_token: 1 } },
+        { ...READ, sort: { _created_at: -1 }, projection: { _session_token: 1 } },
       );
       const token: unknown = session?.['_session_token'];
       return typeof token === 'string' && token !== '' ? token : null;
@@ -40,8 +42,7 @@ export class MongoUserSessions extends UserSessions {
     return asStoreOperation(undefined, async () => {
       if (!isUserId(userId)) return null;
       const users = this.connection.collection('_User');
-      if (!(await users.findOne({ _id: { $eq: userId } }, { ...LIMITS, projection: { _id: 1 } })))
-        return null;
+      if (!(await users.findOne({ _id: { $eq: userId } }, { ...READ, projection: { _id: 1 } }))) return null;
       const at = this.now();
       const token = `r:${randomBytes(16).toString('hex')}`;
       await this.connection.collection('_Session').insertOne(

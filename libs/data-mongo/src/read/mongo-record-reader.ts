@@ -19,6 +19,7 @@ import {
   SchemaCatalogue,
 } from '#data';
 import { readBoundedAnswer, readBoundedRows, toRows } from '../answers/bounded-rows.js';
+import { SIMPLE_COLLATION } from '../connection/collation.js';
 import { type DocumentBatches, driverSignal, openRead, readOne } from '../connection/document-reads.js';
 import { MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
@@ -197,6 +198,7 @@ export class MongoRecordReader extends RecordReader {
         find: storage.collection,
         filter: classWhereToQuery(query.where, storage),
         ...(query.order && { sort: toSort(query.order, storage) }),
+        ...SIMPLE_COLLATION,
         comment,
       };
       const answer = await this.connection

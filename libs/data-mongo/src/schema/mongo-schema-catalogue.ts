@@ -352,12 +352,13 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
           if (isServerError(error) && WITHOUT_INDEXES.has(error.code)) return [];
           throw error;
         });
-      return indexes.map(({ name, key, unique, sparse, partialFilterExpression, weights }) => ({
+      return indexes.map(({ name, key, unique, sparse, partialFilterExpression, collation, weights }) => ({
         name: String(name),
         key: { ...key, ...weights },
         unique: unique === true,
         sparse: sparse === true,
         partial: partialFilterExpression !== undefined,
+        collated: collation !== undefined,
       }));
     });
   }

@@ -25,6 +25,7 @@ export interface CatalogueProblem {
     | 'missing_collection'
     | 'system_collection'
     | 'undeclared_source'
+    | 'collated_view'
     | 'mixed_ids'
     | 'type_conflict'
     | 'mixed_references'
@@ -279,6 +280,12 @@ function problemOfCollection(
       className,
       kind: 'missing_collection',
       text: `there is no collection '${collection}': write its name under policy.classes.${className}.collection`,
+    };
+  if (info.type === 'view' && info.options['collation'])
+    return {
+      className,
+      kind: 'collated_view',
+      text: `the view '${collection}' compares texts by a collation, which no command can change, so its rows cannot be kept apart: make it without one, or remove the class`,
     };
   const undeclared = listSources(info).find((name) => !sources.has(name));
   if (undeclared === undefined) return null;

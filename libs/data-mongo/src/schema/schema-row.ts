@@ -123,6 +123,8 @@ export interface StoredIndex {
   readonly unique?: boolean;
   readonly sparse?: boolean;
   readonly partial?: boolean;
+  /** It compares texts by a collation. */
+  readonly collated?: boolean;
 }
 
 /** The indexes a schema row lists. */
@@ -170,6 +172,7 @@ function indexSchema(index: StoredIndex, storage: ClassStorage): IndexSchema {
     unique: index.unique === true || index.name === '_id_',
     ...(index.sparse === true && { sparse: true }),
     ...(index.partial === true && { partial: true }),
+    ...(index.collated === true && { collated: true }),
   };
 }
 

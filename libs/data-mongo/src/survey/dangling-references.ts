@@ -1,6 +1,7 @@
 import type { Document } from 'mongodb';
 import { StoreError } from '#data';
 import type { SchemaSnapshot } from '#policy';
+import { SIMPLE_COLLATION } from '../connection/collation.js';
 import type { MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
 import type { ClassStorage } from '../storage/class-storage.js';
@@ -10,7 +11,7 @@ import { createStorage } from '../storage/stored-classes.js';
 const SAMPLE_SIZE = 20;
 /** References that are looked at, of all classes. */
 const MOST_REFERENCES = 100;
-const LIMITS = { maxTimeMS: 2_000, comment: 'parley doctor' };
+const LIMITS = { maxTimeMS: 2_000, comment: 'parley doctor', ...SIMPLE_COLLATION };
 
 /** A reference of a plain class, with values that no document of its target has as `_id`. */
 export interface DanglingReference {

@@ -1,6 +1,7 @@
 import { Binary, BSON, Decimal128, type Document, Long, ObjectId } from 'mongodb';
 import { StoreError, type StoreErrorCode } from '#data';
 import type { FieldType, IdKind } from '#policy';
+import { SIMPLE_COLLATION } from '../connection/collation.js';
 import type { MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
 import { MongoSchemaCatalogue } from '../schema/mongo-schema-catalogue.js';
@@ -120,7 +121,10 @@ export class DatabaseSurvey {
     const found = await asStoreOperation(undefined, () =>
       this.connection.db
         .collection(to.name)
-        .find({ _id: { $in: values as ObjectId[] } }, { projection: { _id: 1 }, ...LIMITS })
+        .find(
+          { _id: { $in: values as ObjectId[] } },
+          { projection: { _id: 1 }, ...LIMITS, ...SIMPLE_COLLATION },
+        )
         .toArray(),
     );
     return { asked: values.length, found: found.length };

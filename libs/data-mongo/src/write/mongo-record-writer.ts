@@ -2,6 +2,7 @@ import { BSON, type Document, type Filter, type OptionalUnlessRequiredId } from 
 import { isAborted } from '#core';
 import { type OperationContext, type ParseRow, RecordWriter, type SchemaCatalogue, StoreError } from '#data';
 import type { Where } from '#policy';
+import { SIMPLE_COLLATION } from '../connection/collation.js';
 import type { MongoConnection, DriverDocument } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
 import { classWhereToQuery } from '../query/where-to-query.js';
@@ -74,6 +75,7 @@ export class MongoRecordWriter extends RecordWriter {
         const changed: Document | null = await connection.sendWrite(operation, () =>
           connection.collection(storage.collection).findOneAndUpdate(filter, changes, {
             ...toLimits(connection, operation),
+            ...SIMPLE_COLLATION,
             ...storage.bson,
             ...(keep && { raw: true }),
             returnDocument: 'after',
@@ -94,7 +96,9 @@ export class MongoRecordWriter extends RecordWriter {
       const filter = rowFilter(objectId, where, storage);
       const connection = this.connection.openForChanges(storage, operation.tenant);
       const { deletedCount } = await connection.sendWrite(operation, () =>
-        connection.collection(storage.collection).deleteOne(filter, toLimits(connection, operation)),
+        connection
+          .collection(storage.collection)
+          .deleteOne(filter, { ...toLimits(connection, operation), ...SIMPLE_COLLATION }),
       );
       return deletedCount === 1;
     });

@@ -96,7 +96,9 @@ export class RowRules {
     if (!tenant || !isDeepStrictEqual(where, tenantWhere(tenant))) return false;
     const indexes = await atStore(operation, () => indexesOf(schema));
     return indexes.every(
-      (index) => !isTelling(index) || (!index.uniquenessUnknown && index.fields.includes(tenant.field)),
+      (index) =>
+        !isTelling(index) ||
+        (!index.uniquenessUnknown && !index.collated && index.fields.includes(tenant.field)),
     );
   }
 

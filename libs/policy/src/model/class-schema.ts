@@ -73,6 +73,8 @@ export interface IndexSchema {
   readonly sparse?: true;
   /** Which rows are in it depends on more than its fields. */
   readonly partial?: true;
+  /** It compares texts by a collation: texts that differ may be the same to it. */
+  readonly collated?: true;
 }
 
 /** Class-level permissions as Parse stores them: operation → principal → true, plus protectedFields and pointer fields. */
