@@ -125,7 +125,7 @@ const percentile: AccumulatorCompiler = (argument, builder, name) => {
 
 const compilers: Readonly<Record<string, AccumulatorCompiler>> = {
   $sum: simple(sum),
-  $avg: simple(average),
+  $avg: simple(() => average()),
   $min: simple((collation) => extreme(1, collation)),
   $max: simple((collation) => extreme(-1, collation)),
   $stdDevPop: simple(() => deviation(false)),

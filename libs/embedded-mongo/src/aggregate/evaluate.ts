@@ -1,4 +1,4 @@
-import type { Document } from '../bson/document.js';
+import { isDocument, type Document } from '../bson/document.js';
 import { compareNumbers, numberKind } from '../bson/number.js';
 import type { QueryContext } from '../query/context.js';
 
@@ -58,3 +58,7 @@ export function truthy(value: unknown): boolean {
 }
 
 export const nullish = (value: unknown): value is null | undefined => value === null || value === undefined;
+
+/** Whether a part of an expression is a value, and not a path, an operator or something that may hold one. */
+export const isConstant = (part: unknown): boolean =>
+  typeof part === 'string' ? !part.startsWith('$') : !isDocument(part) && !Array.isArray(part);

@@ -32,13 +32,14 @@ export function sum(): Accumulator {
   return { add: (value) => total.add(value), result: () => total.total() };
 }
 
-export function average(): Accumulator {
+/** `read` says as what a number is summed up. */
+export function average(read = (value: unknown): unknown => value): Accumulator {
   const total = new NumberSum();
   let count = 0;
   return {
     add: (value) => {
       if (numberKind(value) === undefined) return;
-      total.add(value);
+      total.add(read(value));
       count++;
     },
     result: () => (count === 0 ? null : divideNumbers(total.total(), count)),

@@ -1,4 +1,4 @@
-import { Decimal128, Double, EJSON, Long } from 'bson';
+import { Code, Decimal128, Double, EJSON, Long, MaxKey, MinKey } from 'bson';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compileCollation } from '../bson/collation.js';
@@ -163,6 +163,29 @@ const grouping: Row[] = [
     '$mergeObjects',
     [{ $group: { _id: null, m: { $mergeObjects: { x: '$n' } } } }],
     [{ _id: null, m: { x: 3 } }],
+  ],
+  [
+    '$group gives MinKey and code as they are at the end',
+    [{ $group: { _id: null, low: { $min: '$a' }, all: { $push: '$c' } } }],
+    [{ _id: null, low: new MinKey(), all: [new Code('f')] }],
+    [{ _id: 1, a: new MinKey(), c: new Code('f') }],
+  ],
+  [
+    '$group hands MinKey and code to another stage in other forms',
+    [{ $group: { _id: null, low: { $min: '$a' }, all: { $push: '$c' } } }, { $skip: 0 }],
+    [{ _id: null, low: { '': new MinKey() }, all: ['f'] }],
+    [{ _id: 1, a: new MinKey(), c: new Code('f') }],
+  ],
+  [
+    '$group behind an $unwind hands over what it made',
+    [{ $unwind: '$a' }, { $group: { _id: null, low: { $min: '$a' } } }, { $skip: 0 }],
+    [{ _id: null, low: new MinKey() }],
+    [{ _id: 1, a: [new MinKey()] }],
+  ],
+  [
+    '$bucket names its default in the form of a group that goes on',
+    [{ $bucket: { groupBy: '$n', boundaries: [0, 1], default: new MaxKey() } }],
+    [{ _id: { '': new MaxKey() }, count: 3 }],
   ],
   [
     '$match sees what $group made',
@@ -883,6 +906,11 @@ describe('a pipeline refuses', () => {
     ['unsorted boundaries', [{ $bucket: { groupBy: '$n', boundaries: [2, 1] } }], 40194],
     ['nested facets', [{ $facet: { a: [{ $facet: { b: [] } }] } }], 40600],
     ['a group accumulator of several', [{ $group: { _id: null, n: { $push: ['$a'] } } }], 40237],
+    [
+      'numbers of documents by two fields',
+      [{ $setWindowFields: { sortBy: { a: 1, b: 1 }, output: { n: { $documentNumber: {} } } } }],
+      5371602,
+    ],
     ['an unknown window function', [{ $setWindowFields: { output: { a: { $nope: 1 } } } }], 15952],
   ] as [string, Document[], number][])('%s, before reading a document', (_title, pipeline, code) => {
     expect(() => runPipeline(pipeline, [], ctx)).toThrow(expect.objectContaining({ code }));

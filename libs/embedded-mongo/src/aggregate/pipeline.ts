@@ -15,7 +15,7 @@ import { fieldStages } from './stages/fields.js';
 import { flowStages } from './stages/flow.js';
 import { geoStages } from './stages/geo-near.js';
 import { graphLookupStages } from './stages/graph-lookup.js';
-import { groupStages } from './stages/group.js';
+import { groupStages, handOver } from './stages/group.js';
 import { bucketStages } from './stages/bucket.js';
 import { densifyStages } from './stages/densify.js';
 import { fillStages } from './stages/fill.js';
@@ -45,6 +45,9 @@ const COLLECTING = new Set(
   '$sort $sortByCount $bucketAuto $setWindowFields $densify $fill $facet'.split(' '),
 );
 
+/** Stages in front of a group that leave it to the engine whose values `handOver` changes. */
+const LEADING = new Set(['$match', '$sort', '$lookup', '$group']);
+
 const firstOnly = new Set(['$geoNear', '$documents']);
 /** Stages of MongoDB that this server has not, or that its commands answer before a pipeline runs. */
 const elsewhere = new Set(
@@ -69,7 +72,9 @@ export function runPipeline(
 /** Compiles a pipeline once for many runs. */
 export function compilePipeline(pipeline: readonly unknown[], ctx: QueryContext): StageRun {
   let stageCtx: QueryContext = { ...ctx, metadata: ctx.metadata ?? new WeakMap() };
-  const runs = pipeline.map((stage, i) => {
+  const names = pipeline.map((stage) => (isDocument(stage) ? (firstKey(stage) ?? '') : ''));
+  const isGrouped = (i: number): boolean => ['$group', '$lookup'].includes(names[i] ?? '$group');
+  const runs = pipeline.flatMap((stage, i) => {
     const searching = readSearch(stage, i, stageCtx);
     if (searching) {
       if (searching.found) stageCtx = { ...stageCtx, found: searching.found };
@@ -81,7 +86,9 @@ export function compilePipeline(pipeline: readonly unknown[], ctx: QueryContext)
       const { textScore: _gone, found: _lost, ...rest } = stageCtx;
       stageCtx = rest;
     }
-    return run;
+    const handsOver =
+      names[i] === '$group' && !isGrouped(i + 1) && names.slice(0, i).every((name) => LEADING.has(name));
+    return handsOver ? [run, handOver(stageCtx)] : [run];
   });
   return (source) => {
     let current = source;

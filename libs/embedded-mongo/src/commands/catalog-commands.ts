@@ -40,9 +40,19 @@ export const create: CommandHandler = (command, ctx) => {
   // One that is there with the same options is no error, as since 7.0.
   const existing = ctx.workspace.find(ctx.db, name);
   if (!existing || compareValues(existing.options, options) !== 0)
-    ctx.workspace.create(ctx.db, name, options);
+    indexMeasurements(ctx, ctx.workspace.create(ctx.db, name, options));
   return {};
 };
+
+/** Measurements of one kind stand together in an index that MongoDB makes by itself. */
+function indexMeasurements({ server }: CommandContext, collection: Collection): void {
+  const { ns, uuid, options } = collection;
+  const { metaField: meta, timeField: time } = (options['timeseries'] ?? {}) as Record<string, string>;
+  if (meta === undefined || time === undefined) return;
+  const spec = { v: 2, key: { [meta]: 1, [time]: 1 }, name: `${meta}_1_${time}_1` };
+  collection.addIndex(spec);
+  server.store.publish([{ kind: 'createIndexes', ns, uuid, spec }]);
+}
 
 /** The options of a view. Errors: those of its definition and of the stages in it. */
 export function viewDefinition(command: Document, name: string, ctx: CommandContext): Document {
@@ -168,7 +178,7 @@ export const drop: CommandHandler = (command, ctx) => {
   // As since 7.0: dropping what is not there is no error.
   if (!collection) return {};
   dropCollection(ctx, collection);
-  const nIndexesWas = collection.view ? undefined : collection.indexes.length;
+  const nIndexesWas = collection.view ? undefined : collection.listed.length;
   return { ...(nIndexesWas === undefined ? {} : { nIndexesWas }), ns: collection.fullName };
 };
 

@@ -27,14 +27,14 @@ export const createIndexes: CommandHandler = (command, ctx) => {
   if (name.startsWith('system.')) throw mongoError(73, `cannot create an index on '${ctx.db}.${name}'`);
   const before = store.catalog.find(ctx.db, name);
   const collection = insertTarget(ctx, ctx.db, name);
-  const numIndexesBefore = collection.indexes.length;
+  const numIndexesBefore = collection.listed.length;
   for (const spec of specs) {
     const complete = withCollation(spec, collection);
     if (collection.options['timeseries'] !== undefined) refuseForMeasurements(complete, collection);
     if (!collection.addIndex(complete)) continue;
     store.publish([{ kind: 'createIndexes', ns: collection.ns, uuid: collection.uuid, spec: complete }]);
   }
-  const numIndexesAfter = collection.indexes.length;
+  const numIndexesAfter = collection.listed.length;
   return {
     numIndexesBefore,
     numIndexesAfter,
@@ -84,7 +84,7 @@ const fits = (spec: IndexSpec, wanted: unknown): boolean =>
 
 export const dropIndexes: CommandHandler = (command, ctx) => {
   const collection = requireCollection(ctx, collectionName(command, ctx.name));
-  const nIndexesWas = collection.indexes.length;
+  const nIndexesWas = collection.listed.length;
   const { index } = command;
   requireFields(command, 'dropIndexes', ['index']);
   const all = index === '*' || (Array.isArray(index) && index.includes('*'));
@@ -126,7 +126,7 @@ export const listIndexes: CommandHandler = async (command, ctx) => {
   const name = collectionName(command, 'listIndexes');
   const collection = requireCollection(ctx, name);
   const wrapped = flag(command, 'includeIndexBuildInfo');
-  const specs: Document[] = collection.indexes.map(({ spec }) => (wrapped ? { spec } : spec));
+  const specs: Document[] = collection.listed.map(({ spec }) => (wrapped ? { spec } : spec));
   const cursor = optionalDocument(command, 'cursor') ?? {};
   return cursorReply(ctx, `${ctx.db}.${name}`, encodeRows(specs), new Reader(ctx.operation), {
     batchSize: optionalCount(cursor, 'batchSize') ?? Number.MAX_SAFE_INTEGER,

@@ -140,6 +140,15 @@ describe('indexes', () => {
     await expect(db.command({ createIndexes: 'measured', indexes: [index] })).rejects.toThrow(code(number));
   });
 
+  it('of measurements are one of their kind and time, and none of _id', async () => {
+    await db.createCollection('sensed', { timeseries: { timeField: 'at', metaField: 'place' } });
+    await db.createCollection('timed', { timeseries: { timeField: 'at' } });
+    expect(await db.collection('sensed').indexes()).toEqual([
+      { v: 2, key: { place: 1, at: 1 }, name: 'place_1_at_1' },
+    ]);
+    expect(await db.collection('timed').indexes()).toEqual([]);
+  });
+
   it('are explained as the scan they give', async () => {
     await items.createIndex({ kind: 1, n: -1 });
     const { queryPlanner, executionStats } = await items

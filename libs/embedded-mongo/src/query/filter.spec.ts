@@ -270,6 +270,13 @@ describe('a filter with a collation', () => {
     expect(filterValues(docs, filter, ctx)).toEqual(matches);
   });
 
+  it('compares strings in $expr by it, but a field with a constant list', () => {
+    const [inList, otherwise] = [{ $in: ['$a', ['abc']] }, { $in: ['abc', ['$a']] }];
+    expect(filterValues(of('ABC'), { $expr: inList }, ctx)).toEqual([]);
+    expect(filterValues(of('ABC'), { $expr: otherwise }, ctx)).toEqual([1]);
+    expect(filterValues(of('ABC'), { $expr: { $or: [inList] } }, ctx)).toEqual([1]);
+  });
+
   it('leaves patterns alone', () => {
     expect(filterValues(of('ABC'), { a: { $regex: 'abc' } }, ctx)).toEqual([]);
   });

@@ -3,6 +3,7 @@ import { getField, isDocument, type Document } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
 import { compileExpression } from '../aggregate/expression.js';
 import { truthy } from '../aggregate/evaluate.js';
+import { isConstantList } from '../aggregate/operators/array-search.js';
 import { fieldPredicate } from './field-predicate.js';
 import { findPosition } from './condition.js';
 import { compileJsonSchema } from './json-schema.js';
@@ -55,8 +56,12 @@ function topLevel(key: string, argument: unknown, ctx: QueryContext): Predicate 
       return { test: (doc) => !any.test(doc) };
     }
     case '$expr': {
-      const { order } = ctx;
-      const expression = compileExpression(argument, order ? { ...ctx, expressionOrder: order } : ctx);
+      const { order, collation, ...plain } = ctx;
+      const compared = collation && !isConstantIn(argument) ? ctx : plain;
+      const expression = compileExpression(
+        argument,
+        order ? { ...compared, expressionOrder: order } : compared,
+      );
       return { test: (doc) => truthy(expression.evaluate(doc)) };
     }
     case '$text': {
@@ -84,6 +89,12 @@ function topLevel(key: string, argument: unknown, ctx: QueryContext): Predicate 
           'consider using $getField or $setField.',
       );
   }
+}
+
+/** A field in a constant list: MongoDB asks an index for it, and forgets the collation. */
+function isConstantIn(expression: unknown): boolean {
+  const parts = isDocument(expression) ? getField(expression, '$in') : undefined;
+  return Array.isArray(parts) && /^\$[^$]/.test(String(parts[0])) && isConstantList(parts[1]);
 }
 
 function branches(key: string, argument: unknown, ctx: QueryContext): Predicate[] {

@@ -57,6 +57,11 @@ export class Collection {
     return this.options['capped'] === true;
   }
 
+  /** The indexes that commands show: the `_id` of a measurement has none. */
+  get listed(): CollectionIndex[] {
+    return this.options['timeseries'] === undefined ? this.indexes : this.indexes.slice(1);
+  }
+
   get fullName(): string {
     return `${this.ns.db}.${this.ns.coll}`;
   }

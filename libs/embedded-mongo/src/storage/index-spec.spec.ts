@@ -1,6 +1,6 @@
 import { Double } from 'bson';
 import { describe, expect, it } from 'vitest';
-import { indexExists, normaliseIndex } from './index-spec.js';
+import { indexExists, normaliseIndex, type IndexSpec } from './index-spec.js';
 
 const refusal = (code: number): unknown => expect.objectContaining({ code });
 
@@ -113,6 +113,14 @@ describe('normaliseIndex', () => {
 });
 
 describe('indexExists', () => {
+  it('takes partial filters for one whatever the order of their conditions', () => {
+    const spec = (partialFilterExpression: object): IndexSpec =>
+      normaliseIndex({ key: { a: 1 }, name: 'p', partialFilterExpression });
+    const present = [spec({ $and: [{ a: 1 }, { b: 2 }] })];
+    expect(indexExists(present, spec({ b: 2, a: 1 }))).toBe(true);
+    expect(() => indexExists(present, spec({ a: 1, b: 3 }))).toThrow(refusal(86));
+  });
+
   const present = [normaliseIndex({ key: { a: 1 }, name: 'a_1', unique: true })];
   const check = (request: object): boolean => indexExists(present, normaliseIndex(request));
 

@@ -2,9 +2,11 @@ import { Double } from 'bson';
 import { compareValues } from '../bson/compare.js';
 import { compileCollation } from '../bson/collation.js';
 import { isDocument, type Document } from '../bson/document.js';
+import { keyOfAll, toKey } from '../bson/key-string.js';
 import { numberKind, toDouble } from '../bson/number.js';
 import { badValue, createParseError, mongoError, typeMismatch } from '../errors.js';
 import { truthy } from '../aggregate/evaluate.js';
+import { listConjuncts } from '../aggregate/reorder/filter-paths.js';
 import { holdsOperators } from '../query/field-predicate.js';
 import { isRegex } from '../query/regex.js';
 import { isTextLanguage } from '../query/text.js';
@@ -246,7 +248,21 @@ const identity = [
 const behaviour = ['expireAfterSeconds', 'hidden'];
 
 const agree = (a: IndexSpec, b: IndexSpec, fields: readonly string[]): boolean =>
-  fields.every((field) => compareValues(a[field], b[field]) === 0);
+  fields.every((field) =>
+    field === 'partialFilterExpression'
+      ? conjunctionKey(a[field]) === conjunctionKey(b[field])
+      : compareValues(a[field], b[field]) === 0,
+  );
+
+/** The order of conditions makes no other filter. */
+const conjunctionKey = (filter: unknown): string =>
+  isDocument(filter)
+    ? keyOfAll(
+        listConjuncts(filter)
+          .map((one) => toKey(one))
+          .sort(),
+      )
+    : '';
 
 /**
  * Whether `wanted` is already there. Errors: 86 when its name belongs to another key, 85 when an equivalent index

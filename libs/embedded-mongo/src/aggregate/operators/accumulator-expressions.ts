@@ -1,4 +1,5 @@
-import { numberKind, toDouble } from '../../bson/number.js';
+import { Long } from 'bson';
+import { doubleValue, numberKind, toDouble } from '../../bson/number.js';
 import { average, deviation, extreme, mergeObjects, sum, type Accumulator } from '../folds.js';
 import { positional } from '../arguments.js';
 import { type Builder, type Evaluator, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
@@ -33,7 +34,8 @@ const percentile: OperatorCompiler = (argument, builder, name) => {
 
 export const accumulatorExpressions: OperatorTable = {
   $sum: compileFold(sum),
-  $avg: compileFold(average),
+  // As an expression it takes 64-bit numbers for doubles.
+  $avg: compileFold(() => average((value) => (value instanceof Long ? doubleValue(toDouble(value)) : value))),
   $min: compileFold((builder) => extreme(1, builder.ctx.collation)),
   $max: compileFold((builder) => extreme(-1, builder.ctx.collation)),
   $stdDevPop: compileFold(() => deviation(false)),

@@ -207,11 +207,16 @@ export const arithmeticOperators: OperatorTable = {
   },
 };
 
+const largestDecimal = `9.${'9'.repeat(33)}E+6144`;
+
 function power(base: unknown, exponent: unknown): unknown {
   const kinds = [numberKind(base), numberKind(exponent)];
   if (kinds.includes('decimal')) {
     const result = computeDecimal([base, exponent], (x, y) => x.pow(y), Math.pow, sign(exponent) !== 0);
-    return sign(result) === 0 ? Decimal128.fromString('0E-6176') : result;
+    if (sign(result) === 0) return Decimal128.fromString('0E-6176');
+    // MongoDB computes a power in binary digits, which the largest decimal does not survive.
+    const ends = result.toString() === `${isNegative(result) ? '-' : ''}${largestDecimal}`;
+    return ends ? Decimal128.fromString(String(sign(result) * Infinity)) : result;
   }
   // In JavaScript one to an infinite power is no number.
   const one = Math.abs(toDouble(base)) === 1 && Math.abs(toDouble(exponent)) === Infinity;

@@ -5,12 +5,15 @@ import { toKey } from '../../bson/key-string.js';
 import { numberKind, toDouble } from '../../bson/number.js';
 import { indexArgument, positional, refuseOthers, requireArray, requireDocument } from '../arguments.js';
 import {
+  isConstant,
   nullish,
   type Builder,
   type Evaluator,
   type OperatorCompiler,
   type OperatorTable,
 } from '../evaluate.js';
+
+export const isConstantList = (value: unknown): boolean => Array.isArray(value) && value.every(isConstant);
 
 const isIn: OperatorCompiler = (argument, builder, name) => {
   const [value, list] = positional(argument, builder, name, 2) as [Evaluator, Evaluator];
@@ -27,12 +30,6 @@ const isIn: OperatorCompiler = (argument, builder, name) => {
     return items.some((item) => compareValues(item, wanted, collation) === 0);
   };
 };
-
-const isConstantList = (value: unknown): boolean =>
-  Array.isArray(value) &&
-  value.every((item) =>
-    typeof item === 'string' ? !item.startsWith('$') : !isDocument(item) && !Array.isArray(item),
-  );
 
 const indexOfArray: OperatorCompiler = (argument, builder, name) => {
   const [input, search, from, to] = positional(argument, builder, name, 2, 4) as Evaluator[];

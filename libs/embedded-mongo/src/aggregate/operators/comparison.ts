@@ -2,7 +2,13 @@ import { compareValues } from '../../bson/compare.js';
 import type { Collation } from '../../bson/collation.js';
 import { allHold, someHolds } from '../../query/evaluation-order.js';
 import { positional } from '../arguments.js';
-import { truthy, type Evaluator, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
+import {
+  isConstant,
+  truthy,
+  type Evaluator,
+  type OperatorCompiler,
+  type OperatorTable,
+} from '../evaluate.js';
 
 const compileOrder =
   (accept: (order: number) => unknown): OperatorCompiler =>
@@ -10,6 +16,17 @@ const compileOrder =
     const [a, b] = positional(argument, builder, name, 2) as [Evaluator, Evaluator];
     const collation: Collation | undefined = builder.ctx.collation;
     return (scope) => accept(compareValues(a(scope), b(scope), collation));
+  };
+
+/** `$and` and `$or`. As in MongoDB a constant that decides leaves nothing to evaluate. */
+const compileLogic =
+  (deciding: boolean): OperatorCompiler =>
+  (argument, builder, name) => {
+    const all = positional(argument, builder, name, 0, Infinity);
+    if (Array.isArray(argument) && argument.some((one) => isConstant(one) && truthy(one) === deciding))
+      return () => deciding;
+    const judge = deciding ? someHolds : allHold;
+    return (scope) => judge(all, (one) => truthy(one(scope)), builder.ctx.expressionOrder);
   };
 
 export const comparisonOperators: OperatorTable = {
@@ -20,14 +37,8 @@ export const comparisonOperators: OperatorTable = {
   $lt: compileOrder((order) => order < 0),
   $lte: compileOrder((order) => order <= 0),
   $cmp: compileOrder((order) => order),
-  $and: (argument, builder, name) => {
-    const all = positional(argument, builder, name, 0, Infinity);
-    return (scope) => allHold(all, (one) => truthy(one(scope)), builder.ctx.expressionOrder);
-  },
-  $or: (argument, builder, name) => {
-    const all = positional(argument, builder, name, 0, Infinity);
-    return (scope) => someHolds(all, (one) => truthy(one(scope)), builder.ctx.expressionOrder);
-  },
+  $and: compileLogic(false),
+  $or: compileLogic(true),
   $not: (argument, builder, name) => {
     const [value] = positional(argument, builder, name, 1) as [Evaluator];
     return (scope) => !truthy(value(scope));

@@ -3,7 +3,6 @@ import type { Collation } from '../../bson/collation.js';
 import { compareValues, typeRank } from '../../bson/compare.js';
 import { getField, isDocument, type Document } from '../../bson/document.js';
 import { PAUSE } from '../../server/drain.js';
-import type { Accumulator } from '../folds.js';
 import { refuseOthers, requireDocument } from '../arguments.js';
 import { compileExpression } from '../expression.js';
 import {
@@ -24,39 +23,26 @@ function readOutput(spec: Document, name: string, code: number): Document {
   return requireDocument(output, `'output' of ${name}`, code);
 }
 
-const bucket: StageCompiler = (spec, { ctx }) => {
+/** `$bucket` is written in terms of `$group` and `$sort`, as MongoDB defines it. */
+const bucket: StageCompiler = (spec, { ctx, pipeline }) => {
   if (!isDocument(spec)) throw mongoError(40201, 'Argument to $bucket stage must be an object');
-  const groupBy = compileExpression(requireField(spec, 'groupBy'), ctx);
+  const groupBy = requireField(spec, 'groupBy');
   const boundaries = readBoundaries(requireField(spec, 'boundaries'), ctx.collation);
   refuseOthers(spec, ['groupBy', 'boundaries', 'default', 'output'], '$bucket', 40197);
   const hasDefault = Object.hasOwn(spec, 'default');
   const fallback = constant(getField(spec, 'default'));
-  if (
-    hasDefault &&
-    typeRank(fallback) === typeRank(boundaries[0]) &&
-    place(fallback, boundaries, ctx.collation) >= 0
-  ) {
+  const order = (bound: unknown): number => compareValues(fallback, bound, ctx.collation);
+  const [lowest, highest] = [boundaries[0], boundaries.at(-1)];
+  if (hasDefault && typeRank(fallback) === typeRank(lowest) && order(lowest) >= 0 && order(highest) < 0)
     throw mongoError(40199, "'default' of $bucket must lie outside of its boundaries");
-  }
-  const output = new GroupOutput(readOutput(spec, '$bucket', 40196), ctx);
-  return function* (source) {
-    const buckets = new Map<number, Accumulator[]>();
-    yield* visitAll(ctx, source, (doc) => {
-      const index = place(groupBy.evaluate(doc) ?? null, boundaries, ctx.collation);
-      if (index < 0 && !hasDefault) {
-        throw mongoError(40066, '$switch has no branch for a value, and no default');
-      }
-      let accumulators = buckets.get(index);
-      if (!accumulators) buckets.set(index, (accumulators = output.start()));
-      output.add(accumulators, doc);
-    });
-    const results = [...buckets].map(([index, accumulators]) => ({
-      id: index < 0 ? fallback : boundaries[index],
-      accumulators,
-    }));
-    results.sort((a, b) => compareValues(a.id, b.id, ctx.collation));
-    for (const { id, accumulators } of results) yield output.finish(id, accumulators);
-  };
+  const literals = boundaries.map((value) => ({ $literal: value }));
+  const branches = literals.slice(1).map((high, i) => ({
+    case: { $and: [{ $gte: [groupBy, literals[i]] }, { $lt: [groupBy, high] }] },
+    then: literals[i],
+  }));
+  const _id = { $switch: { branches, ...(hasDefault ? { default: { $literal: fallback } } : {}) } };
+  const output = readOutput(spec, '$bucket', 40196);
+  return pipeline([{ $group: { ...output, _id } }, { $sort: { _id: 1 } }], ctx);
 };
 
 function requireField(spec: Document, name: string): unknown {
@@ -80,20 +66,6 @@ function readBoundaries(value: unknown, collation?: Collation): unknown[] {
     }
   }
   return boundaries;
-}
-
-/** The bucket whose lower bound is inclusive and upper bound exclusive, or -1. */
-function place(value: unknown, boundaries: readonly unknown[], collation?: Collation): number {
-  if (compareValues(value, boundaries[0], collation) < 0) return -1;
-  let low = 0;
-  let high = boundaries.length - 1;
-  if (compareValues(value, boundaries[high], collation) >= 0) return -1;
-  while (high - low > 1) {
-    const middle = (low + high) >> 1;
-    if (compareValues(value, boundaries[middle], collation) >= 0) low = middle;
-    else high = middle;
-  }
-  return low;
 }
 
 const bucketAuto: StageCompiler = (spec, { ctx }) => {

@@ -1,3 +1,4 @@
+import { Code, MaxKey, MinKey } from 'bson';
 import { mongoError } from '../../errors.js';
 import { getField, isDocument, setField, type Document } from '../../bson/document.js';
 import { toKey } from '../../bson/key-string.js';
@@ -6,9 +7,8 @@ import { compileAccumulator, type AccumulatorPlan } from '../accumulators.js';
 import type { Accumulator } from '../folds.js';
 import { expressionBuilder } from '../expression.js';
 import type { Scope } from '../evaluate.js';
-import { visitAll, type StageCompiler, type StageTable } from '../stage.js';
+import { mapDocuments, visitAll, type StageCompiler, type StageRun, type StageTable } from '../stage.js';
 import { StageMemory } from '../stage-memory.js';
-import { sortRun } from './flow.js';
 
 /** The output fields of a grouping stage, compiled. */
 export class GroupOutput {
@@ -66,14 +66,29 @@ const group: StageCompiler = (spec, { ctx }) => {
   };
 };
 
-const sortByCount: StageCompiler = (spec, builder, name) => {
+/** What MongoDB's engine makes of values that a group computed, where a stage of another kind follows. */
+export const handOver = (ctx: QueryContext): StageRun =>
+  mapDocuments(ctx, (doc) => {
+    const result: Document = {};
+    for (const name of Object.keys(doc)) {
+      const value = doc[name];
+      setField(result, name, Array.isArray(value) ? value.map(handOverValue) : handOverValue(value));
+    }
+    return result;
+  });
+
+function handOverValue(value: unknown): unknown {
+  if (value instanceof MinKey || value instanceof MaxKey) return { '': value };
+  return value instanceof Code && !value.scope ? value.code : value;
+}
+
+const sortByCount: StageCompiler = (spec, builder) => {
   const valid =
     (typeof spec === 'string' && spec.startsWith('$')) ||
     (isDocument(spec) && Object.keys(spec)[0]?.startsWith('$'));
   if (!valid) throw mongoError(40147, '$sortByCount takes a $-prefixed path or an expression');
-  const grouped = group({ _id: spec, count: { $sum: 1 } }, builder, name);
-  const sortWithinMemory = sortRun({ count: -1 }, builder.ctx);
-  return (source) => sortWithinMemory(grouped(source));
+  const group = { _id: spec, count: { $sum: 1 } };
+  return builder.pipeline([{ $group: group }, { $sort: { count: -1 } }], builder.ctx);
 };
 
 export const groupStages: StageTable = { $group: group, $sortByCount: sortByCount };

@@ -30,7 +30,8 @@ export function windowFunction(spec: unknown, sortBy: unknown, ctx: QueryContext
   const window = getField(spec, 'window');
   const special = Object.hasOwn(ordered, name) ? ordered[name] : undefined;
   if (special) {
-    if (name !== '$locf' && (!isDocument(sortBy) || Object.keys(sortBy).length === 0))
+    const sorted = isDocument(sortBy) ? Object.keys(sortBy).length : 0;
+    if ((name !== '$locf' && sorted === 0) || (name === '$documentNumber' && sorted > 1))
       throw mongoError(5371602, `${name} must be specified with a top level sortBy expression`);
     if (window !== undefined) throw mongoError(5371601, `'window' field is not allowed in ${name}`);
     return special(argument, ctx);
