@@ -9,7 +9,8 @@ import {
 } from 'bson';
 import type { Collation } from './collation.js';
 import { mongoError } from '../errors.js';
-import { binaryBytes, typeRank } from './value-order.js';
+import { typeRank } from './type-name.js';
+import { binaryBytes } from './value-order.js';
 import { compareDecimals, decimalOfDouble, normalizeDecimal, type ExactDecimal } from './decimal.js';
 import type { Document } from './document.js';
 import { exactDecimal, toDouble } from './number.js';

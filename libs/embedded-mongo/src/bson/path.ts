@@ -80,12 +80,16 @@ function someElement(
   return false;
 }
 
-/** Every leaf a path reaches, array elements one by one, a missing field as undefined. */
-export function leafValues(doc: Document, path: FieldPath): unknown[] {
+/** Every value that `someValue` offers. */
+export function listValues(doc: Document, path: FieldPath, leaf: LeafArrays): unknown[] {
   const found: unknown[] = [];
-  someValue(doc, path, 0, 'elements', (value) => {
-    if (!Array.isArray(value)) found.push(value);
+  someValue(doc, path, 0, leaf, (value) => {
+    found.push(value);
     return false;
   });
   return found;
 }
+
+/** Every leaf a path reaches, array elements one by one, a missing field as undefined. */
+export const leafValues = (doc: Document, path: FieldPath): unknown[] =>
+  listValues(doc, path, 'elements').filter((value) => !Array.isArray(value));

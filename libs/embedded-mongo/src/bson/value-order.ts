@@ -1,48 +1,8 @@
 import { Binary, type BSONRegExp, Code, ObjectId, Timestamp } from 'bson';
 import type { Collation } from './collation.js';
-import { bsonTag, type Document } from './document.js';
+import type { Document } from './document.js';
 import { compareNumbers } from './number.js';
-
-const tagRanks: Readonly<Record<string, number>> = {
-  MinKey: -1,
-  Double: 10,
-  Int32: 10,
-  Long: 10,
-  Decimal128: 10,
-  BSONSymbol: 15,
-  Binary: 30,
-  ObjectId: 35,
-  Timestamp: 47,
-  BSONRegExp: 50,
-  Code: 60,
-  MaxKey: 127,
-};
-
-/** Canonical BSON type order: types of one rank compare by value, others by rank. */
-export function typeRank(value: unknown): number {
-  switch (typeof value) {
-    case 'number':
-      return 10;
-    case 'string':
-      return 15;
-    case 'boolean':
-      return 40;
-    case 'undefined':
-      return 0;
-    case 'bigint':
-    case 'function':
-    case 'object':
-    case 'symbol':
-  }
-  if (value === null) return 5;
-  if (Array.isArray(value)) return 25;
-  if (value instanceof Date) return 45;
-  if (value instanceof Uint8Array) return 30;
-  const tag = bsonTag(value as object);
-  if (tag === undefined) return 20;
-  if (tag === 'Code' && (value as Code).scope) return 65;
-  return tagRanks[tag] ?? 20;
-}
+import { typeRank } from './type-name.js';
 
 /** Full BSON order. A missing value (undefined) comes before null; a sort treats the two as one. */
 export function compareValues(a: unknown, b: unknown, collation?: Collation): number {

@@ -1,14 +1,46 @@
 import type { Collation } from '../bson/collation.js';
 import { firstKey, isDocument, type Document } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
+import { documentOr, optionalCount, optionalDocument, readCollation, readHint } from './arguments.js';
 import type { SelectionSpec } from './selection.js';
 
-/** Options of an aggregate that concern how its documents are found. */
+/** Options of a command or statement that concern how its documents are found. */
 export interface SourceOptions {
   readonly hint: unknown;
   readonly collation: Collation | undefined;
   readonly variables: Document | undefined;
 }
+
+export const readSourceOptions = (place: Document, collection: Document | undefined): SourceOptions => ({
+  hint: readHint(place),
+  collation: readCollation(place, collection),
+  variables: optionalDocument(place, 'let'),
+});
+
+/** What a command or statement selects by the filter in one of its fields. */
+export const readSelection = (
+  place: Document,
+  field: string,
+  collection: Document | undefined,
+): SelectionSpec => ({
+  filter: documentOr(place, field),
+  sort: optionalDocument(place, 'sort'),
+  skip: optionalCount(place, 'skip'),
+  limit: optionalCount(place, 'limit'),
+  ...readSourceOptions(place, collection),
+});
+
+/** A selection as the stages that answer it on a view. */
+export const selectionStages = ({ filter, sort, skip = 0, limit = 0 }: SelectionSpec): Document[] => [
+  ...toStages('$match', filter),
+  ...toStages('$sort', sort),
+  ...(skip > 0 ? [{ $skip: skip }] : []),
+  ...(limit > 0 ? [{ $limit: limit }] : []),
+];
+
+/** A stage for an argument that says something. */
+export const toStages = (stage: string, argument: Document | undefined): Document[] =>
+  argument && Object.keys(argument).length > 0 ? [{ [stage]: argument }] : [];
 
 /**
  * The beginning of a pipeline that can be answered as a query: its `$match`es, then `$sort`, `$skip` and `$limit`.

@@ -12,7 +12,7 @@ import type { CommandContext, CommandHandler } from '../server/command.js';
 import { Reader } from '../server/cursors.js';
 import { VIEW_CATALOG } from '../storage/catalog.js';
 import type { Collection } from '../storage/collection.js';
-import { shellText } from '../storage/shell-text.js';
+import { shellText } from '../bson/shell-text.js';
 import { collectionName, flag, optionalCount, optionalDocument, splitNamespace } from './arguments.js';
 import { cursorReply, encodeRows } from './batches.js';
 import { queryContext } from './query-context.js';

@@ -7,9 +7,9 @@ import type { CommandContext, CommandHandler } from '../server/command.js';
 import type { Collection } from '../storage/collection.js';
 import type { CollectionIndex } from '../storage/collection-index.js';
 import { normaliseIndex } from '../storage/index-spec.js';
-import { shellText } from '../storage/shell-text.js';
+import { shellText } from '../bson/shell-text.js';
 import { collectionName, flag, optionalCount, optionalDocument, optionalNumber } from './arguments.js';
-import { roundCappedSize, collectionOptions, viewDefinition } from './catalog-commands.js';
+import { collectionOptions, roundCappedSize, viewDefinition } from './catalog-commands.js';
 import { requireCollection, findIndex } from './index-commands.js';
 
 export const collMod: CommandHandler = (command, ctx) => {

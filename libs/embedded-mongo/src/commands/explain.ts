@@ -9,20 +9,19 @@ import {
 import type { CommandContext, CommandHandler } from '../server/command.js';
 import { drain } from '../server/drain.js';
 import type { Collection } from '../storage/collection.js';
+import { collectionName, documentArray, optionalDocument } from './arguments.js';
 import {
-  readCollation,
-  collectionName,
-  documentArray,
-  documentOr,
-  readHint,
-  optionalDocument,
-} from './arguments.js';
-import { takeLeadingQuery } from './aggregate-source.js';
-import { countSpec, distinctSpec } from './count-distinct.js';
+  takeLeadingQuery,
+  readSourceOptions,
+  toStages,
+  selectionStages,
+  readSelection,
+} from './aggregate-source.js';
+import { countSpec } from './count-distinct.js';
 import { findSpec } from './find.js';
 import { SERVER_VERSION } from './handshake.js';
 import { Selection, type SelectionSpec } from './selection.js';
-import { countStages, findStages, resolveSource } from './views.js';
+import { resolveSource } from './views.js';
 import { deleteStatement, updateStatement } from './write-commands.js';
 
 const verbosities = new Set(['queryPlanner', 'executionStats', 'allPlansExecution']);
@@ -50,7 +49,7 @@ export async function explainCommand(
   const named = ctx.workspace.find(ctx.db, coll);
   const { collection, stages: viewStages } = resolveSource(ctx.workspace, ctx.db, coll);
   const asked = read(inner, named?.options);
-  const { spec, stages } = named?.view ? onView(name, inner, named, viewStages) : asked;
+  const { spec, stages } = named?.view ? onView(asked, named, viewStages) : asked;
   const section = await explainQuery(
     ctx,
     collection?.fullName ?? `${ctx.db}.${coll}`,
@@ -114,81 +113,66 @@ async function explainQuery(
   };
 }
 
-type ExplainReader = (
-  command: Document,
-  options: Document | undefined,
-) => { spec: SelectionSpec; stages: readonly Document[] };
+/** What a command reads: a selection and the stages behind it, and what it does with them where it may be of a view. */
+interface Explained {
+  readonly spec: SelectionSpec;
+  readonly stages: readonly Document[];
+  readonly ofView?: readonly Document[];
+}
 
-const only = (spec: SelectionSpec): { spec: SelectionSpec; stages: readonly Document[] } => ({
+type ExplainReader = (command: Document, options: Document | undefined) => Explained;
+
+const only = (spec: SelectionSpec, ofView?: readonly Document[]): Explained => ({
   spec,
   stages: [],
+  ...(ofView && { ofView }),
 });
 
+const readModified: ExplainReader = (command, options) =>
+  only({ ...readSelection(command, 'query', options), limit: 1 });
+
+/** Errors: those of the statement. */
+const readStatement =
+  (field: string, read: (statement: Document, command: Document) => { multi: boolean }): ExplainReader =>
+  (command, options) => {
+    const statement = single(command, field);
+    const limit = read(statement, command).multi ? 0 : 1;
+    return only({ ...readSelection({ ...statement, limit }, 'q', options), limit });
+  };
+
 const readers: ReadonlyMap<string, ExplainReader> = new Map<string, ExplainReader>([
-  ['find', (command, options) => only(findSpec(command, options))],
-  ['count', (command, options) => only(countSpec(command, options))],
-  ['distinct', (command, options) => only(distinctSpec(command, options))],
-  ['findAndModify', (command, options) => only(modifySpec(command, options))],
-  ['findandmodify', (command, options) => only(modifySpec(command, options))],
   [
-    'update',
-    (command, options) => {
-      const { filter, multi, sort, hint, place } = updateStatement(single(command, 'updates'), command);
-      return only({ filter, sort, hint, limit: multi ? 0 : 1, collation: readCollation(place, options) });
-    },
+    'find',
+    (command, options) =>
+      only(findSpec(command, options), toStages('$project', optionalDocument(command, 'projection'))),
   ],
-  [
-    'delete',
-    (command, options) => {
-      const { filter, multi, hint, place } = deleteStatement(single(command, 'deletes'), command);
-      return only({ filter, hint, limit: multi ? 0 : 1, collation: readCollation(place, options) });
-    },
-  ],
+  ['count', (command, options) => only(countSpec(command, options), [{ $count: 'n' }])],
+  ['distinct', (command, options) => only(readSelection(command, 'query', options), [])],
+  ['findAndModify', readModified],
+  ['findandmodify', readModified],
+  ['update', readStatement('updates', updateStatement)],
+  ['delete', readStatement('deletes', deleteStatement)],
   [
     'aggregate',
     (command, options) => {
-      const { spec, rest } = takeLeadingQuery(documentArray(command, 'pipeline'), {
-        hint: readHint(command),
-        collation: readCollation(command, options),
-        variables: optionalDocument(command, 'let'),
-      });
-      return { spec, stages: rest };
+      const source = readSourceOptions(command, options);
+      const { spec, rest } = takeLeadingQuery(documentArray(command, 'pipeline'), source);
+      return { spec, stages: rest, ofView: [] };
     },
   ],
 ]);
 
 /** A command on a view is a pipeline over the collection under it. Errors: 166 for a write. */
 function onView(
-  name: string,
-  command: Document,
+  { spec, stages, ofView }: Explained,
   view: Collection,
   viewStages: readonly Document[],
-): ReturnType<ExplainReader> {
-  const asked = viewReaders.get(name);
-  if (!asked) throw mongoError(166, `Namespace ${view.fullName} is a view, not a collection`);
-  const { spec, rest } = takeLeadingQuery([...viewStages, ...asked(command)], {
-    hint: readHint(command),
-    collation: readCollation(command, view.options),
-    variables: optionalDocument(command, 'let'),
-  });
-  return { spec, stages: rest };
-}
-
-const viewReaders: ReadonlyMap<string, (command: Document) => Document[]> = new Map([
-  ['find', findStages],
-  ['count', countStages],
-  ['distinct', (command: Document) => findStages({ filter: documentOr(command, 'query') })],
-  ['aggregate', (command: Document) => documentArray(command, 'pipeline')],
-]);
-
-function modifySpec(command: Document, options: Document | undefined): SelectionSpec {
-  return {
-    filter: documentOr(command, 'query'),
-    sort: optionalDocument(command, 'sort'),
-    hint: readHint(command),
-    limit: 1,
-    collation: readCollation(command, options),
-  };
+): Explained {
+  if (!ofView) throw mongoError(166, `Namespace ${view.fullName} is a view, not a collection`);
+  const { hint, collation, variables } = spec;
+  const all = [...viewStages, ...selectionStages(spec), ...stages, ...ofView];
+  const { spec: whole, rest } = takeLeadingQuery(all, { hint, collation, variables });
+  return { spec: whole, stages: rest };
 }
 
 function single(command: Document, field: string): Document {

@@ -3,20 +3,12 @@ import { compileProjection } from '../projection/projection.js';
 import type { CommandHandler } from '../server/command.js';
 import { Reader } from '../server/cursors.js';
 import { mapRows } from '../server/rows.js';
-import {
-  readCollation,
-  collectionName,
-  documentOr,
-  flag,
-  readHint,
-  optionalCount,
-  optionalDocument,
-} from './arguments.js';
+import { collectionName, flag, optionalCount, optionalDocument } from './arguments.js';
 import { cursorReply, encodeReplyDocument } from './batches.js';
 import { notImplemented } from '../errors.js';
 import { PipelineRun } from './pipeline-run.js';
 import { Selection, type SelectionSpec } from './selection.js';
-import { findStages } from './views.js';
+import { toStages, selectionStages, readSelection } from './aggregate-source.js';
 
 /** The selection of a find command, also used by explain. Errors: 238 for tailable cursors, min, max and the like. */
 export function findSpec(command: Document, collectionOptions: Document | undefined): SelectionSpec {
@@ -24,15 +16,7 @@ export function findSpec(command: Document, collectionOptions: Document | undefi
     if (command[option] !== undefined && command[option] !== false)
       throw notImplemented(`the find option '${option}'`);
   }
-  return {
-    filter: documentOr(command, 'filter'),
-    sort: optionalDocument(command, 'sort'),
-    skip: optionalCount(command, 'skip'),
-    limit: optionalCount(command, 'limit'),
-    hint: readHint(command),
-    collation: readCollation(command, collectionOptions),
-    variables: optionalDocument(command, 'let'),
-  };
+  return readSelection(command, 'filter', collectionOptions);
 }
 
 export const find: CommandHandler = async (command, ctx) => {
@@ -48,7 +32,8 @@ export const find: CommandHandler = async (command, ctx) => {
   };
   const reader = new Reader(ctx.operation);
   if (collection?.view) {
-    const rows = await new PipelineRun(ctx, name, command, reader).rows(findStages(command));
+    const stages = [...selectionStages(spec), ...toStages('$project', projection)];
+    const rows = await new PipelineRun(ctx, name, command, reader).rows(stages);
     return cursorReply(ctx, namespace, rows.encoded, reader, options);
   }
   const selection = new Selection(ctx, collection, spec, reader);

@@ -7,7 +7,7 @@ import { VIEW_CATALOG } from '../storage/catalog.js';
 import type { Collection } from '../storage/collection.js';
 import type { CollectionIndex } from '../storage/collection-index.js';
 import { normaliseIndex, type IndexSpec } from '../storage/index-spec.js';
-import { shellText } from '../storage/shell-text.js';
+import { shellText } from '../bson/shell-text.js';
 import {
   collectionName,
   documentArray,

@@ -9,8 +9,7 @@ import type { Reader } from '../server/cursors.js';
 import { collect, type Step } from '../server/drain.js';
 import { mapRows, rowsFrom, type Rows } from '../server/rows.js';
 import type { Collection } from '../storage/collection.js';
-import { takeLeadingQuery } from './aggregate-source.js';
-import { readCollation, readHint, optionalDocument } from './arguments.js';
+import { takeLeadingQuery, readSourceOptions } from './aggregate-source.js';
 import { encodeReplyDocument } from './batches.js';
 import { currentOperations } from './diagnostics.js';
 import { queryContext } from './query-context.js';
@@ -71,11 +70,7 @@ export class PipelineRun {
         `{aggregate: 1} is not valid for '${firstKey(written[0] ?? {}) ?? ''}'; a collection is required.`,
       );
     }
-    const options = {
-      hint: readHint(this.command),
-      collation: readCollation(this.command, this.named?.options),
-      variables: optionalDocument(this.command, 'let'),
-    };
+    const options = readSourceOptions(this.command, this.named?.options);
     // The whole pipeline is checked before its beginning is taken off.
     compilePipeline(written, this.context(takeLeadingQuery(written, options).spec.filter));
     const { order } = this.ctx.server;
@@ -99,11 +94,8 @@ export class PipelineRun {
   }
 
   private context(filter?: Document): PipelineContext {
-    const context = queryContext(this.ctx, this.reader, this.collection, {
-      collation: readCollation(this.command, this.named?.options),
-      variables: optionalDocument(this.command, 'let'),
-      filter,
-    });
+    const options = { ...readSourceOptions(this.command, this.named?.options), filter };
+    const context = queryContext(this.ctx, this.reader, this.collection, options);
     return { ...context, variables: context.variables ?? {} };
   }
 

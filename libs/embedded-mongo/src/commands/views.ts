@@ -6,7 +6,7 @@ import { mongoError, typeMismatch } from '../errors.js';
 import type { CommandContext } from '../server/command.js';
 import type { Workspace } from '../storage/workspace.js';
 import type { Collection, ViewDefinition } from '../storage/collection.js';
-import { readCollation, documentOr, optionalCount, optionalDocument, optionalText } from './arguments.js';
+import { readCollation, optionalDocument, optionalText } from './arguments.js';
 
 /** How many views may be built on each other. */
 const MAX_VIEW_DEPTH = 20;
@@ -40,34 +40,6 @@ export function refuseOtherCollation(command: Document, view: Collection | undef
   if (JSON.stringify(asked ?? { locale: 'simple' }) !== JSON.stringify(own)) {
     throw mongoError(167, `Cannot override default collation of a view: ${view.fullName}`);
   }
-}
-
-/** A find on a view as the stages that answer it. Projections are those of `$project`. */
-export function findStages(command: Document): Document[] {
-  return [
-    ...toMatchStages(documentOr(command, 'filter')),
-    ...nonEmpty('$sort', optionalDocument(command, 'sort')),
-    ...window(command),
-    ...nonEmpty('$project', optionalDocument(command, 'projection')),
-  ];
-}
-
-/** A count on a view as the stages that answer it, with the number in `n`. */
-export const countStages = (command: Document): Document[] => [
-  ...toMatchStages(documentOr(command, 'query')),
-  ...window(command),
-  { $count: 'n' },
-];
-
-const toMatchStages = (filter: Document): Document[] => nonEmpty('$match', filter);
-
-const nonEmpty = (stage: string, argument: Document | undefined): Document[] =>
-  argument && Object.keys(argument).length > 0 ? [{ [stage]: argument }] : [];
-
-function window(command: Document): Document[] {
-  const skip = optionalCount(command, 'skip') ?? 0;
-  const limit = Math.abs(optionalCount(command, 'limit') ?? 0);
-  return [...(skip > 0 ? [{ $skip: skip }] : []), ...(limit > 0 ? [{ $limit: limit }] : [])];
 }
 
 /** The options of `create` that are allowed for a view. */

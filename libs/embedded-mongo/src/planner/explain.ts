@@ -1,7 +1,7 @@
 import { MaxKey, MinKey } from 'bson';
 import { truthy } from '../aggregate/evaluate.js';
 import { isDocument, type Document } from '../bson/document.js';
-import { shellText } from '../storage/shell-text.js';
+import { shellText } from '../bson/shell-text.js';
 import { excludesNull, listConditions, toIntervals } from './conditions.js';
 import type { IndexBounds } from './index-bounds.js';
 import type { ScanCounts } from './index-scan.js';

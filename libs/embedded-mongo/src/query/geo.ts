@@ -1,8 +1,8 @@
 import { badValue, mongoError } from '../errors.js';
 import { firstKey, getField, isDocument, type Document } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
-import { someValue, type FieldPath } from '../bson/path.js';
-import { printValue } from '../bson/print.js';
+import { listValues, type FieldPath } from '../bson/path.js';
+import { printValue } from '../bson/shell-text.js';
 import { isStrict, readGeometry, readPoint, readPosition, storedGeometry } from './geo-json.js';
 import { testShape } from './geo-shape.js';
 import { angle, toVector, type Point } from './sphere.js';
@@ -168,12 +168,11 @@ export function checkGeoKeys(
   kind: IndexKind,
   limits: PlaneLimits,
 ): void {
-  someValue(document, path, 0, 'whole', (value) => {
+  for (const value of listValues(document, path, 'whole')) {
     // Only a 2d index has a key for each point of an array.
     const isPlace = kind === '2dsphere' || readPoint(value) !== undefined || !Array.isArray(value);
     for (const one of isPlace ? [value] : (value as unknown[])) checkGeoKey(one, kind, limits);
-    return false;
-  });
+  }
 }
 
 function checkGeoKey(value: unknown, kind: IndexKind, [low, high]: PlaneLimits): void {

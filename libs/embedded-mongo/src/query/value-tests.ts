@@ -12,7 +12,7 @@ import {
   toDouble,
   wholeNumber,
 } from '../bson/number.js';
-import { printValue } from '../bson/print.js';
+import { printValue } from '../bson/shell-text.js';
 import { compareValues, typeRank, valuesEqual } from '../bson/compare.js';
 import { compileRegex, type CompiledRegex, isRegex } from './regex.js';
 

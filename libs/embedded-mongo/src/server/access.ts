@@ -1,6 +1,6 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes, timingSafeEqual } from 'node:crypto';
 import { firstKey, isDocument, type Document } from '../bson/document.js';
-import { printValue } from '../bson/print.js';
+import { printValue } from '../bson/shell-text.js';
 import { mongoError, type MongoError } from '../errors.js';
 
 /** A right of a user: a built-in role of MongoDB, for one database. */

@@ -8,7 +8,7 @@ import { CollectionIndex } from './collection-index.js';
 import type { ExtractedKeys } from '../bson/index-keys.js';
 import { indexExists, type IndexSpec } from './index-spec.js';
 import { OrderedSet } from './ordered-set.js';
-import { shellText } from './shell-text.js';
+import { shellText } from '../bson/shell-text.js';
 import { StoredDocument, type Draft } from './stored-document.js';
 
 /** Most indexes of one collection, as in MongoDB. */

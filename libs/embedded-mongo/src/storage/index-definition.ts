@@ -2,7 +2,7 @@ import { compileCollation, type Collation } from '../bson/collation.js';
 import { compareValues } from '../bson/compare.js';
 import { isDocument, type Document } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
-import { parsePath, type FieldPath } from '../bson/path.js';
+import { parsePath, someValue, type FieldPath } from '../bson/path.js';
 import { compileFilter, type Filter } from '../query/filter.js';
 import { checkGeoKeys, type IndexKind, type PlaneLimits } from '../query/geo.js';
 import { extractKeys, type ExtractedKeys } from '../bson/index-keys.js';
@@ -21,9 +21,11 @@ export class IndexDefinition {
   private readonly paths: readonly (readonly string[])[];
   private readonly isWildcard: boolean;
   private readonly partial: Filter | undefined;
+  /** Of these fields a document has one. */
+  private readonly required: readonly FieldPath[];
   private readonly limits: PlaneLimits;
   /** What a geo index checks, although it orders nothing. */
-  private readonly places: readonly { name: string; path: FieldPath; kind: IndexKind }[];
+  private readonly places: readonly { path: FieldPath; kind: IndexKind }[];
 
   constructor(readonly spec: IndexSpec) {
     this.fields = Object.keys(spec.key);
@@ -32,13 +34,15 @@ export class IndexDefinition {
       numberKind(value) === undefined ? fallback : toDouble(value);
     this.limits = [limit(spec['min'], -180), limit(spec['max'], 180)];
     this.places = Object.entries(spec.key).flatMap(([field, kind]) =>
-      kind === '2d' || kind === '2dsphere' ? [{ name: field, path: parsePath(field), kind }] : [],
+      kind === '2d' || kind === '2dsphere' ? [{ path: parsePath(field), kind }] : [],
     );
     this.isWildcard = this.fields.some(isWildcard);
     this.ordered = !this.isWildcard && Object.values(spec.key).every((kind) => typeof kind !== 'string');
     this.directions = Object.values(spec.key).map((kind) => (this.ordered && toDouble(kind) < 0 ? -1 : 1));
     this.unique = spec['unique'] === true || spec['prepareUnique'] === true || spec.name === '_id_';
     this.sparse = spec['sparse'] === true;
+    const required = this.sparse ? this.fields.map(parsePath) : [];
+    this.required = this.places.length > 0 ? this.places.map(({ path }) => path) : required;
     const { collation, partialFilterExpression: partial } = spec;
     this.collation = isDocument(collation) ? compileCollation(collation) : undefined;
     this.partial = isDocument(partial)
@@ -77,18 +81,8 @@ export class IndexDefinition {
   /** False for a document outside of a partial, sparse or geo index; a stored null counts as a field. */
   holds(document: Document): boolean {
     if (this.partial && !this.partial.matches(document)) return false;
-    const required =
-      this.places.length > 0 ? this.places.map(({ name }) => name.split('.')) : this.sparse ? this.paths : [];
-    return required.length === 0 || required.some((path) => fieldExists(document, path));
+    const exists = (path: FieldPath): boolean =>
+      someValue(document, path, 0, 'whole', (value) => value !== undefined);
+    return this.required.length === 0 || this.required.some(exists);
   }
-}
-
-function fieldExists(value: unknown, path: readonly string[]): boolean {
-  const [name, ...rest] = path;
-  if (name === undefined) return true;
-  if (Array.isArray(value)) {
-    if (/^\d+$/.test(name) && Number(name) < value.length) return true;
-    return value.some((item) => !Array.isArray(item) && fieldExists(item, path));
-  }
-  return isDocument(value) && Object.hasOwn(value, name) && fieldExists(value[name], rest);
 }

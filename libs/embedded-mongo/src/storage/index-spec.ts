@@ -10,7 +10,7 @@ import { listConjuncts } from '../aggregate/reorder/filter-paths.js';
 import { holdsOperators } from '../query/field-predicate.js';
 import { isRegex } from '../query/regex.js';
 import { isTextLanguage } from '../query/text.js';
-import { shellText } from './shell-text.js';
+import { shellText } from '../bson/shell-text.js';
 import { checkWildcard, isWildcard } from './wildcard-index.js';
 
 /** An index as listIndexes shows it: `key`, `name` and the options that were set. */

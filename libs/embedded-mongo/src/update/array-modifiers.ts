@@ -2,7 +2,7 @@ import { badValue, createParseError, typeMismatch } from '../errors.js';
 import type { Collation } from '../bson/collation.js';
 import { compareValues, compileElementSort } from '../bson/compare.js';
 import { firstKey, isDocument, type Document } from '../bson/document.js';
-import { printValue } from '../bson/print.js';
+import { printValue } from '../bson/shell-text.js';
 import { toKey } from '../bson/key-string.js';
 import { numberKind, toDouble, wholeNumber } from '../bson/number.js';
 import { typeName } from '../bson/type-name.js';

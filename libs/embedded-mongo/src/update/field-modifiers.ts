@@ -3,7 +3,7 @@ import { badValue, createParseError, mongoError, typeMismatch } from '../errors.
 import { addNumbers, multiplyNumbers } from '../bson/arithmetic.js';
 import { compareValues } from '../bson/compare.js';
 import { getField, isDocument, type Document } from '../bson/document.js';
-import { printValue } from '../bson/print.js';
+import { printValue } from '../bson/shell-text.js';
 import { compareNumbers, integerValue, numberKind, toBigInt } from '../bson/number.js';
 import { typeName } from '../bson/type-name.js';
 import { absent, unchanged, type Modifier, type ModifierCompiler } from './modifier.js';

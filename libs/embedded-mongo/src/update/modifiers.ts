@@ -1,7 +1,7 @@
 import { createParseError, badValue, mongoError } from '../errors.js';
 import { getField, isDocument, type Document } from '../bson/document.js';
 import { identical } from '../bson/identical.js';
-import { printValue } from '../bson/print.js';
+import { printValue } from '../bson/shell-text.js';
 import { arrayIndex } from '../bson/path.js';
 import { typeName } from '../bson/type-name.js';
 import type { Filter } from '../query/context.js';

@@ -1,7 +1,7 @@
 import { badValue, mongoError } from '../errors.js';
 import { getField, isDocument, setField, type Document } from '../bson/document.js';
 import { arrayIndex } from '../bson/path.js';
-import { printValue } from '../bson/print.js';
+import { printValue } from '../bson/shell-text.js';
 
 /** One step down: a field of a document or a position of an array. */
 export function readChild(value: unknown, part: string): unknown {

@@ -1,6 +1,6 @@
 import { badValue, createParseError, mongoError } from '../errors.js';
 import { isDocument, type Document } from '../bson/document.js';
-import { printValue } from '../bson/print.js';
+import { printValue } from '../bson/shell-text.js';
 import { readChild } from './path-copy.js';
 import type { Predicate } from '../query/context.js';
 

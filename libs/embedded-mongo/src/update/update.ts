@@ -3,7 +3,7 @@ import { createParseError, mongoError } from '../errors.js';
 import { valuesEqual } from '../bson/compare.js';
 import { firstKey, getField, idFirst, isDocument, type Document } from '../bson/document.js';
 import { identical } from '../bson/identical.js';
-import { printValue } from '../bson/print.js';
+import { printValue } from '../bson/shell-text.js';
 import { typeName } from '../bson/type-name.js';
 import { compilePredicate } from '../query/filter.js';
 import type { Filter, QueryContext } from '../query/context.js';

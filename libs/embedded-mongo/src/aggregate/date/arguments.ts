@@ -1,4 +1,4 @@
-import { printValue } from '../../bson/print.js';
+import { printValue } from '../../bson/shell-text.js';
 import { ObjectId, Timestamp } from 'bson';
 import { mongoError } from '../../errors.js';
 import { typeName } from '../../bson/type-name.js';

@@ -1,4 +1,4 @@
-import { printValue } from '../../bson/print.js';
+import { printValue } from '../../bson/shell-text.js';
 import { Decimal128, Long } from 'bson';
 import type { Decimal } from 'decimal.js';
 import { mongoError } from '../../errors.js';

@@ -1,4 +1,4 @@
-import { printValue } from '../../bson/print.js';
+import { printValue } from '../../bson/shell-text.js';
 import { mongoError } from '../../errors.js';
 import { addNumbers, multiplyNumbers } from '../../bson/arithmetic.js';
 import { compareValues } from '../../bson/compare.js';

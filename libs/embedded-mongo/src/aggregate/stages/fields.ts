@@ -2,7 +2,7 @@ import { mongoError } from '../../errors.js';
 import { firstKey, getField, isDocument, setField, type Document } from '../../bson/document.js';
 import { parseFieldPath } from '../../bson/path.js';
 import { typeName } from '../../bson/type-name.js';
-import { printValue } from '../../bson/print.js';
+import { printValue } from '../../bson/shell-text.js';
 import { compileProjection } from '../../projection/projection.js';
 import { applyTree, ProjectionNode } from '../../projection/projection-tree.js';
 import { extendVariables } from '../evaluate.js';

@@ -2,7 +2,7 @@ import { mongoError } from '../../errors.js';
 import { getField, isDocument, type Document } from '../../bson/document.js';
 import { withNested } from '../../bson/nested.js';
 import { doubleValue, numberKind, toDouble } from '../../bson/number.js';
-import { parseFieldPath, someValue, type FieldPath } from '../../bson/path.js';
+import { parseFieldPath, listValues, type FieldPath } from '../../bson/path.js';
 import { typeName } from '../../bson/type-name.js';
 import type { QueryContext } from '../../query/context.js';
 import { compileFilter } from '../../query/filter.js';
@@ -71,12 +71,8 @@ const geoNear: StageCompiler = (spec, { ctx }, name) => {
   return function* (source) {
     const found: { doc: Document; at: unknown; distance: number }[] = [];
     yield* visitAll(ctx, source, (doc) => {
-      const places: { at: unknown; distance: number }[] = [];
-      someValue(doc, place, 0, 'whole', (at) => {
-        places.push({ at, distance: distance(at) });
-        return false;
-      });
-      const nearest = places
+      const nearest = listValues(doc, place, 'whole')
+        .map((at) => ({ at, distance: distance(at) }))
         .filter((one) => one.distance >= 0)
         .toSorted((a, b) => a.distance - b.distance)[0];
       if (nearest && nearest.distance >= min && nearest.distance <= max && filter.matches(doc))

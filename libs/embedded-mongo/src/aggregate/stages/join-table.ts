@@ -1,6 +1,6 @@
 import type { Document } from '../../bson/document.js';
 import { toKey } from '../../bson/key-string.js';
-import { parseFieldPath, someValue, type FieldPath } from '../../bson/path.js';
+import { parseFieldPath, listValues, type FieldPath } from '../../bson/path.js';
 import type { QueryContext } from '../../query/context.js';
 import type { PAUSE } from '../../server/drain.js';
 import { readPath } from '../expression.js';
@@ -42,14 +42,9 @@ export class JoinTable {
   /** As a query sees the path: arrays and their elements count, and missing is null. */
   static byQueryPath(docs: readonly Document[], path: string, ctx: QueryContext): Building {
     const parsed = parseFieldPath(path);
-    return JoinTable.of(docs, ctx, (doc) => {
-      const found: unknown[] = [];
-      someValue(doc, parsed, 0, 'elements', (value) => {
-        found.push(value ?? null);
-        return false;
-      });
-      return found;
-    });
+    return JoinTable.of(docs, ctx, (doc) =>
+      listValues(doc, parsed, 'elements').map((value) => value ?? null),
+    );
   }
 
   /** As an expression sees the path: one value, missing apart from null. */
@@ -76,12 +71,7 @@ export class JoinTable {
 }
 
 /** The values a local field joins by: an array joins by its elements, a missing field as null. */
-export function localValues(doc: Document, path: FieldPath): unknown[] {
-  const found: unknown[] = [];
-  someValue(doc, path, 0, 'whole', (value) => {
-    if (Array.isArray(value)) found.push(...(value as unknown[]));
-    else found.push(value ?? null);
-    return false;
-  });
-  return found;
-}
+export const localValues = (doc: Document, path: FieldPath): unknown[] =>
+  listValues(doc, path, 'whole').flatMap((value) =>
+    Array.isArray(value) ? (value as unknown[]) : [value ?? null],
+  );

@@ -1,4 +1,4 @@
-import { printValue } from '../../bson/print.js';
+import { printValue } from '../../bson/shell-text.js';
 import { createParseError, mongoError } from '../../errors.js';
 import { addNumbers } from '../../bson/arithmetic.js';
 import { compareValues, typeRank } from '../../bson/compare.js';
