@@ -42,18 +42,58 @@ export function readNamedArguments<Required extends string, Optional extends str
 
 /** An operator of one value. */
 export const unary =
-  (apply: (value: unknown, name: string) => unknown): OperatorCompiler =>
+  (apply: (value: unknown, name: string, builder: Builder) => unknown): OperatorCompiler =>
   (argument, builder, name) => {
     const [value] = positional(argument, builder, name, 1) as [Evaluator];
-    return (scope) => apply(value(scope), name);
+    return (scope) => apply(value(scope), name, builder);
   };
 
 /** An operator of two values. */
 export const binary =
-  (apply: (a: unknown, b: unknown, name: string) => unknown): OperatorCompiler =>
+  (apply: (a: unknown, b: unknown, name: string, builder: Builder) => unknown): OperatorCompiler =>
   (argument, builder, name) => {
     const [a, b] = positional(argument, builder, name, 2) as [Evaluator, Evaluator];
-    return (scope) => apply(a(scope), b(scope), name);
+    return (scope) => apply(a(scope), b(scope), name, builder);
+  };
+
+/** An operator of some values. Those left out are undefined, and those given beyond the least number never are. */
+export const several =
+  (
+    min: number,
+    max: number,
+    apply: (values: unknown[], name: string, builder: Builder) => unknown,
+  ): OperatorCompiler =>
+  (argument, builder, name) => {
+    const all = positional(argument, builder, name, min, max);
+    return (scope) =>
+      apply(
+        all.map((one, i) => (i < min ? one(scope) : (one(scope) ?? null))),
+        name,
+        builder,
+      );
+  };
+
+/** An operator of any number of values. */
+export const variadic = (apply: Parameters<typeof several>[2]): OperatorCompiler =>
+  several(0, Infinity, apply);
+
+/** An operator of named values. Optional ones are undefined where they are left out, and never where they are given. */
+export const named =
+  <Required extends string, Optional extends string = never>(
+    required: readonly Required[],
+    optional: readonly Optional[],
+    apply: (
+      values: Record<Required, unknown> & Partial<Record<Optional, unknown>>,
+      name: string,
+      builder: Builder,
+    ) => unknown,
+  ): OperatorCompiler =>
+  (argument, builder, name) => {
+    const parts = Object.entries<Evaluator>(readNamedArguments(argument, builder, name, required, optional));
+    return (scope) => {
+      const values = Object.fromEntries(parts.map(([key, one]) => [key, one(scope) ?? null]));
+      return apply(values as Record<Required | Optional, unknown>, name, builder);
+    };
   };
 
 /** The same for operators that answer null where a value is null or missing. */
@@ -61,19 +101,6 @@ export const unaryOrNull = (apply: (value: unknown, name: string) => unknown): O
   unary((value, name) => (nullish(value) ? null : apply(value, name)));
 export const binaryOrNull = (apply: (a: unknown, b: unknown, name: string) => unknown): OperatorCompiler =>
   binary((a, b, name) => (nullish(a) || nullish(b) ? null : apply(a, b, name)));
-
-/** An operator of any number of values. */
-export const variadic =
-  (apply: (values: unknown[], name: string, builder: Builder) => unknown): OperatorCompiler =>
-  (argument, builder, name) => {
-    const all = positional(argument, builder, name, 0, Infinity);
-    return (scope) =>
-      apply(
-        all.map((one) => one(scope)),
-        name,
-        builder,
-      );
-  };
 
 /** Errors: `code` for a member that a specification does not have. */
 export function refuseOthers(spec: Document, known: readonly string[], name: string, code: number): void {

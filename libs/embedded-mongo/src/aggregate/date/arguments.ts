@@ -2,7 +2,7 @@ import { printValue } from '../../bson/shell-text.js';
 import { ObjectId, Timestamp } from 'bson';
 import { mongoError } from '../../errors.js';
 import { typeName } from '../../bson/type-name.js';
-import { nullish, type Evaluator, type Scope } from '../evaluate.js';
+import { nullish } from '../evaluate.js';
 import { isDateUnit, type DateUnit } from './calendar.js';
 import { utcZone, findZone, type Zone } from './zone.js';
 
@@ -18,11 +18,10 @@ export function toInstant(value: unknown): number | null {
 /** The seconds in an ObjectId are signed: they end in 2038. */
 export const secondsOfId = (id: ObjectId): number => (Number(id.getTimestamp()) / 1000) | 0;
 
-/** The zone an argument names; null when it is null. Errors: 40517 when it is no string. */
-export function zoneArgument(timezone: Evaluator | undefined, scope: Scope): Zone | null {
-  if (!timezone) return utcZone;
-  const name = timezone(scope);
-  if (nullish(name)) return null;
+/** The zone an argument names, UTC where it is left out; null when it is null. Errors: 40517 when it is no string. */
+export function readZone(name: unknown): Zone | null {
+  if (name === undefined) return utcZone;
+  if (name === null) return null;
   if (typeof name !== 'string')
     throw mongoError(40517, `timezone must evaluate to a string, found ${typeName(name)}`);
   return findZone(name);
@@ -37,9 +36,10 @@ export function unitArgument(value: unknown, name: string): DateUnit | null {
 
 const weekDays = ['sunday', 'monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday'];
 
-/** The day a week begins on, Sunday being 0; null when it is null. Errors: 9 for an unknown name. */
-export function startOfWeek(value: unknown, name: string): number | null {
-  if (nullish(value)) return null;
+/** The day a week begins on, Sunday being 0, also where it is left out; null when it is null. Errors: 9 for an unknown name. */
+export function readStartOfWeek(value: unknown, name: string): number | null {
+  if (value === undefined) return 0;
+  if (value === null) return null;
   const text = typeof value === 'string' ? value.toLowerCase() : '';
   const day = weekDays.findIndex((full) => full === text || full.slice(0, 3) === text);
   if (day < 0) throw mongoError(9, `${name} has no day of the week ${printValue(value)}`);

@@ -26,11 +26,11 @@ import {
 import { typeName } from '../../bson/type-name.js';
 import {
   binaryOrNull,
-  positional,
   requireDocument,
   requireNumber,
   unaryOrNull,
   variadic,
+  several,
 } from '../arguments.js';
 import { nullish, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
 
@@ -72,22 +72,15 @@ const positive =
       throw mongoError(code, `${name}'s argument must be a positive number, but is ${printValue(value)}`);
   };
 
-const compileRounding =
-  (mode: 'halfEven' | 'truncate'): OperatorCompiler =>
-  (argument, builder, name) => {
-    const [value, places] = positional(argument, builder, name, 1, 2);
-    return (scope) => {
-      const input = value?.(scope);
-      const digits = places ? places(scope) : 0;
-      if (nullish(input) || nullish(digits)) return null;
-      requireNumber(input, name, 51081);
-      const count = wholeNumber(digits);
-      if (count === undefined || count < -20 || count > 100) {
-        throw mongoError(51083, `${name} takes -20 to 100 places, not ${printValue(digits)}`);
-      }
-      return roundNumber(input, count, mode);
-    };
-  };
+const compileRounding = (mode: 'halfEven' | 'truncate'): OperatorCompiler =>
+  several(1, 2, ([input, digits = 0], name) => {
+    if (nullish(input) || digits === null) return null;
+    requireNumber(input, name, 51081);
+    const count = wholeNumber(digits);
+    if (count === undefined || count < -20 || count > 100)
+      throw mongoError(51083, `${name} takes -20 to 100 places, not ${printValue(digits)}`);
+    return roundNumber(input, count, mode);
+  });
 
 const toWhole = (apply: (value: number) => number, upward: boolean): OperatorCompiler =>
   unaryOrNull((value, name) => {

@@ -3,7 +3,14 @@ import { compareValues, compileElementSort } from '../../bson/compare.js';
 import { isDocument } from '../../bson/document.js';
 import { toKey } from '../../bson/key-string.js';
 import { numberKind, toDouble } from '../../bson/number.js';
-import { indexArgument, positional, refuseOthers, requireArray, requireDocument } from '../arguments.js';
+import {
+  indexArgument,
+  positional,
+  refuseOthers,
+  requireArray,
+  requireDocument,
+  several,
+} from '../arguments.js';
 import {
   isConstant,
   nullish,
@@ -31,20 +38,14 @@ const isIn: OperatorCompiler = (argument, builder, name) => {
   };
 };
 
-const indexOfArray: OperatorCompiler = (argument, builder, name) => {
-  const [input, search, from, to] = positional(argument, builder, name, 2, 4) as Evaluator[];
-  const collation = builder.ctx.collation;
-  return (scope) => {
-    const value = input?.(scope);
-    if (nullish(value)) return null;
-    const items = requireArray(value, name, 40090);
-    const wanted = search?.(scope);
-    const start = from ? indexArgument(from(scope), name) : 0;
-    const end = Math.min(items.length, to ? indexArgument(to(scope), name) : items.length);
-    for (let i = start; i < end; i++) if (compareValues(items[i], wanted, collation) === 0) return i;
-    return -1;
-  };
-};
+const indexOfArray = several(2, 4, ([value, wanted, ...ends], name, { ctx }) => {
+  if (nullish(value)) return null;
+  const items = requireArray(value, name, 40090);
+  const [from = 0, to = Infinity] = ends.map((end) => indexArgument(end, name));
+  const end = Math.min(items.length, to);
+  for (let i = from; i < end; i++) if (compareValues(items[i], wanted, ctx.collation) === 0) return i;
+  return -1;
+});
 
 const sortArray: OperatorCompiler = (argument, builder, name) => {
   const spec = requireDocument(argument, name, 2942500);

@@ -3,36 +3,28 @@ import { getField, isDocument, setField, type Document } from '../../bson/docume
 import { typeName } from '../../bson/type-name.js';
 import {
   intArgument,
-  positional,
   refuseOthers,
   requireArray,
   requireDocument,
   requireText,
-  unary,
   unaryOrNull,
   variadic,
+  several,
 } from '../arguments.js';
-import { nullish, type Evaluator, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
+import { nullish, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
 
 /** As many elements as fit a document; repeated doubling must end before the memory does. */
 const mostElements = 1_000_000;
 
-const range: OperatorCompiler = (argument, builder, name) => {
-  const [first, last, by] = positional(argument, builder, name, 2, 3) as [
-    Evaluator,
-    Evaluator,
-    Evaluator | undefined,
-  ];
-  return (scope) => {
-    const start = intArgument(first(scope), name, 34444, 'a starting value');
-    const end = intArgument(last(scope), name, 34446, 'an ending value');
-    const step = by ? intArgument(by(scope), name, 34448, 'a step value') : 1;
-    if (step === 0) throw mongoError(34449, `${name} requires a non-zero step value`);
-    const length = Math.max(0, Math.ceil((end - start) / step));
-    if (length > mostElements) throw mongoError(146, `${name} would build an array of ${length} elements`);
-    return Array.from({ length }, (_, i) => start + i * step);
-  };
-};
+const range = several(2, 3, ([first, last, by = 1], name) => {
+  const start = intArgument(first, name, 34444, 'a starting value');
+  const end = intArgument(last, name, 34446, 'an ending value');
+  const step = intArgument(by, name, 34448, 'a step value');
+  if (step === 0) throw mongoError(34449, `${name} requires a non-zero step value`);
+  const length = Math.max(0, Math.ceil((end - start) / step));
+  if (length > mostElements) throw mongoError(146, `${name} would build an array of ${length} elements`);
+  return Array.from({ length }, (_, i) => start + i * step);
+});
 
 const zip: OperatorCompiler = (argument, builder, name) => {
   if (!isDocument(argument)) throw mongoError(34460, `${name} only supports an object as an argument`);
@@ -76,7 +68,8 @@ function readPair(item: unknown, name: string): [string, unknown] {
   return [requireText(item['k'], `A key of ${name}`, 40394), item['v']];
 }
 
-const splitJoin: OperatorTable = {
+/** Operators that build arrays, or turn them into objects and back. */
+export const arrayShapeOperators: OperatorTable = {
   $concatArrays: variadic((values, name) => {
     const result: unknown[] = [];
     for (const value of values) {
@@ -89,14 +82,7 @@ const splitJoin: OperatorTable = {
     }
     return result;
   }),
-  $reverseArray: unary((value, name) =>
-    nullish(value) ? null : requireArray(value, name, 34435).toReversed(),
-  ),
-};
-
-/** Operators that build arrays, or turn them into objects and back. */
-export const arrayShapeOperators: OperatorTable = {
-  ...splitJoin,
+  $reverseArray: unaryOrNull((value, name) => requireArray(value, name, 34435).toReversed()),
   $range: range,
   $zip: zip,
   $arrayToObject: (argument, builder, name) => {

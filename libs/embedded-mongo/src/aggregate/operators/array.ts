@@ -3,12 +3,14 @@ import { getField, isDocument, type Document } from '../../bson/document.js';
 import { positiveCount, smallest } from '../accumulators.js';
 import {
   intArgument,
-  positional,
-  readNamedArguments,
   refuseOthers,
   requireArray,
   requireDocument,
   unary,
+  unaryOrNull,
+  several,
+  named,
+  binaryOrNull,
 } from '../arguments.js';
 import {
   nullish,
@@ -105,56 +107,36 @@ const reduce: OperatorCompiler = (argument, builder, name) => {
   };
 };
 
-const elementAt: OperatorCompiler = (argument, builder, name) => {
-  const [input, position] = positional(argument, builder, name, 2) as [Evaluator, Evaluator];
-  return (scope) => {
-    const items = input(scope);
-    const index = position(scope);
-    if (nullish(items) || nullish(index)) return null;
-    const list = requireArray(items, name, 28689);
-    return list.at(intArgument(index, name, 28691, 'its second argument'));
-  };
-};
+const elementAt = binaryOrNull((items, index, name) =>
+  requireArray(items, name, 28689).at(intArgument(index, name, 28691, 'its second argument')),
+);
 
 const edge = (position: 0 | -1): OperatorCompiler =>
-  unary((value, name) => (nullish(value) ? null : requireArray(value, name, 28689).at(position)));
+  unaryOrNull((value, name) => requireArray(value, name, 28689).at(position));
 
-const several =
-  (keep: (items: unknown[], n: number, builder: Builder) => unknown[]): OperatorCompiler =>
-  (argument, builder, name) => {
-    const { input, n } = readNamedArguments(argument, builder, name, ['input', 'n']);
-    return (scope) => {
-      const count = positiveCount(n(scope), name);
-      return keep(requireArray(input(scope), name, 5788200), count, builder);
-    };
-  };
+const keepSome = (keep: (items: unknown[], n: number, builder: Builder) => unknown[]): OperatorCompiler =>
+  named(['input', 'n'], [], ({ input, n }, name, builder) => {
+    const count = positiveCount(n, name);
+    return keep(requireArray(input, name, 5788200), count, builder);
+  });
 
 const extremes = (direction: 1 | -1): OperatorCompiler =>
-  several((items, n, { ctx }) => {
+  keepSome((items, n, { ctx }) => {
     const values = items.filter((item) => !nullish(item));
     return smallest(direction)(values, n, ctx.collation);
   });
 
-const slice: OperatorCompiler = (argument, builder, name) => {
-  const [input, first, second] = positional(argument, builder, name, 2, 3) as [
-    Evaluator,
-    Evaluator,
-    Evaluator | undefined,
-  ];
-  return (scope) => {
-    const value = input(scope);
-    const start = first(scope);
-    const length = second?.(scope);
-    if (nullish(value) || nullish(start) || (second && nullish(length))) return null;
-    const items = requireArray(value, name, 28724);
-    const from = intArgument(start, name, 28725, 'its second argument');
-    if (!second) return from >= 0 ? items.slice(0, from) : items.slice(from);
-    const count = intArgument(length, name, 28727, 'its third argument');
-    if (count <= 0) throw mongoError(28729, `Third argument to ${name} must be positive: ${count}`);
-    const begin = from < 0 ? Math.max(0, items.length + from) : from;
-    return items.slice(begin, begin + count);
-  };
-};
+const slice = several(2, 3, (values, name) => {
+  if (values.some(nullish)) return null;
+  const [value, first, third] = values;
+  const items = requireArray(value, name, 28724);
+  const from = intArgument(first, name, 28725, 'its second argument');
+  if (values.length === 2) return from >= 0 ? items.slice(0, from) : items.slice(from);
+  const count = intArgument(third, name, 28727, 'its third argument');
+  if (count <= 0) throw mongoError(28729, `Third argument to ${name} must be positive: ${count}`);
+  const begin = from < 0 ? Math.max(0, items.length + from) : from;
+  return items.slice(begin, begin + count);
+});
 
 /** Operators that read and pick the elements of arrays. */
 export const arrayOperators: OperatorTable = {
@@ -164,8 +146,8 @@ export const arrayOperators: OperatorTable = {
   $arrayElemAt: elementAt,
   $first: edge(0),
   $last: edge(-1),
-  $firstN: several((items, n) => items.slice(0, n)),
-  $lastN: several((items, n) => items.slice(-n)),
+  $firstN: keepSome((items, n) => items.slice(0, n)),
+  $lastN: keepSome((items, n) => items.slice(-n)),
   $minN: extremes(1),
   $maxN: extremes(-1),
   $slice: slice,

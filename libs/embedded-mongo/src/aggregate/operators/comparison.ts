@@ -1,22 +1,10 @@
 import { compareValues } from '../../bson/compare.js';
-import type { Collation } from '../../bson/collation.js';
 import { allHold, someHolds } from '../../query/evaluation-order.js';
-import { positional } from '../arguments.js';
-import {
-  isConstant,
-  truthy,
-  type Evaluator,
-  type OperatorCompiler,
-  type OperatorTable,
-} from '../evaluate.js';
+import { positional, binary, unary } from '../arguments.js';
+import { isConstant, truthy, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
 
-const compileOrder =
-  (accept: (order: number) => unknown): OperatorCompiler =>
-  (argument, builder, name) => {
-    const [a, b] = positional(argument, builder, name, 2) as [Evaluator, Evaluator];
-    const collation: Collation | undefined = builder.ctx.collation;
-    return (scope) => accept(compareValues(a(scope), b(scope), collation));
-  };
+const compileOrder = (accept: (order: number) => unknown): OperatorCompiler =>
+  binary((a, b, _name, { ctx }) => accept(compareValues(a, b, ctx.collation)));
 
 /** `$and` and `$or`. As in MongoDB a constant that decides leaves nothing to evaluate. */
 const compileLogic =
@@ -39,8 +27,5 @@ export const comparisonOperators: OperatorTable = {
   $cmp: compileOrder((order) => order),
   $and: compileLogic(false),
   $or: compileLogic(true),
-  $not: (argument, builder, name) => {
-    const [value] = positional(argument, builder, name, 1) as [Evaluator];
-    return (scope) => !truthy(value(scope));
-  },
+  $not: unary((value) => !truthy(value)),
 };

@@ -14,8 +14,8 @@ import {
   toDouble,
 } from '../../bson/number.js';
 import { readTypeName, typeName } from '../../bson/type-name.js';
-import { positional, readNamedArguments, unary } from '../arguments.js';
-import { nullish, truthy, type Evaluator, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
+import { readNamedArguments, unary } from '../arguments.js';
+import { nullish, truthy, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
 import { secondsOfId } from '../date/arguments.js';
 import { compileDateFormat, utcFormat } from '../date/format.js';
 import { parseDate } from '../date/parse.js';
@@ -213,8 +213,5 @@ export const conversionOperators: OperatorTable = {
   $toDecimal: shorthand('decimal'),
   $toUUID: shorthand('binData', { ...anyText, format: 'uuid', subtype: Binary.SUBTYPE_UUID }),
   $isNumber: unary((value) => numberKind(value) !== undefined),
-  $type: (argument, builder, name) => {
-    const [value] = positional(argument, builder, name, 1) as [Evaluator];
-    return (scope) => typeName(value(scope));
-  },
+  $type: unary(typeName),
 };

@@ -2,7 +2,7 @@ import { Long } from 'bson';
 import { mongoError, type MongoError } from '../../errors.js';
 import { createDate } from '../../bson/date.js';
 import { wholeNumber } from '../../bson/number.js';
-import { toInstant, startOfWeek, unitArgument, zoneArgument } from '../date/arguments.js';
+import { toInstant, readStartOfWeek, unitArgument, readZone } from '../date/arguments.js';
 import {
   addMonths,
   dayLength,
@@ -13,8 +13,8 @@ import {
   type DateUnit,
 } from '../date/calendar.js';
 import type { Zone } from '../date/zone.js';
-import { readNamedArguments } from '../arguments.js';
 import { nullish, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
+import { named } from '../arguments.js';
 
 const overflow = (): MongoError => mongoError(5166406, 'dateAdd overflowed');
 
@@ -28,41 +28,30 @@ export function addToDate(instant: number, unit: DateUnit, amount: number, zone:
   return createDate(zone.toUtc(Number(createDate(moved, overflow))), overflow);
 }
 
-const compileAdd =
-  (direction: 1 | -1): OperatorCompiler =>
-  (argument, builder, name) => {
-    const parts = readNamedArguments(argument, builder, name, ['startDate', 'unit', 'amount'], ['timezone']);
-    return (scope) => {
-      const instant = toInstant(parts.startDate(scope));
-      const kind = unitArgument(parts.unit(scope), name);
-      const count = parts.amount(scope);
-      const zone = zoneArgument(parts.timezone, scope);
-      if (instant === null || kind === null || zone === null || nullish(count)) return null;
-      const whole = wholeNumber(count);
-      if (whole === undefined) throw mongoError(5166405, `${name} expects integer amount of time units`);
-      return addToDate(instant, kind, whole * direction, zone);
-    };
-  };
+const compileAdd = (direction: 1 | -1): OperatorCompiler =>
+  named(['startDate', 'unit', 'amount'], ['timezone'], ({ startDate, unit, amount, timezone }, name) => {
+    const instant = toInstant(startDate);
+    const kind = unitArgument(unit, name);
+    const zone = readZone(timezone);
+    if (instant === null || kind === null || zone === null || nullish(amount)) return null;
+    const whole = wholeNumber(amount);
+    if (whole === undefined) throw mongoError(5166405, `${name} expects integer amount of time units`);
+    return addToDate(instant, kind, whole * direction, zone);
+  });
 
-const difference: OperatorCompiler = (argument, builder, name) => {
-  const parts = readNamedArguments(
-    argument,
-    builder,
-    name,
-    ['startDate', 'endDate', 'unit'],
-    ['timezone', 'startOfWeek'],
-  );
-  return (scope) => {
-    const start = toInstant(parts.startDate(scope));
-    const end = toInstant(parts.endDate(scope));
-    const kind = unitArgument(parts.unit(scope), name);
-    const zone = zoneArgument(parts.timezone, scope);
+const difference = named(
+  ['startDate', 'endDate', 'unit'],
+  ['timezone', 'startOfWeek'],
+  ({ startDate, endDate, unit, timezone, startOfWeek }, name) => {
+    const [start, end] = [toInstant(startDate), toInstant(endDate)];
+    const kind = unitArgument(unit, name);
+    const zone = readZone(timezone);
     if (start === null || end === null || kind === null || zone === null) return null;
-    const weekStart = kind === 'week' && parts.startOfWeek ? startOfWeek(parts.startOfWeek(scope), name) : 0;
+    const weekStart = kind === 'week' ? readStartOfWeek(startOfWeek, name) : 0;
     if (weekStart === null) return null;
     return Long.fromNumber(unitNumber(end, kind, zone, weekStart) - unitNumber(start, kind, zone, weekStart));
-  };
-};
+  },
+);
 
 /** How many whole units lie between an epoch and an instant: a difference counts the boundaries crossed. */
 function unitNumber(instant: number, unit: DateUnit, zone: Zone, weekStart: number): number {
@@ -76,28 +65,21 @@ function unitNumber(instant: number, unit: DateUnit, zone: Zone, weekStart: numb
   return Math.floor((instant + (offset % length)) / length);
 }
 
-const truncate: OperatorCompiler = (argument, builder, name) => {
-  const parts = readNamedArguments(
-    argument,
-    builder,
-    name,
-    ['date', 'unit'],
-    ['binSize', 'timezone', 'startOfWeek'],
-  );
-  return (scope) => {
-    const instant = toInstant(parts.date(scope));
-    const kind = unitArgument(parts.unit(scope), name);
-    const zone = zoneArgument(parts.timezone, scope);
-    const size = parts.binSize ? parts.binSize(scope) : 1;
-    if (instant === null || kind === null || zone === null || nullish(size)) return null;
-    const bin = wholeNumber(size);
+const truncate = named(
+  ['date', 'unit'],
+  ['binSize', 'timezone', 'startOfWeek'],
+  ({ date, unit, binSize = 1, timezone, startOfWeek }, name) => {
+    const instant = toInstant(date);
+    const kind = unitArgument(unit, name);
+    const zone = readZone(timezone);
+    if (instant === null || kind === null || zone === null || binSize === null) return null;
+    const bin = wholeNumber(binSize);
     if (bin === undefined || bin < 1)
       throw mongoError(5439018, `${name} requires 'binSize' to be a positive integer`);
-    const weekStart = kind === 'week' && parts.startOfWeek ? startOfWeek(parts.startOfWeek(scope), name) : 0;
-    if (weekStart === null) return null;
-    return createDate(truncateDate(instant, kind, bin, zone, weekStart));
-  };
-};
+    const weekStart = kind === 'week' ? readStartOfWeek(startOfWeek, name) : 0;
+    return weekStart === null ? null : createDate(truncateDate(instant, kind, bin, zone, weekStart));
+  },
+);
 
 const reference = localTime(2000, 1, 1);
 

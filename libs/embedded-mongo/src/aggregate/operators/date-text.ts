@@ -1,6 +1,6 @@
 import { mongoError } from '../../errors.js';
 import { typeName } from '../../bson/type-name.js';
-import { toInstant, zoneArgument } from '../date/arguments.js';
+import { toInstant, readZone } from '../date/arguments.js';
 import { compileDateFormat, utcFormat } from '../date/format.js';
 import { parseDate, parseWithFormat } from '../date/parse.js';
 import { utcZone } from '../date/zone.js';
@@ -22,7 +22,7 @@ const toString: OperatorCompiler = (argument, builder, name) => {
   const parts = readNamedArguments(argument, builder, name, ['date'], ['format', 'timezone', 'onNull']);
   return (scope) => {
     const instant = toInstant(parts.date(scope));
-    const zone = zoneArgument(parts.timezone, scope);
+    const zone = readZone(parts.timezone && (parts.timezone(scope) ?? null));
     const format = parts.format?.(scope);
     if (instant === null) return parts.onNull ? parts.onNull(scope) : null;
     if (zone === null || (parts.format && nullish(format))) return null;
@@ -44,7 +44,7 @@ const fromString: OperatorCompiler = (argument, builder, name) => {
   );
   return (scope) => {
     const text = parts.dateString(scope);
-    const zone = parts.timezone ? zoneArgument(parts.timezone, scope) : undefined;
+    const zone = parts.timezone && readZone(parts.timezone(scope) ?? null);
     const format = parts.format?.(scope);
     if (nullish(text)) return parts.onNull ? parts.onNull(scope) : null;
     if (zone === null || (parts.format && nullish(format))) return null;

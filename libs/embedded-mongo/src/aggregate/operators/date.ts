@@ -4,17 +4,10 @@ import { createDate } from '../../bson/date.js';
 import { firstKey, isDocument } from '../../bson/document.js';
 import { numberKind, wholeNumber } from '../../bson/number.js';
 import { typeName } from '../../bson/type-name.js';
-import { toInstant, zoneArgument } from '../date/arguments.js';
+import { toInstant, readZone } from '../date/arguments.js';
 import { dayOfYear, isoDayOfWeek, isoWeek, isoWeekDate, localTime, sundayWeek } from '../date/calendar.js';
-import { readNamedArguments, unaryOrNull } from '../arguments.js';
-import {
-  nullish,
-  truthy,
-  type Builder,
-  type Evaluator,
-  type OperatorCompiler,
-  type OperatorTable,
-} from '../evaluate.js';
+import { readNamedArguments, unaryOrNull, named } from '../arguments.js';
+import { type Builder, type Evaluator, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
 
 /** The argument is a date expression, or `{date, timezone}`. */
 function dateAndZone(
@@ -38,36 +31,31 @@ const field =
     const { date, timezone } = dateAndZone(argument, builder, name);
     return (scope) => {
       const instant = toInstant(date(scope));
-      const zone = zoneArgument(timezone, scope);
+      const zone = readZone(timezone && (timezone(scope) ?? null));
       if (instant === null || zone === null) return null;
       const value = read(createDate(instant + zone.offsetAt(instant)));
       return long ? Long.fromNumber(value) : value;
     };
   };
 
-const toParts: OperatorCompiler = (argument, builder, name) => {
-  const parts = readNamedArguments(argument, builder, name, ['date'], ['timezone', 'iso8601']);
-  return (scope) => {
-    const instant = toInstant(parts.date(scope));
-    const zone = zoneArgument(parts.timezone, scope);
-    const iso = parts.iso8601?.(scope);
-    if (instant === null || zone === null || iso === null) return null;
-    if (iso !== undefined && typeof iso !== 'boolean')
-      throw mongoError(40521, `iso8601 must evaluate to a bool, found ${typeName(iso)}`);
-    const local = createDate(instant + zone.offsetAt(instant));
-    const time = {
-      hour: local.getUTCHours(),
-      minute: local.getUTCMinutes(),
-      second: local.getUTCSeconds(),
-      millisecond: local.getUTCMilliseconds(),
-    };
-    if (truthy(iso)) {
-      const { year, week } = isoWeek(local);
-      return { isoWeekYear: year, isoWeek: week, isoDayOfWeek: isoDayOfWeek(local), ...time };
-    }
-    return { year: local.getUTCFullYear(), month: local.getUTCMonth() + 1, day: local.getUTCDate(), ...time };
+const toParts = named(['date'], ['timezone', 'iso8601'], ({ date, timezone, iso8601 }) => {
+  const instant = toInstant(date);
+  const zone = readZone(timezone);
+  if (instant === null || zone === null || iso8601 === null) return null;
+  if (iso8601 !== undefined && typeof iso8601 !== 'boolean')
+    throw mongoError(40521, `iso8601 must evaluate to a bool, found ${typeName(iso8601)}`);
+  const local = createDate(instant + zone.offsetAt(instant));
+  const time = {
+    hour: local.getUTCHours(),
+    minute: local.getUTCMinutes(),
+    second: local.getUTCSeconds(),
+    millisecond: local.getUTCMilliseconds(),
   };
-};
+  if (!iso8601)
+    return { year: local.getUTCFullYear(), month: local.getUTCMonth() + 1, day: local.getUTCDate(), ...time };
+  const { year, week } = isoWeek(local);
+  return { isoWeekYear: year, isoWeek: week, isoDayOfWeek: isoDayOfWeek(local), ...time };
+});
 
 const timeParts = ['hour', 'minute', 'second', 'millisecond'] as const;
 const calendarParts = ['year', 'month', 'day'] as const;
@@ -77,17 +65,15 @@ type PartName = (typeof timeParts)[number] | (typeof calendarParts)[number] | (t
 const fromParts: OperatorCompiler = (argument, builder, name) => {
   const iso = isDocument(argument) && Object.hasOwn(argument, 'isoWeekYear');
   const [year, ...rest] = iso ? isoParts : calendarParts;
-  const parts = readNamedArguments(argument, builder, name, [year], [...rest, ...timeParts, 'timezone']);
   const order: readonly PartName[] = [year, ...rest, ...timeParts];
   const defaults = [1970, 1, 1, 0, 0, 0, 0];
-  return (scope) => {
-    const zone = zoneArgument(parts.timezone, scope);
+  return named([year], [...rest, ...timeParts, 'timezone'], (parts) => {
+    const zone = readZone(parts.timezone);
     if (zone === null) return null;
     const values: number[] = [];
     for (const [i, part] of order.entries()) {
-      const evaluate = parts[part];
-      const value = evaluate ? evaluate(scope) : defaults[i];
-      if (nullish(value)) return null;
+      const value = parts[part] === undefined ? defaults[i] : parts[part];
+      if (value === null) return null;
       const whole = wholeNumber(value);
       if (numberKind(value) === undefined || whole === undefined) {
         throw mongoError(40515, `'${part}' must evaluate to an integer, found ${typeName(value)}`);
@@ -100,7 +86,7 @@ const fromParts: OperatorCompiler = (argument, builder, name) => {
     const [a, b, c, ...time] = values as [number, number, number, ...number[]];
     const midnight = iso ? isoWeekDate(a, b, c) : localTime(a, b, c);
     return createDate(zone.toUtc(midnight + localTime(1970, 1, 1, ...time)));
-  };
+  })(argument, builder, name);
 };
 
 const timestampPart = (read: (value: Timestamp) => number): OperatorCompiler =>

@@ -1,15 +1,8 @@
 import { mongoError } from '../../errors.js';
 import { compareValues } from '../../bson/compare.js';
 import { toKey } from '../../bson/key-string.js';
-import { positional, requireArray, variadic } from '../arguments.js';
-import {
-  nullish,
-  truthy,
-  type Builder,
-  type Evaluator,
-  type OperatorCompiler,
-  type OperatorTable,
-} from '../evaluate.js';
+import { requireArray, variadic, binary, unary } from '../arguments.js';
+import { nullish, truthy, type Builder, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
 
 type Keyed = Map<string, unknown>;
 
@@ -28,25 +21,16 @@ function toKeyed(value: unknown, name: string, code: number, builder: Builder): 
 const sortKeyed = (set: Keyed, builder: Builder): unknown[] =>
   [...set.values()].sort((a, b) => compareValues(a, b, builder.ctx.collation));
 
-const pairwise =
-  (code: number, apply: (a: Keyed, b: Keyed) => unknown): OperatorCompiler =>
-  (argument, builder, name) => {
-    const [first, second] = positional(argument, builder, name, 2) as [Evaluator, Evaluator];
-    return (scope) => {
-      const a = first(scope);
-      const b = second(scope);
-      if (name === '$setDifference' && (nullish(a) || nullish(b))) return null;
-      return apply(toKeyed(a, name, code, builder), toKeyed(b, name, code, builder));
-    };
-  };
+const pairwise = (code: number, apply: (a: Keyed, b: Keyed) => unknown): OperatorCompiler =>
+  binary((a, b, name, builder) =>
+    name === '$setDifference' && (nullish(a) || nullish(b))
+      ? null
+      : apply(toKeyed(a, name, code, builder), toKeyed(b, name, code, builder)),
+  );
 
 /** `$anyElementTrue` and `$allElementsTrue` take their list as the only element of an array. */
-const elements =
-  (decide: (items: unknown[]) => boolean, code: number): OperatorCompiler =>
-  (argument, builder, name) => {
-    const [input] = positional(argument, builder, name, 1) as [Evaluator];
-    return (scope) => decide(requireArray(input(scope), name, code));
-  };
+const elements = (decide: (items: unknown[]) => boolean, code: number): OperatorCompiler =>
+  unary((input, name) => decide(requireArray(input, name, code)));
 
 export const setOperators: OperatorTable = {
   $setUnion: variadic((values, name, builder) => {

@@ -9,15 +9,15 @@ import {
   binaryOrNull,
   indexArgument,
   intArgument,
-  positional,
-  readNamedArguments,
   requireNumber,
   requireText,
   unary,
   unaryOrNull,
   variadic,
+  several,
+  named,
 } from '../arguments.js';
-import { nullish, type Evaluator, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
+import { nullish, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
 import { doubleString, stringForm } from './conversion.js';
 
 /** Numbers, dates and code are accepted as strings by the older string operators; null counts as empty. */
@@ -47,53 +47,33 @@ function checkLength(length: number, name: string): void {
     throw mongoError(146, `${name} would build a string of over ${longestText} characters`);
 }
 
-function checkText(text: string, name: string): string {
-  checkLength(text.length, name);
-  return text;
-}
-
 const upper = (text: string): string => text.replace(/[a-z]+/g, (part) => part.toUpperCase());
 const lower = (text: string): string => text.replace(/[A-Z]+/g, (part) => part.toLowerCase());
 
-const compileTrim =
-  (start: boolean, end: boolean): OperatorCompiler =>
-  (argument, builder, name) => {
-    const { input, chars } = readNamedArguments(argument, builder, name, ['input'], ['chars']);
-    return (scope) => {
-      const value = input(scope);
-      if (nullish(value)) return null;
-      const text = requireText(value, name, 50699);
-      const given = chars?.(scope);
-      if (chars && nullish(given)) return null;
-      const drop = new Set(
-        chars
-          ? requireText(given, `'chars' of ${name}`, 50700)
-          : '\0\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a',
-      );
-      const points = codePoints(text);
-      let from = 0;
-      let to = points.length;
-      while (start && from < to && drop.has(points[from] as string)) from++;
-      while (end && to > from && drop.has(points[to - 1] as string)) to--;
-      return points.slice(from, to).join('');
-    };
-  };
+const spaces = '\0\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a';
+
+const compileTrim = (start: boolean, end: boolean): OperatorCompiler =>
+  named(['input'], ['chars'], ({ input, chars = spaces }, name) => {
+    if (nullish(input)) return null;
+    const points = codePoints(requireText(input, name, 50699));
+    if (chars === null) return null;
+    const drop = new Set(requireText(chars, `'chars' of ${name}`, 50700));
+    let from = 0;
+    let to = points.length;
+    while (start && from < to && drop.has(points[from] as string)) from++;
+    while (end && to > from && drop.has(points[to - 1] as string)) to--;
+    return points.slice(from, to).join('');
+  });
 
 /** Positions are counted in code points or in UTF-8 bytes. */
-const compileIndexOf =
-  (bytes: boolean): OperatorCompiler =>
-  (argument, builder, name) => {
-    const [input, search, first, last] = positional(argument, builder, name, 2, 4) as Evaluator[];
-    return (scope) => {
-      const value = input?.(scope);
-      if (nullish(value)) return null;
-      const text = requireText(value, name, bytes ? 40091 : 40093);
-      const wanted = requireText(search?.(scope), name, bytes ? 40092 : 40094);
-      const from = first ? indexArgument(first(scope), name) : 0;
-      const to = last ? indexArgument(last(scope), name) : Infinity;
-      return bytes ? indexOfBytes(text, wanted, from, to) : indexOfPoints(text, wanted, from, to);
-    };
-  };
+const compileIndexOf = (bytes: boolean): OperatorCompiler =>
+  several(2, 4, ([value, search, ...ends], name) => {
+    if (nullish(value)) return null;
+    const text = requireText(value, name, bytes ? 40091 : 40093);
+    const wanted = requireText(search, name, bytes ? 40092 : 40094);
+    const [from = 0, to = Infinity] = ends.map((end) => indexArgument(end, name));
+    return bytes ? indexOfBytes(text, wanted, from, to) : indexOfPoints(text, wanted, from, to);
+  });
 
 function indexOfBytes(text: string, wanted: string, from: number, to: number): number {
   const haystack = Buffer.from(text);
@@ -115,37 +95,29 @@ function indexOfPoints(text: string, wanted: string, from: number, to: number): 
   return index < end ? index : -1;
 }
 
-const substringPoints: OperatorCompiler = (argument, builder, name) => {
-  const [input, first, length] = positional(argument, builder, name, 3) as [Evaluator, Evaluator, Evaluator];
-  return (scope) => {
-    const text = asText(input(scope), name, 16007);
-    const start = intArgument(first(scope), name, 34450, 'its starting index');
-    const count = intArgument(length(scope), name, 34452, 'its length');
-    if (start < 0) throw mongoError(34455, `${name}: the starting index must be nonnegative integer.`);
-    if (count < 0) throw mongoError(34454, `${name}: length must be a nonnegative integer.`);
-    return codePoints(text)
-      .slice(start, start + count)
-      .join('');
-  };
-};
+const substringPoints = several(3, 3, ([text, first, length], name) => {
+  const points = codePoints(asText(text, name, 16007));
+  const start = intArgument(first, name, 34450, 'its starting index');
+  const count = intArgument(length, name, 34452, 'its length');
+  if (start < 0) throw mongoError(34455, `${name}: the starting index must be nonnegative integer.`);
+  if (count < 0) throw mongoError(34454, `${name}: length must be a nonnegative integer.`);
+  return points.slice(start, start + count).join('');
+});
 
-const substringBytes: OperatorCompiler = (argument, builder, name) => {
-  const [input, first, length] = positional(argument, builder, name, 3) as [Evaluator, Evaluator, Evaluator];
-  return (scope) => {
-    const bytes = Buffer.from(asText(input(scope), name, 16007));
-    const start = byteCount(requireNumber(first(scope), `The starting index of ${name}`, 16034));
-    const count = byteCount(requireNumber(length(scope), `The length of ${name}`, 16035));
-    if (start < 0) throw mongoError(50752, `${name}: the starting index must be nonnegative`);
-    // A negative length means the rest of the string.
-    const end = count < 0 ? bytes.length : Math.min(bytes.length, start + count);
-    for (const at of [start, end]) {
-      if (at < bytes.length && ((bytes[at] as number) & 0xc0) === 0x80) {
-        throw mongoError(at === start ? 28656 : 28657, `${name} splits a UTF-8 character`);
-      }
+const substringBytes = several(3, 3, ([text, first, length], name) => {
+  const bytes = Buffer.from(asText(text, name, 16007));
+  const start = byteCount(requireNumber(first, `The starting index of ${name}`, 16034));
+  const count = byteCount(requireNumber(length, `The length of ${name}`, 16035));
+  if (start < 0) throw mongoError(50752, `${name}: the starting index must be nonnegative`);
+  // A negative length means the rest of the string.
+  const end = count < 0 ? bytes.length : Math.min(bytes.length, start + count);
+  for (const at of [start, end]) {
+    if (at < bytes.length && ((bytes[at] as number) & 0xc0) === 0x80) {
+      throw mongoError(at === start ? 28656 : 28657, `${name} splits a UTF-8 character`);
     }
-    return bytes.subarray(start, end).toString();
-  };
-};
+  }
+  return bytes.subarray(start, end).toString();
+});
 
 /** A decimal without a value counts as negative. Errors: 31109 for a double without one. */
 function byteCount(value: unknown): number {
@@ -155,27 +127,18 @@ function byteCount(value: unknown): number {
   return count;
 }
 
-const compileReplace =
-  (all: boolean): OperatorCompiler =>
-  (argument, builder, name) => {
-    const parts = readNamedArguments(argument, builder, name, ['input', 'find', 'replacement']);
-    return (scope) => {
-      const values = [parts.input, parts.find, parts.replacement].map((one) => one(scope));
-      for (const value of values) if (!nullish(value)) requireText(value, name, 51746);
-      if (values.some(nullish)) return null;
-      const [input, find, replacement] = values as [string, string, string];
-      if (!all)
-        return checkText(
-          input.replace(find, () => replacement),
-          name,
-        );
-      const places = find === '' ? input.length + 1 : input.split(find).length - 1;
-      checkLength(input.length + places * (replacement.length - find.length), name);
-      if (find === '')
-        return [replacement, ...codePoints(input).map((point) => point + replacement)].join('');
-      return input.replaceAll(find, () => replacement);
-    };
-  };
+const compileReplace = (all: boolean): OperatorCompiler =>
+  named(['input', 'find', 'replacement'], [], (parts, name) => {
+    const values = [parts.input, parts.find, parts.replacement];
+    for (const value of values) if (!nullish(value)) requireText(value, name, 51746);
+    if (values.some(nullish)) return null;
+    const [input, find, replacement] = values as [string, string, string];
+    const places = !all ? 1 : find === '' ? input.length + 1 : input.split(find).length - 1;
+    checkLength(input.length + places * (replacement.length - find.length), name);
+    if (!all) return input.replace(find, () => replacement);
+    if (find === '') return [replacement, ...codePoints(input).map((point) => point + replacement)].join('');
+    return input.replaceAll(find, () => replacement);
+  });
 
 export const stringOperators: OperatorTable = {
   $concat: variadic((values, name) => {
@@ -184,7 +147,8 @@ export const stringOperators: OperatorTable = {
       if (nullish(value)) return null;
       result += requireText(value, name, 16702);
     }
-    return checkText(result, name);
+    checkLength(result.length, name);
+    return result;
   }),
   $toUpper: unary((value, name) => upper(asText(value, name, 16007))),
   $toLower: unary((value, name) => lower(asText(value, name, 16007))),

@@ -38,6 +38,7 @@ const bucket: StageCompiler = (spec, { ctx, pipeline }) => {
   const literals = boundaries.map((value) => ({ $literal: value }));
   const branches = literals.slice(1).map((high, i) => ({
     case: { $and: [{ $gte: [groupBy, literals[i]] }, { $lt: [groupBy, high] }] },
+    // oxlint-disable-next-line unicorn/no-thenable -- a branch of $switch
     then: literals[i],
   }));
   const _id = { $switch: { branches, ...(hasDefault ? { default: { $literal: fallback } } : {}) } };
