@@ -78,7 +78,7 @@ function typeIn(value: unknown): BsonType {
 export const typeName = (value: unknown): string => typeIn(value).name;
 
 /** The type's number on the wire. */
-export const typeNumber = (value: unknown): number => typeIn(value).number;
+const typeNumber = (value: unknown): number => typeIn(value).number;
 
 /** Canonical BSON type order: types of one rank compare by value, others by rank. */
 export const typeRank = (value: unknown): number => typeIn(value).rank;

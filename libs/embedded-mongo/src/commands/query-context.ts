@@ -59,6 +59,7 @@ export function queryContext(
 }
 
 const createSearchIndexes = (collection: Collection | undefined): SearchIndexes => ({
+  exists: collection !== undefined,
   vectorField: (index, path) =>
     collection?.searchIndexes.get(index)?.vectors.find((field) => field.path === path),
 });

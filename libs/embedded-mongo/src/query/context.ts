@@ -58,6 +58,8 @@ export interface SearchMetadata {
 }
 
 export interface SearchIndexes {
+  /** False where there is no collection. */
+  readonly exists?: boolean;
   /** What the index says of a path; undefined without such an index. */
   vectorField(index: string, path: string): VectorField | undefined;
 }

@@ -82,6 +82,7 @@ function metaStage(spec: Document, ctx: QueryContext): SearchStage {
   const kind = countKind(getField(spec, 'count'));
   return {
     run: function* (source) {
+      if (ctx.search?.exists === false) return;
       const documents = operator
         ? (yield* searchMatching(operator, source, ctx)).map(({ doc }) => doc)
         : yield* gather(ctx, source);

@@ -216,6 +216,16 @@ describe('$search', () => {
 });
 
 describe('$searchMeta', () => {
+  it('has nothing to say of a collection that is not there', async () => {
+    const search = { exists: { path: 'a' } };
+    expect(
+      await db
+        .collection('nowhere')
+        .aggregate([{ $searchMeta: search }])
+        .toArray(),
+    ).toEqual([]);
+  });
+
   it('counts facets over what was found', async () => {
     const facets = {
       genre: { type: 'string', path: 'genres' },

@@ -7,7 +7,6 @@ import { parseFieldPath } from '../../bson/path.js';
 import { coerceInteger, numberKind } from '../../bson/number.js';
 import { compileFilter } from '../../query/filter.js';
 import { requiresGeoIndex } from '../../query/geo.js';
-import type { QueryContext } from '../../query/context.js';
 import { PAUSE } from '../../server/drain.js';
 import { refuseOthers, requireDocument } from '../arguments.js';
 import { compileExpression } from '../expression.js';
@@ -20,7 +19,6 @@ import {
   visitAll,
   wholeOption,
   type StageCompiler,
-  type StageRun,
   type StageTable,
 } from '../stage.js';
 
@@ -33,13 +31,12 @@ const match: StageCompiler = (spec, { ctx }) => {
 };
 
 /** Sorts all documents by keys read once; equal keys keep their order. */
-export function sortRun(spec: Document, ctx: QueryContext): StageRun {
-  if (
-    !ctx.textScore &&
-    Object.values(spec).some((value) => isDocument(value) && Object.hasOwn(value, '$meta'))
-  ) {
+const sort: StageCompiler = (spec, { ctx }) => {
+  if (!isDocument(spec)) throw mongoError(15973, 'the $sort key specification must be an object');
+  if (firstKey(spec) === undefined) throw mongoError(15976, '$sort stage must have at least one sort key');
+  const scored = Object.values(spec).some((value) => isDocument(value) && Object.hasOwn(value, '$meta'));
+  if (scored && !ctx.textScore)
     throw mongoError(40218, 'query requires text score metadata, but it is not available');
-  }
   const order = compileSort(spec, ctx.collation, ctx.textScore);
   return function* (source) {
     const entries: { doc: Document; keys: unknown[] }[] = [];
@@ -47,12 +44,6 @@ export function sortRun(spec: Document, ctx: QueryContext): StageRun {
     for (const { doc } of yield* sortWithinMemory(ctx, entries, (a, b) => order.compareKeys(a.keys, b.keys)))
       yield doc;
   };
-}
-
-const sort: StageCompiler = (spec, { ctx }) => {
-  if (!isDocument(spec)) throw mongoError(15973, 'the $sort key specification must be an object');
-  if (firstKey(spec) === undefined) throw mongoError(15976, '$sort stage must have at least one sort key');
-  return sortRun(spec, ctx);
 };
 
 const limit: StageCompiler = (spec, { ctx }) => {
