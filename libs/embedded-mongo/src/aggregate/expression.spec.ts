@@ -253,6 +253,7 @@ const conversions: Row[] = [
   ['$toString of a double', { $toString: 2.5 }, '2.5'],
   ['$toString of a date', { $toString: at('2024-01-01T00:00:00Z') }, '2024-01-01T00:00:00.000Z'],
   ['$toDate of an ObjectId', { $toDate: id }, id.getTimestamp()],
+  ['$toDate of a text between wide spaces', { $toDate: '\u00a01970-01-01\u00a0' }, new Date(0)],
   ['$toDate of a long', { $toDate: long(5) }, new Date(5)],
   ['$toDecimal keeps the scale', { $toDecimal: '1.10' }, dec('1.10')],
   ['$toInt', { $toInt: '12' }, 12],

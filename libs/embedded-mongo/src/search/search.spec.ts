@@ -322,7 +322,7 @@ describe('$vectorSearch', () => {
       ).map(({ _id, s }) => [_id, Number(Number(s).toFixed(3))]);
     expect(await by('euclidean')).toEqual([
       [2, 0.5],
-      [1, 0.25],
+      [1, 0.1],
     ]);
     expect(await by('dotProduct')).toEqual([
       [1, 2.5],

@@ -112,6 +112,5 @@ const dot = (a: Vector, b: Vector): number => a.reduce((sum, value, i) => sum + 
 const SCORES: Readonly<Record<Similarity, (a: Vector, b: Vector) => number>> = {
   cosine: (a, b) => (1 + dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b))) / 2,
   dotProduct: (a, b) => (1 + dot(a, b)) / 2,
-  euclidean: (a, b) =>
-    1 / (1 + Math.sqrt(a.reduce((sum, value, i) => sum + (value - (b[i] as number)) ** 2, 0))),
+  euclidean: (a, b) => 1 / (1 + a.reduce((sum, value, i) => sum + (value - (b[i] as number)) ** 2, 0)),
 };

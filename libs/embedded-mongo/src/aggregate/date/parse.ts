@@ -10,7 +10,7 @@ const failure = (text: string, reason: string): Error =>
 
 /** What a date may be written of, in any order, with the letters that a format has for the parts. */
 const forms: readonly (readonly [RegExp, string])[] = [
-  [/[ \t-\r,\0]+|T(?=\d\d?:)|(?:sun|mon|tue|wed|thu|fri|sat)[a-z]*/iy, ''],
+  [/[ \t-\r,\0\u00a0]+|T(?=\d\d?:)|(?:sun|mon|tue|wed|thu|fri|sat)[a-z]*/iy, ''],
   [/([+-]?\d{4})-(\d{1,2})-(\d{1,2})(?!\d)/y, 'Ymd'],
   [/(\d{4})\/(\d{1,2})\/(\d{1,2})(?!\d)/y, 'Ymd'],
   [/(\d{4})(\d{2})(\d{2})(?!\d)/y, 'Ymd'],
@@ -29,7 +29,7 @@ const forms: readonly (readonly [RegExp, string])[] = [
 /** Parses a date as people and programs write it. Errors: 241 for any other form, or for a zone both in the text and beside it. */
 export function parseDate(text: string, zone?: Zone): Date {
   const parts: Record<string, string> = {};
-  const trimmed = text.replace(/^[ \t-\r\0]+|[ \t-\r\0]+$/g, '');
+  const trimmed = text.replace(/^[ \t-\r\0\u00a0]+|[ \t-\r\0\u00a0]+$/g, '');
   for (let at = 0; at < trimmed.length;) {
     const found = findForm(trimmed, at);
     if (!found) throw failure(text, `nothing is known to begin with '${trimmed.slice(at, at + 20)}'`);
