@@ -1,30 +1,27 @@
 import { compareValues } from '../bson/compare.js';
-import type { Collation } from '../bson/collation.js';
 import { firstKey, isDocument, type Document } from '../bson/document.js';
 import { createParseError, mongoError } from '../errors.js';
 import type { CommandContext } from '../server/command.js';
-import { drain } from '../server/drain.js';
 import type { Collection } from '../storage/collection.js';
 import { draftNext, createDraft, type StoredDocument } from '../storage/stored-document.js';
 import { compileUpdate, type Update } from '../update/update.js';
 import { readCollation } from './arguments.js';
 import { queryContext } from './query-context.js';
-import { Selection } from './selection.js';
 import { documentCheck } from './validation.js';
-import { writeTarget } from './write-target.js';
+import {
+  writeTarget,
+  visitWritten,
+  MAX_ATTEMPTS,
+  type WriteStatement,
+  selectWritten,
+  changedMeanwhile,
+} from './write-target.js';
 
 /** One update as update, findAndModify and bulkWrite have it. */
-export interface UpdateStatement {
-  readonly filter: Document;
+export interface UpdateStatement extends WriteStatement {
   readonly update: Document | Document[];
-  readonly multi: boolean;
   readonly upsert: boolean;
-  readonly sort?: Document | undefined;
-  readonly hint?: unknown;
-  /** Where the statement's own collation stands, if it has one. */
-  readonly place: Document;
   readonly arrayFilters?: Document[] | undefined;
-  readonly variables?: Document | undefined;
   readonly bypassValidation: boolean;
 }
 
@@ -38,9 +35,6 @@ export interface UpdateOutcome {
   before?: StoredDocument;
   after?: StoredDocument;
 }
-
-/** How often a write starts again when others change what it found, before it gives up with 112. */
-const MAX_ATTEMPTS = 100;
 
 const isReplacement = (update: Document | Document[]): boolean =>
   !Array.isArray(update) && !firstKey(update)?.startsWith('$');
@@ -58,7 +52,8 @@ export async function runUpdate(
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
     const collection = writeTarget(ctx, db, coll, 'change');
     if (!collection) {
-      new UpdateRun(ctx, undefined, statement).select();
+      new UpdateRun(ctx, undefined, statement);
+      selectWritten(ctx, undefined, statement);
       if (!statement.upsert) return { matched: 0, modified: 0 };
       return new UpdateRun(ctx, ctx.workspace.obtain(db, coll), statement).insert();
     }
@@ -70,12 +65,11 @@ export async function runUpdate(
     if (collection.version !== seen) continue;
     return run.insert();
   }
-  throw mongoError(112, 'the documents of this write kept changing; please retry it');
+  throw changedMeanwhile();
 }
 
 class UpdateRun {
   private readonly update: Update;
-  private readonly collation: Collation | undefined;
 
   constructor(
     private readonly ctx: CommandContext,
@@ -83,40 +77,18 @@ class UpdateRun {
     private readonly statement: UpdateStatement,
   ) {
     const { update, arrayFilters, place, variables } = statement;
-    this.collation = readCollation(place, collection?.options);
-    const context = queryContext(ctx, ctx.operation, collection, {
-      collation: this.collation,
-      variables,
-    });
+    const collation = readCollation(place, collection?.options);
+    const context = queryContext(ctx, ctx.operation, collection, { collation, variables });
     this.update = compileUpdate(update, { ...(arrayFilters ? { arrayFilters } : {}), ctx: context });
-  }
-
-  select(): Selection {
-    const { statement } = this;
-    return new Selection(this.ctx, this.collection, {
-      filter: statement.filter,
-      sort: statement.sort,
-      hint: statement.hint,
-      limit: statement.multi ? 0 : 1,
-      collation: this.collation,
-      variables: statement.variables,
-    });
   }
 
   async updateMatches(): Promise<UpdateOutcome | 'changed meanwhile'> {
     const { ctx, statement } = this;
     const collection = this.collection as Collection;
-    const selection = this.select();
+    const selection = selectWritten(ctx, collection, statement);
     const check = documentCheck(ctx, collection, statement.bypassValidation);
     const outcome: UpdateOutcome = { matched: 0, modified: 0 };
-    let outdated = false;
-    await drain(ctx.operation, await selection.rows(), (found) => {
-      // Others may have written since the scan began: what counts is the document as it is now.
-      const current = collection.record(found.recordId);
-      if (!current || (current !== found && !selection.filter.matches(current.document))) {
-        outdated = true;
-        return;
-      }
+    const done = await visitWritten(ctx, selection, (current) => {
       outcome.matched += 1;
       outcome.before = current;
       outcome.after = current;
@@ -130,7 +102,7 @@ class UpdateRun {
       outcome.after = ctx.workspace.replace(collection, current, draftNext(current, doc), kind);
       outcome.modified += 1;
     });
-    return outdated && !statement.multi ? 'changed meanwhile' : outcome;
+    return done ? outcome : 'changed meanwhile';
   }
 
   insert(): UpdateOutcome {

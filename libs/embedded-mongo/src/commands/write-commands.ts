@@ -13,10 +13,10 @@ import {
   optionalDocument,
   optionalDocuments,
 } from './arguments.js';
-import { runDelete, type DeleteStatement } from './delete-statement.js';
+import { runDelete } from './delete-statement.js';
 import { runUpdate, readUpdate, type UpdateStatement } from './update-statement.js';
 import { documentCheck } from './validation.js';
-import { insertTarget } from './write-target.js';
+import { insertTarget, type WriteStatement } from './write-target.js';
 import { acknowledge, checkBatchSize, runBatch, writeErrors } from './write-batch.js';
 
 export const insert: CommandHandler = async (command, ctx) => {
@@ -82,7 +82,7 @@ export const update: CommandHandler = async (command, ctx) => {
 };
 
 /** One entry of a delete command, also used by explain. Errors: 9 for a limit other than 0 and 1. */
-export function deleteStatement(entry: Document, command: Document): DeleteStatement {
+export function deleteStatement(entry: Document, command: Document): WriteStatement {
   requireFields(entry, 'delete.deletes', ['q', 'limit']);
   const limit = numberKind(entry['limit']) === undefined ? NaN : toDouble(entry['limit']);
   if (limit !== 0 && limit !== 1) {

@@ -2,6 +2,11 @@ import { mongoError, notImplemented } from '../errors.js';
 import type { CommandContext } from '../server/command.js';
 import { VIEW_CATALOG } from '../storage/catalog.js';
 import type { Collection } from '../storage/collection.js';
+import { readCollation } from './arguments.js';
+import { Selection } from './selection.js';
+import type { StoredDocument } from '../storage/stored-document.js';
+import type { Document } from '../bson/document.js';
+import { drain } from '../server/drain.js';
 
 /** What a statement does to the documents of its collection. */
 export type WriteKind = 'insert' | 'change';
@@ -43,4 +48,45 @@ export function refuseView(collection: Collection): void {
   if (collection.view) {
     throw mongoError(166, `Namespace ${collection.fullName} is a view, not a collection`);
   }
+}
+
+/** Which documents a statement writes to. */
+export interface WriteStatement {
+  readonly filter: Document;
+  readonly multi: boolean;
+  readonly sort?: Document | undefined;
+  readonly hint?: unknown;
+  /** Where the statement's own collation stands, if it has one. */
+  readonly place: Document;
+  readonly variables?: Document | undefined;
+}
+
+/** How often a write starts again when others change what it found, before it gives up with 112. */
+export const MAX_ATTEMPTS = 100;
+
+export const changedMeanwhile = (): Error =>
+  mongoError(112, 'the documents of this write kept changing; please retry it');
+
+export const selectWritten = (
+  ctx: CommandContext,
+  collection: Collection | undefined,
+  { filter, multi, sort, hint, place, variables }: WriteStatement,
+): Selection => {
+  const collation = readCollation(place, collection?.options);
+  return new Selection(ctx, collection, { filter, sort, hint, limit: multi ? 0 : 1, collation, variables });
+};
+
+/** Shows the documents as they are now: others may have written since the scan began. False when the only one has changed. */
+export async function visitWritten(
+  ctx: CommandContext,
+  selection: Selection,
+  visit: (current: StoredDocument) => void,
+): Promise<boolean> {
+  let outdated = false;
+  await drain(ctx.operation, await selection.rows(), (found) => {
+    const current = selection.collection.record(found.recordId);
+    if (current && (current === found || selection.filter.matches(current.document))) visit(current);
+    else outdated = true;
+  });
+  return !outdated || selection.spec.limit === 0;
 }

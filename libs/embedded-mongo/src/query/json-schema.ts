@@ -48,12 +48,8 @@ export function compileJsonSchema(schema: unknown, depth = 0): CompiledJsonSchem
     if (!keyword) throw createParseError(`Unknown $jsonSchema keyword: ${name}`);
     rules.push(keyword(getField(schema, name), schema, depth));
   }
-  for (const name of ['title', 'description']) {
-    const text = getField(schema, name);
-    if (text !== undefined && typeof text !== 'string') {
-      throw typeMismatch(`$jsonSchema keyword '${name}' must be of type string`);
-    }
-  }
+  for (const name of ['title', 'description'])
+    requireKind(name, getField(schema, name) ?? '', isString, 'of type string');
   return {
     test: (value) => rules.every((rule) => rule.test(value)),
     failures: (value) => rules.filter((rule) => !rule.test(value)).map((rule) => rule.failure(value)),
@@ -68,6 +64,8 @@ const isObject = isDocument;
 const isArray = (value: unknown): value is unknown[] => Array.isArray(value);
 const isString = (value: unknown): value is string => typeof value === 'string';
 const isNumber = (value: unknown): value is number => numberKind(value) !== undefined;
+const isBoolean = (value: unknown): value is boolean => typeof value === 'boolean';
+const isTexts = (value: unknown): value is string[] => isArray(value) && value.every(isString);
 const isAny = (_value: unknown): _value is unknown => true;
 
 /** A keyword that says something about values of one kind, and nothing about others. */
@@ -102,24 +100,30 @@ const listing = <T>(
   }),
 });
 
-function wholeNumber(name: string, argument: unknown): number {
-  const number = isNumber(argument) ? toDouble(argument) : NaN;
-  if (!isNumber(argument)) throw typeMismatch(`$jsonSchema keyword '${name}' must be a number`);
-  if (!Number.isInteger(number) || number < 0) {
-    throw createParseError(`$jsonSchema keyword '${name}' must be a non-negative whole number`);
-  }
-  return number;
+/** An argument of the type that its keyword takes. Errors: 14. */
+function requireKind<T>(
+  name: string,
+  argument: unknown,
+  isKind: (value: unknown) => value is T,
+  kind: string,
+): T {
+  if (isKind(argument)) return argument;
+  throw typeMismatch(`$jsonSchema keyword '${name}' must be ${kind}`);
 }
 
-function objectArgument(name: string, argument: unknown): Document {
-  if (!isDocument(argument)) throw typeMismatch(`$jsonSchema keyword '${name}' must be an object`);
-  return argument;
+const requireNumber = (name: string, argument: unknown): number =>
+  toDouble(requireKind(name, argument, isNumber, 'a number'));
+
+function wholeNumber(name: string, argument: unknown): number {
+  const number = requireNumber(name, argument);
+  if (Number.isInteger(number) && number >= 0) return number;
+  throw createParseError(`$jsonSchema keyword '${name}' must be a non-negative whole number`);
 }
 
 function nonEmptyArray(name: string, argument: unknown): unknown[] {
-  if (!Array.isArray(argument)) throw typeMismatch(`$jsonSchema keyword '${name}' must be an array`);
-  if (argument.length === 0) throw createParseError(`$jsonSchema keyword '${name}' cannot be an empty array`);
-  return argument;
+  const list = requireKind(name, argument, isArray, 'an array');
+  if (list.length === 0) throw createParseError(`$jsonSchema keyword '${name}' cannot be an empty array`);
+  return list;
 }
 
 const size =
@@ -147,11 +151,9 @@ const FIELDS = 'specified number of properties was not satisfied';
 const compileBound =
   (name: string, exclusiveName: string, sign: 1 | -1): Keyword =>
   (argument, schema) => {
-    if (!isNumber(argument)) throw typeMismatch(`$jsonSchema keyword '${name}' must be a number`);
-    const exclusive = Object.hasOwn(schema, exclusiveName) ? schema[exclusiveName] : false;
-    if (typeof exclusive !== 'boolean') {
-      throw typeMismatch(`$jsonSchema keyword '${exclusiveName}' must be a boolean`);
-    }
+    requireNumber(name, argument);
+    const given = Object.hasOwn(schema, exclusiveName) ? schema[exclusiveName] : false;
+    const exclusive = requireKind(exclusiveName, given, isBoolean, 'a boolean');
     const holds = testOrder(`${sign > 0 ? '$gt' : '$lt'}${exclusive ? '' : 'e'}`, argument);
     const specifiedAs = { [name]: argument, [exclusiveName]: true };
     return about(name, argument, isNumber, holds, 'comparison failed', () =>
@@ -182,12 +184,9 @@ const typeRule = (name: string, argument: unknown, aliases: readonly string[]): 
 
 function textList(name: string, argument: unknown): string[] {
   if (typeof argument === 'string') return [argument];
-  if (!Array.isArray(argument) || !argument.every(isString)) {
-    throw typeMismatch(`$jsonSchema keyword '${name}' must be either a string or an array of strings`);
-  }
-  if (argument.length === 0)
-    throw createParseError(`$jsonSchema keyword '${name}' must name at least one type`);
-  return argument;
+  const texts = requireKind(name, argument, isTexts, 'either a string or an array of strings');
+  if (texts.length === 0) throw createParseError(`$jsonSchema keyword '${name}' must name at least one type`);
+  return texts;
 }
 
 const bsonType: Keyword = (argument) => typeRule('bsonType', argument, textList('bsonType', argument));
@@ -209,9 +208,7 @@ const enumeration: Keyword = (argument) => {
 };
 
 const compileRequired: Keyword = (argument) => {
-  const names = nonEmptyArray('required', argument);
-  if (!names.every(isString))
-    throw typeMismatch("$jsonSchema keyword 'required' must be an array of strings");
+  const names = requireKind('required', nonEmptyArray('required', argument), isTexts, 'an array of strings');
   if (new Set(names).size < names.length)
     throw createParseError("$jsonSchema keyword 'required' array cannot contain duplicate values");
   return listing(
@@ -226,7 +223,7 @@ function schemasByName(
   argument: unknown,
   depth: number,
 ): [string, CompiledJsonSchema, Document][] {
-  return Object.entries(objectArgument(name, argument)).map(([key, schema]) => [
+  return Object.entries(requireKind(name, argument, isObject, 'an object')).map(([key, schema]) => [
     key,
     compileJsonSchema(schema, depth + 1),
     schema as Document,
@@ -292,9 +289,7 @@ const additionalProperties: Keyword = (argument, schema, depth) => {
 
 function booleanOrSchema(name: string, argument: unknown, depth: number): (value: unknown) => boolean {
   if (typeof argument === 'boolean') return () => argument;
-  if (!isDocument(argument))
-    throw typeMismatch(`$jsonSchema keyword '${name}' must be an object or a boolean`);
-  return compileJsonSchema(argument, depth + 1).test;
+  return compileJsonSchema(requireKind(name, argument, isObject, 'an object or a boolean'), depth + 1).test;
 }
 
 /** `items`: one schema for every entry, or one for each position. */
@@ -334,8 +329,7 @@ const additionalItems: Keyword = (argument, schema, depth) => {
 };
 
 const uniqueItems: Keyword = (argument) => {
-  if (typeof argument !== 'boolean')
-    throw typeMismatch("$jsonSchema keyword 'uniqueItems' must be a boolean");
+  requireKind('uniqueItems', argument, isBoolean, 'a boolean');
   const unique = (value: unknown[]): boolean => {
     const sorted = [...value].sort((a, b) => compareValues(a, b));
     return sorted.every((item, index) => index === 0 || compareValues(sorted[index - 1], item) !== 0);
@@ -345,8 +339,7 @@ const uniqueItems: Keyword = (argument) => {
 };
 
 const pattern: Keyword = (argument) => {
-  if (typeof argument !== 'string') throw typeMismatch("$jsonSchema keyword 'pattern' must be a string");
-  const regex = compileRegex(argument);
+  const regex = compileRegex(requireKind('pattern', argument, isString, 'a string'));
   return about(
     'pattern',
     argument,
@@ -357,8 +350,7 @@ const pattern: Keyword = (argument) => {
 };
 
 const compileMultipleOf: Keyword = (argument) => {
-  const divisor = isNumber(argument) ? toDouble(argument) : NaN;
-  if (!isNumber(argument)) throw typeMismatch("$jsonSchema keyword 'multipleOf' must be a number");
+  const divisor = requireNumber('multipleOf', argument);
   if (!(divisor > 0)) throw createParseError("$jsonSchema keyword 'multipleOf' must have a positive value");
   const isMultiple = (value: unknown): boolean =>
     Number.isInteger(Number((toDouble(value) / divisor).toPrecision(15)));
@@ -392,13 +384,15 @@ const not: Keyword = (argument, _schema, depth) => {
 
 /** What has to be there, or to hold, when a field is there. */
 const dependencies: Keyword = (argument, _schema, depth) => {
-  const rules = Object.entries(objectArgument('dependencies', argument)).map(([name, needed]) => {
-    if (Array.isArray(needed) && needed.every(isString) && needed.length > 0) {
-      return { name, test: (value: Document) => needed.every((one) => Object.hasOwn(value, one)) };
-    }
-    const schema = compileJsonSchema(needed, depth + 1);
-    return { name, test: (value: Document) => schema.test(value) };
-  });
+  const rules = Object.entries(requireKind('dependencies', argument, isObject, 'an object')).map(
+    ([name, needed]) => {
+      if (Array.isArray(needed) && needed.every(isString) && needed.length > 0) {
+        return { name, test: (value: Document) => needed.every((one) => Object.hasOwn(value, one)) };
+      }
+      const schema = compileJsonSchema(needed, depth + 1);
+      return { name, test: (value: Document) => schema.test(value) };
+    },
+  );
   return listing(
     'dependencies',
     (value) => rules.filter(({ name, test }) => Object.hasOwn(value, name) && !test(value)),
