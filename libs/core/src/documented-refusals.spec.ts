@@ -66,7 +66,7 @@ const EXAMPLES: Record<keyof typeof refusals, readonly Refusal[]> = {
   budgetExhausted: [refusals.budgetExhausted(WINDOW as never)],
   auditUnavailable: [refusals.auditUnavailable(5)],
   auditWithheld: [refusals.auditWithheld('TOOL', true), refusals.auditWithheld('TOOL', false)],
-  toolTimedOut: [refusals.toolTimedOut('TOOL', 30, true), refusals.toolTimedOut('TOOL', 30, false)],
+  toolTimedOut: (['query', 'other', 'write'] as const).map((work) => refusals.toolTimedOut('TOOL', 30, work)),
   answerTooLarge: [refusals.answerTooLarge('STORE')],
   answersBusy: [refusals.answersBusy()],
   databaseTimedOut: [refusals.databaseTimedOut(25_000, true), refusals.databaseTimedOut(25_000, false)],

@@ -182,10 +182,16 @@ export function budgetExhausted({ quantity, limit, window, retryAfter }: BudgetV
 
 const FASTER = 'Narrow the filter, or add an index for it: explain_query shows whether one serves it';
 
-/** @param reads whether the tool reads a class, so that another filter may be faster */
-export function toolTimedOut(tool: string, seconds: number, reads: boolean): Refusal {
-  const message = `Tool '${tool}' timed out after ${seconds}s`;
-  return { code: 'timeout', gate: 'timeout', message: reads ? `${message}. ${FASTER}` : message };
+/** What to do about a tool that took too long, by what it does. */
+const ADVICE_BY_WORK = { query: `. ${FASTER}`, other: '. Ask it for less by its arguments', write: '' };
+
+/** @param work a query is faster with another filter; nothing is done about a write, which continues */
+export function toolTimedOut(tool: string, seconds: number, work: keyof typeof ADVICE_BY_WORK): Refusal {
+  return {
+    code: 'timeout',
+    gate: 'timeout',
+    message: `Tool '${tool}' timed out after ${seconds}s${ADVICE_BY_WORK[work]}`,
+  };
 }
 
 /** The query is valid, but its result is larger than the limit. */

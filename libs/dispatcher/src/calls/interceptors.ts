@@ -310,8 +310,8 @@ export class DeadlineInterceptor implements NestInterceptor<ToolOutcome, ToolOut
       clock.start(call.seconds * 1000, () => {
         // A write that was sent continues.
         const writes = (definition?.needs ?? []).length > 0;
-        const reads = !writes && definition?.use !== undefined;
-        const refusal = refusals.toolTimedOut(call.name, call.seconds, reads);
+        const work = writes ? 'write' : definition?.use === undefined ? 'other' : 'query';
+        const refusal = refusals.toolTimedOut(call.name, call.seconds, work);
         refuse(new Refused(writes ? refusals.outcomeUnknown(refusal) : refusal));
       });
       return running;

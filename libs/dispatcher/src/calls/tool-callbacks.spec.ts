@@ -65,7 +65,7 @@ describe('tool callbacks', () => {
       new ToolCallbacks().afterToolCall((_, outcome) => heard.push(outcome)),
     );
     await lastValueFrom(around.intercept(running, { handle: () => of(ok) }));
-    for (const refusal of [refusals.cancelled('gone'), refusals.toolTimedOut('x', 1, false)]) {
+    for (const refusal of [refusals.cancelled('gone'), refusals.toolTimedOut('x', 1, 'other')]) {
       const failing = around.intercept(running, { handle: () => throwError(() => new Refused(refusal)) });
       await expect(lastValueFrom(failing)).rejects.toBeInstanceOf(Refused);
     }

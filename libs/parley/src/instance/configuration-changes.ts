@@ -45,7 +45,7 @@ export function followConfiguration(
     if (databases.adopt(now.config)) app.get<SchemaCatalogue>(SchemaCatalogue).invalidate();
     app.get(OperationLog).resize(now.policy.switches.maxLogSize);
     app.get(McpEdge).endStreamsWhere(mustReturn(change));
-    logSecurityWarnings(now, log, new Set());
+    logSecurityWarnings({ ...now, ...(locate && { locate }) }, log, new Set());
     warnOfNoClasses(now.policy, log);
   });
   if (!file || !reread || !locate) return { reload: () => Promise.resolve(), stop: () => undefined };

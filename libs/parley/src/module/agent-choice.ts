@@ -88,7 +88,9 @@ function made(definition: AgentDefinition, choice: Omit<AgentChoice, 'agent'>, o
     throw new TypeError(`'${name}' was chosen with claims that are no object`);
   const identity = choice.identity === undefined ? own() : chosenIdentity(name, choice.identity);
   if (definition.clientMode && identity.kind !== 'sessionToken')
-    throw new TypeError(`'${name}' is in client mode: it reads with a session alone`);
+    throw new TypeError(
+      `'${name}' is in client mode and reads with a session alone: write identity: { session: 'TOKEN' }`,
+    );
   return new Agent({
     definition,
     principal,

@@ -46,7 +46,8 @@ function switchErrors(option: string, given: unknown, known: object): ConfigIssu
   if (given === null || typeof given !== 'object') return [{ path: option, message: 'expected an object' }];
   return Object.entries(given).flatMap(([name, value]) => {
     const path = `${option}.${name}`;
-    if (!Object.hasOwn(known, name)) return [{ path, message: 'unknown option' }];
+    if (!Object.hasOwn(known, name))
+      return [{ path, message: `unknown option; there are: ${Object.keys(known).join(', ')}` }];
     return value === undefined || typeof value === 'boolean'
       ? []
       : [{ path, message: 'expected true or false' }];

@@ -41,7 +41,7 @@ import {
   ToolCallbacks,
 } from '#dispatcher';
 import type { Conversation } from '#chat';
-import { assertChoiceOfLimits, ConfigVersions } from '#config';
+import { AgentOptionsError, assertChoiceOfLimits, ConfigVersions } from '#config';
 import { ToolRegistry, ToolRunner } from '#tools';
 import { type AgentChoice, agentWithin, chosenAgent, type CodeChoice } from './agent-choice.js';
 import { type AnsweredMessage, answerMessage, type MessageOptions } from './answer-message.js';
@@ -217,7 +217,17 @@ export class Parley {
   }
 
   private compiled(options: AgentDefinitionOptions): AgentDefinition {
-    const definition = compileAgentDefinition('ad hoc', options);
+    const { parse } = this.context.get(ConfigVersions).current.config;
+    // Without a master key an agent of code has none either, whatever its options say.
+    const isKeyless = parse.serverUrl !== null && parse.masterKey === null;
+    if (isKeyless && options.clientMode === false)
+      throw new AgentOptionsError('agentFor', [
+        { path: 'agent.clientMode', message: 'cannot be false without parse.masterKey' },
+      ]);
+    const definition = compileAgentDefinition(
+      'ad hoc',
+      isKeyless ? { ...options, clientMode: true } : options,
+    );
     assertNamesOf(definition, this.context);
     return definition;
   }
