@@ -17,6 +17,7 @@ import {
   configPath,
   describeIssue,
   type Environment,
+  findSecurityWarnings,
   type LoadedConfig,
   locateIssues,
   nameErrors,
@@ -45,9 +46,11 @@ interface CheckReport {
   readonly faults: readonly ConfigIssue[];
   /** Possibly unintended settings. */
   readonly warnings: readonly ConfigIssue[];
+  /** What a start logs as `[SECURITY]`: choices that somebody should know of, and no findings. */
+  readonly security: readonly ConfigIssue[];
 }
 
-interface SchemaReport extends CheckReport {
+interface SchemaReport extends Omit<CheckReport, 'security'> {
   /** What the collections of plain classes contradict. */
   readonly problems: readonly CatalogueProblem[];
   /** Why the configured database could not be read, so that no name was compared with it. Null: there is none, or it was read. */
@@ -73,9 +76,10 @@ async function check(file: string | undefined): Promise<CheckReport> {
     return {
       faults: locate(unread ? [unread, ...faults] : faults),
       warnings: [...noFile(env), ...locate(mergeWarnings(warnings, problems))],
+      security: locate(findSecurityWarnings(loaded).map(({ path, message }) => ({ path, message }))),
     };
   } catch (error) {
-    if (error instanceof ConfigError) return { faults: error.issues, warnings: [] };
+    if (error instanceof ConfigError) return { faults: error.issues, warnings: [], security: [] };
     throw error;
   }
 }
@@ -199,11 +203,12 @@ function unreadIssue(error: StoreError): ConfigIssue {
   };
 }
 
-function describe({ faults, warnings }: CheckReport): string {
+function describe({ faults, warnings, security }: CheckReport): string {
   const line = (level: string) => (issue: ConfigIssue) => `${oneLine(`${level} ${describeIssue(issue)}`)}\n`;
   return [
     ...faults.map(line('fault  ')),
     ...warnings.map(line('warning')),
+    ...security.map(line('security')),
     `${countOf(faults.length, 'fault')}, ${countOf(warnings.length, 'warning')}\n`,
   ].join('');
 }

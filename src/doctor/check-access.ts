@@ -3,9 +3,9 @@ import {
   type AuthRuleConfig,
   describeEnd,
   findEndingKeys,
+  findSecurityWarnings,
   isLoopbackHost,
   type LoadedConfig,
-  logSecurityWarnings,
 } from '#config';
 import { type EnvironmentGates } from '#policy';
 import { fail, type Finding, ok, warn } from './finding.js';
@@ -101,15 +101,9 @@ export function checkAgents(loaded: LoadedConfig, gates: EnvironmentGates): Find
         .join(', '),
     ),
   ];
-  logSecurityWarnings(
+  for (const { kind, message } of findSecurityWarnings(loaded))
     // Keys are looked at with the other rules.
-    { ...loaded, config: { ...loaded.config, auth: [] } },
-    {
-      warn: (warning: string) =>
-        findings.push(warn('agents.posture', warning.replace(/^\[SECURITY\] /, ''), modeRemedy(warning))),
-    },
-    new Set(),
-  );
+    if (kind !== 'ending') findings.push(warn('agents.posture', message, POSTURE_REMEDIES[kind]));
   const masters = agentsWithMasterPosture(loaded.identities);
   if (unlistedClasses === 'allow' && masters.length > 0)
     findings.push(
@@ -157,12 +151,11 @@ export function checkReadHooks({ config, policy }: Pick<LoadedConfig, 'config' |
   ];
 }
 
-function modeRemedy(warning: string): string {
-  if (warning.includes('master posture'))
-    return 'give them an identity (session, user or role), or set policy.suppressMasterKeyWarning once that is meant';
-  if (warning.includes('approval tier')) return 'set policy.requireApprovalFor';
-  if (warning.includes('every tenant')) return 'give these classes a tenantScope, or hide them';
-  if (warning.includes('past the policy'))
-    return 'review the code that uses them, or take names out of ungoverned';
-  return 'hide them again, or list the fields that agents may read';
-}
+const POSTURE_REMEDIES = {
+  master:
+    'give them an identity (session, user or role), or set policy.suppressMasterKeyWarning once that is meant',
+  writers: 'set policy.requireApprovalFor',
+  untenanted: 'give these classes a tenantScope, or hide them',
+  ungoverned: 'review the code that uses them, or take names out of ungoverned',
+  unhidden: 'hide them again, or list the fields that agents may read',
+};

@@ -49,7 +49,12 @@ export type { LoggingConfig } from './sections/observability.js';
 export { processCount, startErrors, type StartKind } from './checks/server-checks.js';
 export { isLoopbackHost } from './sections/server.js';
 export type { DatabaseConfig, LiveQueryConfig, ParseConfig } from './sections/stores.js';
-export { agentsWithMasterPosture, hasPlainClassesAlone, logSecurityWarnings } from './security-warnings.js';
+export {
+  agentsWithMasterPosture,
+  findSecurityWarnings,
+  hasPlainClassesAlone,
+  logSecurityWarnings,
+} from './security-warnings.js';
 export { ConfigVersions, type ConfigVersion, type VersionChange } from './versions/config-versions.js';
 export { readOtherThan, recordAdopted, writeEffective } from './versions/configuration-record.js';
 export { type FurtherDatabaseConfig, readTenantDatabases } from './sections/databases.js';

@@ -70,7 +70,7 @@ describe('a start warns', () => {
       unresolved: sessionIdentity('r:nobody'),
       ordered: { kind: 'impersonate', userId: 'u', mint: false },
     });
-    expect(line).toMatch(/^\[SECURITY\] .*\(operator\)/);
+    expect(line).toMatch(/^\[SECURITY\] agents\.operator: .*\(operator\)/);
     expect(others).toEqual([]);
   });
 
@@ -110,7 +110,7 @@ describe('a start warns', () => {
     const scoped = { tenantScope: { field: 'orgId' } };
     const exposed = { Open: { visible: true }, Post: { visible: true, ...scoped }, Plain: {} };
     expect(warningsOf({ a: 'callerSession' }, { classes: exposed })).toEqual([
-      expect.stringMatching(/^\[SECURITY\] every tenant .*: Open$/),
+      expect.stringMatching(/^\[SECURITY\] policy\.classes\.Open: every tenant .*: Open$/),
     ]);
     const alone = { Open: { visible: true } };
     expect(warningsOf({ a: 'callerSession' }, { classes: alone })).toEqual([]);

@@ -63,7 +63,7 @@ describe('a key with a name and an end', () => {
   it('is pointed out at the start and to operators, within 14 days of its end and after it', async () => {
     const { stderr, stdout } = service.output();
     expect(stderr + stdout).toMatch(
-      /\[SECURITY\] the key analyst-2025 of 'analyst' expired at 2025-12-31T00:00:00.000Z.*analyst-short/,
+      /\[SECURITY\] \S+ auth: the key analyst-2025 of 'analyst' expired at 2025-12-31T00:00:00.000Z.*analyst-short/,
     );
     expect((await status()).keys.map(({ name, expired }) => [name, expired])).toEqual([
       ['analyst-2025', true],

@@ -124,6 +124,22 @@ describe('parley policy check', () => {
     expect(stdout).toMatch(/policy\.classes\.Post\.feilds: unknown key/);
   });
 
+  it('tells what a start logs as [SECURITY], by its option, and counts it as no warning', async () => {
+    file('posture.yaml', {
+      ...withClass('Post', { description: 'Articles', fields: ['title'] }),
+      agents: { writer: { permissions: 'write' } },
+      auth: [{ apiKey: 'k'.repeat(32), agent: 'writer' }],
+    });
+    const check = ['policy', 'check', '--config', 'posture.yaml'];
+    const { code, stdout } = await runCommand(check, '', { cwd: folder });
+    expect(stdout).toMatch(
+      /^security posture\.yaml:\d+:\d+ agents\.writer: agents with master posture \(writer\)/m,
+    );
+    expect(stdout).toMatch(/^security posture\.yaml:\d+:\d+ agents\.writer: .*without any approval tier/m);
+    const warnings = stdout.match(/^warning /gm)?.length;
+    expect([code, stdout]).toEqual([0, expect.stringContaining(`0 faults, ${warnings} warnings`)]);
+  });
+
   it('fails for masks that widen upwards, need a key that is not there, or are none', async () => {
     const masks = {
       title: { readonly: 'mask', admin: 'drop' },
