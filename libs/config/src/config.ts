@@ -78,7 +78,10 @@ export class ConfigurationFile {
   readonly database?: DatabaseSection;
 
   @Option('several databases by name; `database` is the short form for one')
-  @MapOf(DatabaseEntry, { pattern: DATABASE_LABEL })
+  @MapOf(DatabaseEntry, {
+    pattern: DATABASE_LABEL,
+    description: 'a letter, then letters, digits, _ and -, 32 characters at most',
+  })
   readonly databases?: Readonly<Record<string, DatabaseEntry>>;
 
   @Option('the Parse Server that rows are reached through')
@@ -151,7 +154,10 @@ export class ConfigurationFile {
   @Option('names under which code of a plugin or an application may reach rows past the policy')
   @IsArray()
   @IsString({ each: true })
-  @Matches(/^[A-Za-z][A-Za-z0-9._-]{0,63}$/, { each: true })
+  @Matches(/^[A-Za-z][A-Za-z0-9._-]{0,63}$/, {
+    each: true,
+    message: 'a letter, then letters, digits and . _ -, 64 characters at most',
+  })
   @ArrayUnique()
   readonly ungoverned?: readonly string[];
 

@@ -13,6 +13,7 @@ interface Rule {
   readonly name?: string;
   readonly constraints?: readonly unknown[];
   readonly each?: boolean;
+  readonly message?: unknown;
 }
 
 /** Makes the schema of a class within another one. */
@@ -94,6 +95,8 @@ export interface CompileOptions {
   readonly designTypes?: boolean;
   /** The initial values of properties are their defaults, and such properties are not required. Default false. */
   readonly initialValues?: boolean;
+  /** The `message` of `@Matches` says in words what the pattern accepts. Default false. */
+  readonly patternWords?: boolean;
 }
 
 /**
@@ -116,7 +119,7 @@ export function compileClass(
     const declared = getDeclaredSchema(type, name);
     if (declared === null) continue;
     const own = rules.get(name) ?? [];
-    const keywords = readKeywords(type, name, own, compileNested);
+    const keywords = readKeywords(type, name, own, compileNested, options.patternWords ?? false);
     const typed = options.designTypes ? addDesignType(type, name, keywords) : mergeItems(keywords);
     properties[name] = {
       ...addNull(own.some(isNotEmptyRule) ? refuseEmpty(typed) : typed, own),
@@ -183,6 +186,7 @@ function readKeywords(
   property: string,
   rules: readonly Rule[],
   compile: CompileNested,
+  patternWords: boolean,
 ): PropertyKeywords {
   const own: Part = {};
   const items: Part = {};
@@ -194,6 +198,8 @@ function readKeywords(
     } else if (name === KEYWORDS)
       Object.assign(own, (constraints[0] as (compile: CompileNested) => JsonSchema)(compile));
     else Object.assign(each ? items : own, MEANINGS[name]?.(...constraints));
+    if (patternWords && name === 'matches' && typeof rule.message === 'string')
+      Object.assign(each ? items : own, { patternWords: rule.message });
   }
   return { own, items };
 }

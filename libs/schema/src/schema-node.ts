@@ -19,6 +19,8 @@ export interface SchemaNode {
   readonly minLength?: number;
   readonly maxLength?: number;
   readonly pattern?: string;
+  /** What the pattern accepts, in words. */
+  readonly patternWords?: string;
   readonly minimum?: number;
   readonly maximum?: number;
   readonly exclusiveMinimum?: number;
@@ -114,7 +116,7 @@ function inDetail(type: SchemaType, schema: SchemaNode): string {
     case 'integer':
       return `${WORDS[type]}${rangeInWords(schema)}`;
     case 'string':
-      return `${WORDS.string}${lengthInWords(schema)}`;
+      return schema.patternWords ?? `${WORDS.string}${lengthInWords(schema)}`;
     default:
       return WORDS[type];
   }

@@ -5,7 +5,7 @@ const listNames = (type: OptionsClass) => readOptions(type).keys();
 
 /** The schema that a class of options is checked by. */
 export function readSchema(type: OptionType): SchemaNode {
-  return isOptionsClass(type) ? compileClass(type, { names: listNames }) : type;
+  return isOptionsClass(type) ? compileClass(type, { names: listNames, patternWords: true }) : type;
 }
 
 /** The same schema for editors and other tools: with the words of the documentation and the defaults. */

@@ -18,7 +18,7 @@ import {
 } from 'class-validator';
 import { Nullable } from '#schema';
 import { IsText, joinOptions, ListOf, Option, type Plain } from '../schema/option.js';
-import { DATABASE_NAME } from './stores.js';
+import { DATABASE_NAME, IN_DATABASE_NAMES } from './stores.js';
 
 /** What sinks of every kind have. */
 class Sink {
@@ -64,18 +64,20 @@ class MongoSink extends Sink {
 
   @Option('a MongoDB URI; null: the server of `database`')
   @IsString()
-  @Matches(/^mongodb(\+srv)?:\/\/.+$/)
+  @Matches(/^mongodb(\+srv)?:\/\/.+$/, { message: 'a URI with mongodb:// or mongodb+srv://' })
   @Nullable()
   readonly uri: string | null = null;
 
   @Option('name of the database')
   @IsString()
-  @Matches(DATABASE_NAME)
+  @Matches(DATABASE_NAME, IN_DATABASE_NAMES)
   readonly database: string = AUDIT_DATABASE;
 
   @Option('name of the collection')
   @IsString()
-  @Matches(/^[A-Za-z_][A-Za-z0-9_.-]{0,99}$/)
+  @Matches(/^[A-Za-z_][A-Za-z0-9_.-]{0,99}$/, {
+    message: 'a letter or _, then letters, digits and _ . -, 100 characters at most',
+  })
   readonly collection: string = 'records';
 
   @Option('days that a record is kept; null: for ever')
@@ -93,7 +95,7 @@ class WebhookSink extends Sink {
 
   @Option('where batches are sent: https, or an address of this machine', { required: true })
   @IsString()
-  @Matches(/^https?:\/\//)
+  @Matches(/^https?:\/\//, { message: 'a URL with http:// or https://' })
   readonly url!: string;
 
   @Option('the secret of the signature of each batch', { required: true })
@@ -131,7 +133,7 @@ export class AuditSection {
 
   @Option('the name of this process in records; `null`: the host name')
   @IsString()
-  @Matches(/^[A-Za-z0-9_.-]{1,128}$/)
+  @Matches(/^[A-Za-z0-9_.-]{1,128}$/, { message: '1 to 128 letters, digits and _ . -' })
   @Nullable()
   readonly replica: string | null = null;
 

@@ -41,7 +41,7 @@ const HEADER_NAME = /^[A-Za-z0-9-]+$/;
 export class IntrospectionConfig {
   @Option('the introspection endpoint; default: the one in the metadata of the issuer')
   @IsString()
-  @Matches(HTTP_URL)
+  @Matches(HTTP_URL, { message: 'a URL with http:// or https://' })
   readonly endpoint?: string;
 
   @Option('of this service, as a client of the issuer', { required: true })
@@ -63,7 +63,7 @@ export class IntrospectionConfig {
 export class OAuthConfig {
   @Option('exactly the `iss` of the tokens; https, or http on this machine', { required: true })
   @IsString()
-  @Matches(HTTP_URL)
+  @Matches(HTTP_URL, { message: 'a URL with http:// or https://' })
   readonly issuer!: string;
 
   @Option('accepted `aud` of tokens: one value, or a list of which one must match', { required: true })
@@ -86,7 +86,7 @@ export class OAuthConfig {
 
   @Option('the URL of the keys of the issuer')
   @IsString()
-  @Matches(HTTP_URL)
+  @Matches(HTTP_URL, { message: 'a URL with http:// or https://' })
   readonly jwksUri?: string;
 
   @Option('some of `RS256` `RS384` `RS512` `PS256` `PS384` `PS512` `ES256` `ES384` `ES512` `EdDSA`')
@@ -116,7 +116,7 @@ export class OAuthConfig {
 export class VerifiedHeaderConfig {
   @Option('name of the header', { required: true })
   @IsString()
-  @Matches(HEADER_NAME)
+  @Matches(HEADER_NAME, { message: 'the name of a header: letters, digits and -' })
   readonly header!: string;
 
   @Option('the value that it must have', { required: true })
@@ -131,7 +131,7 @@ export class ClientCertificateConfig {
     { required: true },
   )
   @IsString()
-  @Matches(HEADER_NAME)
+  @Matches(HEADER_NAME, { message: 'the name of a header: letters, digits and -' })
   readonly header!: string;
 
   @Option(
@@ -162,7 +162,9 @@ export class AuthRuleEntry {
 
   @Option('names the credential in records, in the console and for `parley keys`; each name once')
   @IsString()
-  @Matches(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/)
+  @Matches(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/, {
+    message: 'a letter or digit, then letters, digits and _ . -, 64 characters at most',
+  })
   readonly name?: string;
 
   @Option(

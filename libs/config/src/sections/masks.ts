@@ -21,7 +21,9 @@ class PartialMask {
 class PseudonymOptions {
   @Option('fields with the same domain share their pseudonyms')
   @IsString()
-  @Matches(/^[A-Za-z][A-Za-z0-9_.-]{0,63}$/)
+  @Matches(/^[A-Za-z][A-Za-z0-9_.-]{0,63}$/, {
+    message: 'a letter, then letters, digits and _ . -, 64 characters at most',
+  })
   readonly domain?: string;
 
   @Option('tenants share pseudonyms', { default: false })
@@ -60,5 +62,6 @@ export const MASK: SchemaNode = {
 /** A field, or a path in it, that a mask names. */
 export const MASKED_PATH: SchemaNode = {
   pattern: `^${FIELD_NAME}(\\.${FIELD_NAME}){0,7}$`,
+  description: 'the name of a field, or names with dots between them, 8 at most',
   maxLength: 256,
 };

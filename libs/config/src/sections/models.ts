@@ -23,7 +23,7 @@ export class EmbeddingsSection {
     { required: true },
   )
   @IsString()
-  @Matches(/^https?:\/\//)
+  @Matches(/^https?:\/\//, { message: 'a URL with http:// or https://' })
   readonly endpoint!: string;
 
   @Option('name of the model; must be the one that created the stored vectors', { required: true })
@@ -90,7 +90,7 @@ export class LlmSection {
     'base URL; null: `https://api.openai.com/v1`, `https://api.anthropic.com/v1`, `http://localhost:1234/v1`',
   )
   @IsString()
-  @Matches(/^https?:\/\//)
+  @Matches(/^https?:\/\//, { message: 'a URL with http:// or https://' })
   @Nullable()
   readonly endpoint: string | null = null;
 

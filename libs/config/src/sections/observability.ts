@@ -11,7 +11,9 @@ export class TracesSection {
   // A URL with a password in it would be logged by whatever logs the URL.
   @Option('OTLP over HTTP, such as `http://127.0.0.1:4318/v1/traces`')
   @IsString()
-  @Matches(/^https?:\/\/[^\s@]+$/)
+  @Matches(/^https?:\/\/[^\s@]+$/, {
+    message: 'a URL with http:// or https://, without a password or blanks',
+  })
   @Nullable()
   readonly endpoint: string | null = null;
 

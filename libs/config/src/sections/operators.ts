@@ -7,7 +7,7 @@ import { CLAIM } from './auth.js';
 export class ApprovalWebhookConfig {
   @Option('where new cases are sent', { required: true })
   @IsString()
-  @Matches(/^https?:\/\//)
+  @Matches(/^https?:\/\//, { message: 'a URL with http:// or https://' })
   readonly url!: string;
 
   @Option('the secret of the signature', { required: true })
@@ -68,7 +68,7 @@ export class OperatorRuleConfig {
 export class ConsoleOidcConfig {
   @Option('the issuer; default: the only one of `auth`. https, or http on this machine')
   @IsString()
-  @Matches(/^https?:\/\//)
+  @Matches(/^https?:\/\//, { message: 'a URL with http:// or https://' })
   readonly issuer?: string;
 
   @Option('of the console, as a client of the issuer', { required: true })
@@ -85,7 +85,9 @@ export class ConsoleOidcConfig {
     { required: true },
   )
   @IsString()
-  @Matches(/^https?:\/\/.*\/console\/session\/oidc\/callback$/)
+  @Matches(/^https?:\/\/.*\/console\/session\/oidc\/callback$/, {
+    message: 'the URL of the console for browsers, ending in /console/session/oidc/callback',
+  })
   readonly redirectUri!: string;
 
   @Option('scopes that are requested besides `openid`')

@@ -143,7 +143,9 @@ class Property {
 
   @Option('the stored column when it has another name')
   @IsString()
-  @Matches(/^[^$.][^.]{0,127}$/)
+  @Matches(/^[^$.][^.]{0,127}$/, {
+    message: 'the name of a column: no dot, no $ at the start, 128 characters at most',
+  })
   readonly field?: string;
 
   @Option('value → meaning')

@@ -31,7 +31,7 @@ export class RedisSection {
     '`redis://` or `rediss://`: the state that [replicas](replicas.md) share; null, without `sentinels` and `cluster`: the memory of this process',
   )
   @IsString()
-  @Matches(/^rediss?:\/\//)
+  @Matches(/^rediss?:\/\//, { message: 'a URL with redis:// or rediss://' })
   @Nullable()
   readonly url: string | null = null;
 
@@ -43,7 +43,7 @@ export class RedisSection {
 
   @Option('the name under which the Sentinels watch the primary; needed with `sentinels`')
   @IsString()
-  @Matches(/^[A-Za-z0-9_.-]{1,128}$/)
+  @Matches(/^[A-Za-z0-9_.-]{1,128}$/, { message: '1 to 128 letters, digits and _ . -' })
   @Nullable()
   readonly name: string | null = null;
 
@@ -87,7 +87,9 @@ export class RedisSection {
 
   @Option('prefix of every key and channel; installations on one Redis need different ones')
   @IsString()
-  @Matches(/^[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}$/)
+  @Matches(/^[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}$/, {
+    message: 'a letter or digit, then letters, digits and _ . : -, 64 characters at most',
+  })
   readonly prefix: string = 'parley';
 }
 

@@ -47,14 +47,14 @@ export class ServerSection {
 
   @Option('the path of MCP')
   @IsString()
-  @Matches(/^\/[A-Za-z0-9/_-]*$/)
+  @Matches(/^\/[A-Za-z0-9/_-]*$/, { message: 'a path: /, then letters, digits and / _ -' })
   readonly path: string = '/mcp';
 
   @Option(
     'the URL of `path` for clients, if it differs from the first `audience` of [OAuth](oauth.md); used in challenges and metadata',
   )
   @IsString()
-  @Matches(/^https?:\/\//)
+  @Matches(/^https?:\/\//, { message: 'a URL with http:// or https://' })
   @Nullable()
   readonly publicUrl: string | null = null;
 
@@ -68,7 +68,7 @@ export class ServerSection {
     'another path at which `GET /health` answers, for load balancers that want one. Of the service alone; null: none',
   )
   @IsString()
-  @Matches(/^\/[A-Za-z0-9/_.-]*$/)
+  @Matches(/^\/[A-Za-z0-9/_.-]*$/, { message: 'a path: /, then letters, digits and / _ . -' })
   @Nullable()
   readonly healthPath: string | null = null;
 

@@ -4,6 +4,10 @@ import { Nullable } from '#schema';
 import { Option, type Plain } from '../schema/option.js';
 
 export const DATABASE_NAME = /^[^/\\. "$*<>:|?\u0000]{1,63}$/;
+/** In words, for errors. */
+export const IN_DATABASE_NAMES = {
+  message: 'the name of a database: 1 to 63 characters, without blanks and / \\ . " $ * < > : | ?',
+};
 const ANY_URL = /^[a-z]+:\/\//;
 /** What can stand in a header. */
 const HEADER_VALUE = /^[\x21-\x7e]+$/;
@@ -14,7 +18,9 @@ export class DatabaseSection {
     '`embedded`, or a `mongodb://` / `mongodb+srv://` URI; with a Parse Server, the database of that server; default there null: no direct access',
   )
   @IsString()
-  @Matches(/^(embedded|mongodb(\+srv)?:\/\/.+)$/)
+  @Matches(/^(embedded|mongodb(\+srv)?:\/\/.+)$/, {
+    message: 'embedded, or a URI with mongodb:// or mongodb+srv://',
+  })
   @Nullable()
   readonly uri: string | null = 'embedded';
 
@@ -23,7 +29,7 @@ export class DatabaseSection {
     { default: 'parley' },
   )
   @IsString()
-  @Matches(DATABASE_NAME)
+  @Matches(DATABASE_NAME, IN_DATABASE_NAMES)
   readonly name!: string;
 
   @Option(
@@ -94,25 +100,25 @@ export class ParseSection {
     'where Parse Server is mounted, such as `https://api.example.com/parse`; null: everything is read directly',
   )
   @IsString()
-  @Matches(ANY_URL)
+  @Matches(ANY_URL, { message: 'a URL such as https://api.example.com/parse' })
   @Nullable()
   readonly serverUrl: string | null = null;
 
   @Option('needed with `serverUrl`')
   @IsString()
-  @Matches(HEADER_VALUE)
+  @Matches(HEADER_VALUE, { message: 'text of ASCII characters without blanks' })
   @Nullable()
   readonly appId: string | null = null;
 
   @Option('null: every agent must be in client mode, and `database.uri` is needed')
   @IsString()
-  @Matches(HEADER_VALUE)
+  @Matches(HEADER_VALUE, { message: 'text of ASCII characters without blanks' })
   @Nullable()
   readonly masterKey: string | null = null;
 
   @Option('for servers that require one')
   @IsString()
-  @Matches(HEADER_VALUE)
+  @Matches(HEADER_VALUE, { message: 'text of ASCII characters without blanks' })
   @Nullable()
   readonly restApiKey: string | null = null;
 
@@ -130,7 +136,7 @@ export class ParseSection {
     },
   )
   @IsString()
-  @Matches(ANY_URL)
+  @Matches(ANY_URL, { message: 'a URL such as wss://api.example.com/parse' })
   @Nullable()
   readonly liveQueryUrl?: string | null;
 }
