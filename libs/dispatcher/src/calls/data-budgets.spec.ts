@@ -110,7 +110,10 @@ describe('the data budgets of a call', () => {
       for (let attempt = 0; attempt < 20; attempt += 1) {
         const refusal = await toRefusal(budgets, root());
         expect(refusal).toMatchObject({ code: 'rate_limited', details: { kind: 'budget' } });
-        expect(JSON.stringify(refusal)).not.toMatch(/redis|state/i);
+        const { cause, ...sent } = refusal ?? {};
+        expect(JSON.stringify(sent)).not.toMatch(/redis|state/i);
+        // Records and the line of the call say why; it is never sent.
+        expect(cause).toMatch(/^the budget could not be counted: SharedStateUnavailable/);
         expect(refusal?.retryAfter).toBeGreaterThanOrEqual(1);
         expect(refusal?.retryAfter).toBeLessThanOrEqual(5);
         waits.add(refusal?.retryAfter);

@@ -123,8 +123,10 @@ export class DataBudgets {
         await this.payDebt(account);
         verdict = await this.store.admit(account.name, account.budget, counts);
       } catch (error) {
-        this.logger.error(`the ledger of data budgets failed: ${String(error)}`);
-        throw new Refused(refusals.budgetExhausted(asExhausted(account.budget)));
+        throw new Refused({
+          ...refusals.budgetExhausted(asExhausted(account.budget)),
+          cause: `the budget could not be counted: ${String(error)}`,
+        });
       }
       if (verdict) throw new Refused(refusals.budgetExhausted(verdict));
     }
