@@ -120,6 +120,10 @@ class ChatLoop {
           if (this.commands.trace) terminal.line(terminal.paint('dim', callLine(call, calls)));
           terminal.status(`  ${call.name} …`);
         },
+        onToolResult: ({ failed, result }) => {
+          if (this.commands.trace && failed)
+            terminal.line(terminal.paint('yellow', `     refused: ${result.split('\n', 1)[0] ?? ''}`));
+        },
         onProgress: (name, { progress, total, message }) =>
           terminal.status(`  ${name} ${progress}${total === undefined ? '' : `/${total}`} ${message ?? ''}`),
         onRetry: (seconds, why) => terminal.status(`  again in ${Math.ceil(seconds)} s: ${why}`),

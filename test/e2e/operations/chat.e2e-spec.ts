@@ -115,6 +115,16 @@ describe('a chat in a terminal', () => {
     expect(obeyed(chat.shown())).toBeNull();
   });
 
+  it('shows while it is traced that a call was refused, and why', async () => {
+    server.script(
+      calls({ name: 'count_objects', args: { class_name: 'Nothing\u001b[2J' } }),
+      openAi.says('I may not.'),
+    );
+    const shown = await chat.type('Count\r', /tokens {3}\$[^]*> $/);
+    expect(shown).toMatch(/ {2}1\. count_objects\([^\n]*\n[^]*refused: [^\n]*Nothing/);
+    expect(obeyed(chat.shown())).toBeNull();
+  });
+
   it('takes questions of several lines', async () => {
     server.script(openAi.says('Understood.'));
     await chat.type('first \\\rsecond\r', 'Understood.');
