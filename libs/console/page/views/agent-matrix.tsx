@@ -231,9 +231,8 @@ function Cell(props: {
       {sight.access === 'none' && <span class="mark">–</span>}
       {sight.access === 'open' && <Badge kind={kind}>{text}</Badge>}
       {marks.map((mark) => (
-        <span key={mark.sign} class={`mark ${mark.kind}`} aria-hidden="true">
-          {mark.sign}
-        </span>
+        // Drawn by the style sheet: no text of the link that its label would lack.
+        <span key={mark.sign} class={`mark ${mark.kind}`} data-sign={mark.sign} aria-hidden="true" />
       ))}
     </a>
   );

@@ -50,6 +50,7 @@ const TYPES = [
   ['export_read', 'exports'],
   ['change_set', 'change sets'],
   ['task_end', 'ended tasks'],
+  ['chain_anchor', 'anchors of the chain'],
 ] as const;
 const NAMES = [...FILTERS.map(([name]) => name), 'outcome', 'decision', 'type'];
 
@@ -86,6 +87,13 @@ function wherefrom({
     ...(back === null ? [] : [`back to ${formatTime(back)}`]),
     ...(cut === null ? [] : ['stopped at the limit of one search: More goes on']),
   ].join(' · ');
+}
+
+const isAnchor = (keyed: Keyed | undefined) => keyed?.record['type'] === 'chain_anchor';
+
+/** Without the anchors of the chain behind another one: a quiet time has nothing else. */
+function foldAnchors(records: readonly Keyed[]): readonly Keyed[] {
+  return records.filter((one, at) => !isAnchor(one) || !isAnchor(records[at - 1]));
 }
 
 /** Names in the records that were found, for suggestions. */
@@ -183,6 +191,8 @@ export function AuditPage() {
     FILTERS.slice(USUAL_FILTERS).some(([name]) => query.has(name)) ||
     query.has('type') ||
     query.has('decision');
+  const shown = found && !query.has('type') ? foldAnchors(found.records) : (found?.records ?? []);
+  const folded = (found?.records.length ?? 0) - shown.length;
   const csv = `${CONSOLE}/api/audit?${new URLSearchParams([...query, ['format', 'csv']]).toString()}`;
   return (
     <>
@@ -258,7 +268,15 @@ export function AuditPage() {
                 ? 'from the memory of this replica, which forgets at a restart'
                 : 'from the store of the audit log'}
           </p>
-          <RecordTable caption="Records, newest first" records={found.records} />
+          {folded > 0 && (
+            <p class="quiet">
+              {formatCount(folded, 'anchor')} of the audit chain, each behind another one, left out:{' '}
+              <a href={toAddress('audit', { ...Object.fromEntries(query), type: 'chain_anchor' })}>
+                show them
+              </a>
+            </p>
+          )}
+          <RecordTable caption="Records, newest first" records={shown} />
           {found.page.cursor !== null && (
             <p>
               <button type="button" onClick={() => void load(found.page.cursor, found.records)}>
