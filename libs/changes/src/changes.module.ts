@@ -10,6 +10,7 @@ import { ChangeRecords } from './change-records.js';
 import { ChangeSeal } from './change-seal.js';
 import { DirectWrites } from './direct-writes.js';
 import { OpenSets } from './open-sets.js';
+import { OverdueSets } from './overdue-sets.js';
 import { OwnedSets } from './owned-sets.js';
 import { OperatorChanges } from './operator-changes.js';
 import { SetApplication } from './set-application.js';
@@ -26,6 +27,7 @@ import { StoredChanges } from './stored-changes.js';
     ChangeRecords,
     SetCases,
     OwnedSets,
+    OverdueSets,
     { provide: WriteRecorder, useClass: DirectWrites },
   ],
   exports: [ChangeSeal, ChangeRecords, OwnedSets, WriteRecorder],

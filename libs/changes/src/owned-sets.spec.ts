@@ -7,6 +7,7 @@ import { processState } from '#state';
 import { ChangeRecords } from './change-records.js';
 import { ChangeSeal } from './change-seal.js';
 import { OwnedSets } from './owned-sets.js';
+import { OverdueSets } from './overdue-sets.js';
 import { SetCases } from './set-cases.js';
 import { showSet } from './shown-sets.js';
 
@@ -32,17 +33,29 @@ const ENTRY: StoredEntry = {
   sealed: 'sealed',
 };
 
+const CASE = {
+  requester: { principal: 'ada', agent: 'support', tenant: null },
+  tool: 'submit_changes',
+  permission: 'write',
+  subject: '',
+  holdsFor: 'digest',
+  preview: {},
+} as const;
+
 describe('The change sets of an owner', () => {
   let steps: string[];
   let owned: OwnedSets;
+  let sets: MemoryChangeSets;
+  let shared: ReturnType<typeof processState>;
   const ada = requestOf('ada');
   beforeEach(() => {
     vi.useFakeTimers({ toFake: ['Date'] });
     steps = [];
     const audit = { recordEvent: (event: AuditEvent) => void steps.push((event as ChangeSetEvent).step) };
-    const shared = processState();
+    shared = processState();
+    sets = new MemoryChangeSets();
     const records = new ChangeRecords(audit, shared);
-    owned = new OwnedSets(new MemoryChangeSets(), records, new SetCases(shared), SETTINGS);
+    owned = new OwnedSets(sets, records, new SetCases(shared), SETTINGS);
   });
   afterEach(() => void vi.useRealTimers());
 
@@ -97,6 +110,43 @@ describe('The change sets of an owner', () => {
     const ended = await Promise.all([1, 2, 3].map(() => owned.end(id, ada, 'discarded')));
     expect(ended.map(({ state }) => state)).toEqual(['discarded', 'discarded', 'discarded']);
     expect(steps).toEqual(['discarded']);
+  });
+
+  it('are ended without anybody who looks at them, once by several processes', async () => {
+    const { id } = await owned.open(ada);
+    await owned.update(id, ada, () => ({ put: [ENTRY], next: 2 }));
+    const processes = [new OverdueSets(sets, owned), new OverdueSets(sets, owned)];
+    const endAll = () => Promise.all(processes.map((overdue) => overdue.end()));
+    await endAll();
+    expect(await sets.find(id)).toMatchObject({ state: 'open', entries: [ENTRY] });
+    vi.setSystemTime(Date.now() + HOUR + 1);
+    await endAll();
+    await endAll();
+    const { sealed: _sealed, ...bare } = ENTRY;
+    expect(await sets.find(id)).toMatchObject({ state: 'expired', entries: [bare] });
+    expect(steps).toEqual(['expired']);
+  });
+
+  it('leave no case that waits, however many others do', async () => {
+    const { id } = await owned.open(ada);
+    const openCase = (subject: string, changeSet?: string) =>
+      shared.approvals.open(
+        {
+          ...CASE,
+          subject,
+          requester: { ...CASE.requester, principal: subject },
+          ...(changeSet && { changeSet }),
+        },
+        HOUR,
+      );
+    for (let other = 0; other < 450; other += 1) await openCase(`other ${other}`);
+    const { opened } = await openCase('own', id);
+    await owned.end(id, ada, 'discarded');
+    expect(await shared.approvals.find(opened.id)).toMatchObject({
+      status: 'denied',
+      decision: { withdrawn: true, by: 'ada' },
+    });
+    expect(await shared.approvals.countPending()).toBe(450);
   });
 
   it('keep every change of calls that come at once', async () => {

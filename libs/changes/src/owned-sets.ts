@@ -166,8 +166,11 @@ export class OwnedSets {
     return withChange(set, change);
   }
 
-  /** The set as it is now: one whose time is over takes no writes, cannot be applied, and loses the values of its rows. */
-  async expire(set: ChangeSet, request: McpRequest): Promise<ChangeSet> {
+  /**
+   * The set as it is now: one whose time is over takes no writes, cannot be applied, and loses the values of its rows.
+   * @param request that looks at it; null: none does
+   */
+  async expire(set: ChangeSet, request: McpRequest | null): Promise<ChangeSet> {
     if (!isOver(set)) return set;
     const change = {
       state: 'expired',
@@ -176,7 +179,7 @@ export class OwnedSets {
     } as const;
     if (await this.change(set, change)) {
       this.records.record(set, 'expired', request);
-      await this.cases.withdraw(set, request.agent.principal, 'expired');
+      await this.cases.withdraw(set, request?.agent.principal ?? 'parley', 'expired');
     }
     return { ...set, ...change, entries: change.put };
   }

@@ -2,6 +2,9 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { ChangeSet } from '#data';
 import { APPROVAL_DECIDED, SharedState } from '#state';
 
+/** Cases that are looked through. */
+const MAX_SEEN = 100_000;
+
 /** The cases in which other persons are asked about sets. */
 @Injectable()
 export class SetCases {
@@ -15,13 +18,24 @@ export class SetCases {
     const { approvals, bus } = this.shared;
     const reason = state === 'expired' ? 'the change set has expired' : 'the change set was discarded';
     try {
-      for (const { id: opened, changeSet } of await approvals.listPending(owner.tenant)) {
-        if (changeSet !== id) continue;
+      for (const opened of await this.find(id, owner)) {
         await approvals.decide(opened, { approved: false, withdrawn: true, by, reason, at: Date.now() });
         await bus.publish(APPROVAL_DECIDED, { id: opened });
       }
     } catch {
       // Without the shared state the case ends by itself, and a decision on it applies to nothing.
     }
+  }
+
+  /** However many others wait. */
+  private async find(set: string, { tenant }: ChangeSet['owner']): Promise<readonly string[]> {
+    const found = new Set<string>();
+    for (let seen = 0; seen < MAX_SEEN;) {
+      const listed = await this.shared.approvals.listPending(tenant, seen);
+      for (const { id, changeSet } of listed) if (changeSet === set) found.add(id);
+      if (listed.length === 0) break;
+      seen += listed.length;
+    }
+    return [...found];
   }
 }

@@ -171,6 +171,7 @@ export class MongoChangeSets extends ChangeSets {
         { key: { [OPEN_OF]: 1 }, unique: true, sparse: true },
         { key: { owner: 1, opened_at: -1 } },
         { key: { state: 1, applied_at: -1 } },
+        { key: { state: 1, expires_at: 1 } },
         { key: { [DELETED_AT]: 1 }, expireAfterSeconds: 0 },
       ])
       .catch((error: unknown) => {
@@ -305,7 +306,7 @@ function toSet(document: Document): ChangeSet {
   } as unknown as ChangeSet;
 }
 
-function toFilter({ owner, states, agent, tenant, since, until }: ChangeSetQuery): Document {
+function toFilter({ owner, states, agent, tenant, since, until, expiredBy }: ChangeSetQuery): Document {
   const applied = {
     ...(since !== undefined && { $gte: new Date(since) }),
     ...(until !== undefined && { $lt: new Date(until) }),
@@ -316,5 +317,6 @@ function toFilter({ owner, states, agent, tenant, since, until }: ChangeSetQuery
     ...(agent !== undefined && { agent }),
     ...(tenant !== undefined && { tenant }),
     ...(Object.keys(applied).length > 0 && { applied_at: applied }),
+    ...(expiredBy !== undefined && { expires_at: { $lte: new Date(expiredBy) } }),
   };
 }

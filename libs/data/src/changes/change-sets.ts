@@ -91,6 +91,8 @@ export interface ChangeSetQuery {
   readonly since?: number;
   /** Applied before this time. */
   readonly until?: number;
+  /** Whose time is over at this one. */
+  readonly expiredBy?: number;
   readonly limit: number;
 }
 

@@ -29,7 +29,16 @@ export class MemoryChangeSets extends ChangeSets {
     return Promise.resolve(this.openOf(owner));
   }
 
-  list({ owner, states, agent, tenant, since, until, limit }: ChangeSetQuery): Promise<readonly ChangeSet[]> {
+  list({
+    owner,
+    states,
+    agent,
+    tenant,
+    since,
+    until,
+    expiredBy,
+    limit,
+  }: ChangeSetQuery): Promise<readonly ChangeSet[]> {
     const found = this.live()
       .filter((set) => !owner || isSameOwner(set.owner, owner))
       .filter(({ state }) => states?.includes(state) ?? true)
@@ -37,6 +46,7 @@ export class MemoryChangeSets extends ChangeSets {
       .filter((set) => tenant === undefined || set.owner.tenant === tenant)
       .filter(({ appliedAt }) => since === undefined || (appliedAt !== undefined && appliedAt >= since))
       .filter(({ appliedAt }) => until === undefined || (appliedAt !== undefined && appliedAt < until))
+      .filter(({ expiresAt }) => expiredBy === undefined || expiresAt <= expiredBy)
       .toSorted((one, other) => other.openedAt - one.openedAt || (one.id < other.id ? 1 : -1))
       .slice(0, limit);
     return Promise.resolve(

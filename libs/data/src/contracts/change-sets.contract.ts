@@ -112,6 +112,18 @@ export function changeSetsContract(name: string, open: () => Promise<OpenChangeS
       expect(listed?.entries).toEqual([bare]);
     });
 
+    it('lists sets that have expired', async () => {
+      await sets.create(newSet('s1', { expiresAt: 5 }));
+      await sets.create(newSet('s2', { owner: BOB, state: 'submitted', expiresAt: 6 }));
+      const ids = async (expiredBy: number) =>
+        (await sets.list({ states: ['open', 'submitted'], expiredBy, limit: 10 }))
+          .map(({ id }) => id)
+          .toSorted();
+      expect(await ids(4)).toEqual([]);
+      expect(await ids(5)).toEqual(['s1']);
+      expect(await ids(6)).toEqual(['s1', 's2']);
+    });
+
     it('forgets a set whose time is over', async () => {
       await sets.create(newSet('s1', { deletedAt: Date.now() - 1 }));
       expect(await sets.find('s1')).toBe(null);

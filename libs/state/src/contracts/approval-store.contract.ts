@@ -147,6 +147,20 @@ export function approvalStoreContract(name: string, make: MakePort<ApprovalStore
       expect(await port.listPending('nobody')).toEqual([]);
     });
 
+    it('lists those after the first ones', async () => {
+      const { port, pass } = await make();
+      const opened = [];
+      for (const subject of ['a', 'b', 'c']) {
+        opened.push((await port.open(createDraft({ subject }), TTL)).opened.id);
+        await pass(10);
+      }
+      const { tenant } = createDraft().requester;
+      const list = async (skip?: number) => (await port.listPending(tenant, skip)).map(({ id }) => id);
+      expect(await list()).toEqual(opened);
+      expect(await list(1)).toEqual(opened.slice(1));
+      expect(await list(3)).toEqual([]);
+    });
+
     it('lets one requester have so many undecided cases and no more', async () => {
       const { port } = await make();
       const open = (subject: string, principal = 'key:1') =>

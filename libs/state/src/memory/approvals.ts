@@ -65,13 +65,13 @@ export class ProcessApprovalStore extends ApprovalStore {
     return Promise.resolve([...this.cases.values()].filter(({ known }) => known.status === 'pending').length);
   }
 
-  listPending(tenant: string | number | null): Promise<readonly ApprovalCase[]> {
+  listPending(tenant: string | number | null, skip = 0): Promise<readonly ApprovalCase[]> {
     this.forgetExpired();
     const found = [...this.cases.values()]
       .map(({ known }) => known)
       .filter(({ status, requester }) => status === 'pending' && requester.tenant === tenant)
       .sort((a, b) => a.expiresAt - b.expiresAt);
-    return Promise.resolve(found.slice(0, MAX_LISTED));
+    return Promise.resolve(found.slice(skip, skip + MAX_LISTED));
   }
 
   decide(id: string, decision: CaseDecision): Promise<'decided' | 'decided_before' | 'unknown'> {

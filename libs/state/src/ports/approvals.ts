@@ -81,8 +81,11 @@ export abstract class ApprovalStore {
   ): Promise<{ readonly opened: ApprovalCase; readonly isNew: boolean }>;
   /** `undefined` also once it has expired. @throws SharedStateUnavailable */
   abstract find(id: string): Promise<ApprovalCase | undefined>;
-  /** Undecided cases of a tenant, the first to expire first. @throws SharedStateUnavailable */
-  abstract listPending(tenant: string | number | null): Promise<readonly ApprovalCase[]>;
+  /**
+   * At most `MAX_LISTED` undecided cases of a tenant, the first to expire first.
+   * @param skip so many are left out before them. Default: none. @throws SharedStateUnavailable
+   */
+  abstract listPending(tenant: string | number | null, skip?: number): Promise<readonly ApprovalCase[]>;
   /** Number of undecided cases of all tenants. @throws SharedStateUnavailable */
   abstract countPending(): Promise<number>;
   /** Only the first decision counts, on whichever replica it arrives. @throws SharedStateUnavailable */

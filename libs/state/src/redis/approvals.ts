@@ -53,7 +53,7 @@ return 1`);
 
 /** The cases that have not expired, the next to expire first. */
 const LIST = new RedisScript(`${NOW}
-return redis.call('ZRANGEBYSCORE', KEYS[1], now, '+inf', 'LIMIT', 0, ARGV[1])`);
+return redis.call('ZRANGEBYSCORE', KEYS[1], now, '+inf', 'LIMIT', ARGV[2], ARGV[1])`);
 
 const COUNT = new RedisScript(`${NOW}
 return redis.call('ZCOUNT', KEYS[1], now, '+inf')`);
@@ -109,9 +109,9 @@ export class RedisApprovalStore extends ApprovalStore {
     return readCase(id, await this.readStored(id), this.behind);
   }
 
-  async listPending(tenant: string | number | null): Promise<readonly ApprovalCase[]> {
+  async listPending(tenant: string | number | null, skip = 0): Promise<readonly ApprovalCase[]> {
     const index = this.tenantIndex(tenant);
-    const ids = (await this.redis.send((redis) => LIST.run(redis, [index], [MAX_LISTED]))) as string[];
+    const ids = (await this.redis.send((redis) => LIST.run(redis, [index], [MAX_LISTED, skip]))) as string[];
     const found = await Promise.all(ids.map((id) => this.find(id)));
     return found.filter((one) => one?.status === 'pending') as ApprovalCase[];
   }
