@@ -1,8 +1,8 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { IsIn, IsString, ValidateIf } from 'class-validator';
 import { ArgumentDigest, AuditSink, oneLine } from '#audit';
-import { type Agent, isTier, type Tier } from '#core';
-import { GovernedRecordsSource, GovernedWritesSource } from '#data';
+import { type Agent, isTier, sharesTenant, type Tier } from '#core';
+import { GovernedChangesSource, GovernedRecordsSource, GovernedWritesSource } from '#data';
 import {
   APPROVAL_DECIDED,
   type ApprovalCase,
@@ -38,6 +38,9 @@ export interface Verdict {
 
 const MAX_REASON = 500;
 
+/** Reading for an approver. */
+const BUDGET = { tool: 'approvals', timeout: 10 };
+
 /**
  * Shows cases to approvers and takes their decisions. Approvers see cases of their own tenant and cannot decide their
  * own. A sub-agent's request counts as its root's, because they share a principal.
@@ -58,13 +61,17 @@ export class ApprovalService {
     @Inject(ArgumentDigest) private readonly digest: Pick<ArgumentDigest, 'nameObject'>,
     @Inject(APPROVAL_OPTIONS) private readonly options: { readonly approvers: readonly string[] },
     @Inject(Changes) changes: Pick<Changes, 'showTo'>,
+    rows: GovernedChangesSource,
   ) {
     this.store = approvals;
     this.bus = bus;
     // Restricts values that were read for another agent.
     this.views = new CaseViews(
       records,
-      (context) => writes.methods(context, { tool: 'approvals', timeout: 10 }),
+      {
+        methods: (context) => writes.methods(context, BUDGET),
+        changes: async (context) => (await rows.open(context, BUDGET)).views,
+      },
       changes,
     );
   }
@@ -73,7 +80,8 @@ export class ApprovalService {
   async list(viewer: Agent): Promise<ApprovalServiceResult<readonly ApprovalView[]>> {
     if (!this.admits(viewer)) return { ok: false, refusal: 'forbidden' };
     const pending = await this.store.listPending(viewer.tenantId);
-    return { ok: true, value: pending.map((one) => summarizeApproval(one, viewer)) };
+    const seen = pending.filter((one) => isOfTenant(one, viewer));
+    return { ok: true, value: seen.map((one) => summarizeApproval(one, viewer)) };
   }
 
   /** @throws SharedStateUnavailable */
@@ -131,7 +139,7 @@ export class ApprovalService {
   private async caseFor(id: string, viewer: Agent): Promise<ApprovalServiceResult<ApprovalCase>> {
     if (!this.admits(viewer)) return { ok: false, refusal: 'forbidden' };
     const known = await this.store.find(id);
-    if (!known || known.requester.tenant !== viewer.tenantId) return { ok: false, refusal: 'not_found' };
+    if (!known || !isOfTenant(known, viewer)) return { ok: false, refusal: 'not_found' };
     return { ok: true, value: known };
   }
 
@@ -162,6 +170,9 @@ export class ApprovalService {
     }
   }
 }
+
+const isOfTenant = ({ requester, className }: ApprovalCase, viewer: Agent): boolean =>
+  sharesTenant(viewer, requester, className === undefined ? [] : [className]);
 
 /** Stored by Parley; any other value counts as the highest tier. */
 function toTier(text: string): Tier {

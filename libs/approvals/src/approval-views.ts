@@ -1,5 +1,5 @@
 import { type Agent, Refused, McpRequest } from '#core';
-import type { GovernedMethods } from '#data';
+import type { ChangeViews, GovernedMethods } from '#data';
 import { computeDigest, type RecordsSource } from '#dispatcher';
 import type { ApprovalCase } from '#state';
 import type { Changes } from '#tools';
@@ -66,8 +66,12 @@ const ROWS = ['before', 'after'];
 /** Arguments with values of a row. */
 const WRITTEN_MEMBERS = ['fields', 'data'];
 
-/** Restricts values to those that the caller of a context may read. */
-type Presenting = (context: McpRequest) => Pick<GovernedMethods, 'present'>;
+/** What the caller of a context may read. */
+interface Viewing {
+  /** Restricts values. */
+  readonly methods: (context: McpRequest) => Pick<GovernedMethods, 'present'>;
+  readonly changes: (context: McpRequest) => Promise<Pick<ChangeViews, 'view'>>;
+}
 
 interface Shown {
   readonly preview: Members;
@@ -81,7 +85,7 @@ interface Shown {
 export class CaseViews {
   constructor(
     private readonly records: RecordsSource,
-    private readonly presenting: Presenting,
+    private readonly viewing: Viewing,
     private readonly changes: Pick<Changes, 'showTo'>,
   ) {}
 
@@ -90,9 +94,11 @@ export class CaseViews {
     const { className, preview, changeSet } = known;
     if (changeSet !== undefined) return this.showSet(known, changeSet, context);
     if (className === undefined) return toShown(known, viewer, preview, null);
-    const readable = await this.readable(className, known.objectId, context);
+    const readable = await this.readable(className, known, context);
     if (!readable) return unreadable(known, viewer);
-    const narrow = new Narrowing(new Set(readable.fields), (row) => this.presenting(context).present(row));
+    const narrow = new Narrowing(new Set(readable.fields), (row) =>
+      this.viewing.methods(context).present(row),
+    );
     return toShown(
       known,
       viewer,
@@ -113,19 +119,32 @@ export class CaseViews {
 
   private async readable(
     className: string,
-    objectId: string | undefined,
+    { tool, objectId, preview }: ApprovalCase,
     context: McpRequest,
   ): Promise<{ readonly fields: readonly string[]; readonly row?: Members } | null> {
     const records = this.records.for(context);
     try {
       const { fields } = await records.describe(className);
-      if (objectId === undefined) return { fields };
+      if (objectId === undefined && tool === 'call_method') return { fields };
+      if (objectId === undefined)
+        return (await this.mayReadNew(className, preview, context)) ? { fields } : null;
       const [row] = (await records.getMany(className, [objectId])).rows;
       return row ? { fields, row } : null;
     } catch (error) {
       if (error instanceof Refused) return null;
       throw error;
     }
+  }
+
+  /** Whether the viewer could read the new row. What is not shown of it counts as no. */
+  private async mayReadNew(className: string, { change }: Members, context: McpRequest): Promise<boolean> {
+    const written = isObject(change) ? change['after'] : undefined;
+    const fields = isObject(written) ? written : {};
+    const views = await this.viewing.changes(context);
+    const [viewed] = await views.view([
+      { operation: 'create', className, objectId: null, fields, before: null },
+    ]);
+    return viewed?.isReadable ?? false;
   }
 }
 

@@ -12,7 +12,14 @@ import { computeDigest, showChange } from '#dispatcher';
 import { directWriteGate, Policies } from '#policy';
 import type { RowCounts, ShownChangeSet } from '#tools';
 import { ChangeSeal, digestSet } from './change-seal.js';
-import { CHANGE_SETTINGS, type ChangeSettings, isWaiting, OwnedSets, tooContended } from './owned-sets.js';
+import {
+  CHANGE_SETTINGS,
+  type ChangeSettings,
+  isOfTenant,
+  isWaiting,
+  OwnedSets,
+  tooContended,
+} from './owned-sets.js';
 import { SetApplication } from './set-application.js';
 import { assertPossible } from './set-submissions.js';
 import { SetUndo } from './set-undo.js';
@@ -99,9 +106,13 @@ export class OperatorChanges {
     { state, limit = LISTED_SETS, ...query }: OperatorQuery = {},
   ): Promise<readonly OperatorSet[]> {
     assertTimes(query);
-    const { tenantId: tenant } = operator;
-    const asked = { ...query, tenant, limit, ...(state && { states: [state] }) };
-    return (await this.owned.atStore(() => this.sets.list(asked))).map(showOwned);
+    const asked = { ...query, tenant: operator.tenantId, ...(state && { states: [state] }) };
+    const list = (most: number) => this.owned.atStore(() => this.sets.list({ ...asked, limit: most }));
+    const first = await list(limit);
+    const isSeen = (set: ChangeSet) => isOfTenant(set, operator);
+    // Where sets of other tenants are among the newest, the operator's own come after them.
+    const listed = first.every(isSeen) ? first : await list(MAX_SETS);
+    return listed.filter(isSeen).slice(0, limit).map(showOwned);
   }
 
   /** One set, row by row. @throws Refused for a set that there is not, or that is another tenant's */
@@ -244,7 +255,9 @@ export class OperatorChanges {
         ),
       );
     // What took others back is no mistake of the agent, and what was taken back is no more.
-    const wanted = listed.filter(({ kind, undoneBy }) => kind !== 'undo' && undoneBy === undefined);
+    const wanted = listed.filter(
+      (set) => set.kind !== 'undo' && set.undoneBy === undefined && isOfTenant(set, operator),
+    );
     if (wanted.length === 0)
       throw new Refused(
         refusals.invalidArgument('this agent wrote nothing in this time that can be taken back'),
@@ -262,8 +275,7 @@ export class OperatorChanges {
 
   private async find(operator: Agent, id: string): Promise<ChangeSet> {
     const found = await this.owned.atStore(() => this.sets.find(id));
-    if (found && found.owner.tenant === operator.tenantId)
-      return this.owned.expire(found, new McpRequest(operator));
+    if (found && isOfTenant(found, operator)) return this.owned.expire(found, new McpRequest(operator));
     throw new Refused(refusals.invalidArgument('there is no such change set'));
   }
 

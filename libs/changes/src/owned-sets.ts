@@ -8,6 +8,7 @@ import {
   type McpRequest,
   refusals,
   Refused,
+  sharesTenant,
   toOwner,
 } from '#core';
 import {
@@ -196,6 +197,14 @@ export class OwnedSets {
     }
   }
 }
+
+/** Whether a person may learn of a set: nobody of another tenant may. */
+export const isOfTenant = ({ owner, entries }: ChangeSet, viewer: Agent): boolean =>
+  sharesTenant(
+    viewer,
+    owner,
+    entries.map(({ className }) => className),
+  );
 
 /** Whether a set takes writes or waits for its approval. */
 export const isWaiting = ({ state }: ChangeSet): boolean => state === 'open' || state === 'submitted';

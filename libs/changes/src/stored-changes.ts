@@ -27,6 +27,7 @@ import {
   CHANGE_SETTINGS,
   type ChangeSettings,
   CONTENDED_TRIES,
+  isOfTenant,
   isWaiting,
   OwnedSets,
   tooContended,
@@ -278,7 +279,7 @@ export class StoredChanges extends Changes {
 
   async showTo(id: string, approver: McpRequest): Promise<ViewedSet | null> {
     const found = await this.owned.atStore(() => this.sets.find(id));
-    if (!found || found.owner.tenant !== approver.agent.tenantId) return null;
+    if (!found || !isOfTenant(found, approver.agent)) return null;
     const set = await this.owned.expire(found, approver);
     if (set.state !== 'submitted') return null;
     const governed = await this.source.open(approver, VIEWING);

@@ -6,6 +6,7 @@ import {
   parseClassFilters,
   parseNameFilter,
 } from './filters.js';
+import type { ScopeTenants } from './agent.js';
 import { canonicalClassName, type ClassReference, nameClassReferences } from './class-names.js';
 import { impersonationLabel } from './identity.js';
 import { isTier, type Tier } from './tier.js';
@@ -90,6 +91,8 @@ export interface AgentDefinition {
   /** Its own filters; those of `outer` apply as well. */
   readonly filters: ClassFilters;
   readonly tenantId: string | number | null;
+  /** Its tenants by scopes that do not go by `tenantId`; null: the policy is not known. */
+  readonly tenants: ScopeTenants | null;
   readonly allowMutations: boolean;
   readonly writes: WriteMode;
   /** May take its own recorded writes back, where they happen at once. */
@@ -213,6 +216,10 @@ export function withRateLimiters(definition: AgentDefinition, limiters: RateLimi
   });
 }
 
+/** The same definition of an agent under policies. */
+export const withScopeTenants = (definition: AgentDefinition, tenants: ScopeTenants): AgentDefinition =>
+  Object.freeze({ ...definition, tenants });
+
 /** The same definition of an agent that may take its own recorded writes back. */
 export const withUndoneWrites = (definition: AgentDefinition): AgentDefinition =>
   Object.freeze({ ...definition, undoesWrites: true });
@@ -237,6 +244,7 @@ export function compileAgentDefinition(name: string, options: AgentDefinitionOpt
     classes: parseNameFilter(nameClassReferences(options.classes), 'classes').mapNames(canonicalClassName),
     filters: parseClassFilters(options.filters),
     tenantId: options.tenantId ?? null,
+    tenants: null,
     allowMutations: options.allowMutations ?? !clientMode,
     writes: readWriteMode(options.writes),
     undoesWrites: false,

@@ -127,22 +127,62 @@ export interface Owner {
   readonly tenant: string | number | null;
   /** The name of the agent's definition. */
   readonly agent: string;
+  /** Its tenants by scopes of classes that do not go by its `tenantId`. Absent: it has none. */
+  readonly tenants?: readonly ScopeTenant[];
+}
+
+/** A tenant scope of the policy, and the tenant that an agent has by it. */
+export type ScopeTenant = readonly [scope: string, tenant: string | number];
+
+/** The tenants of agents by scopes of classes that take them from a claim or a function, and not from `tenantId`. */
+export interface ScopeTenants {
+  /** Those of an agent; a scope that it bypasses binds it to none. */
+  list(agent: Agent): readonly ScopeTenant[];
+  /**
+   * Whether what an owner does with these classes is of a tenant of the viewer. A viewer without the tenant of a scope sees nothing of it.
+   * @param classNames empty: it is not known which classes
+   */
+  shares(viewer: Agent, owner: Pick<Owner, 'tenants'>, classNames: readonly string[]): boolean;
 }
 
 /** The owner of what is kept for this agent's caller. */
-export function toOwner({ principal, tenantId, definition }: Agent): Owner {
-  return { principal, tenant: tenantId, agent: definition.name };
+export function toOwner(agent: Agent): Owner {
+  const { principal, tenantId, definition } = agent;
+  const tenants = definition.tenants?.list(agent) ?? [];
+  return { principal, tenant: tenantId, agent: definition.name, ...(tenants.length > 0 && { tenants }) };
+}
+
+/** An owner as one text. */
+export function toOwnerKey({ principal, tenant, agent, tenants }: Owner): string {
+  return JSON.stringify([principal, tenant, agent, ...(tenants ? [tenants] : [])]);
 }
 
 /** The owner as one text. */
 export function callerKey(agent: Agent): string {
-  const { principal, tenant, agent: name } = toOwner(agent);
-  return JSON.stringify([principal, tenant, name]);
+  return toOwnerKey(toOwner(agent));
 }
 
 /** Whether both are the same owner. */
 export function isSameOwner(one: Owner, other: Owner): boolean {
-  return one.principal === other.principal && one.tenant === other.tenant && one.agent === other.agent;
+  return toOwnerKey(one) === toOwnerKey(other);
+}
+
+/** Whether an agent may learn of what an owner does with these classes: nobody of another tenant may. @param classNames empty: it is not known which */
+export function sharesTenant(
+  viewer: Agent,
+  owner: Pick<Owner, 'tenant' | 'tenants'>,
+  classNames: readonly string[],
+): boolean {
+  if (owner.tenant !== viewer.tenantId) return false;
+  const { tenants } = viewer.definition;
+  return tenants ? tenants.shares(viewer, owner, classNames) : owner.tenants === undefined;
+}
+
+/** The tenant that an agent belongs to, whichever scopes bind it to it: several are one text. Null: none. */
+export function findTenant(agent: Agent): string | number | null {
+  const bound = (agent.definition.tenants?.list(agent) ?? []).map(([, tenant]) => tenant);
+  const all = [...new Set([...(agent.tenantId === null ? [] : [agent.tenantId]), ...bound])];
+  return all.length > 1 ? JSON.stringify(all) : (all[0] ?? null);
 }
 
 /** The agent of the request, whose policy, budgets and turns its sub-agents share, whatever their names. */

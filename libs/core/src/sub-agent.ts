@@ -129,6 +129,7 @@ function narrowDefinition(parent: Agent, options: SubAgentOptions): AgentDefinit
     methods: narrowMethods(own.methods, outer.methods),
     classes: narrowClasses(own.classes, outer.classes),
     tenantId: narrowTenant(own.tenantId, parent.tenantId),
+    tenants: outer.tenants,
     clientMode: narrowClientMode(options.clientMode, outer.clientMode),
     allowMutations: narrowMutations(options, own, outer),
     undoesWrites: outer.undoesWrites,

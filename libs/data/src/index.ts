@@ -43,7 +43,7 @@ export * from './changes/change-sets.js';
 export { MemoryChangeSets } from './changes/memory-change-sets.js';
 export { RecordedWrites, WriteRecorder } from './changes/recorded-writes.js';
 export * from './changes/row-transactions.js';
-export type { ReviewedChange, ViewedChange } from './governed/change-views.js';
+export type { ChangeViews, ReviewedChange, ViewedChange } from './governed/change-views.js';
 export type { AppliedChange, ChangeConflict, HeldChange } from './governed/held-change.js';
 export { ParleyChanges } from './governed/parley-changes.js';
 export { ConflictingChanges } from './governed/transacted-changes.js';

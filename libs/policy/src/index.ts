@@ -83,6 +83,7 @@ export {
 } from './rights/tool-gates.js';
 export { admitsRow } from './write/admitted-row.js';
 export { PolicyModule } from './policy.module.js';
+export { TenantsByPolicy } from './scope/scope-tenants.js';
 export { AgentScope, AgentScopes } from './scope/agent-scope.js';
 export {
   isOwnRow,

@@ -6,8 +6,9 @@ import {
   type RateLimiters,
   toAgentOptions,
   withRateLimiters,
+  withScopeTenants,
 } from '#core';
-import { Policies } from '#policy';
+import { Policies, TenantsByPolicy } from '#policy';
 import type { ConfigIssue } from '../config-error.js';
 import type { LoadedConfig } from '../load-config.js';
 
@@ -36,6 +37,7 @@ export interface VersionChange {
 export class ConfigVersions extends CurrentAgents {
   /** Of each agent, under whichever version it was admitted. */
   readonly policies: Policies;
+  private readonly tenants = new TenantsByPolicy({ of: (agent) => this.policies.of(agent) });
   private readonly configured = new WeakSet<AgentDefinition>();
   private readonly changing = new Subject<VersionChange>();
   private latest: ConfigVersion;
@@ -88,6 +90,11 @@ export class ConfigVersions extends CurrentAgents {
     return this.latest.agents.get(name);
   }
 
+  /** The definition of an agent outside the configuration, under the served policy. */
+  withinPolicy(definition: AgentDefinition): AgentDefinition {
+    return withScopeTenants(definition, this.tenants);
+  }
+
   knows(definition: AgentDefinition): boolean {
     return this.configured.has(definition);
   }
@@ -108,7 +115,8 @@ export class ConfigVersions extends CurrentAgents {
   private createVersion(loaded: LoadedConfig, number: number): ConfigVersion {
     const agents = new Map(
       [...loaded.agents].map(
-        ([name, definition]) => [name, withRateLimiters(definition, this.limiters)] as const,
+        ([name, definition]) =>
+          [name, withScopeTenants(withRateLimiters(definition, this.limiters), this.tenants)] as const,
       ),
     );
     for (const definition of agents.values()) this.configured.add(definition);

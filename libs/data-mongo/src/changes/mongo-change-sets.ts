@@ -1,5 +1,5 @@
 import type { Collection, Document, Filter } from 'mongodb';
-import type { Owner } from '#core';
+import { type Owner, toOwnerKey } from '#core';
 import {
   type ChangeSet,
   type ChangeSetQuery,
@@ -61,7 +61,7 @@ export class MongoChangeSets extends ChangeSets {
   }
 
   findOpen(owner: Owner): Promise<ChangeSet | null> {
-    return this.findOne({ [OPEN_OF]: ownerText(owner) });
+    return this.findOne({ [OPEN_OF]: toOwnerKey(owner) });
   }
 
   list(query: ChangeSetQuery): Promise<readonly ChangeSet[]> {
@@ -198,8 +198,6 @@ const optionsFor = (within: RowTransaction | undefined) =>
 /** The database deletes what is over once a minute. */
 const isLive = (): Document => ({ [DELETED_AT]: { $gt: new Date() } });
 
-const ownerText = ({ principal, tenant, agent }: Owner): string => JSON.stringify([principal, tenant, agent]);
-
 /** Names of the document by members of a set, for those that a change may set. */
 const CHANGED_MEMBERS = {
   state: 'state',
@@ -235,15 +233,16 @@ function toDocument(set: ChangeSet): DriverDocument {
   const { id, owner, openedAt, entries } = set;
   return {
     _id: id,
-    owner: ownerText(owner),
+    owner: toOwnerKey(owner),
     principal: owner.principal,
     agent: owner.agent,
     tenant: owner.tenant,
+    ...(owner.tenants && { tenants: owner.tenants }),
     ...pick(set, CHANGED_MEMBERS),
     ...pick(set, FIXED_MEMBERS),
     ...pick(set, TIME_MEMBERS, toTime),
     opened_at: new Date(openedAt),
-    ...(set.state === 'open' && { [OPEN_OF]: ownerText(owner) }),
+    ...(set.state === 'open' && { [OPEN_OF]: toOwnerKey(owner) }),
     entries: Object.fromEntries(entries.map((entry) => [entry.entry, toEntry(entry)])),
     sealed: Object.fromEntries(entries.flatMap(({ entry, sealed }) => (sealed ? [[entry, sealed]] : []))),
   };
@@ -297,7 +296,12 @@ function toSet(document: Document): ChangeSet {
   );
   return {
     id: String(document['_id']),
-    owner: { principal: document['principal'], tenant: document['tenant'], agent: document['agent'] },
+    owner: {
+      principal: document['principal'],
+      tenant: document['tenant'],
+      agent: document['agent'],
+      ...(document['tenants'] && { tenants: document['tenants'] }),
+    },
     openedAt: fromTime(document['opened_at']),
     ...back(CHANGED_MEMBERS),
     ...back(FIXED_MEMBERS),
@@ -312,7 +316,7 @@ function toFilter({ owner, states, agent, tenant, since, until, expiredBy }: Cha
     ...(until !== undefined && { $lt: new Date(until) }),
   };
   return {
-    ...(owner && { owner: ownerText(owner) }),
+    ...(owner && { owner: toOwnerKey(owner) }),
     ...(states && { state: { $in: states } }),
     ...(agent !== undefined && { agent }),
     ...(tenant !== undefined && { tenant }),

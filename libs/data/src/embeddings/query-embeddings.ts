@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { type Agent, Refused, type McpRequest, refusals } from '#core';
+import { type Agent, findTenant, Refused, type McpRequest, refusals } from '#core';
 import { ExpiringMap, processClock } from '#state';
 import { EmbeddingError, type EmbeddingProvider, estimateTokens } from './openai-embeddings.js';
 
@@ -159,6 +159,7 @@ export class QueryEmbeddings {
 }
 
 /** The tenant's budget is charged; without a tenant, that of the calling principal. */
-function toOwner({ tenantId, principal }: Agent): string {
-  return tenantId === null ? `principal:${principal}` : `tenant:${typeof tenantId}:${tenantId}`;
+function toOwner(agent: Agent): string {
+  const tenant = findTenant(agent);
+  return tenant === null ? `principal:${agent.principal}` : `tenant:${typeof tenant}:${tenant}`;
 }

@@ -400,6 +400,9 @@ export class ParleyWrites implements GovernedWrites {
 
   /** Whether the caller could read a new row with these values in its tenant; what they do not show counts as no. */
   async mayReadNew({ className }: ClassAccess, fields: ParseRow): Promise<boolean> {
+    const tenant = this.rules.tenant(className);
+    // A row without the column gets the tenant of its caller, who is of this one: who is of another one is not asked.
+    if (tenant && tenant.field in fields && !isOwnRow(tenant, fields)) return false;
     const rights = this.call.scope.rights.rows(className, 'get');
     return admitsRow(mergeFilters(rights, await this.rules.filter(className)), fields);
   }

@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { TIERS } from '#core';
+import { findTenant, TIERS } from '#core';
 import {
   ALL_TEXT,
   type ClassAccess,
@@ -76,7 +76,9 @@ function createPseudonyms(className: string, { scope, agent }: Viewer): NamePseu
     const { pseudonyms } = scope.policy;
     if (pseudonyms === null || rule.kind !== 'hash') return MASKED_TEXT;
     const { domain, acrossTenants } = rule;
-    return pseudonyms.of(value, { domain, className, path, tenant: agent.tenantId, acrossTenants });
+    const bound = tenantBinding(agent, scope.classPolicy(className));
+    const tenant = bound === null || isTenantRefusal(bound) ? findTenant(agent) : bound.value;
+    return pseudonyms.of(value, { domain, className, path, tenant, acrossTenants });
   };
 }
 

@@ -13,6 +13,7 @@ import {
   refusals,
   Refused,
   findRootAgent,
+  findTenant,
 } from '#core';
 import { SharedState } from '#state';
 
@@ -152,8 +153,8 @@ export class DataBudgets {
 
   private listAccounts(agent: Agent): BudgetAccount[] {
     const { definition, principal } = findRootAgent(agent);
-    const { tenantId } = agent;
-    const tenantBudget = tenantId === null ? null : this.policies.of(agent).tenantBudget;
+    const tenant = findTenant(agent);
+    const tenantBudget = tenant === null ? null : this.policies.of(agent).tenantBudget;
     const accounts: BudgetAccount[] = [];
     if (definition.budget) {
       accounts.push({
@@ -162,7 +163,7 @@ export class DataBudgets {
       });
     }
     if (tenantBudget) {
-      accounts.push({ name: JSON.stringify(['tenant', tenantId]), budget: tenantBudget });
+      accounts.push({ name: JSON.stringify(['tenant', tenant]), budget: tenantBudget });
     }
     return accounts;
   }

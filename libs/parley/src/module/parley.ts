@@ -217,17 +217,16 @@ export class Parley {
   }
 
   private compiled(options: AgentDefinitionOptions): AgentDefinition {
-    const { parse } = this.context.get(ConfigVersions).current.config;
+    const versions = this.context.get(ConfigVersions);
+    const { parse } = versions.current.config;
     // Without a master key an agent of code has none either, whatever its options say.
     const isKeyless = parse.serverUrl !== null && parse.masterKey === null;
     if (isKeyless && options.clientMode === false)
       throw new AgentOptionsError('agentFor', [
         { path: 'agent.clientMode', message: 'cannot be false without parse.masterKey' },
       ]);
-    const definition = compileAgentDefinition(
-      'ad hoc',
-      isKeyless ? { ...options, clientMode: true } : options,
-    );
+    const compiled = compileAgentDefinition('ad hoc', isKeyless ? { ...options, clientMode: true } : options);
+    const definition = versions.withinPolicy(compiled);
     assertNamesOf(definition, this.context);
     return definition;
   }

@@ -67,22 +67,23 @@ function valueOrNull<T>(call: () => T): T | null {
  * applies to a sub-agent, even when its own permission level bypasses the scope.
  */
 export function tenantBinding(agent: Agent, policy: ClassPolicy): TenantBinding | Refusal | null {
-  const own = ownBinding(agent, policy);
-  if (!agent.parent || isRefusal(own)) return own;
-  const inherited = tenantBinding(agent.parent, policy);
-  if (isRefusal(inherited) || own === null) return inherited;
-  // A function may return another tenant for the sub-agent, which must be of the same tenant as its parent.
-  return inherited !== null && inherited.value !== own.value ? unbound(policy) : own;
-}
-
-function ownBinding(agent: Agent, policy: ClassPolicy): TenantBinding | Refusal | null {
   const scope = policy.tenantScope;
-  if (!scope || isBypassed(agent, scope)) return null;
-  const value = requireTenant(agent, scope.from);
+  const value = scope ? findScopeTenant(agent, scope) : undefined;
+  if (!scope || value === undefined) return null;
   if (value === null) return unbound(policy);
   if (!policy.plain) return { field: scope.field, value };
   const operand = exactOperand(value, scope.column);
   return operand === null ? unbound(policy) : { field: scope.field, value, operand };
+}
+
+/** The tenant of an agent, and of its parents, by a scope; undefined: the scope does not apply to them, null: they have none. */
+export function findScopeTenant(agent: Agent, scope: TenantScope): string | number | null | undefined {
+  const own = isBypassed(agent, scope) ? undefined : requireTenant(agent, scope.from);
+  if (!agent.parent || own === null) return own;
+  const inherited = findScopeTenant(agent.parent, scope);
+  if (inherited === null || own === undefined) return inherited;
+  // A function may return another tenant for the sub-agent, which must be of the same tenant as its parent.
+  return inherited !== undefined && inherited !== own ? null : own;
 }
 
 function unbound(policy: ClassPolicy): Refusal {

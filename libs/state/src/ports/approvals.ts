@@ -6,6 +6,8 @@ export interface ApprovalDraft {
     readonly principal: string;
     readonly agent: string;
     readonly tenant: string | number | null;
+    /** Its tenants by scopes that do not go by `tenantId`. Absent: it has none. */
+    readonly tenants?: readonly (readonly [scope: string, tenant: string | number])[];
   };
   readonly tool: string;
   /** The tier of the call. */
