@@ -5,7 +5,14 @@ export interface Request {
   readonly params: Record<string, unknown>;
   /** Asked by the same person as one of that tenant. Default: of the tenant of the agent. */
   readonly tenant?: string;
+  /** Asked of the agent whose writes are proposed. Default: of the one that is asked. */
+  readonly proposes?: true;
+  /** It waits for a person to decide, and the next request does not wait for it. */
+  readonly waits?: true;
 }
+
+/** A request of this method lists the approvals that wait for the agent. */
+export const APPROVALS = 'approvals';
 
 /** What one request led to: the reply as it is sent, and what was written down. */
 export interface Answer {

@@ -39,12 +39,20 @@ export async function violationIn(
   const marked = await open(asked.world, apart.marked, { uri, name: next(), fastReads: true, embeddings });
   const ordinary = await open(asked.world, apart.ordinary, { uri, name: next(), embeddings });
   try {
-    for (const request of asked.earlier) await marked.ask(request);
+    const ofOthers = new Set<string>();
+    for (const request of asked.earlier) {
+      const { reply } = await marked.ask(request);
+      for (const [name] of reply.matchAll(PSEUDONYM)) ofOthers.add(name);
+    }
     for (const request of asked.asked) {
-      const answers = await Promise.all([marked.ask(request), ordinary.ask(request)].map(withNumberedNames));
-      const [one, other] = answers as [Answer, Answer];
+      const given = await Promise.all([marked.ask(request), ordinary.ask(request)]);
+      const [one, other] = given.map(withNumberedNames) as [Answer, Answer];
       noteIn(tally, request, one);
-      const shows = shown(apart.traces, request, one);
+      const shared = [...given[0].reply.matchAll(PSEUDONYM)].map(([name]) => name);
+      const shows = [
+        ...shown(apart.traces, request, one),
+        ...shared.filter((name) => ofOthers.has(name)).map(() => 'a pseudonym of another tenant'),
+      ];
       const differ = one.reply !== other.reply || one.audit !== other.audit;
       if (shows.length > 0 || differ) return { request, shows, answers: [one, other], asked };
     }
@@ -66,8 +74,7 @@ const TELLS_OF_ROWS = /unique|duplicate|already|E11000/gi;
 const PSEUDONYM = /h_[A-Za-z0-9_-]{22}/g;
 
 /** Pseudonyms show which values are equal, by design; not which value any of them stands for. */
-async function withNumberedNames(asked: Promise<Answer>): Promise<Answer> {
-  const { reply, audit } = await asked;
+function withNumberedNames({ reply, audit }: Answer): Answer {
   const numbers = new Map<string, number>();
   const numbered = reply.replaceAll(PSEUDONYM, (name) => {
     if (!numbers.has(name)) numbers.set(name, numbers.size);

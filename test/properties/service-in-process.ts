@@ -3,16 +3,19 @@ import { NestFactory } from '@nestjs/core';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { vi } from 'vitest';
 import { Agent, type Identity, MASTER, sessionIdentity, McpRequest } from '#core';
 import { type AuditRecord, AuditSink } from '#audit';
+import { ApprovalService } from '#approvals';
 import { processState } from '#state';
 import { MongoConnection } from '#data-mongo';
 import { Kernel, type KernelReply, SubAgents } from '#dispatcher';
 import { readEnvironmentGates } from '#policy';
 import { InstanceModule } from '#parley/instance';
-import { loadConfig } from '#config';
+import { ConfigVersions, loadConfig } from '#config';
 import {
   type Answer,
+  APPROVALS,
   type AskedService,
   GATES,
   type Request,
@@ -23,7 +26,7 @@ import {
 import { store } from './plain-world.js';
 import { CALLER, ROLE, TOKEN } from './vocabulary.js';
 import type { AgentSpec, World } from './world.js';
-import { configOf, filtersOf } from './world-config.js';
+import { configOf, filtersOf, TENANT_CLAIM } from './world-config.js';
 
 class KeptAudit extends AuditSink {
   readonly records: AuditRecord[] = [];
@@ -50,7 +53,9 @@ export async function openService(
   const { uri, name, fastReads = false } = database;
   const connection = new MongoConnection({ uri, database: name, timeout: 60_000, fastReads });
   let app: INestApplicationContext | undefined;
+  const ending = new AbortController();
   const close = async () => {
+    ending.abort();
     await app?.close();
     await connection.close();
     rmSync(folder, { recursive: true, force: true });
@@ -60,31 +65,54 @@ export async function openService(
     const loaded = loadConfig({}, folder);
     await store(world, seed, database, connection);
     const audit = new KeptAudit();
+    const shared = processState();
     const service = InstanceModule.forRoot({
       loaded,
       connection,
-      shared: processState(),
+      shared,
       gates: readEnvironmentGates(GATES),
       overrides: [{ provide: AuditSink, useValue: audit }],
     });
     app = await NestFactory.createApplicationContext(service, { logger: false });
     const kernel = app.get<Kernel>(Kernel);
-    const agent = await agentOf(world.agent, loaded.agents.get('asked'), app.get<SubAgents>(SubAgents));
-    const askerOf = ({ tenant }: Request) => (tenant === undefined ? agent : ofTenant(agent, tenant));
-    return { ask: (request) => ask(kernel, askerOf(request), audit, request), close };
+    const versions = app.get<ConfigVersions>(ConfigVersions);
+    const agent = await agentOf(world, versions.findDefinition('asked'), app.get<SubAgents>(SubAgents));
+    const proposer = versions.findDefinition('proposer');
+    const askerOf = ({ tenant, proposes }: Request) =>
+      tenant === undefined ? agent : ofTenant(agent, tenant, world, proposes && proposer);
+    const approvals = app.get<ApprovalService>(ApprovalService);
+    return {
+      ask: async (request) => {
+        const asker = askerOf(request);
+        if (request.method === APPROVALS)
+          return { reply: JSON.stringify(await approvals.list(asker)), audit: '' };
+        const asked = ask(kernel, asker, audit, request, ending.signal);
+        if (!request.waits) return asked;
+        const waiting = vi.waitUntil(async () => (await shared.approvals.countPending()) > 0, WAITS);
+        return Promise.race([asked, waiting.then(() => ({ reply: '', audit: '' }))]);
+      },
+      close,
+    };
   } catch (error) {
     await close();
     throw error;
   }
 }
 
+const WAITS = { timeout: 10_000, interval: 20 };
+
 async function agentOf(
-  spec: AgentSpec,
+  { agent: spec, claimed }: World,
   definition: Agent['definition'] | undefined,
   subAgents: SubAgents,
 ): Promise<Agent> {
   if (!definition) throw new Error('the configuration names no agent');
-  const agent = new Agent({ definition, identity: IDENTITIES[spec.posture], principal: 'asked' });
+  const agent = new Agent({
+    definition,
+    identity: IDENTITIES[spec.posture],
+    principal: 'asked',
+    ...(claimed && { claims: { [TENANT_CLAIM]: spec.tenantId } }),
+  });
   if (!spec.child) return agent;
   const { tools, classes } = spec.child;
   return subAgents.create(agent, {
@@ -94,14 +122,31 @@ async function agentOf(
   });
 }
 
-const ofTenant = ({ definition, identity, principal }: Agent, tenantId: string): Agent =>
-  new Agent({ definition, identity, principal, tenantId });
+/** @param proposer the agent that proposes it, of another person. Absent: the one that is asked */
+const ofTenant = (
+  { definition, identity, principal }: Agent,
+  tenant: string,
+  { claimed }: World,
+  proposer?: Agent['definition'],
+): Agent =>
+  new Agent({
+    definition: proposer ?? definition,
+    identity,
+    principal: proposer ? 'proposer' : principal,
+    ...(claimed ? { claims: { [TENANT_CLAIM]: tenant } } : { tenantId: tenant }),
+  });
 
-async function ask(kernel: Kernel, agent: Agent, audit: KeptAudit, request: Request): Promise<Answer> {
+async function ask(
+  kernel: Kernel,
+  agent: Agent,
+  audit: KeptAudit,
+  request: Request,
+  signal: AbortSignal,
+): Promise<Answer> {
   const before = audit.records.length;
   const transport = {
     version: '2025-11-25',
-    signal: new AbortController().signal,
+    signal,
     correlationId: 'same',
     requestId: 1,
   };

@@ -1,4 +1,4 @@
-import type { Request } from './asked-service.js';
+import { APPROVALS, type Request } from './asked-service.js';
 import { rowId, ROWS, TENANTS } from './vocabulary.js';
 import type { World } from './world.js';
 
@@ -19,7 +19,17 @@ const create = {
 export function earlierRequests({ earlier, agent }: World): readonly Request[] {
   if (!earlier) return [];
   const [other] = TENANTS.filter((tenant) => tenant !== agent.tenantId);
-  return [call('create_object', create, other)];
+  const row = { class_name: 'Ledger', fields: { lgrTitle: 'plain 1' } };
+  return [
+    call('create_object', create, other),
+    call('query_class', { class_name: 'Ledger' }, other),
+    { ...call('create_object', row, other), proposes: true },
+    {
+      ...call('submit_changes', { title: 'a set', reason: 'it is needed' }, other),
+      proposes: true,
+      waits: true,
+    },
+  ];
 }
 
 /** The same as one of its own tenant, and again. */
@@ -29,6 +39,7 @@ export function keyedRequests({ earlier }: World): readonly Request[] {
     call('create_object', create),
     call('query_class', { class_name: 'Ledger' }),
     call('create_object', create),
+    { method: APPROVALS, params: {} },
   ];
 }
 

@@ -18,7 +18,7 @@ type Json = Record<string, unknown>;
 /** Characters that an `ending` leaves. */
 export const KEPT = 3;
 
-function classConfig(className: ClassName, rules: ClassRules): ClassConfig {
+function classConfig(className: ClassName, rules: ClassRules, claimed: boolean): ClassConfig {
   const properties = allColumns(className).map(({ name, kind, target }) => [
     name,
     { description: `INFO${name}`, ...(kind === 'pointers' && target && { targetClass: target }) },
@@ -48,7 +48,11 @@ function classConfig(className: ClassName, rules: ClassRules): ClassConfig {
       },
     }),
     ...(tenant && {
-      tenantScope: { field: TENANT_COLUMN[className], ...(tenant.bypass && { bypass: ['admin'] }) },
+      tenantScope: {
+        field: TENANT_COLUMN[className],
+        ...(claimed && { from: { claim: TENANT_CLAIM } }),
+        ...(tenant.bypass && { bypass: ['admin'] }),
+      },
     }),
   };
 }
@@ -63,7 +67,7 @@ const MASKING_KEY = 'a secret that no agent may ever learn';
 function policyOf(world: World): PolicyConfig {
   const classes: ClassConfigs = Object.fromEntries(
     CLASS_NAMES.map((name) => {
-      const rules = classConfig(name, world.classes[name]);
+      const rules = classConfig(name, world.classes[name], world.claimed);
       return [name, world.storage === 'plain' ? { ...rules, ...plainConfig(name, rules) } : rules];
     }),
   );
@@ -81,6 +85,9 @@ export function filtersOf({ filtered, filteredByDefault }: AgentLimits): Record<
   };
 }
 
+/** The claim that names the tenant of a caller, where tenants are claimed. */
+export const TENANT_CLAIM = 'org';
+
 export const AGENT_KEY = 'key-of-the-agent';
 
 /** @param embeddings the endpoint that makes vectors of texts; none: no text is searched by its meaning */
@@ -97,14 +104,14 @@ export function configOf(world: World, embeddings?: string): string {
           : { session: 'caller' };
   return stringify(
     {
-      server: { port: 0 },
+      server: { port: 0, stateKey: 'the key that seals what both worlds keep' },
       // The same for both: what they ask is compared as well.
       audit: { digestKey: 'the digests of both worlds compare' },
       database: { uri: 'embedded', name: 'parley', ...(world.storage && { storage: world.storage }) },
       agents: {
         asked: {
           permissions: agent.permissions,
-          tenantId: agent.tenantId,
+          tenantId: world.claimed ? null : agent.tenantId,
           identity,
           clientMode: posture === 'client',
           masterAtlas: agent.masterAtlas,
@@ -113,7 +120,11 @@ export function configOf(world: World, embeddings?: string): string {
           ...(agent.tools && { tools: agent.tools }),
           ...(agent.classes && { classes: agent.classes }),
         },
+        ...(world.earlier && {
+          proposer: { permissions: 'write', writes: 'proposed', rateLimit: 1_000_000_000 },
+        }),
       },
+      ...(world.earlier && { approvals: { mode: 'desk', approvers: ['asked'] } }),
       auth: [{ apiKey: AGENT_KEY, agent: 'asked' }],
       policy: policyOf(world),
       ...(embeddings !== undefined && {

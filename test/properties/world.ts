@@ -89,6 +89,8 @@ export interface World {
   readonly crowd: boolean;
   /** Who asks has written before as a person of another tenant, in one of the worlds. */
   readonly earlier: boolean;
+  /** Tenants are a claim of callers, and no agent has a `tenantId`. */
+  readonly claimed: boolean;
   /** Absent: Parse stores the rows. */
   readonly storage?: 'plain';
 }
@@ -264,41 +266,48 @@ export const worlds: fc.Arbitrary<World> = fc.record({
   agent,
   crowd: fc.constant(false),
   earlier: fc.constant(false),
+  claimed: fc.constant(false),
 });
 
+const HASHED: MaskSpec = { form: 'hash', openToAdmin: false, member: null };
+
 /** One person who writes, in two tenants, and rows of the other tenant that are nearest to whatever is looked for. */
-export const worldsOfTwoTenants: fc.Arbitrary<World> = worlds.map((world) => {
-  const ofTenant = (rules: ClassRules, filters: ClassRules['searchable']): ClassRules => ({
-    ...rules,
-    hidden: 'no',
-    fields: null,
-    canonical: false,
-    masks: {},
-    tenant: { bypass: false },
-    searchable: filters,
+export const worldsOfTwoTenants: fc.Arbitrary<World> = fc
+  .tuple(worlds, fc.boolean())
+  .map(([world, claimed]) => {
+    const ofTenant = (rules: ClassRules, filters: ClassRules['searchable']): ClassRules => ({
+      ...rules,
+      hidden: 'no',
+      fields: null,
+      canonical: false,
+      masks: {},
+      tenant: { bypass: false },
+      searchable: filters,
+    });
+    const { permissions, tenantId } = world.agent;
+    return {
+      ...world,
+      crowd: true,
+      earlier: true,
+      claimed,
+      classes: {
+        ...world.classes,
+        Orchard: ofTenant(world.classes.Orchard, { tenant: true }),
+        // Both tenants hold both of its values.
+        Ledger: { ...ofTenant(world.classes.Ledger, null), masks: { lgr_flag: HASHED } },
+      },
+      agent: {
+        ...world.agent,
+        posture: 'master',
+        permissions: permissions === 'readonly' ? 'write' : permissions,
+        tenantId: tenantId ?? 'acme',
+        child: null,
+        tools: null,
+        classes: null,
+        filtered: [],
+      },
+    };
   });
-  const { permissions, tenantId } = world.agent;
-  return {
-    ...world,
-    crowd: true,
-    earlier: true,
-    classes: {
-      ...world.classes,
-      Orchard: ofTenant(world.classes.Orchard, { tenant: true }),
-      Ledger: ofTenant(world.classes.Ledger, null),
-    },
-    agent: {
-      ...world.agent,
-      posture: 'master',
-      permissions: permissions === 'readonly' ? 'write' : permissions,
-      tenantId: tenantId ?? 'acme',
-      child: null,
-      tools: null,
-      classes: null,
-      filtered: [],
-    },
-  };
-});
 
 /** The same over plain collections, where nobody has the rights of a Parse user or role and no column is protected from these. */
 export const plainWorlds: fc.Arbitrary<World> = worlds.map((world) => ({
