@@ -56,7 +56,7 @@ export class AskedLists {
    */
   async compare(): Promise<boolean> {
     let differs = false;
-    for (const [name, before] of [...this.known]) {
+    for (const [name, before] of this.known) {
       const definition = this.agents().get(name);
       if (definition) this.known.set(name, await this.digest(definition).catch(() => ''));
       else this.known.delete(name);
