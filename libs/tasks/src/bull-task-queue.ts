@@ -16,6 +16,9 @@ const COMMAND_TIMEOUT = 500;
 /** Milliseconds in which runs must end at the close, and then again the connections. */
 const SHUTDOWN_TIMEOUT = 1_500;
 
+/** Milliseconds between two looks whether Redis is still there while the queue is drained. */
+const LOSS_INTERVAL = 200;
+
 /** A queue on BullMQ, for every replica that uses the same Redis. */
 export class BullTaskQueue extends TaskQueue {
   private readonly connection: Redis | Cluster;
@@ -114,10 +117,22 @@ export class BullTaskQueue extends TaskQueue {
     return this.queue.getWaitingCount();
   }
 
-  /** Without its Redis a worker would wait for commands that cannot be sent: then only the runs count. */
+  /** Without its Redis, or when it loses it, a worker would wait for a connection: then only the runs count. */
   async drain(): Promise<void> {
-    if (await this.isUp()) await this.worker?.pause();
-    else await Promise.allSettled(this.runs);
+    if (!this.worker) return;
+    const drained = new AbortController();
+    const { signal } = drained;
+    try {
+      const paused = (await this.isUp()) ? this.worker.pause() : undefined;
+      await Promise.race([paused, this.loseConnection(signal).then(() => Promise.allSettled(this.runs))]);
+    } finally {
+      drained.abort();
+    }
+  }
+
+  /** Resolves when Redis does not answer. */
+  private async loseConnection(signal: AbortSignal): Promise<void> {
+    while (await this.isUp()) await pause(LOSS_INTERVAL, undefined, { signal });
   }
 
   /** Ends within a few seconds, whatever Redis does: other workers find unreported jobs as stalled. */
