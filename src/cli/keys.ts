@@ -35,11 +35,14 @@ async function addLastUse(keys: readonly ListedKey[], trail: AuditTrail | null):
 }
 
 /** What a caller of a key did, in contrast to what it was refused for. */
-const USES = ['tool_call', 'operator_action'] as const;
+const USES = ['tool_call', 'export_read', 'operator_action'] as const;
 
-/** When the trail recorded the last call of a caller with that key, or its last action as an operator. */
+/** When the trail recorded the last call of a caller with that key, its last action as an operator, or its last decision as an approver. */
 async function findLastUse(trail: AuditTrail, key: string): Promise<string | null> {
-  const pages = await Promise.all(USES.map((type) => trail.search({ type, key, limit: 1 })));
+  const pages = await Promise.all([
+    ...USES.map((type) => trail.search({ type, key, limit: 1 })),
+    trail.search({ type: 'approval', approverKey: key, limit: 1 }),
+  ]);
   const times = pages.flatMap(({ entries }) => entries.map(({ at }) => at));
   return times.sort().at(-1) ?? null;
 }

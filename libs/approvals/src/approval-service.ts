@@ -7,8 +7,10 @@ import {
   APPROVAL_DECIDED,
   type ApprovalCase,
   type ApprovalStore,
+  type CaseDecision,
   type MessageBus,
   SharedState,
+  SharedStateUnavailable,
   steadyClock,
 } from '#state';
 import { Changes } from '#tools';
@@ -110,16 +112,20 @@ export class ApprovalService {
     if (!found.ok) return found;
     const { value: known } = found;
     if (known.requester.principal === viewer.principal) return { ok: false, refusal: 'own_request' };
-    if (known.status !== 'pending') return { ok: false, refusal: 'decided_before' };
+    if (known.status !== 'pending') return repeatDecision(known, viewer, verdict);
     const { approved } = verdict;
     const now = await this.views.showCase(known, viewer, signal);
     if (now.digest !== verdict.digest) return { ok: false, refusal: 'shown_otherwise' };
     if (approved && !now.isReadable) return { ok: false, refusal: 'unreadable' };
     const reason = verdict.reason === undefined ? undefined : oneLine(verdict.reason).slice(0, MAX_REASON);
     const decision = { approved, by: viewer.principal, at: Date.now(), ...(reason && { reason }) };
-    const outcome = await this.store.decide(id, decision);
-    if (outcome !== 'decided') return { ok: false, refusal: outcome === 'unknown' ? 'not_found' : outcome };
-    this.record(known, viewer, approved, reason);
+    const outcome = await this.decideOrRecord(known, viewer, decision);
+    if (outcome === 'unknown') return { ok: false, refusal: 'not_found' };
+    if (outcome === 'decided_before') {
+      const again = await this.caseFor(id, viewer);
+      return again.ok ? repeatDecision(again.value, viewer, verdict) : again;
+    }
+    this.record(known, viewer, decision);
     // A call that misses the message polls the case.
     await this.bus.publish(APPROVAL_DECIDED, { id }).catch(() => undefined);
     const status = approved ? ('approved' as const) : ('denied' as const);
@@ -143,7 +149,25 @@ export class ApprovalService {
     return { ok: true, value: known };
   }
 
-  private record(known: ApprovalCase, viewer: Agent, approved: boolean, reason: string | undefined): void {
+  /**
+   * A decision whose answer is lost may count, and its call may run: it leaves its record all the same.
+   * @throws SharedStateUnavailable
+   */
+  private async decideOrRecord(known: ApprovalCase, viewer: Agent, decision: CaseDecision) {
+    try {
+      return await this.store.decide(known.id, decision);
+    } catch (error) {
+      if (error instanceof SharedStateUnavailable) this.record(known, viewer, decision, true);
+      throw error;
+    }
+  }
+
+  private record(
+    known: ApprovalCase,
+    viewer: Agent,
+    { approved, reason }: CaseDecision,
+    isUnconfirmed = false,
+  ): void {
     const { requester } = known;
     try {
       this.audit.recordApproval({
@@ -156,7 +180,9 @@ export class ApprovalService {
         effective_permission: toTier(known.permission),
         outcome: approved ? 'approve' : 'deny',
         ...(reason && { reason }),
+        ...(isUnconfirmed && { unconfirmed: true as const }),
         approver: viewer.principal,
+        ...(viewer.keyName !== null && { approver_key: viewer.keyName }),
         via: 'desk',
         approval_id: known.id,
         principal: requester.principal,
@@ -173,6 +199,18 @@ export class ApprovalService {
 
 const isOfTenant = ({ requester, className }: ApprovalCase, viewer: Agent): boolean =>
   sharesTenant(viewer, requester, className === undefined ? [] : [className]);
+
+/** Who decided the same before did so now: the answer to the first request may have been lost. */
+function repeatDecision(
+  known: ApprovalCase,
+  viewer: Agent,
+  { approved }: Verdict,
+): ApprovalServiceResult<ApprovalView> {
+  const { decision } = known;
+  if (!decision || decision.by !== viewer.principal || decision.approved !== approved)
+    return { ok: false, refusal: 'decided_before' };
+  return { ok: true, value: summarizeApproval(known, viewer) };
+}
 
 /** Stored by Parley; any other value counts as the highest tier. */
 function toTier(text: string): Tier {

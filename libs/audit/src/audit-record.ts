@@ -302,6 +302,10 @@ export interface ApprovalRecord {
   readonly reason?: string;
   /** The principal who decided; absent when no approver decided. */
   readonly approver?: string;
+  /** The name of the `auth` rule whose credential the approver showed, where it has one. */
+  readonly approver_key?: string;
+  /** True: the shared state did not confirm the decision, which may count all the same. */
+  readonly unconfirmed?: true;
   /** `client`: the person at the calling client decided. `desk`: another person decided. */
   readonly via?: 'client' | 'desk';
   /** Id of the approval, when another person decided it or was asked to. */

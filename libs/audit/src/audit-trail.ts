@@ -43,6 +43,8 @@ export interface AuditQuery {
   readonly principal?: string;
   /** The name of the `auth` rule that admitted the caller. */
   readonly key?: string;
+  /** The name of the `auth` rule that admitted who decided an approval. */
+  readonly approverKey?: string;
   /** As text; a number matches its digits. */
   readonly tenant?: string;
   /** `failure`: refused or failed. */
@@ -172,6 +174,7 @@ export function membersAsked(query: AuditQuery): [member: string, value: string]
     ['object_digest', query.objectDigest],
     ['principal', query.principal],
     ['key_name', query.key],
+    ['approver_key', query.approverKey],
     ['outcome', query.decision],
     ['approver', query.approver],
     ['gate', query.gate],

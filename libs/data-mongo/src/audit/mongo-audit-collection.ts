@@ -56,6 +56,7 @@ export class MongoAuditCollection extends AuditCollection {
       { key: { agent_name: 1, at: -1 } },
       { key: { principal: 1, at: -1 } },
       { key: { key_name: 1, at: -1 }, partialFilterExpression: { key_name: { $exists: true } } },
+      { key: { approver_key: 1, at: -1 }, partialFilterExpression: { approver_key: { $exists: true } } },
       { key: { correlation_id: 1 }, sparse: true },
       { key: { [EXPIRES]: 1 }, expireAfterSeconds: 0, sparse: true },
     ]);
