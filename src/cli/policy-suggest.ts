@@ -57,6 +57,7 @@ export async function runPolicySuggest(options: SuggestOptions): Promise<void> {
     tools: new Map(tools.map((tool) => [tool.name, tool])),
     builtIn: new Set(builtIn.map(({ definition }) => definition.name)),
     namedClasses: options.namedClasses ?? false,
+    people: new Set([...config.approvals.approvers, ...(config.console.operators ?? [])]),
   });
   const edited = editConfiguration(relative(process.cwd(), path), readFileSync(path, 'utf8'), narrowed);
   if (options.json) {

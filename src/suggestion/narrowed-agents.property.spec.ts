@@ -146,6 +146,7 @@ describe('a suggested policy', () => {
             tools: new Map(TOOLS.map((tool) => [tool.name, tool])),
             builtIn: new Set(TOOL_NAMES),
             namedClasses,
+            people: new Set(),
           }).find(({ agent }) => agent === 'one');
           const suggested = narrower(options, narrowed);
           const [before, after] = [surface(present), surface(suggested)];
@@ -220,6 +221,7 @@ describe('hostile records', () => {
           tools: new Map(TOOLS.map((tool) => [tool.name, tool])),
           builtIn: new Set(TOOL_NAMES),
           namedClasses: true,
+          people: new Set(),
         });
         const edited = editConfiguration('parley.yaml', text, narrowed);
         expect(edited.text).toMatch(/^[ -~\n]*$/);
@@ -241,6 +243,23 @@ describe('hostile records', () => {
   });
 });
 
+describe('an agent without a call', () => {
+  it('may be removed, unless it is named as one that approves or operates', () => {
+    const agents = new Map(['idle', 'chief'].map((name) => [name, compileAgentDefinition(name, {})]));
+    const use = new UseOfRecords(agents.keys(), () => 3600);
+    const narrowed = narrowAgents(agents, compilePolicy({}).policy, use.result(), {
+      tools: new Map(TOOLS.map((tool) => [tool.name, tool])),
+      builtIn: new Set(TOOL_NAMES),
+      namedClasses: false,
+      people: new Set(['chief']),
+    });
+    expect(narrowed.map(({ left }) => left.join())).toEqual([
+      expect.stringContaining('remove it'),
+      expect.stringContaining('keep it'),
+    ]);
+  });
+});
+
 describe('classes of an agent', () => {
   const suggestionFor = (records: object[], namedClasses = false) => {
     const agents = new Map([['one', compileAgentDefinition('one', {})]]);
@@ -257,6 +276,7 @@ describe('classes of an agent', () => {
       tools: new Map(TOOLS.map((tool) => [tool.name, tool])),
       builtIn: new Set(TOOL_NAMES),
       namedClasses,
+      people: new Set(),
     });
     return { narrowed, recorded: use.result() };
   };

@@ -27,6 +27,8 @@ export interface NarrowingOptions {
   readonly builtIn: ReadonlySet<string>;
   /** Takes the classes that calls named or joined for all that they need. */
   readonly namedClasses: boolean;
+  /** Agents that decide approvals or use the console: neither is a call. */
+  readonly people: ReadonlySet<string>;
 }
 
 const RAW_WRITES = ['create_object', 'update_object', 'delete_object'];
@@ -37,6 +39,10 @@ const MAY_NAME_CLASSES = ['where', 'include', 'pipeline', 'filter', 'vector_filt
 export function budgetWindow({ budget }: AgentDefinition): number {
   return budget?.window ?? DEFAULT_BUDGET_WINDOW;
 }
+
+const NO_CALLS = 'no call was recorded: if nobody needs it, remove it';
+const NO_CALLS_OF_PERSON =
+  'no call was recorded: keep it, because it is named in approvals.approvers or console.operators';
 
 /**
  * The narrowest options with which every recorded call of each agent would still pass, as far as the present options permit
@@ -51,7 +57,7 @@ export function narrowAgents(
   return [...agents].map(([agent, definition]) => {
     const use = recorded.agents.get(agent);
     if (!use || use.calls === 0)
-      return { agent, narrowings: [], left: ['no call was recorded: if nobody needs it, remove it'] };
+      return { agent, narrowings: [], left: [options.people.has(agent) ? NO_CALLS_OF_PERSON : NO_CALLS] };
     return { agent, ...new NarrowerAgent(definition, policy, use, options).narrower(recorded) };
   });
 }
