@@ -23,12 +23,52 @@ function readSubject({ subject, client, token }: RevokeOptions): [RevokedBy, str
   return only as [RevokedBy, string];
 }
 
-/** Whether somebody asks for revocations of an issuer: a rule of its tokens, or the sessions of the console. */
-function asksForRevocations(config: ParleyConfig, issuer: string): boolean {
-  const hasRule = config.auth.some(
-    (rule) => 'oauth' in rule && rule.oauth.issuer === issuer && rule.oauth.revocationList === true,
+/** What asks for revocations of an issuer, and what accepts its tokens without asking. */
+interface RevocationReach {
+  readonly tokens: boolean;
+  readonly sessions: boolean;
+  /** A rule accepts tokens whatever was revoked. */
+  readonly isPartial: boolean;
+}
+
+function findReach(config: ParleyConfig, issuer: string): RevocationReach {
+  const rules = config.auth.flatMap((rule) =>
+    'oauth' in rule && rule.oauth.issuer === issuer ? [rule.oauth] : [],
   );
-  return hasRule || (consoleIssuer(config) === issuer && hasRedis(config.redis));
+  const asking = rules.filter(({ revocationList }) => revocationList === true);
+  return {
+    tokens: asking.length > 0,
+    sessions: consoleIssuer(config) === issuer && hasRedis(config.redis),
+    isPartial: asking.length < rules.length,
+  };
+}
+
+/** @throws Error where nothing would be revoked */
+function assertReached({ tokens, sessions }: RevocationReach, issuer: string, by: RevokedBy): void {
+  if (!tokens && !sessions)
+    throw new Error(
+      `no oauth rule of ${issuer} has revocationList: true, and no console that shares Redis signs people in there`,
+    );
+  if (!tokens && by === 'jti')
+    throw new Error(
+      `--token revokes nothing: no oauth rule of ${issuer} has revocationList: true, and a session of the console has no token id. End sessions with --subject`,
+    );
+}
+
+/** What ended, on standard output; on standard error, with exit code 1, that tokens are still accepted. */
+function report({ tokens, sessions, isPartial }: RevocationReach, issuer: string, by: RevokedBy): void {
+  const ended = [
+    ...(tokens ? [`tokens of ${issuer} issued until now`] : []),
+    ...(sessions && by !== 'jti' ? [`console sessions of ${issuer} begun until now`] : []),
+  ];
+  process.stdout.write(`revoked: ${ended.join(', ')}\n`);
+  if (!isPartial) return;
+  process.stderr.write(
+    tokens
+      ? `tokens stay valid where an oauth rule of ${issuer} has no revocationList: true\n`
+      : `tokens stay valid: no oauth rule of ${issuer} has revocationList: true\n`,
+  );
+  process.exitCode = 1;
 }
 
 /** What a revocation covers, in milliseconds and seconds since 1970. */
@@ -57,10 +97,8 @@ export async function runRevoke(options: RevokeOptions): Promise<void> {
   const seconds = Number(options.for);
   if (!Number.isFinite(seconds) || seconds <= 0) throw new UsageError('--for must be a number of seconds');
   const { config } = await loadWithPlugins(withConfig(options.config), process.cwd());
-  if (!asksForRevocations(config, options.issuer))
-    throw new Error(
-      `no oauth rule of ${options.issuer} has revocationList: true, and no console that shares Redis signs people in there`,
-    );
+  const reach = findReach(config, options.issuer);
+  assertReached(reach, options.issuer, by);
   const shared = await openSharedState({ ...config.redis, log: { warn: () => undefined } });
   try {
     const id = revocationName(options.issuer, by, value);
@@ -69,7 +107,7 @@ export async function runRevoke(options: RevokeOptions): Promise<void> {
     const asked = { before: Math.floor(now / 1000), until: now + seconds * 1000 };
     if (!(await keep(shared.revocations, id, asked, now)))
       throw new Error('somebody else revoked the same at this moment: try again');
-    process.stdout.write(`revoked: tokens of ${options.issuer} issued until now\n`);
+    report(reach, options.issuer, by);
   } catch (error) {
     if (error instanceof SharedStateUnavailable) throw new Error('Redis cannot be reached', { cause: error });
     throw error;
