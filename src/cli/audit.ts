@@ -20,8 +20,9 @@ import {
   type Verification,
   verifyRecords,
 } from '#audit';
-import { type AuditConfig, loadConfig, type MongoSinkConfig, type ParleyConfig } from '#config';
-import { MongoAuditCollection, MongoConnection } from '#data-mongo';
+import { type AuditConfig, loadConfig, type ParleyConfig } from '#config';
+import { MongoAuditCollection } from '#data-mongo';
+import { connectTo } from '#parley/instance';
 import { UsageError, withConfig } from './command-options.js';
 import { countOf, jsonText, textTable } from './text-output.js';
 
@@ -84,15 +85,14 @@ export function openSearchedTrail(
 
 /** The configured collections; those in an embedded database ended with its process. */
 export function auditCollections({ audit, database }: ParleyConfig): AuditCollection[] {
-  return audit.sinks
-    .filter((sink): sink is MongoSinkConfig => sink.kind === 'mongodb')
-    .flatMap((sink) => {
-      const uri = sink.uri ?? database.uri;
-      if (uri === null || uri === 'embedded') return [];
-      const connection = new MongoConnection({ uri, database: sink.database });
-      const { collection } = sink;
-      return [new MongoAuditCollection({ connection, collection, lifetime: null, ownsConnection: true })];
-    });
+  return audit.sinks.flatMap((sink, index) => {
+    const uri = sink.kind === 'mongodb' ? (sink.uri ?? database.uri) : null;
+    if (sink.kind !== 'mongodb' || uri === null || uri === 'embedded') return [];
+    const option = sink.uri === null ? 'database.uri' : `audit.sinks.${index}.uri`;
+    const connection = connectTo({ uri, database: sink.database }, option);
+    const { collection } = sink;
+    return [new MongoAuditCollection({ connection, collection, lifetime: null, ownsConnection: true })];
+  });
 }
 
 export interface SearchOptions extends Omit<AuditQuery, 'limit' | 'type' | 'outcome' | 'className'> {

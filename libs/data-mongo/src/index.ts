@@ -9,7 +9,7 @@ export {
   useApplicationConnection,
 } from './connection/application-connection.js';
 export { connectionProblem } from './connection/connection-problem.js';
-export { ConnectionStringError } from './connection/connection-string.js';
+export { assertConnectionString, ConnectionStringError } from './connection/connection-string.js';
 export { inspectMongo, type MongoFacts } from './connection/inspect-mongo.js';
 export {
   MongoConnection,

@@ -54,3 +54,8 @@ export function createClient(uri: string, options: MongoClientOptions): MongoCli
     throw new ConnectionStringError(describeProblem(uri, error));
   }
 }
+
+/** @throws ConnectionStringError */
+export function assertConnectionString(uri: string): void {
+  createClient(uri, {});
+}

@@ -13,6 +13,7 @@ export {
   useApplicationConnection,
 } from '#data-mongo';
 export {
+  connectTo,
   EmbeddedDatabase,
   type EmbeddedDatabaseOptions,
   openDatabase,

@@ -133,8 +133,10 @@ function createAuditOptions(
 ): AuditModuleOptions {
   return {
     ...config,
-    sinks: config.sinks.map((sink) =>
-      sink.kind === 'mongodb' ? { ...sink, store: createAuditCollection(sink, connection) } : sink,
+    sinks: config.sinks.map((sink, index) =>
+      sink.kind === 'mongodb'
+        ? { ...sink, store: createAuditCollection(sink, connection, `audit.sinks.${index}.uri`) }
+        : sink,
     ),
     listeners: auditListeners,
     servesParse: !hasPlainClassesAlone(loaded.policy),
@@ -144,10 +146,11 @@ function createAuditOptions(
 function createAuditCollection(
   { uri, database, collection, days }: MongoSinkConfig,
   connection: MongoConnection | null,
+  option: string,
 ): MongoAuditCollection {
   const lifetime = days === null ? null : days * 86_400_000;
   if (uri !== null) {
-    const own = connectTo({ uri, database }, 'audit.sinks: uri');
+    const own = connectTo({ uri, database }, option);
     return new MongoAuditCollection({ connection: own, collection, lifetime, ownsConnection: true });
   }
   if (!connection) throw new TypeError('audit.sinks: there is no database to share a server with');

@@ -31,6 +31,7 @@ import {
   ToolDeclarationError,
   toolDeclarations,
 } from '#tools';
+import { findSinkFaults } from './data/open-database.js';
 
 /** The default export of a plugin: a Nest module, with `@Tool`, `@ParseClass` and other providers in it. */
 export type PluginModule = Type<unknown> | DynamicModule;
@@ -134,6 +135,8 @@ export async function loadWithPlugins(
   const read = { env, cwd, declared: listDeclarations(plugins) };
   const options = { ...read, ...(start && { start }) };
   const loaded = checkConfig({ ...options, tools, found: errors, ...(file && { file }) });
+  const faults = findSinkFaults(loaded.config);
+  if (faults.length > 0) throw new ConfigError(path, locateIssues(faults, env, cwd));
   return {
     ...loaded,
     plugins,

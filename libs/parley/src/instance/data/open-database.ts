@@ -1,8 +1,15 @@
 import { readFileSync } from 'node:fs';
-import { ConfigError, type FurtherDatabaseConfig, type ParleyConfig, readTenantDatabases } from '#config';
+import {
+  ConfigError,
+  type ConfigIssue,
+  type FurtherDatabaseConfig,
+  type ParleyConfig,
+  readTenantDatabases,
+} from '#config';
 import { readJson } from '#core';
 import type { RecordReader, SchemaCatalogue } from '#data';
 import {
+  assertConnectionString,
   ConnectionStringError,
   DatabaseSnapshot,
   type FurtherConnections,
@@ -73,6 +80,20 @@ export function connectTo(
     if (!(error instanceof ConnectionStringError)) throw error;
     throw new ConfigError('the configuration', [{ path, message: error.message }]);
   }
+}
+
+/** The addresses of audit sinks that the driver refuses. */
+export function findSinkFaults({ audit }: Pick<ParleyConfig, 'audit'>): ConfigIssue[] {
+  return audit.sinks.flatMap((sink, index): ConfigIssue[] => {
+    if (sink.kind !== 'mongodb' || sink.uri === null) return [];
+    try {
+      assertConnectionString(sink.uri);
+      return [];
+    } catch (error) {
+      if (!(error instanceof ConnectionStringError)) throw error;
+      return [{ path: `audit.sinks.${index}.uri`, message: error.message }];
+    }
+  });
 }
 
 /** Connects to a database beside the first one. @throws ConfigError as `connectTo` */
