@@ -5,6 +5,11 @@ export { beforePlugins } from '#parley/instance';
 
 /** Programs by name. Each is loaded when it runs. */
 export const programs = {
-  service: async (): Promise<void> => (await import('./service-program.js')).runService(),
+  /** With arguments it is `parley serve`, which says what there is and refuses what there is not. */
+  service: async (): Promise<void> => {
+    const args = process.argv.slice(2);
+    if (args.length === 0) return (await import('./service-program.js')).runService();
+    return (await import('./cli/program.js')).runCommandLine(['serve', ...args]);
+  },
   commands: async (): Promise<void> => (await import('./cli/program.js')).runCommandLine(),
 };

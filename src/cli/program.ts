@@ -523,11 +523,10 @@ audit
     await runAuditSearch(files, options);
   });
 
-/** The program of the `parley` command. */
-export async function runCommandLine(): Promise<void> {
+/** The program of the `parley` command. @param args default: those of the process */
+export async function runCommandLine(args: readonly string[] = process.argv.slice(2)): Promise<void> {
   try {
     // Not a default command of commander, so that a mistyped command is reported.
-    const args = process.argv.slice(2);
     await program.parseAsync(args.length > 0 ? args : ['serve'], { from: 'user' });
   } catch (error) {
     process.exitCode = findExitCode(error);

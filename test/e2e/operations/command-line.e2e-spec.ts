@@ -1,10 +1,11 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { MongoClient } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type RedisServer, startRedis } from '#state/contracts';
 import { type Database, startDatabase } from '../../support/service.js';
 import { runCommand } from '../../support/terminal.js';
 
@@ -55,6 +56,109 @@ describe('the command line', () => {
     const { code, stderr } = await parley([], { PARSE_MCP_ENABLED: 'false' });
     expect(code).toBe(1);
     expect(stderr).toContain('the server is switched off');
+  });
+});
+
+describe('the program of the service', () => {
+  const main = join(root, 'dist', 'bundle', 'main.js');
+  const run = (argument: string) =>
+    spawnSync(process.execPath, [main, argument], { cwd: folder, encoding: 'utf8', timeout: 30_000 });
+
+  it('shows what it takes, and starts nothing', () => {
+    const { status, stdout } = run('--help');
+    expect([status, stdout]).toEqual([0, expect.stringContaining('Usage: parley serve')]);
+  });
+
+  it('refuses what it does not know', () => {
+    const { status, stderr } = run('--prot');
+    expect([status, stderr]).toEqual([2, expect.stringContaining("unknown option '--prot'")]);
+  });
+});
+
+describe('an address of an audit sink that the driver refuses', () => {
+  const sinks = [{ kind: 'mongodb', uri: 'mongodb://h/?tlss=true', database: 'audit' }];
+  const REFUSED = /audit\.sinks\.0\.uri.*the option tlss is not one of the driver/;
+  beforeAll(() => {
+    const agents = { reader: {} };
+    const auth = [{ apiKey: 'key-of-reader-000', agent: 'reader', name: 'reader' }];
+    writeFileSync(join(folder, 'sinks.yaml'), JSON.stringify({ agents, auth, audit: { sinks } }));
+  });
+
+  it.each([
+    ['policy check', ['policy', 'check']],
+    ['doctor', ['doctor']],
+    ['keys', ['keys']],
+    ['audit search', ['audit', 'search']],
+    ['serve', ['serve', '--port', '0']],
+  ])('is named by %s, with its place', async (_, command) => {
+    const { code, stdout, stderr } = await parley([...command, '--config', 'sinks.yaml']);
+    expect([code, (stdout + stderr).replaceAll('\n', ' ')]).toEqual([1, expect.stringMatching(REFUSED)]);
+  });
+});
+
+describe('a revocation', () => {
+  const issuer = 'https://login.example.com';
+  const rule = (more: object) => ({
+    agent: 'default',
+    oauth: { issuer, audience: 'https://p.example/mcp', ...more },
+  });
+  const oidc = {
+    issuer,
+    clientId: 'console',
+    clientSecret: 'a secret of the client',
+    redirectUri: 'https://p.example/console/session/callback',
+    operators: [{ claim: 'role', equals: 'operator', agent: 'default' }],
+  };
+  const revoke = async (auth: object[], by: string, withConsole: boolean) => {
+    const config = {
+      agents: { default: {} },
+      auth: [...auth, { apiKey: 'key-of-operator-0', agent: 'default' }],
+      redis: { url: redis.url },
+      ...(withConsole && { console: { operators: ['default'], oidc } }),
+    };
+    writeFileSync(join(folder, 'revoke.yaml'), JSON.stringify(config));
+    return parley(['revoke', '--issuer', issuer, by, 'x', '--config', 'revoke.yaml']);
+  };
+  let redis: RedisServer;
+  beforeAll(async () => {
+    redis = await startRedis();
+  });
+  afterAll(() => redis.stop());
+
+  it('says what it ended, and is a failure where tokens stay valid', async () => {
+    const tokens = `tokens of ${issuer} issued until now`;
+    const sessions = `console sessions of ${issuer} begun until now`;
+    const listed = rule({ revocationList: true });
+    expect(await revoke([listed], '--subject', false)).toEqual({
+      code: 0,
+      stdout: `revoked: ${tokens}\n`,
+      stderr: '',
+    });
+    expect(await revoke([listed], '--subject', true)).toEqual({
+      code: 0,
+      stdout: `revoked: ${tokens}, ${sessions}\n`,
+      stderr: '',
+    });
+    expect(await revoke([], '--subject', true)).toEqual({
+      code: 0,
+      stdout: `revoked: ${sessions}\n`,
+      stderr: '',
+    });
+    expect(await revoke([rule({})], '--subject', true)).toEqual({
+      code: 1,
+      stdout: `revoked: ${sessions}\n`,
+      stderr: `tokens stay valid: no oauth rule of ${issuer} has revocationList: true\n`,
+    });
+    expect(await revoke([listed, rule({ audience: 'https://q.example/mcp' })], '--subject', false)).toEqual({
+      code: 1,
+      stdout: `revoked: ${tokens}\n`,
+      stderr: `tokens stay valid where an oauth rule of ${issuer} has no revocationList: true\n`,
+    });
+  });
+
+  it('of one token is refused where only sessions of the console are looked up', async () => {
+    const { code, stdout, stderr } = await revoke([rule({})], '--token', true);
+    expect([code, stdout, stderr]).toEqual([1, '', expect.stringContaining('--token revokes nothing')]);
   });
 });
 
