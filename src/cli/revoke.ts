@@ -27,20 +27,18 @@ function readSubject({ subject, client, token }: RevokeOptions): [RevokedBy, str
 interface RevocationReach {
   readonly tokens: boolean;
   readonly sessions: boolean;
-  /** A rule accepts tokens whatever was revoked. */
+  /** Tokens are accepted whatever was revoked. */
   readonly isPartial: boolean;
 }
 
 function findReach(config: ParleyConfig, issuer: string): RevocationReach {
-  const rules = config.auth.flatMap((rule) =>
-    'oauth' in rule && rule.oauth.issuer === issuer ? [rule.oauth] : [],
+  // An issuer has one rule.
+  const [rule] = config.auth.flatMap((one) =>
+    'oauth' in one && one.oauth.issuer === issuer ? [one.oauth] : [],
   );
-  const asking = rules.filter(({ revocationList }) => revocationList === true);
-  return {
-    tokens: asking.length > 0,
-    sessions: consoleIssuer(config) === issuer && hasRedis(config.redis),
-    isPartial: asking.length < rules.length,
-  };
+  const tokens = rule?.revocationList === true;
+  const signsIn = config.console.oidc !== null && consoleIssuer(config) === issuer;
+  return { tokens, sessions: signsIn && hasRedis(config.redis), isPartial: rule !== undefined && !tokens };
 }
 
 /** @throws Error where nothing would be revoked */
@@ -63,11 +61,7 @@ function report({ tokens, sessions, isPartial }: RevocationReach, issuer: string
   ];
   process.stdout.write(`revoked: ${ended.join(', ')}\n`);
   if (!isPartial) return;
-  process.stderr.write(
-    tokens
-      ? `tokens stay valid where an oauth rule of ${issuer} has no revocationList: true\n`
-      : `tokens stay valid: no oauth rule of ${issuer} has revocationList: true\n`,
-  );
+  process.stderr.write(`tokens stay valid: no oauth rule of ${issuer} has revocationList: true\n`);
   process.exitCode = 1;
 }
 
