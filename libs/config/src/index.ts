@@ -55,8 +55,13 @@ export {
   hasPlainClassesAlone,
   logSecurityWarnings,
 } from './security-warnings.js';
-export { ConfigVersions, type ConfigVersion, type VersionChange } from './versions/config-versions.js';
+export {
+  ConfigVersions,
+  type ConfigVersion,
+  mustReturn,
+  type VersionChange,
+} from './versions/config-versions.js';
 export { readOtherThan, recordAdopted, writeEffective } from './versions/configuration-record.js';
 export { type FurtherDatabaseConfig, readTenantDatabases } from './sections/databases.js';
 export { readServers } from './sections/stores.js';
-export { computeDigest, ConfigWatch, mustReturn, NEEDS_RESTART, Reloader } from './versions/reloader.js';
+export { computeDigest, ConfigWatch, NEEDS_RESTART, Reloader } from './versions/reloader.js';

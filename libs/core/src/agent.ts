@@ -202,4 +202,9 @@ export abstract class CurrentAgents {
   abstract knows(definition: AgentDefinition): boolean;
   /** The agent as it would be admitted now, for work that outlives a call; null when it would not. */
   abstract asNow(agent: Agent): Agent | null;
+  /**
+   * Whether what admitted the agent is what is configured now: its policy, its definition and the rules of authentication. What waited
+   * for a person acts only then.
+   */
+  abstract isCurrent(agent: Agent): boolean;
 }

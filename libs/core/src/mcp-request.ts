@@ -51,6 +51,8 @@ export interface CallApproval {
   readonly by?: string | undefined;
   /** The id under which another person was asked. */
   readonly id?: string | undefined;
+  /** The version of the policy under which it was given. */
+  readonly policyVersion?: string | undefined;
   /** The change set that was approved, and the digest of what was in it. */
   readonly changes?: { readonly id: string; readonly digest: string } | undefined;
 }

@@ -89,10 +89,11 @@ export interface ToolDefinition {
    */
   readonly use?: ToolUse;
   /**
-   * `always`: a person approves every call, whatever the policy lists, and sees what it does as `Changes` shows it.
+   * `always`: a person approves every call, whatever the policy lists, and sees what it does as `Changes` shows it. `never`: the call
+   * changes no row.
    * @internal
    */
-  readonly approval?: 'always';
+  readonly approval?: 'always' | 'never';
   /**
    * `rows`: changes objects. `classes`: creates and removes classes. `methods`: runs declared methods. Default none.
    */

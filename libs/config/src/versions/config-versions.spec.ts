@@ -12,8 +12,8 @@ import type { AgentConfig } from '../sections/agents.js';
 import type { AuthRuleConfig } from '../sections/auth.js';
 import type { ParleyConfig } from '../config.js';
 import { loadConfig, readConfig } from '../load-config.js';
-import { ConfigVersions, type VersionChange } from './config-versions.js';
-import { mustReturn, listNeedingRestart } from './reloader.js';
+import { ConfigVersions, mustReturn, type VersionChange } from './config-versions.js';
+import { listNeedingRestart } from './reloader.js';
 
 const DEFAULTS = loadConfig({}, '/nowhere');
 
@@ -110,6 +110,41 @@ describe('an agent that outlives a call', () => {
       principal: 'p',
     });
     expect(versions.asNow(agent)).toBe(agent);
+  });
+});
+
+describe('an agent that waited for a person', () => {
+  const reader: AgentConfig = { permissions: 'write' };
+  const given: Given = { agents: { reader, writer: {} } };
+
+  it.each<[string, boolean, Given]>([
+    ['is as it was while only other agents changed', true, { agents: { reader, writer: { rateLimit: 1 } } }],
+    ['is another one when the policy changed', false, { ...given, hidden: true }],
+    ['is another one when its declaration changed', false, { agents: { reader: {}, writer: {} } }],
+    ['is gone with its declaration', false, { agents: { writer: {} } }],
+    ['has to come back when the rules of authentication changed', false, { ...given, auth: [] }],
+  ])('%s, and so are its sub-agents', (_, isCurrent, now) => {
+    const { versions, before } = succession(given, now);
+    const agent = agentOf(before, 'reader');
+    expect(versions.isCurrent(agent)).toBe(isCurrent);
+    expect(versions.isCurrent(deriveAgent(deriveAgent(agent)))).toBe(isCurrent);
+    expect(versions.isCurrent(agentOf(versions.current, 'writer'))).toBe(true);
+  });
+
+  it('is as it was when the configuration is what it was', () => {
+    const { versions, before } = succession(given, { ...given, hidden: true });
+    versions.adopt(loaded(given));
+    expect(versions.isCurrent(agentOf(before, 'reader'))).toBe(true);
+  });
+
+  it('is another one when the policy changed, for an agent of no configuration too', () => {
+    const versions = new ConfigVersions(loaded(given), new ProcessRateLimiters());
+    const agent = new Agent({ definition: compileAgentDefinition('made by code'), principal: 'p' });
+    versions.policies.of(agent);
+    versions.adopt(loaded({ agents: { writer: {} } }));
+    expect(versions.isCurrent(agent)).toBe(true);
+    versions.adopt(loaded({ ...given, hidden: true }));
+    expect(versions.isCurrent(agent)).toBe(false);
   });
 });
 

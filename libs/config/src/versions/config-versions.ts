@@ -1,8 +1,10 @@
+import { isDeepStrictEqual } from 'node:util';
 import { type Observable, Subject } from 'rxjs';
 import {
   Agent,
   type AgentDefinition,
   CurrentAgents,
+  findRootAgent,
   type RateLimiters,
   toAgentOptions,
   withRateLimiters,
@@ -32,13 +34,28 @@ export interface VersionChange {
 }
 
 /**
+ * The agents whose streams a new version of the configuration ends: those whose declaration, or the rules of
+ * authentication, changed. Their clients reconnect and are authenticated again. A change of the policy ends no stream,
+ * because rights are checked at each request.
+ */
+export function mustReturn({ before, now }: VersionChange): (agent: Agent) => boolean {
+  if (!isDeepStrictEqual(before.config.auth, now.config.auth)) return () => true;
+  const changed = new Set(
+    Object.keys(before.config.agents).filter(
+      (name) => !isDeepStrictEqual(before.config.agents[name], now.config.agents[name]),
+    ),
+  );
+  return ({ definition }) => changed.has(definition.name);
+}
+
+/**
  * Which version of the configuration is served. Each replica reads its own file: for a while they may serve different ones.
  */
 export class ConfigVersions extends CurrentAgents {
   /** Of each agent, under whichever version it was admitted. */
   readonly policies: Policies;
   private readonly tenants = new TenantsByPolicy({ of: (agent) => this.policies.of(agent) });
-  private readonly configured = new WeakSet<AgentDefinition>();
+  private readonly configured = new WeakMap<AgentDefinition, ConfigVersion>();
   private readonly changing = new Subject<VersionChange>();
   private latest: ConfigVersion;
   private lastRefused: RefusedVersion | null = null;
@@ -112,6 +129,15 @@ export class ConfigVersions extends CurrentAgents {
     return new Agent({ ...toAgentOptions(agent), definition });
   }
 
+  isCurrent(agent: Agent): boolean {
+    const { latest: now, policies } = this;
+    const root = findRootAgent(agent);
+    const before = this.configured.get(root.definition);
+    if (before === now) return true;
+    if (policies.of(agent).version !== now.policy.version) return false;
+    return !before || !mustReturn({ before, now })(root);
+  }
+
   private createVersion(loaded: LoadedConfig, number: number): ConfigVersion {
     const agents = new Map(
       [...loaded.agents].map(
@@ -119,8 +145,9 @@ export class ConfigVersions extends CurrentAgents {
           [name, withScopeTenants(withRateLimiters(definition, this.limiters), this.tenants)] as const,
       ),
     );
-    for (const definition of agents.values()) this.configured.add(definition);
     const { config, policy, identities } = loaded;
-    return Object.freeze({ config, policy, identities, agents, number, loadedAt: new Date() });
+    const version = Object.freeze({ config, policy, identities, agents, number, loadedAt: new Date() });
+    for (const definition of agents.values()) this.configured.set(definition, version);
+    return version;
   }
 }

@@ -2,12 +2,11 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { type AuditSink, oneLine } from '#audit';
-import type { Agent } from '#core';
 import { ConfigError, type ConfigIssue, describeIssue } from '../config-error.js';
 import { databaseSections, type ParleyConfig } from '../config.js';
 import type { LoadedConfig } from '../load-config.js';
 import type { AuthRuleConfig } from '../sections/auth.js';
-import type { ConfigVersions, VersionChange } from './config-versions.js';
+import type { ConfigVersions } from './config-versions.js';
 import { type ConfigurationOrigin, recordAdopted, recordRefused } from './configuration-record.js';
 
 export interface ReloaderDependencies {
@@ -127,21 +126,6 @@ function listChanged(before: Section, after: Section, prefix: string): ConfigIss
       ? listChanged(one, other, `${path}.`)
       : [{ path, message: NEEDS_RESTART }];
   });
-}
-
-/**
- * The agents whose streams a new version of the configuration ends: those whose declaration, or the rules of
- * authentication, changed. Their clients reconnect and are authenticated again. A change of the policy ends no stream,
- * because rights are checked at each request.
- */
-export function mustReturn({ before, now }: VersionChange): (agent: Agent) => boolean {
-  if (!isDeepStrictEqual(before.config.auth, now.config.auth)) return () => true;
-  const changed = new Set(
-    Object.keys(before.config.agents).filter(
-      (name) => !isDeepStrictEqual(before.config.agents[name], now.config.agents[name]),
-    ),
-  );
-  return ({ definition }) => changed.has(definition.name);
 }
 
 /** What a file holds that cannot be read. */

@@ -1,5 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { Agent, McpRequest, compileAgentDefinition, MASTER, type Refusal, refusals, Refused } from '#core';
+import {
+  Agent,
+  type CallApproval,
+  McpRequest,
+  compileAgentDefinition,
+  MASTER,
+  type Refusal,
+  refusals,
+  Refused,
+} from '#core';
 import { compilePolicy, readEnvironmentGates } from '#policy';
 import { type CallableMethod, type Changes, MethodRegistry, type ToolHandler } from '#tools';
 import { type ApprovalDecision, type ApprovalRequest, Approver } from './approval.js';
@@ -44,6 +53,7 @@ const TOOLS = {
   call_method: smallTool('call_method'),
   query_class: smallTool('query_class'),
   update_object: smallTool('update_object', { permission: 'write' }),
+  list_changes: smallTool('list_changes', { permission: 'write', approval: 'never' }),
 };
 
 /** Of the calls of each test. */
@@ -54,8 +64,16 @@ const sources = {
   search: { for: () => NO_SEARCH },
 } as unknown as CallSources;
 
-function makeCall(name: keyof typeof TOOLS, args: unknown, handler: ToolHandler = () => null) {
-  return new ParleyToolCall(context, { name, args, tool: { definition: TOOLS[name], handler }, sources });
+const LAPSED =
+  'approval no longer applies: the policy, or what this agent may do, has changed since it was asked for; call again';
+
+function makeCall(
+  name: keyof typeof TOOLS,
+  args: unknown,
+  handler: ToolHandler = () => null,
+  request = context,
+) {
+  return new ParleyToolCall(request, { name, args, tool: { definition: TOOLS[name], handler }, sources });
 }
 
 async function readRefusal(admits: () => unknown): Promise<Refusal | null> {
@@ -76,7 +94,9 @@ async function asked(
 ) {
   const approver = new Asked(decision);
   policy = compilePolicy({ requireApprovalFor: tiers }).policy;
-  const guard = new ApprovalGuard(approver, methods, readEnvironmentGates(env), NO_CHANGES);
+  const guard = new ApprovalGuard(approver, methods, readEnvironmentGates(env), NO_CHANGES, {
+    isCurrent: () => true,
+  });
   const refused = await readRefusal(() => guard.canActivate(call));
   return { requests: approver.requests, refused };
 }
@@ -125,6 +145,34 @@ describe('approval', () => {
     expect((await asked(['write'], makeCall('update_object', {}))).requests).toHaveLength(1);
     expect((await asked(['admin'], makeCall('update_object', {}))).requests).toHaveLength(0);
     expect((await asked([], makeCall('update_object', {}))).requests).toHaveLength(0);
+  });
+
+  it('of a tool that changes no row is asked of nobody', async () => {
+    expect((await asked(['write'], makeCall('list_changes', {}))).requests).toHaveLength(0);
+  });
+
+  it('is of no use once the policy or the agent is another one', async () => {
+    policy = compilePolicy({ requireApprovalFor: ['write'] }).policy;
+    let isCurrent = true;
+    const approver = new Asked({ outcome: 'approve' });
+    const agents = { isCurrent: () => isCurrent };
+    const guard = new ApprovalGuard(approver, methods, readEnvironmentGates(OPEN), NO_CHANGES, agents);
+    const admit = () => readRefusal(() => guard.canActivate(makeCall('update_object', {})));
+    expect(await admit()).toBe(null);
+    isCurrent = false;
+    expect(await admit()).toMatchObject({ code: 'approval_denied', message: LAPSED });
+  });
+
+  it('of a task counts under the policy for which it was given, and under no other', async () => {
+    const run = async (approval: CallApproval | undefined, tiers = ['write']) => {
+      const request = context.with({ background: 'running', approval });
+      return asked(tiers, makeCall('update_object', {}, undefined, request));
+    };
+    const { version } = compilePolicy({ requireApprovalFor: ['write'] }).policy;
+    expect(await run({ policyVersion: version })).toEqual({ requests: [], refused: null });
+    for (const approval of [{ policyVersion: 'other' }, { by: 'somebody' }, undefined])
+      expect(await run(approval)).toMatchObject({ requests: [], refused: { message: LAPSED } });
+    expect(await run(undefined, [])).toEqual({ requests: [], refused: null });
   });
 
   it.each(['deny', 'unavailable'] as const)('that ends in %s refuses the call', async (outcome) => {

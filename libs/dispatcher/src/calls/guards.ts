@@ -1,5 +1,14 @@
 import { type CanActivate, Inject, Injectable } from '@nestjs/common';
-import { type Agent, inexactIn, orThrow, type Refusal, refusals, Refused, spendLimit } from '#core';
+import {
+  type Agent,
+  CurrentAgents,
+  inexactIn,
+  orThrow,
+  type Refusal,
+  refusals,
+  Refused,
+  spendLimit,
+} from '#core';
 import { AuditSink } from '#audit';
 import {
   envGate,
@@ -20,7 +29,14 @@ import {
   type ToolDefinition,
   ToolEnvironment,
 } from '#tools';
-import { Approver, createPreview, createSetPreview, type DecisionGround } from './approval.js';
+import {
+  type ApprovalDecision,
+  type ApprovalRequest,
+  Approver,
+  createPreview,
+  createSetPreview,
+  type DecisionGround,
+} from './approval.js';
 import { DataBudgets } from './data-budgets.js';
 import { ToolListings } from './tool-listings.js';
 import type { Awaitable, ParleyToolCall } from './tool-call.js';
@@ -149,7 +165,13 @@ export class BudgetGuard implements CanActivate {
   }
 }
 
-/** Tools of a listed tier run only with an approval. Without an available approver the call is refused. */
+const CHANGED_RIGHTS =
+  'approval no longer applies: the policy, or what this agent may do, has changed since it was asked for; call again';
+
+/**
+ * Tools of a listed tier run only with an approval, and only while the policy and the agent are those for which it was given. Without an
+ * available approver the call is refused.
+ */
 @Injectable()
 export class ApprovalGuard implements CanActivate {
   readonly gate = 'approval';
@@ -159,38 +181,51 @@ export class ApprovalGuard implements CanActivate {
     private readonly methods: CallableMethods,
     @Inject(ToolEnvironment) private readonly gates: EnvironmentGates,
     private readonly changes: Changes,
+    @Inject(CurrentAgents) private readonly agents: Pick<CurrentAgents, 'isCurrent'>,
   ) {}
 
   canActivate(call: ParleyToolCall): Awaitable<true> {
-    const { definition, args, agent, request } = call;
-    // The call that began the task passed this guard.
-    if (!definition || request.background === 'running') return true;
+    const { definition, request, approval } = call;
+    const ground = definition && this.findGround(call, definition);
+    if (!ground) return true;
+    // The call that began the task was approved, maybe under another policy.
+    if (request.background === 'running')
+      return admitUnless(
+        approval?.policyVersion === ground.policyVersion ? null : refusals.approvalDenied(CHANGED_RIGHTS),
+      );
+    return definition.approval === 'always'
+      ? this.reviewChanges(call, definition, ground)
+      : this.review(call, definition, ground);
+  }
+
+  /** What an approval of the call would depend on; null: it needs none. @throws Refused for a call that would be refused anyway */
+  private findGround(call: ParleyToolCall, tool: ToolDefinition): DecisionGround | null {
+    const { args, agent } = call;
     const { switches, version: policyVersion } = call.policy;
-    if (definition.approval === 'always') return this.reviewChanges(call, definition, policyVersion);
+    if (tool.approval === 'always') return { permission: tool.permission, policyVersion };
+    if (tool.approval === 'never') return null;
     // A proposal changes nothing: the set that it belongs to is approved.
-    if (isProposal(agent, definition.name)) return true;
-    if (switches.requireApprovalFor.length === 0) return true;
-    const permission = effectiveTier(definition, args, this.methods);
-    if (!switches.requireApprovalFor.includes(permission)) return true;
-    const method = definition.name === 'call_method' ? findCalledMethod(args, this.methods) : undefined;
-    // No approval is requested for a call that would be refused anyway or that changes nothing.
+    if (isProposal(agent, tool.name)) return null;
+    if (switches.requireApprovalFor.length === 0) return null;
+    const permission = effectiveTier(tool, args, this.methods);
+    if (!switches.requireApprovalFor.includes(permission)) return null;
+    const method = tool.name === 'call_method' ? findCalledMethod(args, this.methods) : undefined;
     if (method) {
       orThrow(methodGate(agent, method, this.gates));
-      if (asksForPreview(args)) return true;
+      // It changes nothing.
+      if (asksForPreview(args)) return null;
     }
-    return this.review(call, definition, { permission, policyVersion });
+    return { permission, policyVersion };
   }
 
   /** One decision on a whole change set, which nobody changes while it is asked about. */
   private async reviewChanges(
     call: ParleyToolCall,
     tool: ToolDefinition,
-    policyVersion: string,
+    ground: DecisionGround,
   ): Promise<true> {
     const { changes } = this;
-    const { args, request, name } = call;
-    const ground = { permission: tool.permission, policyVersion };
-    const id = await changes.prepare(name, args, call);
+    const id = await changes.prepare(call.name, call.args, call);
     let digest = '';
     const preview = async () => {
       const seen = await changes.preview(id, call);
@@ -198,29 +233,35 @@ export class ApprovalGuard implements CanActivate {
       call.closeAccess();
       return createSetPreview(call, ground, seen);
     };
-    const effectivePermission = ground.permission;
-    const asked = { tool, args, context: request, effectivePermission, policyVersion, preview };
-    const decision = await this.approver.review(asked);
-    const { by, caseId } = decision;
-    call.approval = { by: by?.principal, id: caseId, changes: { id, digest } };
+    const decision = await this.ask(call, tool, { ground, preview });
+    call.approval = { ...call.approval, changes: { id, digest } };
     // Without a person it was denied because it is no longer what was shown: it may be submitted again.
-    if (decision.outcome === 'deny' && by) await changes.refuse(id, call);
-    return admitUnless(decision.outcome === 'approve' ? null : refusals.approvalDenied(decision.reason));
+    if (decision.outcome === 'deny' && decision.by) await changes.refuse(id, call);
+    return this.settle(call, decision);
   }
 
   private async review(call: ParleyToolCall, tool: ToolDefinition, ground: DecisionGround): Promise<true> {
-    const { args, request } = call;
-    const decision = await this.approver.review({
-      tool,
-      args,
-      context: request,
-      effectivePermission: ground.permission,
-      policyVersion: ground.policyVersion,
-      preview: () => createPreview(call, ground),
-    });
-    const { by, caseId: id } = decision;
-    if (by || id !== undefined) call.approval = { by: by?.principal, id };
-    return admitUnless(decision.outcome === 'approve' ? null : refusals.approvalDenied(decision.reason));
+    const preview = () => createPreview(call, ground);
+    return this.settle(call, await this.ask(call, tool, { ground, preview }));
+  }
+
+  private async ask(
+    call: ParleyToolCall,
+    tool: ToolDefinition,
+    { ground, preview }: Pick<ApprovalRequest, 'preview'> & { readonly ground: DecisionGround },
+  ): Promise<ApprovalDecision> {
+    const { args, request: context } = call;
+    const { permission: effectivePermission, policyVersion } = ground;
+    const asked = { tool, args, context, effectivePermission, policyVersion, preview };
+    const decision = await this.approver.review(asked);
+    call.approval = { by: decision.by?.principal, id: decision.caseId, policyVersion };
+    return decision;
+  }
+
+  /** A call keeps the rights of its beginning, and may have waited for minutes: it does not act with rights that there are no more. */
+  private settle({ agent }: ParleyToolCall, decision: ApprovalDecision): true {
+    if (decision.outcome !== 'approve') orThrow(refusals.approvalDenied(decision.reason));
+    return admitUnless(this.agents.isCurrent(agent) ? null : refusals.approvalDenied(CHANGED_RIGHTS));
   }
 }
 

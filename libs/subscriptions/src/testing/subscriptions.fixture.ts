@@ -109,6 +109,10 @@ class FixedAgents extends CurrentAgents {
   asNow(agent: Agent): Agent | null {
     return this.now(agent);
   }
+
+  isCurrent(): boolean {
+    return true;
+  }
 }
 
 /** A database of its own, and replicas of Parley's subscriptions over it. */

@@ -54,10 +54,10 @@ export interface ToolOptions {
    */
   readonly use?: ToolUse;
   /**
-   * `always`: a person approves every call. Default: the policy says which.
+   * `always`: a person approves every call. `never`: nobody is asked. Default: the policy says which.
    * @internal
    */
-  readonly approval?: 'always';
+  readonly approval?: 'always' | 'never';
   /** Task support, for clients with tasks. Default: none. */
   readonly task?: TaskSupport;
   /** Timeout of a run as a task in seconds, at least 1. Default 600. */
