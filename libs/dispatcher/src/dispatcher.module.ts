@@ -13,6 +13,7 @@ import { Approver } from './calls/approval.js';
 import { CallJournal, ToolCallbacks } from './calls/call-journal.js';
 import { DataBudgets, TENANT_BUDGETS } from './calls/data-budgets.js';
 import { RunningCalls } from './calls/interceptors.js';
+import { UnbegunCalls } from './calls/unbegun-calls.js';
 import { ParleyToolRunner, PIPELINE_PROVIDERS } from './calls/tool-pipeline.js';
 import { InputRounds } from './client-requests/input-rounds.js';
 import { ConfiguredStateKeys, RequestStateSeal, StateKeys } from './client-requests/request-state.js';
@@ -47,6 +48,7 @@ import { TaskStore } from './tasks/task-store.js';
     ToolCallbacks,
     OperationLog,
     CallJournal,
+    UnbegunCalls,
     ReadAccounts,
     ...PIPELINE_PROVIDERS,
     ParleyToolRunner,
@@ -66,6 +68,7 @@ import { TaskStore } from './tasks/task-store.js';
     ToolCallbacks,
     OperationLog,
     CallJournal,
+    UnbegunCalls,
     ReadAccounts,
     ParleyToolRunner,
     ToolRunner,

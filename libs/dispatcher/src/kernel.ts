@@ -13,7 +13,8 @@ import { refuseTornText } from '#policy';
 import { SharedStateUnavailable, SuspendedAgents } from '#state';
 import { ToolRunner } from '#tools';
 import { InputRounds } from './client-requests/input-rounds.js';
-import { CallTool } from './methods/call-tool.js';
+import { UnbegunCalls } from './calls/unbegun-calls.js';
+import { CallTool, toolResult } from './methods/call-tool.js';
 import { Handshake } from './methods/handshake.js';
 import { ListToolsMethod, RenderedLists } from './methods/list-tools.js';
 import { KERNEL_OPTIONS, type KernelOptions, type Method, listMcpMethods } from './methods/method.js';
@@ -39,6 +40,7 @@ import {
   readDialect,
   RPC,
   LOG_LEVEL_KEY,
+  UnbegunCall,
   ResultEnvelope,
 } from './protocol.js';
 import { TaskMethods } from './tasks/task-store.js';
@@ -102,6 +104,7 @@ export class Kernel {
     private readonly envelope: ResultEnvelope,
     private readonly tools: ToolRunner,
     @Inject(SuspendedAgents) private readonly suspended: Pick<SuspendedAgents, 'assertActive'>,
+    @Inject(UnbegunCalls) private readonly unbegun: Pick<UnbegunCalls, 'note'>,
     @Inject(KERNEL_OPTIONS) { log = new Logger('Kernel') }: KernelOptions,
   ) {
     this.log = log;
@@ -126,10 +129,9 @@ export class Kernel {
     try {
       return await this.answer(method, params, request);
     } catch (error) {
-      return this.failure(
-        error,
-        member(member(request, 'transport'), 'era') === 'modern' ? 'modern' : 'legacy',
-      );
+      const era = member(member(request, 'transport'), 'era') === 'modern' ? 'modern' : 'legacy';
+      if (!(error instanceof UnbegunCall)) return this.failure(error, era);
+      return this.refuseUnbegun(params, request, error).catch((thrown: unknown) => this.failure(thrown, era));
     }
   }
 
@@ -158,16 +160,28 @@ export class Kernel {
     return { result: this.envelope.complete(era, result, known.cache) };
   }
 
+  /** @throws the error, where the answer is no result */
+  private async refuseUnbegun(
+    params: unknown,
+    request: McpRequest,
+    error: UnbegunCall,
+  ): Promise<KernelReply> {
+    const refusal = (await this.unbegun.note(params, request, error)) ?? error.refusal;
+    if (!refusal) throw error;
+    const result = toolResult({ ok: false, refusal }, readDialect(request), request);
+    return { result: this.envelope.complete(request.transport.era ?? 'legacy', result, undefined) };
+  }
+
   private checked(method: string, params: unknown, era: Era): JsonObject {
     if (params === undefined || params === null) return NO_MEMBERS;
     if (!isJsonObject(params)) throw invalidParams();
     const inexact = inexactIn(params);
-    if (inexact !== undefined) throw invalidParams(`Invalid params: ${inexact}`);
+    if (inexact !== undefined) throw refuseParams(method, `Invalid params: ${inexact}`);
     // A tool refuses its arguments itself, in its own answer.
-    if (method !== 'tools/call') refuseTornText(params, 'params');
+    if (method !== CALLS) refuseTornText(params, 'params');
     if (era === 'modern') {
       const level = member(params._meta, LOG_LEVEL_KEY);
-      if (level !== undefined && !isLogLevel(level)) throw invalidParams('Invalid log level');
+      if (level !== undefined && !isLogLevel(level)) throw refuseParams(method, 'Invalid log level');
     }
     return params;
   }
@@ -207,6 +221,11 @@ export class Kernel {
       // A log that throws must not fail the call.
     }
   }
+}
+
+function refuseParams(method: string, message: string): ProtocolError {
+  const error = invalidParams(message);
+  return method === CALLS ? new UnbegunCall(error) : error;
 }
 
 /** Refusals outside a tool that the caller caused, as opposed to internal or database errors. */

@@ -1,7 +1,7 @@
 import { IntrinsicException } from '@nestjs/common';
 import { createHash } from 'node:crypto';
 import type { Observable } from 'rxjs';
-import { describeError, listFrames, type Era, type RequestTransport } from '#core';
+import { describeError, listFrames, type Era, type Refusal, type RequestTransport } from '#core';
 import { oneLine } from '#audit';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -64,6 +64,17 @@ export class ProtocolError extends IntrinsicException {
     readonly status = 200,
   ) {
     super(message);
+  }
+}
+
+/** A `tools/call` that is refused before any gate of a tool. The kernel counts and records it. */
+export class UnbegunCall extends ProtocolError {
+  /** @param refusal the answer, where it is a result instead of an error */
+  constructor(
+    { code, message, data, status }: ProtocolError,
+    readonly refusal: Refusal | null = null,
+  ) {
+    super(code, message, data, status);
   }
 }
 

@@ -15,7 +15,14 @@ import {
   type StateSubject,
 } from './request-state.js';
 import type { Handled, MethodHandler } from '../methods/method.js';
-import { computeDigest, isJsonObject, type JsonObject, invalidParams } from '../protocol.js';
+import {
+  computeDigest,
+  isJsonObject,
+  type JsonObject,
+  invalidParams,
+  ProtocolError,
+  UnbegunCall,
+} from '../protocol.js';
 
 /** Maximum number of rounds of one call: it ends a tool that never stops sending client requests. */
 const MAX_ROUNDS = 32;
@@ -48,8 +55,7 @@ export class InputRounds {
     request: McpRequest,
     handle: MethodHandler,
   ): Promise<Handled> {
-    const responses = readResponses(params);
-    const state = await this.readState(params, subject);
+    const { responses, state } = await this.readRound(params, subject);
     const round = new InputRound({
       state,
       responses,
@@ -75,6 +81,17 @@ export class InputRounds {
     if (requestState === undefined) throw invalidParams('Input responses are too large');
     const open = Object.keys(requests).length > 0 && { inputRequests: requests };
     return { resultType: 'input_required', ...open, requestState };
+  }
+
+  /** @throws ProtocolError, as `UnbegunCall` for the call of a tool: none of its gates has seen it */
+  private async readRound(params: JsonObject, subject: () => StateSubject) {
+    try {
+      return { responses: readResponses(params), state: await this.readState(params, subject) };
+    } catch (error) {
+      throw error instanceof ProtocolError && subject().method === 'tools/call'
+        ? new UnbegunCall(error)
+        : error;
+    }
   }
 
   private async readState(params: JsonObject, subject: () => StateSubject): Promise<OpenedState | undefined> {

@@ -17,6 +17,7 @@ import { FieldNames, type FieldSchema, type ReadOperation } from '#policy';
 import { processState, SuspendedAgents } from '#state';
 import { type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
 import { ResultLimit } from '../calls/result-limit.js';
+import type { UnbegunCalls } from '../calls/unbegun-calls.js';
 import { type ReadAccounts, RecordsSource } from '../reads/read-accounts.js';
 import type { InputRounds } from '../client-requests/input-rounds.js';
 import { createEnvelope, Kernel, MethodTable } from '../kernel.js';
@@ -337,6 +338,7 @@ interface KernelFeatures {
   readonly listChanges?: ListChanges;
   readonly subscriptions?: ResourceSubscriptions;
   readonly suspended?: SuspendedAgents;
+  readonly unbegun?: Pick<UnbegunCalls, 'note'>;
 }
 
 const nobodySuspended = () => new SuspendedAgents(processState());
@@ -360,6 +362,7 @@ export function kernelOf(
   }: KernelDependencies,
 ): Kernel {
   const { rounds = null, listChanges = null, subscriptions = null, suspended = nobodySuspended() } = features;
+  const { unbegun = { note: () => Promise.resolve(null) } } = features;
   const envelope = createEnvelope(options.version);
   const catalogue = new RenderedLists(tools);
   const reads: Pick<ReadAccounts, 'run'> = { run: ({ context }, work) => work(records.for(context)) };
@@ -377,13 +380,13 @@ export function kernelOf(
     new SubscriptionMethods(subscriptions, listChanges, suspended, reading),
     new TaskMethods(null),
   ];
-  return new Kernel(new MethodTable(handlers, rounds), envelope, tools, suspended, options);
+  return new Kernel(new MethodTable(handlers, rounds), envelope, tools, suspended, unbegun, options);
 }
 
 export function kernelUnderTest(
   tools = smallCatalogue(),
   resources = new ResourceRegistry(),
-  { records = smallRecords(), rounds, listChanges, subscriptions, suspended }: KernelFeatures = {},
+  { records = smallRecords(), rounds, listChanges, subscriptions, suspended, unbegun }: KernelFeatures = {},
 ): KernelUnderTest {
   const warnings: string[] = [];
   const prompts = new PromptRegistry();
@@ -401,6 +404,7 @@ export function kernelUnderTest(
     listChanges,
     subscriptions,
     suspended,
+    unbegun,
   });
   const known = smallAgent();
   const ask: KernelUnderTest['ask'] = (method, params, { agent = known, ...asked } = {}) => {

@@ -23,6 +23,7 @@ import {
   readDialect,
   RETRY_AFTER_KEY,
   RPC,
+  UnbegunCall,
 } from '../protocol.js';
 import { createdTask, TaskStore } from '../tasks/task-store.js';
 import { RenderedLists } from './list-tools.js';
@@ -55,11 +56,8 @@ export class CallTool {
     if (dialect.additions && !this.runner.find(name)) return this.unknown(name, params, request);
     const args = params.arguments ?? {};
     if (!isJsonObject(args)) {
-      if (!modern) throw invalidParams();
-      return createFailedResult(
-        refusals.invalidArgument('arguments must be an object'),
-        request.httpRequestId,
-      );
+      const refusal = modern ? refusals.invalidArgument('arguments must be an object') : null;
+      throw new UnbegunCall(invalidParams(), refusal);
     }
     if (modern && request.transport.parameterHeader) {
       const tool = this.catalogue.for(request).find(name);
@@ -246,7 +244,8 @@ function checkParameterHeaders(tool: ToolDefinition, args: JsonObject, context: 
     if (typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'boolean') continue;
     const sent = read(header);
     const decoded = sent === undefined ? undefined : decodeHeaderValue(sent);
-    if (decoded === undefined || !sameValue(decoded, value)) throw headerMismatch(`Mcp-Param-${header}`);
+    if (decoded === undefined || !sameValue(decoded, value))
+      throw new UnbegunCall(headerMismatch(`Mcp-Param-${header}`));
   }
 }
 
