@@ -9,6 +9,8 @@ const agents = { analyst: { tenantId: 'acme' } };
 
 let app: TestingApplication;
 let unscoped: TestingApplication;
+/** Only `Post` may be read whole. */
+let joining: TestingApplication;
 let analyst: Caller;
 beforeAll(async () => {
   app = await createTestingApplication({
@@ -26,11 +28,17 @@ beforeAll(async () => {
     agents,
     policy: { unlistedClasses: 'allow', refuseCollscan: true },
   });
+  joining = await createTestingApplication({
+    seed: POSTS_SEED,
+    agents,
+    policy: { unlistedClasses: 'allow', refuseCollscan: true, classes: { Post: { allowCollscan: true } } },
+  });
   analyst = unscoped.as('analyst');
 });
 afterAll(async () => {
   await app.close();
   await unscoped.close();
+  await joining.close();
 });
 
 const where = { likes: { $gt: 3 } };
@@ -73,6 +81,54 @@ describe('with refuseCollscan', () => {
     });
     expect(body['suggestion']).toMatch(/index/);
     expect(body).not.toHaveProperty('winning_plan');
+  });
+
+  const author = { from: 'Author', as: 'joined' };
+  it.each<[string, object]>([
+    ['aggregate', { pipeline: [{ $unionWith: { coll: 'Author' } }] }],
+    ['aggregate', { pipeline: [{ $lookup: { ...author, pipeline: [{ $group: { _id: '$name' } }] } }] }],
+    ['aggregate', { pipeline: [{ $lookup: { ...author, localField: 'title', foreignField: 'name' } }] }],
+    [
+      'aggregate',
+      {
+        pipeline: [
+          { $facet: { one: [{ $lookup: { ...author, localField: 'title', foreignField: 'name' } }] } },
+        ],
+      },
+    ],
+    [
+      'aggregate',
+      {
+        pipeline: [
+          {
+            $graphLookup: {
+              ...author,
+              startWith: '$title',
+              connectFromField: 'name',
+              connectToField: 'name',
+            },
+          },
+        ],
+      },
+    ],
+    ['query_class', { where: { author: { $inQuery: { className: 'Author', where: { bio: 'x' } } } } }],
+  ])('%s that reads the whole collection of another class is refused: %j', async (tool, args) => {
+    const call = { class_name: 'Post', ...args };
+    const refusal = await joining.as('analyst').expectRefused('security_blocked', 'collscan', tool, call);
+    expect(refusal.text).toContain('COLLSCAN on Author');
+  });
+
+  it.each<[string, object]>([
+    ['aggregate', { pipeline: [{ $lookup: { ...author, localField: 'author', foreignField: 'objectId' } }] }],
+    [
+      'aggregate',
+      { pipeline: [{ $unionWith: { coll: 'Author', pipeline: [{ $match: { objectId: 'a1' } }] } }] },
+    ],
+    ['query_class', { where: { author: { $inQuery: { className: 'Author', where: { objectId: 'a1' } } } } }],
+    ['query_class', { include: ['author'] }],
+  ])('%s that reads another class along an index runs: %j', async (tool, args) => {
+    const { record } = await joining.as('analyst').call(tool, { class_name: 'Post', ...args });
+    expect(record.success).toBe(true);
   });
 
   it.each<[string, object]>([

@@ -10,6 +10,8 @@ import {
 import { MIN_VALUE_BYTES, valueWeight } from '../answers/answer-memory.js';
 import type { FindQuery, ParseRow, RelatedQuery } from '../record-store.js';
 import type { GovernedCall, PredicateOptions } from './governed-call.js';
+import { refuseCollectionScan } from './query-plan.js';
+import { mayScan } from './shown-rows.js';
 
 /** Maximum bytes of the results of all subqueries of a call: they become part of its query. */
 const MAX_ANSWER_VALUES = 4 * 1024 * 1024;
@@ -71,12 +73,12 @@ export class CrossClassAnswers {
   ): Promise<ParseRow[]> {
     const options = { canonical: true, operation: 'find' } as const;
     const limits = asker === 'caller' ? (await this.predicate(className, options)).where : {};
-    const rows = await this.find({ className, where: mergeFilters(limits, where), keys: [key] }, asker).catch(
-      (error: unknown) => {
-        const tooLarge = error instanceof Refused && error.refusal.details?.['kind'] === 'answer_size';
-        throw tooLarge && error.refusal.code === 'invalid_query' ? tooMany(operator, className) : error;
-      },
-    );
+    const asked = { className, where: mergeFilters(limits, where) };
+    if (asker === 'caller' && !mayScan(className, this.call)) await refuseCollectionScan(this.call, asked);
+    const rows = await this.find({ ...asked, keys: [key] }, asker).catch((error: unknown) => {
+      const tooLarge = error instanceof Refused && error.refusal.details?.['kind'] === 'answer_size';
+      throw tooLarge && error.refusal.code === 'invalid_query' ? tooMany(operator, className) : error;
+    });
     this.spend(rows.length, valueWeight(rows), operator, className);
     return rows;
   }

@@ -34,6 +34,7 @@ import {
 } from './read-plan.js';
 import { createReach, enterClass, type GovernedCall } from './governed-call.js';
 import { RowRules } from './row-rules.js';
+import { listJoinedReads } from './joined-scans.js';
 import { findListClass, IncludeResolver } from './included-rows.js';
 import { mayScan, showClass, showRows } from './shown-rows.js';
 
@@ -133,7 +134,8 @@ export class ParleyRecords implements GovernedRecords {
       pipeline,
       options,
     );
-    await this.refuseScan({ className: access.className, where: leading });
+    for (const query of [{ className: access.className, where: leading }, ...listJoinedReads(stages)])
+      await this.refuseScan(query);
     const { rows, route } = await this.call.read({
       kind: 'aggregate',
       className: access.className,

@@ -9,9 +9,18 @@ import {
   type Where,
 } from '#policy';
 import { type PlannedQuery, type QueryPlan, StoreError } from '../record-store.js';
-import type { GovernedCall } from './governed-call.js';
-import type { RowRules } from './row-rules.js';
+import type { GovernedCall, PredicateOptions } from './governed-call.js';
 import { atStore } from './store-refusals.js';
+
+/** What the plan of a query needs of the rules of its rows. */
+interface PlannedRows {
+  judgeWhere(access: ClassAccess, where: unknown): Where;
+  composePredicate(
+    access: ClassAccess,
+    where: unknown,
+    options: PredicateOptions,
+  ): Promise<{ readonly where: Where }>;
+}
 
 type IndexAccess = Pick<GovernedCall, 'listIndexes' | 'operation'>;
 
@@ -48,7 +57,7 @@ const onlyReadable = (indexes: readonly IndexSchema[], { readable }: ClassAccess
 /** The plan of a query under every predicate of the class; `exposeExplain` decides how much of it is returned. */
 export async function explain(
   call: GovernedCall,
-  rules: RowRules,
+  rules: PlannedRows,
   access: ClassAccess,
   callerWhere: unknown,
 ): Promise<QueryPlan> {
