@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import {
   type Database,
@@ -67,18 +67,20 @@ async function call(agent: string, modern: boolean, more: object, meta: object =
 }
 
 describe('a call that the protocol refuses before any gate', () => {
-  it.each(UNBEGUN)(
+  it.each<[string, boolean, object, object?]>(UNBEGUN.map(([...one]) => one))(
     'spends one of its agent’s calls and is recorded: %s',
     async (agent, modern, more, meta) => {
       const seen: string[] = [];
       for (let at = 0; at <= LIMIT; at += 1) seen.push(await call(agent, modern, more, meta));
       for (const answer of seen.slice(0, LIMIT)) expect(answer).not.toContain('rate_limited');
       expect(seen[LIMIT]).toContain('"parse.error_code":"rate_limited"');
-      const records = listLogged(service, 'call').filter((record) => record['agent_name'] === agent);
-      expect(records.map(({ tool, gate, success }) => [tool, gate, success])).toEqual([
-        ...Array<unknown>(LIMIT).fill(['count_objects', 'protocol', false]),
-        ['count_objects', 'rate_limit', false],
-      ]);
+      await vi.waitFor(() => {
+        const records = listLogged(service, 'call').filter((record) => record['agent'] === agent);
+        expect(records.map(({ tool, gate, code }) => [tool, gate, code])).toEqual([
+          ...Array<unknown>(LIMIT).fill(['count_objects', 'protocol', 'invalid_argument']),
+          ['count_objects', 'rate_limit', 'rate_limited'],
+        ]);
+      });
     },
   );
 });
