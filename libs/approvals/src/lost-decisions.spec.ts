@@ -44,6 +44,7 @@ const serve = (shared: SharedState) =>
     new ArgumentDigest('a key'),
     { approvers: ['chief', 'deputy'] },
     undefined as never,
+    undefined as never,
   );
 
 async function openCase(subject: string) {
