@@ -55,12 +55,7 @@ export {
   hasPlainClassesAlone,
   logSecurityWarnings,
 } from './security-warnings.js';
-export {
-  ConfigVersions,
-  type ConfigVersion,
-  mustReturn,
-  type VersionChange,
-} from './versions/config-versions.js';
+export { ConfigVersions, type ConfigVersion, mustReturn } from './versions/config-versions.js';
 export { readOtherThan, recordAdopted, writeEffective } from './versions/configuration-record.js';
 export { type FurtherDatabaseConfig, readTenantDatabases } from './sections/databases.js';
 export { readServers } from './sections/stores.js';

@@ -6,7 +6,6 @@ import {
   parseClassFilters,
   parseNameFilter,
 } from './filters.js';
-import type { ScopeTenants } from './agent.js';
 import { canonicalClassName, type ClassReference, nameClassReferences } from './class-names.js';
 import { impersonationLabel } from './identity.js';
 import { isTier, type Tier } from './tier.js';
@@ -78,6 +77,25 @@ export interface AgentDefinitionOptions {
   readonly strictToolFilter?: boolean;
   /** The same for unknown names in `classes.only`. */
   readonly strictClassFilter?: boolean;
+}
+
+/** A tenant scope of the policy, and the tenant that an agent has by it. */
+export type ScopeTenant = readonly [scope: string, tenant: string | number];
+
+/** The tenants of agents by scopes of classes that take them from a claim or a function, and not from `tenantId`. */
+export interface ScopeTenants {
+  /** Those of an `Agent`; a scope that it bypasses binds it to none. */
+  list(agent: object): readonly ScopeTenant[];
+  /**
+   * Whether what an owner does with these classes is of a tenant of the viewer, an `Agent`. A viewer without the tenant of a scope
+   * sees nothing of it.
+   * @param classNames empty: it is not known which classes
+   */
+  shares(
+    viewer: object,
+    owner: { readonly tenants?: readonly ScopeTenant[] },
+    classNames: readonly string[],
+  ): boolean;
 }
 
 /** A named agent of the configuration: its limits, compiled once and shared by every `Agent` with this definition. */

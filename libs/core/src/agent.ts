@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Observable } from 'rxjs';
-import type { AgentDefinition } from './agent-definition.js';
+import type { AgentDefinition, ScopeTenant } from './agent-definition.js';
 import { type Identity, MASTER } from './identity.js';
 
 export interface AgentOptions {
@@ -129,20 +129,6 @@ export interface Owner {
   readonly agent: string;
   /** Its tenants by scopes of classes that do not go by its `tenantId`. Absent: it has none. */
   readonly tenants?: readonly ScopeTenant[];
-}
-
-/** A tenant scope of the policy, and the tenant that an agent has by it. */
-export type ScopeTenant = readonly [scope: string, tenant: string | number];
-
-/** The tenants of agents by scopes of classes that take them from a claim or a function, and not from `tenantId`. */
-export interface ScopeTenants {
-  /** Those of an agent; a scope that it bypasses binds it to none. */
-  list(agent: Agent): readonly ScopeTenant[];
-  /**
-   * Whether what an owner does with these classes is of a tenant of the viewer. A viewer without the tenant of a scope sees nothing of it.
-   * @param classNames empty: it is not known which classes
-   */
-  shares(viewer: Agent, owner: Pick<Owner, 'tenants'>, classNames: readonly string[]): boolean;
 }
 
 /** The owner of what is kept for this agent's caller. */
