@@ -299,7 +299,7 @@ export class PolicySection {
   readonly requireApprovalFor?: readonly string[];
 
   @Option(
-    'refuses queries, counts, exports, pipelines and groupings that would read a whole collection, those without a constraint too; not samples, rows by id, and all rows in the order of an index',
+    'refuses queries, counts, exports, pipelines and groupings that would read a whole collection, those without a constraint too, also of a class that they join or ask in a subquery; not samples, rows by id, and all rows in the order of an index',
     { default: false },
   )
   @IsBoolean()
