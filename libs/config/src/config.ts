@@ -185,9 +185,14 @@ export const CONFIG_SCHEMA: SchemaNode & Required<Pick<SchemaNode, 'properties'>
 
 /** The configuration file as JSON Schema, for editors and other checks: with descriptions and defaults. */
 export function configurationSchema(): Readonly<Record<string, unknown>> {
-  return {
+  const schema = {
     $schema: 'http://json-schema.org/draft-07/schema#',
     title: 'Configuration of Parley',
     ...readDocumentedSchema(ConfigurationFile),
   };
+  // The checker alone reads the words of a pattern: other programs may refuse a keyword that they do not know.
+  const text = JSON.stringify(schema, (name, value: unknown) =>
+    name === 'patternWords' ? undefined : value,
+  );
+  return JSON.parse(text) as Record<string, unknown>;
 }
