@@ -454,20 +454,16 @@ describe('what operators see', () => {
       const { body } = await ask(one, 'GET', 'api/approvals', as('chief'));
       id = (body['approvals'] as { id: string }[])[0]?.id;
     }
-    const decide = (digest?: unknown) =>
-      ask(
-        one,
-        'POST',
-        `api/approvals/${id}`,
-        { ...as('chief'), ...CHANGING },
-        { decision: 'approve', digest },
-      );
+    const decide = (digest?: unknown, decision = 'approve') =>
+      ask(one, 'POST', `api/approvals/${id}`, { ...as('chief'), ...CHANGING }, { decision, digest });
     const shown = (await ask(one, 'GET', `api/approvals/${id}`, as('chief'))).body;
     expect(shown).toHaveProperty('preview');
     expect((await decide()).status).toBe(400);
     expect((await decide('of another view')).status).toBe(412);
     expect((await decide(shown['digest'])).status).toBe(200);
-    expect((await decide(shown['digest'])).status).toBe(409);
+    // The answer may have been lost: who says the same again is told so.
+    expect((await decide(shown['digest'])).status).toBe(200);
+    expect((await decide(shown['digest'], 'deny')).status).toBe(409);
     expect((await updating).isError).toBe(false);
     const found = await ask(one, 'GET', 'api/audit?type=operator_action', as('watcher'));
     expect(found.text).toContain('"action":"console.approve"');
