@@ -150,7 +150,7 @@ const OPERATORS = (
 const RULES: Readonly<Record<string, string>> = {
   '.agent.posture': 'master session client user role',
   '.agent.permissions': 'readonly write admin',
-  '.agent.tenantId': 'acme blue null',
+  '.agent.tenantId': 'acme ACME null',
   '.agent.masterAtlas': 'true false',
   '.agent.child': 'null',
   '.agent.child.filtered': 'some none',
