@@ -117,7 +117,7 @@ export const WRONG: readonly Wrong[] = [
     message: /^must be a whole number from 0 to 65535, not text$/,
   },
   { what: 'a number out of bounds', at: 'server.port', put: 70_000, message: /from 0 to 65535$/ },
-  { what: 'a path that is none', at: 'server.path', put: 'mcp', message: /^must be text that matches/ },
+  { what: 'a path that is none', at: 'server.path', put: 'mcp', message: /^must be a path: / },
   {
     what: 'half a limit',
     at: 'server.preAuthRateLimit',
