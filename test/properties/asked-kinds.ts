@@ -57,7 +57,7 @@ function placesIn(value: unknown, names: RegExp, around: Around): string[] {
 }
 
 const ENTRIES = new Set<string>([...CLASS_NAMES, ...CLASS_NAMES.flatMap(columnNames), 'createdAt']);
-const CHOICE = /^(true|false|null|[a-z]+|exceptMaster)$/;
+const CHOICE = /^(true|false|null|[a-z]+|[A-Z]+|exceptMaster)$/;
 
 /** Every member of a world, classes and columns left out of its path, with its value where that is a choice. */
 export function kindsOfWorlds(worlds: Iterable<unknown>): Kinds {
