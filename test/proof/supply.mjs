@@ -25,7 +25,8 @@ const TREES = { '.': 'packages', 'tools/conformance': 'mcpb', 'tools/docs-site':
 
 export const part = {
   title: 'Archives of two clones, their licences, SBOMs and verdicts',
-  minutes: 5,
+  // Twice every archive, beside the tests on a machine of two cores.
+  minutes: 10,
   // Its scenario is one of `npm test`.
   brief: 0,
 };
