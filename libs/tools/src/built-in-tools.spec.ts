@@ -154,7 +154,7 @@ describe('the built-in catalogue', () => {
   it('answers tools/list of the lean profile in 2,000 tokens of four bytes, envelope included', () => {
     const lean = compileAgentDefinition('lean', { tools: { profile: 'lean' } }).tools;
     const tools = definitions.filter(({ name }) => lean.permits(name)).map(descriptor);
-    const serverInfo = { name: 'parley', version: '0.1.0' };
+    const serverInfo = { name: 'parley', version: '1.0.0' };
     const result = {
       resultType: 'complete',
       tools,
