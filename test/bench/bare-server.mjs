@@ -1,6 +1,6 @@
 // What the figures are compared with: a JSON-RPC handler on node:http without any of Parley's work.
 // BENCH_BYTES: answer tools/list with exactly these bytes, made beforehand, or with BENCH_SERIALIZE serialised for each request.
-// MONGODB_URI: answer query_class, count_objects and aggregate with the same operations.
+// MONGODB_URI: answer query_class, count_objects and aggregate with the same operations, with BENCH_COMMANDS as commands by hand.
 import { readFileSync } from 'node:fs';
 import http from 'node:http';
 import { MongoClient } from 'mongodb';
@@ -15,8 +15,8 @@ const client = process.env.MONGODB_URI ? new MongoClient(process.env.MONGODB_URI
 const database = client?.db('parley');
 const LIMIT = { maxTimeMS: 25_000, comment: 'bench' };
 
-/** The work of each tool, by hand. */
-const TOOLS = {
+/** The work of each tool, by hand, with the methods of the driver. */
+const METHODS = {
   query_class: async (collection, { limit, where }) => {
     const rows = await collection.find(where, { limit, ...LIMIT }).toArray();
     return { result_count: rows.length, results: rows };
@@ -29,6 +29,25 @@ const TOOLS = {
     return { result_count: rows.length, results: rows };
   },
 };
+
+/** The same as one command each: what is left of a call of Parley beside it is Parley's own part. */
+const COMMANDS = {
+  query_class: async ({ collectionName: find }, { limit, where: filter }) => {
+    const { cursor } = await run({ find, filter, limit, singleBatch: true });
+    return { result_count: cursor.firstBatch.length, results: cursor.firstBatch };
+  },
+  count_objects: async ({ collectionName: aggregate }, { where }) => {
+    const pipeline = [{ $match: where }, { $group: { _id: 1, n: { $sum: 1 } } }];
+    const { cursor } = await run({ aggregate, pipeline, cursor: {} });
+    return { count: cursor.firstBatch[0]?.n ?? 0 };
+  },
+  aggregate: async ({ collectionName: aggregate }, { pipeline }) => {
+    const { cursor } = await run({ aggregate, pipeline, cursor: {} });
+    return { result_count: cursor.firstBatch.length, results: cursor.firstBatch };
+  },
+};
+const run = (command) => /** @type {import('mongodb').Db} */ (database).command({ ...command, ...LIMIT });
+const TOOLS = process.env.BENCH_COMMANDS === '1' ? COMMANDS : METHODS;
 
 async function answer({ params: { name, arguments: given } }) {
   const found = await TOOLS[name](database?.collection(given.class_name), given);

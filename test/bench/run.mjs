@@ -47,9 +47,13 @@ async function beside(database) {
   const service = await startParley({ uri: database.url });
   const fast = await startParley({ uri: database.url, fastReads: true });
   const bare = await startBare(service, database.url);
+  const byHand = await startBare(service, database.url, { BENCH_COMMANDS: '1' });
   /** @type {import('./works.mjs').Work[]} */
   const works = [...WORKS, { ...THOUSAND, count: 0.4, warmUp: 300 }];
-  for (const work of works) for (const side of [service, fast]) await prove(side, bare, work);
+  for (const work of works) {
+    for (const side of [service, fast]) await prove(side, bare, work);
+    await prove(service, byHand, work);
+  }
   const figures = await interleaved(
     works.map(({ own, bare: base, count = 1, warmUp }, at) => ({
       count: Math.round(100 * count),
@@ -59,12 +63,13 @@ async function beside(database) {
         { ...service, body: own, headers: HEADERS },
         { ...fast, body: own, headers: HEADERS },
         { ...bare, body: base },
+        { ...byHand, body: base },
       ],
     })),
     { rounds: ROUNDS },
   );
-  for (const [at, { name, target, fastTarget }] of works.entries()) {
-    const [own, ownFast, base] = figures[at];
+  for (const [at, { name, target, fastTarget, ownPart }] of works.entries()) {
+    const [own, ownFast, base, hand] = figures[at];
     const beside = (cpus) => median(base.map((cpu, round) => cpu / cpus[round]));
     const noteRatio = (way, cpus, wanted) => {
       const ratio = beside(cpus);
@@ -83,8 +88,11 @@ async function beside(database) {
     }
     noteRatio('', own, target);
     if (fastTarget !== undefined) noteRatio(', fastReads', ownFast, fastTarget);
+    if (ownPart === undefined) continue;
+    const part = median(own.map((cpu, round) => cpu - hand[round]));
+    note(`${name}, own part beside a command by hand`, `${us(part)} µs`, `≤ ${ownPart} µs`, part <= ownPart);
   }
-  await Promise.all([bare.stop(), fast.stop()]);
+  await Promise.all([bare.stop(), byHand.stop(), fast.stop()]);
   return service;
 }
 
