@@ -41,6 +41,7 @@ import {
   CLOSING,
   CUSTOM_HEADER_MISSING,
   HOST_NOT_ALLOWED,
+  JSON_REFUSED,
   LENGTH_REQUIRED,
   MALFORMED_HOST,
   malformedEnvelope,
@@ -163,6 +164,12 @@ export const mediaType: RequestCheck = {
     const bare = semicolon < 0 ? type : type.slice(0, semicolon);
     return bare.trim().toLowerCase() === JSON_TYPE ? null : UNSUPPORTED_MEDIA_TYPE;
   },
+};
+
+/** A client that names nothing, or another type alone, gets JSON: not all of them say what they read. */
+export const accept: RequestCheck = {
+  name: 'accept',
+  check: ({ refusesJson }) => (refusesJson ? JSON_REFUSED : null),
 };
 
 export const origin: RequestCheck = {

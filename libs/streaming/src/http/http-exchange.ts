@@ -95,8 +95,23 @@ export function namesTwoHosts({ rawHeaders }: IncomingMessage): boolean {
 export const NO_BODY = Buffer.alloc(0);
 const NO_CAPABILITIES: JsonObject = Object.freeze({});
 const EVENTS = 'text/event-stream';
-/** A client that names the type with the weight 0 takes everything but it. */
-const REFUSED_EVENTS = /text\/event-stream\s*;[^,]*\bq=0(?:\.0*)?\s*(?:[;,]|$)/i;
+/** What `Accept` may name for a JSON body, the most exact range first. */
+const JSON_RANGES = ['application/json', 'application/*', '*/*'];
+
+/** Whether the first of these ranges that `Accept` names has the weight 0: the client takes everything but that. */
+function isRefused(accept: string, ranges: readonly string[]): boolean {
+  // Without a parameter there is no weight.
+  if (!accept.includes('=')) return false;
+  const named = accept
+    .toLowerCase()
+    .split(',')
+    .map((part) => part.split(';').map((text) => text.trim()));
+  for (const range of ranges) {
+    const found = named.find(([type]) => type === range);
+    if (found) return found.some((text) => /^q=0(?:\.0*)?$/.test(text));
+  }
+  return false;
+}
 
 /** The path of a request target, without its query. */
 export function readPath(url: string): string {
@@ -215,7 +230,13 @@ export class HttpExchange {
     const { accept } = this.headers;
     if (accept === undefined || !this.edge.settings.streaming) return false;
     const asked = accept.includes(EVENTS) ? accept : accept.toLowerCase();
-    return asked.includes(EVENTS) && !(asked.includes('=') && REFUSED_EVENTS.test(asked));
+    return asked.includes(EVENTS) && !isRefused(asked, [EVENTS]);
+  }
+
+  /** Whether the client takes no JSON, in which refusals are written whatever else it takes. */
+  get refusesJson(): boolean {
+    const { accept } = this.headers;
+    return accept !== undefined && isRefused(accept, JSON_RANGES);
   }
 }
 

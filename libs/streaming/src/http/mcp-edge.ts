@@ -4,6 +4,7 @@ import { type Agent, SERVER_SHUTDOWN } from '#core';
 import { faultLine } from '#dispatcher';
 import { type SessionNotice, SharedStateUnavailable } from '#state';
 import {
+  accept,
   accepting,
   body,
   customHeader,
@@ -71,6 +72,7 @@ export const REQUEST_CHECKS: readonly RequestCheck[] = [
   lengthRequired,
   declaredLength,
   mediaType,
+  accept,
   origin,
   customHeader,
   body,

@@ -62,6 +62,11 @@ export const UNSUPPORTED_ENCODING = refusal(
   null,
   { 'Accept-Encoding': 'identity' },
 );
+export const JSON_REFUSED = refusal(
+  406,
+  RPC.invalidRequest,
+  'Not Acceptable: answers are JSON or events, and Accept must not give application/json the weight 0',
+);
 export const BODY_TIMED_OUT = refusal(
   408,
   RPC.parseError,

@@ -84,6 +84,17 @@ describe('what passes the list of request checks', () => {
     },
   );
 
+  it.each([
+    'application/json',
+    'text/plain',
+    'application/json, */*;q=0',
+    'application/json;q=0.001',
+    'text/plain;q=0, */*;q=0.1',
+    'application/*;q=0.5, */*;q=0',
+  ])('answers JSON to a client that takes %s', async (accept) => {
+    expect((await usual.ask({ headers: { Accept: accept }, body: ping() })).status).toBe(200);
+  });
+
   it.each(['http://localhost:5173', 'https://127.0.0.1', 'http://[::1]:1'])(
     'takes the loopback page %s',
     async (origin) => {

@@ -142,6 +142,19 @@ export const REFUSALS: readonly CheckRefusal[] = [
     { headers: { 'Content-Type': 'application/jsonp' }, body: ping() },
     NOT_JSON_TYPE,
   ),
+  ...[
+    'application/json;q=0',
+    'text/event-stream, application/json; q=0.000',
+    'Application/JSON ; charset=utf-8 ; Q=0, text/plain',
+    'text/event-stream, */*;q=0',
+    '*/*, application/*;q=0.0',
+  ].map((accept) =>
+    refusal('accept', accept, { headers: { Accept: accept }, body: ping() }, [
+      406,
+      -32600,
+      'Not Acceptable: answers are JSON or events, and Accept must not give application/json the weight 0',
+    ]),
+  ),
   refusal(
     'origin',
     'a foreign page',
