@@ -20,7 +20,7 @@ const COLUMNS = {
     ),
   ],
   время: ['Date', fc.integer({ min: -8.64e15, max: 8.64e15 }).map((time) => new Date(time))],
-  'raw (bytes)': ['Bytes', fc.uint8Array({ maxLength: 36 }).map((bytes) => new Binary(bytes))],
+  'raw (bytes)': ['Bytes', fc.uint8Array({ maxLength: 200 }).map((bytes) => new Binary(bytes))],
   識別子: [null, fc.uuid({ version: 4 }).map((text) => new UUID(text))],
   "writer's note": ['String', fc.string({ unit: 'grapheme', maxLength: 40 })],
   'in use?': ['Boolean', fc.boolean()],

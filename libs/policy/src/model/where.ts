@@ -127,10 +127,7 @@ const REDUCTIONS: Readonly<Record<string, (value: TypedValue) => TypedValue>> = 
   },
   Bytes: ({ base64 }) => {
     if (typeof base64 !== 'string' || !BASE64.test(base64))
-      throw createMalformed(
-        'Bytes',
-        'base64, the text of all of its bytes; a text that ends in ... was shortened',
-      );
+      throw createMalformed('Bytes', 'base64, the text of all of its bytes');
     return { __type: 'Bytes', base64 };
   },
   Polygon: ({ coordinates }) => {

@@ -1,8 +1,6 @@
 import type { ParseRow } from '#data';
 import type { ToolCall } from '../tool.js';
 
-const BYTES_SHOWN = 50;
-
 const isText = (value: unknown): value is string => typeof value === 'string';
 const isNumber = (value: unknown): value is number => typeof value === 'number';
 
@@ -32,16 +30,7 @@ const SHORT_FORMS = new Map<unknown, (value: TypedValue) => unknown>([
     ({ coordinates }) =>
       Array.isArray(coordinates) ? { _type: 'Polygon', coordinates: simplify(coordinates) } : undefined,
   ],
-  [
-    'Bytes',
-    ({ base64 }) =>
-      isText(base64)
-        ? {
-            _type: 'Bytes',
-            base64: base64.length > BYTES_SHOWN ? `${base64.slice(0, BYTES_SHOWN)}...` : base64,
-          }
-        : undefined,
-  ],
+  ['Bytes', ({ base64 }) => (isText(base64) ? { _type: 'Bytes', base64 } : undefined)],
   ['Relation', ({ className }) => (isText(className) ? { _type: 'Relation', class: className } : undefined)],
 ]);
 
