@@ -21,10 +21,13 @@ const COLUMNS = Array.from({ length: 90 }, (_, index) => `column${String(index).
 const wide = Object.fromEntries(
   COLUMNS.map((name) => [name, { description: `${name} is ${'d'.repeat(90)}` }]),
 );
+const LINKS = Object.fromEntries(
+  Array.from({ length: 5 }, (_, index) => [`link${index}`, { type: 'Pointer', targetClass: 'Report' }]),
+);
 const seed = {
   schemas: [
     { className: 'Report', fields: { title: text, body: text, summary: text } },
-    ...KINDS.map((className) => ({ className, fields: { title: text } })),
+    ...KINDS.map((className) => ({ className, fields: { title: text, ...LINKS } })),
     { className: 'Wide', fields: Object.fromEntries(COLUMNS.map((name) => [name, text])) },
   ],
   objects: { Report: rows },
@@ -183,6 +186,31 @@ describe('a text with half of a surrogate pair', () => {
       where: { title: '\ud83d\ude00' },
     });
     expect(isError).toBe(false);
+  });
+});
+
+describe('a list of the protocol', () => {
+  it('of resources names every class, however small the results of the agent', async () => {
+    const list = async (agent: string) => {
+      const { body } = await rpc(service, 'resources/list', {}, key(agent));
+      return (body['result'] as { resources: { uri: string }[] }).resources.map(({ uri }) => uri);
+    };
+    const whole = await list('wide');
+    expect(whole).toContain(`parse://${KINDS.at(-1)}/schema`);
+    expect(await list('small')).toEqual(whole);
+  });
+});
+
+describe('a prompt', () => {
+  const draw = (args: object) =>
+    rpc(service, 'prompts/get', { name: 'parse_relations', ...args }, key('small'));
+
+  it('above the size of its agent is refused, with how to ask for less', async () => {
+    expect((await draw({})).body.error?.message).toBe(
+      `Prompt output exceeded ${SMALL} bytes. Name fewer classes in its argument.`,
+    );
+    const { text } = await draw({ arguments: { classes: 'Kind00,Kind01,Report' } });
+    expect(text).toContain('Kind01');
   });
 });
 

@@ -70,9 +70,10 @@ export class PromptMethods {
       request.agent,
     );
     if (limit !== null) {
-      throw invalidParams(
-        `Prompt output exceeded ${limit} bytes. A prompt should name the tools that fetch large data, not carry it.`,
-      );
+      const advice = BUILT_IN_PROMPTS.includes(prompt)
+        ? 'Name fewer classes in its argument.'
+        : 'A prompt should name the tools that fetch large data, not carry it.';
+      throw invalidParams(`Prompt output exceeded ${limit} bytes. ${advice}`);
     }
     const dialect = readDialect(request);
     return {

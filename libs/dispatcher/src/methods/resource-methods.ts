@@ -7,6 +7,7 @@ import { type CatalogueEntry, RenderedLists } from './list-tools.js';
 import { McpMethod, OF_AGENT, OF_SERVER, takePage } from './method.js';
 import {
   type Dialect,
+  isJsonObject,
   type JsonObject,
   member,
   invalidParams,
@@ -147,10 +148,7 @@ export class ListResources {
 
   @McpMethod('resources/list', { cache: OF_AGENT })
   async handle(params: JsonObject, request: McpRequest): Promise<JsonObject> {
-    const outcome = await this.runner.run('get_all_schemas', {}, request);
-    const classes = outcome.ok
-      ? [...classesIn(outcome.data, 'custom'), ...classesIn(outcome.data, 'built_in')]
-      : [];
+    const classes = await this.listClasses(request);
     const kinds = this.kindsOpenTo(this.catalogue.for(request));
     const known = await this.findClasses(request);
     const ofClasses = classes.flatMap((listed) =>
@@ -168,6 +166,21 @@ export class ListResources {
     const resources = [...ofClasses, ...ofSets, ...(await this.provided.list(request))];
     const { entries, nextCursor } = takePage('resources', resources, params, readDialect(request));
     return { resources: entries, ...(nextCursor !== undefined && { nextCursor }) };
+  }
+
+  /** All of them: an agent whose results are small gets the list in parts. */
+  private async listClasses(request: McpRequest): Promise<readonly ListedClass[]> {
+    const custom: ListedClass[] = [];
+    const builtIn: ListedClass[] = [];
+    for (let args: JsonObject | null = {}; args !== null;) {
+      const outcome = await this.runner.run('get_all_schemas', args, request);
+      const data = outcome.ok ? outcome.data : null;
+      custom.push(...classesIn(data, 'custom'));
+      builtIn.push(...classesIn(data, 'built_in'));
+      const next = member(member(data, 'next_call'), 'arguments');
+      args = isJsonObject(next) ? next : null;
+    }
+    return [...custom, ...builtIn];
   }
 
   private async listChangeSets(request: McpRequest): Promise<readonly JsonObject[]> {
