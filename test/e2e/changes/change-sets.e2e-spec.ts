@@ -323,6 +323,12 @@ describe('An agent whose writes are proposed', () => {
         change_set: string;
       }[];
       expect(listed.map(({ kind }) => kind)).toEqual(['direct', 'direct']);
+      expect(dataOf(await at('list_changes', { limit: 2 }))).not.toHaveProperty('truncated');
+      expect(dataOf(await at('list_changes', { limit: 1 }))).toMatchObject({
+        change_sets: [listed[0]],
+        truncated: true,
+        hint: expect.stringContaining('Raise limit (max 100)') as string,
+      });
       for (const { change_set: set } of listed) {
         const undone = at('undo_changes', { change_set: set });
         await decide(await firstCase('chief', recording), 'approve', 'chief', recording);

@@ -498,6 +498,10 @@ describe('semantic_search', () => {
       count: 1,
       budget_truncated: true,
       budget_dropped: 2,
+      note: expect.stringContaining('raise max_total_tokens') as string,
+    });
+    expect((await ask('ada', { chunk_size: 3, max_chunks_per_document: 1 })).data).toMatchObject({
+      note: expect.stringContaining('raise max_chunks_per_document') as string,
     });
   });
 

@@ -31,8 +31,10 @@ const ENTRIES = listOf(OBJECT);
 
 const CATEGORY = 'changes';
 
+const MAX_LISTED = 100;
+
 class ListChangesArguments {
-  @WholeNumber({ min: 1, max: 100 }, 'Sets at most.') limit = 20;
+  @WholeNumber({ min: 1, max: MAX_LISTED }, 'Sets at most.') limit = 20;
 }
 
 @Injectable()
@@ -50,10 +52,20 @@ export class ListChangeSets {
     approval: 'never',
     annotations: READ_ONLY,
     input: ListChangesArguments,
-    output: objectOf({ change_sets: listOf(objectOf(SET, SET_MEMBERS)) }, ['change_sets']),
+    output: objectOf({ change_sets: listOf(objectOf(SET, SET_MEMBERS)), truncated: BOOLEAN, hint: STRING }, [
+      'change_sets',
+    ]),
   })
   async list({ limit }: ListChangesArguments, call: ToolCall) {
-    return { change_sets: await this.changes.list(call, limit) };
+    const sets = await this.changes.list(call, limit + 1);
+    const raise = limit < MAX_LISTED ? `Raise limit (max ${MAX_LISTED}), or show` : 'Show';
+    return {
+      change_sets: sets.slice(0, limit),
+      ...(sets.length > limit && {
+        truncated: true,
+        hint: `There are older ones. ${raise} one of them by its id with show_changes.`,
+      }),
+    };
   }
 }
 

@@ -99,9 +99,18 @@ const MAX_MEMBERS = 100;
  * Path → type of what is inside a document, or inside the entries of a list, of a plain class. What only a sample shows may
  * stand in rows that the agent cannot read: keys of documents are data.
  */
-function describeMembers(column: FieldSchema, context: FieldContext): { members?: Record<string, string> } {
-  const paths = [...memberPaths(column, '', context)].slice(0, MAX_MEMBERS);
-  return paths.length > 0 ? { members: Object.fromEntries(paths) } : {};
+function describeMembers(
+  column: FieldSchema,
+  context: FieldContext,
+): { readonly members?: Readonly<Record<string, string>>; readonly members_note?: string } {
+  const paths = [...memberPaths(column, '', context)];
+  if (paths.length === 0) return {};
+  return {
+    members: Object.fromEntries(paths.slice(0, MAX_MEMBERS)),
+    ...(paths.length > MAX_MEMBERS && {
+      members_note: `The first ${MAX_MEMBERS} of ${paths.length}; get_object shows those of a row`,
+    }),
+  };
 }
 
 function* memberPaths(

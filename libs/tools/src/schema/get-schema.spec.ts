@@ -420,6 +420,16 @@ describe('get_schema of a plain class', () => {
     }
   });
 
+  it('lists a hundred paths into a document, and says how many there are', async () => {
+    const members = new Map<string, FieldSchema>(
+      Array.from({ length: 130 }, (_, at) => [`part${at}`, { type: 'String' }]),
+    );
+    const { fields } = await schemaOf(plain({ parts: { type: 'Object', members } }));
+    const parts = fields.find(({ name }) => name === 'parts') as { members?: object } | undefined;
+    expect(Object.keys(parts?.members ?? {})).toHaveLength(100);
+    expect(parts).toMatchObject({ members_note: expect.stringContaining('first 100 of 130') as string });
+  });
+
   it('lists the paths into documents, without classes that are not known and names that are none', async () => {
     const { fields } = await schemaOf(plain({ lines }));
     expect(fields.find(({ name }) => name === 'lines')).toMatchObject({

@@ -146,6 +146,17 @@ export class SemanticSearch {
     const ranked = hits.flatMap((hit) => this.chunkHit(hit, field, similarity.className, options, call));
     const chunks = withinBudget(ranked, args.max_total_tokens);
     const shown = new Set(chunks.map(({ metadata }) => metadata.object_id));
+    const notes = [
+      ...(chunks.length < ranked.length
+        ? ['More passages were found: raise max_total_tokens, or ask for fewer with k or chunk_size.']
+        : []),
+      ...(chunks.some(({ metadata }) => metadata.chunks_truncated)
+        ? [
+            'A text with chunks_truncated goes on: raise max_chunks_per_document or chunk_size, or read it with get_object.',
+          ]
+        : []),
+      ...(mayLackRows ? [MAY_LACK_ROWS] : []),
+    ];
     return {
       chunks,
       documents: Object.fromEntries(
@@ -159,7 +170,7 @@ export class SemanticSearch {
         budget_truncated: true,
         budget_dropped: ranked.length - chunks.length,
       }),
-      ...(mayLackRows && { note: MAY_LACK_ROWS }),
+      ...(notes.length > 0 && { note: notes.join(' ') }),
     };
   }
 

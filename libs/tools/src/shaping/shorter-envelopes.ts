@@ -12,6 +12,7 @@ export const LISTS = [
   ['values', false],
   ['chunks', false],
   ['suggestions', false],
+  ['change_sets', false],
 ] as const;
 
 /** Rebuilds one tool's oversized envelope from fewer rows. */
@@ -137,6 +138,7 @@ const BUILT_IN_LISTS: ReadonlyMap<string, string> = new Map([
   ['atlas_autocomplete', 'Ask for fewer with limit.'],
   ['semantic_search', 'Ask for fewer with k, or for smaller passages with chunk_size.'],
   ['find_similar', 'Ask for fewer with limit.'],
+  ['list_changes', 'They are the newest; show_changes shows any of them by its id.'],
 ]);
 
 function listEntries(
