@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '#config';
-import { readModelSettings } from './conversations.js';
+import { readModelSettings, withGiven } from './conversations.js';
 
 const { llm } = loadConfig({}, '/nowhere').config;
 const CONFIGURED = {
@@ -20,5 +20,18 @@ describe('the settings of a model', () => {
   it('are those of the configuration for what the environment leaves out', () => {
     const settings = readModelSettings(CONFIGURED, { LLM_PROVIDER: 'OpenAI', LLM_MODEL: 'n' });
     expect(settings).toMatchObject({ model: 'n', endpoint: 'https://one.example/v1', apiKey: 'k' });
+  });
+
+  it('from code go with the variables that name no provider, and with none of another', () => {
+    const variables = { LLM_MODEL: 'n', LLM_API_KEY: 'k', LLM_BASE_URL: 'https://two.example/v1' };
+    const given = (env: object) => withGiven(readModelSettings(llm, { ...env }), { provider: 'openai' });
+    expect(given(variables)).toMatchObject({
+      provider: 'openai',
+      model: 'n',
+      endpoint: 'https://two.example/v1',
+      apiKey: 'k',
+    });
+    expect(given({ ...variables, LLM_PROVIDER: 'anthropic' })).toEqual({ provider: 'openai' });
+    expect(given({ ...variables, LLM_PROVIDER: 'OpenAI' })).toMatchObject({ apiKey: 'k' });
   });
 });

@@ -21,6 +21,10 @@ export const CONVERSATION_ENVIRONMENT = Symbol('environment of conversations');
 
 const NO_PROVIDER = { model: null, endpoint: null, apiKey: null };
 
+/** Settings that name no provider are those of whichever is chosen. */
+const isOtherProvider = (settings: { readonly provider: string | null }, chosen: string | null): boolean =>
+  settings.provider !== null && chosen?.toLowerCase() !== settings.provider.toLowerCase();
+
 /** The settings of an agent's model, overridden by the environment. A key of one provider is never sent to another. */
 export function readModelSettings(
   llm: LlmConfig,
@@ -28,8 +32,7 @@ export function readModelSettings(
 ): Omit<LlmConfig, 'provider'> & { readonly provider: string | null } {
   const readVariable = (name: string) => env[name] || undefined;
   const provider = readVariable('LLM_PROVIDER') ?? llm.provider;
-  const isOther = llm.provider !== null && provider?.toLowerCase() !== llm.provider.toLowerCase();
-  const { model, endpoint, apiKey } = isOther ? NO_PROVIDER : llm;
+  const { model, endpoint, apiKey } = isOtherProvider(llm, provider) ? NO_PROVIDER : llm;
   return {
     ...llm,
     provider,
@@ -37,6 +40,15 @@ export function readModelSettings(
     endpoint: readVariable('LLM_BASE_URL') ?? readVariable('LLM_ENDPOINT') ?? endpoint,
     apiKey: readVariable('LLM_API_KEY') ?? apiKey,
   };
+}
+
+/** Settings with what code gives of them. A key of one provider is never sent to another. */
+export function withGiven(configured: ModelSettings, given: Partial<ModelSettings> = {}): ModelSettings {
+  const written = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  const { provider } = given;
+  return typeof provider === 'string' && isOtherProvider(configured, provider)
+    ? { ...(written as Partial<ModelSettings>), provider }
+    : { ...configured, ...written };
 }
 
 /** Conversations of agents with a language model, for tools, plugins and applications (docs/guide/chat.md#from-code). */
@@ -74,14 +86,9 @@ export class Conversations {
     });
   }
 
-  /** A key of one provider is never sent to another. */
-  private settingsFor(agent: string, given: Partial<ModelSettings> = {}): ModelSettings {
-    const configured = readModelSettings(findLlm(this.versions.current.config, agent), this.environment);
-    const written = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
-    const { provider } = given;
-    const isOther =
-      typeof provider === 'string' && provider.toLowerCase() !== configured.provider?.toLowerCase();
-    return isOther ? { ...(written as Partial<ModelSettings>), provider } : { ...configured, ...written };
+  private settingsFor(agent: string, given?: Partial<ModelSettings>): ModelSettings {
+    const llm = findLlm(this.versions.current.config, agent);
+    return withGiven(readModelSettings(llm, this.environment), given);
   }
 }
 
