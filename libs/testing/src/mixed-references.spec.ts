@@ -213,6 +213,20 @@ it('An id leaves a list in every form of it', async () => {
 });
 
 describe('A DBRef', () => {
+  it('is found as it is shown, whole', async () => {
+    const shown = { collection: 'customers', id: ann };
+    const other = { collection: 'customers', id: ben };
+    expect(await ask('query_class', {})).toMatchObject({
+      results: [{ old: shown }, { old: shown }, { old: shown }],
+    });
+    expect(await found('query_class', { where: { old: shown } })).toBe(3);
+    expect(await found('count_objects', { where: { old: { $in: [other, shown] } } })).toBe(3);
+    expect(await found('count_objects', { where: { old: { $ne: shown } } })).toBe(0);
+    expect(await found('count_objects', { where: { old: other } })).toBe(0);
+    expect(await found('aggregate', { pipeline: [{ $match: { old: shown } }] })).toBe(3);
+    expect(await ask('group_by', { field: 'old' })).toMatchObject({ groups: [{ key: shown, value: 3 }] });
+  });
+
   it.each<[string, object]>([
     ['query_class', { where: { old: ann } }],
     ['query_class', { where: { 'old.id': ann } }],

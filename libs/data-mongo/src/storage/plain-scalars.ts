@@ -1,4 +1,4 @@
-import { Binary, BSON, Decimal128, type Double, type Int32, Long, ObjectId, UUID } from 'mongodb';
+import { Binary, BSON, type DBRef, Decimal128, type Double, type Int32, Long, ObjectId, UUID } from 'mongodb';
 import type { FieldSchema, IdKind } from '#policy';
 import type { DateForm } from './class-storage.js';
 import { isPlainObject } from './documents.js';
@@ -175,8 +175,8 @@ export function scalarFromStorage(value: unknown, dates: DateForm): unknown {
     case 'Code':
       return String((value as unknown as { code: unknown }).code);
     case 'DBRef': {
-      const { collection, oid } = value as unknown as { collection: string; oid: unknown };
-      return { collection, id: idText(oid) };
+      const { collection, oid, db } = value as DBRef;
+      return { collection, id: idText(oid), ...(db && { database: db }) };
     }
     default:
       return value instanceof RegExp ? value.source : null;

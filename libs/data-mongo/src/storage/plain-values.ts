@@ -1,5 +1,5 @@
 import { isExactNumber, setOwn } from '#core';
-import { Decimal128, Double, Int32, Long } from 'mongodb';
+import { DBRef, Decimal128, Double, Int32, Long, type ObjectId } from 'mongodb';
 import { type FieldSchema, type IdKind, memberField } from '#policy';
 import { UnstorableValue } from '../errors.js';
 import {
@@ -265,7 +265,21 @@ function operand(value: unknown, field: FieldSchema | undefined): unknown {
   if (Array.isArray(value)) return value.map((entry) => operand(entry, field));
   if (isTyped(value)) return convertTyped(value);
   if (!isPlainObject(value)) return plainToStorage(value, undefined);
-  return documentToStorage(value, field);
+  return (field?.opaque && toDbRef(value)) || documentToStorage(value, field);
+}
+
+/** A DBRef that is written as answers show it; undefined: it is none. */
+function toDbRef({
+  collection,
+  id,
+  database,
+  ...others
+}: Readonly<Record<string, unknown>>): DBRef | undefined {
+  if (typeof collection !== 'string' || typeof id !== 'string' || Object.keys(others).length > 0)
+    return undefined;
+  const oid = parseId('objectId', id) ?? id;
+  // Stored ids may be texts: the type of the driver names ObjectIds alone.
+  return new DBRef(collection, oid as ObjectId, typeof database === 'string' ? database : undefined);
 }
 
 function operandOfText(text: string, field: FieldSchema | undefined): unknown {

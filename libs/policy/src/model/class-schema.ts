@@ -43,7 +43,7 @@ export interface FieldSchema {
   readonly origin?: ColumnOrigin;
   /** Plain classes only. Of a reference: the sample has ids in another form than those of the target, as texts beside ObjectIds. */
   readonly mixedIds?: true;
-  /** Plain classes only. The values are DBRefs, code and the like: shown, and matched by no condition. */
+  /** Plain classes only. The values are DBRefs, code and the like: shown, and matched by no condition but a whole DBRef. */
   readonly opaque?: true;
   /** Of an inferred column: in how many documents of the sample each type was seen. */
   readonly seen?: Readonly<Partial<Record<FieldType | 'Null', number>>>;

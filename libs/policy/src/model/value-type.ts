@@ -145,7 +145,8 @@ export function noteStoredForm(path: string, schema: ClassSchema | undefined, no
   const root = takeRoot(path);
   if (schema.fields.get(root)?.opaque)
     note(
-      `'${shortenText(root)}' holds values of a type (DBRef, code or the like) that conditions do not match and include does not follow`,
+      `'${shortenText(root)}' holds values of a type (DBRef, code or the like) that conditions do not match and include does not follow. ` +
+        'Only a whole DBRef, written as it is shown, is found: {"collection": …, "id": …}',
     );
 }
 
