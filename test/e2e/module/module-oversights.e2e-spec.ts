@@ -260,13 +260,39 @@ describe('the start says what cannot have been meant', () => {
     );
   });
 
+  it('two classes that declare one tool, by ending with both names', async () => {
+    @Injectable()
+    class Welcome {
+      @Tool({ name: 'greet', description: 'Says welcome.' })
+      greet() {
+        return {};
+      }
+    }
+    await expect(open([ParleyModule.forRoot(OPTIONS)], [Greeting, Welcome])).rejects.toThrow(
+      /greet.* by Greeting and by Welcome/,
+    );
+  });
+
+  it('nothing of gates that it leaves out, which are closed', async () => {
+    const gates = { PARSE_AGENT_ALLOW_WRITE_TOOLS: true };
+    const environment = { PARSE_AGENT_ALLOW_RAW_CRUD: 'true' };
+    await using app = await open([ParleyModule.forRoot({ ...OPTIONS, gates, environment })]);
+    expect(app.get(Parley).introspection.gates).toEqual({
+      PARSE_AGENT_ALLOW_WRITE_TOOLS: true,
+      PARSE_AGENT_ALLOW_SCHEMA_OPS: false,
+      PARSE_AGENT_ALLOW_RAW_CRUD: false,
+      PARSE_AGENT_ALLOW_RAW_SCHEMA: false,
+    });
+    expect(warnings()).toEqual([]);
+  });
+
   it('a listed class with nothing to serve', async () => {
     await using _ = await open(
       [ParleyModule.forRoot(OPTIONS), ParleyModule.forFeature([Nothing])],
       [Nothing],
     );
     expect(warnings()).toEqual([
-      'forFeature: Nothing has no @Tool, @Prompt, @AgentMethod or @ParseClass: nothing of it is served',
+      'forFeature: Nothing has no @Tool, @Prompt, @Resource, @AgentMethod or @ParseClass: nothing of it is served',
     ]);
   });
 

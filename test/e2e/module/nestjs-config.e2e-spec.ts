@@ -1,8 +1,9 @@
 import 'reflect-metadata';
+import { Injectable, Module } from '@nestjs/common';
 import { ConfigModule, ConfigService, registerAs } from '@nestjs/config';
 import { Test } from '@nestjs/testing';
 import { afterAll, describe, expect, it } from 'vitest';
-import { Parley, ParleyModule, type ParleyModuleOptions } from '@parley/server';
+import { Parley, ParleyModule, type ParleyModuleOptions, type ParleyOptionsFactory } from '@parley/server';
 import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { startDatabase } from '../../support/service.js';
 
@@ -60,6 +61,30 @@ describe('options from @nestjs/config', () => {
     const body = await countedIn(
       ConfigModule.forRoot({ ignoreEnvFile: true }),
       ParleyModule.forRootAsync(parleyConfig.asProvider()),
+    );
+    expect(body).toMatchObject(ONE_ANSWER);
+  });
+});
+
+@Injectable()
+class PostsOptions implements ParleyOptionsFactory {
+  createParleyOptions(): ParleyModuleOptions {
+    return options(posts.uri);
+  }
+}
+
+@Module({ providers: [PostsOptions], exports: [PostsOptions] })
+class OptionsModule {}
+
+describe('options from a ParleyOptionsFactory', () => {
+  it('come from a class that the module makes', async () => {
+    const body = await countedIn(ParleyModule.forRootAsync({ useClass: PostsOptions }));
+    expect(body).toMatchObject(ONE_ANSWER);
+  });
+
+  it('come from a provider that another module exports', async () => {
+    const body = await countedIn(
+      ParleyModule.forRootAsync({ imports: [OptionsModule], useExisting: PostsOptions }),
     );
     expect(body).toMatchObject(ONE_ANSWER);
   });

@@ -179,7 +179,8 @@ export function listMissing({ classes }: FeatureList, discovery: DiscoveryServic
 
 /** The error of a listed class that Nest and Parley would ignore silently, or null. */
 export function findOversight(type: Type): string | null {
-  if (!hasOffer(type)) return 'has no @Tool, @Prompt, @AgentMethod or @ParseClass: nothing of it is served';
+  if (!hasOffer(type))
+    return 'has no @Tool, @Prompt, @Resource, @AgentMethod or @ParseClass: nothing of it is served';
   if (type.length > 0 && !runRecorded(type, 'design:paramtypes') && !runRecorded(type, 'self:paramtypes'))
     return `gets undefined for what its constructor takes, because no types are recorded: ${RECORD}`;
   return null;
