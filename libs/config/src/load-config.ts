@@ -44,7 +44,13 @@ import { LoggingSection, MetricsSection, TracesSection } from './sections/observ
 import { changesErrors } from './checks/changes-checks.js';
 import { approvalErrors, consoleErrors } from './checks/operators-checks.js';
 import { ApprovalsSection, ConsoleOidcConfig, ConsoleSection } from './sections/operators.js';
-import { anonymousErrors, originErrors, startErrors, type StartKind } from './checks/server-checks.js';
+import {
+  anonymousErrors,
+  originErrors,
+  pathErrors,
+  startErrors,
+  type StartKind,
+} from './checks/server-checks.js';
 import { ServerSection } from './sections/server.js';
 import { RedisSection } from './sections/redis.js';
 import {
@@ -326,6 +332,7 @@ function meant(
     ...nameErrors(named).errors,
     ...(start?.kind === 'stdio' ? [] : anonymousErrors(config, inApplication === true)),
     ...originErrors(config),
+    ...pathErrors(config, inApplication === true),
     ...(start ? startErrors(config, start.env, start.kind) : []),
   );
   return { loaded: { config, policy, agents, identities }, errors: atFirstDatabase(errors, given) };

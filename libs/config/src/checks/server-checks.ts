@@ -63,6 +63,31 @@ export function anonymousErrors({ server, auth }: ParleyConfig, inApplication: b
   );
 }
 
+/** Routes of the service beside MCP, which no option moves. */
+const SINGLE_ROUTES = ['/health', '/ready', '/tools'];
+const ROUTES_WITH_OTHERS_BELOW = [
+  '/approvals',
+  '/exports',
+  '/console',
+  '/.well-known/oauth-protected-resource',
+];
+
+/** Paths at which another route of the service answers. An application has its routes below the path of MCP. */
+export function pathErrors({ server }: Pick<ParleyConfig, 'server'>, inApplication: boolean): ConfigIssue[] {
+  const { path, healthPath } = server;
+  if (inApplication) return [];
+  const errors: ConfigIssue[] = [];
+  if ([...SINGLE_ROUTES, '/approvals', '/exports'].includes(path))
+    errors.push({ path: 'server.path', message: `is where ${path} of the service is served` });
+  if (healthPath === null || healthPath === '/health') return errors;
+  const taken =
+    SINGLE_ROUTES.find((route) => healthPath === route) ??
+    [path, ...ROUTES_WITH_OTHERS_BELOW].find((route) => `${healthPath}/`.startsWith(`${route}/`));
+  if (taken !== undefined)
+    errors.push({ path: 'server.healthPath', message: `is where ${taken} is served, which answers instead` });
+  return errors;
+}
+
 const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^\s/?#@*,]+$/;
 const DOMAIN = /^(?:\.[a-z0-9-]+)+$/;
 

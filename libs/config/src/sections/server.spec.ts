@@ -80,3 +80,30 @@ describe('an allowed origin', () => {
     expect(error).toContain(instead);
   });
 });
+
+describe('a path of the service', () => {
+  const of = (server: object) => errorsOf({ agents: { analyst: {} }, server });
+
+  it.each([
+    { healthPath: '/livez' },
+    { healthPath: '/' },
+    { healthPath: '/health' },
+    { healthPath: '/health/live' },
+    { healthPath: '/mcp2' },
+  ])('may be %j', (server) => {
+    expect(of(server)).toEqual([]);
+  });
+
+  it.each([
+    [{ healthPath: '/mcp' }, 'server.healthPath: is where /mcp is served'],
+    [{ healthPath: '/mcp/health' }, 'server.healthPath: is where /mcp is served'],
+    [{ path: '/ai', healthPath: '/ai/' }, 'server.healthPath: is where /ai is served'],
+    [{ path: '/', healthPath: '/' }, 'server.healthPath: is where / is served'],
+    [{ healthPath: '/tools' }, 'server.healthPath: is where /tools is served'],
+    [{ healthPath: '/console/health' }, 'server.healthPath: is where /console is served'],
+    [{ healthPath: '/approvals/x' }, 'server.healthPath: is where /approvals is served'],
+    [{ path: '/health' }, 'server.path: is where /health of the service is served'],
+  ])('is not one at which another route answers: %j', (server, error) => {
+    expect(of(server)).toEqual([expect.stringContaining(error)]);
+  });
+});

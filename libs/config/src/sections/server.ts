@@ -65,7 +65,7 @@ export class ServerSection {
   readonly startPage: boolean = true;
 
   @Option(
-    'another path at which `GET /health` answers, for load balancers that want one. Of the service alone; null: none',
+    'another path at which `GET /health` answers, for load balancers that want one, and no other route does. Of the service alone; null: none',
   )
   @IsString()
   @Matches(/^\/[A-Za-z0-9/_.-]*$/, { message: 'a path: /, then letters, digits and / _ . -' })
