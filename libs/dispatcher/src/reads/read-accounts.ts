@@ -73,7 +73,8 @@ export class ReadAccounts {
       await settled({ ok: false, refusal: toRefusal(error, name) }, error).catch(() => undefined);
       throw error;
     }
-    const text = admission ? JSON.stringify(result) : '';
+    // A resource that is not there has no content.
+    const text = admission && result !== undefined ? JSON.stringify(result) : '';
     await settled({ ok: true, data: result, text, structured: false }).catch(() => {
       throw new Refused(refusals.auditWithheld(name, false));
     });
