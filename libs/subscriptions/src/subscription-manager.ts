@@ -68,6 +68,10 @@ export class SubscriptionManager extends ResourceSubscriptions {
     return this.limits.enabled && this.service.available;
   }
 
+  get maxListened(): number {
+    return this.limits.maxPerSession;
+  }
+
   async subscribe(uri: string, { agent, transport: { sessionId } }: McpRequest): Promise<boolean> {
     if (sessionId === undefined || sessionId === '') {
       throw invalidParams('resources/subscribe: no session; initialize first and send its Mcp-Session-Id');
@@ -100,7 +104,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
 
   listen(uris: readonly string[], { agent }: McpRequest): Observable<ListenEvent> {
     if (this.listeners >= this.limits.maxSessions) throw this.full();
-    const some = uris.slice(0, this.limits.maxPerSession);
+    const some = uris.slice(0, this.maxListened);
     return defer(() => {
       this.listeners += 1;
       return listenTo(this.service, some, agent).pipe(finalize(() => (this.listeners -= 1)));

@@ -131,6 +131,7 @@ export class SmallRecords extends RecordsSource {
 /** Subscriptions to addresses under `known://`, by session. Tests trigger the changes. */
 export class SmallSubscriptions extends ResourceSubscriptions {
   supported = true;
+  maxListened = 3;
   /** Number of streams that are open now. */
   listening = 0;
   readonly sessions = new Map<string, Set<string>>();

@@ -1,9 +1,10 @@
 import { Inject, Injectable } from '@nestjs/common';
 import {
   concat,
-  defer,
+  concatMap,
   EMPTY,
   filter,
+  from,
   map,
   mergeMap,
   NEVER,
@@ -11,6 +12,7 @@ import {
   of,
   switchMap,
   takeUntil,
+  toArray,
 } from 'rxjs';
 import { Refused, type McpRequest } from '#core';
 import { SuspendedAgents } from '#state';
@@ -78,6 +80,8 @@ export type ListenEvent = { readonly watched: readonly string[] } | { readonly u
 export abstract class ResourceSubscriptions {
   /** Whether subscriptions can be served now. */
   abstract readonly supported: boolean;
+  /** Addresses that one listening request may watch. */
+  abstract readonly maxListened: number;
   /**
    * Subscribes the session of the transport; updates go to that session's listening stream.
    * @returns false when the session ended meanwhile
@@ -88,8 +92,8 @@ export abstract class ResourceSubscriptions {
   /** Succeeds for an address without a subscription as well. */
   abstract unsubscribe(uri: string, context: McpRequest): Promise<void>;
   /**
-   * Cold: watches from subscription to unsubscription. Addresses that the agent may not watch are missing from
-   * `watched`.
+   * Cold: watches from subscription to unsubscription. Addresses that the agent may not watch, and those beyond the limit,
+   * are missing from `watched`.
    */
   abstract listen(uris: readonly string[], context: McpRequest): Observable<ListenEvent>;
 }
@@ -159,7 +163,9 @@ export class SubscriptionMethods {
       );
     const resources =
       addresses.length > 0 && subscriptions?.supported
-        ? this.findShown(addresses, request).pipe(switchMap((shown) => subscriptions.listen(shown, request)))
+        ? this.findShown(addresses.slice(0, subscriptions.maxListened), request).pipe(
+            switchMap((shown) => subscriptions.listen(shown, request)),
+          )
         : NOTHING_WATCHED;
     // List changes are sent only after the acknowledgement, which must be first.
     const messages = resources.pipe(
@@ -170,19 +176,23 @@ export class SubscriptionMethods {
     return new StreamedResult(messages, () => ({ resultType: 'complete', _meta }));
   }
 
-  /** Without the change sets that are not the caller's. */
+  /** Without the change sets that are not the caller's: each is asked for by a call, one after the other. */
   private findShown(uris: readonly string[], request: McpRequest): Observable<readonly string[]> {
     if (!uris.some((uri) => readChangeSetUri(uri) !== null)) return of(uris);
-    const shownOrNot = async (uri: string) => {
+    const isShown = async (uri: string): Promise<boolean> => {
       try {
         await this.reading.assertShown(uri, request);
-        return [uri];
+        return true;
       } catch (error) {
-        if (error instanceof Refused) return [];
+        if (error instanceof Refused) return false;
         throw error;
       }
     };
-    return defer(async () => (await Promise.all(uris.map(shownOrNot))).flat());
+    return from(uris).pipe(
+      concatMap(async (uri) => ((await isShown(uri)) ? [uri] : [])),
+      concatMap((shown) => shown),
+      toArray(),
+    );
   }
 
   private served(): ResourceSubscriptions {

@@ -1,4 +1,4 @@
-import { Subject } from 'rxjs';
+import { firstValueFrom, Subject } from 'rxjs';
 import { beforeEach, describe, expect, it } from 'vitest';
 import {
   kernelUnderTest,
@@ -7,6 +7,8 @@ import {
   NOVEMBER,
   readResult,
   SmallSubscriptions,
+  smallTool,
+  succeeded,
 } from '../contracts/kernel-under-test.js';
 import { ListChanges, type ListKind } from './subscription-methods.js';
 import { type Notification, StreamedResult } from '../protocol.js';
@@ -154,6 +156,25 @@ describe('subscriptions/listen', () => {
     listening.unsubscribe();
     expect(subscriptions.listening).toBe(0);
     expect(lists.changes.observed).toBe(false);
+  });
+
+  it('asks for no change set beyond those that one request may watch', async () => {
+    const sets = Array.from({ length: 1000 }, (_, n) => `parse://changes/${String(n).padStart(20, '0')}`);
+    let running = 0;
+    let most = 0;
+    under.tools.add(smallTool('show_changes'), async () => {
+      most = Math.max(most, (running += 1));
+      await Promise.resolve();
+      running -= 1;
+      return succeeded({});
+    });
+    const { stream } = await open({ resourceSubscriptions: sets });
+    const acknowledged = await firstValueFrom(stream.messages);
+    expect(acknowledged.params).toMatchObject({ notifications: {} });
+    expect(under.tools.calls.map(({ args }) => args)).toEqual(
+      sets.slice(0, subscriptions.maxListened).map((uri) => ({ change_set: uri.slice(-20) })),
+    );
+    expect(most).toBe(1);
   });
 
   it('stays open without notifications when nothing is honoured', async () => {
