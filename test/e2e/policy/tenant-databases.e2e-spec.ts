@@ -1,7 +1,7 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ResourceUpdatedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
-import { MongoClient, ObjectId } from 'mongodb';
+import { Decimal128, Double, MongoClient, ObjectId } from 'mongodb';
 import { dirname } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import {
@@ -53,6 +53,17 @@ let cluster: Database;
 let documents: MongoClient;
 let service: Service;
 const shared = new ObjectId();
+
+/** A column that one tenant stores as ids and decimals, and another as texts and doubles. */
+const WITHHELD_TEAM = '65a000000000000000000001';
+const OPEN_TEAM = '65a000000000000000000002';
+const NOTES = {
+  acme: [WITHHELD_TEAM, OPEN_TEAM].map((team) => ({
+    team: ObjectId.createFromHexString(team),
+    price: Decimal128.fromString('99.95'),
+  })),
+  globex: [WITHHELD_TEAM, OPEN_TEAM].map((team) => ({ team, price: new Double(99.95) })),
+};
 
 const rows = (tenant: string) => ({
   invoices: [
@@ -108,6 +119,12 @@ const configuration = (more: object = {}) => ({
         },
       },
       Own: { database: 'app', collection: 'of_acme' },
+      Note: {
+        database: 'app',
+        collection: 'notes',
+        properties: { team: { type: 'String' }, price: { type: 'Number' } },
+        filters: { team: { $ne: WITHHELD_TEAM } },
+      },
       Fixed: { database: 'fixed', collection: 'invoices' },
     },
   },
@@ -141,6 +158,11 @@ beforeAll(async () => {
         .collection(collection)
         .insertMany(list as object[])
         .catch(() => undefined);
+  for (const [tenant, notes] of Object.entries(NOTES))
+    await documents
+      .db(`t_${tenant}`)
+      .collection('notes')
+      .insertMany(notes as object[]);
   service = await startService({ config: configuration(), seed: SEED, env: GATES });
 });
 afterAll(async () => {
@@ -193,6 +215,24 @@ describe('a class of which each tenant has its own database', () => {
     );
     await stored('t_acme').deleteOne({ number: 'acme-new' });
     await stored('t_globex').deleteOne({ number: 'globex-new' });
+  });
+
+  it('is filtered and written as each database stores it, whichever tenant calls first', async () => {
+    for (const tenant of ['acme', 'globex']) {
+      const read = await ask('query_class', { class_name: 'Note' }, tenant);
+      expect([tenant, read.data['results']]).toMatchObject([tenant, [{ team: OPEN_TEAM }]]);
+      const fields = { team: OPEN_TEAM, price: 1.5 };
+      const made = await ask('create_object', { class_name: 'Note', fields }, tenant);
+      expect([made.isError, made.text]).toEqual([false, expect.any(String)]);
+    }
+    const count = (tenant: string, team: string, price: string) =>
+      documents
+        .db(`t_${tenant}`)
+        .collection('notes')
+        .countDocuments({ team: { $type: team as 'string' }, price: { $type: price as 'double' } });
+    expect([await count('acme', 'objectId', 'decimal'), await count('globex', 'string', 'double')]).toEqual([
+      3, 3,
+    ]);
   });
 
   it('refers to classes of all', async () => {

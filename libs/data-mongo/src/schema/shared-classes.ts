@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
 import { serialize } from 'node:v8';
 import type { ClassSchema } from '#policy';
+import { listKinds } from '../storage/plain-scalars.js';
 import { readLayout } from '../storage/plain-storage.js';
 
 /** Classes after which those that nobody holds any more are forgotten. */
 const SWEPT_AT = 1_000;
 
-/** Classes of tenants' databases: where two are equal in everything, both tenants hold one object. */
+/** Classes of tenants' databases: where two are equal in everything, how values are stored included, both tenants hold one object. */
 export class SharedClasses {
   private readonly classes = new Map<string, WeakRef<ClassSchema>>();
   private sweptAt = SWEPT_AT;
@@ -15,7 +16,7 @@ export class SharedClasses {
   share(schema: ClassSchema): ClassSchema {
     const layout = readLayout(schema);
     const key = createHash('sha256')
-      .update(serialize([schema, layout]))
+      .update(serialize([schema, layout, listKinds(schema.fields)]))
       .digest('base64');
     const known = this.classes.get(key)?.deref();
     if (known) return known;

@@ -32,6 +32,17 @@ export function findKind(field: FieldSchema | undefined): StoredKind | null {
   return (field && KINDS.get(field)) ?? null;
 }
 
+/** The kinds of columns, of their members and of their entries: what columns that callers see alike are told apart by. */
+export function listKinds(fields: ReadonlyMap<string, FieldSchema>): unknown[] {
+  return [...fields].map(([name, field]) => [name, listKindsOfField(field)]);
+}
+
+const listKindsOfField = (field: FieldSchema): unknown[] => [
+  findKind(field),
+  field.members && listKinds(field.members),
+  field.entries && listKindsOfField(field.entries),
+];
+
 export const HEX_ID = /^[0-9a-f]{24}$/;
 const UUID_TEXT = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 export const WHOLE = /^-?(?:0|[1-9]\d*)$/;
