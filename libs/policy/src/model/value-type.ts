@@ -52,7 +52,8 @@ export function toObjectType(member: NonNullable<ValueType['member']>): ValueTyp
 /** The type of a column, as far as every value of it has that type. */
 function columnType(field: FieldSchema | undefined, storage: StorageForm | undefined): ValueType | undefined {
   if (!field) return undefined;
-  const { type, members, entries, origin, seen } = field;
+  const { type, members, entries, origin, seen, opaque } = field;
+  if (opaque) return undefined;
   const types = Object.keys(seen ?? {}).filter((name) => name !== 'Null');
   if (types.length > 1) return undefined;
   const certainty = origin === 'sample' && { uncertain: true };

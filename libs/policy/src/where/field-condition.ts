@@ -269,8 +269,19 @@ export function exactOperand(
 /** The value as it is compared with a column: typed values reduced, dates and pointers in typed form. */
 export function columnValue(value: unknown, column: Column, rules: ValueRules): unknown {
   if (typeof value === 'string') return columnText(value, column, column.targetClass, rules);
+  if (isPlainObject(value) && !isTyped(value)) noteWhole(value, column, rules.note);
   const plain = isTyped(value) ? admitValue(reduceTyped(value), rules) : plainValue(value, rules);
   return convertCompared(plain, column, rules);
+}
+
+/** Whoever names some members of an object finds nothing, unless there are no others. */
+function noteWhole(value: PlainObject, { path, type, stored }: Column, note: Note | undefined): void {
+  const [member] = Object.keys(value);
+  const holdsObjects = ['Object', 'Array'].includes(stored?.type ?? type ?? '');
+  if (member === undefined || !holdsObjects) return;
+  note?.(
+    `An object is compared with all of its members. For one member write its path: '${path.slice(0, 128)}.${member.slice(0, 64)}'`,
+  );
 }
 
 const convertCompared = (

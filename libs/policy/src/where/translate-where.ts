@@ -269,6 +269,7 @@ const OTHER_WORDS: ReadonlyMap<string, string> = new Map([
   ['$notin', '$nin'],
   ['$after', '$gt'],
   ['$before', '$lt'],
+  ['$elemmatch', 'paths to members ("lines.sku"), or $elemMatch in a $match of aggregate,'],
 ]);
 const OWN_DEPTH = new Set<string>(CROSS_CLASS);
 
