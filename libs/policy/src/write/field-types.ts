@@ -16,7 +16,7 @@ export interface FieldRules {
 export type MayName = (className: string) => boolean;
 
 /** How a value of a type is written in JSON. */
-export const FORMS: Readonly<Record<string, string>> = {
+const FORMS: Readonly<Record<string, string>> = {
   Date: '{"__type":"Date","iso":"2025-01-31T09:00:00.000Z"}',
   Pointer: '{"__type":"Pointer","className":"…","objectId":"…"}',
   GeoPoint: '{"__type":"GeoPoint","latitude":0,"longitude":0}',
@@ -43,9 +43,8 @@ export function assertFits(
   }
   const expected = column ?? findDeclaredType(declared);
   if (expected && !isSameType(expected, asked)) {
-    const form = FORMS[expected.type];
     refuseFields(
-      `${name} takes a ${typeName(expected, mayName)}, not a ${typeName(asked)}${form ? `; write it as ${form}` : ''}`,
+      `${name} takes a ${typeName(expected, mayName)}, not a ${typeName(asked)}${sayForm(expected, mayName)}`,
     );
   }
   assertDeclaredValue(name, value, declared?.enum);
@@ -123,6 +122,14 @@ function findTypedFieldType(name: string, className: unknown): FieldSchema | nul
 export function isSameType(column: FieldSchema, asked: FieldSchema): boolean {
   if (column.type !== asked.type) return false;
   return column.targetClass === undefined || column.targetClass === asked.targetClass;
+}
+
+/** How to write a value of the type, for a refusal; empty where the name of the type says it. */
+export function sayForm({ type, targetClass }: FieldSchema, mayName: MayName = () => true): string {
+  const form = FORMS[type];
+  if (form === undefined) return '';
+  const named = targetClass !== undefined && mayName(targetClass) ? targetClass : '…';
+  return `; write it as ${form.replace('"className":"…"', `"className":"${named}"`)}`;
 }
 
 export function typeName({ type, targetClass }: FieldSchema, mayName: MayName = () => true): string {

@@ -144,7 +144,11 @@ describe('a write to a plain class', () => {
     ['a text that is no number', { total: '12,50' }, /total takes a number, or its digits as text/],
     ['a date as text', { due: '2025-01-31' }, /due takes a Date, not a String; write it as/],
     ['a reference to another class', { customer: pointer('Tag', 'a') }, /customer takes a Pointer<Customer>/],
-    ['a bare id', { customer: 'a' }, /customer takes a Pointer<Customer>, not a String/],
+    [
+      'a bare id',
+      { customer: 'a' },
+      /customer takes a Pointer<Customer>, not a String; write it as \{"__type":"Pointer","className":"Customer"/,
+    ],
     ['a list of bare ids', { tags: ['a'] }, /tags takes a list of pointers/],
     ['an entry of another class', { tags: [pointer('Customer', 'a')] }, /tags takes a list of pointers/],
     [

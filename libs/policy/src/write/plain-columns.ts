@@ -1,6 +1,6 @@
 import type { FieldSchema } from '../model/class-schema.js';
 import { isPlainObject, isTyped, type PlainObject } from '../model/where.js';
-import { FORMS, inferFieldType, isSameType, typeName } from './field-types.js';
+import { inferFieldType, isSameType, sayForm, typeName } from './field-types.js';
 import { isOperation, refuseFields } from './written-value.js';
 
 /** What a decimal or a 64-bit number is written as: its digits, so that none is lost. */
@@ -101,8 +101,5 @@ function readDeclaredMembers({ members }: FieldSchema): ReadonlyMap<string, Fiel
 }
 
 function wrongType(path: string, column: FieldSchema, given: string): never {
-  const form = FORMS[column.type];
-  return refuseFields(
-    `${path} takes a ${typeName(column)}, not a ${given}${form ? `; write it as ${form}` : ''}`,
-  );
+  return refuseFields(`${path} takes a ${typeName(column)}, not a ${given}${sayForm(column)}`);
 }

@@ -179,7 +179,7 @@ describe('oversized get_objects', () => {
 });
 
 describe('oversized aggregate rows', () => {
-  it('advise stages and never a skip, and drop a hint that no longer holds', () => {
+  it('advise stages and never a skip of the call, and drop a hint that no longer holds', () => {
     const data = {
       class_name: 'Post',
       result_count: 40,
@@ -193,7 +193,7 @@ describe('oversized aggregate rows', () => {
     expect(cut).not.toHaveProperty('hint');
     expect(cut).not.toHaveProperty('result_count');
     expect(cut._truncated['hint']).toMatch(/\$match.*\$project/);
-    expect(cut._truncated['hint']).not.toContain('skip');
+    expect(cut._truncated['hint']).not.toMatch(/(?<!\$)skip/);
     expect(cut).not.toHaveProperty('next_call');
   });
 });

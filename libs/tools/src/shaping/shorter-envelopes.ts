@@ -99,7 +99,8 @@ function aggregateRows(envelope: Envelope, rows: readonly unknown[], cap: number
     rows,
     build(kept, dropped) {
       const cut = { dropped, kept: kept.length, of: rows.length, cap };
-      const hint = 'Add a $match stage for fewer rows, or a $project stage for smaller ones.';
+      const hint =
+        'Add a $match stage for fewer rows, a $project stage for smaller ones, or page: $sort, then $skip and $limit.';
       return { ...rest, results: kept, _truncated: annotation(cut, hint) };
     },
   };
