@@ -10,6 +10,7 @@ import { stringify } from 'yaml';
 import { startRedisServer } from '../../tools/redis-server.mjs';
 import { median, request } from '../bench/load.mjs';
 import { folderWith, SERVICE, start } from '../bench/processes.mjs';
+import { ModernClient } from './support/modern-client.mjs';
 import { root } from './support/sources.mjs';
 
 export const part = {
@@ -76,7 +77,7 @@ const percentile = (values, share) =>
   values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * share))] ??
   Infinity;
 
-/** Small calls of all neighbours for some seconds. @returns milliseconds of each that was answered well */
+/** Small calls of all neighbours for some seconds, and a stream of each at the end. @returns milliseconds of each that was answered well */
 async function round(url, seconds, { agent, refused }) {
   const ends = performance.now() + seconds * 1000;
   const waits = [];
@@ -91,6 +92,11 @@ async function round(url, seconds, { agent, refused }) {
       else refused.push(`HTTP ${answer.status} ${answer.text.slice(0, 200)}`);
       await pause(15);
     }
+    const stream = await new ModernClient(url, { 'X-MCP-API-Key': `key-of-${name}` }).listen({
+      toolsListChanged: true,
+    });
+    if (!stream.isOpen) refused.push(`no stream: HTTP ${stream.status} ${stream.refusal}`);
+    stream.close();
   };
   await Promise.all(NEIGHBOURS.map(neighbour));
   return waits;

@@ -316,6 +316,34 @@ describe('approvers in turn', () => {
     expect(kept[0]).toMatchObject({ principal: 'key:1', tenant_id: 'acme', correlation_id: 'session-1' });
   });
 
+  it('refuse a caller of whom fifty calls wait already, also where all wait for one decision', async () => {
+    const { approvals: store, bus } = processState();
+    const stored = new StoredApprover(
+      { store, bus, announce: () => undefined, digest: DIGEST },
+      { expiry: 60 },
+    );
+    const approver = new RecordedApprover(stored, 300, {
+      digest: DIGEST,
+      events: { emit: () => true },
+      audit: { recordApproval: () => undefined },
+      log: { error: () => undefined },
+    });
+    const leaving = new AbortController();
+    const review = () => approver.review(createRequest({ signal: leaving.signal }));
+    const waiting = Array.from({ length: 50 }, review);
+    const tooMany = {
+      outcome: 'unavailable',
+      reason: 'approval required but too many requests of this caller are pending',
+    };
+    expect(await review()).toEqual(tooMany);
+    leaving.abort();
+    const ended = await Promise.all([...waiting, review()]);
+    expect(
+      ended.filter((decision) => 'reason' in decision && decision.reason !== tooMany.reason),
+    ).toHaveLength(50);
+    expect(await review()).not.toEqual(tooMany);
+  });
+
   it('decide the same when a listener fails', async () => {
     const fails = () => {
       throw new Error('full');

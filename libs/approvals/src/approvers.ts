@@ -52,6 +52,9 @@ const REASONS = {
   noSharedState: 'approval required but the state that keeps approvals cannot be reached',
 } as const;
 
+/** The answer to a call beyond what one caller may have pending. */
+export const TOO_MANY_PENDING: ApprovalDecision = { outcome: 'unavailable', reason: REASONS.tooMany };
+
 /** @param seconds time there was to decide */
 function describeTimeout(seconds: number): string {
   return `approval request timed out after ${seconds}s`;
@@ -230,7 +233,7 @@ export class StoredApprover extends Approver {
     } catch (error) {
       if (error instanceof SharedStateUnavailable)
         return { outcome: 'unavailable', reason: REASONS.noSharedState };
-      if (error instanceof ApprovalStoreFull) return { outcome: 'unavailable', reason: REASONS.tooMany };
+      if (error instanceof ApprovalStoreFull) return TOO_MANY_PENDING;
       throw error;
     }
   }

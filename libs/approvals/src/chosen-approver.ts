@@ -6,7 +6,7 @@ import { type ApprovalDecision, type ApprovalRequest, Approver, ProtocolError } 
 import { SharedState } from '#state';
 import { APPROVAL_OPTIONS } from './approval-service.js';
 import { ApprovalWebhook, type ApprovalWebhookOptions } from './approval-webhook.js';
-import { ApproversInTurn, ClientApprover, StoredApprover } from './approvers.js';
+import { ApproversInTurn, ClientApprover, StoredApprover, TOO_MANY_PENDING } from './approvers.js';
 
 export interface ApprovalListeners {
   readonly events: Pick<EventEmitter2, 'emit'>;
@@ -16,8 +16,14 @@ export interface ApprovalListeners {
   readonly log: { error(line: string): void };
 }
 
+/** Calls of one principal that wait for a decision in this process. */
+const MAX_WAITING = 50;
+
 /** Emits an event for each decision and records it, unless the approval service has recorded it. */
 export class RecordedApprover extends Approver {
+  /** Calls that wait, by principal: also those that ask for the same, and wait for one decision. */
+  private readonly waiting = new Map<string, number>();
+
   /** @param timeout seconds there are to decide, as a member of the event */
   constructor(
     private readonly approver: Approver,
@@ -30,7 +36,7 @@ export class RecordedApprover extends Approver {
   async review(request: ApprovalRequest): Promise<ApprovalDecision> {
     const started = performance.now();
     try {
-      const decision = await this.approver.review(request);
+      const decision = await this.waitFor(request);
       if (!decision.again) this.record(request, decision, performance.now() - started);
       return decision;
     } catch (error) {
@@ -38,6 +44,19 @@ export class RecordedApprover extends Approver {
       if (error instanceof ProtocolError)
         this.record(request, { outcome: 'unavailable', reason: error.message }, performance.now() - started);
       throw error;
+    }
+  }
+
+  private async waitFor(request: ApprovalRequest): Promise<ApprovalDecision> {
+    const { principal } = request.context.agent;
+    const count = () => this.waiting.get(principal) ?? 0;
+    if (count() >= MAX_WAITING) return TOO_MANY_PENDING;
+    this.waiting.set(principal, count() + 1);
+    try {
+      return await this.approver.review(request);
+    } finally {
+      if (count() > 1) this.waiting.set(principal, count() - 1);
+      else this.waiting.delete(principal);
     }
   }
 

@@ -21,7 +21,11 @@ const raw = (body, more) =>
 let count = 0;
 
 async function openedBriefly(stream) {
-  await pause(300);
+  return openedFor(300, stream);
+}
+
+async function openedFor(milliseconds, stream) {
+  await pause(milliseconds);
   stream.close();
   return { status: stream.status, text: stream.refusal ?? '' };
 }
@@ -68,6 +72,8 @@ const FLOODS = {
         await modern.listen({ resourceSubscriptions: ['parse://News/count'], toolsListChanged: true }),
       ),
   ],
+  // More than its share of the places, for as long as a round.
+  'streams that stay': [40, async () => openedFor(5_000, await modern.listen({ toolsListChanged: true }))],
   exports: [
     2,
     async () => {

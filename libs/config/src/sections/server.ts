@@ -104,7 +104,7 @@ export class ServerSection {
   readonly maxResultBytes: number = 4_194_304;
 
   @Option(
-    '[streamed answers](streaming.md#limits), and separately listening streams, that are served concurrently; null: unbounded',
+    '[streamed answers](streaming.md#limits), and separately listening streams, that are served concurrently, a quarter of each to one principal; null: unbounded',
   )
   @IsInt()
   @Min(1)

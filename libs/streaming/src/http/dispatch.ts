@@ -53,21 +53,22 @@ import { type HttpExchange, type RequestCheck, type CheckVerdict, headerText } f
 import {
   internalError,
   notAcceptable,
-  serverBusy,
   stateUnavailable,
   refusedByKernel,
   batchNeedsScopes,
   batchScopeMissing,
 } from './refusals.js';
+import { refuseStream } from './stream-places.js';
 
 /** The first revision that is not frozen: its streams can be resumed and have only comments as heartbeats. */
 const ADDITIONS = '2025-11-25';
 
 /** The form of the answer to a request: a stream, or (null) one body. An edge without capacity refuses. */
-function chooseResponseStream(exchange: HttpExchange): ResponseStream | Reply | null {
+function chooseResponseStream(exchange: HttpExchange, { principal }: Agent): ResponseStream | Reply | null {
   const { message, era, edge } = exchange;
   if (!exchange.takesEvents || isNotification(message)) return null;
-  if (edge.isFull(edge.counts.dispatchers)) return serverBusy(message.id);
+  const noPlace = refuseStream(edge.counts.dispatchers, principal, message.id);
+  if (noPlace) return noPlace;
   const stream = exchange.eventStream();
   if (era === 'modern')
     return new LateStream(
@@ -137,7 +138,7 @@ async function answerStreaming(
   responseStream: ResponseStream,
 ): Promise<CheckVerdict> {
   const { edge } = exchange;
-  edge.counts.dispatchers += 1;
+  const leave = edge.counts.dispatchers.take(call.agent.principal);
   let outcome: Outcome;
   try {
     outcome = await runCall(call, exchange, responseStream);
@@ -148,7 +149,7 @@ async function answerStreaming(
         ? stateUnavailable(call.message.id)
         : internalError(call.message.id);
   } finally {
-    edge.counts.dispatchers -= 1;
+    leave();
   }
   if (outcome instanceof StreamedResult) {
     // From now on the open answer sends its own keep-alives.
@@ -166,12 +167,14 @@ function keepOpen(result: StreamedResult, call: EdgeRequest, exchange: HttpExcha
   const { edge } = exchange;
   const { counts, openStreams, keepAlives, log } = edge;
   if (exchange.isGone) return 'gone';
-  if (edge.isFull(counts.listeningStreams)) return serverBusy(call.message.id);
+  const { principal } = call.agent;
+  const noPlace = refuseStream(counts.listeningStreams, principal, call.message.id);
+  if (noPlace) return noPlace;
   const open = new OpenAnswer(call.message.id, result, exchange.eventStream(), keepAlives, log, () => {
-    counts.listeningStreams -= 1;
+    leave();
     openStreams.remove(open);
   });
-  counts.listeningStreams += 1;
+  const leave = counts.listeningStreams.take(principal);
   openStreams.add(open, { agent: call.agent, credentials: readCredentials(exchange) });
   exchange.onGone = () => open.leave();
   open.begin();
@@ -182,7 +185,7 @@ async function answer(exchange: HttpExchange, agent: Agent): Promise<CheckVerdic
   const { edge } = exchange;
   const stepUp = findStepUp(exchange.message, edge, agent);
   if (stepUp) return answerStepUp(stepUp, exchange, agent);
-  const responseStream = chooseResponseStream(exchange);
+  const responseStream = chooseResponseStream(exchange, agent);
   if (isReply(responseStream)) return responseStream;
   const call = createCall(agent, exchange.message, exchange);
   let running = true;

@@ -51,6 +51,8 @@ const EXAMPLES: Record<
   sessionRequired: [refusals.sessionRequired()],
   notAcceptable: [refusals.notAcceptable(1)],
   serverBusy: [refusals.serverBusy(1)],
+  streamShareTaken: [refusals.streamShareTaken(25, 1)],
+  fileShareTaken: [refusals.fileShareTaken(25)],
   connectionBusy: [refusals.connectionBusy(1)],
   stateUnavailable: [refusals.stateUnavailable(1)],
   internalError: [refusals.internalError()],

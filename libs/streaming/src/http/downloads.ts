@@ -13,7 +13,14 @@ import {
 import { preflightFor } from './cross-origin.js';
 import type { Download } from './edge-dependencies.js';
 import { type HttpExchange, headerText, type RequestCheck, type CheckVerdict } from './http-exchange.js';
-import { FILE_BUSY, FILE_FAILED, FILE_METHOD_NOT_ALLOWED, FILE_NOT_FOUND, fileRefused } from './refusals.js';
+import {
+  FILE_BUSY,
+  FILE_FAILED,
+  FILE_METHOD_NOT_ALLOWED,
+  FILE_NOT_FOUND,
+  fileRefused,
+  fileShareTaken,
+} from './refusals.js';
 import { type Reply, reply } from '../message.js';
 import type { UnreadAnswers } from './client-memory.js';
 
@@ -141,12 +148,14 @@ const download: RequestCheck = {
     const { agent } = exchange;
     if (!agent || !ID.test(id)) return FILE_NOT_FOUND;
     if (exchange.verb === 'DELETE') return revoke(downloads.revoke(id, agent), exchange);
-    if (edge.isFull(edge.counts.downloads)) return FILE_BUSY;
-    edge.counts.downloads += 1;
+    const { downloads: places } = edge.counts;
+    const lack = places.findLack(agent.principal);
+    if (lack) return lack === 'share' ? fileShareTaken(places.share) : FILE_BUSY;
+    const leave = places.take(agent.principal);
     try {
       return await send(id, exchange);
     } finally {
-      edge.counts.downloads -= 1;
+      leave();
     }
   },
 };

@@ -12,6 +12,7 @@ import { KeepAlives } from '../sse/event-stream.js';
 import { OpenStreams } from '../sse/open-streams.js';
 import { PendingBodies, UnreadAnswers } from './client-memory.js';
 import { RefusalPace } from './refusal-pace.js';
+import { StreamPlaces } from './stream-places.js';
 
 export interface McpEdgeOptions {
   /** Where MCP is served; one trailing slash is tolerated. Default `/mcp`. */
@@ -49,7 +50,7 @@ export interface McpEdgeOptions {
   readonly heartbeatInterval?: number;
   /** Milliseconds between two checks of the credentials that streams were opened with. Default 10,000. */
   readonly credentialsInterval?: number;
-  /** Streamed answers, and separately listening streams, served at once; null: unbounded. Default 100. */
+  /** Streamed answers, and separately listening streams, served at once, a quarter to one principal; null: unbounded. Default 100. */
   readonly maxConcurrentDispatchers?: number | null;
   /** Bytes that may wait for the reader of a stream before the stream is closed. Default 1,048,576. */
   readonly maxStreamBuffer?: number;
@@ -277,13 +278,20 @@ export class OriginPolicy {
 /** The current load of an edge, and its errors since the start. */
 class EdgeCounts {
   /** Calls whose client receives a stream; one whose client left counts until it ends. */
-  dispatchers = 0;
+  readonly dispatchers: StreamPlaces;
   /** Listening streams that are open. */
-  listeningStreams = 0;
+  readonly listeningStreams: StreamPlaces;
   /** Files that are being sent. */
-  downloads = 0;
+  readonly downloads: StreamPlaces;
   /** Calls that still ran when their client left, since the start. */
   abandonedDispatchers = 0;
+
+  /** @param places of each kind of streams; null: unbounded */
+  constructor(places: number | null) {
+    this.dispatchers = new StreamPlaces(places);
+    this.listeningStreams = new StreamPlaces(places);
+    this.downloads = new StreamPlaces(places);
+  }
 }
 
 /** The caller that requests a file, and how long it waits. */
@@ -335,7 +343,7 @@ const MAX_NAME = 253;
 @Injectable()
 export class EdgeDependencies {
   readonly keepAlives: KeepAlives;
-  readonly counts = new EdgeCounts();
+  readonly counts: EdgeCounts;
   readonly openStreams: OpenStreams;
   /** Bodies that are being read or processed. */
   readonly pendingBodies = new PendingBodies();
@@ -360,18 +368,13 @@ export class EdgeDependencies {
     @Optional() log: WarningLog = new Logger('McpEdge'),
   ) {
     this.log = harmless(log);
+    this.counts = new EdgeCounts(settings.maxConcurrentDispatchers);
     this.keepAlives = new KeepAlives(settings.heartbeatInterval);
     this.openStreams = new OpenStreams(authenticator, settings.credentialsInterval, this.log);
     const { suspended } = wire;
     // Files that are being sent as well.
     suspended.changes.subscribe(() => this.openStreams.shutDown((_, agent) => suspended.isSuspended(agent)));
     this.unread = new UnreadAnswers({ timeout: settings.readerTimeout, perCaller: settings.maxUnread });
-  }
-
-  /** Whether no further stream of a kind may be opened. @param open how many of that kind are open */
-  isFull(open: number): boolean {
-    const { maxConcurrentDispatchers } = this.settings;
-    return maxConcurrentDispatchers !== null && open >= maxConcurrentDispatchers;
   }
 
   /** Logs each refused name once: a deployment behind a proxy must list its own. */

@@ -123,12 +123,12 @@ export class McpEdge {
 
   /** Streamed answers in progress, those whose client left included. */
   get activeDispatcherCount(): number {
-    return this.edge.counts.dispatchers;
+    return this.edge.counts.dispatchers.open;
   }
 
   /** Listening streams that are open. */
   get activeListeningStreamCount(): number {
-    return this.edge.counts.listeningStreams;
+    return this.edge.counts.listeningStreams.open;
   }
 
   /** Calls that still ran when their client left, since the start. */

@@ -165,6 +165,15 @@ export const notAcceptable = (id: unknown): Reply =>
 export const CLOSING = refusal(503, RPC.busy, 'server busy', null, { Connection: 'close' });
 /** Too many streams are open. */
 export const serverBusy = (id: unknown): Reply => refusal(503, RPC.busy, 'server busy', id);
+/** One principal has its share of the streams of a kind open. */
+export const streamShareTaken = (share: number, id: unknown): Reply =>
+  refusal(
+    503,
+    RPC.busy,
+    `server busy: this caller has ${share} of these streams open; end one`,
+    id,
+    retryIn(1),
+  );
 /** Too many bodies are held. */
 export const NO_ROOM = refusal(503, RPC.busy, 'server busy', null, retryIn(1));
 /** Too many requests wait on one connection. */
@@ -201,6 +210,9 @@ const plain = (status: number, error: string, headers?: Headers): Reply =>
 export const FILE_NOT_FOUND = plain(404, 'Not Found', { 'Cache-Control': 'no-store' });
 export const FILE_METHOD_NOT_ALLOWED = plain(405, 'Method Not Allowed', { Allow: 'GET, DELETE' });
 export const FILE_BUSY = plain(503, 'server busy', retryIn(1));
+/** One principal receives its share of the files. */
+export const fileShareTaken = (share: number): Reply =>
+  plain(503, `server busy: this caller receives ${share} files; wait for one`, retryIn(1));
 export const FILE_FAILED = plain(500, 'Internal error');
 const FILE_NOT_PERMITTED = 'Not permitted';
 /** A refusal of a file's own gates; `null`: an opaque one. */

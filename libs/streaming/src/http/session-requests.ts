@@ -11,11 +11,11 @@ import {
   INVALID_SESSION,
   METHOD_NOT_ALLOWED,
   NO_SESSION,
-  serverBusy,
   sessionNotFound,
   sessionRequired,
   UNKNOWN_EVENT,
 } from './refusals.js';
+import { refuseStream } from './stream-places.js';
 import { NO_CONTENT } from '../message.js';
 
 /** The first revision whose events have ids. */
@@ -50,7 +50,7 @@ const ownSession: RequestCheck = {
 
 const streamRoom: RequestCheck = {
   name: 'room',
-  check: ({ edge }) => (edge.isFull(edge.counts.listeningStreams) ? serverBusy(null) : null),
+  check: ({ edge, agent }) => agent && refuseStream(edge.counts.listeningStreams, agent.principal, null),
 };
 
 /** Every check of a request for a listening stream, in their order. */
@@ -102,7 +102,8 @@ async function resume(
   const missed = place && (await resumption.log.after(place.stream, place.entry));
   if (!place || !missed) return UNKNOWN_EVENT;
   if (exchange.isGone) return 'gone';
-  if (edge.isFull(edge.counts.listeningStreams)) return serverBusy(null);
+  const noPlace = refuseStream(edge.counts.listeningStreams, agent.principal, null);
+  if (noPlace) return noPlace;
   const events = exchange.eventStream();
   const stream = new ReturnedStream(events, edge.keepAlives, resumption, place);
   count(stream, agent, exchange, () => stream.end());
@@ -115,10 +116,10 @@ async function resume(
 function count(stream: OpenStream, agent: Agent, exchange: HttpExchange, onClosed: () => void): void {
   const { edge } = exchange;
   const { counts, openStreams } = edge;
-  counts.listeningStreams += 1;
+  const leave = counts.listeningStreams.take(agent.principal);
   openStreams.add(stream, { agent, credentials: readCredentials(exchange) });
   onceClosed(exchange.request, exchange.response, () => {
-    counts.listeningStreams -= 1;
+    leave();
     openStreams.remove(stream);
     onClosed();
   });
