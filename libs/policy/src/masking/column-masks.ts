@@ -300,7 +300,7 @@ export function maskRow(
     for (const mask of paths) {
       const value = row[column];
       if (mask.segments.length > 0) {
-        if (column in row) row[column] = maskInside(value, mask.segments, mask, pseudonym);
+        if (column in row) putMasked(row, column, maskInside(value, mask.segments, mask, pseudonym));
         continue;
       }
       // Moved to the end: its position in the row would reveal whether it had a value.
@@ -310,22 +310,42 @@ export function maskRow(
   }
 }
 
-/** Masks a path inside a value. A value of a Parse type has no fields that a path could mean. */
+/** Sets a member to what a mask leaves of it; undefined: nothing. */
+function putMasked(target: Record<string, unknown>, name: string, value: unknown): void {
+  if (value === undefined) delete target[name];
+  else setOwn(target, name, value);
+}
+
+/** Parse types that stand for GeoJSON: their members have other names than those of the stored value. */
+const PLACES: ReadonlySet<unknown> = new Set(['GeoPoint', 'Polygon']);
+
+/** Whether a path names a part of the GeoJSON, or of the pair of numbers, that is stored where a row shows a place. */
+const isStoredPart = (value: Readonly<Record<string, unknown>>, [name = '']: readonly string[]): boolean =>
+  PLACES.has(value['__type']) && (name === 'type' || name === 'coordinates' || NUMBER.test(name));
+
+/**
+ * Masks a path inside a value; undefined: nothing is left of it. A value of a Parse type has no fields that a path could mean, but
+ * a place is masked as a whole with any part of what is stored.
+ */
 function maskInside(
   value: unknown,
   segments: readonly string[],
   mask: PathMask,
   pseudonym: NamePseudonym,
 ): unknown {
-  if (Array.isArray(value)) return value.map((entry) => maskInside(entry, segments, mask, pseudonym));
+  if (Array.isArray(value))
+    return value
+      .map((entry: unknown) => maskInside(entry, segments, mask, pseudonym))
+      .filter((entry) => entry !== undefined);
   if (!isPlainObject(value)) return value;
+  if (isStoredPart(value, segments)) return isRemoved(mask) ? undefined : MASKED_TEXT;
   const masked: Record<string, unknown> = { ...value };
   maskMember(masked, segments, mask, pseudonym);
   for (const key of Object.keys(masked)) {
     const behind = key === segments[0] ? null : pathBehind(key, segments);
     if (behind === null) continue;
     const { rest, isPart } = behind;
-    if (rest.length > 0) setOwn(masked, key, maskInside(masked[key], rest, mask, pseudonym));
+    if (rest.length > 0) putMasked(masked, key, maskInside(masked[key], rest, mask, pseudonym));
     else maskMember(masked, [key], isPart ? ofPart(mask) : mask, pseudonym);
   }
   return masked;
@@ -374,10 +394,11 @@ function maskMember(
   const member = isThere ? target[name] : undefined;
   // Moved to the end, as in `maskRow`.
   delete target[name];
-  if (rest.length > 0) setOwn(target, name, maskInside(member, rest, mask, pseudonym));
-  else if (mask.rule.kind !== 'drop' && mask.rule.kind !== 'deny')
-    setOwn(target, name, maskValue(member, mask, pseudonym));
+  if (rest.length > 0) putMasked(target, name, maskInside(member, rest, mask, pseudonym));
+  else if (!isRemoved(mask)) setOwn(target, name, maskValue(member, mask, pseudonym));
 }
+
+const isRemoved = ({ rule }: PathMask): boolean => rule.kind === 'drop' || rule.kind === 'deny';
 
 function maskValue(value: unknown, mask: PathMask, pseudonym: NamePseudonym): unknown {
   const { rule } = mask;
