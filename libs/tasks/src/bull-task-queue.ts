@@ -1,9 +1,10 @@
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Job, Queue, Worker } from 'bullmq';
+import { type Job, Queue, WaitingError, Worker } from 'bullmq';
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import { SharedStateUnavailable } from '#state';
-import { type TaskHandler, type TaskJob, TaskQueue, type TaskQueueOptions } from './task-queue.js';
+import { shareRuns, type TaskHandler, type TaskJob, TaskQueue, type TaskQueueOptions } from './task-queue.js';
 
 /** Opens a connection of the queue's own: BullMQ blocks one of them. */
 type Connect = (options: RedisOptions) => Redis | Cluster;
@@ -19,12 +20,21 @@ const SHUTDOWN_TIMEOUT = 1_500;
 /** Milliseconds between two looks whether Redis is still there while the queue is drained. */
 const LOSS_INTERVAL = 200;
 
+/** Seconds for which the open jobs of a principal are counted after its last one. */
+const COUNTED = 3_600;
+/** The lowest priority of BullMQ. */
+const MAX_PRIORITY = 2_097_151;
+/** Milliseconds that a place is held before a job goes back whose principal has its share of the places here. */
+const HAND_BACK = 100;
+
 /** A queue on BullMQ, for every replica that uses the same Redis. */
 export class BullTaskQueue extends TaskQueue {
   private readonly connection: Redis | Cluster;
   private readonly queue: Queue<TaskJob>;
   private worker: Worker<TaskJob> | undefined;
   private readonly runs = new Set<Promise<void>>();
+  /** How many of them are of a principal. */
+  private readonly runsOf = new Map<string, number>();
 
   constructor(
     private readonly options: Pick<TaskQueueOptions, 'prefix' | 'concurrency' | 'lockDuration' | 'log'>,
@@ -60,13 +70,34 @@ export class BullTaskQueue extends TaskQueue {
   private async add(job: TaskJob, signal: AbortSignal): Promise<void> {
     // The client of a cluster would keep the command, and send it after the caller was refused.
     if (!this.isConnected) await once(this.connection, 'ready', { signal });
+    const jobId = toJobId(job);
     await this.queue.add('run', job, {
-      // BullMQ reserves colons.
-      jobId: `${job.taskId}.${job.run}`,
+      jobId,
+      // The first jobs of all principals go before the second ones.
+      priority: Math.min(await this.countOpen(job.owner, jobId), MAX_PRIORITY),
       attempts: MAX_DEATHS,
       removeOnComplete: true,
       removeOnFail: true,
     });
+  }
+
+  /** How many jobs of a principal wait or run, this one included. */
+  private async countOpen(owner: string, jobId: string): Promise<number> {
+    await this.queue.waitUntilReady();
+    const key = this.openKey(owner);
+    const answers = await this.connection.pipeline().sadd(key, jobId).expire(key, COUNTED).scard(key).exec();
+    const [error, count] = answers?.at(-1) ?? [];
+    if (error) throw error;
+    return Number(count);
+  }
+
+  /** A count that is too high only makes the next jobs of the principal wait longer. */
+  private async removeOpen(job: TaskJob): Promise<void> {
+    await this.connection.srem(this.openKey(job.owner), toJobId(job)).catch(() => undefined);
+  }
+
+  private openKey(owner: string): string {
+    return `${this.prefix}:${NAME}:of:${createHash('sha256').update(owner).digest('base64url')}`;
   }
 
   /** The client of one server refuses by itself what it cannot send. */
@@ -81,8 +112,12 @@ export class BullTaskQueue extends TaskQueue {
 
   work(handler: TaskHandler): void {
     const { lockDuration = 10_000, concurrency = 4, log } = this.options;
-    const run = (job: Job<TaskJob>, token = '') =>
-      this.followRun(holdJob(job, token, lockDuration, handler(job.data)));
+    const run = async (job: Job<TaskJob>, token = '') => {
+      const { data } = job;
+      if ((this.runsOf.get(data.owner) ?? 0) >= shareRuns(concurrency)) return handBack(job, token);
+      await this.followRun(holdJob(job, token, lockDuration, handler(data)), data.owner);
+      await this.removeOpen(data);
+    };
     this.worker = new Worker<TaskJob>(NAME, run, {
       connection: this.connect({ maxRetriesPerRequest: null }),
       prefix: this.prefix,
@@ -114,7 +149,7 @@ export class BullTaskQueue extends TaskQueue {
   }
 
   countWaiting(): Promise<number> {
-    return this.queue.getWaitingCount();
+    return this.queue.getJobCountByTypes('waiting', 'prioritized');
   }
 
   /** Without its Redis, or when it loses it, a worker would wait for a connection: then only the runs count. */
@@ -146,9 +181,15 @@ export class BullTaskQueue extends TaskQueue {
     this.connection.disconnect();
   }
 
-  private followRun(run: Promise<void>): Promise<void> {
+  private followRun(run: Promise<void>, owner: string): Promise<void> {
     this.runs.add(run);
-    const forgetRun = () => void this.runs.delete(run);
+    this.runsOf.set(owner, (this.runsOf.get(owner) ?? 0) + 1);
+    const forgetRun = () => {
+      this.runs.delete(run);
+      const left = (this.runsOf.get(owner) ?? 1) - 1;
+      if (left > 0) this.runsOf.set(owner, left);
+      else this.runsOf.delete(owner);
+    };
     run.then(forgetRun, forgetRun);
     return run;
   }
@@ -162,6 +203,16 @@ export class BullTaskQueue extends TaskQueue {
     client.on('error', () => undefined);
     return client;
   }
+}
+
+/** BullMQ reserves colons. */
+const toJobId = ({ taskId, run }: TaskJob) => `${taskId}.${run}`;
+
+/** For another worker, or for this one when a run of the principal has ended. */
+async function handBack(job: Job<TaskJob>, token: string): Promise<never> {
+  await pause(HAND_BACK);
+  await job.moveToWait(token);
+  throw new WaitingError();
 }
 
 /** Keeps the lock of a job while it runs: without it another worker would take the job for stalled. */

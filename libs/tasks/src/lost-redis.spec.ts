@@ -38,7 +38,7 @@ describe('a queue whose Redis stops while it is drained', () => {
       await gate;
       seen.push('ended');
     });
-    await queue.push({ taskId: 'one', run: 1 });
+    await queue.push({ taskId: 'one', run: 1, owner: 'ada' });
     await vi.waitFor(() => expect(seen).toEqual(['began']), 20_000);
     const drained = queue.drain().then(() => seen.push('drained'));
     await pause(50);

@@ -17,8 +17,10 @@ describe('in a database that the server lacks', () => {
     );
     const taken: string[] = [];
     queue?.work(({ taskId }) => Promise.resolve(void taken.push(taskId)));
-    await vi.waitFor(() => neighbour?.push({ taskId: 'theirs', run: 1 }), 10_000);
-    await expect(queue?.push({ taskId: 'ours', run: 1 })).rejects.toThrow(SharedStateUnavailable);
+    await vi.waitFor(() => neighbour?.push({ taskId: 'theirs', run: 1, owner: 'ada' }), 10_000);
+    await expect(queue?.push({ taskId: 'ours', run: 1, owner: 'ada' })).rejects.toThrow(
+      SharedStateUnavailable,
+    );
     await pause(1_500);
     expect(taken).toEqual([]);
     expect(await queue?.isUp()).toBe(false);

@@ -1,11 +1,14 @@
 import { hasRedis } from '#core';
 import { loadRedisClient } from '#state';
-import { type TaskHandler, type TaskJob, TaskQueue, type TaskQueueOptions } from './task-queue.js';
+import { shareRuns, type TaskHandler, type TaskJob, TaskQueue, type TaskQueueOptions } from './task-queue.js';
 
 /** A queue in this process's memory: its jobs are lost with it, and no other replica processes them. */
 export class ProcessTaskQueue extends TaskQueue {
-  private readonly jobs = new Map<string, TaskJob>();
+  /** By principal and name, in the order in which the principals are served. */
+  private readonly waiting = new Map<string, Map<string, TaskJob>>();
   private readonly running = new Map<string, Promise<void>>();
+  /** How many of them are of a principal. */
+  private readonly runningOf = new Map<string, number>();
   private handler: TaskHandler | undefined;
   private closing = false;
 
@@ -16,7 +19,8 @@ export class ProcessTaskQueue extends TaskQueue {
 
   push(job: TaskJob): Promise<void> {
     const name = `${job.taskId}.${job.run}`;
-    if (!this.running.has(name)) this.jobs.set(name, job);
+    if (!this.running.has(name))
+      this.waiting.set(job.owner, (this.waiting.get(job.owner) ?? new Map<string, TaskJob>()).set(name, job));
     this.next();
     return Promise.resolve();
   }
@@ -31,7 +35,7 @@ export class ProcessTaskQueue extends TaskQueue {
   }
 
   countWaiting(): Promise<number> {
-    return Promise.resolve(this.jobs.size);
+    return Promise.resolve([...this.waiting.values()].reduce((sum, { size }) => sum + size, 0));
   }
 
   /** No other worker can take the waiting jobs, so they run as well. */
@@ -47,17 +51,39 @@ export class ProcessTaskQueue extends TaskQueue {
   private next(): void {
     const { handler } = this;
     if (!handler || this.closing) return;
-    for (const [name, job] of this.jobs) {
-      if (this.running.size >= this.concurrency) return;
-      this.jobs.delete(name);
+    while (this.running.size < this.concurrency) {
+      const taken = this.take();
+      if (!taken) return;
+      const [name, job] = taken;
+      this.count(job.owner, 1);
       const run = handler(job)
         .catch(() => undefined)
         .finally(() => {
           this.running.delete(name);
+          this.count(job.owner, -1);
           this.next();
         });
       this.running.set(name, run);
     }
+  }
+
+  /** The next job of the principal whose turn it is, which then moves to the end of the order. */
+  private take(): [name: string, job: TaskJob] | undefined {
+    for (const [owner, jobs] of this.waiting) {
+      const [next] = jobs;
+      if (!next || (this.runningOf.get(owner) ?? 0) >= shareRuns(this.concurrency)) continue;
+      jobs.delete(next[0]);
+      this.waiting.delete(owner);
+      if (jobs.size > 0) this.waiting.set(owner, jobs);
+      return next;
+    }
+    return undefined;
+  }
+
+  private count(owner: string, change: 1 | -1): void {
+    const count = (this.runningOf.get(owner) ?? 0) + change;
+    if (count > 0) this.runningOf.set(owner, count);
+    else this.runningOf.delete(owner);
   }
 }
 

@@ -121,7 +121,9 @@ describe('a task whose agent is no longer configured', () => {
   it('is not started by a worker that is closing', async () => {
     const { taskId } = await begin();
     worker.close();
-    await expect(worker.handle({ taskId, run: 1 })).rejects.toMatchObject({ name: 'TaskHandedOver' });
+    await expect(worker.handle({ taskId, run: 1, owner: 'ada' })).rejects.toMatchObject({
+      name: 'TaskHandedOver',
+    });
     expect(await tasks.find(taskId, OWNER)).toMatchObject({ status: 'working' });
   });
 });
@@ -137,6 +139,6 @@ describe('a task whose job was lost', () => {
     expect(pushed).not.toHaveBeenCalled();
     shift = by;
     await tasks.find(taskId, OWNER);
-    expect(pushed).toHaveBeenCalledExactlyOnceWith({ taskId, run: 1 });
+    expect(pushed).toHaveBeenCalledExactlyOnceWith({ taskId, run: 1, owner: 'ada' });
   });
 });

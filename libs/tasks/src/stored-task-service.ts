@@ -20,7 +20,7 @@ import {
   TaskStore,
   type TaskState,
 } from '#dispatcher';
-import { TaskQueue } from './task-queue.js';
+import { type TaskJob, TaskQueue } from './task-queue.js';
 import {
   AgentReferences,
   CANCELLED_TOPIC,
@@ -76,7 +76,7 @@ export class StoredTaskService extends TaskStore {
     // Subscribed before the job exists: a quick run may end before a slow listener begins.
     const settled = timeout > 0 ? waitForEnd(bus, taskId, timeout) : undefined;
     try {
-      await queue.push({ taskId, run: record.run });
+      await queue.push(toJob(taskId, record));
     } catch (error) {
       await records.remove(taskId);
       throw error;
@@ -97,7 +97,7 @@ export class StoredTaskService extends TaskStore {
     if (!record) return false;
     const fitting = fittingResponses(listUnanswered(record), responses);
     const changed = await this.records.change(taskId, (current) => withAnswers(current, fitting));
-    if (changed?.status === 'working') await this.queue.push({ taskId, run: changed.run });
+    if (changed?.status === 'working') await this.queue.push(toJob(taskId, changed));
     return true;
   }
 
@@ -137,16 +137,21 @@ export class StoredTaskService extends TaskStore {
   }
 
   /** A run whose job was lost, between a record and its job or with a worker, is queued again at the next poll. */
-  private async revive(taskId: string, { status, lastUpdatedAt, run }: TaskRecord): Promise<void> {
+  private async revive(taskId: string, record: TaskRecord): Promise<void> {
+    const { status, lastUpdatedAt } = record;
     // A record from the future is as old as it can be: the clock was set back, and a run that is alive writes a new time.
     const silence = Math.abs(this.records.now() - lastUpdatedAt);
     if (status !== 'working' || silence < this.settings.heartbeat * MAX_MISSED_HEARTBEATS) return;
-    await this.queue.push({ taskId, run });
+    await this.queue.push(toJob(taskId, record));
   }
 
   private state(taskId: string, record: TaskRecord): TaskState {
     return taskState(taskId, record, this.settings.lifetime);
   }
+}
+
+function toJob(taskId: string, { run, owner }: TaskRecord): TaskJob {
+  return { taskId, run, owner: owner.principal };
 }
 
 function newRecord(call: TaskCall, agent: string, now: number): TaskRecord {

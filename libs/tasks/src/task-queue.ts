@@ -14,6 +14,8 @@ export interface TaskJob {
   readonly taskId: string;
   /** The number of the run, from 1 on. */
   readonly run: number;
+  /** The principal whose task it is. */
+  readonly owner: string;
 }
 
 /** Thrown by a handler that passes its run to another worker: this one is closing. */
@@ -24,10 +26,16 @@ export class TaskHandedOver extends Error {
   }
 }
 
+/** Runs of one principal at once in a process: at least one place is left to the others. */
+export function shareRuns(concurrency: number): number {
+  return Math.max(1, concurrency - 1);
+}
+
 export type TaskHandler = (job: TaskJob) => Promise<void>;
 
 /**
  * Assigns runs to workers: each at least once, also when workers die; the record of a task decides what a run may still do.
+ * Principals take turns, so that one with many tasks delays only its own.
  */
 export abstract class TaskQueue {
   /** A job that is waiting or running already is not added again. @throws SharedStateUnavailable */

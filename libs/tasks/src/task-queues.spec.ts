@@ -57,7 +57,7 @@ describe('with the clock of a machine that is set back', () => {
       seen.push(taskId);
       return gate;
     });
-    await queue.push({ taskId: 'long', run: 1 });
+    await queue.push({ taskId: 'long', run: 1, owner: 'ada' });
     await vi.waitFor(() => expect(seen).toEqual(['long']), 20_000);
     const { now } = Date;
     const clock = vi.spyOn(Date, 'now').mockImplementation(() => now() - 300_000);
@@ -81,7 +81,7 @@ describe('with the clock of a machine that is set back', () => {
       setTimeout(() => clock.mockRestore(), 60);
       return seen.length === 1 ? Promise.reject(new TaskHandedOver()) : Promise.resolve();
     });
-    await queue.push({ taskId: 'handed', run: 1 });
+    await queue.push({ taskId: 'handed', run: 1, owner: 'ada' });
     await vi.waitFor(() => expect(seen).toEqual(['handed', 'handed']), 5_000);
     await queue.close();
   });
