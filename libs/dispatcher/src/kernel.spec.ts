@@ -182,10 +182,12 @@ describe('errors', () => {
     },
   );
 
-  it('shows nothing of an unexpected error, and logs its class and message on one line', async () => {
+  it('shows nothing of an unexpected error, and logs what failed with class, message and stack', async () => {
     const { ask: askBroken, warnings } = kernelUnderTest(throwing(new RangeError('row 7\nsecret')));
     expect(await askBroken('tools/call', { name: 'broken' })).toEqual(error(-32603, 'Internal error'));
-    expect(warnings).toEqual(['RangeError: row 7\\nsecret']);
+    expect(warnings).toEqual([
+      expect.stringMatching(/^tools\/call broken failed: RangeError: row 7\\nsecret\n +at .+/),
+    ]);
   });
 
   it('passes Unauthorized on as 401', async () => {

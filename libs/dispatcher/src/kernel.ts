@@ -9,6 +9,7 @@ import {
   Unauthorized,
   type McpRequest,
 } from '#core';
+import { oneLine } from '#audit';
 import { refuseTornText } from '#policy';
 import { SharedStateUnavailable, SuspendedAgents } from '#state';
 import { ToolRunner } from '#tools';
@@ -25,6 +26,7 @@ import {
   type Dialect,
   findDialect,
   faultLine,
+  faultReport,
   type WarningLog,
   isJsonObject,
   type JsonObject,
@@ -130,8 +132,10 @@ export class Kernel {
       return await this.answer(method, params, request);
     } catch (error) {
       const era = member(member(request, 'transport'), 'era') === 'modern' ? 'modern' : 'legacy';
-      if (!(error instanceof UnbegunCall)) return this.failure(error, era);
-      return this.refuseUnbegun(params, request, error).catch((thrown: unknown) => this.failure(thrown, era));
+      const fail = (thrown: unknown) => this.failure(thrown, era, nameAsked(method, params));
+      return error instanceof UnbegunCall
+        ? await this.refuseUnbegun(params, request, error).catch(fail)
+        : fail(error);
     }
   }
 
@@ -186,7 +190,7 @@ export class Kernel {
     return params;
   }
 
-  private failure(error: unknown, era: Era): KernelFailure {
+  private failure(error: unknown, era: Era, asked: string): KernelFailure {
     if (error instanceof ProtocolError) {
       const { code, message, data, status } = error;
       return {
@@ -207,10 +211,12 @@ export class Kernel {
         status: 200,
       };
     }
-    this.warn(faultLine('', error));
     // Nothing is wrong with the request: a transport says when to send it again.
-    if (error instanceof SharedStateUnavailable)
+    if (error instanceof SharedStateUnavailable) {
+      this.warn(faultLine('', error));
       return { error: { code: RPC.busy, message: 'server busy' }, status: 503 };
+    }
+    this.warn(faultReport(`${asked} failed:`, error));
     return { error: { code: RPC.internalError, message: 'Internal error' }, status: 200 };
   }
 
@@ -220,6 +226,17 @@ export class Kernel {
     } catch {
       // A log that throws must not fail the call.
     }
+  }
+}
+
+/** What was asked, for the log: a prompt by its name, a resource by its scheme, which hold nothing of a person. */
+function nameAsked(method: unknown, params: unknown): string {
+  try {
+    const [name, uri] = [member(params, 'name'), member(params, 'uri')];
+    const named = typeof name === 'string' ? name : typeof uri === 'string' ? uri.replace(/:.*$/s, '') : '';
+    return oneLine(`${String(method)} ${named.slice(0, 64)}`.trim());
+  } catch {
+    return 'a request';
   }
 }
 

@@ -89,6 +89,9 @@ function toMessages(
   prompt: Prompt,
   rendered: RenderedPrompt,
 ): { readonly description: string; readonly messages: readonly PromptMessage[] } {
+  const made: unknown = rendered;
+  if (typeof made !== 'string' && (typeof made !== 'object' || made === null))
+    throw new TypeError(`the prompt '${prompt.name}' returns no text, { description, text } or { messages }`);
   if (typeof rendered === 'object' && 'messages' in rendered) return rendered;
   const { description, text } =
     typeof rendered === 'string'

@@ -69,4 +69,15 @@ describe('PromptRegistry', () => {
       error: { code: -32602, message: expect.stringMatching(/^Prompt output exceeded 4194304 bytes\./) },
     });
   });
+
+  it.each([undefined, null, 5])('logs which prompt returned %s instead of a text', async (returned) => {
+    const { ask: askOne, prompts, warnings } = kernelUnderTest();
+    prompts.register({ ...custom('extra'), render: () => returned as never });
+    expect(await askOne('prompts/get', { name: 'extra' })).toMatchObject({ error: { code: -32603 } });
+    expect(warnings).toEqual([
+      expect.stringMatching(
+        /^prompts\/get extra failed: TypeError: the prompt 'extra' returns no text.*\n +at /,
+      ),
+    ]);
+  });
 });
