@@ -23,6 +23,17 @@ describe('group_by', () => {
     ]);
   });
 
+  it('tells that a text is the key of absent values too', async () => {
+    const { run } = groupBy([
+      { _id: 'null', value: 2 },
+      { _id: null, value: 1 },
+    ]);
+    expect(await run({ field: 'genre' })).toMatchObject({
+      groups: [{ key: 'null' }, { key: 'null' }],
+      note: expect.stringContaining('{"genre":null}') as string,
+    });
+  });
+
   it.each<[string, object, object[]]>([
     ['counts', {}, [{ $group: { _id: '$genre', value: { $sum: 1 } } }, { $limit: 201 }]],
     [

@@ -104,6 +104,9 @@ export class GroupBy {
       ...(flatten && { flatten_arrays: true }),
       ...(sort && { sort }),
       ...(rows.length > limit && cutNote('groups', { limit, max: MAX_GROUPS })),
+      ...(keys.includes(NO_KEY) && {
+        note: `Some objects have the text "null": count_objects with where {"${field}":null} counts those without a value.`,
+      }),
       limit,
     };
   }

@@ -208,5 +208,7 @@ export function withNotes(data: unknown, notes: ReadonlySet<string>): unknown {
     const build = (kept: number) => ({ ...text.build(kept), note });
     return withTextOfRows({ ...data, note }, { ...text, build });
   }
-  return 'note' in data ? data : withNote(data, note);
+  const { note: own } = data;
+  if (typeof own === 'string') return { ...data, note: `${own} ${note}` };
+  return own === undefined ? withNote(data, note) : data;
 }

@@ -96,3 +96,10 @@ describe('a text of rows beyond the size of a result', () => {
     expect(part.hint).toContain(`end the pipeline with $sort and {"$skip":${part.row_count}}`);
   });
 });
+
+describe('remarks on an answer', () => {
+  it('stand behind one of its own', () => {
+    const said = withNotes({ note: 'Its own.', results: [] }, new Set(['One.', 'Two.']));
+    expect(said).toEqual({ note: 'Its own. One. Two.', results: [] });
+  });
+});
