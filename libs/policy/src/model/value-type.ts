@@ -165,7 +165,8 @@ export function compareValue(value: unknown, type: ValueType | undefined, at: Co
   if (!type || type.type === 'Null') return unknownBeside(value, at);
   const kind = KINDS[type.type];
   if (kind === undefined) {
-    if (type.type !== 'Array') return value;
+    // What a declaration says of members is known where the value is stored.
+    if (type.type !== 'Array') return type.member ? value : unknownBeside(value, at);
     if (!Array.isArray(value)) return compareValue(value, type.entries, at);
     return value.map((entry) => compareValue(entry, type.entries, at));
   }
@@ -277,6 +278,8 @@ function neverMatches(value: unknown, kind: Kind, at: Comparison): Refused {
 /** A text that could be meant as a date is compared as text. */
 function unknownBeside(value: unknown, at: Comparison): unknown {
   if (Array.isArray(value)) return value.map((entry) => unknownBeside(entry, at));
+  if (isPlainObject(value) && !isTyped(value))
+    for (const member of Object.values(value)) unknownBeside(member, at);
   const date = typeof value === 'string' && at.note ? parseIsoDate(value) : null;
   if (date)
     at.note?.(

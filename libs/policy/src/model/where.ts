@@ -155,7 +155,11 @@ export function reduceTyped(value: TypedValue): TypedValue {
   const reduce = Object.hasOwn(REDUCTIONS, value.__type) ? REDUCTIONS[value.__type] : undefined;
   if (!reduce) {
     throw new Refused(
-      refusals.invalidQuery(`Unknown __type. Known types: ${Object.keys(REDUCTIONS).join(', ')}`),
+      refusals.invalidQuery(
+        value.__type === 'Object'
+          ? 'A row that include shows is compared by its Pointer: {"__type":"Pointer","className":"…","objectId":"…"}, with its own two'
+          : `Unknown __type. Known types: ${Object.keys(REDUCTIONS).join(', ')}`,
+      ),
     );
   }
   return reduce(value);

@@ -87,6 +87,11 @@ describe('translateWhere: what is refused', () => {
     ['an operator without its $', { playCount: { gte: 5 } }, 'invalid_query'],
     ['operators without their $', { playCount: { gte: 5, lt: 9 } }, 'invalid_query'],
     ['Extended JSON of another form', { title: { $oid: 5 } }, 'invalid_query'],
+    [
+      'an included row',
+      { artist: { __type: 'Object', className: 'Artist', objectId: 'a1', name: 'x' } },
+      'invalid_query',
+    ],
     ['bytes that are not base64', { meta: { _type: 'Bytes', base64: 'AAAA...' } }, 'invalid_query'],
     ['text search beside an allowlist', { $text: { $search: 'x' } }, 'access_denied'],
     ['a field outside the allowlist', { royalty: 1 }, 'access_denied'],

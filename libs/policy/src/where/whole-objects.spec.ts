@@ -19,6 +19,13 @@ describe('an object beside a column of objects', () => {
     expect(notesOn(where)).toEqual([expect.stringContaining(`write its path: '${path}'`)]);
   });
 
+  it('is told how dates in it are written', () => {
+    expect(notesOn({ meta: { cut: { on: '2026-01-01' } } })).toEqual([
+      expect.stringContaining("write its path: 'meta.cut'"),
+      expect.stringContaining('For a date write {"__type":"Date"'),
+    ]);
+  });
+
   it.each([
     { 'meta.bpm': 120 },
     { meta: {} },
