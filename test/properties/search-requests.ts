@@ -98,7 +98,17 @@ export function searches(className: fc.Arbitrary<ClassName>): readonly fc.Arbitr
   ];
 }
 
-const META = ['searchScore', 'vectorSearchScore', 'textScore', 'searchHighlights', 'searchScoreDetails'];
+const META = [
+  'searchScore',
+  'vectorSearchScore',
+  'textScore',
+  'searchHighlights',
+  'searchScoreDetails',
+  'indexKey',
+  'recordId',
+  'sortKey',
+  'geoNearPoint',
+];
 
 /** Searches and their scores as stages and expressions, which no caller may write. */
 export const searchStages: fc.Arbitrary<Json> = fc.oneof(

@@ -1,6 +1,6 @@
 // oxlint-disable unicorn/no-thenable -- $cond and $switch call a field "then".
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { FILTER_OPERATORS, REFUSED_IN_FILTERS } from '../../../libs/policy/src/pipeline/total-filter.js';
+import { FILTER_OPERATORS, REFUSED_IN_FILTERS } from '../../../libs/policy/src/pipeline/operators.js';
 import { applied } from '../../support/operator-arguments.js';
 import { POSTS_SEED, POSTS_CONFIG } from '../../fixtures/posts.fixture.js';
 import { callTool, type Service, startService, type ToolAnswer } from '../../support/service.js';

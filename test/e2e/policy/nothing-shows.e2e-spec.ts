@@ -4,11 +4,8 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { BUILT_IN_TOOLS, toolDeclarations } from '#tools';
-import {
-  assertCannotFail,
-  FILTER_OPERATORS,
-  REFUSED_IN_FILTERS,
-} from '../../../libs/policy/src/pipeline/total-filter.js';
+import { FILTER_OPERATORS, REFUSED_IN_FILTERS } from '../../../libs/policy/src/pipeline/operators.js';
+import { assertCannotFail } from '../../../libs/policy/src/pipeline/total-filter.js';
 import { kindsOfRequests, kindsOfWorlds, placesOf } from '../../properties/asked-kinds.js';
 import { type AskedWorld, askedWorlds } from '../../properties/asked-of-world.js';
 import { filterExpressionsIn } from '../../properties/filter-expressions.js';

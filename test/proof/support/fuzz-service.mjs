@@ -344,7 +344,7 @@ function completed(bytes, verb, ended) {
 export async function policyOperators() {
   const { STAGE_NAMES } = await built('libs/policy/src/pipeline/stages.js');
   const { FILTER_OPERATORS, MATCH_OPERATORS, REFUSED_IN_FILTERS } = await built(
-    'libs/policy/src/pipeline/total-filter.js',
+    'libs/policy/src/pipeline/operators.js',
   );
   return {
     stages: [...STAGE_NAMES],

@@ -45,6 +45,31 @@ describe('validatePipeline: denied at any depth', () => {
     expect(reasonOf(pipeline)).toEqual(blockFilter('nested_denied_operator'));
   });
 
+  it.each([
+    'indexKey',
+    'recordId',
+    'sortKey',
+    'randVal',
+    'searchScore',
+    'geoNearPoint',
+    '$title',
+    1,
+    { a: 1 },
+  ])(
+    'refuses the metadata %j in a stage, a sort and a filter, and permits the score of a text search',
+    (name) => {
+      const places = (meta: unknown) => [
+        [{ $project: { x: { $meta: meta } } }],
+        [{ $sort: { x: { $meta: meta } } }],
+        [{ $group: { _id: { $meta: meta } } }],
+        [{ $facet: { a: [{ $addFields: { x: { y: [{ $meta: meta }] } } }] } }],
+      ];
+      for (const pipeline of places(name))
+        expect(reasonOf(pipeline)).toEqual(blockFilter('nested_denied_operator'));
+      for (const pipeline of places('textScore')) expect(reasonOf(pipeline)).toBeNull();
+    },
+  );
+
   it.each(
     '$regexMatch $regexFind $regexFindAll $substr $substrBytes $substrCP $indexOfBytes $indexOfCP $strLenBytes $strLenCP $strcasecmp'.split(
       ' ',

@@ -159,6 +159,8 @@ function inspectKey(key: string, member: unknown, place: Place): void {
   }
   // `$_internal…` operators are for the database itself.
   if (DENIED_OPERATORS.has(key) || key.startsWith('$_')) throw pipelineBlocked('nested_denied_operator', at);
+  // Other metadata than the score of the caller's own search tells columns of an index, or how many rows others wrote.
+  if (key === '$meta' && member !== 'textScore') throw pipelineBlocked('nested_denied_operator', at);
   if (place.inExpr && FORENSIC_OPERATORS.has(key)) throw pipelineBlocked('forensic_operator_in_expr', at);
   if (REGEX_EXPRESSIONS.has(key)) inspectRegexExpression(member, at);
   if (FIELD_BY_NAME.has(key)) inspectFieldByName(member, at);

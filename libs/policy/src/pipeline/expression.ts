@@ -1,16 +1,18 @@
-import { setOwn } from '#core';
+import { refusals, Refused, setOwn } from '#core';
+import { suggestNames } from '../model/field-names.js';
 import { isPlainObject, isTyped, type PlainObject, reduceTyped } from '../model/where.js';
 import { asDate, convertOperand } from './compared-operands.js';
 import { constantText } from './deny-rules.js';
 import { readMembers, findReducedTypes, typeOfExpression, withElement } from './expression-types.js';
 import type { Binding, Frame } from './frame.js';
+import { isExpressionOperator, listExpressionOperators } from './operators.js';
 import { pipelineBlocked, invalidPipeline } from './stages.js';
 
 /**
  * The expression with every reference checked against the frame and in wire names, and with what the caller wrote in the form in
  * which it is compared.
- * @throws Refused `access_denied` (field_denied), `invalid_argument` for an unbound variable, `invalid_query` for a value that
- * can never match
+ * @throws Refused `access_denied` (field_denied), `invalid_argument` for an unbound variable, `invalid_query` for an unknown
+ * operator or a value that can never match
  */
 export function resolveExpression(expression: unknown, frame: Frame): unknown {
   if (typeof expression === 'string') return resolveText(expression, frame);
@@ -21,9 +23,16 @@ export function resolveExpression(expression: unknown, frame: Frame): unknown {
   if (reference !== null) return resolveText(reference, frame);
   return mapMembers(expression, (key, value) => {
     if (!key.startsWith('$')) return resolveExpression(value, frame);
+    if (!isExpressionOperator(key)) throw refuseUnknownOperator(key);
     const operator = Object.hasOwn(SCOPED_EXPRESSIONS, key) ? SCOPED_EXPRESSIONS[key] : undefined;
     return operator ? operator(value, frame) : resolveExpression(convertOperand(key, value, frame), frame);
   });
+}
+
+function refuseUnknownOperator(key: string): Refused {
+  const near = suggestNames(key, listExpressionOperators()).map((name) => `'${name}'`);
+  const meant = near.length > 0 ? `; did you mean ${near.join(' or ')}?` : '';
+  return new Refused(refusals.invalidQuery(`'${key.slice(0, 64)}' is no operator that can be used${meant}`));
 }
 
 export function mapMembers(

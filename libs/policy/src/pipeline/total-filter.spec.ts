@@ -3,13 +3,8 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { constraintIssue } from '../compile/compile-policy.js';
 import { SCANNED_OPERATORS } from '../where/translate-where.js';
-import {
-  assertCannotFail,
-  FILTER_OPERATORS,
-  type FitOperands,
-  MATCH_OPERATORS,
-  REFUSED_IN_FILTERS,
-} from './total-filter.js';
+import { FILTER_OPERATORS, type FitOperands, MATCH_OPERATORS, REFUSED_IN_FILTERS } from './operators.js';
+import { assertCannotFail } from './total-filter.js';
 
 const refusalOf = (expression: unknown): string => {
   try {

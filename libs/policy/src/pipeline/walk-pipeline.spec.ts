@@ -127,6 +127,22 @@ describe('walkPipeline: what stages leave to name', () => {
     ]);
   });
 
+  it('refuses an operator that it does not know, wherever an expression stands', () => {
+    const unknown = { $readEverything: '$title' };
+    for (const pipeline of [
+      [{ $project: { x: { $add: [1, unknown] } } }],
+      [{ $group: { _id: unknown } }],
+      [{ $group: { _id: null, x: { $push: unknown } } }],
+      [{ $addFields: { x: { $map: { input: '$tags', in: unknown } } } }],
+      [{ $redact: unknown }],
+      [{ $replaceWith: { x: unknown } }],
+      [{ $bucket: { groupBy: unknown, boundaries: [1, 2] } }],
+      [{ $facet: { a: [{ $sortByCount: unknown }] } }],
+    ])
+      expect(catchRefusal(() => walk(pipeline))?.message).toContain("'$readEverything' is no operator");
+    expect(catchRefusal(() => walk([{ $project: { x: { $sums: '$title' } } }]))?.message).toContain("'$sum'");
+  });
+
   it('resolves spellings in a joined class by that class', () => {
     expect(
       walk(
