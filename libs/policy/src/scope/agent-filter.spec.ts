@@ -52,6 +52,16 @@ describe('the filter of an agent', () => {
     expect(await filterOf(root({}))).toBeNull();
   });
 
+  it('demands the alternatives of a class and those of the default, which name no column', async () => {
+    const eu = { $or: [{ region: 'eu' }, { region: 'us' }] };
+    const kinds = { $or: [{ kind: 'a' }, { kind: 'b' }], $and: [{ c: 1 }] };
+    const agent = root({ filters: { default: { ...eu, $and: [{ d: 1 }] }, Post: kinds } });
+    const wanted = { $or: kinds.$or, $and: [eu, { $and: [{ d: 1 }] }, { c: 1 }] };
+    expect(await filterOf(agent)).toEqual(wanted);
+    const computed = root({ filters: { default: () => ({ ...eu, $and: [{ d: 1 }] }), Post: () => kinds } });
+    expect(await filterOf(computed)).toEqual(wanted);
+  });
+
   it('is translated once and kept when it is a constraint', async () => {
     const agent = root({ filters: { Post: { status: 'live' } } });
     expect(await filterOf(agent)).toBe(await filterOf(agent));

@@ -408,9 +408,17 @@ const isFixed = (entry: FilterEntry): entry is FilterConstraint => typeof entry 
 function findFixedFilter(filters: ClassFilters, className: string): FilterConstraint | null | undefined {
   const entries = filterEntries(filters, className);
   if (entries.length === 0) return null;
-  return entries.every(isFixed)
-    ? entries.reduce((merged, entry) => ({ ...merged, ...entry }), {})
-    : undefined;
+  return entries.every(isFixed) ? entries.reduce<FilterConstraint>(layFilter, {}) : undefined;
+}
+
+/** Replaces what `below` says of the same columns. `$or` and the like are no columns: both hold. */
+function layFilter(below: FilterConstraint, entry: FilterConstraint): FilterConstraint {
+  const both = Object.keys(entry).filter((key) => key.startsWith('$') && key in below);
+  const all = both.map((key) => ({ [key]: below[key] }));
+  const merged = { ...below, ...entry };
+  return all.length > 0
+    ? { ...merged, $and: [...all, ...(Array.isArray(merged.$and) ? merged.$and : [])] }
+    : merged;
 }
 
 /** @throws Refused when a function throws, or does not return a constraint object */
@@ -422,7 +430,7 @@ async function evaluateFilter(
   let merged: FilterConstraint = {};
   for (const entry of filterEntries(filters, className)) {
     const constraint = isFixed(entry) ? entry : await callFilter(entry, subject, className);
-    merged = { ...merged, ...constraint };
+    merged = layFilter(merged, constraint);
   }
   return merged;
 }
