@@ -64,7 +64,14 @@ const order = (number: string, more: object = {}) => ({
 });
 const ROWS = [
   order('A-1', { total: Decimal128.fromString(DIGITS) }),
-  order('A-2', { customer_id: BOB, meta: { channel: 'shop', stock: { place: 'south' } } }),
+  order('A-2', {
+    customer_id: BOB,
+    lines: [
+      { sku: 'a', qty: 1 },
+      { sku: 'shop', qty: 1 },
+    ],
+    meta: { channel: 'shop', stock: { place: 'south' } },
+  }),
   order('A-3', { status: 'paid' }),
   order('A-4', { status: 'deleted', number: HIDDEN }),
   order('B-1', { tenant_id: OTHER_TENANT, number: HIDDEN }),
@@ -193,6 +200,12 @@ describe('a plain collection over HTTP', () => {
     expect(
       await numbers({ createdAt: { $gt: '2025-01-01' } }, { order: '-meta.stock.place,number' }),
     ).toEqual(['A-2', 'A-1', 'A-3']);
+  });
+
+  it('compares with the values in each element of a list of another query', async () => {
+    const skus = { query: { className: 'Order', where: {} }, key: 'lines.sku' };
+    expect(await numbers({ 'meta.channel': { $select: skus } })).toEqual(['A-2']);
+    expect(await numbers({ 'meta.channel': { $dontSelect: skus } })).toEqual(['A-1', 'A-3']);
   });
 
   it('joins by reference: includes, subqueries, $lookup', async () => {

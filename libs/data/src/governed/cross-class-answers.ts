@@ -171,10 +171,16 @@ const tooMany = (operator: string, className: string): Refused =>
 
 type DistributiveOmit<T, K extends PropertyKey> = T extends unknown ? Omit<T, K> : never;
 
+/** The values at a path, in each element of a list on the way, as the database compares them. */
 function valuesAt(row: ParseRow, path: string): unknown[] {
-  let value: unknown = row;
-  for (const segment of path.split('.')) {
-    value = value !== null && typeof value === 'object' ? (value as ParseRow)[segment] : undefined;
-  }
-  return value === undefined ? [] : [value];
+  return path.split('.').reduce<unknown[]>(
+    (values, segment) =>
+      values
+        .flat()
+        .map((value) =>
+          value !== null && typeof value === 'object' ? (value as ParseRow)[segment] : undefined,
+        )
+        .filter((value) => value !== undefined),
+    [row],
+  );
 }
