@@ -52,7 +52,7 @@ function parseCsv(text: string): string[][] {
 }
 
 describe('columns', () => {
-  it("come from the first row, in its order, without Parse's own members", () => {
+  it("are those of all rows, of the first one first, without Parse's own members", () => {
     const row = {
       __type: 'Object',
       className: 'X',
@@ -62,7 +62,7 @@ describe('columns', () => {
       _wperm: [],
       objectId: 'a',
     };
-    expect(inferColumns([row, { more: 1 }])).toEqual([column('title'), column('objectId')]);
+    expect(inferColumns([row, { more: 1 }])).toEqual([column('title'), column('objectId'), column('more')]);
     expect(inferColumns([])).toEqual([]);
   });
 

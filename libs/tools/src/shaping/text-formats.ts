@@ -25,9 +25,9 @@ const NOT_COLUMNS = new Set([
   '_session_token',
 ]);
 
-/** The columns of the first row, in its order. */
+/** The columns of the first row in its order, then those that only later rows have: no value of a row is left out. */
 export function inferColumns(rows: readonly ParseRow[]): readonly TextColumn[] {
-  return Object.keys(rows[0] ?? {})
+  return [...new Set(rows.flatMap((row) => Object.keys(row)))]
     .filter((key) => !NOT_COLUMNS.has(key))
     .map((key) => ({ header: key, path: key }));
 }
