@@ -86,11 +86,7 @@ export function fieldConditions(value: unknown, column: Column, rules: Condition
   if (isPlainObject(value) && !isTyped(value) && hasOperators(value)) {
     const operators = Object.keys(value).filter((key) => key.startsWith('$'));
     if (operators.length === 0) {
-      if (column.type === 'Pointer') {
-        throw invalidQuery(
-          `'${column.path}' points to another class: compare it with a Pointer, or ask with $inQuery`,
-        );
-      }
+      if (column.type === 'Pointer') throw createNoMember(column);
       return Object.entries(value).flatMap(([key, member]) =>
         fieldConditions(member, toMemberColumn(column, key), rules),
       );
@@ -269,10 +265,16 @@ export function exactOperand(
 /** The value as it is compared with a column: typed values reduced, dates and pointers in typed form. */
 export function columnValue(value: unknown, column: Column, rules: ValueRules): unknown {
   if (typeof value === 'string') return columnText(value, column, column.targetClass, rules);
-  if (isPlainObject(value) && !isTyped(value)) noteWhole(value, column, rules.note);
+  if (isPlainObject(value) && !isTyped(value)) {
+    if (column.type === 'Pointer') throw createNoMember(column);
+    noteWhole(value, column, rules.note);
+  }
   const plain = isTyped(value) ? admitValue(reduceTyped(value), rules) : plainValue(value, rules);
   return convertCompared(plain, column, rules);
 }
+
+const createNoMember = ({ path }: Column): Refused =>
+  invalidQuery(`'${path}' points to another class: compare it with a Pointer, or ask with $inQuery`);
 
 /** Whoever names some members of an object finds nothing, unless there are no others. */
 function noteWhole(value: PlainObject, { path, type, stored }: Column, note: Note | undefined): void {

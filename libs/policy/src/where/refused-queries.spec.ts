@@ -92,6 +92,8 @@ describe('translateWhere: what is refused', () => {
       { artist: { __type: 'Object', className: 'Artist', objectId: 'a1', name: 'x' } },
       'invalid_query',
     ],
+    ['members of the row that a pointer leads to', { artist: { name: 'x' } }, 'invalid_query'],
+    ['the same beside an operator', { artist: { $ne: { name: 'x' } } }, 'invalid_query'],
     ['bytes that are not base64', { meta: { _type: 'Bytes', base64: 'AAAA...' } }, 'invalid_query'],
     ['text search beside an allowlist', { $text: { $search: 'x' } }, 'access_denied'],
     ['a field outside the allowlist', { royalty: 1 }, 'access_denied'],

@@ -178,6 +178,18 @@ describe('parseOrder', () => {
     expect(parseOrder('loose.inner', music('Note'))).toEqual([{ field: 'loose.inner', descending: false }]);
   });
 
+  it.each([
+    ['title desc', "write '-title' for 'title desc'"],
+    ['objectId,playCount DESCENDING', "write '-playCount'"],
+    ['title asc', "write 'title' for"],
+  ])('tells how a direction is written: %s', (order, message) => {
+    for (const className of ['Song', 'Note'])
+      expect(catchRefusal(() => parseOrder(order, music(className)))).toMatchObject({
+        code: 'invalid_argument',
+        message: expect.stringContaining(message) as string,
+      });
+  });
+
   it('sorts by at most 32 fields', () => {
     const fields = Array.from({ length: 33 }, (_, i) => `f${i}`);
     expect(parseOrder(fields.slice(1).join(','), music('Note'))).toHaveLength(32);

@@ -169,6 +169,10 @@ function sortKey(entry: string, access: ClassAccess): RequestedSortKey {
   if (!isFieldPath(name)) {
     throw invalidArgument("order entries are field names, with '-' in front for descending");
   }
+  const [, worded, direction = ''] = /^(.*\S)\s+(asc|desc)(?:ending)?$/i.exec(name) ?? [];
+  // Names of plain collections may hold blanks.
+  if (worded !== undefined && !(access.readable?.has(name) ?? access.schema?.fields.has(name)))
+    throw invalidArgument(`order: write '${/^desc/i.test(direction) ? '-' : ''}${worded}' for '${name}'`);
   const field = access.names.wirePath(name);
   if (hasInternalSegment(name) || hasInternalSegment(field))
     throw invalidArgument(`order cannot use '${name}'`);
