@@ -52,6 +52,7 @@ export * from './record-store.js';
 export {
   type CatalogueOptions,
   ClassSchemas,
+  describeClasses,
   type NewClass,
   NO_PERMISSIONS,
   RenewedCatalogue,

@@ -36,8 +36,23 @@ export abstract class SchemaCatalogue {
   get renewals(): Observable<SchemaSnapshot> {
     return NEVER;
   }
+  /** Tenants one of whose own classes was read with other columns than before. Default: no tenant has classes of its own. */
+  get tenantChanges(): Observable<string> {
+    return NEVER;
+  }
   /** The next call reads the classes again: after a class was created or changed. */
   abstract invalidate(): void;
+}
+
+/** Everything of classes that a list of tools may depend on. */
+export function describeClasses(classes: readonly ClassSchema[]): string {
+  return JSON.stringify(
+    classes.map(({ className, classLevelPermissions, fields }) => [
+      className,
+      classLevelPermissions,
+      [...fields].map(([name, { type, targetClass = '' }]) => `${name} ${type} ${targetClass}`).sort(),
+    ]),
+  );
 }
 
 /** A fixed set of class schemas, which every adapter's catalogue returns. */

@@ -1,5 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Document } from 'mongodb';
+import type { Observable } from 'rxjs';
 import { ageClock } from '#core';
 import { answerLeft, type CatalogueOptions, RenewedCatalogue, type SchemaCatalogue, StoreError } from '#data';
 import {
@@ -138,6 +139,10 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
     this.plainClasses.forget();
     this.tenants.forget();
     super.forget();
+  }
+
+  override get tenantChanges(): Observable<string> {
+    return this.tenants.changes;
   }
 
   override forTenant(tenant: string | number | null | undefined): SchemaCatalogue {

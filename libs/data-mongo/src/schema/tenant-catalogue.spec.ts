@@ -63,3 +63,36 @@ describe('The classes of a thousand tenants', () => {
     expect(await countReads((tenant) => `${tenant}_`)).toBe(2_000);
   });
 });
+
+describe('A tenant whose classes are read with other columns', () => {
+  it('is named, and no other one; how often a sample has seen a column is no change', async () => {
+    const base = new Classes(() => []);
+    const own = new Map(['acme', 'globex'].map((tenant) => [tenant, schemaWith('column')]));
+    const tenants = new TenantCatalogues(
+      (tenant) =>
+        new TenantCatalogue(
+          base,
+          new Classes(() => [own.get(tenant) as ClassSchema]),
+          (database) => database === 'app',
+        ),
+    );
+    const changed: string[] = [];
+    tenants.changes.subscribe((tenant) => void changed.push(tenant));
+    const readAll = async () => {
+      tenants.forget();
+      for (const tenant of own.keys()) await tenants.find(tenant).snapshot();
+    };
+    await readAll();
+    const counted = schemaWith('column');
+    const fields = [...counted.fields].map(
+      ([name, field]) => [name, { ...field, seen: { String: 7 } }] as const,
+    );
+    own.set('globex', { ...counted, fields: new Map(fields) });
+    await readAll();
+    expect(changed).toEqual([]);
+    own.set('globex', { ...counted, fields: new Map([...counted.fields, ['more', { type: 'Number' }]]) });
+    await readAll();
+    await readAll();
+    expect(changed).toEqual(['globex']);
+  });
+});

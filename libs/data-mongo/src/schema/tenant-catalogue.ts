@@ -1,4 +1,5 @@
-import { type RenewedCatalogue, SchemaCatalogue } from '#data';
+import { type Observable, Subject } from 'rxjs';
+import { describeClasses, type RenewedCatalogue, SchemaCatalogue } from '#data';
 import type { ClassSchema, IndexSchema, SchemaSnapshot } from '#policy';
 import { StoredSchemas } from '../storage/stored-classes.js';
 
@@ -67,7 +68,8 @@ export class TenantCatalogue extends SchemaCatalogue {
 /** A tenant, and the classes that were read last of it. */
 interface KeptTenant {
   readonly catalogue: TenantCatalogue;
-  classes: readonly ClassSchema[];
+  /** Null: none were read yet. */
+  classes: readonly ClassSchema[] | null;
 }
 
 /** The catalogues of the tenants that were asked for last. */
@@ -76,6 +78,9 @@ export class TenantCatalogues {
   /** How many tenants hold a class. Its columns are there once. */
   private readonly held = new Map<ClassSchema, number>();
   private columns = 0;
+  private readonly changed = new Subject<string>();
+  /** Tenants of which other classes or columns were read than before. */
+  readonly changes: Observable<string> = this.changed.asObservable();
 
   constructor(private readonly open: (tenant: string) => TenantCatalogue) {}
 
@@ -86,15 +91,15 @@ export class TenantCatalogues {
       this.kept.set(tenant, known);
       return known.catalogue;
     }
-    const made: KeptTenant = { catalogue: this.open(tenant), classes: [] };
+    const made: KeptTenant = { catalogue: this.open(tenant), classes: null };
     this.kept.set(tenant, made);
     made.catalogue.own.renewals.subscribe((snapshot) => {
       if (this.kept.get(tenant) !== made) return;
-      this.hold(
-        made,
-        snapshot.classNames().flatMap((name) => snapshot.get(name) ?? []),
-      );
+      const before = made.classes;
+      const classes = snapshot.classNames().flatMap((name) => snapshot.get(name) ?? []);
+      this.hold(made, classes);
       this.drop();
+      if (before && describeClasses(before) !== describeClasses(classes)) this.changed.next(tenant);
     });
     this.drop();
     return made.catalogue;
@@ -120,7 +125,7 @@ export class TenantCatalogues {
       if (tenants === 0) this.columns += schema.fields.size;
       this.held.set(schema, tenants + 1);
     }
-    for (const schema of made.classes) {
+    for (const schema of made.classes ?? []) {
       const tenants = (this.held.get(schema) ?? 0) - 1;
       if (tenants > 0) this.held.set(schema, tenants);
       else {

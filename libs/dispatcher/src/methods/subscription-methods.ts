@@ -14,7 +14,7 @@ import {
   takeUntil,
   toArray,
 } from 'rxjs';
-import { Refused, type McpRequest } from '#core';
+import { type Agent, Refused, type McpRequest } from '#core';
 import { SuspendedAgents } from '#state';
 import { McpMethod } from './method.js';
 import { ReadResource, readChangeSetUri, toRefusedResource } from './resource-methods.js';
@@ -66,11 +66,12 @@ function readAddress({ uri }: JsonObject): string {
 const LIST_KINDS = ['tools', 'prompts', 'resources'] as const;
 export type ListKind = (typeof LIST_KINDS)[number];
 
-/** Emits when a list that a client may have read changed, on any replica. */
+/** Tells when a list that a client may have read changed, on any replica. */
 export abstract class ListChanges {
   /** The lists with change notifications, as announced in the capabilities. */
   abstract readonly kinds: ReadonlySet<ListKind>;
-  abstract readonly changes: Observable<ListKind>;
+  /** Changes that clients of an agent are told of. */
+  abstract follow(agent: Agent): Observable<ListKind>;
 }
 
 /** Events of a stateless listener: first the watched resources, then each change of one of them. */
@@ -157,7 +158,7 @@ export class SubscriptionMethods {
         : toNotification('subscriptions/acknowledged', { notifications: listHonoured(kinds, event.watched) });
 
     const lists = (): Observable<Notification> =>
-      (kinds.length > 0 && listChanges ? listChanges.changes : EMPTY).pipe(
+      (kinds.length > 0 && listChanges ? listChanges.follow(request.agent) : EMPTY).pipe(
         filter((kind) => kinds.includes(kind)),
         map((kind) => toNotification(`${kind}/list_changed`)),
       );

@@ -16,6 +16,10 @@ import { type Notification, StreamedResult } from '../protocol.js';
 class Lists extends ListChanges {
   readonly kinds = new Set<ListKind>(['tools']);
   readonly changes = new Subject<ListKind>();
+
+  follow(): Subject<ListKind> {
+    return this.changes;
+  }
 }
 
 const SESSION = { sessionId: 's1' };

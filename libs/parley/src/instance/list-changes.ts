@@ -4,7 +4,7 @@ import type { INestApplicationContext } from '@nestjs/common';
 import { concatMap, filter, from, map, merge, type Observable, share, startWith } from 'rxjs';
 import { Agent, type AgentDefinition } from '#core';
 import { ConfigVersions } from '#config';
-import { SchemaCatalogue } from '#data';
+import { describeClasses, SchemaCatalogue } from '#data';
 import { PromptRegistry, RenderedLists } from '#dispatcher';
 import type { SchemaSnapshot } from '#policy';
 import { type ChangingList, Wire } from '#streaming';
@@ -24,11 +24,12 @@ export function followLists(app: INestApplicationContext): void {
   const ofClasses = changesOfClasses({ first: schemas.snapshotNow(), renewals: schemas.renewals }, lists);
   app
     .get(Wire)
-    .listChanges.follow(
+    .listChanges.announce(
       merge(
         merge(app.get(ToolRegistry).changes, ofVersions, ofClasses).pipe(map((): ChangingList => 'tools')),
         prompts.changes.pipe(map((): ChangingList => 'prompts')),
       ),
+      schemas.tenantChanges,
     );
 }
 
@@ -92,7 +93,7 @@ export function changesOfClasses(
   /** Whether another snapshot is a change, as far as it is known without the lists; null: they decide. */
   const judge = (snapshot: SchemaSnapshot): boolean | null => {
     const before = known;
-    const columns = describeColumns(snapshot);
+    const columns = describeClasses(listClasses(snapshot));
     if (before?.columns === columns) return false;
     const access = describeAccess(snapshot);
     known = { columns, access };
@@ -113,16 +114,5 @@ const listClasses = (snapshot: SchemaSnapshot) =>
 function describeAccess(snapshot: SchemaSnapshot): string {
   return JSON.stringify(
     listClasses(snapshot).map(({ className, classLevelPermissions }) => [className, classLevelPermissions]),
-  );
-}
-
-/** Everything of the classes that a list of tools may depend on. */
-function describeColumns(snapshot: SchemaSnapshot): string {
-  return JSON.stringify(
-    listClasses(snapshot).map(({ className, classLevelPermissions, fields }) => [
-      className,
-      classLevelPermissions,
-      [...fields].map(([name, { type, targetClass }]) => [name, type, targetClass]),
-    ]),
   );
 }

@@ -95,13 +95,13 @@ function legacyStream(exchange: HttpExchange, stream: EventStream): ResponseStre
       { session: correlationId, agent },
       heartbeat,
     );
-  const { onCallStreams } = wire.listChanges;
+  const changes = wire.listChanges.followOnCall(agent);
   // Later revisions require a message on one stream only: the listening stream, where there is one.
   const elsewhere = () => correlationId !== undefined && wire.listening.has(correlationId);
   return new ImmediateStream(stream, {
     keepAlives,
     heartbeat,
-    listChanges: late ? onCallStreams.pipe(filter(() => !elsewhere())) : onCallStreams,
+    listChanges: late ? changes.pipe(filter(() => !elsewhere())) : changes,
   });
 }
 

@@ -1,7 +1,11 @@
+import { NEVER, Subject } from 'rxjs';
 import { afterAll, describe, expect, it } from 'vitest';
+import { Agent, compileAgentDefinition } from '#core';
 import { listenAs, openListening, openSession, until } from '../testing/calls.js';
 import { edgeUnderTest, replicaState } from '../testing/edge-under-test.js';
 import { ping } from '../testing/requests.js';
+import { ListeningStreams, ReplicatedListChanges } from './listening-streams.js';
+import { ReplicaSignals } from './replica-signals.js';
 
 const state = replicaState();
 const here = await edgeUnderTest({ heartbeatInterval: 60 }, state);
@@ -177,5 +181,30 @@ describe.each([
       expect(stream.messages()).toEqual([{ jsonrpc: '2.0', method: 'notifications/tools/list_changed' }]);
       stream.leave();
     }
+  });
+
+  it('announces tools of one tenant on its streams alone, of every replica', async () => {
+    const heard: string[] = [];
+    const definition = compileAgentDefinition('reader', {});
+    const replicas = ['here', 'there'].map((replica) => {
+      const signals = new ReplicaSignals(state.bus, { warn: () => undefined });
+      const listening = new ListeningStreams(signals, state);
+      for (const tenantId of ['acme', 'globex', 7, null]) {
+        const agent = new Agent({ definition, principal: 'ada', tenantId });
+        const name = `${replica} ${tenantId}`;
+        const deliver = () => heard.push(name) > 0;
+        listening.attach(name, agent, { deliver, end: () => undefined });
+      }
+      return new ReplicatedListChanges(signals, listening);
+    });
+    const tenants = new Subject<string>();
+    replicas[0]?.announce(NEVER, tenants);
+    tenants.next('acme');
+    tenants.next('7');
+    await until(() => heard.length >= 4);
+    tenants.next('nobody');
+    tenants.next('acme');
+    await until(() => heard.length >= 6);
+    expect(heard.sort()).toEqual(['here 7', 'here acme', 'here acme', 'there 7', 'there acme', 'there acme']);
   });
 });

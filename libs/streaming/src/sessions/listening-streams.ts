@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
-import { type Observable, Subject } from 'rxjs';
+import { filter, map, merge, NEVER, type Observable, Subject } from 'rxjs';
 import { callerKey, type Agent } from '#core';
 import { type OpenedStream, type SessionNotice, SessionStreams, SharedState } from '#state';
 import { ListChanges, type ListKind } from '#dispatcher';
@@ -21,8 +21,8 @@ export interface Listener {
 
 interface Attached {
   readonly listener: Listener;
-  /** As whom it was opened. */
-  readonly owner: string;
+  /** For whom it was opened. */
+  readonly agent: Agent;
 }
 
 /** The listening streams of this process, and the connection to those of other replicas. */
@@ -65,7 +65,7 @@ export class ListeningStreams extends SessionStreams {
   /** Replaces an older stream of the session on any replica, and ends it. */
   attach(session: string, agent: Agent, stream: Listener): void {
     const older = this.streams.get(session);
-    this.streams.set(session, { listener: stream, owner: callerKey(agent) });
+    this.streams.set(session, { listener: stream, agent });
     older?.listener.end();
     void this.signals.publish('attached', { session });
     this.opening.next({ session, agent });
@@ -93,9 +93,9 @@ export class ListeningStreams extends SessionStreams {
     return this.streams.has(session);
   }
 
-  /** Sends to every stream of this process. */
-  deliverToAll(json: string): void {
-    for (const { listener } of this.streams.values()) listener.deliver(json);
+  /** Sends to the streams of this process that were opened for some agents. */
+  deliverWhere(isMeant: (agent: Agent) => boolean, json: string): void {
+    for (const { listener, agent } of this.streams.values()) if (isMeant(agent)) listener.deliver(json);
   }
 
   async notify(session: string, { method, params }: SessionNotice): Promise<boolean> {
@@ -132,7 +132,7 @@ export class ListeningStreams extends SessionStreams {
 
   private deliverHere(session: string, json: string, owner: string | undefined): boolean {
     const attached = this.streams.get(session);
-    if (!attached || (owner !== undefined && attached.owner !== owner)) return false;
+    if (!attached || (owner !== undefined && callerKey(attached.agent) !== owner)) return false;
     return attached.listener.deliver(json);
   }
 
@@ -158,21 +158,21 @@ const NOTICES: Readonly<Record<ChangingList, string>> = {
   prompts: JSON.stringify(notification('notifications/prompts/list_changed')),
 };
 
-/** Announces to the clients of every replica that a list has changed. */
+interface ListChange {
+  readonly list: ChangingList;
+  /** Absent: of every tenant. */
+  readonly tenant?: string;
+}
+
+const concerns = ({ tenant }: ListChange, agent: Agent | null): boolean =>
+  tenant === undefined || tenant === String(agent?.tenantId ?? '');
+
+/** Announces to the clients of every replica that a list has changed: to those of a tenant alone where it is one of its own. */
 @Injectable()
 export class ReplicatedListChanges extends ListChanges {
   readonly kinds: ReadonlySet<ListKind> = new Set<ChangingList>(['tools', 'prompts']);
-  private readonly happened = new Subject<ChangingList>();
-  private readonly notices = new Subject<string>();
-  private readonly changed = new Subject<ChangingList>();
-
-  /** The lists that change, on whichever replica. */
-  readonly lists: Observable<ChangingList> = this.changed.asObservable();
-
   /** Of this replica and of the others. */
-  readonly changes: Observable<ListKind> = this.happened.asObservable();
-  /** The notices for streams of running calls, as JSON. */
-  readonly onCallStreams: Observable<string> = this.notices.asObservable();
+  private readonly happened = new Subject<ListChange>();
 
   constructor(
     private readonly signals: ReplicaSignals,
@@ -180,23 +180,43 @@ export class ReplicatedListChanges extends ListChanges {
   ) {
     super();
     signals.listenTo('changed').subscribe((message) => {
-      const list = text(message, 'list');
-      if (list !== undefined && Object.hasOwn(NOTICES, list)) this.publish(list as ChangingList);
+      const [list, tenant] = [text(message, 'list'), text(message, 'tenant')];
+      if (list !== undefined && Object.hasOwn(NOTICES, list))
+        this.publish({ list: list as ChangingList, ...(tenant !== undefined && { tenant }) });
     });
   }
 
-  /** Announces each change from now on: changes during the start are not announced. */
-  follow(changes: Observable<ChangingList>): void {
-    changes.subscribe((list) => {
-      this.publish(list);
-      void this.signals.publish('changed', { list });
+  follow(agent: Agent): Observable<ChangingList> {
+    return this.happened.pipe(
+      filter((change) => concerns(change, agent)),
+      map(({ list }) => list),
+    );
+  }
+
+  /** The notices for the stream of a running call, as JSON. */
+  followOnCall(agent: Agent | null): Observable<string> {
+    return this.happened.pipe(
+      filter((change) => concerns(change, agent)),
+      map(({ list }) => NOTICES[list]),
+    );
+  }
+
+  /**
+   * Announces each change from now on: changes during the start are not announced.
+   * @param tenants those whose tools changed, and those of nobody else
+   */
+  announce(changes: Observable<ChangingList>, tenants: Observable<string> = NEVER): void {
+    merge(
+      changes.pipe(map((list): ListChange => ({ list }))),
+      tenants.pipe(map((tenant): ListChange => ({ list: 'tools', tenant }))),
+    ).subscribe((change) => {
+      this.publish(change);
+      void this.signals.publish('changed', { ...change });
     });
   }
 
-  private publish(list: ChangingList): void {
-    this.happened.next(list);
-    this.listening.deliverToAll(NOTICES[list]);
-    this.notices.next(NOTICES[list]);
-    this.changed.next(list);
+  private publish(change: ListChange): void {
+    this.happened.next(change);
+    this.listening.deliverWhere((agent) => concerns(change, agent), NOTICES[change.list]);
   }
 }

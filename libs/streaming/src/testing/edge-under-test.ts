@@ -108,7 +108,7 @@ export async function edgeUnderTest(
   const abandoned: AbandonedDispatch[] = [];
   const listChanges = new Subject<ChangingList>();
   const wire = createWire(state, log);
-  wire.listChanges.follow(listChanges);
+  wire.listChanges.announce(listChanges);
   const kernel = kernelOf(
     { version: '1.2.3', log },
     { tools, records: new NoRecords(), listChanges: wire.listChanges },
