@@ -2,8 +2,10 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ResourceUpdatedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import { MongoClient, ObjectId } from 'mongodb';
-import { dirname } from 'node:path';
+import { writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { stringify } from 'yaml';
 import {
   callTool,
   type Database,
@@ -308,6 +310,18 @@ describe('an operator', () => {
       0,
       expect.not.stringContaining('no class'),
     ]);
+  });
+
+  it('learns from policy diff that a class is in another database', async () => {
+    const cwd = dirname(service.file);
+    const { policy, ...others } = configuration();
+    const Account = { ...policy.classes.Account, database: 'archive' };
+    const moved = { ...others, policy: { classes: { ...policy.classes, Account } } };
+    writeFileSync(join(cwd, 'moved.yaml'), stringify({ ...moved, server: { port: 0 } }));
+    const diff = await runCommand(['policy', 'diff', 'parley.yaml', 'moved.yaml'], '', { cwd });
+    expect([diff.code, diff.stderr]).toEqual([0, '']);
+    expect(diff.stdout).toMatch(/clerk\n {2}Account\n {4}~ database: crm -> archive\n/);
+    expect(diff.stdout).not.toMatch(/Customer|mongodb:/);
   });
 
   it('learns from doctor that two addresses lead to one database', async () => {
