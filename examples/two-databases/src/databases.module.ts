@@ -1,4 +1,4 @@
-import { Injectable, Module, type OnApplicationShutdown } from '@nestjs/common';
+import { Global, Injectable, Module, type OnApplicationShutdown } from '@nestjs/common';
 import { EmbeddedDatabase } from '@parley/server';
 
 /** Two small databases in the place of those of an enterprise: the shop has orders, the CRM has customers. */
@@ -36,6 +36,7 @@ export class Databases implements OnApplicationShutdown {
   }
 }
 
+@Global()
 @Module({
   providers: [{ provide: Databases, useFactory: () => Databases.start() }],
   exports: [Databases],
