@@ -1,4 +1,5 @@
 import type { AuditRecord } from '#audit';
+import type { WorldPlace } from './world-databases.js';
 
 export interface Request {
   readonly method: string;
@@ -27,11 +28,7 @@ export interface AskedService {
 }
 
 /** The database of one world. */
-export interface WorldDatabase {
-  readonly uri: string;
-  readonly name: string;
-  /** Its rows are read on connections beside the driver. Default: through the driver. */
-  readonly fastReads?: boolean;
+export interface WorldDatabase extends WorldPlace {
   /** The endpoint that makes vectors of texts. */
   readonly embeddings?: string;
 }

@@ -24,13 +24,17 @@ export const poolOf = ({ name, kind }: Column): number =>
   kind === 'text' && holdsTenant(name) ? TENANTS.length : POOL;
 
 /** What anyone might write in a request: the value of that number in a column's pool. */
-export function ordinary({ name, kind, target }: Column, index: number): unknown {
+export function ordinary(
+  { name, kind, target }: Column,
+  index: number,
+  tenants: readonly string[] = TENANTS,
+): unknown {
   const pick = index % POOL;
   const id = rowId(target ?? 'Orchard', pick);
   switch (kind) {
     case 'text':
       if (looksLikePointers(name)) return LIKE_POINTERS[pick];
-      return holdsTenant(name) ? TENANTS[pick % TENANTS.length] : `plain ${pick}`;
+      return holdsTenant(name) ? tenants[pick % tenants.length] : `plain ${pick}`;
     case 'number':
       return pick + 1;
     case 'date':

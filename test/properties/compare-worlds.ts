@@ -1,6 +1,7 @@
 import type { AskedWorld } from './asked-of-world.js';
 import type { Answer, AskedService, Request, WorldDatabase } from './asked-service.js';
 import type { World } from './world.js';
+import { ITS_NAME } from './world-databases.js';
 import { worldsApart } from './worlds-apart.js';
 
 /** An answer that showed its agent something. */
@@ -15,7 +16,8 @@ export interface Violation {
 
 /** How a service is made over a database of its own. */
 export interface Services {
-  readonly uri: string;
+  /** Of two servers: the databases of both worlds have one name. */
+  readonly uris: readonly [string, string];
   /** Names a database that is not in use. */
   next(): string;
   /** The endpoint that makes vectors of texts. */
@@ -31,13 +33,16 @@ export type Tally = Map<string, number>;
  * differs as well, and changes nothing either.
  */
 export async function violationIn(
-  asked: AskedWorld,
-  { uri, next, open, embeddings }: Services,
+  drawn: AskedWorld,
+  { uris: [uri, other], next, open, embeddings }: Services,
   tally: Tally,
 ): Promise<Violation | null> {
+  const name = next();
+  const asked = JSON.parse(JSON.stringify(drawn).replaceAll(ITS_NAME, name)) as AskedWorld;
   const apart = worldsApart(asked.world);
-  const marked = await open(asked.world, apart.marked, { uri, name: next(), fastReads: true, embeddings });
-  const ordinary = await open(asked.world, apart.ordinary, { uri, name: next(), embeddings });
+  const traces = [...apart.traces, name];
+  const marked = await open(asked.world, apart.marked, { uri, name, fastReads: true, embeddings });
+  const ordinary = await open(asked.world, apart.ordinary, { uri: other, name, embeddings });
   try {
     const ofOthers = new Set<string>();
     for (const request of asked.earlier) {
@@ -50,7 +55,7 @@ export async function violationIn(
       noteIn(tally, request, one);
       const shared = [...given[0].reply.matchAll(PSEUDONYM)].map(([name]) => name);
       const shows = [
-        ...shown(apart.traces, request, one),
+        ...shown(traces, request, one),
         ...shared.filter((name) => ofOthers.has(name)).map(() => 'a pseudonym of another tenant'),
       ];
       const differ = one.reply !== other.reply || one.audit !== other.audit;
@@ -58,7 +63,11 @@ export async function violationIn(
     }
     for (const request of asked.coded) {
       const answers = [await marked.ask(request), await ordinary.ask(request)] as const;
-      const shows = answers.flatMap(({ reply }) => [...reply.matchAll(TELLS_OF_ROWS)].flat());
+      const ends = new Set(answers.map(endOf));
+      const isAlone = asked.world.spread?.Orchard === 'apart' && !asked.world.agent.filteredByDefault;
+      const shows = isAlone
+        ? [...ends].slice(1).map(() => 'a code of another database')
+        : answers.flatMap(({ reply }) => [...reply.matchAll(TELLS_OF_ROWS)].flat());
       for (const answer of answers) noteIn(tally, { ...request, method: 'coded' }, answer);
       if (shows.length > 0) return { request, shows, answers, asked };
     }
@@ -68,7 +77,10 @@ export async function violationIn(
   }
 }
 
-/** A write that a unique index refuses is seen not to be done, and says nothing of rows that may be those of others. */
+/**
+ * A write that a unique index refuses is seen not to be done, and says nothing of rows that may be those of others. In a database
+ * without such rows it is refused for the sake of its own.
+ */
 const TELLS_OF_ROWS = /unique|duplicate|already|E11000/gi;
 
 const PSEUDONYM = /h_[A-Za-z0-9_-]{22}/g;
@@ -101,10 +113,14 @@ function shown(traces: readonly string[], request: Request, { reply, audit }: An
   );
 }
 
-function noteIn(tally: Tally, { method, params }: Request, { reply }: Answer): void {
-  const name = method === 'tools/call' ? String(params['name']) : method;
+function endOf({ reply }: Answer): string {
   const [, code] = /"parse.error_code":"(\w+)"/.exec(reply) ?? [];
-  const end = code ?? (reply.startsWith('{"error"') ? 'rpc error' : 'ok');
+  return code ?? (reply.startsWith('{"error"') ? 'rpc error' : 'ok');
+}
+
+function noteIn(tally: Tally, { method, params }: Request, answer: Answer): void {
+  const name = method === 'tools/call' ? String(params['name']) : method;
+  const end = endOf(answer);
   tally.set(`${name} ${end}`, (tally.get(`${name} ${end}`) ?? 0) + 1);
 }
 

@@ -137,6 +137,7 @@ function joined(world: World, sight: AgentSight, chosen: Choices, rows: number[]
   const title = firstOf(target, 'text');
   if (!sight.mayAsk(className, column.name) || !sight.mayAsk(target, title.name)) return null;
   if (!sight.permits(target, operation)) return null;
+  if (kind === 'join' && !sight.areTogether(className, target)) return null;
   if (kind === 'include' && !comesAlong(world.classes[target], title.name)) return null;
   const reached = new Set(sight.rowsFor(target, operation, false));
   const expected = rows.map((index) => {

@@ -1,14 +1,16 @@
 import { type Document, MongoClient } from 'mongodb';
-import { loadSeed, type MongoConnection, parseSeed } from '#data-mongo';
+import { loadSeed, MongoConnection, parseSeed } from '#data-mongo';
 import type { ClassConfig } from '#policy';
 import { plainStored } from '../support/plain-seed.js';
 import { allColumns, CLASS_NAMES, type ClassName, type Column, COLUMNS } from './vocabulary.js';
 import type { World } from './world.js';
+import { listStored, type WorldPlace } from './world-databases.js';
 
 type Row = Readonly<Record<string, unknown>>;
 
 /** What a seed for Parse holds. */
 interface Seed {
+  readonly schemas: readonly { readonly className: ClassName }[];
   readonly users: readonly Row[];
   readonly objects: Readonly<Record<string, readonly Row[]>>;
 }
@@ -60,27 +62,25 @@ export function plainConfig(className: ClassName, { properties = {} }: ClassConf
   };
 }
 
-/** Fills the database of a world. */
-export async function store(
-  { storage }: World,
-  seed: unknown,
-  { uri, name }: { readonly uri: string; readonly name: string },
-  connection: MongoConnection,
-): Promise<void> {
+/** Fills the databases of a world. */
+export async function store(world: World, seed: unknown, { uri, name }: WorldPlace): Promise<void> {
+  const plain = world.storage === 'plain';
+  const collectionAt = (className: ClassName) => (plain ? collectionOf(className) : className);
   const client = await MongoClient.connect(uri);
   try {
-    // Collections that compare texts without regard to case: the names of the tenants differ in nothing else.
-    for (const className of CLASS_NAMES)
-      await client
-        .db(name)
-        .createCollection(storage === 'plain' ? collectionOf(className) : className, { collation: FOLDING });
-    if (storage !== 'plain') await loadSeed(connection, parseSeed(seed));
-    if (storage === 'plain') await storePlain(client, name, seed as Seed);
-    for (const className of CLASS_NAMES) {
-      const stored = client.db(name).collection(storage === 'plain' ? collectionOf(className) : className);
-      for (const column of COLUMNS[className].filter(({ kind }) => kind === 'code')) {
-        const key = storage === 'plain' ? storedName(column.name) : column.name;
-        await stored.createIndex({ [key]: 1 }, { unique: true, sparse: true });
+    for (const { name: database, classes, has } of listStored<Row>(world, CLASS_NAMES, name)) {
+      // Collections that compare texts without regard to case: the names of the tenants differ in nothing else.
+      for (const className of classes)
+        await client.db(database).createCollection(collectionAt(className), { collation: FOLDING });
+      const part = partOf(seed as Seed, classes, has);
+      if (plain) await storePlain(client, database, part);
+      else await storeParse(uri, database, part);
+      for (const className of classes) {
+        const stored = client.db(database).collection(collectionAt(className));
+        for (const column of COLUMNS[className].filter(({ kind }) => kind === 'code')) {
+          const key = plain ? storedName(column.name) : column.name;
+          await stored.createIndex({ [key]: 1 }, { unique: true, sparse: true });
+        }
       }
     }
   } finally {
@@ -88,12 +88,36 @@ export async function store(
   }
 }
 
+/** What of a seed is in one database. Users, roles and sessions are where the class of the users is. */
+function partOf(
+  { schemas, users, objects, ...people }: Seed,
+  classes: readonly ClassName[],
+  has: (className: ClassName, row: Row) => boolean,
+): Seed {
+  const own = classes.filter((className) => className !== '_User');
+  return {
+    schemas: schemas.filter(({ className }) => classes.includes(className)),
+    ...(classes.includes('_User') ? { users, ...people } : { users: [] }),
+    objects: Object.fromEntries(
+      own.map((className) => [className, (objects[className] ?? []).filter((row) => has(className, row))]),
+    ),
+  };
+}
+
+async function storeParse(uri: string, database: string, seed: Seed): Promise<void> {
+  const connection = new MongoConnection({ uri, database, timeout: 60_000 });
+  try {
+    await loadSeed(connection, parseSeed(seed));
+  } finally {
+    await connection.close();
+  }
+}
+
 /** Writes the rows as another program would: bare ids, dates, GeoJSON. */
 async function storePlain(client: MongoClient, database: string, { users, objects }: Seed): Promise<void> {
-  for (const className of CLASS_NAMES) {
-    const rows = className === '_User' ? users : (objects[className] ?? []);
-    const documents = rows.map((row) => documentOf(className, row));
-    const collection = client.db(database).collection(collectionOf(className));
+  for (const [className, rows] of Object.entries({ ...objects, _User: users })) {
+    const documents = rows.map((row) => documentOf(className as ClassName, row));
+    const collection = client.db(database).collection(collectionOf(className as ClassName));
     if (documents.length > 0) await collection.insertMany(documents as Document[]);
   }
 }

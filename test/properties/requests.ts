@@ -12,6 +12,7 @@ import { pipeline } from './pipeline-requests.js';
 import type { Request } from './asked-service.js';
 import { searches } from './search-requests.js';
 import { type ClassName, rowId, ROWS } from './vocabulary.js';
+import { ITS_NAME } from './world-databases.js';
 
 const call = (name: string, args: fc.Arbitrary<Json>): fc.Arbitrary<Request> =>
   args.map((given) => ({ method: 'tools/call', params: { name, arguments: given } }));
@@ -246,6 +247,49 @@ const NONSENSE: readonly fc.Arbitrary<Request>[] = [
   fc.constant({ method: 'resources/read', params: { uri: 'parse://Nothing/schema' } }),
 ];
 
+const INTO = ['second', 'of_acme', 'of_globex', 'of_nobody'];
+
+/** Other databases by their names, which no call chooses. */
+const OF_OTHERS: fc.Arbitrary<Request> = fc
+  .tuple(className, className, fc.constantFrom('', 'rows of '), fc.constantFrom(...INTO))
+  .chain(([class_name, other, prefix, end]) => {
+    const [db, coll] = [`${ITS_NAME}_${end}`, prefix + other];
+    const stages = (stage: Json): Json => ({ class_name, pipeline: [stage] });
+    return fc.oneof(
+      call(
+        'aggregate',
+        fc.constantFrom<Json>(
+          stages({ $unionWith: { db, coll } }),
+          stages({ $unionWith: { coll: `${db}.${coll}` } }),
+          stages({ $lookup: { from: { db, coll }, as: 'x', pipeline: [] } }),
+          stages({ $lookup: { from: `${db}.${coll}`, as: 'x', pipeline: [] } }),
+          stages({ $graphLookup: { ...graphOf(`${db}.${coll}`) } }),
+          stages({ $merge: { into: { db, coll } } }),
+        ),
+      ),
+      call(
+        'query_class',
+        fc.constantFrom<Json>(
+          { class_name: `${db}.${coll}` },
+          { class_name: `${db}/${coll}` },
+          { class_name: `apart.${other}` },
+          { class_name, database: db },
+          { class_name, tenant: end.slice(3), tenantId: end.slice(3) },
+          { class_name, where: { $inQuery: { className: `${db}.${coll}`, where: {} } } },
+        ),
+      ),
+      fc.constant({ method: 'resources/read', params: { uri: `parse://${db}.${coll}/samples` } }),
+    );
+  });
+
+const graphOf = (from: string) => ({
+  from,
+  startWith: '$objectId',
+  connectFromField: 'objectId',
+  connectToField: 'objectId',
+  as: 'x',
+});
+
 /** One request over the whole surface: most of them well-formed, many of them about what they should not know. */
 export const requests: fc.Arbitrary<Request> = fc.oneof(
   { weight: 8, arbitrary: fc.oneof(...READS) },
@@ -255,4 +299,5 @@ export const requests: fc.Arbitrary<Request> = fc.oneof(
   { weight: 4, arbitrary: fc.oneof(...searches(className)) },
   { weight: 1, arbitrary: fc.oneof(...WRITES) },
   { weight: 1, arbitrary: fc.oneof(...NONSENSE) },
+  { weight: 1, arbitrary: OF_OTHERS },
 );

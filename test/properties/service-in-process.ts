@@ -8,7 +8,6 @@ import { Agent, type Identity, MASTER, sessionIdentity, McpRequest } from '#core
 import { type AuditRecord, AuditSink } from '#audit';
 import { ApprovalService } from '#approvals';
 import { processState } from '#state';
-import { MongoConnection } from '#data-mongo';
 import { Kernel, type KernelReply, SubAgents } from '#dispatcher';
 import { readEnvironmentGates } from '#policy';
 import { InstanceModule } from '#parley/instance';
@@ -27,6 +26,7 @@ import { store } from './plain-world.js';
 import { CALLER, ROLE, TOKEN } from './vocabulary.js';
 import type { AgentSpec, World } from './world.js';
 import { configOf, filtersOf, TENANT_CLAIM } from './world-config.js';
+import { openConnection } from './world-databases.js';
 
 class KeptAudit extends AuditSink {
   readonly records: AuditRecord[] = [];
@@ -50,8 +50,7 @@ export async function openService(
   database: WorldDatabase,
 ): Promise<AskedService> {
   const folder = mkdtempSync(join(tmpdir(), 'parley-properties-'));
-  const { uri, name, fastReads = false } = database;
-  const connection = new MongoConnection({ uri, database: name, timeout: 60_000, fastReads });
+  const connection = openConnection(world, database);
   let app: INestApplicationContext | undefined;
   const ending = new AbortController();
   const close = async () => {
@@ -61,9 +60,9 @@ export async function openService(
     rmSync(folder, { recursive: true, force: true });
   };
   try {
-    writeFileSync(join(folder, 'parley.yaml'), configOf(world, database.embeddings));
+    writeFileSync(join(folder, 'parley.yaml'), configOf(world, database));
     const loaded = loadConfig({}, folder);
-    await store(world, seed, database, connection);
+    await store(world, seed, database);
     const audit = new KeptAudit();
     const shared = processState();
     const service = InstanceModule.forRoot({

@@ -4,7 +4,6 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AuditRecord } from '#audit';
-import { MongoConnection } from '#data-mongo';
 import { loadConfig } from '#config';
 import { startHttpService } from '../../src/http-service.js';
 import { rpc } from '../support/service.js';
@@ -13,6 +12,7 @@ import { store } from './plain-world.js';
 import { TOKEN } from './vocabulary.js';
 import type { World } from './world.js';
 import { AGENT_KEY, configOf } from './world-config.js';
+import { openConnection } from './world-databases.js';
 
 /** Hears every audit record as an application would; the services of a test start one after the other. */
 @Injectable()
@@ -33,15 +33,14 @@ export async function openHttpService(
   database: WorldDatabase,
 ): Promise<AskedService> {
   const folder = mkdtempSync(join(tmpdir(), 'parley-properties-'));
-  const { uri, name, fastReads = false } = database;
-  const connection = new MongoConnection({ uri, database: name, timeout: 60_000, fastReads });
+  const connection = openConnection(world, database);
   const dispose = async () => {
     await connection.close();
     rmSync(folder, { recursive: true, force: true });
   };
   try {
-    writeFileSync(join(folder, 'parley.yaml'), configOf(world, database.embeddings));
-    await store(world, seed, database, connection);
+    writeFileSync(join(folder, 'parley.yaml'), configOf(world, database));
+    await store(world, seed, database);
     const service = await startHttpService(loadConfig({}, folder), connection, GATES, [Hearing]);
     const heard = Hearing.latest;
     const { posture } = world.agent;

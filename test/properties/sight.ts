@@ -1,14 +1,15 @@
 import { POOL } from './cell-values.js';
+import { CALLER, type ClassName, columnOf, OWNER_COLUMN, rowId, TENANT_COLUMN } from './vocabulary.js';
 import {
-  CALLER,
-  type ClassName,
-  columnOf,
-  OWNER_COLUMN,
-  rowId,
-  TENANT_COLUMN,
-  TENANTS,
-} from './vocabulary.js';
-import type { AgentLimits, ClassRules, MaskSpec, OwnClass, RowSpec, Rule, World } from './world.js';
+  type AgentLimits,
+  type ClassRules,
+  type MaskSpec,
+  type OwnClass,
+  type RowSpec,
+  type Rule,
+  tenantsOf,
+  type World,
+} from './world.js';
 
 export type Operation = 'find' | 'count' | 'get';
 
@@ -73,15 +74,27 @@ export class AgentSight {
 
   /** Sub-agents are readonly here, so their own tier never bypasses; that of an agent above may. */
   private isBound(className: ClassName): boolean {
+    if (this.isApart(className)) return true;
     const { tenant } = this.world.classes[className];
     if (!tenant) return false;
     return !(tenant.bypass && this.world.agent.permissions === 'admin' && !this.world.agent.child);
   }
 
+  /** Whether each tenant has its rows in a database of its own, past which nobody reaches. */
+  private isApart(className: ClassName): boolean {
+    return this.world.spread?.[className] === 'apart';
+  }
+
+  /** Whether one query can read both classes: it reads one database. */
+  areTogether(one: ClassName, other: ClassName): boolean {
+    const { spread } = this.world;
+    return !spread || spread[one] === spread[other];
+  }
+
   /** Of another tenant: named by id it is refused as one that is not there. */
   isForeign(className: ClassName, row: RowSpec): boolean {
     if (!this.isBound(className)) return false;
-    return tenantOf(className, row) !== this.world.agent.tenantId;
+    return this.tenantOf(className, row) !== this.world.agent.tenantId;
   }
 
   /** Leaving tenants aside. */
@@ -99,6 +112,11 @@ export class AgentSight {
     if (!this.mayReadAcl(row)) return false;
     const rules = this.world.classes[className];
     return operations.some((operation) => this.grants(rules[operation], className, row));
+  }
+
+  private tenantOf(className: ClassName, row: RowSpec): string | null {
+    const chosen = row.values[TENANT_COLUMN[className]] ?? null;
+    return chosen === null ? null : (tenantsOf(this.world)[chosen % 2] ?? null);
   }
 
   sees(className: ClassName, row: RowSpec, index: number): boolean {
@@ -237,17 +255,12 @@ export class AgentSight {
   decides(className: ClassName, field: string): boolean {
     if (className === '_User') return false;
     const rules: ClassRules = this.world.classes[className];
-    if (field === TENANT_COLUMN[className]) return rules.tenant !== null;
+    if (field === TENANT_COLUMN[className]) return rules.tenant !== null || this.isApart(className);
     const byOwner = [rules.find, rules.count, rules.get].includes('owner') || rules.hiddenFrom?.owner;
     if (field === OWNER_COLUMN[className]) return Boolean(byOwner);
     const limited = rules.canonical || this.levels.some(({ filtered }) => filtered.includes(className));
     return limited && field === LIMITED_BY[className];
   }
-}
-
-function tenantOf(className: ClassName, row: RowSpec): string | null {
-  const chosen = row.values[TENANT_COLUMN[className]] ?? null;
-  return chosen === null ? null : (TENANTS[chosen % 2] ?? null);
 }
 
 function isOwned(className: OwnClass, row: RowSpec): boolean {

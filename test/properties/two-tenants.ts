@@ -1,6 +1,6 @@
 import { APPROVALS, type Request } from './asked-service.js';
-import { rowId, ROWS, TENANTS } from './vocabulary.js';
-import type { World } from './world.js';
+import { rowId, ROWS } from './vocabulary.js';
+import { tenantsOf, type World } from './world.js';
 
 const call = (name: string, args: object, tenant?: string): Request => ({
   method: 'tools/call',
@@ -16,9 +16,10 @@ const create = {
 };
 
 /** What the person who asks did before as one of another tenant, under keys that it uses again. */
-export function earlierRequests({ earlier, agent }: World): readonly Request[] {
+export function earlierRequests(world: World): readonly Request[] {
+  const { earlier, agent } = world;
   if (!earlier) return [];
-  const [other] = TENANTS.filter((tenant) => tenant !== agent.tenantId);
+  const [other] = tenantsOf(world).filter((tenant) => tenant !== agent.tenantId);
   const row = { class_name: 'Ledger', fields: { lgrTitle: 'plain 1' } };
   return [
     call('create_object', create, other),

@@ -1,5 +1,6 @@
 import { stringify } from 'yaml';
 import type { ClassConfig, MaskConfig, PolicyConfig } from '#policy';
+import type { WorldDatabase } from './asked-service.js';
 import { plainConfig } from './plain-world.js';
 import { FILTER_LIMIT, LEFT_OUT, LIMITED_BY } from './sight.js';
 import {
@@ -12,13 +13,14 @@ import {
   TENANT_COLUMN,
 } from './vocabulary.js';
 import type { AgentLimits, ClassRules, MaskSpec, World } from './world.js';
+import { databasesConfig } from './world-databases.js';
 
 type Json = Record<string, unknown>;
 
 /** Characters that an `ending` leaves. */
 export const KEPT = 3;
 
-function classConfig(className: ClassName, rules: ClassRules, claimed: boolean): ClassConfig {
+function classConfig(className: ClassName, rules: ClassRules, { claimed, spread }: World): ClassConfig {
   const properties = allColumns(className).map(({ name, kind, target }) => [
     name,
     { description: `INFO${name}`, ...(kind === 'pointers' && target && { targetClass: target }) },
@@ -47,6 +49,7 @@ function classConfig(className: ClassName, rules: ClassRules, claimed: boolean):
         filterFields: ['oRCRANK', ...(searchable.tenant ? [TENANT_COLUMN[className]] : [])],
       },
     }),
+    ...(spread && { database: spread[className] }),
     ...(tenant && {
       tenantScope: {
         field: TENANT_COLUMN[className],
@@ -67,7 +70,7 @@ const MASKING_KEY = 'a secret that no agent may ever learn';
 function policyOf(world: World): PolicyConfig {
   const classes: ClassConfigs = Object.fromEntries(
     CLASS_NAMES.map((name) => {
-      const rules = classConfig(name, world.classes[name], world.claimed);
+      const rules = classConfig(name, world.classes[name], world);
       return [name, world.storage === 'plain' ? { ...rules, ...plainConfig(name, rules) } : rules];
     }),
   );
@@ -90,8 +93,8 @@ export const TENANT_CLAIM = 'org';
 
 export const AGENT_KEY = 'key-of-the-agent';
 
-/** @param embeddings the endpoint that makes vectors of texts; none: no text is searched by its meaning */
-export function configOf(world: World, embeddings?: string): string {
+/** @param database without an endpoint that makes vectors of texts no text is searched by its meaning */
+export function configOf(world: World, database: WorldDatabase): string {
   const { agent } = world;
   const { posture } = agent;
   const identity =
@@ -107,7 +110,7 @@ export function configOf(world: World, embeddings?: string): string {
       server: { port: 0, stateKey: 'the key that seals what both worlds keep' },
       // The same for both: what they ask is compared as well.
       audit: { digestKey: 'the digests of both worlds compare' },
-      database: { uri: 'embedded', name: 'parley', ...(world.storage && { storage: world.storage }) },
+      ...databasesConfig(world, database),
       agents: {
         asked: {
           permissions: agent.permissions,
@@ -127,8 +130,8 @@ export function configOf(world: World, embeddings?: string): string {
       ...(world.earlier && { approvals: { mode: 'desk', approvers: ['asked'] } }),
       auth: [{ apiKey: AGENT_KEY, agent: 'asked' }],
       policy: policyOf(world),
-      ...(embeddings !== undefined && {
-        embeddings: { endpoint: embeddings, model: 'small', dimensions: 3 },
+      ...(database.embeddings !== undefined && {
+        embeddings: { endpoint: database.embeddings, model: 'small', dimensions: 3 },
       }),
     },
     { aliasDuplicateObjects: false },

@@ -93,7 +93,16 @@ export interface World {
   readonly claimed: boolean;
   /** Absent: Parse stores the rows. */
   readonly storage?: 'plain';
+  /** Absent: all of them in one database. */
+  readonly spread?: Readonly<Record<ClassName, Place>>;
 }
+
+/** Where the rows of a class are: in the first database, in the second one, or in that of the tenant of each row. */
+export type Place = 'first' | 'second' | 'apart';
+
+/** The tenants of a world. Collections compare their names without regard to case, and names of databases have one case. */
+export const tenantsOf = ({ spread }: Pick<World, 'spread'>): readonly [string, string] =>
+  spread ? ['acme', 'globex'] : TENANTS;
 
 /** Often nothing: where everything is forbidden nothing is found. */
 const seldom = <T>(some: fc.Arbitrary<T>, weight = 1): fc.Arbitrary<T | null> =>
@@ -318,3 +327,42 @@ export const plainWorlds: fc.Arbitrary<World> = worlds.map((world) => ({
   ) as World['classes'],
   agent: { ...world.agent, posture: 'master' },
 }));
+
+/** The same with classes in a second database and in databases of tenants. Users are those of the first one. */
+const spreadOver = (made: fc.Arbitrary<World>, place: fc.Arbitrary<Place>): fc.Arbitrary<World> =>
+  fc
+    .tuple(made, fc.record({ Orchard: place, Farmer: place, Crate: place, Ledger: place }))
+    .map(([world, own]) => {
+      const spread = { ...own, _User: 'first' as const };
+      const [, other] = tenantsOf({ spread });
+      const { tenantId } = world.agent;
+      return {
+        ...world,
+        spread,
+        claimed: false,
+        agent: { ...world.agent, tenantId: tenantId === TENANTS[1] ? other : tenantId },
+      };
+    });
+
+export const spreadWorlds: fc.Arbitrary<World> = spreadOver(
+  fc.oneof(worlds, plainWorlds),
+  fc.constantFrom('first', 'second', 'apart', 'apart'),
+);
+
+/** One person who writes in two tenants, each with a database of its own, which alone keep some of the classes apart. */
+export const worldsOfTwoDatabases: fc.Arbitrary<World> = fc
+  .tuple(spreadOver(worldsOfTwoTenants, fc.constant('apart')), fc.boolean(), fc.boolean())
+  .map(([world, plain, scoped]) => ({
+    ...world,
+    ...(plain && { storage: 'plain' as const }),
+    classes: Object.fromEntries(
+      Object.entries(world.classes).map(([name, rules]) => [
+        name,
+        {
+          ...rules,
+          ...(!scoped && name !== '_User' && { tenant: null }),
+          ...(plain && { hiddenFrom: null }),
+        },
+      ]),
+    ) as World['classes'],
+  }));

@@ -1,4 +1,4 @@
-import { marked, ordinary, poolOf } from './cell-values.js';
+import { marked, ordinary as ordinaryOf, poolOf } from './cell-values.js';
 import { isHolding, withOthers } from './held-objects.js';
 import { AgentSight } from './sight.js';
 import {
@@ -14,10 +14,16 @@ import {
   rowId,
   ROWS,
   TENANT_COLUMN,
-  TENANTS,
   TOKEN,
 } from './vocabulary.js';
-import type { ClassRules, ProtectedLists, RowSpec, Rule, World } from './world.js';
+import {
+  type ClassRules,
+  type ProtectedLists,
+  type RowSpec,
+  type Rule,
+  tenantsOf,
+  type World,
+} from './world.js';
 import { KEPT } from './world-config.js';
 
 /** Two seeds that differ in nothing the agent may see. */
@@ -115,6 +121,8 @@ const ACLS: Readonly<Record<RowSpec['acl'], object | undefined>> = {
 
 export function worldsApart(world: World): WorldsApart {
   const sight = new AgentSight(world);
+  const tenants = tenantsOf(world);
+  const ordinary = (column: Column, index: number) => ordinaryOf(column, index, tenants);
   const traces = new Set<string>(['ZEKRETtoken', HASH(0, 'Z').slice(0, 40)]);
 
   /** What stands inside others and is withheld differs wherever it stands. */
@@ -227,8 +235,9 @@ export function worldsApart(world: World): WorldsApart {
 }
 
 /** More rows of another tenant than a search by vector looks at, all of them nearest, in one of the worlds. */
-function crowdOf({ agent, crowd }: World): object[] {
-  const [other] = TENANTS.filter((tenant) => tenant !== agent.tenantId);
+function crowdOf(world: World): object[] {
+  const { agent, crowd } = world;
+  const [other] = tenantsOf(world).filter((tenant) => tenant !== agent.tenantId);
   return Array.from({ length: crowd ? CROWD : 0 }, (_, index) => ({
     objectId: `crowd${index}`,
     orcTitle: 'plain 1 plain 2',

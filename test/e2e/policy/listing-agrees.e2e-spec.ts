@@ -5,7 +5,7 @@ import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { BUILT_IN_TOOLS, toolDeclarations } from '#tools';
 import { ListedAndPermitted } from '../../properties/listed-and-permitted.js';
 import { openService } from '../../properties/service-in-process.js';
-import { plainWorlds, worlds } from '../../properties/world.js';
+import { plainWorlds, spreadWorlds, worlds } from '../../properties/world.js';
 import { worldsApart } from '../../properties/worlds-apart.js';
 
 const WORLDS = Number(process.env['PROPERTY_WORLDS'] ?? 12);
@@ -25,6 +25,7 @@ describe(`what is listed, for ${WORLDS} random agents (seed ${SEED})`, () => {
   it.each([
     ['Parse stores', worlds, WORLDS],
     ['other programs store', plainWorlds, Math.max(3, Math.ceil(WORLDS / 3))],
+    ['several databases store', spreadWorlds, Math.max(4, Math.ceil(WORLDS / 2))],
   ] as const)(
     'is exactly what a call permits of rows that %s, tools that cannot work left out: tools, classes, fields, resources, completions',
     { timeout: 60_000 + WORLDS * 10_000 },

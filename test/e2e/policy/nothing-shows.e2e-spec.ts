@@ -15,8 +15,14 @@ import { described, type Services, type Tally, violationIn } from '../../propert
 import { openService } from '../../properties/service-in-process.js';
 import { openHttpService } from '../../properties/service-over-http.js';
 import { worldsApart } from '../../properties/worlds-apart.js';
-import { plainWorlds, worldsOfTwoTenants } from '../../properties/world.js';
-import { CLASS_NAMES, columnNames, COLUMNS } from '../../properties/vocabulary.js';
+import {
+  plainWorlds,
+  spreadWorlds,
+  worldsOfTwoDatabases,
+  worldsOfTwoTenants,
+} from '../../properties/world.js';
+import { CLASS_NAMES, type ClassName, columnNames, COLUMNS } from '../../properties/vocabulary.js';
+import { ITS_NAME, listStored } from '../../properties/world-databases.js';
 import { startEmbeddings } from '../../support/embeddings-server.js';
 
 /** `npm run properties` asks in hundreds of worlds, and names a seed to repeat. */
@@ -25,18 +31,18 @@ const SEED = Number(process.env['PROPERTY_SEED'] ?? Math.floor(Math.random() * 1
 const ASKED = 40;
 const MINUTE = 60_000;
 
-let embedded: EmbeddedMongo;
+let servers: readonly [EmbeddedMongo, EmbeddedMongo];
 let embeddings: Awaited<ReturnType<typeof startEmbeddings>>;
 let made = 0;
 beforeAll(async () => {
   vi.spyOn(process.stderr, 'write').mockReturnValue(true);
-  embedded = await EmbeddedMongo.start();
+  servers = await Promise.all([EmbeddedMongo.start(), EmbeddedMongo.start()]);
   embeddings = await startEmbeddings();
 });
 afterAll(async () => {
   vi.restoreAllMocks();
   Logger.overrideLogger(false);
-  await embedded?.close();
+  await Promise.all((servers ?? []).map((server) => server.close()));
   await embeddings?.stop();
 });
 
@@ -57,7 +63,7 @@ async function violationsIn(
 ) {
   const tally: Tally = new Map();
   const services = {
-    uri: embedded.uri,
+    uris: [servers[0].uri, servers[1].uri] as const,
     next: () => `world${(made += 1)}`,
     open,
     embeddings: embeddings.endpoint,
@@ -109,6 +115,33 @@ describe(`what an agent may not see, in ${WORLDS} random worlds (seed ${SEED})`,
       const drawn = { seed: SEED + 2, least, answered: ANSWERED };
       expect(fc.sample(plainWorlds, 100).every(({ storage }) => storage === 'plain')).toBe(true);
       const { found, missing } = await violationsIn(askedWorlds(ASKED, plainWorlds), drawn, openService);
+      expect(found).toBe('');
+      expect(missing).toEqual([]);
+    },
+  );
+
+  it(
+    'does neither over several databases, one of them for each tenant',
+    { timeout: MINUTE + WORLDS * 10_000 },
+    async () => {
+      const drawn = { seed: SEED + 4, least: WORLDS, answered: ANSWERED };
+      const { found, missing } = await violationsIn(askedWorlds(ASKED, spreadWorlds), drawn, openService);
+      expect(found).toBe('');
+      expect(missing).toEqual([]);
+    },
+  );
+
+  it(
+    'does neither where one person writes in two tenants, of which each has its database',
+    { timeout: MINUTE + WORLDS * 10_000 },
+    async () => {
+      const least = Math.max(4, Math.ceil(WORLDS / 4));
+      const drawn = { seed: SEED + 5, least, answered: ANSWERED_TO_TWO_TENANTS };
+      const { found, missing } = await violationsIn(
+        askedWorlds(ASKED, worldsOfTwoDatabases),
+        drawn,
+        openService,
+      );
       expect(found).toBe('');
       expect(missing).toEqual([]);
     },
@@ -278,6 +311,34 @@ describe('random worlds and requests', () => {
       const text = JSON.stringify(coded);
       expect(hidden.filter((code) => !text.includes(code))).toEqual([]);
     }
+  });
+
+  it('hold classes of every database, rows of every tenant in its own, and requests that name the others', () => {
+    const drawn = fc.sample(askedWorlds(ASKED, spreadWorlds), { seed: 1, numRuns: 100 });
+    const kinds = kindsOfWorlds(drawn.map(({ world }) => world));
+    const expected = ['.spread first', '.spread second', '.spread apart', '.storage plain'];
+    const tenants = ['acme', 'globex', 'null'].map((tenant) => `.agent.tenantId ${tenant}`);
+    expect([...expected, ...tenants].filter((kind) => !kinds.has(kind))).toEqual([]);
+    expect(drawn.some(({ world }) => world.storage === undefined)).toBe(true);
+    const rowsIn = new Map<string, number>();
+    for (const { world } of drawn) {
+      const { objects } = worldsApart(world).marked as { objects: Record<string, Record<string, unknown>[]> };
+      const stored = listStored(world, CLASS_NAMES, 'w');
+      for (const [className, rows] of Object.entries(objects)) {
+        const holders = stored.filter(({ classes }) => classes.includes(className as ClassName));
+        for (const row of rows) {
+          const [place, ...others] = holders.filter(({ has }) => has(className as ClassName, row));
+          expect([place === undefined, others]).toEqual([false, []]);
+          rowsIn.set(String(place?.name), (rowsIn.get(String(place?.name)) ?? 0) + 1);
+        }
+      }
+    }
+    expect([...rowsIn.keys()].sort()).toEqual(['w', 'w_of_acme', 'w_of_globex', 'w_of_nobody', 'w_second']);
+    expect(Math.min(...rowsIn.values())).toBeGreaterThan(20);
+    const requests = JSON.stringify(drawn.flatMap((one) => one.asked));
+    for (const end of ['second', 'of_acme', 'of_globex', 'of_nobody'])
+      for (const around of ['"db":"', '"class_name":"', '"uri":"parse://'])
+        expect(requests).toContain(`${around}${ITS_NAME}_${end}`);
   });
 
   it('hold texts that look like pointers', () => {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { choices, permittedQuestion } from '../../properties/permitted-questions.js';
 import { openService } from '../../properties/service-in-process.js';
-import { plainWorlds, type World, worlds } from '../../properties/world.js';
+import { plainWorlds, spreadWorlds, type World, worlds } from '../../properties/world.js';
 import { worldsApart } from '../../properties/worlds-apart.js';
 
 const WORLDS = Number(process.env['PROPERTY_WORLDS'] ?? 12);
@@ -34,6 +34,7 @@ describe(`what an agent is permitted, in ${WORLDS} random worlds (seed ${SEED})`
   it.each([
     ['Parse stores', worlds],
     ['other programs store', plainWorlds],
+    ['several databases store', spreadWorlds],
   ] as const)(
     'is answered with exactly the rows that counting over them gives where %s them, joins and groups included',
     { timeout: 60_000 + WORLDS * 20_000 },

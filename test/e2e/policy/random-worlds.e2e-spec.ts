@@ -5,7 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { loadConfig } from '#config';
-import { worldsOfTwoTenants, plainWorlds, worlds } from '../../properties/world.js';
+import {
+  plainWorlds,
+  spreadWorlds,
+  worlds,
+  worldsOfTwoDatabases,
+  worldsOfTwoTenants,
+} from '../../properties/world.js';
 import { configOf } from '../../properties/world-config.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'parley-worlds-'));
@@ -17,10 +23,15 @@ it.each([
   ['rows that Parse stores', worlds],
   ['rows that other programs store', plainWorlds],
   ['two tenants', worldsOfTwoTenants],
+  ['several databases', spreadWorlds],
+  ['two tenants with a database of their own', worldsOfTwoDatabases],
 ])('a random world of %s is a configuration that a service starts with', (_form, made) => {
   fc.assert(
     fc.property(made, (world) => {
-      writeFileSync(join(folder, 'parley.yaml'), configOf(world));
+      writeFileSync(
+        join(folder, 'parley.yaml'),
+        configOf(world, { uri: 'mongodb://127.0.0.1:1', name: 'world' }),
+      );
       expect(() => loadConfig({}, folder)).not.toThrow();
     }),
     { numRuns: WORLDS },
