@@ -68,7 +68,11 @@ export class OwnedSets {
     return this.expire(found, request);
   }
 
-  async list(request: McpRequest, limit: number, narrow: Pick<ChangeSetQuery, 'states' | 'since'> = {}) {
+  async list(
+    request: McpRequest,
+    limit: number,
+    narrow: Pick<ChangeSetQuery, 'key' | 'states' | 'since'> = {},
+  ) {
     const query = { ...narrow, owner: ownerOf(request.agent), limit };
     return this.atStore(() => this.sets.list(query));
   }

@@ -53,7 +53,7 @@ const VIEWING = { tool: 'approvals', timeout: 20 };
 /** Milliseconds for which the key of a write stands for it once its set is applied. */
 const KEY_LIFETIME = 24 * 3_600_000;
 
-/** Sets that are looked through for the key of a write. */
+/** Sets that may have had the key of a write: more than one only where the others were left without it. */
 const LISTED_SETS = 100;
 
 /** The change sets of agents whose writes are proposed. */
@@ -189,8 +189,8 @@ export class StoredChanges extends Changes {
   ): Promise<readonly [ChangeSet, StoredEntry] | null> {
     const since = Date.now() - KEY_LIFETIME;
     // In the order in which a set goes through them: none is applied unseen.
-    const waiting = await this.owned.list(call, LISTED_SETS, { states: ['submitted'] });
-    const applied = await this.owned.list(call, LISTED_SETS, { states: ['applied'], since });
+    const waiting = await this.owned.list(call, LISTED_SETS, { key: key.key, states: ['submitted'] });
+    const applied = await this.owned.list(call, LISTED_SETS, { key: key.key, states: ['applied'], since });
     for (const set of [open, ...waiting, ...applied]) {
       const found = findKeyed(set, key);
       if (!found) continue;

@@ -28,6 +28,9 @@ const SETTLING = 'settling';
 /** Milliseconds after which no transaction is open any more. */
 const SETTLED_WITHIN = 5 * 60_000;
 
+/** The keys that its entries have, or have had. */
+const KEYS = 'keys';
+
 /** When the database deletes the set. */
 const DELETED_AT = 'deleted_at';
 
@@ -170,6 +173,7 @@ export class MongoChangeSets extends ChangeSets {
       .createIndexes([
         { key: { [OPEN_OF]: 1 }, unique: true, sparse: true },
         { key: { owner: 1, opened_at: -1 } },
+        { key: { owner: 1, [KEYS]: 1 } },
         { key: { state: 1, applied_at: -1 } },
         { key: { state: 1, expires_at: 1 } },
         { key: { [DELETED_AT]: 1 }, expireAfterSeconds: 0 },
@@ -242,11 +246,16 @@ function toDocument(set: ChangeSet): DriverDocument {
     ...pick(set, FIXED_MEMBERS),
     ...pick(set, TIME_MEMBERS, toTime),
     opened_at: new Date(openedAt),
+    [KEYS]: listKeys(entries),
     ...(set.state === 'open' && { [OPEN_OF]: toOwnerKey(owner) }),
     entries: Object.fromEntries(entries.map((entry) => [entry.entry, toEntry(entry)])),
     sealed: Object.fromEntries(entries.flatMap(({ entry, sealed }) => (sealed ? [[entry, sealed]] : []))),
   };
 }
+
+const listKeys = (entries: readonly StoredEntry[]): string[] => [
+  ...new Set(entries.flatMap(({ keys = {} }) => Object.keys(keys))),
+];
 
 const toEntry = ({ operation, className, objectId, fields, keys }: StoredEntry): Document => ({
   operation,
@@ -259,6 +268,7 @@ const toEntry = ({ operation, className, objectId, fields, keys }: StoredEntry):
 function toUpdate({ put = [], remove = [], ...members }: SetChange): Document {
   const set: Document = { ...pick(members, CHANGED_MEMBERS), ...pick(members, TIME_MEMBERS, toTime) };
   const unset: Document = {};
+  const keys = listKeys(put);
   for (const entry of put) {
     set[`entries.${entry.entry}`] = toEntry(entry);
     if (entry.sealed === undefined) unset[`sealed.${entry.entry}`] = '';
@@ -269,6 +279,7 @@ function toUpdate({ put = [], remove = [], ...members }: SetChange): Document {
   if (members.state !== undefined && members.state !== 'open') unset[OPEN_OF] = '';
   return {
     $inc: { revision: 1 },
+    ...(keys.length > 0 && { $addToSet: { [KEYS]: { $each: keys } } }),
     ...(Object.keys(set).length > 0 && { $set: set }),
     ...(Object.keys(unset).length > 0 && { $unset: unset }),
   };
@@ -310,7 +321,7 @@ function toSet(document: Document): ChangeSet {
   } as unknown as ChangeSet;
 }
 
-function toFilter({ owner, states, agent, tenant, since, until, expiredBy }: ChangeSetQuery): Document {
+function toFilter({ owner, states, agent, tenant, key, since, until, expiredBy }: ChangeSetQuery): Document {
   const applied = {
     ...(since !== undefined && { $gte: new Date(since) }),
     ...(until !== undefined && { $lt: new Date(until) }),
@@ -320,6 +331,7 @@ function toFilter({ owner, states, agent, tenant, since, until, expiredBy }: Cha
     ...(states && { state: { $in: states } }),
     ...(agent !== undefined && { agent }),
     ...(tenant !== undefined && { tenant }),
+    ...(key !== undefined && { [KEYS]: key }),
     ...(Object.keys(applied).length > 0 && { applied_at: applied }),
     ...(expiredBy !== undefined && { expires_at: { $lte: new Date(expiredBy) } }),
   };

@@ -87,6 +87,8 @@ export interface ChangeSetQuery {
   readonly states?: readonly ChangeState[];
   readonly agent?: string;
   readonly tenant?: string | number | null;
+  /** With an entry that has this key. */
+  readonly key?: string;
   /** Applied at this time or later. */
   readonly since?: number;
   /** Applied before this time. */

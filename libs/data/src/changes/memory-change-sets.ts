@@ -34,6 +34,7 @@ export class MemoryChangeSets extends ChangeSets {
     states,
     agent,
     tenant,
+    key,
     since,
     until,
     expiredBy,
@@ -44,6 +45,7 @@ export class MemoryChangeSets extends ChangeSets {
       .filter(({ state }) => states?.includes(state) ?? true)
       .filter((set) => agent === undefined || set.owner.agent === agent)
       .filter((set) => tenant === undefined || set.owner.tenant === tenant)
+      .filter(({ entries }) => key === undefined || entries.some(({ keys = {} }) => Object.hasOwn(keys, key)))
       .filter(({ appliedAt }) => since === undefined || (appliedAt !== undefined && appliedAt >= since))
       .filter(({ appliedAt }) => until === undefined || (appliedAt !== undefined && appliedAt < until))
       .filter(({ expiresAt }) => expiredBy === undefined || expiresAt <= expiredBy)

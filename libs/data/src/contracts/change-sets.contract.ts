@@ -112,6 +112,24 @@ export function changeSetsContract(name: string, open: () => Promise<OpenChangeS
       expect(listed?.entries).toEqual([bare]);
     });
 
+    it('lists sets that have a key, however many were opened since', async () => {
+      const keyed = { ...entryOf(1), keys: { k1: 'digest' } };
+      await sets.create(newSet('s1', { entries: [keyed], state: 'applied', appliedAt: 1, openedAt: 1 }));
+      await sets.create(newSet('s2', { openedAt: 2 }));
+      await sets.change('s2', 1, { put: [{ ...entryOf(1), keys: { k2: 'digest' } }, entryOf(2)] });
+      for (let n = 3; n < 9; n += 1) await sets.create(newSet(`s${n}`, { state: 'applied', openedAt: n }));
+      const ids = async (key: string, query: object = {}) =>
+        (await sets.list({ owner: ADA, key, limit: 1, ...query })).map(({ id }) => id);
+      expect(await ids('k1')).toEqual(['s1']);
+      expect(await ids('k2')).toEqual(['s2']);
+      expect(await ids('k2', { states: ['applied'] })).toEqual([]);
+      expect(await ids('k1', { owner: BOB })).toEqual([]);
+      expect(await ids('k3')).toEqual([]);
+      const bare = { ...keyed, sealed: undefined };
+      await sets.change('s1', 1, { put: [bare] });
+      expect(await ids('k1')).toEqual(['s1']);
+    });
+
     it('lists sets that have expired', async () => {
       await sets.create(newSet('s1', { expiresAt: 5 }));
       await sets.create(newSet('s2', { owner: BOB, state: 'submitted', expiresAt: 6 }));
