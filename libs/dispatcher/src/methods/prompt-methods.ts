@@ -13,6 +13,7 @@ import {
   readPromptArguments,
   type RenderedPrompt,
 } from '../prompts/prompt.js';
+import { meansAbsence } from './resource-methods.js';
 import { ResultLimit } from '../calls/result-limit.js';
 import { ReadAccounts, RecordsSource } from '../reads/read-accounts.js';
 import { isJsonObject, type JsonObject, member, invalidParams, readDialect } from '../protocol.js';
@@ -129,7 +130,7 @@ async function fieldNames(
     return fields.filter((field) => !pointersOnly || schema.fields.get(field)?.type === 'Pointer');
   } catch (error) {
     // A hidden class gives no suggestions, like a class that does not exist.
-    if (error instanceof Refused) return [];
+    if (error instanceof Refused && meansAbsence(error.refusal)) return [];
     throw error;
   }
 }

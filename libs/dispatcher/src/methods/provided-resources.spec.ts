@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { refusals, Refused } from '#core';
+import { type Refusal, refusals, Refused } from '#core';
 import { kernelUnderTest, MODERN, NOVEMBER, readResult, smallAgent } from '../contracts/kernel-under-test.js';
 import { type ResourceProvider, ResourceRegistry } from '../resources/resource-registry.js';
 
@@ -29,6 +29,22 @@ describe('resources of a provider', () => {
     };
     expect(resources.at(0)?.uri).toBe('parse://Post/schema');
     expect(resources.at(-1)).toEqual({ uri: 'note://bob/one', name: 'one', mimeType: 'text/plain' });
+  });
+
+  it('are none where the provider denies the list, and an error where it refuses for a time', async () => {
+    const { ask, resources } = withNotes();
+    let refusal: Refusal = refusals.hiddenClass('Secret');
+    const list = () => {
+      throw new Refused(refusal);
+    };
+    resources.register({ ...notes, scheme: 'memo', list });
+    expect(readResult(await ask('resources/list')).resources).toContainEqual(
+      expect.objectContaining({ uri: 'note://ada/one' }),
+    );
+    refusal = refusals.rateLimited(60, 60, 2);
+    expect(await ask('resources/list')).toMatchObject({
+      error: { code: -32603, message: refusal.message },
+    });
   });
 
   it('have their templates listed', async () => {

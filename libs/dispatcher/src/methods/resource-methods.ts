@@ -68,6 +68,22 @@ function describe(listed: ListedClass, kind: ResourceKind): JsonObject {
   };
 }
 
+/** Refusals that mean: this resource does not exist for the agent. */
+const ABSENT: ReadonlySet<string> = new Set<ErrorCode>([
+  'access_denied',
+  'permission_denied',
+  'tool_filtered',
+  'invalid_argument',
+]);
+
+/** Whether a refusal means that there is nothing for the caller. Any other says nothing of what there is. */
+export const meansAbsence = ({ opaque, code }: Refusal): boolean => opaque === true || ABSENT.has(code);
+
+/** @throws ProtocolError for a refusal after which nobody knows what would be listed */
+function assertAbsence(refusal: Refusal): void {
+  if (!meansAbsence(refusal)) throw new ProtocolError(RPC.internalError, refusal.message);
+}
+
 /** The resources of all providers that one caller may read. */
 @Injectable()
 export class ProvidedResources {
@@ -80,7 +96,7 @@ export class ProvidedResources {
     return this.registry.templates;
   }
 
-  /** A provider that refuses to list has no resources for this caller. */
+  /** A provider that denies the caller its list has no resources for it. @throws ProtocolError for any other refusal */
   async list(context: McpRequest): Promise<JsonObject[]> {
     const listed = await Promise.all(
       this.registry.all().map(async (provider) => {
@@ -88,8 +104,9 @@ export class ProvidedResources {
           const run = { name: `resource:${provider.scheme}`, args: {}, context };
           return await this.reads.run(run, async (records) => provider.list(createCall(context, records)));
         } catch (error) {
-          if (error instanceof Refused) return [];
-          throw error;
+          if (!(error instanceof Refused)) throw error;
+          assertAbsence(error.refusal);
+          return [];
         }
       }),
     );
@@ -135,7 +152,8 @@ const LISTED_SETS = 100;
 
 /**
  * `resources/list`: the classes that `get_all_schemas` returns to this agent, each with the kinds whose tool the agent
- * may call and whose operation its class permissions allow. An agent without access to the listing has no resources.
+ * may call and whose operation its class permissions allow. An agent without access to the listing has no resources; a list
+ * that is refused for another reason, such as a limit, is an error and never an empty one.
  */
 @Injectable()
 export class ListResources {
@@ -174,6 +192,7 @@ export class ListResources {
     const builtIn: ListedClass[] = [];
     for (let args: JsonObject | null = {}; args !== null;) {
       const outcome = await this.runner.run('get_all_schemas', args, request);
+      if (!outcome.ok) assertAbsence(outcome.refusal);
       const data = outcome.ok ? outcome.data : null;
       custom.push(...classesIn(data, 'custom'));
       builtIn.push(...classesIn(data, 'built_in'));
@@ -186,6 +205,7 @@ export class ListResources {
   private async listChangeSets(request: McpRequest): Promise<readonly JsonObject[]> {
     if (!this.catalogue.for(request).find('list_changes')) return [];
     const outcome = await this.runner.run('list_changes', { limit: LISTED_SETS }, request);
+    if (!outcome.ok) assertAbsence(outcome.refusal);
     const sets = outcome.ok ? member(outcome.data, 'change_sets') : null;
     if (!Array.isArray(sets)) return [];
     return (sets as JsonObject[]).flatMap(({ change_set: id, kind, state, title }) =>
@@ -223,14 +243,6 @@ export class ListResources {
 
 const SAMPLE_SIZE = 5;
 
-/** Refusals that mean: this resource does not exist for the agent. */
-const ABSENT: ReadonlySet<string> = new Set<ErrorCode>([
-  'access_denied',
-  'permission_denied',
-  'tool_filtered',
-  'invalid_argument',
-]);
-
 function notFound(uri: string, { era }: Dialect, message = 'Resource not found'): ProtocolError {
   return new ProtocolError(era === 'modern' ? RPC.invalidParams : RPC.resourceNotFound, message, { uri });
 }
@@ -252,7 +264,7 @@ export function toRefusedResource(uri: string, dialect: Dialect, refusal: Refusa
     return invalidParams(refusal.message);
   // It exists, and is listed: only what it holds cannot be sent.
   if (refusal.gate === 'result_size') return new ProtocolError(RPC.internalError, refusal.message);
-  if (ABSENT.has(refusal.code)) return notFound(uri, dialect);
+  if (meansAbsence(refusal)) return notFound(uri, dialect);
   return new ProtocolError(RPC.internalError, refusal.message);
 }
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { refusals } from '#core';
 import {
   type AskedRequest,
   kernelUnderTest,
@@ -43,6 +44,22 @@ describe('resources/list', () => {
 
   it('is empty for an agent that may not list classes', async () => {
     expect(await uris({ agent: smallAgent({ tools: ['count_objects'] }) })).toEqual([]);
+  });
+
+  it.each([
+    ['a limit', refusals.rateLimited(60, 60, 2)],
+    ['the audit', refusals.auditUnavailable(1)],
+    ['the database', refusals.parseError('the database cannot be reached')],
+    ['time', refusals.toolTimedOut('get_all_schemas', 30, 'other')],
+  ])('is an error, as a read is, and never empty where %s refused a tool behind it', async (_, refusal) => {
+    for (const name of ['get_all_schemas', 'list_changes']) {
+      const under = kernelUnderTest();
+      under.tools.add(smallTool(name), () => ({ ok: false, refusal }));
+      expect(await under.ask('resources/list')).toEqual({
+        error: { code: -32603, message: refusal.message },
+        status: 200,
+      });
+    }
   });
 
   it('offers only kinds whose tool the agent may call', async () => {
