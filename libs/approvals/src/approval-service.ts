@@ -197,8 +197,8 @@ export class ApprovalService {
   }
 }
 
-const isOfTenant = ({ requester, className }: ApprovalCase, viewer: Agent): boolean =>
-  sharesTenant(viewer, requester, className === undefined ? [] : [className]);
+const isOfTenant = ({ requester, className, classNames }: ApprovalCase, viewer: Agent): boolean =>
+  sharesTenant(viewer, requester, classNames ?? (className === undefined ? [] : [className]));
 
 /** Who decided the same before did so now: the answer to the first request may have been lost. */
 function repeatDecision(

@@ -95,7 +95,9 @@ const yes: FormAnswer = { action: 'accept', content: { approve: true } };
 
 describe('the approver at the client', () => {
   const review = (clientRequests: ClientRequests | undefined, states?: readonly string[]) =>
-    new ClientApprover(300).review(createRequest(clientRequests && { clientRequests }, states));
+    new ClientApprover(300, processState().bus).review(
+      createRequest(clientRequests && { clientRequests }, states),
+    );
 
   it('is asked with the tool, the tier and what would change, for a decision that is used once', async () => {
     const client = new ClientInProcess(yes);
@@ -139,6 +141,7 @@ describe('the approver at the client', () => {
   it.each<[UnreachableReason, string]>([
     ['no-stream', 'approval required but no listening stream is open to request it'],
     ['no-session', 'approval required but no session correlation id is available'],
+    ['withdrawn', 'approval is no longer asked for: the change set was discarded or has changed'],
     ['not-delivered', 'approval required but the elicitation request could not be delivered'],
     ['timed-out', 'approval request timed out after 300s'],
     ['aborted', 'approval request aborted (session terminated or stream closed)'],

@@ -1,4 +1,6 @@
 import {
+  concatMap,
+  EMPTY,
   filter,
   first,
   firstValueFrom,
@@ -8,6 +10,7 @@ import {
   merge,
   Observable,
   switchMap,
+  take,
   timer,
 } from 'rxjs';
 import {
@@ -18,6 +21,7 @@ import {
   type UnreachableReason,
 } from '#core';
 import { type ArgumentDigest, oneLine } from '#audit';
+import { CHANGED_SETS } from '#data';
 import {
   APPROVAL_DECIDED,
   type ApprovalCase,
@@ -73,6 +77,8 @@ function describeUnreachable(unreachable: UnreachableReason, seconds: number): s
       return describeTimeout(seconds);
     case 'aborted':
       return REASONS.aborted;
+    case 'withdrawn':
+      return `${REASONS.withdrawn}: the change set was discarded or has changed`;
   }
 }
 
@@ -117,15 +123,21 @@ const CLIENT_GRANT = 'approval.client';
  * call is denied.
  */
 export class ClientApprover extends Approver {
-  /** @param timeout seconds that a client has to answer; used in messages, not measured here */
-  constructor(private readonly timeout: number) {
+  /**
+   * @param timeout seconds that a client has to answer; used in messages, not measured here
+   * @param bus tells of change sets that are over while the person decides
+   */
+  constructor(
+    private readonly timeout: number,
+    private readonly bus: Pick<MessageBus, 'messages'>,
+  ) {
     super();
   }
 
   async review(request: ApprovalRequest): Promise<ApprovalDecision> {
     const { clientRequests } = request.context;
     if (!clientRequests) return { outcome: 'unavailable', reason: REASONS.undeclared };
-    const { shown, holdsFor } = await request.preview();
+    const { shown, holdsFor, changeSet } = await request.preview();
     const by = await clientRequests.granted?.recall(CLIENT_GRANT, holdsFor);
     if (by !== undefined) return { outcome: 'approve', by: { principal: by, via: 'client' }, again: true };
     const question = approvalQuestion(request, shown);
@@ -133,8 +145,11 @@ export class ClientApprover extends Approver {
     if (!clientRequests.canAnswer(question) && !clientRequests.postpone) {
       return { outcome: 'unavailable', reason: REASONS.undeclared };
     }
+    const withdrawal = new AbortController();
+    const watching = this.watchSet(changeSet, holdsFor, request).subscribe(() => withdrawal.abort());
     try {
-      const answer = await clientRequests.ask(QUESTION, question, { once: { holdsFor } });
+      const { signal: withdrawn } = withdrawal;
+      const answer = await clientRequests.ask(QUESTION, question, { once: { holdsFor }, withdrawn });
       if (answer.action === 'decline') return this.deny(request, REASONS.denied);
       if (answer.action === 'cancel') return this.deny(request, REASONS.cancelled);
       const { approve } = answer.content;
@@ -142,12 +157,25 @@ export class ClientApprover extends Approver {
       if (approve !== true) return this.deny(request, REASONS.cancelled);
     } catch (error) {
       return this.decideOnFailure(error);
+    } finally {
+      watching.unsubscribe();
     }
     // The answer may have taken minutes: the change must still be the one that was approved.
     const { holdsFor: now } = await request.preview();
     if (now !== holdsFor) return { outcome: 'deny', reason: REASONS.changed };
     clientRequests.granted?.keep(CLIENT_GRANT, holdsFor, request.context.agent.principal);
     return { outcome: 'approve', by: byClient(request) };
+  }
+
+  /** Emits once the set is not what the person was shown. */
+  private watchSet(changeSet: string | undefined, holdsFor: string, request: ApprovalRequest) {
+    if (changeSet === undefined) return EMPTY;
+    return this.bus.messages(CHANGED_SETS).pipe(
+      filter(({ set }) => set === changeSet),
+      concatMap(() => request.preview().catch(() => null)),
+      filter((now) => now?.holdsFor !== holdsFor),
+      take(1),
+    );
   }
 
   private deny(request: ApprovalRequest, reason: string): ApprovalDecision {
@@ -295,7 +323,7 @@ function draftCase(
 ) {
   const { agent, correlationId } = context;
   const requester = toOwner(agent);
-  const { changeSet } = preview;
+  const { changeSet, classNames } = preview;
   return {
     requester,
     tool: tool.name,
@@ -309,7 +337,7 @@ function draftCase(
     preview: changeSet === undefined ? preview.shown : {},
     ...(preview.className !== undefined && { className: preview.className }),
     ...(preview.objectId !== undefined && { objectId: preview.objectId }),
-    ...(changeSet !== undefined && { changeSet }),
+    ...(changeSet !== undefined && { changeSet, classNames }),
     ...(correlationId !== undefined && { correlationId }),
   };
 }

@@ -138,7 +138,7 @@ function createApprover(
   { announce }: ApprovalAnnouncements,
   digest: ArgumentDigest,
 ): Approver {
-  const client = new ClientApprover(clientTimeout);
+  const client = new ClientApprover(clientTimeout, bus);
   const another = new StoredApprover({ store, bus, announce, digest }, { expiry });
   switch (mode) {
     case 'client':

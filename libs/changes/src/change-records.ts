@@ -3,6 +3,7 @@ import { AuditSink, type ChangeSetEvent } from '#audit';
 import { type McpRequest } from '#core';
 import { CHANGED_SETS, type ChangeSet } from '#data';
 import { SharedState } from '#state';
+import { listClasses } from './change-seal.js';
 
 type Steps = Pick<ChangeSetEvent, 'approver' | 'approval_id'> & {
   /** Rows that the step is about. Default: those of the set. */
@@ -23,7 +24,7 @@ export class ChangeRecords {
     request: Pick<McpRequest, 'agent' | 'correlationId' | 'httpRequestId'> | null,
     { rows = set.entries.length, ...others }: Steps = {},
   ): void {
-    const { id, kind, owner, entries, undoes } = set;
+    const { id, kind, owner, undoes } = set;
     const { agent, correlationId, httpRequestId } = request ?? {};
     this.audit.recordEvent({
       type: 'change_set',
@@ -33,7 +34,7 @@ export class ChangeRecords {
       step,
       kind,
       rows,
-      classes: [...new Set(entries.map(({ className }) => className))].sort(),
+      classes: listClasses(set),
       principal: owner.principal,
       agent_name: owner.agent,
       ...(owner.tenant !== null && { tenant_id: owner.tenant }),

@@ -17,7 +17,7 @@ export class DirectWrites extends WriteRecorder {
 
   async record(change: AppliedChange, agent: Agent, transaction: RowTransaction): Promise<void> {
     const id = this.owned.newId();
-    const now = Date.now();
+    const now = this.owned.now();
     const times = { openedAt: now, appliedAt: now, expiresAt: now, deletedAt: now + this.settings.keep };
     const entries = [await this.seal.seal(id, 1, change)];
     const set = { id, kind: 'direct', state: 'applied', entries, next: 2, ...times } as const;

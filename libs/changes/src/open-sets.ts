@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { callerKey, FairQueue, findRootAgent, type McpRequest, NoCapacityError } from '#core';
 import { type ChangeSet, type SetChange, withChange } from '#data';
 import { withoutValues } from './change-seal.js';
-import { isOver, OwnedSets, tooContended } from './owned-sets.js';
+import { OwnedSets, tooContended } from './owned-sets.js';
 
 /** A set that takes writes. */
 export interface OpenSet {
@@ -45,7 +45,7 @@ export class OpenSets {
   /** @param mayBeKnown false: as it is stored now */
   async find(request: McpRequest, mayBeKnown: boolean): Promise<OpenSet> {
     const known = mayBeKnown ? this.known.get(nameOwner(request)) : undefined;
-    if (known && !isOver(known.set)) return known;
+    if (known && !this.owned.isOver(known.set)) return known;
     const set = await this.owned.open(request);
     const bytes = set.entries.reduce((sum, { sealed = '' }) => sum + sealed.length, 0);
     return { set, bytes, isKnown: false };

@@ -23,14 +23,7 @@ import {
 import { SetApplication } from './set-application.js';
 import { assertPossible } from './set-submissions.js';
 import { SetUndo } from './set-undo.js';
-import {
-  countRows,
-  showBareEntry,
-  showHiddenEntry,
-  showSet,
-  showViewed,
-  type ViewedEntry,
-} from './shown-sets.js';
+import { countRows, nameRows, showSet, showViewed, type ViewedEntry } from './shown-sets.js';
 
 /** Whose sets an operator looks for. Every member narrows. */
 export interface OperatorQuery {
@@ -107,7 +100,7 @@ export class OperatorChanges {
   ): Promise<readonly OperatorSet[]> {
     assertTimes(query);
     const asked = { ...query, tenant: operator.tenantId, ...(state && { states: [state] }) };
-    const list = (most: number) => this.owned.atStore(() => this.sets.list({ ...asked, limit: most }));
+    const list = (most: number) => this.owned.listNow({ ...asked, limit: most });
     const first = await list(limit);
     const isSeen = (set: ChangeSet) => isOfTenant(set, operator);
     // Where sets of other tenants are among the newest, the operator's own come after them.
@@ -124,7 +117,7 @@ export class OperatorChanges {
     const set = await this.find(operator, id);
     const governed = await this.open(operator, signal);
     if (set.entries.some(({ sealed }) => sealed === undefined))
-      return { ...showOwned(set), entries: await nameRows(set, governed) };
+      return { ...showOwned(set), entries: await nameRows(set, governed.views) };
     const viewed = await governed.views.view(await this.seal.openAll(set));
     const entries = set.entries.flatMap((stored, at) => {
       const one = viewed[at];
@@ -296,21 +289,6 @@ function assertTimes({ since = 0, until = 0 }: Pick<OperatorQuery, 'since' | 'un
 
 const requestOf = (operator: Agent, signal: AbortSignal | undefined): McpRequest =>
   new McpRequest(operator, signal && { signal });
-
-/** Rows of a set whose values are deleted: named to who may read them. A row that was never made is hidden with its class alone. */
-async function nameRows(
-  { state, entries }: ChangeSet,
-  { views }: ParleyChanges,
-): Promise<readonly ViewedEntry[]> {
-  const looked = entries.map(({ operation, className, objectId }): HeldChange => {
-    const isMade = operation !== 'create' || state === 'applied';
-    return { operation: isMade ? 'delete' : 'create', className, objectId, fields: null, before: null };
-  });
-  const viewed = await views.view(looked);
-  return entries.map((stored, at) =>
-    viewed[at]?.isReadable ? showBareEntry(stored) : showHiddenEntry(stored),
-  );
-}
 
 const showOwned = (set: ChangeSet): OperatorSet => ({
   ...showSet(set),

@@ -29,7 +29,7 @@ export class OverdueSets implements OnApplicationBootstrap, OnModuleDestroy {
   }
 
   async end(): Promise<void> {
-    const query = { states: ['open', 'submitted'], expiredBy: Date.now(), limit: AT_ONCE } as const;
+    const query = { states: ['open', 'submitted'], expiredBy: this.owned.now(), limit: AT_ONCE } as const;
     for (const set of await this.sets.list(query)) await this.owned.expire(set, null);
   }
 }

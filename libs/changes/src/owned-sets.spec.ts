@@ -55,7 +55,7 @@ describe('The change sets of an owner', () => {
     shared = processState();
     sets = new MemoryChangeSets();
     const records = new ChangeRecords(audit, shared);
-    owned = new OwnedSets(sets, records, new SetCases(shared), SETTINGS);
+    owned = new OwnedSets(sets, records, new SetCases(shared), SETTINGS, { clock: Date.now });
   });
   afterEach(() => void vi.useRealTimers());
 
@@ -92,6 +92,27 @@ describe('The change sets of an owner', () => {
     expect(expired.entries[0]).not.toHaveProperty('sealed');
     expect(steps).toEqual(['expired']);
     expect((await owned.open(ada)).id).not.toBe(id);
+  });
+
+  it('end by the clock that replicas share, whatever the clock of a machine says', async () => {
+    const clock = { now: Date.now() };
+    const records = new ChangeRecords({ recordEvent: () => undefined }, shared);
+    const steady = new OwnedSets(sets, records, new SetCases(shared), SETTINGS, { clock: () => clock.now });
+    const { id } = await steady.open(ada);
+    for (const jump of [3 * HOUR, -3 * HOUR]) {
+      vi.setSystemTime(clock.now + jump);
+      expect((await steady.find(id, ada)).state).toBe('open');
+    }
+    clock.now += HOUR + 1;
+    expect((await steady.find(id, ada)).state).toBe('expired');
+  });
+
+  it('are refused with rows that no document holds', async () => {
+    const sealed = 'x'.repeat(6 * 1_048_576);
+    const entries = [1, 2, 3].map((entry) => ({ ...ENTRY, entry, sealed }));
+    const members = { kind: 'undo', state: 'submitted', entries, next: 4 } as const;
+    await expect(owned.create(ada, members)).rejects.toThrow('one change set holds at most');
+    await owned.create(ada, { ...members, entries: entries.slice(0, 2) });
   });
 
   it('lose the values of their rows when they are refused or discarded', async () => {

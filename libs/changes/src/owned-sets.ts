@@ -21,7 +21,8 @@ import {
   withChange,
 } from '#data';
 import { ChangeRecords } from './change-records.js';
-import { withoutValues } from './change-seal.js';
+import { SharedState } from '#state';
+import { assertStorable, listClasses, withoutValues } from './change-seal.js';
 import { SetCases } from './set-cases.js';
 
 /** Injection token of the settings of change sets. */
@@ -58,7 +59,13 @@ export class OwnedSets {
     private readonly records: ChangeRecords,
     private readonly cases: SetCases,
     @Inject(CHANGE_SETTINGS) private readonly settings: ChangeSettings,
+    @Inject(SharedState) private readonly shared: Pick<SharedState, 'clock'>,
   ) {}
+
+  /** Milliseconds since 1970, on the clock of the replicas. */
+  now(): number {
+    return Math.floor(this.shared.clock());
+  }
 
   /** @throws Refused for a set that there is not, or that is another owner's */
   async find(id: unknown, request: McpRequest): Promise<ChangeSet> {
@@ -74,7 +81,18 @@ export class OwnedSets {
     narrow: Pick<ChangeSetQuery, 'key' | 'states' | 'since'> = {},
   ) {
     const query = { ...narrow, owner: ownerOf(request.agent), limit };
-    return this.atStore(() => this.sets.list(query));
+    return this.listNow(query);
+  }
+
+  /** Sets of any owner, each in the state that it has by now. */
+  async listNow(query: ChangeSetQuery): Promise<readonly ChangeSet[]> {
+    const listed = await this.atStore(() => this.sets.list(query));
+    return listed.map((set) => (this.isOver(set) ? { ...set, state: 'expired' } : set));
+  }
+
+  /** Whether the time of a set that still waits is over. */
+  isOver(set: ChangeSet): boolean {
+    return isWaiting(set) && set.expiresAt <= this.now();
   }
 
   /** The set that takes the owner's writes; null: none does. */
@@ -95,12 +113,13 @@ export class OwnedSets {
     throw tooContended();
   }
 
-  /** Stores a set. */
+  /** Stores a set. @throws Refused */
   async create(
     request: McpRequest,
     members: Pick<ChangeSet, 'kind' | 'state' | 'entries' | 'next'> & Partial<ChangeSet>,
     within?: RowTransaction,
   ): Promise<ChangeSet> {
+    assertStorable(members.entries);
     const set = this.createSet(request, members);
     // An error of the transaction says whether it may be tried again.
     const isStored = within
@@ -119,7 +138,7 @@ export class OwnedSets {
     members: Pick<ChangeSet, 'kind' | 'state' | 'entries' | 'next'> & Partial<ChangeSet>,
   ): ChangeSet {
     const { openFor, keep } = this.settings;
-    const now = Date.now();
+    const now = this.now();
     const times = { openedAt: now, expiresAt: now + openFor, deletedAt: now + openFor + keep };
     return { id: this.newId(), owner: ownerOf(agent), revision: 1, ...times, ...members };
   }
@@ -163,7 +182,7 @@ export class OwnedSets {
     state: 'discarded' | 'refused',
     request: McpRequest,
   ): Promise<ChangeSet | null> {
-    const deletedAt = Date.now() + this.settings.keep;
+    const deletedAt = this.now() + this.settings.keep;
     const change = { state, deletedAt, put: set.entries.map(withoutValues) };
     if (!(await this.change(set, change))) return null;
     this.records.record(set, state, request);
@@ -176,7 +195,7 @@ export class OwnedSets {
    * @param request that looks at it; null: none does
    */
   async expire(set: ChangeSet, request: McpRequest | null): Promise<ChangeSet> {
-    if (!isOver(set)) return set;
+    if (!this.isOver(set)) return set;
     const change = {
       state: 'expired',
       deletedAt: set.expiresAt + this.settings.keep,
@@ -203,18 +222,16 @@ export class OwnedSets {
 }
 
 /** Whether a person may learn of a set: nobody of another tenant may. */
-export const isOfTenant = ({ owner, entries }: ChangeSet, viewer: Agent): boolean =>
-  sharesTenant(
-    viewer,
-    owner,
-    entries.map(({ className }) => className),
-  );
+export const isOfTenant = (set: ChangeSet, viewer: Agent): boolean =>
+  sharesTenant(viewer, set.owner, listClasses(set));
 
 /** Whether a set takes writes or waits for its approval. */
 export const isWaiting = ({ state }: ChangeSet): boolean => state === 'open' || state === 'submitted';
 
-/** Whether the time of a set that still waits is over. */
-export const isOver = (set: ChangeSet): boolean => isWaiting(set) && set.expiresAt <= Date.now();
-
+/** A set that nobody could change in all attempts. While a database that it is applied in is away, nobody knows what became of it. */
 export const tooContended = (): Refused =>
-  new Refused(refusals.parseError('too many calls change this change set at once: call again'));
+  new Refused(
+    refusals.parseError(
+      'other calls are changing this change set, or a database that it is applied in cannot be reached: call again later',
+    ),
+  );

@@ -12,8 +12,8 @@ import {
 import { rowWriteGate } from '#policy';
 import { ToolEnvironment } from '#tools';
 import { ChangeRecords } from './change-records.js';
-import { ChangeSeal, withoutValues } from './change-seal.js';
-import { CHANGE_SETTINGS, type ChangeSettings } from './owned-sets.js';
+import { assertStorable, ChangeSeal, withoutValues } from './change-seal.js';
+import { CHANGE_SETTINGS, type ChangeSettings, OwnedSets } from './owned-sets.js';
 import { nameConflicts } from './shown-sets.js';
 
 /** Who decided on a set. */
@@ -30,6 +30,7 @@ class SetChanged extends Error {}
 export class SetApplication {
   constructor(
     private readonly sets: ChangeSets,
+    private readonly owned: OwnedSets,
     private readonly seal: ChangeSeal,
     private readonly records: ChangeRecords,
     @Inject(ToolEnvironment) private readonly gates: ToolEnvironment,
@@ -68,7 +69,7 @@ export class SetApplication {
     transaction: RowTransaction,
   ): Promise<void> {
     const { record, keep } = this.settings;
-    const now = Date.now();
+    const now = this.owned.now();
     const put = await Promise.all(
       set.entries.map(async (stored, at) => {
         const change = applied[at];
@@ -77,6 +78,7 @@ export class SetApplication {
         return record === 'none' ? withoutValues(sealed) : sealed;
       }),
     );
+    assertStorable(put);
     const change = { state: 'applied', appliedAt: now, deletedAt: now + keep, put } as const;
     const named = approver === undefined ? change : { ...change, approver };
     if (!(await this.sets.change(set.id, set.revision, named, transaction))) throw new SetChanged();

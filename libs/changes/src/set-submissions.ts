@@ -1,10 +1,16 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { refusals, Refused } from '#core';
-import { type ChangeSet, GovernedChangesSource, type ParleyChanges, type StoredEntry } from '#data';
+import {
+  type ChangeSet,
+  GovernedChangesSource,
+  type HeldChange,
+  type ParleyChanges,
+  type StoredEntry,
+} from '#data';
 import type { ToolCall } from '#tools';
 import { ChangeRecords } from './change-records.js';
 import { ChangeSeal } from './change-seal.js';
-import { CHANGE_SETTINGS, type ChangeSettings, isOver, isWaiting, OwnedSets } from './owned-sets.js';
+import { CHANGE_SETTINGS, type ChangeSettings, isWaiting, OwnedSets } from './owned-sets.js';
 import { SetApplication } from './set-application.js';
 import { SetUndo } from './set-undo.js';
 import { nameConflicts } from './shown-sets.js';
@@ -62,9 +68,11 @@ export class SetSubmissions {
       throw new Refused(refusals.invalidArgument('the change set is empty: propose a write first'));
     this.application.assertPermitted(call.agent, found.entries);
     await assertPossible(governed, found.entries);
-    await this.assertAsProposed(found, governed);
+    const held = await this.seal.openAll(found);
+    await assertReadable(held, governed, call);
+    await assertAsProposed(held, governed);
     if (found.state === 'open') await this.assertRoom(call);
-    const change = { state: 'submitted', title, reason, submittedAt: Date.now() } as const;
+    const change = { state: 'submitted', title, reason, submittedAt: this.owned.now() } as const;
     if (!(await this.owned.change(found, change)))
       throw new Refused(
         refusals.parseError('another call has changed the change set: read it and call again'),
@@ -91,21 +99,12 @@ export class SetSubmissions {
 
   private async assertRoom(call: ToolCall): Promise<void> {
     const waiting = await this.owned.list(call, MAX_RECENT, { states: ['submitted'] });
-    if (waiting.filter((set) => !isOver(set)).length < MAX_WAITING) return;
+    if (waiting.filter(isWaiting).length < MAX_WAITING) return;
     throw new Refused(
       refusals.invalidArgument(
         `${MAX_WAITING} of your change sets wait for their approval already: discard_changes drops one`,
       ),
     );
-  }
-
-  /** Nobody is asked about a set that could not be applied. */
-  private async assertAsProposed(set: ChangeSet, governed: ParleyChanges): Promise<void> {
-    const reviewed = await governed.views.review(await this.seal.openAll(set));
-    const conflicts = reviewed.flatMap(({ judged: { className, objectId }, conflict: reason }) =>
-      reason === null ? [] : [{ className, objectId, reason }],
-    );
-    if (conflicts.length > 0) throw new Refused(refusals.changesInConflict(...nameConflicts(conflicts)));
   }
 
   private async prepareUndo(
@@ -123,6 +122,7 @@ export class SetSubmissions {
     if (again) return again.id;
     const applied = await this.undo.openApplied([original]);
     await assertPossible(governed, applied);
+    await assertReadable(applied, governed, call);
     const { changes, conflicts } = await governed.invert(applied);
     if (conflicts.length > 0 && (given['skip_conflicts'] !== true || changes.length === 0))
       throw new Refused(refusals.changesInConflict(...nameConflicts(conflicts)));
@@ -130,6 +130,31 @@ export class SetSubmissions {
     await this.assertRoom(call);
     return (await this.undo.create(call, [original], changes)).id;
   }
+}
+
+/** Nobody is asked about a set that could not be applied. @throws Refused */
+async function assertAsProposed(changes: readonly HeldChange[], { views }: ParleyChanges): Promise<void> {
+  const conflicts = (await views.review(changes)).flatMap(
+    ({ judged: { className, objectId }, conflict: reason }) =>
+      reason === null ? [] : [{ className, objectId, reason }],
+  );
+  if (conflicts.length > 0) throw new Refused(refusals.changesInConflict(...nameConflicts(conflicts)));
+}
+
+/** A sub-agent asks nobody about rows of the agents above it that are hidden from it. @throws Refused */
+async function assertReadable(
+  changes: readonly HeldChange[],
+  { views }: ParleyChanges,
+  { agent }: ToolCall,
+): Promise<void> {
+  if (agent.parent === null) return;
+  if ((await views.view(changes)).every(({ isReadable }) => isReadable)) return;
+  throw new Refused(
+    refusals.accessDenied(
+      'mutations',
+      'rows of this change set are hidden from this sub-agent: the agent at its root submits it and takes it back',
+    ),
+  );
 }
 
 /** @throws Refused with what is missing */

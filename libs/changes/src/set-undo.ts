@@ -40,7 +40,7 @@ export class SetUndo {
       undoes: originals.map((original) => original.id),
       entries,
       next: entries.length + 1,
-      submittedAt: Date.now(),
+      submittedAt: this.owned.now(),
     });
     this.records.record(set, 'submitted', request);
     return set;

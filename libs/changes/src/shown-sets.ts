@@ -1,5 +1,12 @@
-import { isOver } from './owned-sets.js';
-import type { ChangeSet, ParseRow, ReviewedChange, StoredEntry, ViewedChange } from '#data';
+import type {
+  ChangeSet,
+  ChangeViews,
+  HeldChange,
+  ParseRow,
+  ReviewedChange,
+  StoredEntry,
+  ViewedChange,
+} from '#data';
 import { showChange } from '#dispatcher';
 import type { RowCounts, ShownChangeSet, ShownEntry } from '#tools';
 
@@ -7,11 +14,11 @@ const toText = (time: number): string => new Date(time).toISOString();
 
 /** A set as its owner sees it. */
 export function showSet(set: ChangeSet): ShownChangeSet {
-  const { id, kind, title, reason, openedAt, expiresAt, appliedAt, approver, undoes, undoneBy } = set;
+  const { id, kind, state, title, reason, openedAt, expiresAt, appliedAt, approver, undoes, undoneBy } = set;
   return {
     change_set: id,
     kind,
-    state: isOver(set) ? 'expired' : set.state,
+    state,
     ...(title !== undefined && { title }),
     ...(reason !== undefined && { reason }),
     opened_at: toText(openedAt),
@@ -88,14 +95,26 @@ export interface ViewedEntry {
 }
 
 /** An entry of which a person learns only that there is one. */
-export const showHiddenEntry = ({
-  entry,
-  operation,
-}: Pick<StoredEntry, 'entry' | 'operation'>): ViewedEntry => ({
+export const showHiddenEntry = ({ entry, operation }: Pick<StoredEntry, 'entry' | 'operation'>) => ({
   entry,
   operation,
   hidden: 'of a class or row that you may not read',
 });
+
+/** Rows of a set whose values are deleted: named to who may read them. A row that was never made is hidden with its class alone. */
+export async function nameRows(
+  { state, entries }: ChangeSet,
+  views: ChangeViews,
+): Promise<readonly ShownEntry[]> {
+  const looked = entries.map(({ operation, className, objectId }): HeldChange => {
+    const isMade = operation !== 'create' || state === 'applied';
+    return { operation: isMade ? 'delete' : 'create', className, objectId, fields: null, before: null };
+  });
+  const viewed = await views.view(looked);
+  return entries.map((stored, at) =>
+    viewed[at]?.isReadable ? showBareEntry(stored) : showHiddenEntry(stored),
+  );
+}
 
 /** An entry as an approver may see it. Of a row that it may not read it learns only that there is one. */
 export function showViewed({ entry }: StoredEntry, viewed: ViewedChange): ViewedEntry {

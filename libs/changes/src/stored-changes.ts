@@ -21,7 +21,7 @@ import {
   type ViewedSet,
 } from '#tools';
 import { ChangeRecords } from './change-records.js';
-import { ChangeSeal, digestSet } from './change-seal.js';
+import { ChangeSeal, digestSet, listClasses } from './change-seal.js';
 import { type OpenSet, OpenSets } from './open-sets.js';
 import {
   CHANGE_SETTINGS,
@@ -36,9 +36,11 @@ import {
   countRows,
   describeSet,
   fitEntries,
+  nameRows,
   showApplied,
   showBareEntry,
   showEntry,
+  showHiddenEntry,
   showSet,
   showViewed,
 } from './shown-sets.js';
@@ -187,7 +189,7 @@ export class StoredChanges extends Changes {
     key: WriteKey,
     call: ToolCall,
   ): Promise<readonly [ChangeSet, StoredEntry] | null> {
-    const since = Date.now() - KEY_LIFETIME;
+    const since = this.owned.now() - KEY_LIFETIME;
     // In the order in which a set goes through them: none is applied unseen.
     const waiting = await this.owned.list(call, LISTED_SETS, { key: key.key, states: ['submitted'] });
     const applied = await this.owned.list(call, LISTED_SETS, { key: key.key, states: ['applied'], since });
@@ -202,14 +204,14 @@ export class StoredChanges extends Changes {
 
   private async answerAgain(set: ChangeSet, stored: StoredEntry, call: ToolCall): Promise<ProposedAnswer> {
     call.belongsTo(set.id);
-    const [shown = showBareEntry(stored)] = await this.showEntries({ ...set, entries: [stored] }, call);
-    const { entry, class_name, object_id, before, after } = shown;
+    const [shown] = await this.showEntries({ ...set, entries: [stored] }, call);
+    const { before, after } = shown ?? {};
     return {
       proposed: true,
       change_set: set.id,
-      entry,
-      class_name,
-      object_id,
+      entry: stored.entry,
+      class_name: stored.className,
+      object_id: stored.objectId,
       ...(before && { before }),
       ...(after && { after }),
     };
@@ -226,17 +228,20 @@ export class StoredChanges extends Changes {
   }
 
   private async showEntries(set: ChangeSet, call: ToolCall): Promise<readonly ShownEntry[]> {
-    // Nothing is kept of it.
-    if (set.entries.some(({ sealed }) => sealed === undefined)) return set.entries.map(showBareEntry);
-    const governed = await this.open(call);
-    if (set.state === 'applied') {
-      const viewed = await governed.views.view(await this.seal.openAll(set));
-      return set.entries.map((stored, at) => showApplied(stored, viewed[at]));
-    }
-    const reviewed = await governed.views.review(await this.seal.openAll(set));
-    return set.entries.flatMap((stored, at) => {
+    const isSubAgent = call.agent.parent !== null;
+    const isKept = set.entries.every(({ sealed }) => sealed !== undefined);
+    if (!isKept && !isSubAgent) return set.entries.map(showBareEntry);
+    const { views } = await this.open(call);
+    if (!isKept) return nameRows(set, views);
+    const held = await this.seal.openAll(set);
+    const isApplied = set.state === 'applied';
+    const viewed = isApplied || isSubAgent ? await views.view(held) : [];
+    const reviewed = isApplied ? [] : await views.review(held);
+    return set.entries.map((stored, at) => {
+      // The agents above it have proposed rows, too.
+      if (isSubAgent && !viewed[at]?.isReadable) return showHiddenEntry(stored);
       const one = reviewed[at];
-      return one ? [showEntry(stored, one)] : [];
+      return one ? showEntry(stored, one) : showApplied(stored, viewed[at]);
     });
   }
 
@@ -250,7 +255,7 @@ export class StoredChanges extends Changes {
 
   async refresh(id: string, call: ToolCall) {
     const governed = await this.open(call);
-    await this.owned.update(id, call, async (set) => {
+    const refreshed = await this.owned.update(id, call, async (set) => {
       call.belongsTo(set.id);
       if (set.kind !== 'proposed' || !isWaiting(set))
         throw new Refused(refusals.invalidArgument(`a change set that is ${set.state} cannot be refreshed`));
@@ -263,6 +268,7 @@ export class StoredChanges extends Changes {
       }
       return { put };
     });
+    this.records.record(refreshed, 'proposed', call);
     return this.show(id, call);
   }
 
@@ -274,7 +280,7 @@ export class StoredChanges extends Changes {
     const set = await this.owned.find(id, call);
     const entries = await this.showEntries(set, call);
     const shown = { ...describeSet(set), ...fitEntries(entries) };
-    return { id, digest: digestSet(set), shown, row: entries };
+    return { id, digest: digestSet(set), classNames: listClasses(set), shown, row: entries };
   }
 
   async showTo(id: string, approver: McpRequest): Promise<ViewedSet | null> {

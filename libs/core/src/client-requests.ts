@@ -68,6 +68,8 @@ export interface AskOptions {
    * cancelled, and the question is not sent again.
    */
   readonly once?: { readonly holdsFor: string };
+  /** Aborted when nobody needs the answer any more: a client that is waited for is told so, and `ClientUnreachable` is thrown. */
+  readonly withdrawn?: AbortSignal;
 }
 
 /** Sends requests to the client of a running call, in every supported protocol version. */
@@ -139,7 +141,8 @@ export function createAskingCall(
 }
 
 /** Why a client request failed. Only the caller of the request receives the reason. */
-export type UnreachableReason = 'no-session' | 'no-stream' | 'not-delivered' | 'timed-out' | 'aborted';
+export type UnreachableReason =
+  'no-session' | 'no-stream' | 'not-delivered' | 'timed-out' | 'aborted' | 'withdrawn';
 
 /** A client request received no reply. */
 export class ClientUnreachable extends IntrinsicException {
@@ -165,8 +168,8 @@ export interface ClientLink {
   /**
    * Sends a JSON-RPC request, on the stream of this call or else on the session's listening stream, and waits for the reply,
    * which may arrive at another replica. Revisions with sessions only: the stateless one asks by its result.
-   * @param timeout milliseconds
+   * @param timeout milliseconds. @param withdrawn aborted when nobody needs the reply any more, which the client is told
    * @throws ClientUnreachable; the wait ends at once when the call is cancelled, the stream closes or the session ends
    */
-  request(method: string, params: Members, timeout: number): Promise<ClientReply>;
+  request(method: string, params: Members, timeout: number, withdrawn?: AbortSignal): Promise<ClientReply>;
 }

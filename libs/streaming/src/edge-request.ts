@@ -116,11 +116,16 @@ export class EdgeRequest extends LazyAbort<string> implements RequestTransport, 
     void this.options.wire.listening.deliver(this.sessionId, JSON.stringify(message), callerKey(this.agent));
   }
 
-  async request(method: string, params: JsonObject, timeout: number): Promise<ClientReply> {
+  async request(
+    method: string,
+    params: JsonObject,
+    timeout: number,
+    withdrawn?: AbortSignal,
+  ): Promise<ClientReply> {
     const { responseStream, sessionId: session } = this;
     if (session === undefined) throw new ClientUnreachable('no-session');
-    const onOwnStream = (request: JsonObject) =>
-      responseStream?.carriesRequests === true && responseStream.send(request);
+    const onOwnStream = (message: JsonObject) =>
+      responseStream?.carriesRequests === true && responseStream.send(message);
     // Only this owner receives messages of the call, and answers its requests.
     const owner = callerKey(this.agent);
     return this.options.wire.clientRequests.ask({
@@ -129,6 +134,7 @@ export class EdgeRequest extends LazyAbort<string> implements RequestTransport, 
       method,
       params,
       timeout,
+      ...(withdrawn && { withdrawn }),
       call: this,
       onOwnStream,
     });

@@ -18,7 +18,12 @@ beforeAll(async () => {
         database: { uri: posts.uri },
         server: { stateKey: 'a key of thirty-two characters, or more', drainTimeout: 1 },
         policy: POSTS_POLICY,
-        agents: { helper: free, keeper: free, reader: { tenantId: 'acme' } },
+        agents: {
+          helper: free,
+          keeper: free,
+          proposer: { ...free, writes: 'proposed' },
+          reader: { tenantId: 'acme' },
+        },
         auth: [{ anonymous: true, agent: 'reader' }],
         changes: { record: 'all' },
         gates: { PARSE_AGENT_ALLOW_WRITE_TOOLS: true, PARSE_AGENT_ALLOW_RAW_CRUD: true },
@@ -37,6 +42,34 @@ afterAll(async () => {
 
 const agentOf = (agent: string) => parley.agentFor({ agent, principal: agent });
 const call = (name: string, args: object) => parley.runner.run(name, args, new McpRequest(agentOf('helper')));
+
+describe('A sub-agent of an agent whose writes are proposed', () => {
+  it('is shown no row of the set that is hidden from it, and neither submits nor takes back a set with one', async () => {
+    const root = parley.agentFor({ agent: 'proposer', principal: 'ada' });
+    const filters = { Post: { status: 'live' } };
+    const narrow = await parley.subAgents.create(root, { permissions: 'admin', filters });
+    const ask = (name: string, args: object, agent = narrow) =>
+      parley.runner.run(name, args, new McpRequest(agent));
+    const rename = (id: string, agent = narrow) =>
+      ask('update_object', { class_name: 'Post', object_id: id, fields: { title: 'New' } }, agent);
+    const proposed = JSON.stringify(await rename('p00', root));
+    const [, set = ''] = /"change_set":"([^"]+)"/.exec(proposed) ?? [];
+    expect(JSON.stringify(await rename('p01'))).toContain(set);
+    const change = { change_set: set };
+    const whole = JSON.stringify(await ask('show_changes', change, root));
+    expect(whole).toMatch(/p00.*p01/s);
+    const shown = JSON.stringify(await ask('show_changes', change));
+    expect(shown).toContain('p01');
+    expect(shown).toContain('of a class or row that you may not read');
+    const submitted = JSON.stringify(await ask('submit_changes', { ...change, title: 'a', reason: 'b' }));
+    expect(submitted).toContain('hidden from this sub-agent');
+    const refreshed = JSON.stringify(await ask('refresh_changes', change));
+    await ask('discard_changes', change, root);
+    const bare = JSON.stringify(await ask('show_changes', change));
+    expect(bare).toContain('p01');
+    expect([shown, submitted, refreshed, bare].join()).not.toMatch(/p00|Post 0\b/);
+  });
+});
 
 describe('Parley.changes', () => {
   it('lists, shows and takes back what an agent wrote, as the agent that it is called for', async () => {

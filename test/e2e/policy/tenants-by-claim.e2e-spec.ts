@@ -158,6 +158,8 @@ describe('of callers whose tenant is a claim', { timeout: 60_000 }, () => {
     const stranger = await signIn('bert', 'globex');
     expect(await list(stranger)).toEqual([]);
     expect((await decide(id, stranger)).status).toBe(404);
+    // Whose tier bypasses the scope of its classes is asked, whatever other classes there are.
+    expect(JSON.stringify((await show(id, keyed('chief'))).body)).toContain('set of acme');
     expect((await decide(id, colleague)).status).toBe(200);
     expect((await submitting).isError).toBe(false);
     const set = String(proposed.data['change_set']);

@@ -39,8 +39,14 @@ export class MongoChangeSets extends ChangeSets {
   private prepared: Promise<unknown> | null = null;
   private readonly settled: SettledSets;
 
-  /** @param connection to the first database, with those beside it: their transactions change sets, too */
-  constructor(private readonly connection: MongoConnection) {
+  /**
+   * @param connection to the first database, with those beside it: their transactions change sets, too
+   * @param now the clock of the replicas
+   */
+  constructor(
+    private readonly connection: MongoConnection,
+    private readonly now: () => number = Date.now,
+  ) {
     super();
     this.settled = new SettledSets(connection, (settled) => this.carry(settled));
   }
@@ -72,7 +78,7 @@ export class MongoChangeSets extends ChangeSets {
       const found = await this.collection
         .aggregate<DriverDocument>(
           [
-            { $match: { $and: [toFilter(query), isLive()] } },
+            { $match: { $and: [toFilter(query), this.isLive()] } },
             { $sort: { opened_at: -1, _id: -1 } },
             { $limit: query.limit },
             { $unset: 'sealed' },
@@ -101,7 +107,7 @@ export class MongoChangeSets extends ChangeSets {
   ): Promise<boolean> {
     const { run, place, failed } = within;
     const own = { [`${SETTLING}.run`]: run };
-    const settling = { run, ...place, until: new Date(Date.now() + SETTLED_WITHIN) };
+    const settling = { run, ...place, until: new Date(this.now() + SETTLED_WITHIN) };
     const { matchedCount } = await this.write((collection) =>
       collection.updateOne(
         { _id: id, revision, $or: [{ [SETTLING]: null }, own] },
@@ -144,7 +150,7 @@ export class MongoChangeSets extends ChangeSets {
     const { run, until, database, tenant } = document[SETTLING] as RowPlace & { run: string; until: Date };
     try {
       const isCarried = await this.settled.carryLeft(document._id, { database, tenant });
-      if (!isCarried && until.getTime() > Date.now()) return document;
+      if (!isCarried && until.getTime() > this.now()) return document;
       await this.release(document._id, run);
       return await this.collection.findOne({ _id: document._id }, { maxTimeMS: MAX_TIME_MS });
     } catch {
@@ -154,10 +160,18 @@ export class MongoChangeSets extends ChangeSets {
 
   private findOne(filter: Filter<DriverDocument>): Promise<ChangeSet | null> {
     return asStoreOperation(undefined, async () => {
-      const found = await this.collection.findOne({ $and: [filter, isLive()] }, { maxTimeMS: MAX_TIME_MS });
+      const found = await this.collection.findOne(
+        { $and: [filter, this.isLive()] },
+        { maxTimeMS: MAX_TIME_MS },
+      );
       const now = found?.[SETTLING] ? await this.settle(found) : found;
       return now && toSet(now);
     });
+  }
+
+  /** The database deletes what is over once a minute. */
+  private isLive(): Document {
+    return { [DELETED_AT]: { $gt: new Date(this.now()) } };
   }
 
   private write<T>(work: (collection: Collection<DriverDocument>) => Promise<T>): Promise<T> {
@@ -198,9 +212,6 @@ const isElsewhere = (within: RowTransaction | undefined): within is MongoTransac
 
 const optionsFor = (within: RowTransaction | undefined) =>
   within instanceof MongoTransaction ? { session: within.session } : MAJORITY_WRITE;
-
-/** The database deletes what is over once a minute. */
-const isLive = (): Document => ({ [DELETED_AT]: { $gt: new Date() } });
 
 /** Names of the document by members of a set, for those that a change may set. */
 const CHANGED_MEMBERS = {

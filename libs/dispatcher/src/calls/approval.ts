@@ -14,6 +14,8 @@ export interface ApprovalPreview {
   readonly objectId?: string;
   /** The change set of the call, if it is about one. */
   readonly changeSet?: string;
+  /** The classes of the rows of that set. */
+  readonly classNames?: readonly string[];
   /** Digest of everything that the decision depends on. It changes with the row, the call or the policy. */
   readonly holdsFor: string;
 }
@@ -59,11 +61,12 @@ export async function createPreview(call: ParleyToolCall, ground: DecisionGround
 export function createSetPreview(
   { name, args }: Pick<ParleyToolCall, 'name' | 'args'>,
   ground: DecisionGround,
-  { id, digest, shown, row }: SetPreview,
+  { id, digest, classNames, shown, row }: SetPreview,
 ): ApprovalPreview {
   return {
     shown: showToApprover({ tool: name, ...shown }),
     changeSet: id,
+    classNames,
     holdsFor: computeDigest({ name, args, ground, digest, row }),
   };
 }

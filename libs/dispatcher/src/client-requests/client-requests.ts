@@ -61,6 +61,7 @@ export class LegacyClientRequests implements ClientRequests {
   async ask<Question extends ClientQuestion>(
     _key: string,
     question: Question,
+    { withdrawn }: AskOptions = {},
   ): Promise<ClientAnswerTo<Question>> {
     if (!this.canAnswer(question)) throw new Refused(refusals.clientCannotAnswer(question.kind));
     const { aborted, correlationId, transport } = this.request;
@@ -68,7 +69,7 @@ export class LegacyClientRequests implements ClientRequests {
     if (aborted) throw new ClientUnreachable('aborted');
     if (!link) throw new ClientUnreachable(correlationId === undefined ? 'no-session' : 'no-stream');
     const { method, params } = wireRequest(question, readDialect(this.request));
-    const reply = await link.request(method, params, this.timeout);
+    const reply = await link.request(method, params, this.timeout, withdrawn);
     const reading = readAnswer(question, 'result' in reply ? reply.result : undefined);
     if (reading.ok) return reading.answer;
     if (question.kind === 'form' || question.kind === 'url') {

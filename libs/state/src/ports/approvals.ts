@@ -23,6 +23,8 @@ export interface ApprovalDraft {
   readonly objectId?: string;
   /** The change set of the call, when it is about one. */
   readonly changeSet?: string;
+  /** The classes of the rows of that set. */
+  readonly classNames?: readonly string[];
   readonly correlationId?: string;
   /** For the record of the decision: the digest of the arguments as in that of the call, and the policy that asked. */
   readonly argsDigest?: string;

@@ -6,6 +6,7 @@ import { type Agent, type ClientReply, ClientUnreachable } from '#core';
 import { isJsonObject, type JsonObject } from '#dispatcher';
 import type { Message } from '../message.js';
 import { ListeningStreams } from './listening-streams.js';
+import { notification } from '../sse/event-stream.js';
 import { ReplicaSignals, text } from './replica-signals.js';
 
 /** The required sender of a reply. */
@@ -20,14 +21,16 @@ export interface ClientRequest extends RequestSender {
   readonly params: JsonObject;
   /** Milliseconds. */
   readonly timeout: number;
+  /** Aborted when nobody needs the reply any more. Default: as long as the call waits, it is needed. */
+  readonly withdrawn?: AbortSignal;
   /** The call that waits for the reply. */
   readonly call: {
     readonly agent: Agent;
     readonly signal: AbortSignal;
     readonly aborted: boolean;
   };
-  /** Sends on the stream of the call itself; false when that cannot carry it. */
-  readonly onOwnStream: (request: JsonObject) => boolean;
+  /** Sends on the stream of the call itself; false when that cannot carry requests. */
+  readonly onOwnStream: (message: JsonObject) => boolean;
 }
 
 interface Waiting {
@@ -36,6 +39,9 @@ interface Waiting {
   readonly listening: boolean;
   readonly settle: (outcome: ClientReply | ClientUnreachable) => void;
 }
+
+/** Said to a client whose answer is not needed any more. */
+const WITHDRAWN = 'what was asked about is over';
 
 const toKey = ({ owner, session }: RequestSender, id: unknown) =>
   `ask:${JSON.stringify([owner, session, id])}`;
@@ -63,8 +69,9 @@ export class PendingClientRequests {
 
   /** @throws ClientUnreachable */
   async ask(question: ClientRequest): Promise<ClientReply> {
-    const { call, timeout } = question;
+    const { call, timeout, withdrawn } = question;
     if (call.aborted) throw new ClientUnreachable('aborted');
+    if (withdrawn?.aborted) throw new ClientUnreachable('withdrawn');
     const id = randomUUID();
     const key = toKey(question, id);
     try {
@@ -99,18 +106,25 @@ export class PendingClientRequests {
   }
 
   private waitForReply(id: string, question: ClientRequest): Promise<ClientReply> {
-    const { call, owner, session, method, params, timeout, onOwnStream } = question;
+    const { call, owner, session, method, params, timeout, withdrawn, onOwnStream } = question;
     const request = { jsonrpc: '2.0', id, method, params };
     return new Promise((resolve, reject) => {
       const settle = (outcome: ClientReply | ClientUnreachable) => {
         clearTimeout(timer);
         call.signal.removeEventListener('abort', settleAborted);
+        withdrawn?.removeEventListener('abort', withdraw);
         if (outcome instanceof ClientUnreachable) reject(outcome);
         else resolve(outcome);
       };
       const settleAborted = () => settle(new ClientUnreachable('aborted'));
+      const withdraw = () => {
+        settle(new ClientUnreachable('withdrawn'));
+        const cancelled = notification('notifications/cancelled', { requestId: id, reason: WITHDRAWN });
+        if (!onOwnStream(cancelled)) void this.streams.deliver(session, JSON.stringify(cancelled), owner);
+      };
       const timer = setTimeout(() => settle(new ClientUnreachable('timed-out')), timeout);
       call.signal.addEventListener('abort', settleAborted, { once: true });
+      withdrawn?.addEventListener('abort', withdraw, { once: true });
       // Registered before it is sent: an answer may arrive before the next line runs.
       this.waiting.set(id, { session, listening: false, settle });
       if (onOwnStream(request)) return;

@@ -42,12 +42,15 @@ export interface RowCounts {
 export interface ShownEntry {
   readonly entry: number;
   readonly operation: ProposedWrite['operation'];
-  readonly class_name: string;
-  readonly object_id: string | null;
+  /** Absent where the row is hidden from a sub-agent. */
+  readonly class_name?: string;
+  readonly object_id?: string | null;
   readonly before?: ParseRow;
   readonly after?: ParseRow;
   /** Why it could not be applied now. */
   readonly conflict?: string;
+  /** Why nothing is shown of the row. */
+  readonly hidden?: string;
 }
 
 /** The outcome of a set that was applied. */
@@ -64,6 +67,8 @@ export interface SetPreview {
   readonly id: string;
   /** Of everything in the set: another one whenever it changes. */
   readonly digest: string;
+  /** The classes of its rows. */
+  readonly classNames: readonly string[];
   readonly shown: Readonly<Record<string, unknown>>;
   /** What the decision depends on beside it. */
   readonly row: unknown;

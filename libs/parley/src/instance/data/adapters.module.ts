@@ -56,6 +56,7 @@ import {
 import { CHANGE_SETTINGS, type ChangeSettings, ChangeSetsModule } from '#changes';
 import { ConfigVersions, type DatabaseConfig, type LiveQueryConfig, type ParseConfig } from '#config';
 import type { Policy, ReadHooks } from '#policy';
+import { SharedState, StateModule } from '#state';
 import { ChangeSources, FeedSource } from '#subscriptions';
 import { ConfigurationModule } from '../configuration.module.js';
 import { followDeclarations, storageDeclarationsOf } from './storage-declarations.js';
@@ -211,7 +212,7 @@ class DatabaseDirectory extends CachedPrincipalDirectory {
   }
 }
 
-const ADAPTER_IMPORTS = [ConnectionsModule, ConfigurationModule, StoresModule, ChangeSetsModule];
+const ADAPTER_IMPORTS = [ConnectionsModule, ConfigurationModule, StoresModule, StateModule, ChangeSetsModule];
 
 /** The ports to data, by the official driver alone. */
 @Module({
@@ -263,8 +264,8 @@ const ADAPTER_IMPORTS = [ConnectionsModule, ConfigurationModule, StoresModule, C
     },
     {
       provide: CHANGE_SETS,
-      useFactory: (mongo: MongoConnection) => new MongoChangeSets(mongo),
-      inject: [MongoConnection],
+      useFactory: (mongo: MongoConnection, { clock }: SharedState) => new MongoChangeSets(mongo, clock),
+      inject: [MongoConnection, SharedState],
     },
     MongoSchemaWriter,
   ],
@@ -366,9 +367,9 @@ class ServerDirectory extends CachedPrincipalDirectory {
     },
     {
       provide: CHANGE_SETS,
-      useFactory: (mongo: MongoConnection | null) =>
-        mongo ? new MongoChangeSets(mongo) : new MemoryChangeSets(),
-      inject: [MongoConnection],
+      useFactory: (mongo: MongoConnection | null, { clock }: SharedState) =>
+        mongo ? new MongoChangeSets(mongo, clock) : new MemoryChangeSets(clock),
+      inject: [MongoConnection, SharedState],
     },
     ParseSchemaWriter,
   ],
