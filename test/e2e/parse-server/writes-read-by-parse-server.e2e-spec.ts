@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { decideApproval } from '../../support/decide-approval.js';
 import { type ParseServerProcess, startParseServer } from '../../support/parse-server-process.js';
 import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
 
@@ -50,6 +51,9 @@ const FIELDS = {
   raw: { __type: 'Bytes', base64: 'AQID' },
 };
 
+const AGENT = { permissions: 'admin', rateLimit: 1_000_000 };
+const CHIEF = { 'X-MCP-API-Key': 'key-of-chief' };
+
 let database: Database;
 let service: Service;
 let parse: ParseServerProcess;
@@ -58,8 +62,15 @@ beforeAll(async () => {
   service = await startService({
     config: {
       database: { uri: database.uri, name: 'parley' },
-      agents: { admin: { permissions: 'admin', rateLimit: 1_000_000 } },
-      auth: [{ anonymous: true, agent: 'admin' }],
+      server: { stateKey: 'a key of thirty-two characters, or more' },
+      agents: { admin: AGENT, chief: AGENT, proposer: { ...AGENT, writes: 'proposed' } },
+      auth: [
+        { apiKey: 'key-of-proposer', agent: 'proposer' },
+        { apiKey: 'key-of-chief', agent: 'chief' },
+        { anonymous: true, agent: 'admin' },
+      ],
+      approvals: { mode: 'desk', approvers: ['chief'], expiry: 60 },
+      changes: { undo: 'agents' },
       policy: { unlistedClasses: 'allow' },
     },
     env: {
@@ -87,6 +98,27 @@ const written = async (tool: string, args: Record<string, unknown>) => {
 const read = async (path: string, who: { session?: string; master?: boolean } = { master: true }) =>
   (await parse.call('GET', path, who)).body;
 
+const proposed = async (tool: string, args: Record<string, unknown>) => {
+  const answer = await callTool(service, tool, args, { 'X-MCP-API-Key': 'key-of-proposer' });
+  expect(answer).toMatchObject({ isError: false });
+  return answer.data;
+};
+const approved = async (tool: string, args: Record<string, unknown>) => {
+  const waiting = proposed(tool, args);
+  const cases = `${service.origin}/approvals`;
+  const id = await vi.waitUntil(
+    async () => {
+      const listed = (await (await fetch(cases, { headers: CHIEF })).json()) as {
+        approvals: { id: string }[];
+      };
+      return listed.approvals[0]?.id;
+    },
+    { timeout: 20_000, interval: 50 },
+  );
+  await decideApproval(`${cases}/${String(id)}`, CHIEF, { decision: 'approve' });
+  return waiting;
+};
+
 describe('Parse Server, over the same database', () => {
   it('reads what an agent created, type for type', async () => {
     const { object_id: id, created_at: at } = await written('create_object', {
@@ -111,6 +143,33 @@ describe('Parse Server, over the same database', () => {
       const { body } = await parse.call('GET', '/classes/Note', { query: { where }, master: true });
       expect(body['results']).toHaveLength(1);
     }
+  });
+
+  it('reads what a change set did, and what was taken back as it was', async () => {
+    const { object_id: gone } = await written('create_object', { class_name: 'Note', fields: FIELDS });
+    const paths = ['own', String(gone)].map((id) => `/classes/Note/${id}`);
+    const readAll = () => Promise.all(paths.map((path) => read(path)));
+    const before = await readAll();
+    const { object_id: made, change_set: set } = await proposed('create_object', {
+      class_name: 'Note',
+      fields: FIELDS,
+    });
+    await proposed('update_object', {
+      class_name: 'Note',
+      object_id: 'own',
+      fields: { text: { __op: 'Delete' }, count: { __op: 'Increment', amount: 2 }, area: FIELDS.area },
+    });
+    await proposed('delete_object', { class_name: 'Note', object_id: gone });
+    expect(await readAll()).toEqual(before);
+    await approved('submit_changes', { title: 'a set', reason: 'it is needed' });
+    expect(await read(`/classes/Note/${String(made)}`)).toMatchObject(FIELDS);
+    const [own, lost] = await readAll();
+    const { text: _text, ...others } = before[0] as Record<string, unknown>;
+    expect(own).toEqual({ ...others, count: 2, area: FIELDS.area, updatedAt: own?.['updatedAt'] as string });
+    expect(lost).toMatchObject({ code: 101 });
+    await approved('undo_changes', { change_set: set });
+    expect(await readAll()).toEqual(before);
+    expect(await read(`/classes/Note/${String(made)}`)).toMatchObject({ code: 101 });
   });
 
   it('sees operations as it would have done them, and the row rights left alone', async () => {
