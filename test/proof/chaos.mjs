@@ -3,6 +3,7 @@
 // must go on.
 import { setTimeout as pause } from 'node:timers/promises';
 import * as load from './support/chaos-load.mjs';
+import { proposeSets } from './support/chaos-sets.mjs';
 import { startStage } from './support/chaos-stage.mjs';
 import { failOver, repeatedly, stepDown } from './support/faults.mjs';
 
@@ -59,7 +60,9 @@ async function checkAudit(stage, seen) {
   const { code, text } = await stage.verifyAudit();
   if (code !== 0) seen.lose(`the audit chain is not whole: ${text.trim().slice(0, 600)}`);
   const records = await stage.auditRecords();
-  const writes = records.filter(({ tool, success }) => tool === 'create_object' && success);
+  const writes = records.filter(
+    ({ tool, success, change_set: set }) => tool === 'create_object' && success && set === undefined,
+  );
   const accepted = [...seen.written.values()].filter((one) => one.accepted).length;
   if (writes.length < accepted)
     seen.lose(`${accepted} writes were accepted, and only ${writes.length} are in the audit records`);
@@ -89,6 +92,8 @@ const TRIED = [
   'writes with a key',
   'writes without a key',
   'cases approved',
+  'change sets applied',
+  'change sets taken back',
   'tasks completed',
   'files fetched',
   'streams opened',
@@ -112,6 +117,7 @@ export async function chaos({ minutes, log, signal }, setting) {
     load.write(stage, seen, going, { name: 'keyed', keyed: true }),
     load.write(stage, seen, going, { name: 'plain', keyed: false }),
     load.write(stage, seen, going, { name: 'other', keyed: false }),
+    proposeSets(stage, seen, going),
     load.runTasks(stage, seen, going),
     load.runTasks(stage, seen, going),
     load.fetchExports(stage, seen, going),

@@ -32,13 +32,14 @@ export async function run({ minutes, seed, log, signal }) {
     });
     const found = readFigures(figuresFile);
     const losses = found?.losses?.length > 0 ? found.losses : failed;
-    const { jumps = 0, calls = 0, approvals = 0, tasks = 0, permitted = 0 } = found?.counts ?? {};
+    const { jumps = 0, calls = 0, approvals = 0, sets = 0, tasks = 0, permitted = 0 } = found?.counts ?? {};
     return {
       losses,
       figures: [
         { name: 'jumps of a clock', value: jumps, unit: '', atLeast: 1 },
         { name: 'requests of one session', value: calls, unit: '', atLeast: 1 },
         { name: 'approvals decided at another replica', value: approvals, unit: '', atLeast: 1 },
+        { name: 'change sets applied by several replicas', value: sets, unit: '', atLeast: 1 },
         { name: 'tasks that ended', value: tasks, unit: '', atLeast: 1 },
         { name: 'permitted calls of a limited principal', value: permitted, unit: '', atLeast: 1 },
         {

@@ -62,6 +62,8 @@ class Fuzz {
   found = new Map();
   series = [];
   began = performance.now();
+  /** Calls about change sets that were answered with a result. */
+  ofSets = 0;
 
   constructor(seed, log, signal, deadline) {
     this.seed = seed;
@@ -112,6 +114,7 @@ class Fuzz {
           );
         }
       } finally {
+        this.ofSets += service.sets.answers;
         await service.close();
       }
       this.log(
@@ -278,7 +281,11 @@ class Fuzz {
       .map(([family, count]) => `${count} times: ${family}`);
     return {
       losses: this.losses,
-      figures: [{ name: 'cases', value: this.total, unit: 'cases', atLeast: 1 }, ...figures],
+      figures: [
+        { name: 'cases', value: this.total, unit: 'cases', atLeast: 1 },
+        { name: 'results about change sets', value: this.ofSets, unit: 'cases', atLeast: 1 },
+        ...figures,
+      ],
       series: [],
       notes: [
         `Seed ${this.seed}; a case is made from the seed, its kind and its number alone.`,

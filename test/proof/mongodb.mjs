@@ -2,6 +2,7 @@
 // down, hang or are slow, connections that are cut, writes that are not confirmed, cursors that die, change streams that are lost.
 import { setTimeout as pause } from 'node:timers/promises';
 import * as load from './support/chaos-load.mjs';
+import { proposeSets } from './support/chaos-sets.mjs';
 import { as } from './support/chaos-stage.mjs';
 import { ModernClient } from './support/modern-client.mjs';
 import { startMongoStage } from './support/mongo-stage.mjs';
@@ -150,6 +151,7 @@ export async function run({ minutes, seed, log, signal }) {
     load.write(stage, seen, going, { name: 'keyed', keyed: true }),
     load.write(stage, seen, going, { name: 'plain', keyed: false }),
     load.write(stage, seen, going, { name: 'other', keyed: false }),
+    proposeSets(stage, seen, going),
     load.runTasks(stage, seen, going),
     load.fetchExports(stage, seen, going),
     load.fetchExports(stage, seen, going),

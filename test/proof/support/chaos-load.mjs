@@ -1,5 +1,6 @@
 // The callers of chaos. Each does one kind of work as a patient client would, and writes down what it was promised and what it got.
 import { setTimeout as pause } from 'node:timers/promises';
+import { checkSets } from './chaos-sets.mjs';
 import { as, EXPORTED } from './chaos-stage.mjs';
 import { ModernClient, SessionClient, TASKS } from './modern-client.mjs';
 
@@ -28,6 +29,8 @@ export class Seen {
   answers = new Map();
   /** Title of each row that somebody asked for: whether it was accepted or certainly refused, and whether the request carried a key. */
   written = new Map();
+  /** Ids of the change sets that somebody proposed, by the title of their rows. */
+  sets = new Map();
   #began = performance.now();
   #perSecond = { answered: new Map(), refused: new Map() };
   #lastGood = performance.now();
@@ -439,6 +442,7 @@ export async function accompany(stage, seen, changes) {
       await Promise.all([approving, ...watchers.map(({ over }) => over)]);
       for (const one of watchers) checkTold(changes, one, seen, until);
       await checkWrites(stage.rows, seen);
+      await checkSets(stage.rows, seen);
     },
   };
 }

@@ -42,7 +42,7 @@ export const SEED = {
   },
 };
 
-const KEYS = ['writer', 'chief', 'reader', 'watcher', 'worker'];
+const KEYS = ['writer', 'proposer', 'chief', 'reader', 'watcher', 'worker'];
 export const as = (agent) => ({ 'X-MCP-API-Key': `key-of-${agent}` });
 
 /**
@@ -65,13 +65,20 @@ function configuration({
 }) {
   const free = { rateLimit: 1_000_000 };
   return stringify({
-    server: { port, processes, drainTimeout: 5, requestRateLimit: { limit: 1_000_000, window: 60 } },
+    server: {
+      port,
+      processes,
+      drainTimeout: 5,
+      requestRateLimit: { limit: 1_000_000, window: 60 },
+      stateKey: 'a key for the change sets of the proof',
+    },
     database: { uri: mongodb, name: 'parley', fastReads },
     ...(redis && { redis: { ...redis, waitForReplicas: 1 } }),
     plugins: [PLUGIN],
     tasks: { heartbeat: 1 },
     agents: {
       writer: { ...free, permissions: 'write' },
+      proposer: { ...free, permissions: 'admin', writes: 'proposed' },
       chief: { ...free, permissions: 'admin' },
       reader: free,
       watcher: free,
@@ -83,6 +90,7 @@ function configuration({
       { agent: 'person', oauth: { issuer, audience: AUDIENCE } },
     ],
     approvals: { mode: 'both', approvers: ['chief'] },
+    changes: { undo: 'agents' },
     policy: {
       unlistedClasses: 'allow',
       requireApprovalFor: approved ? ['write'] : [],

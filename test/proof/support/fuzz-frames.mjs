@@ -1,3 +1,4 @@
+import { SET_MARK } from './fuzz-inputs.mjs';
 import {
   anyValue,
   define,
@@ -29,7 +30,7 @@ const NOTIFICATIONS = [
 
 function paramsOf(random, method, inputs) {
   const uri = () =>
-    `parse://${random.pick([...inputs.classes, '_Session', edgeText(random)])}/${random.pick(['schema', 'count', 'samples', edgeText(random)])}`;
+    `parse://${random.pick([...inputs.classes, '_Session', 'changes', edgeText(random)])}/${random.pick(['schema', 'count', 'samples', SET_MARK, edgeText(random)])}`;
   switch (method) {
     case 'initialize':
       return {

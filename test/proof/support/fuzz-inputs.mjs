@@ -35,6 +35,9 @@ const WHERE_OPERATORS = [
   '$dontSelect',
 ];
 
+/** Stands for the id of the change set that an answer has named last, where a call names one. */
+export const SET_MARK = 'fuzzSetOfTheProposer';
+
 export class FuzzInputs {
   /**
    * @param tools as `tools/list` lists them
@@ -442,6 +445,8 @@ export class FuzzInputs {
         return this.pipeline(random, className);
       case 'object_id':
         return this.id(random, className);
+      case 'change_set':
+        return random.chance(0.8) ? SET_MARK : edgeText(random);
       case 'ids':
         return random.list(random.chance(0.03) ? 60 : 4, () => this.id(random, className));
       case 'field':

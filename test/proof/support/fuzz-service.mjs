@@ -8,11 +8,17 @@ import { PassThrough } from 'node:stream';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parse, stringify } from 'yaml';
 import { SESSION_MARK } from './fuzz-frames.mjs';
+import { SET_MARK } from './fuzz-inputs.mjs';
 
 export const root = fileURLToPath(new URL('../../..', import.meta.url));
 const built = (path) => import(pathToFileURL(join(root, 'dist', path)).href);
 
-const KEYS = { reader: 'fuzz-key-of-reader', writer: 'fuzz-key-of-writer', admin: 'fuzz-key-of-admin' };
+const KEYS = {
+  reader: 'fuzz-key-of-reader',
+  writer: 'fuzz-key-of-writer',
+  proposer: 'fuzz-key-of-proposer',
+  admin: 'fuzz-key-of-admin',
+};
 /** Stands in columns and rows that no agent may see: an answer that holds it shows too much. */
 export const CANARY = 'zzCANARYzz';
 const ROWS = 25;
@@ -46,12 +52,15 @@ async function configuration() {
       maxRunningCalls: null,
       drainTimeout: 1,
       startPage: false,
+      stateKey: 'a key for the change sets of the fuzz',
     },
     database: { uri: 'embedded', seed: './seed.json' },
     audit: { log: false },
+    changes: { undo: 'agents' },
     agents: {
       reader: agent('readonly'),
       writer: { ...agent('write'), allowMutations: true },
+      proposer: { ...agent('admin'), allowMutations: true, writes: 'proposed' },
       admin: { ...agent('admin'), allowMutations: true },
     },
     auth: Object.entries(KEYS).map(([name, apiKey]) => ({ apiKey, agent: name })),
@@ -116,6 +125,7 @@ export async function openFuzzService() {
     ]),
   );
   const conversations = [];
+  const sets = { last: 'none', answers: 0 };
   return {
     seed,
     log,
@@ -123,10 +133,12 @@ export async function openFuzzService() {
     agents: Object.keys(KEYS),
     port: Number(new URL(http.url).port),
     sessions: await openSessions(http.url),
-    dispatch: (agent, method, params, version = '2025-11-25') =>
-      kernel.dispatch(
+    sets,
+    dispatch: async (agent, method, params, version = '2025-11-25') => {
+      const named = params?.arguments?.change_set === SET_MARK;
+      const reply = await kernel.dispatch(
         method,
-        params,
+        named ? { ...params, arguments: { ...params.arguments, change_set: sets.last } } : params,
         new McpRequest(agents[agent], {
           era: version >= '2026-07-28' ? 'modern' : 'legacy',
           version,
@@ -134,7 +146,11 @@ export async function openFuzzService() {
           correlationId: 'fuzz',
           requestId: 1,
         }),
-      ),
+      );
+      if (String(params?.name).endsWith('_changes') && reply.result?.isError === false) sets.answers += 1;
+      sets.last = reply.result?.structuredContent?.change_set ?? sets.last;
+      return reply;
+    },
     converse: () => {
       const conversation = new Conversation((input, output) => {
         const options = { credentials: { 'x-mcp-api-key': KEYS.writer }, input, output, log };
