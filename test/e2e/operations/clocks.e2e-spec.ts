@@ -21,15 +21,18 @@ const WINDOW = 3;
 const EXPIRY = 6;
 const EXPORT_LIFETIME = 4;
 const CLOCK_SKEW = 30;
+/** Seconds; less than clocks differ, and than they jump. */
+const OPEN_FOR = 120;
 const AUDIENCE = 'https://parley.example/mcp';
 const AGENTS = {
   analyst: free,
   editor: { ...free, permissions: 'admin' },
+  proposer: { ...free, permissions: 'admin', writes: 'proposed' },
   chief: { ...free, permissions: 'admin' },
   limited: { ...free, rateLimit: LIMIT, rateWindow: WINDOW },
   person: free,
 };
-type AgentName = 'analyst' | 'editor' | 'chief' | 'limited';
+type AgentName = 'analyst' | 'editor' | 'proposer' | 'chief' | 'limited';
 const as = (agent: AgentName, session?: string) => ({
   'X-MCP-API-Key': `key-of-${agent}-0000`,
   ...(session !== undefined && { 'Mcp-Session-Id': session }),
@@ -82,7 +85,7 @@ async function startIssuer() {
 const configOf = (audit: string) => ({
   agents: AGENTS,
   auth: [
-    ...(['analyst', 'editor', 'chief', 'limited'] as const).map((agent) => ({
+    ...(['analyst', 'editor', 'proposer', 'chief', 'limited'] as const).map((agent) => ({
       apiKey: `key-of-${agent}-0000`,
       agent,
     })),
@@ -97,12 +100,17 @@ const configOf = (audit: string) => ({
   approvals: { mode: 'desk', approvers: ['chief'], expiry: EXPIRY },
   console: { operators: ['chief'] },
   exports: { lifetime: EXPORT_LIFETIME },
+  changes: { openFor: OPEN_FOR },
   tasks: { heartbeat: 0.3, lifetime: 600 },
   metrics: { port: 0 },
   audit: { sinks: [{ kind: 'file', path: audit }] },
   plugins: [fileURLToPath(new URL('../../fixtures/plugins/slow.mjs', import.meta.url))],
   // As many requests as the time allows: their number is not what is tried here.
-  server: { sessions: 'strict', requestRateLimit: null },
+  server: {
+    sessions: 'strict',
+    requestRateLimit: null,
+    stateKey: 'a key of thirty-two characters, or more',
+  },
 });
 
 beforeAll(async () => {
@@ -159,6 +167,7 @@ interface Case {
   readonly id: string;
   readonly expires_at: string;
   readonly requested_at: string;
+  readonly change_set?: string;
 }
 const approve = ({ origin }: ShiftedReplica, id: string) =>
   decideApproval(`${origin}/approvals/${id}`, as('chief'), { decision: 'approve' });
@@ -170,16 +179,29 @@ const change = async (replica: ShiftedReplica, objectId: string, title: string) 
   const args = { class_name: 'Post', object_id: objectId, fields: { title } };
   return callTool(replica, 'update_object', args, as('editor', await openSession(replica, 'editor')));
 };
-const openedAt = (replica: ShiftedReplica): Promise<Case> =>
+const openedAt = (replica: ShiftedReplica, set?: string): Promise<Case> =>
   vi.waitFor(
     async () => {
       const { status, body } = await approvals(replica);
-      const [found] = body.approvals ?? [];
+      const found = body.approvals?.find(({ change_set }) => change_set === set);
       if (!found) throw new Error(`no case is open yet: ${status}`);
       return found;
     },
     { timeout: EXPIRY * 1000, interval: 50 },
   );
+const ofSets = async (replica: ShiftedReplica, tool: string, args: object) =>
+  callTool(replica, tool, args, as('proposer', await openSession(replica, 'proposer')));
+/** Proposes, submits and approves a set, each at another replica. @returns what came of it */
+async function applySet(any: () => ShiftedReplica, title: string): Promise<string> {
+  const proposed = await ofSets(any(), 'create_object', { class_name: 'Post', fields: { title } });
+  const set = String(proposed.data['change_set']);
+  const submitted = ofSets(any(), 'submit_changes', { change_set: set, title, reason: 'asked' });
+  const { id: asked } = await openedAt(any(), set);
+  await approve(any(), asked);
+  const { isError, text } = await submitted;
+  const { data: shown } = await ofSets(any(), 'show_changes', { change_set: set });
+  return isError ? text : String(shown['state']);
+}
 const recordsOf = (replica: ShiftedReplica) =>
   readFileSync(auditOf.get(replica) as string, 'utf8')
     .split('\n')
@@ -273,6 +295,22 @@ describe('replicas whose clocks are ten minutes apart', () => {
       expect((await rpc(replica, 'tools/list', {}, headers)).status).toBe(401);
   });
 
+  it('keep the change sets of each other open, and apply them', async () => {
+    for (const [here, there] of pairs()) {
+      const made = await ofSets(here, 'create_object', { class_name: 'Post', fields: { title: 'Open' } });
+      const { change_set } = made.data;
+      for (const replica of replicas()) {
+        const { data: shown } = await ofSets(replica, 'show_changes', { change_set });
+        const left = Date.parse(String(shown['expires_at'])) - Date.parse(String(shown['opened_at']));
+        expect([shown['state'], left]).toEqual(['open', OPEN_FOR * 1000]);
+      }
+      await ofSets(there, 'discard_changes', { change_set });
+      let turn = 0;
+      const inTurn = () => [here, there][(turn += 1) % 2] as ShiftedReplica;
+      expect(await applySet(inTurn, 'Of both')).toBe('applied');
+    }
+  });
+
   it('fetch the exports of each other until they end, and then no more', async () => {
     const ordered = await Promise.all(
       pairs().map(async ([here, there]) => {
@@ -333,7 +371,7 @@ describe('replicas whose clocks are ten minutes apart', () => {
 });
 
 describe('a replica whose clock is set back by an hour', () => {
-  it('keeps sessions, limits, approvals and running tasks', async () => {
+  it('keeps sessions, limits, approvals, change sets and running tasks', async () => {
     const session = await openSession(right, 'limited');
     const count = () => callTool(right, 'count_objects', { class_name: 'Post' }, as('limited', session));
     for (let at = 0; at < LIMIT; at += 1) await count();
@@ -343,6 +381,7 @@ describe('a replica whose clock is set back by an hour', () => {
     expect((await approve(behind, seen.id)).status).toBe(200);
     const begun = await beginning;
     await vi.waitFor(() => expect(existsSync(`${until}.begun`)).toBe(true), 20_000);
+    const proposed = await ofSets(right, 'create_object', { class_name: 'Post', fields: { title: 'Set' } });
     const call = change(right, 'p03', 'Asked before');
     const asked = await openedAt(ahead);
 
@@ -353,6 +392,9 @@ describe('a replica whose clock is set back by an hour', () => {
     expect((await call).isError).toBe(false);
     await expect.poll(async () => (await count()).isError, { timeout: 20_000, interval: 100 }).toBe(false);
     expect(performance.now() - began).toBeLessThan((WINDOW + 2) * 1000);
+    const { change_set } = proposed.data;
+    const { data: shown } = await ofSets(right, 'discard_changes', { change_set });
+    expect(shown['state']).toBe('discarded');
     // Longer than the lock of a run is held without being renewed.
     await pause(Math.max(0, 2_500 - (performance.now() - began)));
     writeFileSync(until, '');
@@ -400,7 +442,7 @@ describe('replicas whose clocks jump at random', () => {
       const random = () => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647;
       const any = () => replicas()[Math.floor(random() * 3)] as ShiftedReplica;
       const losses: string[] = [];
-      const counts = { jumps: 0, calls: 0, approvals: 0, tasks: 0, permitted: 0 };
+      const counts = { jumps: 0, calls: 0, approvals: 0, sets: 0, tasks: 0, permitted: 0 };
       /** Milliseconds of the slowest way back of a principal to its next permitted call. */
       let longestWait = 0;
 
@@ -462,6 +504,12 @@ describe('replicas whose clocks jump at random', () => {
             losses.push(`an approved change ended with ${decided.status}, ${outcome.text}`);
         }
       };
+      const sets = async () => {
+        while (goesOn()) {
+          const outcome = await applySet(any, `Set ${(counts.sets += 1)}`);
+          if (outcome !== 'applied') losses.push(`an approved change set ended as ${outcome}`);
+        }
+      };
       const tasks = async () => {
         while (goesOn()) {
           const until = join(folder, `task-${(id += 1)}`);
@@ -486,7 +534,7 @@ describe('replicas whose clocks jump at random', () => {
           if (ended !== 'completed') losses.push(`a task ended as ${String(ended)}`);
         }
       };
-      await Promise.all([jumps(), sessions(), limits(), decisions(), tasks()]);
+      await Promise.all([jumps(), sessions(), limits(), decisions(), sets(), tasks()]);
 
       for (const replica of replicas())
         for (const [name, value] of recordsOf(replica).flatMap((record) => Object.entries(record)))
