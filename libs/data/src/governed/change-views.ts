@@ -6,6 +6,7 @@ import type { ParseRow } from '../record-store.js';
 import type { StoredRows } from './stored-rows.js';
 import { enterClass } from './governed-call.js';
 import {
+  describeRefusal,
   type HeldChange,
   isRestoredRow,
   type RestoredRow,
@@ -64,7 +65,7 @@ export class ChangeViews {
       return { operation, judged, conflict: isAlike ? null : ROW_CHANGED };
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
-      return { operation, judged: shown, conflict: error.refusal.message };
+      return { operation, judged: shown, conflict: describeRefusal(change, error.refusal) };
     }
   }
 

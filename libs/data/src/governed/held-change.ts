@@ -1,3 +1,4 @@
+import type { Refusal } from '#core';
 import type { RowImage } from '../changes/row-transactions.js';
 import type { ProposedWrite } from '../governed-access.js';
 import type { ParseRow } from '../record-store.js';
@@ -33,6 +34,13 @@ export interface ChangeConflict {
 
 export const ROW_CHANGED = 'somebody has changed this row since';
 export const ROW_EXISTS = 'there is a row of this id again';
+
+/**
+ * Why a refused change cannot be applied. The columns of a row that is put back are not named: another one may have written them.
+ */
+export function describeRefusal({ restored }: HeldChange, { gate, message }: Refusal): string {
+  return restored !== undefined && gate === 'fields' ? 'it holds columns that you may not write' : message;
+}
 
 export type RestoredRow = HeldChange & { readonly operation: 'create'; readonly restored: RowImage };
 

@@ -145,8 +145,11 @@ export function showClass(
 /** A row that a write returned, as a read would have returned it. */
 export function presentRow(row: ParseRow, access: ClassAccess, viewer: Viewer): ParseRow {
   const fetchable = fetchableColumns(access);
+  const deciders = access.guarded?.deciders ?? [];
   const kept = fetchable
-    ? Object.fromEntries(Object.entries(row).filter(([field]) => fetchable.has(field)))
+    ? Object.fromEntries(
+        Object.entries(row).filter(([field]) => fetchable.has(field) || deciders.includes(field)),
+      )
     : row;
   guardRow(kept, { access, keys: parseKeys(undefined, access), includes: new Map() }, viewer);
   return redact(kept, viewer.scope, viewer.scope.rowType(access.className)) as ParseRow;

@@ -4,6 +4,7 @@ import type { StoreErrorCode } from '../record-store.js';
 import {
   type AppliedChange,
   type ChangeConflict,
+  describeRefusal,
   type HeldChange,
   isRestoredRow,
   ROW_CHANGED,
@@ -116,10 +117,8 @@ export class TransactedChanges {
   }
 
   /** What the work gives, or why the change cannot be applied. */
-  private async take<T>(
-    { operation, className, objectId }: HeldChange,
-    work: () => Promise<T>,
-  ): Promise<T | ChangeConflict> {
+  private async take<T>(change: HeldChange, work: () => Promise<T>): Promise<T | ChangeConflict> {
+    const { operation, className, objectId } = change;
     try {
       return await work();
     } catch (error) {
@@ -128,7 +127,7 @@ export class TransactedChanges {
       const { failure } = this.stores;
       const isOfTheRow = failure === null || OF_A_ROW.has(failure);
       if (error instanceof Refused && isOfTheRow && !PASSING.has(error.refusal.code))
-        return { ...conflict, reason: error.refusal.message };
+        return { ...conflict, reason: describeRefusal(change, error.refusal) };
       throw error;
     }
   }
