@@ -4,24 +4,25 @@ import { untranslatable } from '../errors.js';
 import { type ClassStorage, type ColumnRef, isPointer } from '../storage/class-storage.js';
 import { isPlainObject } from '../storage/documents.js';
 import { toCoordinates, inQuery, isTyped } from '../storage/parse-values.js';
+import { chooseBound, isNumeric } from '../storage/stored-forms.js';
 
 type ColumnResolver = (path: string) => ColumnRef;
 
-/** One operand in the form that its column stores. @throws StoreError `invalid_query` */
-function operandToStorage(value: unknown, ref: ColumnRef): unknown {
-  return ref.form.operandToStorage(value, ref);
+/** Equality with every form in which documents may hold a value. */
+function equalityToQuery(value: unknown, ref: ColumnRef, operator: '$eq' | '$ne', form: QueryForm): Document {
+  const forms = ref.form.listForms(value, ref, isNegated(operator, form));
+  if (forms.length === 1) return { [operator]: forms[0] };
+  return { [operator === '$eq' ? '$in' : '$nin']: forms };
 }
 
-/** Equality with the forms that a column stores a value in: of a reference they may be two. */
-function equalityToQuery(value: unknown, ref: ColumnRef, operator: '$eq' | '$ne'): Document {
-  if (!ref.field?.mixedIds) return { [operator]: operandToStorage(value, ref) };
-  return { [operator === '$eq' ? '$in' : '$nin']: operandsToStorage([value], ref, operator) };
-}
-
-function operandsToStorage(values: unknown, ref: ColumnRef, operator: string): unknown[] {
+function operandsToStorage(values: unknown, ref: ColumnRef, operator: string, form: QueryForm): unknown[] {
   if (!Array.isArray(values)) throw untranslatable(`${operator} needs an array`);
-  return ref.form.operandsToStorage(values, ref);
+  return ref.form.operandsToStorage(values, ref, isNegated(operator, form));
 }
+
+/** Whether rows that match the operand are withheld. */
+const isNegated = (operator: string, { negated = false }: QueryForm): boolean =>
+  (operator === '$ne' || operator === '$nin') !== negated;
 
 const comparesPointer = (operand: unknown): boolean =>
   isPointer(operand) || (Array.isArray(operand) && operand.some(isPointer));
@@ -41,6 +42,8 @@ interface QueryForm {
   readonly rights: ClassStorage['rightsToQuery'];
   /** The database only filters with the query (counts, `$match`): near operators become circles. Default false. */
   readonly filterOnly?: boolean;
+  /** Within `$nor` or `$not`. Default false. */
+  readonly negated?: boolean;
   /** Translates `$expr`; absent where expressions are not permitted. */
   readonly expression?: (expression: unknown) => unknown;
 }
@@ -81,7 +84,8 @@ function joinConditions(conditions: readonly Document[]): Document {
 }
 
 function conditionToQuery(key: string, value: unknown, form: QueryForm): Document {
-  if (key === '$and' || key === '$or' || key === '$nor') return { [key]: branches(key, value, form) };
+  if (key === '$nor') return { $nor: branches(key, value, negate(form)) };
+  if (key === '$and' || key === '$or') return { [key]: branches(key, value, form) };
   if (key === '$text') return textToQuery(value);
   if (key === '$expr' && form.expression) return { $expr: form.expression(value) };
   if (key === '$comment') return {};
@@ -92,10 +96,11 @@ function conditionToQuery(key: string, value: unknown, form: QueryForm): Documen
   const named = form.resolve(key);
   const ref = named.undeclared && mentionsPointer(value) ? named.form.asPointerColumn(named) : named;
   if (isConstraint(value)) return constraintToQuery(value, ref, form);
-  return {
-    [ref.column]: ref.field?.mixedIds ? equalityToQuery(value, ref, '$eq') : operandToStorage(value, ref),
-  };
+  const forms = ref.form.listForms(value, ref, isNegated('$eq', form));
+  return { [ref.column]: forms.length === 1 ? forms[0] : { $in: forms } };
 }
+
+const negate = (form: QueryForm): QueryForm => ({ ...form, negated: !form.negated });
 
 /** Only governed access adds these operators: validation removes operators of such names from a caller's constraint. */
 const RIGHTS: ReadonlyMap<string, 'read' | 'write'> = new Map([
@@ -139,20 +144,21 @@ function textToQuery(operand: unknown): Document {
 
 type OperatorTranslator = (operand: unknown, ref: ColumnRef, form: QueryForm) => Document;
 
-const sameOperator =
-  (operator: string): OperatorTranslator =>
-  (operand, ref) => ({ [operator]: operandToStorage(operand, ref) });
-
 const listOperator =
   (operator: string): OperatorTranslator =>
-  (operand, ref) => ({ [operator]: operandsToStorage(operand, ref, operator) });
+  (operand, ref, form) => ({ [operator]: operandsToStorage(operand, ref, operator, form) });
+
+const rangeOperator =
+  (operator: string): OperatorTranslator =>
+  (operand, ref) => ({ [operator]: chooseBound(ref.form.listForms(operand, ref, false), operator) });
 
 /** Members of array columns are stored in nested form, whatever the path. */
-const memberList: OperatorTranslator = (operand, ref) => {
+const memberList: OperatorTranslator = (operand, ref, form) => {
   const member = { ...ref, nested: true };
-  if (!ref.field?.mixedIds) return { $all: operandsToStorage(operand, member, '$all') };
   if (!Array.isArray(operand)) throw untranslatable('$all needs an array');
-  return { $all: operand.map((one) => ({ $elemMatch: equalityToQuery(one, member, '$eq') })) };
+  const values = operandsToStorage(operand, member, '$all', form);
+  if (values.length === operand.length) return { $all: values };
+  return { $all: operand.map((one) => ({ $elemMatch: equalityToQuery(one, member, '$eq', form) })) };
 };
 
 const verbatim =
@@ -160,12 +166,12 @@ const verbatim =
   (operand) => ({ [operator]: operand });
 
 const OPERATORS: Readonly<Record<string, OperatorTranslator>> = {
-  $eq: (operand, ref) => equalityToQuery(operand, ref, '$eq'),
-  $ne: (operand, ref) => equalityToQuery(operand, ref, '$ne'),
-  $lt: sameOperator('$lt'),
-  $lte: sameOperator('$lte'),
-  $gt: sameOperator('$gt'),
-  $gte: sameOperator('$gte'),
+  $eq: (operand, ref, form) => equalityToQuery(operand, ref, '$eq', form),
+  $ne: (operand, ref, form) => equalityToQuery(operand, ref, '$ne', form),
+  $lt: rangeOperator('$lt'),
+  $lte: rangeOperator('$lte'),
+  $gt: rangeOperator('$gt'),
+  $gte: rangeOperator('$gte'),
   $in: listOperator('$in'),
   $nin: listOperator('$nin'),
   $all: memberList,
@@ -179,55 +185,77 @@ const OPERATORS: Readonly<Record<string, OperatorTranslator>> = {
   $geoWithin: withinToQuery,
   $within: withinToQuery,
   $geoIntersects: intersectsToQuery,
-  $not: (operand, ref, form) => ({ $not: operatorsToQuery(operand, ref, form) }),
+  $not: (operand, ref, form) => ({ $not: operatorsToQuery(operand, ref, negate(form)) }),
   $elemMatch: (operand, ref, form) => ({ $elemMatch: elementToQuery(operand, ref, form) }),
 };
 
 function constraintToQuery(constraint: Record<string, unknown>, ref: ColumnRef, form: QueryForm): Document {
   const { $containedIn, $containedBy, ...written } = constraint;
-  const [others, apart] = ref.field?.mixedIds ? splitIdentity(written) : [written, []];
-  const conditions: Document[] = apart.flatMap((one) => identityToQuery(one, ref));
+  const [others, apart] = splitByForms(written, ref, form);
+  const conditions: Document[] = apart.flatMap((one) => formsToQuery(one, ref, form));
   if (Object.keys(others).length > 0) conditions.push({ [ref.column]: operatorsToQuery(others, ref, form) });
-  if ($containedBy !== undefined) conditions.push(subsetToQuery($containedBy, ref));
+  if ($containedBy !== undefined) conditions.push(subsetToQuery($containedBy, ref, form));
   if ($containedIn !== undefined) {
-    const scalar = () => ({ [ref.column]: { $in: operandsToStorage($containedIn, ref, '$containedIn') } });
-    conditions.push(ref.field?.type === 'Array' ? subsetToQuery($containedIn, ref) : scalar());
+    const scalar = () => ({
+      [ref.column]: { $in: operandsToStorage($containedIn, ref, '$containedIn', form) },
+    });
+    conditions.push(ref.field?.type === 'Array' ? subsetToQuery($containedIn, ref, form) : scalar());
   }
   return joinConditions(conditions);
 }
 
 type Comparison = readonly [operator: string, operand: unknown];
 
-/** What compares a reference with ids, and the rest: with two forms of an id several comparisons would have one operator. */
-function splitIdentity(
+const RANGES: ReadonlySet<string> = new Set(['$lt', '$lte', '$gt', '$gte']);
+const COMPARES_EACH: ReadonlySet<string> = new Set(['$in', '$nin', '$all', '$containsAll']);
+
+/** Comparisons with values that documents may hold in several forms, and the rest: the former would have one operator twice. */
+function splitByForms(
   constraint: Record<string, unknown>,
+  ref: ColumnRef,
+  form: QueryForm,
 ): [others: Record<string, unknown>, apart: Comparison[]] {
-  const isApart = ([operator]: Comparison) => /^\$(?:eq|ne|in|nin|all|containsAll)$/.test(operator);
+  const isApart = ([operator, operand]: Comparison): boolean => {
+    if (COMPARES_EACH.has(operator))
+      return (
+        Array.isArray(operand) && operandsToStorage(operand, ref, operator, form).length > operand.length
+      );
+    if (operator !== '$eq' && operator !== '$ne' && !RANGES.has(operator)) return false;
+    const forms = ref.form.listForms(operand, ref, !RANGES.has(operator) && isNegated(operator, form));
+    return forms.length > 1;
+  };
   const entries = Object.entries(constraint);
-  return [Object.fromEntries(entries.filter((entry) => !isApart(entry))), entries.filter(isApart)];
+  const apart = entries.filter(isApart);
+  return [Object.fromEntries(entries.filter((entry) => !apart.includes(entry))), apart];
 }
 
-/** Comparisons with a reference in any form of it; each id that a list must hold is a condition of its own. */
-function identityToQuery([operator, operand]: Comparison, ref: ColumnRef): Document[] {
-  const matches = (ids: unknown, negated: boolean) => ({
-    [ref.column]: { [negated ? '$nin' : '$in']: operandsToStorage(ids, ref, operator) },
+/** A comparison with every form of its values; each value that a list must hold is a condition of its own. */
+function formsToQuery([operator, operand]: Comparison, ref: ColumnRef, form: QueryForm): Document[] {
+  const equals = (value: unknown, one: '$eq' | '$ne') => ({
+    [ref.column]: equalityToQuery(value, ref, one, form),
   });
-  switch (operator) {
-    case '$eq':
-    case '$ne':
-      return [matches([operand], operator === '$ne')];
-    case '$in':
-    case '$nin':
-      return [matches(operand, operator === '$nin')];
-    default:
-      if (!Array.isArray(operand)) throw untranslatable(`${operator} needs an array`);
-      return operand.length === 0 ? [matches([], false)] : operand.map((one) => matches([one], false));
-  }
+  if (operator === '$eq' || operator === '$ne') return [equals(operand, operator)];
+  if (operator === '$in' || operator === '$nin')
+    return [{ [ref.column]: { [operator]: operandsToStorage(operand, ref, operator, form) } }];
+  if (RANGES.has(operator)) return [rangeToQuery(operator, operand, ref)];
+  return (operand as unknown[]).map((value) => equals(value, '$eq'));
+}
+
+/** Numbers have one order whatever their type; of texts, ids and dates each is compared with its own. */
+function rangeToQuery(operator: string, operand: unknown, ref: ColumnRef): Document {
+  const forms = ref.form.listForms(operand, ref, false);
+  const numbers = forms.filter(isNumeric);
+  const bounds = [
+    ...(numbers.length > 0 ? [chooseBound(numbers, operator)] : []),
+    ...forms.filter((one) => !isNumeric(one)),
+  ];
+  const conditions = bounds.map((bound) => ({ [ref.column]: { [operator]: bound } }));
+  return conditions.length === 1 ? (conditions[0] as Document) : { $or: conditions };
 }
 
 /** Every element is one of the listed values; a row without the array matches. */
-function subsetToQuery(list: unknown, ref: ColumnRef): Document {
-  const values = operandsToStorage(list, { ...ref, nested: true }, '$containedIn');
+function subsetToQuery(list: unknown, ref: ColumnRef, form: QueryForm): Document {
+  const values = operandsToStorage(list, { ...ref, nested: true }, '$containedIn', form);
   return { $nor: [{ [ref.column]: { $elemMatch: { $nin: values } } }] };
 }
 
@@ -243,8 +271,8 @@ function operatorsToQuery(constraint: unknown, ref: ColumnRef, form: QueryForm):
     const translate = Object.hasOwn(OPERATORS, operator) ? OPERATORS[operator] : undefined;
     if (!translate) throw untranslatable(`unknown operator '${operator}'`);
     const translated = translate(operand, ref, form);
-    if (ref.field?.mixedIds && Object.keys(translated).some((key) => Object.hasOwn(query, key)))
-      throw untranslatable('one reference is compared twice: join the conditions with $and');
+    if (Object.keys(translated).some((key) => Object.hasOwn(query, key)))
+      throw untranslatable('one value is compared twice: join the conditions with $and');
     Object.assign(query, translated);
   }
   return query;

@@ -1,6 +1,6 @@
 import type { FieldSchema, FieldType, IdKind, PlainColumn } from '#policy';
 import { isPlainObject } from '../storage/documents.js';
-import { findKind, type StoredKind, withKind } from '../storage/plain-scalars.js';
+import { findKind, isCertain, type StoredKind, withKind } from '../storage/plain-scalars.js';
 import type { ColumnSample } from './column-sample.js';
 
 /** The types of a `$jsonSchema`, by their names in `bsonType` and `type`. */
@@ -30,13 +30,16 @@ export interface ValidatorNode {
   /** Of a list, unless they are documents with known members. */
   readonly entries?: ValidatorNode;
   readonly required: ReadonlySet<string>;
+  /** Whether the server refuses every document that does not fit. */
+  readonly strict: boolean;
 }
 
 /** The `$jsonSchema` of the options of a collection; null: it has none. */
 export function readValidator(options: Readonly<Record<string, unknown>>): ValidatorNode | null {
-  const { validator } = options;
+  const { validator, validationLevel = 'strict', validationAction = 'error' } = options;
   const schema = isPlainObject(validator) ? validator['$jsonSchema'] : undefined;
-  return isPlainObject(schema) ? readNode(schema, 0) : null;
+  const strict = validationLevel === 'strict' && validationAction === 'error';
+  return isPlainObject(schema) ? readNode(schema, 0, strict) : null;
 }
 
 const MAX_DEPTH = 8;
@@ -44,7 +47,7 @@ const MAX_DEPTH = 8;
 const readList = (value: unknown): unknown[] =>
   Array.isArray(value) ? value : value === undefined ? [] : [value];
 
-function readNode(schema: Readonly<Record<string, unknown>>, depth: number): ValidatorNode {
+function readNode(schema: Readonly<Record<string, unknown>>, depth: number, strict: boolean): ValidatorNode {
   const names = readList(schema['bsonType'] ?? schema['type']).map(String);
   const types = names.filter((name) => name !== 'null').map((name) => VALIDATOR_TYPES[name]);
   const kinds = new Set(types.map((type) => type?.[1] ?? null));
@@ -52,25 +55,30 @@ function readNode(schema: Readonly<Record<string, unknown>>, depth: number): Val
   const [type = null] = fieldTypes.size === 1 ? fieldTypes : [];
   const [kind = null] = kinds.size === 1 ? kinds : [];
   const items =
-    isPlainObject(schema['items']) && depth < MAX_DEPTH ? readNode(schema['items'], depth + 1) : null;
+    isPlainObject(schema['items']) && depth < MAX_DEPTH ? readNode(schema['items'], depth + 1, strict) : null;
   const inside = type === 'Array' && items ? items : null;
   return {
     type,
     kind: inside ? inside.kind : kind,
     nullable: names.includes('null'),
-    members: inside ? inside.members : readMembers(schema, depth),
+    members: inside ? inside.members : readMembers(schema, depth, strict),
+    strict,
     ...(inside && inside.members.size === 0 && { entries: inside }),
     required: new Set(readList(schema['required']).filter((name) => typeof name === 'string')),
   };
 }
 
-function readMembers(schema: Readonly<Record<string, unknown>>, depth: number): Map<string, ValidatorNode> {
+function readMembers(
+  schema: Readonly<Record<string, unknown>>,
+  depth: number,
+  strict: boolean,
+): Map<string, ValidatorNode> {
   const { properties } = schema;
   if (!isPlainObject(properties) || depth >= MAX_DEPTH) return new Map();
   return new Map(
     Object.entries(properties).map(([name, member]) => [
       name,
-      readNode(isPlainObject(member) ? member : {}, depth + 1),
+      readNode(isPlainObject(member) ? member : {}, depth + 1, strict),
     ]),
   );
 }
@@ -91,6 +99,7 @@ function fieldOfNode(node: ValidatorNode | undefined): FieldSchema | null {
       origin: 'validator',
     },
     kind,
+    node.strict,
   );
 }
 
@@ -114,7 +123,11 @@ export function toPlainColumn(
   const declared = toDeclaredField(property, known, idsOf, sample);
   const field = declared ?? known;
   if (!field) return null;
-  return withKind({ ...field, ...(required && !node?.nullable && { required: true }) }, findKind(field));
+  return withKind(
+    { ...field, ...(required && !node?.nullable && { required: true }) },
+    findKind(field),
+    isCertain(field),
+  );
 }
 
 /** A validator that leaves the kind open is completed by the sample. */
@@ -130,7 +143,16 @@ function toKnownField(node: ValidatorNode | undefined, sample: ColumnSample | un
   return withKind(
     { ...validated, ...(members && { members }), ...(entries && { entries }) },
     isOpen ? findKind(sampled) : findKind(validated),
+    isCertain(validated) && holdsOnly(node?.kind, sample),
   );
+}
+
+/** Documents that are older than the validator may be of another kind. */
+function holdsOnly(kind: StoredKind | null | undefined, sample: ColumnSample | undefined): boolean {
+  const seen = [...(sample?.allKinds ?? [])].flatMap((one) =>
+    one === 'list' ? [...(sample?.list?.allKinds ?? [])] : [one],
+  );
+  return seen.every((one) => one === kind || (one === 'other' && (kind === 'int' || kind === 'double')));
 }
 
 function toDeclaredField(
@@ -163,6 +185,7 @@ function toDeclaredField(
       origin: 'declared',
     },
     target ?? findKind(known ?? undefined),
+    isCertain(known ?? undefined) && (target === undefined || target === findKind(known ?? undefined)),
   );
 }
 

@@ -28,8 +28,13 @@ export interface ValueForm {
   readonly pointersAreIds: boolean;
   /** One operand of a query in the form in which its column stores it. @throws StoreError `invalid_query` */
   operandToStorage(value: unknown, ref: ColumnRef): unknown;
-  /** The operands of a list operator. @throws StoreError `invalid_query` */
-  operandsToStorage(values: readonly unknown[], ref: ColumnRef): unknown[];
+  /**
+   * Every form in which documents may hold a value, that of its column first.
+   * @param negated whether a match withholds rows. @throws StoreError `invalid_query`
+   */
+  listForms(value: unknown, ref: ColumnRef, negated: boolean): unknown[];
+  /** The operands of a list operator, each in every form. @throws StoreError `invalid_query` */
+  operandsToStorage(values: readonly unknown[], ref: ColumnRef, negated: boolean): unknown[];
   /** A typed value in an expression. @throws UnstorableValue */
   literalToStorage(value: unknown): unknown;
   /** A constant that an expression compares with a column. @throws StoreError `invalid_query` */

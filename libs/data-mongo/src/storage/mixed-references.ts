@@ -1,15 +1,16 @@
 import { type Document, ObjectId } from 'mongodb';
 import type { FieldSchema } from '#policy';
-import { findKind, HEX_ID, idText, isIdValue } from './plain-scalars.js';
+import { findKind, HEX_ID, idText, isCertain, isIdValue } from './plain-scalars.js';
 
 /*
  * One reference that some documents hold as the id of its target and others as text, or as an ObjectId where the target has a
  * text: conditions match every form, and pipelines see one.
  */
 
-/** The forms in which documents of a column hold an id; a value that is no id has one. */
+/** The forms in which documents may hold the id of a reference; any other value has one. */
 export function listStoredForms(stored: unknown, field: FieldSchema | undefined): unknown[] {
-  if (!field?.mixedIds || !isIdValue(stored)) return [stored];
+  const isCertainId = isCertain(field) && !field?.mixedIds;
+  if (field?.targetClass === undefined || isCertainId || !isIdValue(stored)) return [stored];
   if (typeof stored !== 'string') return [stored, idText(stored)];
   return HEX_ID.test(stored) ? [stored, ObjectId.createFromHexString(stored)] : [stored];
 }

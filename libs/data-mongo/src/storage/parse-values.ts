@@ -343,6 +343,10 @@ export const PARSE_VALUES: ValueForm = {
     return inQuery(() => (inside ? convertNested(value) : columnToStorage(value)));
   },
 
+  listForms(value, ref) {
+    return [this.operandToStorage(value, ref)];
+  },
+
   /** Bare ids in a list take the class of a typed member when the column itself names none. */
   operandsToStorage(values, ref) {
     const donor =

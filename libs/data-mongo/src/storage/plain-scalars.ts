@@ -22,11 +22,22 @@ export type StoredKind =
 /** Beside the fields of the schema, which callers see. */
 const KINDS = new WeakMap<FieldSchema, StoredKind>();
 
-/** Of a list, the kind of its entries. */
-export function withKind<Field extends FieldSchema>(field: Field, kind: StoredKind | null): Field {
+/** Fields whose kind the validator of the collection says: documents that a sample does not have are of the same one. */
+const CERTAIN = new WeakSet<FieldSchema>();
+
+/** @param kind of a list, that of its entries. @param certain whether every document has it: a sample never says so */
+export function withKind<Field extends FieldSchema>(
+  field: Field,
+  kind: StoredKind | null,
+  certain = false,
+): Field {
   if (kind !== null) KINDS.set(field, kind);
+  if (kind !== null && certain) CERTAIN.add(field);
   return field;
 }
+
+export const isCertain = (field: FieldSchema | undefined): boolean =>
+  field !== undefined && CERTAIN.has(field);
 
 export function findKind(field: FieldSchema | undefined): StoredKind | null {
   return (field && KINDS.get(field)) ?? null;
@@ -39,6 +50,7 @@ export function listKinds(fields: ReadonlyMap<string, FieldSchema>): unknown[] {
 
 const listKindsOfField = (field: FieldSchema): unknown[] => [
   findKind(field),
+  isCertain(field),
   field.members && listKinds(field.members),
   field.entries && listKindsOfField(field.entries),
 ];

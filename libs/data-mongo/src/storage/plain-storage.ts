@@ -84,7 +84,7 @@ export class PlainStorage extends ClassStorage {
     private readonly layout: PlainLayout,
   ) {
     super(schema.className, schema);
-    this.idField = withKind({ type: 'String' }, layout.id);
+    this.idField = withKind({ type: 'String' }, layout.id, true);
     for (const [field, column] of [...layout.columns, ...Object.entries(layout.timestamps ?? {})]) {
       this.columns.set(field, column);
       this.fieldsByColumn.set(column, field);

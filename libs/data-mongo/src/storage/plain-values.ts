@@ -12,7 +12,6 @@ import {
   type ValueForm,
 } from './class-storage.js';
 import { isPlainObject } from './documents.js';
-import { listStoredForms } from './mixed-references.js';
 import {
   at,
   toBinary,
@@ -43,6 +42,7 @@ import {
   type StoredKind,
   WHOLE,
 } from './plain-scalars.js';
+import { listForms } from './stored-forms.js';
 
 const INT_RANGE = { least: -(2 ** 31), most: 2 ** 31 - 1 };
 
@@ -230,8 +230,12 @@ export const PLAIN_VALUES: ValueForm = {
     return inQuery(() => operand(value, ref.field));
   },
 
-  operandsToStorage(values, ref) {
-    return values.flatMap((value) => listStoredForms(this.operandToStorage(value, ref), ref.field));
+  listForms(value, ref, negated) {
+    return listForms(value, this.operandToStorage(value, ref), ref.field, negated);
+  },
+
+  operandsToStorage(values, ref, negated) {
+    return values.flatMap((value) => this.listForms(value, ref, negated));
   },
 
   literalToStorage: (value) => (isPointer(value) ? value.objectId : plainToStorage(value, undefined)),
