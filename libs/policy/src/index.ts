@@ -47,7 +47,7 @@ export * from './model/known-options.js';
 export * from './model/policy.js';
 export * from './model/policy-issue.js';
 export * from './model/tenant-database.js';
-export { ALL_TEXT, noteStoredForm, type ValueType } from './model/value-type.js';
+export { ALL_TEXT, noteColumn, type ValueType } from './model/value-type.js';
 export {
   mergeFilters,
   listConstrainedFields,

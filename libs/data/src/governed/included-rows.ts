@@ -10,7 +10,7 @@ import {
   isFieldPath,
   joinProjection,
   mayShow,
-  noteStoredForm,
+  noteColumn,
   takeRoot,
   listShownColumns,
   withheldTarget,
@@ -125,7 +125,7 @@ export class IncludeResolver {
       return;
     }
     if (isRefusal(hop)) throw new Refused(hop);
-    noteStoredForm(field, parent.schema, this.call.note);
+    noteColumn(field, parent, this.call.note);
     this.addEntry(rest, hop.target, hop.children);
   }
 

@@ -140,15 +140,32 @@ export interface Comparison {
 /** Takes a remark that is shown beside the answer. */
 export type Note = (text: string) => void;
 
-/** Notes that no condition matches values of some types. */
-export function noteStoredForm(path: string, schema: ClassSchema | undefined, note: Note | undefined): void {
-  if (!note || schema?.storage !== 'plain') return;
+/** Columns that rows have whatever their class declares. */
+const OF_EVERY_ROW = new Set(['objectId', 'createdAt', 'updatedAt', 'ACL']);
+
+/** Notes that a name means no column, or one whose values no condition matches. */
+export function noteColumn(
+  path: string,
+  {
+    schema,
+    readable,
+  }: { readonly schema?: ClassSchema | undefined; readonly readable: ReadonlySet<string> | null },
+  note: Note | undefined,
+): void {
+  if (!note || !schema) return;
   const root = takeRoot(path);
-  if (schema.fields.get(root)?.opaque)
+  const field = schema.fields.get(root);
+  if (field?.opaque)
     note(
       `'${shortenText(root)}' holds values of a type (DBRef, code or the like) that conditions do not match and include does not follow. ` +
         'Only a whole DBRef, written as it is shown, is found: {"collection": …, "id": …}',
     );
+  // Where some columns may not be read, the note would tell them from those that are not there. Documents of plain collections
+  // may have columns that no sample saw, and Parse keeps some under names of its own.
+  const isKnown =
+    readable !== null || field !== undefined || schema.storage === 'plain' || root.startsWith('_');
+  if (!isKnown && schema.fields.size > 0 && !OF_EVERY_ROW.has(root))
+    note(`class '${schema.className}' has no field '${shortenText(root)}': get_schema lists those it has`);
 }
 
 const NUMBER_TEXT = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;

@@ -4,7 +4,7 @@ import { assertNotInsideFlat } from '../masking/withheld-objects.js';
 import { hasInternalSegment, takeRoot } from '../model/field-names.js';
 import {
   type Note,
-  noteStoredForm,
+  noteColumn,
   toObjectType,
   typeAt,
   typeOfColumn,
@@ -184,7 +184,7 @@ export class Frame {
     if (hasInternalSegment(wire)) throw pipelineBlocked('denied_internal_field', path);
     orThrow(columnRefusal(context, path, wire, this.access, introduced.keys()));
     if (path !== root) assertNotInsideFlat(wire, this.access, true);
-    noteStoredForm(wire + path.slice(root.length), this.access.schema, this.note);
+    noteColumn(wire + path.slice(root.length), this.access, this.note);
     return wire;
   }
 }

@@ -10,7 +10,7 @@ import {
   isRefusal,
   resolveFieldPath,
 } from '../model/class-access.js';
-import { type Note, noteStoredForm } from '../model/value-type.js';
+import { type Note, noteColumn } from '../model/value-type.js';
 import { blockFilter, isPlainObject, isScalar, type PlainObject, type Where } from '../model/where.js';
 import { readObjectText, readWrittenValues, refuseTornText } from '../model/written-values.js';
 import {
@@ -151,7 +151,7 @@ class Translation {
       );
     }
     const column = columnAt(path, access);
-    noteStoredForm(path, access.schema, this.options.note);
+    noteColumn(path, access, this.options.note);
     const rules = this.conditionRules(access, level);
     // A relation has no value of its own.
     if (column.type === 'Relation')
