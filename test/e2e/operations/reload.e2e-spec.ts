@@ -64,6 +64,7 @@ const configOf = ({ fields, hidden, tools, guest = true, more = {} }: Changes = 
     unlistedClasses: 'allow',
     classes: { Post: { ...(fields && { fields }), ...(hidden && { hidden }) } },
   },
+  console: { operators: ['reader'] },
   ...more,
 });
 
@@ -177,6 +178,17 @@ describe('a configuration that changes while it is served', () => {
     );
     expect(await fieldsSeen()).toContain('draft');
     service.reconfigure(configOf());
+  });
+
+  it('makes other agents operators of the console that there is', async () => {
+    const status = async (key: string) => {
+      const headers = { 'X-MCP-API-Key': key };
+      return (await fetch(`${service.origin}/console/api/status`, { headers })).status;
+    };
+    expect([await status('writer'), await status('reader')]).toEqual([403, 200]);
+    await served({ more: { console: { operators: ['writer'] } } });
+    expect([await status('writer'), await status('reader')]).toEqual([200, 403]);
+    await served();
   });
 
   it('does not fall back to the defaults when its file is emptied or gone', async () => {

@@ -184,6 +184,21 @@ describe('what needs a restart', () => {
     expect(paths(named({ crm }))).toEqual([]);
   });
 
+  it('is whether there is a console, and not who its operators are', () => {
+    const open = (operators: string[] | null): ParleyConfig => ({
+      ...running,
+      console: { ...running.console, operators },
+    });
+    expect(listNeedingRestart(open(['one', 'two']), open(['one']))).toEqual([]);
+    for (const [before, after] of [
+      [null, ['one']],
+      [['one'], null],
+    ])
+      expect(listNeedingRestart(open(before ?? null), open(after ?? null))).toMatchObject([
+        { path: 'console.operators', message: 'has changed, which needs a restart' },
+      ]);
+  });
+
   it('is every other option, by its path and without its value', () => {
     const {
       policy: _,

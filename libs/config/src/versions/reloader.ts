@@ -94,7 +94,10 @@ const admitsAnonymous = (rules: readonly AuthRuleConfig[]) => rules.some((rule) 
 /** The options that differ and that a running service cannot take over. Their values are not named: some are secrets. */
 export function listNeedingRestart(running: ParleyConfig, read: ParleyConfig): ConfigIssue[] {
   const issues = listChanged(sectionsOf(running), sectionsOf(read), '').filter(
-    ({ path }) => !RELOADED_SECTIONS.has(root(path)) && !isFurther(path, running, read),
+    ({ path }) =>
+      !RELOADED_SECTIONS.has(root(path)) &&
+      !isFurther(path, running, read) &&
+      !isOfOpenConsole(path, running, read),
   );
   // Whether browsers of this machine are let in was decided by it.
   if (admitsAnonymous(running.auth) !== admitsAnonymous(read.auth))
@@ -106,6 +109,11 @@ export function listNeedingRestart(running: ParleyConfig, read: ParleyConfig): C
 function isFurther(path: string, ...configs: readonly ParleyConfig[]): boolean {
   const [section, label = ''] = path.split('.');
   return section === 'databases' && configs.every(({ databaseName }) => databaseName !== label);
+}
+
+/** Who the operators are is read with every request. Whether there is a console was decided at the start. */
+function isOfOpenConsole(path: string, ...configs: readonly ParleyConfig[]): boolean {
+  return path === 'console.operators' && configs.every(({ console }) => Array.isArray(console.operators));
 }
 
 /** By the names that a file has for them. */
