@@ -84,6 +84,7 @@ class StartPageController {
         health: ROUTE_PATHS.health,
         ready: ROUTE_PATHS.ready,
         ...(operators.operators !== null && { console: '/console' }),
+        ...(server.docsUrl !== null && { documentation: server.docsUrl }),
       },
     };
   }
@@ -94,6 +95,7 @@ const LINK_TEXTS: Readonly<Record<string, string>> = {
   health: 'Whether the process runs',
   ready: 'Whether it can answer calls',
   console: 'The console, for operators',
+  documentation: 'The documentation',
 };
 
 const STATUS_TEXTS: Readonly<Record<StartPage['status'], string>> = {
