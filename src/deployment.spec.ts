@@ -113,6 +113,32 @@ describe('the flags of Node', () => {
   });
 });
 
+/** Seconds that an end takes: those of running calls, and those in which databases are closed. */
+const ENDED_WITHIN = DEFAULT_SERVER.drainTimeout + 13;
+
+describe('the unit of systemd', () => {
+  const unit = read('deploy/systemd/parley.service');
+  const value = (name: string) => new RegExp(`^${name}=(.*)$`, 'm').exec(unit)?.[1];
+
+  it('reloads, keeps one folder that it may write, and waits until a service has ended', () => {
+    expect(value('ExecReload')).toBe('/bin/kill -HUP $MAINPID');
+    expect(value('StateDirectory')).toBe('parley');
+    expect(Number(value('TimeoutStopSec'))).toBeGreaterThanOrEqual(ENDED_WITHIN);
+  });
+
+  it.each([
+    ['DynamicUser', 'yes'],
+    ['NoNewPrivileges', 'yes'],
+    ['ProtectSystem', 'strict'],
+    ['ProtectHome', 'yes'],
+    ['PrivateTmp', 'yes'],
+    ['CapabilityBoundingSet', ''],
+    ['SystemCallFilter', '@system-service'],
+  ])('gives the service no more than it needs: %s', (name, given) => {
+    expect(value(name)).toBe(given);
+  });
+});
+
 describe('docker-compose.yml', () => {
   const compose = yaml('docker-compose.yml');
   const services = compose['services'] as Node;
@@ -143,7 +169,8 @@ describe('docker-compose.yml', () => {
   it('starts two replicas that cannot write, of a configuration that is good', () => {
     const replicas = ['parley-1', 'parley-2'].map((name) => services[name] as Node);
     for (const replica of replicas) {
-      expect(replica).toMatchObject({ read_only: true, cap_drop: ['ALL'] });
+      expect(replica).toMatchObject({ read_only: true, cap_drop: ['ALL'], restart: 'unless-stopped' });
+      expect(Number.parseInt(text(replica['stop_grace_period']), 10)).toBeGreaterThanOrEqual(ENDED_WITHIN);
       const given = Object.entries(replica['environment'] as Node).map(([name, value]) => [
         name,
         text(value).replace(/^\$\{.*\}$/, 'generated'),
@@ -151,6 +178,7 @@ describe('docker-compose.yml', () => {
       const env = { ...(Object.fromEntries(given) as Record<string, string>), HOST: '0.0.0.0', PORT: '3001' };
       const config = start(read('deploy/compose/parley.yaml'), env);
       expect(config.parse.serverUrl).toBe('http://parse:1337/parse');
+      expect(config.audit.sinks).toHaveLength(1);
       expect(config.redis.url).toBe('redis://redis:6379');
     }
   });
