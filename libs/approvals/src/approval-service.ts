@@ -8,7 +8,9 @@ import {
   type ApprovalCase,
   type ApprovalStore,
   type CaseDecision,
+  MAX_LISTED,
   type MessageBus,
+  readPending,
   SharedState,
   SharedStateUnavailable,
   steadyClock,
@@ -26,7 +28,14 @@ export const APPROVAL_OPTIONS = Symbol('options of approvals');
 
 /** Why an approver was refused; `forbidden` reveals nothing of existing cases. */
 export type ApprovalServiceRefusal =
-  'forbidden' | 'not_found' | 'own_request' | 'decided_before' | 'shown_otherwise' | 'unreadable';
+  | 'forbidden'
+  | 'not_found'
+  | 'own_request'
+  | 'decided_before'
+  | 'shown_otherwise'
+  | 'unreadable'
+  /** The decision may count: the shared state did not confirm it. */
+  | 'unconfirmed';
 export type ApprovalServiceResult<T> =
   { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: ApprovalServiceRefusal };
 
@@ -78,12 +87,15 @@ export class ApprovalService {
     );
   }
 
-  /** @throws SharedStateUnavailable */
+  /** The first `MAX_LISTED` that the viewer may see. @throws SharedStateUnavailable */
   async list(viewer: Agent): Promise<ApprovalServiceResult<readonly ApprovalView[]>> {
     if (!this.admits(viewer)) return { ok: false, refusal: 'forbidden' };
-    const pending = await this.store.listPending(viewer.tenantId);
-    const seen = pending.filter((one) => isOfTenant(one, viewer));
-    return { ok: true, value: seen.map((one) => summarizeApproval(one, viewer)) };
+    const seen: ApprovalView[] = [];
+    for await (const one of readPending(this.store, viewer.tenantId)) {
+      if (isOfTenant(one, viewer)) seen.push(summarizeApproval(one, viewer));
+      if (seen.length === MAX_LISTED) break;
+    }
+    return { ok: true, value: seen };
   }
 
   /** @throws SharedStateUnavailable */
@@ -120,6 +132,7 @@ export class ApprovalService {
     const reason = verdict.reason === undefined ? undefined : oneLine(verdict.reason).slice(0, MAX_REASON);
     const decision = { approved, by: viewer.principal, at: Date.now(), ...(reason && { reason }) };
     const outcome = await this.decideOrRecord(known, viewer, decision);
+    if (outcome === 'unconfirmed') return { ok: false, refusal: 'unconfirmed' };
     if (outcome === 'unknown') return { ok: false, refusal: 'not_found' };
     if (outcome === 'decided_before') {
       const again = await this.caseFor(id, viewer);
@@ -149,16 +162,14 @@ export class ApprovalService {
     return { ok: true, value: known };
   }
 
-  /**
-   * A decision whose answer is lost may count, and its call may run: it leaves its record all the same.
-   * @throws SharedStateUnavailable
-   */
+  /** A decision whose answer is lost may count, and its call may run: it leaves its record all the same. */
   private async decideOrRecord(known: ApprovalCase, viewer: Agent, decision: CaseDecision) {
     try {
       return await this.store.decide(known.id, decision);
     } catch (error) {
-      if (error instanceof SharedStateUnavailable) this.record(known, viewer, decision, true);
-      throw error;
+      if (!(error instanceof SharedStateUnavailable)) throw error;
+      this.record(known, viewer, decision, true);
+      return 'unconfirmed';
     }
   }
 
@@ -236,9 +247,9 @@ export const toVerdict = ({ decision, digest, reason }: DecisionBody): Verdict =
   ...(reason !== undefined && { reason }),
 });
 
-const REFUSAL_TEXTS: Readonly<
-  Record<Exclude<ApprovalServiceRefusal, 'forbidden'>, readonly [status: number, error: string]>
-> = {
+type DecisionRefused = readonly [status: number, error: string, headers?: { readonly 'Retry-After': string }];
+
+const REFUSAL_TEXTS: Readonly<Record<Exclude<ApprovalServiceRefusal, 'forbidden'>, DecisionRefused>> = {
   own_request: [403, "one's own request is decided by somebody else"],
   not_found: [404, 'no such approval'],
   decided_before: [409, 'this approval has been decided'],
@@ -246,16 +257,18 @@ const REFUSAL_TEXTS: Readonly<
     412,
     'this digest is not of what would change now: read the approval again, and decide with its digest',
   ],
+  unconfirmed: [
+    503,
+    'the decision may count, which the shared state did not confirm: send the same decision again',
+    { 'Retry-After': '5' },
+  ],
   unreadable: [
     403,
     'what this call would change cannot be shown to this agent: another approver has to approve it',
   ],
 };
 
-/** @param who as the text calls the caller. @returns the HTTP status and the text of a refusal */
-export function decisionRefused(
-  refusal: ApprovalServiceRefusal,
-  who: 'agent' | 'operator',
-): readonly [status: number, error: string] {
+/** @param who as the text calls the caller. @returns the HTTP status, the text and the headers of a refusal */
+export function decisionRefused(refusal: ApprovalServiceRefusal, who: 'agent' | 'operator'): DecisionRefused {
   return refusal === 'forbidden' ? [403, `this ${who} may not decide approvals`] : REFUSAL_TEXTS[refusal];
 }

@@ -23,7 +23,13 @@ import {
   type SharedState,
   SharedStateUnavailable,
 } from '#state';
-import { type ApprovalDecision, type ApprovalRequest, Approver, ProtocolError } from '#dispatcher';
+import {
+  APPROVAL_LAPSED,
+  type ApprovalDecision,
+  type ApprovalRequest,
+  Approver,
+  ProtocolError,
+} from '#dispatcher';
 import { ApproversInTurn, ClientApprover, StoredApprover } from './approvers.js';
 import { RecordedApprover } from './chosen-approver.js';
 
@@ -83,6 +89,7 @@ function createRequest(
     ),
     effectivePermission: 'write',
     policyVersion: 'p1',
+    isCurrent: () => true,
     preview: () => {
       const holdsFor = states[Math.min(shown++, states.length - 1)] ?? '';
       const title = 'old\u2028title\u001b[2J';
@@ -129,9 +136,9 @@ describe('the approver at the client', () => {
   });
 
   it.each<[FormAnswer, string]>([
-    [{ action: 'decline' }, 'operation rejected by approver'],
+    [{ action: 'decline' }, 'operation denied by approver'],
     [{ action: 'cancel' }, 'operation cancelled by approver'],
-    [{ action: 'accept', content: { approve: false } }, 'operation rejected by approver'],
+    [{ action: 'accept', content: { approve: false } }, 'operation denied by approver'],
     [{ action: 'accept', content: {} }, 'operation cancelled by approver'],
     [{ action: 'accept', content: { approve: 'yes' } }, 'operation cancelled by approver'],
   ])('that answers %j says no', async (answer, reason) => {
@@ -345,6 +352,19 @@ describe('approvers in turn', () => {
       ended.filter((decision) => 'reason' in decision && decision.reason !== tooMany.reason),
     ).toHaveLength(50);
     expect(await review()).not.toEqual(tooMany);
+  });
+
+  it('are recorded as what counts, where policy or agent have changed since', async () => {
+    const kept: ApprovalRecord[] = [];
+    const by = { principal: 'key:1', via: 'client' } as const;
+    const decision = await new RecordedApprover(new Says({ ...ok, by, caseId: 'c1' }), 300, {
+      digest: DIGEST,
+      events: { emit: () => true },
+      audit: { recordApproval: (entry) => void kept.push(entry) },
+      log: { error: () => undefined },
+    }).review({ ...createRequest(), isCurrent: () => false });
+    expect(decision).toEqual({ outcome: 'deny', reason: APPROVAL_LAPSED, caseId: 'c1' });
+    expect(kept).toMatchObject([{ outcome: 'deny', reason: APPROVAL_LAPSED, approval_id: 'c1' }]);
   });
 
   it('decide the same when a listener fails', async () => {

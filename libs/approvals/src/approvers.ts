@@ -46,7 +46,7 @@ const REASONS = {
   noSession: 'approval required but no session correlation id is available',
   notDelivered: 'approval required but the elicitation request could not be delivered',
   aborted: 'approval request aborted (session terminated or stream closed)',
-  denied: 'operation rejected by approver',
+  denied: 'operation denied by approver',
   cancelled: 'operation cancelled by approver',
   withdrawn: 'approval is no longer asked for',
   changed:

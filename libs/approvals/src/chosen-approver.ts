@@ -2,7 +2,13 @@ import { Inject, Injectable, Logger, type Provider } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import { ArgumentDigest, AuditSink, readClassName, readWrittenObject } from '#audit';
 import { Refused } from '#core';
-import { type ApprovalDecision, type ApprovalRequest, Approver, ProtocolError } from '#dispatcher';
+import {
+  APPROVAL_LAPSED,
+  type ApprovalDecision,
+  type ApprovalRequest,
+  Approver,
+  ProtocolError,
+} from '#dispatcher';
 import { SharedState } from '#state';
 import { APPROVAL_OPTIONS } from './approval-service.js';
 import { ApprovalWebhook, type ApprovalWebhookOptions } from './approval-webhook.js';
@@ -36,7 +42,7 @@ export class RecordedApprover extends Approver {
   async review(request: ApprovalRequest): Promise<ApprovalDecision> {
     const started = performance.now();
     try {
-      const decision = await this.waitFor(request);
+      const decision = withLapse(await this.waitFor(request), request);
       if (!decision.again) this.record(request, decision, performance.now() - started);
       return decision;
     } catch (error) {
@@ -101,6 +107,16 @@ export class RecordedApprover extends Approver {
       this.listeners.log.error(`an approval listener failed: ${String(error)}`);
     }
   }
+}
+
+/** The decision as it counts: an approval was given for the policy and the agent that asked. */
+function withLapse(
+  decision: ApprovalDecision,
+  request: Pick<ApprovalRequest, 'isCurrent'>,
+): ApprovalDecision {
+  if (decision.outcome !== 'approve' || request.isCurrent()) return decision;
+  const { caseId } = decision;
+  return { outcome: 'deny', reason: APPROVAL_LAPSED, ...(caseId !== undefined && { caseId }) };
 }
 
 /** Who decides on calls that need the approval of a person; durations in seconds. */

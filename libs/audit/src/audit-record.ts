@@ -56,6 +56,8 @@ interface OperatorEvent extends EventBase {
   readonly target?: string;
   /** Approvals: the reason that the approver gave, or why no approver decided. Operators: why they did it. */
   readonly reason?: string;
+  /** True: what it was stored in did not confirm it, and it may count all the same. */
+  readonly unconfirmed?: true;
 }
 
 /** A time in which records could not be kept and calls were refused. */
@@ -121,7 +123,7 @@ export interface ChangeSetEvent extends EventBase {
     | 'applied'
     | 'conflict'
     | 'undone'
-    | 'refused'
+    | 'denied'
     | 'discarded'
     | 'expired';
   /** How the set came about: by writes of an agent, by one write that was made at once, or to take another set back. */
@@ -304,7 +306,7 @@ export interface ApprovalRecord {
   readonly approver?: string;
   /** The name of the `auth` rule whose credential the approver showed, where it has one. */
   readonly approver_key?: string;
-  /** True: the shared state did not confirm the decision, which may count all the same. */
+  /** True: what it was stored in did not confirm it, and it may count all the same. */
   readonly unconfirmed?: true;
   /** `client`: the person at the calling client decided. `desk`: another person decided. */
   readonly via?: 'client' | 'desk';

@@ -1,9 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { ChangeSet } from '#data';
-import { APPROVAL_DECIDED, SharedState } from '#state';
-
-/** Cases that are looked through. */
-const MAX_SEEN = 100_000;
+import { APPROVAL_DECIDED, readPending, SharedState } from '#state';
 
 /** The cases in which other persons are asked about sets. */
 @Injectable()
@@ -30,12 +27,8 @@ export class SetCases {
   /** However many others wait. */
   private async find(set: string, { tenant }: ChangeSet['owner']): Promise<readonly string[]> {
     const found = new Set<string>();
-    for (let seen = 0; seen < MAX_SEEN;) {
-      const listed = await this.shared.approvals.listPending(tenant, seen);
-      for (const { id, changeSet } of listed) if (changeSet === set) found.add(id);
-      if (listed.length === 0) break;
-      seen += listed.length;
-    }
+    for await (const { id, changeSet } of readPending(this.shared.approvals, tenant))
+      if (changeSet === set) found.add(id);
     return [...found];
   }
 }

@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { type Agent, ProcessRateLimiters, type RateLimiter, Refused, Unauthorized } from '#core';
 import { AuditSink } from '#audit';
 import { AuthenticationUnavailable, Authenticator, type ProvenPerson, RecordedAuthenticator } from '#auth';
+import { StoreError } from '#data';
 import { SharedState, SharedStateUnavailable, SuspendedAgents } from '#state';
 import { NotServed, readTrustedHeaders } from '#streaming';
 import {
@@ -212,6 +213,12 @@ function signInAgain(place: ConsolePlace): NotServed {
   return new NotServed(401, 'sign in again', { 'Set-Cookie': setCookie('', 0, place) });
 }
 
+/** Whether a store may have done what it did not confirm. */
+const isLost = (error: unknown): boolean =>
+  error instanceof SharedStateUnavailable ||
+  (error instanceof StoreError && error.outcome === 'unknown') ||
+  (error instanceof Refused && error.refusal.details?.outcome === 'unknown');
+
 /** Records the actions of operators in the audit log. */
 @Injectable()
 export class OperatorNotes {
@@ -219,8 +226,35 @@ export class OperatorNotes {
 
   constructor(@Inject(AuditSink) private readonly audit: Pick<AuditSink, 'recordEvent'>) {}
 
+  /** Does what an operator asks for. Where the answer of a store is lost it may have been done, and is recorded as that. */
+  async noteIfLost<T>(
+    operator: Pick<Operator, 'agent'>,
+    action: string,
+    {
+      target,
+      reason,
+      work,
+    }: { readonly target: string; readonly reason?: string; readonly work: () => Promise<T> },
+  ): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (isLost(error))
+        this.write(operator, action, target, {
+          isUnconfirmed: true,
+          ...(reason !== undefined && { reason }),
+        });
+      throw error;
+    }
+  }
+
   /** A failure to record does not undo the action. */
-  write({ agent }: Pick<Operator, 'agent'>, action: string, target?: string, reason?: string): void {
+  write(
+    { agent }: Pick<Operator, 'agent'>,
+    action: string,
+    target?: string,
+    { reason, isUnconfirmed = false }: { readonly reason?: string; readonly isUnconfirmed?: boolean } = {},
+  ): void {
     try {
       this.audit.recordEvent({
         type: 'operator_action',
@@ -229,6 +263,7 @@ export class OperatorNotes {
         action,
         ...(target !== undefined && { target: target.slice(0, 200) }),
         ...(reason !== undefined && { reason }),
+        ...(isUnconfirmed && { unconfirmed: true as const }),
         principal: agent.principal,
         agent_name: agent.definition.name,
         ...(agent.keyName !== null && { key_name: agent.keyName }),

@@ -45,6 +45,7 @@ export * from './tasks/background-calls.js';
 export * from './tasks/task-store.js';
 export { describeTool, RenderedLists } from './methods/list-tools.js';
 export {
+  APPROVAL_LAPSED,
   type ApprovalPreview,
   type ApprovalDecision,
   type ApprovalRequest,

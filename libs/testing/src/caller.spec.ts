@@ -148,7 +148,7 @@ describe('people at the client', () => {
   });
 
   it.each([
-    ['say no', 'rejected by approver', (writer: ReturnType<TestingApplication['as']>) => writer.deny()],
+    ['say no', 'denied by approver', (writer: ReturnType<TestingApplication['as']>) => writer.deny()],
     ['close the question', 'cancelled by approver', (writer) => writer.deny('cancel')],
     ['do not answer in time', 'timed out after 300s', (writer) => writer.letTimeOut()],
     ['have left', 'did not advertise', (writer) => (writer.approve(), writer.leave())],

@@ -183,10 +183,10 @@ describe('a call that waits for another person', () => {
     expect(await call).toMatchObject({
       isError: true,
       code: 'approval_denied',
-      text: 'operation rejected by approver: not\\nthis week',
+      text: 'operation denied by approver: not\\nthis week',
     });
     const again = await callTool(two, 'update_object', change('p02', 'Denied'), as('writer'));
-    expect(again.text).toContain('operation rejected by approver');
+    expect(again.text).toContain('operation denied by approver');
     expect(await titleOf('p02')).toBe('Post 2');
   });
 

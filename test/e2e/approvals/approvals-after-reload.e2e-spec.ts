@@ -4,7 +4,14 @@ import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { type DatabaseView, viewDatabase } from '../../support/database-dump.js';
-import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
+import {
+  callTool,
+  type Database,
+  listLogged,
+  type Service,
+  startDatabase,
+  startService,
+} from '../../support/service.js';
 
 const SOON = { timeout: 30_000, interval: 25 };
 const free = { rateLimit: 1_000_000 };
@@ -181,6 +188,8 @@ describe('what waited for an approval while the configuration changed', () => {
       const answer = client.callTool(asked, undefined, { timeout: SOON.timeout / 2 });
       // With its key, or as one of another tenant, the client has lost its session: nothing runs, and nobody is there to be told.
       await (/key|tenant/.test(_) ? answer.catch(() => undefined) : answer.then(expectLapsed));
+      // Its record says what became of it: no approval counted.
+      expect(listLogged(atClient, 'approval').filter(({ outcome }) => outcome === 'approve')).toEqual([]);
     } finally {
       await client.close();
       await serve(atClient);

@@ -169,9 +169,9 @@ describe('an approval in the stateless era', () => {
   });
 
   it.each([
-    [{ action: 'decline' }, 'operation rejected by approver'],
+    [{ action: 'decline' }, 'operation denied by approver'],
     [{ action: 'cancel' }, 'operation cancelled by approver'],
-    [{ action: 'accept', content: { approve: false } }, 'operation rejected by approver'],
+    [{ action: 'accept', content: { approve: false } }, 'operation denied by approver'],
     [{ action: 'accept' }, 'operation cancelled by approver'],
     [{ action: 'accept', content: {} }, 'operation cancelled by approver'],
     [{ action: 'accept', content: { approve: 'true' } }, 'operation cancelled by approver'],
@@ -271,9 +271,9 @@ describe('an approval over a session', () => {
   });
 
   it.each([
-    [{ action: 'decline' }, 'operation rejected by approver'],
+    [{ action: 'decline' }, 'operation denied by approver'],
     [{ action: 'cancel' }, 'operation cancelled by approver'],
-    [{ action: 'accept', content: { approve: false } }, 'operation rejected by approver'],
+    [{ action: 'accept', content: { approve: false } }, 'operation denied by approver'],
     [{ action: 'accept' }, 'operation cancelled by approver'],
     [{ action: 'accept', content: {} }, 'operation cancelled by approver'],
     [{ action: 'accept', content: { approve: 'true' } }, 'operation cancelled by approver'],

@@ -94,8 +94,8 @@ describe.each(WHERE)('decided approvals of one principal, %s', (_, open) => {
       await denied('greedy', titles.slice(at, at + AT_ONCE));
 
     // What is still known is refused without another case.
-    expect((await change('greedy', titles.at(-1) ?? '')).text).toContain('operation rejected by approver');
-    expect((await change('modest', 'of another one')).text).toContain('operation rejected by approver');
+    expect((await change('greedy', titles.at(-1) ?? '')).text).toContain('operation denied by approver');
+    expect((await change('modest', 'of another one')).text).toContain('operation denied by approver');
     expect(await pending()).toEqual([]);
 
     // What was forgotten is asked again, and others are served.

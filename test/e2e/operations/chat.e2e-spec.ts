@@ -161,7 +161,7 @@ describe('a chat in a terminal', () => {
     typedAhead();
     expect(await asked).toContain("Approve the write operation 'create_object'?");
     await chat.type('n\r', 'Yes what?');
-    expect(sentToModel()).toContain('operation rejected by approver');
+    expect(sentToModel()).toContain('operation denied by approver');
     server.script(create, openAi.says('Written.'));
     await chat.type('Write a note\r', /approve\? \[y\/N\] $/);
     await chat.type('y\r', 'Written.');
@@ -185,7 +185,7 @@ describe('a chat in a terminal', () => {
     expect(asked).not.toMatch(/^\s*> May nothing/m);
     expect(obeyed(asked)).toBeNull();
     await chat.type('\r', 'You said no.');
-    expect(sentToModel()).toContain('operation rejected by approver');
+    expect(sentToModel()).toContain('operation denied by approver');
   });
 
   it('takes no paste for an answer, before the question or after it', async () => {
@@ -202,7 +202,7 @@ describe('a chat in a terminal', () => {
     await chat.type('no\r', 'You said no.');
     // What came with the paste besides is a question like any other.
     await chat.waitFor(/You said no\.[^]*> $/);
-    expect(sentToModel()).toContain('operation rejected by approver');
+    expect(sentToModel()).toContain('operation denied by approver');
   });
 
   it('is not answered by what is said to a model that only pretends to ask', async () => {
@@ -386,14 +386,14 @@ describe('the console', () => {
         );
       const asked = await ask();
       expect(asked).toContain('"title": "Asked"');
-      await prompt.type('n\r', /operation rejected by approver'\s+parley> $/);
+      await prompt.type('n\r', /operation denied by approver'\s+parley> $/);
       await ask();
-      await prompt.type('\r', /operation rejected by approver'\s+parley> $/);
+      await prompt.type('\r', /operation denied by approver'\s+parley> $/);
       await ask();
       await prompt.type('\u0003', 'approval request aborted');
       // A line that is on its way when the question comes is code, and the next one the answer.
       await prompt.type(`${write}\r"y"\ry`, /approve\? \[y\/N\] $/);
-      await prompt.type('n\r', /operation rejected by approver'/);
+      await prompt.type('n\r', /operation denied by approver'/);
       await ask();
       await prompt.type('y\r', "'written'");
       server.script(create, openAi.says('The model received the refusal.'));

@@ -129,9 +129,13 @@ export class AgentsController {
   ): Promise<ChangedAgent> {
     const why = reason === undefined ? undefined : oneLine(reason).trim().slice(0, MAX_REASON);
     this.assertKnown(agent);
-    const changed =
-      action === 'suspend' ? await this.suspend(agent, operator, why) : await this.suspended.resume(agent);
-    if (changed) this.notes.write(operator, `console.${action}_agent`, agent, why);
+    const noted = why === undefined ? {} : { reason: why };
+    const changed = await this.notes.noteIfLost(operator, `console.${action}_agent`, {
+      target: agent,
+      ...noted,
+      work: () => (action === 'suspend' ? this.suspend(agent, operator, why) : this.suspended.resume(agent)),
+    });
+    if (changed) this.notes.write(operator, `console.${action}_agent`, agent, noted);
     return { ...this.describe(agent), scope: this.suspended.reach, changed };
   }
 

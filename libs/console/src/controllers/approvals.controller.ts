@@ -48,9 +48,13 @@ export class ApprovalsController {
     @ClosedSignal() closed: AbortSignal,
   ): Promise<ApprovalView> {
     const verdict = toVerdict(body);
-    const decided = unwrapServed(await this.approvals.decide(id, operator.agent, verdict, closed));
-    this.notes.write(operator, verdict.approved ? 'console.approve' : 'console.deny', id);
-    return decided;
+    const answered = await this.approvals.decide(id, operator.agent, verdict, closed);
+    const isUnconfirmed = !answered.ok && answered.refusal === 'unconfirmed';
+    if (answered.ok || isUnconfirmed)
+      this.notes.write(operator, verdict.approved ? 'console.approve' : 'console.deny', id, {
+        isUnconfirmed,
+      });
+    return unwrapServed(answered);
   }
 }
 

@@ -138,12 +138,18 @@ export interface ApprovalRequest {
   readonly effectivePermission: Tier;
   /** The version of the policy that asks for the approval. */
   readonly policyVersion: string;
+  /** Whether the policy and the agent are still those that ask: a decision counts for no others. */
+  isCurrent(): boolean;
   /**
    * Builds the preview for the approver, each time it is requested. Changes no data. @throws Refused when the call would be
    * refused anyway
    */
   preview(): Promise<ApprovalPreview>;
 }
+
+/** Why an approval does not count that was given for another policy, or another agent. */
+export const APPROVAL_LAPSED =
+  'approval no longer applies: the policy, or what this agent may do, has changed since it was asked for; call again';
 
 /** The result of an approval request. The reason goes to the audit record; the agent receives only the outcome. */
 export type ApprovalDecision = {

@@ -30,6 +30,7 @@ import {
   ToolEnvironment,
 } from '#tools';
 import {
+  APPROVAL_LAPSED,
   type ApprovalDecision,
   type ApprovalRequest,
   Approver,
@@ -165,9 +166,6 @@ export class BudgetGuard implements CanActivate {
   }
 }
 
-const CHANGED_RIGHTS =
-  'approval no longer applies: the policy, or what this agent may do, has changed since it was asked for; call again';
-
 /**
  * Tools of a listed tier run only with an approval, and only while the policy and the agent are those for which it was given. Without an
  * available approver the call is refused.
@@ -191,7 +189,7 @@ export class ApprovalGuard implements CanActivate {
     // The call that began the task was approved, maybe under another policy.
     if (request.background === 'running')
       return admitUnless(
-        approval?.policyVersion === ground.policyVersion ? null : refusals.approvalDenied(CHANGED_RIGHTS),
+        approval?.policyVersion === ground.policyVersion ? null : refusals.approvalDenied(APPROVAL_LAPSED),
       );
     return definition.approval === 'always'
       ? this.reviewChanges(call, definition, ground)
@@ -236,7 +234,7 @@ export class ApprovalGuard implements CanActivate {
     const decision = await this.ask(call, tool, { ground, preview });
     call.approval = { ...call.approval, changes: { id, digest } };
     // Without a person it was denied because it is no longer what was shown: it may be submitted again.
-    if (decision.outcome === 'deny' && decision.by) await changes.refuse(id, call);
+    if (decision.outcome === 'deny' && decision.by) await changes.deny(id, call);
     return this.settle(call, decision);
   }
 
@@ -252,7 +250,8 @@ export class ApprovalGuard implements CanActivate {
   ): Promise<ApprovalDecision> {
     const { args, request: context } = call;
     const { permission: effectivePermission, policyVersion } = ground;
-    const asked = { tool, args, context, effectivePermission, policyVersion, preview };
+    const isCurrent = () => this.agents.isCurrent(context.agent);
+    const asked = { tool, args, context, effectivePermission, policyVersion, isCurrent, preview };
     const decision = await this.approver.review(asked);
     call.approval = { by: decision.by?.principal, id: decision.caseId, policyVersion };
     return decision;
@@ -261,7 +260,7 @@ export class ApprovalGuard implements CanActivate {
   /** A call keeps the rights of its beginning, and may have waited for minutes: it does not act with rights that there are no more. */
   private settle({ agent }: ParleyToolCall, decision: ApprovalDecision): true {
     if (decision.outcome !== 'approve') orThrow(refusals.approvalDenied(decision.reason));
-    return admitUnless(this.agents.isCurrent(agent) ? null : refusals.approvalDenied(CHANGED_RIGHTS));
+    return admitUnless(this.agents.isCurrent(agent) ? null : refusals.approvalDenied(APPROVAL_LAPSED));
   }
 }
 

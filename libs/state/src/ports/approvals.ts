@@ -68,6 +68,21 @@ export const MAX_PENDING = 50;
 /** Cases listed at once. */
 export const MAX_LISTED = 200;
 
+/** Cases of a tenant that are looked through. */
+const MAX_READ = 100_000;
+
+/** Every undecided case of a tenant, the first to expire first. @throws SharedStateUnavailable */
+export async function* readPending(
+  store: Pick<ApprovalStore, 'listPending'>,
+  tenant: string | number | null,
+): AsyncGenerator<ApprovalCase> {
+  for (let read = 0; read < MAX_READ; read += MAX_LISTED) {
+    const listed = await store.listPending(tenant, read);
+    yield* listed;
+    if (listed.length === 0) return;
+  }
+}
+
 /**
  * Cases that wait for a person, the same on every replica. The store does not check who may decide. Each requester has a
  * share of undecided cases, beyond which another is refused, and one of decided cases, beyond which the one decided longest
