@@ -6,13 +6,14 @@ import { countOf, jsonText, textTable } from './text-output.js';
 
 export interface ChangesOptions extends ServiceOptions {
   readonly agent?: string;
+  readonly class?: string;
   readonly since?: string;
   readonly until?: string;
   readonly state?: string;
   readonly json?: boolean;
 }
 
-export interface UndoOptions extends Omit<ChangesOptions, 'state'> {
+export interface UndoOptions extends Omit<ChangesOptions, 'state' | 'class'> {
   readonly dryRun?: boolean;
   readonly skipConflicts?: boolean;
 }
@@ -21,9 +22,15 @@ type Members = Readonly<Record<string, unknown>>;
 
 /** The change sets of the operator's tenant, newest first. */
 export async function listChanges(options: ChangesOptions): Promise<void> {
-  const { agent, since, until, state, json } = options;
+  const { agent, class: className, since, until, state, json } = options;
   const query = new URLSearchParams();
-  const given = { agent, since: toTime('since', since), until: toTime('until', until), state };
+  const given = {
+    agent,
+    class: className,
+    since: toTime('since', since),
+    until: toTime('until', until),
+    state,
+  };
   for (const [name, value] of Object.entries(given)) if (value !== undefined) query.set(name, value);
   const answer = await new ServiceClient(options).call(`${ROUTE}?${query.toString()}`);
   const sets = answer['change_sets'] as readonly Members[];

@@ -331,9 +331,10 @@ const changes = program
 changes
   .command('list')
   .option('--agent <name>', 'whose sets')
-  .option('--since <time>', 'applied at this time or later, ISO 8601')
-  .option('--until <time>', 'applied before this time, ISO 8601')
-  .option('--state <state>', 'open, submitted, applied, refused, discarded or expired')
+  .option('--class <name>', 'with a row of this class')
+  .option('--since <time>', 'applied (or opened, where not applied) at this time or later, ISO 8601')
+  .option('--until <time>', 'the same before this time, ISO 8601')
+  .option('--state <state>', 'waiting, open, submitted, applied, undone, denied, discarded or expired')
   .option(...URL_OPTION)
   .option(...CONFIG)
   .option(...JSON_OUTPUT)
@@ -365,18 +366,15 @@ changes
     await discardChanges(id, options);
   });
 
-for (const [name, decision, description] of [
-  ['approve', 'approve', 'approve a change set that waits, as it was shown'],
-  ['refuse', 'deny', 'refuse a change set that waits'],
-] as const)
+for (const decision of ['approve', 'deny'] as const)
   changes
-    .command(name)
+    .command(decision)
     .argument('<id>')
     .option('--digest <text>', 'of what parley approvals show printed')
     .option('--reason <text>', 'for the agent')
     .option(...URL_OPTION)
     .option(...CONFIG)
-    .description(description)
+    .description(`${decision} a change set that waits, as it was shown`)
     .action(async (id: string, options: DecisionOptions) => {
       const { decideChanges } = await import('./changes.js');
       await decideChanges(id, decision, options);

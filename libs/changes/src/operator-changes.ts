@@ -3,6 +3,7 @@ import { type Agent, McpRequest, orThrow, refusals, Refused } from '#core';
 import {
   type ChangeConflict,
   type ChangeSet,
+  type ChangeSetQuery,
   ChangeSets,
   GovernedChangesSource,
   type HeldChange,
@@ -29,11 +30,13 @@ import { countRows, nameRows, showSet, showViewed, type ViewedEntry } from './sh
 export interface OperatorQuery {
   /** Name of the agent whose sets they are. */
   readonly agent?: string;
-  /** State of the sets. */
-  readonly state?: ChangeSet['state'];
-  /** Applied at this time or later, in milliseconds since 1970. */
+  /** State of the sets. `waiting`: open or submitted. `undone`: applied, and taken back since. */
+  readonly state?: ChangeSet['state'] | 'waiting' | 'undone';
+  /** A row of this class is among those that the operator may read. */
+  readonly className?: string;
+  /** Applied, or where they are not applied opened, at this time or later, in milliseconds since 1970. */
   readonly since?: number;
-  /** Applied before this time. */
+  /** The same before this time. */
   readonly until?: number;
   /** Default 50. */
   readonly limit?: number;
@@ -72,6 +75,9 @@ const MAX_SETS = 1_000;
 /** Sets of a list where no other number is asked for. */
 const LISTED_SETS = 50;
 
+/** Sets whose rows are read at once. */
+const SHOWN_AT_ONCE = 10;
+
 /** Reading and writing for an operator. */
 const BUDGET = { tool: 'changes', timeout: 60 };
 
@@ -97,15 +103,35 @@ export class OperatorChanges {
   async list(
     operator: Agent,
     { state, limit = LISTED_SETS, ...query }: OperatorQuery = {},
+    signal?: AbortSignal,
   ): Promise<readonly OperatorSet[]> {
     assertTimes(query);
-    const asked = { ...query, tenant: operator.tenantId, ...(state && { states: [state] }) };
+    const asked = { ...query, tenant: operator.tenantId, ...(state && toStates(state)) };
     const list = (most: number) => this.owned.listNow({ ...asked, limit: most });
     const first = await list(limit);
     const isSeen = (set: ChangeSet) => isOfTenant(set, operator);
+    const { className } = query;
     // Where sets of other tenants are among the newest, the operator's own come after them.
-    const listed = first.every(isSeen) ? first : await list(MAX_SETS);
-    return listed.filter(isSeen).slice(0, limit).map(showOwned);
+    const listed = className === undefined && first.every(isSeen) ? first : await list(MAX_SETS);
+    const seen = listed.filter(isSeen);
+    const found =
+      className === undefined ? seen : await this.pickShowing(className, seen, { operator, limit, signal });
+    return found.slice(0, limit).map(showOwned);
+  }
+
+  /** Those that show the operator a row of a class: of a row that it may not read it learns no class. */
+  private async pickShowing(
+    className: string,
+    sets: readonly ChangeSet[],
+    { operator, limit, signal }: { operator: Agent; limit: number; signal: AbortSignal | undefined },
+  ): Promise<readonly ChangeSet[]> {
+    const found: ChangeSet[] = [];
+    for (let at = 0; at < sets.length && found.length < limit; at += SHOWN_AT_ONCE) {
+      const some = sets.slice(at, at + SHOWN_AT_ONCE);
+      const shown = await Promise.all(some.map(({ id }) => this.show(operator, id, signal)));
+      found.push(...some.filter((_, one) => shown[one]?.entries.some((row) => row.class_name === className)));
+    }
+    return found;
   }
 
   /** One set, row by row. @throws Refused for a set that there is not, or that is another tenant's */
@@ -275,6 +301,11 @@ export class OperatorChanges {
   private open(operator: Agent, signal: AbortSignal | undefined): Promise<ParleyChanges> {
     return this.source.open(requestOf(operator, signal), BUDGET);
   }
+}
+
+function toStates(state: NonNullable<OperatorQuery['state']>): Pick<ChangeSetQuery, 'states' | 'isUndone'> {
+  if (state === 'waiting') return { states: ['open', 'submitted'] };
+  return state === 'undone' ? { states: ['applied'], isUndone: true } : { states: [state] };
 }
 
 /** A database reads what is no time as 1970, and everything since then would be meant. @throws Refused */

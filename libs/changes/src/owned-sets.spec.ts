@@ -115,8 +115,8 @@ describe('The change sets of an owner', () => {
     await owned.create(ada, { ...members, entries: entries.slice(0, 2) });
   });
 
-  it('lose the values of their rows when they are refused or discarded', async () => {
-    for (const state of ['refused', 'discarded'] as const) {
+  it('lose the values of their rows when they are denied or discarded', async () => {
+    for (const state of ['denied', 'discarded'] as const) {
       const { id } = await owned.open(ada);
       await owned.update(id, ada, () => ({ put: [ENTRY], next: 2 }));
       const ended = await owned.end(id, ada, state);

@@ -167,7 +167,7 @@ export class OwnedSets {
   }
 
   /** Ends a set that is not applied; the values of its rows are deleted. */
-  async end(id: string, request: McpRequest, state: 'discarded' | 'refused'): Promise<ChangeSet> {
+  async end(id: string, request: McpRequest, state: 'denied' | 'discarded'): Promise<ChangeSet> {
     for (let tries = 0; tries < CONTENDED_TRIES; tries += 1) {
       const set = await this.find(id, request);
       const ended = isWaiting(set) ? await this.endNow(set, state, request) : set;
@@ -179,7 +179,7 @@ export class OwnedSets {
   /** The same for a set that was found, whoever owns it. @returns null when another call has changed it since it was read */
   async endNow(
     set: ChangeSet,
-    state: 'discarded' | 'refused',
+    state: 'denied' | 'discarded',
     request: McpRequest,
   ): Promise<ChangeSet | null> {
     const deletedAt = this.now() + this.settings.keep;

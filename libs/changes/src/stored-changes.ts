@@ -301,8 +301,8 @@ export class StoredChanges extends Changes {
     };
   }
 
-  async refuse(id: string, call: ToolCall): Promise<void> {
-    await this.owned.end(id, call, 'refused');
+  async deny(id: string, call: ToolCall): Promise<void> {
+    await this.owned.end(id, call, 'denied');
   }
 
   async apply(call: ToolCall): Promise<AppliedSet> {

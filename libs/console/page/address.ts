@@ -36,6 +36,12 @@ export function replaceAddress(address: string): void {
   dispatchEvent(new Event(ADDRESS_REPLACED));
 }
 
+/** The same for some filters of the page that is open. The others stay as they are by now, whatever the page shows yet. */
+export function narrowAddress(changed: Filters): void {
+  const { page, filters } = readAddress(location.hash);
+  replaceAddress(toAddress(page, { ...Object.fromEntries(filters), ...changed }));
+}
+
 export function useAddress(): Address {
   const [hash, setHash] = useState(location.hash);
   useEffect(() => {

@@ -43,7 +43,7 @@ interface Place {
 const PLACES: readonly Place[] = [
   { name: 'overview', title: 'Overview', show: () => <OverviewPage /> },
   { name: 'approvals', title: 'Approvals', show: ({ pending }) => <ApprovalsPage pending={pending} /> },
-  { name: 'changes', title: 'Changes', show: () => <ChangesPage /> },
+  { name: 'changes', title: 'Changes', show: ({ pending }) => <ChangesPage pending={pending} /> },
   { name: 'live', title: 'Live calls', show: () => <LivePage /> },
   { name: 'audit', title: 'Audit', show: () => <AuditPage /> },
   { name: 'policy', title: 'Policy', show: () => <PolicyPage /> },

@@ -26,6 +26,13 @@ export function exactTime(iso: string): string {
   return Number.isNaN(at.getTime()) ? iso : EXACT_TIME.format(at);
 }
 
+/** A time of the address as an input of this browser shows it. */
+export function toLocalTime(iso: string): string {
+  const at = new Date(iso);
+  if (Number.isNaN(at.getTime())) return '';
+  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}
+
 export function formatClock(at: Date): string {
   return SHORT_CLOCK.format(at);
 }

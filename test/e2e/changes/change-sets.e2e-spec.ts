@@ -149,9 +149,9 @@ describe('An agent whose writes are proposed', () => {
     expect(dataOf(await call('refresh_changes', { change_set: set }))).toMatchObject({ state: 'open' });
     const submitted = call('submit_changes', { title: 'a', reason: 'b' });
     await decideFirst('deny');
-    expect(textOf(await submitted)).toContain('operation rejected by approver');
+    expect(textOf(await submitted)).toContain('operation denied by approver');
     expect(await dump()).toBe(before);
-    expect(dataOf(await call('show_changes', { change_set: set }))).toMatchObject({ state: 'refused' });
+    expect(dataOf(await call('show_changes', { change_set: set }))).toMatchObject({ state: 'denied' });
   });
 
   it('adds every one of forty writes that it makes at once to one set', async () => {
@@ -169,13 +169,13 @@ describe('An agent whose writes are proposed', () => {
     await call('discard_changes', { change_set: set });
   });
 
-  it('is approved or refused as a whole on the command line, as it was shown', async () => {
+  it('is approved or denied as a whole on the command line, as it was shown', async () => {
     const run = (...args: readonly string[]) =>
       promisify(execFile)(process.execPath, [COMMAND, 'changes', ...args, '--url', service.origin], {
         env: { ...process.env, PARLEY_API_KEY: 'key-of-chief' },
       });
     const states: unknown[] = [];
-    for (const decision of ['refuse', 'approve']) {
+    for (const decision of ['deny', 'approve']) {
       const { change_set: id } = dataOf(await update('p06', 'Decided'));
       const set = String(id);
       const submitted = call('submit_changes', { title: decision, reason: 'b' });
@@ -185,7 +185,7 @@ describe('An agent whose writes are proposed', () => {
       await submitted;
       states.push(dataOf(await call('show_changes', { change_set: set }))['state']);
     }
-    expect(states).toEqual(['refused', 'applied']);
+    expect(states).toEqual(['denied', 'applied']);
   });
 
   it('is not waited for once it is discarded, and the approver is told so', async () => {
@@ -247,7 +247,7 @@ describe('An agent whose writes are proposed', () => {
     const late = await decide(shown, 'approve');
     expect(late.status).toBe(412);
     await decideFirst('deny');
-    expect(textOf(await submitted)).toContain('operation rejected by approver');
+    expect(textOf(await submitted)).toContain('operation denied by approver');
     expect((await posts().findOne({ _id: 'p00' }))?.title).toBe('Post 0');
   });
 

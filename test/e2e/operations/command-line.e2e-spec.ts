@@ -301,7 +301,7 @@ describe('exit codes', () => {
       ),
     ),
     ...Object.fromEntries(
-      ['list', 'show', 'approve', 'refuse', 'discard', 'undo'].flatMap((name) =>
+      ['list', 'show', 'approve', 'deny', 'discard', 'undo'].flatMap((name) =>
         [0, 1, 2].map((code) => [`changes ${name} ${code}`, 'test/e2e/changes/operators-undo.e2e-spec.ts']),
       ),
     ),

@@ -2,7 +2,7 @@ import type { AuditAnswer } from '../../src/controllers/audit.controller.js';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { toAddress, CONSOLE, open, useAddress } from '../address.js';
 import { announce, Failure, Field, Heading, Notice } from '../components.js';
-import { formatCount, formatTime, valueText } from '../formats.js';
+import { formatCount, formatTime, toLocalTime, valueText } from '../formats.js';
 import { type ConsoleRecord, type Keyed, addKeys, RecordTable } from '../records.js';
 import { DECISIONS } from './decided-approvals.js';
 import type { SimulationCatalogue } from '../../src/controllers/explain.controller.js';
@@ -60,13 +60,6 @@ const PRESETS = [
   [60, 'Last hour'],
   [1_440, 'Last day'],
 ] as const;
-
-/** A time of the address as an input of this browser shows it. */
-function localTime(iso: string): string {
-  const at = new Date(iso);
-  if (Number.isNaN(at.getTime())) return '';
-  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
-}
 
 function wherefrom({
   store,
@@ -171,7 +164,7 @@ export function AuditPage() {
             list={suggested[name] ? `known-${name}` : undefined}
           />
         ) : (
-          <input name={name} type="datetime-local" defaultValue={localTime(value)} />
+          <input name={name} type="datetime-local" defaultValue={toLocalTime(value)} />
         )}
       </Field>
     );

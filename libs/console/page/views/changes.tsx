@@ -1,81 +1,219 @@
-import type { OperatorSet, UndoPreview, ViewedEntry } from '#changes';
+import type { OperatorSet } from '#changes';
+import type { ApprovalsAnswer } from '../../src/controllers/approvals.controller.js';
 import type { ChangeSetAnswer, ChangeSetsAnswer } from '../../src/controllers/changes.controller.js';
-import { useState } from 'preact/hooks';
-import { toAddress, useAddress } from '../address.js';
+import type { SimulationCatalogue } from '../../src/controllers/explain.controller.js';
+import type { PolicyAnswer } from '../../src/controllers/policy.controller.js';
+import { useRef, useState } from 'preact/hooks';
+import { narrowAddress, toAddress, useAddress } from '../address.js';
 import {
   announce,
   Badge,
   DataTable,
+  type Fact,
   Facts,
   Failure,
   Field,
   Heading,
   type Kind,
   Loaded,
-  Notice,
+  Select,
   Time,
 } from '../components.js';
-import { valueText } from '../formats.js';
-import { send, useAnswer } from '../server.js';
+import { formatCount, toLocalTime } from '../formats.js';
+import { type Answer, send, useAnswer } from '../server.js';
 import { cleanText } from '../shown-text.js';
+import { ApprovalCard } from './approval-card.js';
+import { describeDecision, NO_LONGER_PENDING, type Outcome } from './decision.js';
+import { describeSize, SetRows } from './set-rows.js';
+import { Undo, UndoByTime } from './undo-changes.js';
 
-const STATES: Readonly<Record<string, Kind>> = { applied: 'good', submitted: 'busy', open: 'busy' };
+const KINDS: Readonly<Record<string, Kind>> = { applied: 'good', submitted: 'busy', open: 'busy' };
+const STATES = [
+  ['', 'any'],
+  ['waiting', 'waiting'],
+  ['applied', 'applied'],
+  ['undone', 'undone'],
+  ['denied', 'denied'],
+  ['discarded', 'discarded'],
+  ['expired', 'expired'],
+] as const;
 const REFRESH_INTERVAL = 15_000;
-const MAX_VALUE = 500;
+const MAX_LISTED = 200;
+const MAX_TITLE = 200;
 
-/** Change sets of agents: which there are, one row by row, and taking them back. */
-export function ChangesPage() {
+type Pending = Answer<ApprovalsAnswer> | null;
+
+/**
+ * Change sets of agents: which there are, one row by row, its decision, and taking them back.
+ * @param pending the approvals that the shell also counts; null: this operator decides none
+ */
+export function ChangesPage({ pending }: { readonly pending: Pending }) {
   const { filters } = useAddress();
   const id = filters.get('set');
-  return id === null ? <ChangeSets /> : <OneSet key={id} id={id} />;
+  return id === null ? <ChangeSets /> : <OneSet key={id} id={id} pending={pending} />;
 }
 
+const FILTERS = ['agent', 'class', 'since', 'until', 'state'] as const;
+
 function ChangeSets() {
-  const listed = useAnswer<ChangeSetsAnswer>('api/changes?limit=100', REFRESH_INTERVAL);
+  const { filters } = useAddress();
+  const wanted = Object.fromEntries(FILTERS.map((name) => [name, filters.get(name) ?? '']));
+  const given = Object.entries(wanted).filter(([, value]) => value !== '');
+  const query = new URLSearchParams([['limit', String(MAX_LISTED)], ...given]);
+  const listed = useAnswer<ChangeSetsAnswer>(`api/changes?${query.toString()}`, REFRESH_INTERVAL);
+  const agents = useAnswer<SimulationCatalogue>('api/agents').value?.agents ?? [];
+  const classes = useAnswer<PolicyAnswer>('api/policy').value?.classes ?? [];
+  const narrow = (name: string, value: string) => narrowAddress({ [name]: value.trim() });
+  const text = (name: string, label: string, list: string) => (
+    <Field label={label}>
+      {/* What is being typed stays when the list is loaded again. */}
+      <input
+        key={wanted[name]}
+        type="text"
+        autoComplete="off"
+        spellcheck={false}
+        list={list}
+        defaultValue={wanted[name]}
+        onChange={(event) => narrow(name, event.currentTarget.value)}
+      />
+    </Field>
+  );
+  const time = (name: string, label: string) => (
+    <Field label={label}>
+      <input
+        key={wanted[name]}
+        type="datetime-local"
+        defaultValue={toLocalTime(wanted[name] ?? '')}
+        onChange={({ currentTarget: { value } }) =>
+          narrow(name, value === '' ? '' : new Date(value).toISOString())
+        }
+      />
+    </Field>
+  );
   return (
     <>
       <Heading>Changes</Heading>
+      <form class="panel" role="search" onSubmit={(event) => event.preventDefault()}>
+        <div class="grid">
+          {text('agent', 'Agent', 'known-agents')}
+          {text('class', 'Class', 'known-classes')}
+          {time('since', 'From')}
+          {time('until', 'Until')}
+          <Select
+            label="State"
+            value={wanted['state'] ?? ''}
+            options={STATES}
+            change={(value) => narrow('state', value)}
+          />
+        </div>
+        <Names id="known-agents" of={agents} />
+        <Names id="known-classes" of={classes} />
+      </form>
       <Loaded of={listed}>
-        {({ change_sets: sets }) =>
-          sets.length === 0 ? (
-            <p class="empty">
-              No change set is kept. <code>writes: proposed</code> and <code>changes.record: all</code> make
-              them.
+        {({ change_sets: sets, tenant_id: tenant }) => (
+          <>
+            <p class="quiet counted">
+              {[
+                formatCount(sets.length, 'change set') + (sets.length === MAX_LISTED ? ', and more' : ''),
+                tenant === null ? 'of callers without a tenant' : `of the tenant ${tenant}`,
+              ].join(' ')}
             </p>
-          ) : (
-            <DataTable
-              caption="Change sets, the newest first"
-              columns={['Change set', 'State', 'Agent', 'Principal', 'Rows', 'Opened', 'Applied']}
-              rows={sets.map((set) => [
-                <a href={toAddress('changes', { set: set.change_set })}>{describeTitle(set)}</a>,
-                <State set={set} />,
-                set.agent,
-                set.principal,
-                describeRows(set.rows),
-                <Time iso={set.opened_at} />,
-                set.applied_at === undefined ? '–' : <Time iso={set.applied_at} />,
-              ])}
-            />
-          )
-        }
+            {sets.length === 0 ? <NoSet isFiltered={given.length > 0} /> : <Listed sets={sets} />}
+          </>
+        )}
       </Loaded>
-      <h2>Undo by agent and time</h2>
-      <UndoByTime onUndone={listed.reload} />
+      <UndoByTime
+        key={`${wanted['agent'] ?? ''} ${wanted['since'] ?? ''} ${wanted['until'] ?? ''}`}
+        begun={{
+          agent: wanted['agent'] ?? '',
+          since: toLocalTime(wanted['since'] ?? ''),
+          until: toLocalTime(wanted['until'] ?? ''),
+        }}
+        onUndone={listed.reload}
+      />
     </>
   );
 }
 
-function OneSet({ id }: { readonly id: string }) {
-  const shown = useAnswer<ChangeSetAnswer>(`api/changes/${encodeURIComponent(id)}`);
+function Names({ id, of }: { readonly id: string; readonly of: readonly { readonly name: string }[] }) {
+  return (
+    <datalist id={id}>
+      {of.map(({ name }) => (
+        <option key={name} value={name} />
+      ))}
+    </datalist>
+  );
+}
+
+function NoSet({ isFiltered }: { readonly isFiltered: boolean }) {
+  return (
+    <p class="empty">
+      {isFiltered ? (
+        <>
+          No change set matches. <a href="#/changes">Show all of them</a>
+        </>
+      ) : (
+        <>
+          No change set is kept. <code>writes: proposed</code> and <code>changes.record: all</code> make them.
+        </>
+      )}
+    </p>
+  );
+}
+
+function Listed({ sets }: { readonly sets: readonly OperatorSet[] }) {
+  return (
+    <div class="history">
+      <DataTable
+        caption="Change sets, the newest first"
+        columns={['Change set', 'State', 'Agent', 'Rows', 'Opened', 'Applied']}
+        sortKeys={sets.map((set) => [
+          describeTitle(set),
+          describeState(set),
+          set.agent,
+          set.rows.created + set.rows.changed + set.rows.deleted,
+          set.opened_at,
+          set.applied_at ?? '',
+        ])}
+        rows={sets.map((set) => [
+          <a href={toAddress('changes', { set: set.change_set })}>{describeTitle(set)}</a>,
+          <State set={set} />,
+          set.agent,
+          describeSize(set.rows),
+          <Time iso={set.opened_at} />,
+          set.applied_at === undefined ? '–' : <Time iso={set.applied_at} />,
+        ])}
+      />
+    </div>
+  );
+}
+
+function OneSet({ id, pending }: { readonly id: string; readonly pending: Pending }) {
+  const path = `api/changes/${encodeURIComponent(id)}`;
+  const shown = useAnswer<ChangeSetAnswer>(path, REFRESH_INTERVAL);
   const [error, setError] = useState<unknown>(null);
+  const [decided, setDecided] = useState<Outcome | null>(null);
+  const waiting = pending?.value?.approvals.find((one) => one.change_set === id);
+  // It stays in its place once it is decided.
+  const asked = useRef(waiting);
+  asked.current ??= waiting;
+  const call = asked.current;
   const discard = () =>
-    send<OperatorSet>('POST', `api/changes/${encodeURIComponent(id)}/discard`, {}).then(
+    send<OperatorSet>('POST', `${path}/discard`, {}).then(
       () => {
         announce('The change set is discarded');
         shown.reload();
       },
       (failed: unknown) => setError(failed),
     );
+  const settle = (approved: boolean) => {
+    if (!call) return;
+    const outcome = describeDecision(call, approved);
+    setDecided(outcome);
+    announce(outcome.text);
+    pending?.reload();
+    shown.reload();
+  };
   return (
     <>
       <Heading>Change set</Heading>
@@ -87,25 +225,52 @@ function OneSet({ id }: { readonly id: string }) {
           <>
             <Facts
               pairs={[
-                ['Title', describeTitle(set)],
-                ['Reason', cleanText(set.reason ?? '–', MAX_VALUE)],
+                // What is decided on stands in its card.
+                ...(call
+                  ? []
+                  : ([
+                      ['Title', describeTitle(set)],
+                      ...(set.reason === undefined ? [] : [['Reason', set.reason]]),
+                      ['Size', <strong>{describeSize(set.rows)}</strong>],
+                      ['Agent', <Proposer set={set} />],
+                    ] as Fact[])),
                 ['State', <State set={set} />],
-                ['Rows', describeRows(set.rows)],
-                ['Agent', `${set.agent} ${set.principal}`],
-                ['Approved by', set.approver ?? '–'],
+                ['Opened', <Time iso={set.opened_at} />],
+                ...(set.applied_at === undefined
+                  ? []
+                  : [['Applied', <Time iso={set.applied_at} />] as const]),
+                ...(set.approver === undefined ? [] : [['Approved by', set.approver] as const]),
+                ...(set.undone_by === undefined
+                  ? []
+                  : [['Taken back by', <SetLink id={set.undone_by} />] as const]),
+                ...(set.undoes ?? []).map((one) => ['Takes back', <SetLink id={one} />] as const),
               ]}
             />
-            <Rows entries={set.entries} />
-            <Failure error={error} />
-            {set.state === 'submitted' && (
+            <h2>{call ? 'Decision' : 'Rows'}</h2>
+            {call ? (
+              <ul class="cards">
+                <ApprovalCard
+                  call={call}
+                  outcome={decided ?? (waiting ? null : NO_LONGER_PENDING)}
+                  leftAt={undefined}
+                  onDecided={settle}
+                />
+              </ul>
+            ) : (
+              <SetRows entries={set.entries} />
+            )}
+            {set.state === 'submitted' && !call && (
               <p>
                 It waits for a decision: <a href="#/approvals">approvals</a>
               </p>
             )}
+            <Failure error={error} />
             {(set.state === 'open' || set.state === 'submitted') && (
-              <button type="button" onClick={() => void discard()}>
-                Discard
-              </button>
+              <p class="buttons">
+                <button type="button" onClick={() => void discard()}>
+                  Discard
+                </button>
+              </p>
             )}
             {set.state === 'applied' && set.undone_by === undefined && (
               <>
@@ -120,148 +285,24 @@ function OneSet({ id }: { readonly id: string }) {
   );
 }
 
-function UndoByTime({ onUndone }: { readonly onUndone: () => void }) {
-  const [agent, setAgent] = useState('');
-  const [since, setSince] = useState('');
-  const [until, setUntil] = useState('');
-  const isComplete = agent !== '' && since !== '' && until !== '';
+function SetLink({ id }: { readonly id: string }) {
+  return <a href={toAddress('changes', { set: id })}>{id}</a>;
+}
+
+function Proposer({ set: { agent, principal } }: { readonly set: OperatorSet }) {
   return (
     <>
-      <div class="grid">
-        <Field label="Agent">
-          <input value={agent} onInput={(event) => setAgent(event.currentTarget.value)} />
-        </Field>
-        <Field label="Since">
-          <input
-            type="datetime-local"
-            step="1"
-            value={since}
-            onInput={(event) => setSince(event.currentTarget.value)}
-          />
-        </Field>
-        <Field label="Until">
-          <input
-            type="datetime-local"
-            step="1"
-            value={until}
-            onInput={(event) => setUntil(event.currentTarget.value)}
-          />
-        </Field>
-      </div>
-      {isComplete && (
-        <Undo
-          key={`${agent} ${since} ${until}`}
-          target={{ agent, since: new Date(since).toISOString(), until: new Date(until).toISOString() }}
-          onUndone={onUndone}
-        />
-      )}
+      <a href={toAddress('agent', { name: agent })}>{agent}</a> <span class="quiet">{principal}</span>
     </>
   );
 }
 
-interface UndoProps {
-  readonly target: object;
-  readonly onUndone: () => void;
-}
-
-/** First what would be taken back, its conflicts before all else; then the button that does. */
-function Undo({ target, onUndone }: UndoProps) {
-  const [preview, setPreview] = useState<UndoPreview>();
-  const [skips, setSkips] = useState(false);
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
-  const run = async (work: () => Promise<void>) => {
-    setBusy(true);
-    setError(null);
-    await work().catch((failed: unknown) => setError(failed));
-    setBusy(false);
-  };
-  const look = () => run(async () => setPreview(await send<UndoPreview>('POST', 'api/changes/undo', target)));
-  const undo = (digest: string) =>
-    run(async () => {
-      await send<OperatorSet>('POST', 'api/changes/undo', { ...target, digest, skip_conflicts: skips });
-      announce('The changes are taken back');
-      setPreview(undefined);
-      onUndone();
-    });
-  if (!preview)
-    return (
-      <>
-        <Failure error={error} />
-        <button type="button" disabled={busy} onClick={() => void look()}>
-          Show what would be taken back
-        </button>
-      </>
-    );
-  const { conflicts, entries, rows, digest } = preview;
-  return (
-    <>
-      {conflicts.length > 0 && (
-        <>
-          <Notice kind="bad">{`${countRows(conflicts.length)} cannot be taken back.`}</Notice>
-          <Rows entries={conflicts} />
-          <label>
-            <input
-              type="checkbox"
-              checked={skips}
-              onChange={(event) => setSkips(event.currentTarget.checked)}
-            />{' '}
-            Leave them out
-          </label>
-        </>
-      )}
-      <p>{`Taking back: ${describeRows(rows)}`}</p>
-      <Rows entries={entries} />
-      <Failure error={error} />
-      <p class="buttons">
-        <button
-          type="button"
-          disabled={busy || entries.length === 0 || (conflicts.length > 0 && !skips)}
-          onClick={() => void undo(digest)}
-        >
-          Take back
-        </button>
-        <button type="button" onClick={() => setPreview(undefined)}>
-          Cancel
-        </button>
-      </p>
-    </>
-  );
-}
-
-function Rows({ entries }: { readonly entries: readonly ViewedEntry[] }) {
-  if (entries.length === 0) return null;
-  return (
-    <DataTable
-      caption="Rows, in the order in which they change"
-      columns={['Row', 'Change', 'Before', 'After']}
-      rows={entries.map((entry) => [
-        entry.class_name === undefined ? 'hidden' : `${entry.class_name} ${entry.object_id ?? '(new)'}`,
-        entry.conflict ?? entry.operation,
-        showValues(entry.before),
-        entry.hidden ?? showValues(entry.after),
-      ])}
-    />
-  );
-}
-
-const showValues = (row: ViewedEntry['after']) =>
-  row === undefined ? '–' : <code>{cleanText(valueText(row), MAX_VALUE)}</code>;
+const describeState = ({ state, undone_by: undoneBy }: OperatorSet): string =>
+  undoneBy === undefined ? state : 'undone';
 
 function State({ set }: { readonly set: OperatorSet }) {
-  return (
-    <Badge kind={STATES[set.state] ?? 'plain'}>{set.undone_by === undefined ? set.state : 'undone'}</Badge>
-  );
+  return <Badge kind={KINDS[describeState(set)] ?? 'plain'}>{describeState(set)}</Badge>;
 }
 
 const describeTitle = ({ title, kind, change_set: id }: OperatorSet): string =>
-  cleanText(title ?? `${kind} ${id}`, MAX_VALUE);
-
-const countRows = (count: number): string => `${count} ${count === 1 ? 'row' : 'rows'}`;
-
-/** `31 rows: 2 created, 27 changed, 2 deleted` */
-function describeRows(rows: OperatorSet['rows']): string {
-  const kinds = Object.entries(rows).filter(([, count]) => count > 0);
-  const all = kinds.reduce((sum, [, count]) => sum + count, 0);
-  return `${countRows(all)}: ${kinds.map(([kind, count]) => `${count} ${kind}`).join(', ') || 'none'}`;
-}
+  cleanText(title ?? `${kind} ${id}`, MAX_TITLE);

@@ -1,6 +1,6 @@
 import type { AuditAnswer } from '../../src/controllers/audit.controller.js';
 import { useEffect } from 'preact/hooks';
-import { replaceAddress, toAddress, useAddress } from '../address.js';
+import { narrowAddress, toAddress, useAddress } from '../address.js';
 import { Badge, DataTable, Failure, Field, Select, Time } from '../components.js';
 import { formatCount, valueText } from '../formats.js';
 import { type ConsoleRecord, toVerdict } from '../records.js';
@@ -52,8 +52,7 @@ export function DecidedApprovals({ changed }: { readonly changed: number }) {
     if (changed > 0) answer.reload();
   }, [changed]);
   const found = answer.value?.entries ?? [];
-  const narrow = (name: string, value: string) =>
-    replaceAddress(toAddress('approvals', { ...wanted, [name]: value.trim() }));
+  const narrow = (name: string, value: string) => narrowAddress({ [name]: value.trim() });
   return (
     <section class="history" aria-label="Decided">
       <h2>Decided</h2>
@@ -61,11 +60,12 @@ export function DecidedApprovals({ changed }: { readonly changed: number }) {
         {FILTERS.map(([name, label]) => (
           <Field key={name} label={label}>
             <input
+              key={wanted[name]}
               type="text"
               autoComplete="off"
               spellcheck={false}
               list={`decided-${name}`}
-              value={wanted[name]}
+              defaultValue={wanted[name]}
               onChange={(event) => narrow(name, event.currentTarget.value)}
             />
           </Field>

@@ -1,4 +1,4 @@
-import type { DetailedApprovalView } from '#approvals';
+import type { ApprovalView, DetailedApprovalView } from '#approvals';
 import type { ComponentChildren, RefObject } from 'preact';
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { announce, Badge, Field, type Kind, Time } from '../components.js';
@@ -12,6 +12,19 @@ export interface Outcome {
   readonly badge: string;
   readonly text: string;
   readonly at?: string;
+}
+
+export const NO_LONGER_PENDING: Outcome = {
+  kind: 'plain',
+  badge: 'over',
+  text: 'This call no longer waits: somebody else decided it, or its time is over.',
+};
+
+/** The outcome of a decision that was just taken. */
+export function describeDecision({ tool, requester }: ApprovalView, approved: boolean): Outcome {
+  const badge = approved ? 'approved' : 'denied';
+  const text = `${tool} was ${badge} for ${requester.agent}`;
+  return { text, badge, kind: approved ? 'good' : 'plain', at: new Date().toISOString() };
 }
 
 interface DecisionProps {

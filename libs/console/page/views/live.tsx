@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { toAddress, CONSOLE, replaceAddress, useAddress } from '../address.js';
+import { CONSOLE, narrowAddress, useAddress } from '../address.js';
 import { announce, Field, Heading, Select } from '../components.js';
 import { formatCount, formatNumber } from '../formats.js';
 import { type ConsoleRecord, isRefused, type Keyed, addKeys, mentions, RecordTable } from '../records.js';
@@ -137,8 +137,6 @@ export function LivePage() {
   };
   usePageShortcuts({ p: { does: 'pause or continue', run: toggle } });
 
-  const narrow = (changed: { search?: string; verdict?: string }) =>
-    replaceAddress(toAddress('live', { search, verdict, ...changed }));
   const { records, held, missed } = calls;
   const found = records.filter(
     ({ record }) =>
@@ -171,14 +169,14 @@ export function LivePage() {
             type="search"
             autoComplete="off"
             value={search}
-            onInput={(event) => narrow({ search: event.currentTarget.value })}
+            onInput={(event) => narrowAddress({ search: event.currentTarget.value })}
           />
         </Field>
         <Select
           label="Verdict"
           value={verdict}
           options={VERDICTS}
-          change={(value) => narrow({ verdict: value })}
+          change={(value) => narrowAddress({ verdict: value })}
         />
         <button type="button" class="toggle" aria-pressed={isPaused} onClick={toggle}>
           {isPaused ? 'Continue' : 'Pause'}

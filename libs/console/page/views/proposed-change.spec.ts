@@ -31,6 +31,15 @@ describe('a second step', () => {
     );
   });
 
+  it('says how many rows a change set deletes', () => {
+    const set = (deleted: number) => ({ rows: { created: 1, changed: 2, deleted }, changes: [] });
+    expect(secondStep(call({ tool: 'submit_changes' }), set(0))).toBeNull();
+    expect(secondStep(call({ tool: 'submit_changes' }), set(2))).toEqual({
+      why: 'This deletes 2 rows.',
+      does: 'Apply all of it, and delete 2 rows',
+    });
+  });
+
   it('is asked for before a call of the admin tier, and one whose change is not shown', () => {
     expect(secondStep(call({ tool: 'create_class', permission: 'admin' }), {})).toEqual({
       why: 'This is a call of the admin tier: create_class on Post.',

@@ -1,7 +1,11 @@
 import type { ApprovalView } from '#approvals';
+import type { OperatorSet, ViewedEntry } from '#changes';
 import type { ComponentChildren } from 'preact';
+import { toAddress } from '../address.js';
 import { DataTable, type Fact, Facts } from '../components.js';
-import { names, valueText } from '../formats.js';
+import { formatCount, names, valueText } from '../formats.js';
+import { describeSize, SetRows } from './set-rows.js';
+import { Value } from './value.js';
 
 type Members = Readonly<Record<string, unknown>>;
 
@@ -26,6 +30,10 @@ export function secondStep(
     const why = id === '' ? `This deletes ${row}.` : `This deletes the row ${row}.`;
     return { why, does: `Delete ${row}` };
   }
+  if (isWholeSet(preview) && preview.rows.deleted > 0) {
+    const deleted = formatCount(preview.rows.deleted, 'row');
+    return { why: `This deletes ${deleted}.`, does: `Apply all of it, and delete ${deleted}` };
+  }
   const on = className && ` on ${className}`;
   if ('preview_error' in preview)
     return { why: `The change is not shown: ${tool} would run${on} unseen.`, does: `Run ${tool}${on}` };
@@ -33,6 +41,15 @@ export function secondStep(
     return { why: `This is a call of the admin tier: ${tool}${on}.`, does: `Run ${tool}${on}` };
   return null;
 }
+
+/** What a call would do that applies a change set, or takes one back. */
+interface WholeSet extends Members {
+  readonly rows: OperatorSet['rows'];
+  readonly changes: readonly ViewedEntry[];
+}
+
+const isWholeSet = (preview: Members): preview is WholeSet =>
+  isMembers(preview['rows']) && Array.isArray(preview['changes']);
 
 /** The class that the call is about, as the preview names it. */
 export function findClass(preview: Members): string | null {
@@ -43,20 +60,9 @@ export function findClass(preview: Members): string | null {
   return null;
 }
 
-/** Characters of JSON that are shown in one line. */
-const MOST_OF_LINE = 60;
-
-/** A value of a row; nothing at all is shown as a dash, an empty text as what it is. */
-function Value({ of }: { readonly of: unknown }): ComponentChildren {
-  if (of === undefined) return <span class="quiet">–</span>;
-  if (of === null) return <span class="quiet">null</span>;
-  if (typeof of === 'string' && of !== '') return <span class="value">{of}</span>;
-  const line = JSON.stringify(of);
-  return <code class="value">{line.length > MOST_OF_LINE ? JSON.stringify(of, null, 1) : line}</code>;
-}
-
 /** What the call would change, field by field: all of it in view, nothing to be scrolled by itself. */
 export function Change({ tool, preview }: { readonly tool: string; readonly preview: Members }) {
+  if (isWholeSet(preview)) return <Whole set={preview} />;
   const { change, args, result, tool: _tool, permission: _permission, ...others } = preview;
   const facts: Fact[] = [];
   let table: ComponentChildren = null;
@@ -105,6 +111,18 @@ export function Change({ tool, preview }: { readonly tool: string; readonly prev
           <pre aria-label={`Dry run of ${tool}`}>{JSON.stringify(result, null, 2)}</pre>
         </>
       )}
+    </>
+  );
+}
+
+/** A whole change set: why, how much, and every row. */
+function Whole({ set }: { readonly set: WholeSet }) {
+  const { rows, changes, tool: _tool, kind: _kind, change_set: id, ...others } = set;
+  const link = <a href={toAddress('changes', { set: valueText(id) })}>{valueText(id)}</a>;
+  return (
+    <>
+      <Facts pairs={[['size', describeSize(rows)], ['change set', link], ...listRest(others)]} />
+      <SetRows entries={changes} />
     </>
   );
 }

@@ -13,7 +13,16 @@ import { CurrentOperator, OperatorController } from '../console.guards.js';
 import { type Operator, OperatorNotes } from '../operator-gate.js';
 import { readLimit } from './page-query.js';
 
-const STATES = ['open', 'submitted', 'applied', 'refused', 'discarded', 'expired'] as const;
+const STATES = [
+  'waiting',
+  'open',
+  'submitted',
+  'applied',
+  'undone',
+  'denied',
+  'discarded',
+  'expired',
+] as const;
 
 const Name = (): PropertyDecorator => (target, name) => {
   IsOptional()(target, name);
@@ -39,6 +48,7 @@ export class ChangeSetsQuery {
   limit = readLimit(undefined);
 
   @Name() agent?: string;
+  @Name() class?: string;
   @Time() since?: string;
   @Time() until?: string;
 
@@ -65,6 +75,8 @@ export class UndoBody {
 /** The answer of `GET /console/api/changes`. */
 export interface ChangeSetsAnswer {
   readonly change_sets: readonly OperatorSet[];
+  /** Whose sets they are. Null: of callers without a tenant. */
+  readonly tenant_id: string | number | null;
 }
 
 /** The answer of `GET /console/api/changes/ID`. */
@@ -80,17 +92,21 @@ export class ChangesController {
 
   @Get()
   async list(
-    @Query(createValidationPipe(ChangeSetsQuery)) { agent, since, until, state, limit }: ChangeSetsQuery,
+    @Query(createValidationPipe(ChangeSetsQuery)) query: ChangeSetsQuery,
     @CurrentOperator() operator: Operator,
+    @ClosedSignal() closed: AbortSignal,
   ): Promise<ChangeSetsAnswer> {
-    const query = {
+    const { agent, class: className, since, until, state, limit } = query;
+    const asked = {
       limit,
       ...(agent !== undefined && { agent }),
+      ...(className !== undefined && { className }),
       ...(state !== undefined && { state }),
       ...(since !== undefined && { since: Date.parse(since) }),
       ...(until !== undefined && { until: Date.parse(until) }),
     };
-    return { change_sets: await this.changes.list(operator.agent, query) };
+    const { agent: viewer } = operator;
+    return { change_sets: await this.changes.list(viewer, asked, closed), tenant_id: viewer.tenantId };
   }
 
   @Get(':id')
@@ -115,7 +131,10 @@ export class ChangesController {
     const { agent } = operator;
     const { digest, skip_conflicts = false } = body;
     if (digest === undefined) return this.changes.previewUndo(agent, target, closed);
-    const undone = await this.changes.undo(agent, target, { digest, skip_conflicts }, closed);
+    const undone = await this.notes.noteIfLost(operator, 'console.undo_changes', {
+      target: 'change_set' in target ? target.change_set : target.agent,
+      work: () => this.changes.undo(agent, target, { digest, skip_conflicts }, closed),
+    });
     this.notes.write(operator, 'console.undo_changes', undone.change_set);
     return undone;
   }
@@ -124,7 +143,10 @@ export class ChangesController {
   @HttpCode(200)
   @UseInterceptors(JsonBodyInterceptor)
   async discard(@Param('id') id: string, @CurrentOperator() operator: Operator): Promise<OperatorSet> {
-    const discarded = await this.changes.discard(operator.agent, id);
+    const discarded = await this.notes.noteIfLost(operator, 'console.discard_changes', {
+      target: id,
+      work: () => this.changes.discard(operator.agent, id),
+    });
     this.notes.write(operator, 'console.discard_changes', id);
     return discarded;
   }

@@ -332,8 +332,12 @@ function toSet(document: Document): ChangeSet {
   } as unknown as ChangeSet;
 }
 
-function toFilter({ owner, states, agent, tenant, key, since, until, expiredBy }: ChangeSetQuery): Document {
-  const applied = {
+/** Names of the classes of a set's rows. */
+const CLASS_NAMES = { $map: { input: { $objectToArray: '$entries' }, in: '$$this.v.class_name' } };
+
+function toFilter(query: ChangeSetQuery): Document {
+  const { owner, states, agent, tenant, key, className, isUndone, since, until, expiredBy } = query;
+  const time = {
     ...(since !== undefined && { $gte: new Date(since) }),
     ...(until !== undefined && { $lt: new Date(until) }),
   };
@@ -343,7 +347,11 @@ function toFilter({ owner, states, agent, tenant, key, since, until, expiredBy }
     ...(agent !== undefined && { agent }),
     ...(tenant !== undefined && { tenant }),
     ...(key !== undefined && { [KEYS]: key }),
-    ...(Object.keys(applied).length > 0 && { applied_at: applied }),
+    ...(className !== undefined && { $expr: { $in: [{ $literal: className }, CLASS_NAMES] } }),
+    ...(isUndone !== undefined && { undone_by: { $exists: isUndone } }),
+    ...(Object.keys(time).length > 0 && {
+      $or: [{ applied_at: time }, { applied_at: null, opened_at: time }],
+    }),
     ...(expiredBy !== undefined && { expires_at: { $lte: new Date(expiredBy) } }),
   };
 }

@@ -3,10 +3,10 @@ import type { ProposedWrite } from '../governed-access.js';
 import type { RowTransaction } from './row-transactions.js';
 
 /**
- * `open`: takes further writes. `submitted`: waits for its approval, and takes none. `applied`: all of it happened. `refused`: an
+ * `open`: takes further writes. `submitted`: waits for its approval, and takes none. `applied`: all of it happened. `denied`: an
  * approver said no. `discarded` and `expired`: nothing of it happened, and nothing will.
  */
-type ChangeState = 'open' | 'submitted' | 'applied' | 'refused' | 'discarded' | 'expired';
+type ChangeState = 'open' | 'submitted' | 'applied' | 'denied' | 'discarded' | 'expired';
 
 /** `proposed`: an agent proposed it. `direct`: one write that was made at once. `undo`: takes back another one. */
 type ChangeKind = 'proposed' | 'direct' | 'undo';
@@ -89,9 +89,13 @@ export interface ChangeSetQuery {
   readonly tenant?: string | number | null;
   /** With an entry that has this key. */
   readonly key?: string;
-  /** Applied at this time or later. */
+  /** One of their rows is of this class. */
+  readonly className?: string;
+  /** Whether they were taken back. */
+  readonly isUndone?: boolean;
+  /** Applied, or where they are not applied opened, at this time or later. */
   readonly since?: number;
-  /** Applied before this time. */
+  /** The same before this time. */
   readonly until?: number;
   /** Whose time is over at this one. */
   readonly expiredBy?: number;

@@ -35,6 +35,8 @@ export class MemoryChangeSets extends ChangeSets {
     agent,
     tenant,
     key,
+    className,
+    isUndone,
     since,
     until,
     expiredBy,
@@ -46,8 +48,10 @@ export class MemoryChangeSets extends ChangeSets {
       .filter((set) => agent === undefined || set.owner.agent === agent)
       .filter((set) => tenant === undefined || set.owner.tenant === tenant)
       .filter(({ entries }) => key === undefined || entries.some(({ keys = {} }) => Object.hasOwn(keys, key)))
-      .filter(({ appliedAt }) => since === undefined || (appliedAt !== undefined && appliedAt >= since))
-      .filter(({ appliedAt }) => until === undefined || (appliedAt !== undefined && appliedAt < until))
+      .filter((set) => className === undefined || set.entries.some((one) => one.className === className))
+      .filter(({ undoneBy }) => isUndone === undefined || (undoneBy !== undefined) === isUndone)
+      .filter(({ appliedAt, openedAt }) => since === undefined || (appliedAt ?? openedAt) >= since)
+      .filter(({ appliedAt, openedAt }) => until === undefined || (appliedAt ?? openedAt) < until)
       .filter(({ expiresAt }) => expiredBy === undefined || expiresAt <= expiredBy)
       .toSorted((one, other) => other.openedAt - one.openedAt || (one.id < other.id ? 1 : -1))
       .slice(0, limit);

@@ -95,8 +95,18 @@ export function changeSetsContract(name: string, open: () => Promise<OpenChangeS
       await sets.create(
         newSet('s1', { entries: [entryOf(1)], state: 'applied', appliedAt: 500, openedAt: 1 }),
       );
-      await sets.create(newSet('s2', { state: 'refused', openedAt: 3 }));
-      await sets.create(newSet('s3', { owner: BOB, state: 'applied', appliedAt: 700, openedAt: 2 }));
+      await sets.create(newSet('s2', { state: 'denied', openedAt: 3 }));
+      const tracks = [entryOf(1), { ...entryOf(2), className: 'Track' }];
+      await sets.create(
+        newSet('s3', {
+          owner: BOB,
+          state: 'applied',
+          appliedAt: 700,
+          openedAt: 2,
+          entries: tracks,
+          undoneBy: 's9',
+        }),
+      );
       const ids = async (query: object) => (await sets.list({ limit: 10, ...query })).map(({ id }) => id);
       expect(await ids({})).toEqual(['s2', 's3', 's1']);
       expect(await ids({ limit: 1 })).toEqual(['s2']);
@@ -107,6 +117,13 @@ export function changeSetsContract(name: string, open: () => Promise<OpenChangeS
       expect(await ids({ tenant: 'north' })).toEqual(['s2', 's1']);
       expect(await ids({ since: 500, until: 700 })).toEqual(['s1']);
       expect(await ids({ since: 501 })).toEqual(['s3']);
+      // What is not applied counts by when it was opened.
+      expect(await ids({ until: 501 })).toEqual(['s2', 's1']);
+      expect(await ids({ className: 'Album' })).toEqual(['s3', 's1']);
+      expect(await ids({ className: 'Track' })).toEqual(['s3']);
+      expect(await ids({ className: '$_id' })).toEqual([]);
+      expect(await ids({ states: ['applied'], isUndone: true })).toEqual(['s3']);
+      expect(await ids({ states: ['applied'], isUndone: false })).toEqual(['s1']);
       const [listed] = await sets.list({ owner: ADA, states: ['applied'], limit: 1 });
       const { sealed: _sealed, ...bare } = entryOf(1);
       expect(listed?.entries).toEqual([bare]);

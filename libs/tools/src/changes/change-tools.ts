@@ -45,7 +45,7 @@ export class ListChangeSets {
     name: 'list_changes',
     title: 'List change sets',
     description:
-      'Your change sets, newest first: open (takes your writes), submitted (waits for approval), applied, refused, discarded, expired.',
+      'Your change sets, newest first: open (takes your writes), submitted (waits for approval), applied, denied, discarded, expired.',
     category: CATEGORY,
     permission: 'write',
     clientSafe: true,

@@ -78,7 +78,7 @@ export interface SetPreview {
 export interface ViewedSet {
   readonly digest: string;
   readonly shown: Readonly<Record<string, unknown>>;
-  /** False: rows of it are hidden from the approver, who may refuse it and not approve it. */
+  /** False: rows of it are hidden from the approver, who may deny it and not approve it. */
   readonly isReadable: boolean;
 }
 
@@ -114,7 +114,7 @@ export abstract class Changes {
    */
   abstract showTo(id: string, approver: McpRequest): Promise<ViewedSet | null>;
   /** A person said no. */
-  abstract refuse(id: string, call: Call): Promise<void>;
+  abstract deny(id: string, call: Call): Promise<void>;
   /** Applies the set that was approved. */
   abstract apply(call: Call): Promise<AppliedSet>;
 }

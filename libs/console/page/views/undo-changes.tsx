@@ -1,0 +1,156 @@
+import type { OperatorSet, UndoPreview, ViewedEntry } from '#changes';
+import { useState } from 'preact/hooks';
+import { announce, DataTable, Failure, Field, Notice } from '../components.js';
+import { formatCount } from '../formats.js';
+import { send } from '../server.js';
+import { describeSize, SetRows } from './set-rows.js';
+
+interface UndoProps {
+  readonly target: object;
+  readonly onUndone: () => void;
+}
+
+/** First what would be taken back, its conflicts before all else; then the button that does. */
+export function Undo({ target, onUndone }: UndoProps) {
+  const [preview, setPreview] = useState<UndoPreview>();
+  const [skips, setSkips] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const run = async (work: () => Promise<void>) => {
+    setBusy(true);
+    setError(null);
+    await work().catch((failed: unknown) => setError(failed));
+    setBusy(false);
+  };
+  const look = () => run(async () => setPreview(await send<UndoPreview>('POST', 'api/changes/undo', target)));
+  const undo = (digest: string) =>
+    run(async () => {
+      await send<OperatorSet>('POST', 'api/changes/undo', { ...target, digest, skip_conflicts: skips });
+      announce('The changes are taken back');
+      setPreview(undefined);
+      onUndone();
+    });
+  if (!preview)
+    return (
+      <>
+        <Failure error={error} />
+        <p class="buttons">
+          <button type="button" disabled={busy} onClick={() => void look()}>
+            Show what would be taken back
+          </button>
+        </p>
+      </>
+    );
+  const { conflicts, entries, rows, digest, change_sets: sets } = preview;
+  return (
+    <>
+      {conflicts.length > 0 && (
+        <>
+          <Notice kind="bad">{`${formatCount(conflicts.length, 'row')} cannot be taken back.`}</Notice>
+          <Conflicts rows={conflicts} />
+          {entries.length > 0 && (
+            <p>
+              <label>
+                <input
+                  type="checkbox"
+                  checked={skips}
+                  onChange={(event) => setSkips(event.currentTarget.checked)}
+                />{' '}
+                Leave them out
+              </label>
+            </p>
+          )}
+        </>
+      )}
+      {entries.length > 0 && (
+        <p>{`Taking back ${formatCount(sets.length, 'change set')}. ${describeSize(rows)}`}</p>
+      )}
+      <SetRows entries={entries} />
+      <Failure error={error} />
+      <p class="buttons">
+        <button
+          type="button"
+          class="main"
+          disabled={busy || entries.length === 0 || (conflicts.length > 0 && !skips)}
+          onClick={() => void undo(digest)}
+        >
+          Take back
+        </button>
+        <button type="button" onClick={() => setPreview(undefined)}>
+          Cancel
+        </button>
+      </p>
+    </>
+  );
+}
+
+function Conflicts({ rows }: { readonly rows: readonly ViewedEntry[] }) {
+  return (
+    <DataTable
+      caption="Rows that cannot be taken back"
+      columns={['Class', 'Row', 'Why']}
+      rows={rows.map(({ class_name: className, object_id: id, conflict }) => [
+        className ?? <em class="quiet">hidden</em>,
+        id === undefined ? '' : <code>{id}</code>,
+        conflict,
+      ])}
+    />
+  );
+}
+
+export interface UndoTime {
+  readonly agent: string;
+  /** As an input of this browser shows it. */
+  readonly since: string;
+  readonly until: string;
+}
+
+/** Takes back what an agent wrote within a time. @param begun what the inputs begin with */
+export function UndoByTime({ begun, onUndone }: { readonly begun: UndoTime; readonly onUndone: () => void }) {
+  const [given, setGiven] = useState(begun);
+  const { agent, since, until } = given;
+  const input = (name: 'since' | 'until', label: string) => (
+    <Field label={label}>
+      <input
+        type="datetime-local"
+        step="1"
+        value={given[name]}
+        onInput={(event) => setGiven({ ...given, [name]: event.currentTarget.value })}
+      />
+    </Field>
+  );
+  const target = {
+    agent: agent.trim(),
+    since: toIso(since),
+    ...(until !== '' && { until: toIso(until) }),
+  };
+  return (
+    <section class="panel apart" aria-label="Undo by agent and time">
+      <h2>Undo by agent and time</h2>
+      <div class="grid">
+        <Field label="Agent that wrote">
+          <input
+            type="text"
+            autoComplete="off"
+            spellcheck={false}
+            list="known-agents"
+            value={agent}
+            onInput={(event) => setGiven({ ...given, agent: event.currentTarget.value })}
+          />
+        </Field>
+        {input('since', 'Since')}
+        {input('until', 'Before (empty: now)')}
+      </div>
+      {target.agent === '' || since === '' ? (
+        <p class="hint">Name the agent and since when: what would be taken back is shown first.</p>
+      ) : (
+        <Undo key={JSON.stringify(given)} target={target} onUndone={onUndone} />
+      )}
+    </section>
+  );
+}
+
+const toIso = (local: string): string => {
+  const at = new Date(local);
+  return Number.isNaN(at.getTime()) ? local : at.toISOString();
+};
