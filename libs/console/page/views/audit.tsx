@@ -269,6 +269,17 @@ export function AuditPage() {
               </a>
             </p>
           )}
+          {found.records.length === 0 && found.page.cursor === null && (
+            <p class="empty">
+              {asked === '' ? (
+                'Nothing is recorded yet: each call leaves a record here.'
+              ) : (
+                <>
+                  No record matches. <a href="#/audit">Show all of them</a>
+                </>
+              )}
+            </p>
+          )}
           <RecordTable caption="Records, newest first" records={shown} />
           {found.page.cursor !== null && (
             <p>
