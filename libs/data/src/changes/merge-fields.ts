@@ -15,6 +15,30 @@ const withoutRepeats = (values: readonly unknown[]): readonly unknown[] => [
   ...new Map(values.map((one) => [textOf(one), one])).values(),
 ];
 
+/** A text that a database may keep as a number, a time or an id, of which there are other texts. */
+const CONVERTED = /^[-+]?(?:\.?\d|inf|nan)|^[\da-f-]{24,36}$/i;
+
+/** Whether the database takes values for equal exactly where their texts are. */
+const areComparable = (values: readonly unknown[]): boolean =>
+  values.every((value) =>
+    typeof value === 'string'
+      ? !CONVERTED.test(value)
+      : typeof value === 'boolean' || Number.isSafeInteger(value) || isPointer(value),
+  );
+
+/** Written in the order of the members that Parse gives. */
+const isPointer = (value: unknown): boolean =>
+  typeof value === 'object' &&
+  value !== null &&
+  Object.keys(value).join() === '__type,className,objectId' &&
+  (value as { __type: unknown }).__type === 'Pointer';
+
+/** The sum of whole numbers that a double holds exactly: the database may add decimals or larger ones. Undefined: of others. */
+function addExactly(one: unknown, other: unknown): number | undefined {
+  const sum = Number(one) + Number(other);
+  return [one, other, sum].every(Number.isSafeInteger) ? sum : undefined;
+}
+
 /** The fields of two writes of one row as those of one write. @throws Refused where no one write does both */
 export function mergeFields(first: ParseRow, second: ParseRow): ParseRow {
   const merged = { ...first };
@@ -41,20 +65,19 @@ function mergeValues(name: string, held: unknown, written: unknown): unknown {
 function applyToValue(held: unknown, written: Operation): unknown {
   const objects = listOf(written['objects']);
   switch (written.__op) {
-    case 'Increment': {
-      const { amount } = written;
-      return typeof held === 'number' && typeof amount === 'number' ? held + amount : undefined;
-    }
+    case 'Increment':
+      return addExactly(held, written['amount']);
     case 'Add':
       return Array.isArray(held) ? [...listOf(held), ...objects] : undefined;
     case 'AddUnique': {
-      if (!Array.isArray(held)) return undefined;
+      if (!Array.isArray(held) || !areComparable([...listOf(held), ...objects])) return undefined;
       const known = new Set(held.map(textOf));
       return [...listOf(held), ...withoutRepeats(objects).filter((one) => !known.has(textOf(one)))];
     }
     case 'Remove': {
+      if (!Array.isArray(held) || !areComparable([...listOf(held), ...objects])) return undefined;
       const removed = new Set(objects.map(textOf));
-      return Array.isArray(held) ? held.filter((one) => !removed.has(textOf(one))) : undefined;
+      return held.filter((one) => !removed.has(textOf(one)));
     }
     default:
       return undefined;
@@ -70,9 +93,8 @@ function mergeOperations(name: string, held: Operation, written: Operation): unk
   if (held.__op !== written.__op) return refuseMerge(name);
   switch (held.__op) {
     case 'Increment': {
-      const [one, other] = [held['amount'], written['amount']];
-      if (typeof one !== 'number' || typeof other !== 'number') return refuseMerge(name);
-      return { __op: 'Increment', amount: one + other };
+      const amount = addExactly(held['amount'], written['amount']);
+      return amount === undefined ? refuseMerge(name) : { __op: 'Increment', amount };
     }
     case 'Add':
       return { __op: 'Add', objects };
