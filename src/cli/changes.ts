@@ -57,7 +57,9 @@ export async function decideChanges(
   decision: 'approve' | 'deny',
   options: DecisionOptions,
 ): Promise<void> {
-  const { approvals } = await new ServiceClient(options).call('/approvals');
+  const { approvals } = await new ServiceClient(options).call(
+    `/approvals?${new URLSearchParams({ change_set: id }).toString()}`,
+  );
   const found = (approvals as readonly Members[] | undefined)?.find((one) => one['change_set'] === id);
   if (!found) throw new Error(`change set ${id} does not wait for your decision`);
   const opened = toCell(found['id']);

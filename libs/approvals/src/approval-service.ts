@@ -49,6 +49,9 @@ export interface Verdict {
 
 const MAX_REASON = 500;
 
+/** Cases among which those that are listed are chosen. */
+const MAX_SEEN = 5_000;
+
 /** Reading for an approver. */
 const BUDGET = { tool: 'approvals', timeout: 10 };
 
@@ -87,15 +90,19 @@ export class ApprovalService {
     );
   }
 
-  /** The first `MAX_LISTED` that the viewer may see. @throws SharedStateUnavailable */
-  async list(viewer: Agent): Promise<ApprovalServiceResult<readonly ApprovalView[]>> {
+  /**
+   * The first `MAX_LISTED` that the viewer may see, of each requester in turn, so that nobody's cases hide those of others.
+   * @param changeSet only the cases about this set. @throws SharedStateUnavailable
+   */
+  async list(viewer: Agent, changeSet?: string): Promise<ApprovalServiceResult<readonly ApprovalView[]>> {
     if (!this.admits(viewer)) return { ok: false, refusal: 'forbidden' };
-    const seen: ApprovalView[] = [];
+    const seen: ApprovalCase[] = [];
     for await (const one of readPending(this.store, viewer.tenantId)) {
-      if (isOfTenant(one, viewer)) seen.push(summarizeApproval(one, viewer));
-      if (seen.length === MAX_LISTED) break;
+      if (isOfTenant(one, viewer) && (changeSet ?? one.changeSet) === one.changeSet) seen.push(one);
+      if (seen.length === MAX_SEEN) break;
     }
-    return { ok: true, value: seen };
+    const listed = takeInTurn(seen, MAX_LISTED);
+    return { ok: true, value: listed.map((one) => summarizeApproval(one, viewer)) };
   }
 
   /** @throws SharedStateUnavailable */
@@ -208,6 +215,23 @@ export class ApprovalService {
   }
 }
 
+/** So many of the cases, in their order: the first of each requester, then the second ones, and so on. */
+function takeInTurn(cases: readonly ApprovalCase[], limit: number): readonly ApprovalCase[] {
+  const counts = new Map<string, number>();
+  const turns = cases.map((one) => {
+    const turn = counts.get(one.requester.principal) ?? 0;
+    counts.set(one.requester.principal, turn + 1);
+    return { one, turn };
+  });
+  const taken = new Set(
+    turns
+      .toSorted((a, b) => a.turn - b.turn)
+      .slice(0, limit)
+      .map(({ one }) => one),
+  );
+  return cases.filter((one) => taken.has(one));
+}
+
 const isOfTenant = ({ requester, className, classNames }: ApprovalCase, viewer: Agent): boolean =>
   sharesTenant(viewer, requester, classNames ?? (className === undefined ? [] : [className]));
 
@@ -226,6 +250,13 @@ function repeatDecision(
 /** Stored by Parley; any other value counts as the highest tier. */
 function toTier(text: string): Tier {
   return isTier(text) ? text : 'admin';
+}
+
+/** The parameters of the list of approvals. */
+export class ApprovalsQuery {
+  @ValidateIf(({ change_set }: ApprovalsQuery) => change_set !== undefined)
+  @IsString({ message: 'change_set must be the id of one change set' })
+  change_set?: string;
 }
 
 /** The body of a request that decides an approval. */

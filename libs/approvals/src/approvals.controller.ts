@@ -6,6 +6,7 @@ import {
   Inject,
   Param,
   Post,
+  Query,
   UseFilters,
   UseGuards,
   UseInterceptors,
@@ -28,6 +29,7 @@ import {
 import {
   ApprovalService,
   type ApprovalServiceResult,
+  ApprovalsQuery,
   DecisionBody,
   decisionRefused,
   toVerdict,
@@ -44,8 +46,11 @@ export class ApprovalRoutesController {
   ) {}
 
   @Get()
-  async list(@CurrentAgent() agent: Agent): Promise<object> {
-    return { approvals: this.unwrapServed(await this.approvals.list(agent), agent) };
+  async list(
+    @Query(createValidationPipe(ApprovalsQuery)) { change_set }: ApprovalsQuery,
+    @CurrentAgent() agent: Agent,
+  ): Promise<object> {
+    return { approvals: this.unwrapServed(await this.approvals.list(agent, change_set), agent) };
   }
 
   @Get(':id')
