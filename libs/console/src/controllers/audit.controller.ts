@@ -91,9 +91,9 @@ const KNOWN_PARAMETERS: ReadonlySet<string> = new Set([
 ] satisfies (keyof AuditSearchQuery)[]);
 
 /** Leaves empty parameters out, and refuses unknown ones: a misspelt filter must not match everything. */
-class KnownFilters implements PipeTransform<Readonly<Record<string, string>>> {
+class KnownFilters implements PipeTransform<Readonly<Record<string, unknown>>> {
   /** @throws NotServed */
-  transform(query: Readonly<Record<string, string>>): object {
+  transform(query: Readonly<Record<string, unknown>>): object {
     const given = Object.entries(query).filter(([, value]) => value !== '');
     const unknown = given.find(([name]) => !KNOWN_PARAMETERS.has(name));
     if (unknown) throw new NotServed(400, `unknown filter ${unknown[0].slice(0, 40)}`);

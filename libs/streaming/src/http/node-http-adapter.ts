@@ -5,7 +5,7 @@ import { type NotServed, notServed, sendJson } from './routes.js';
 /** A request with what Nest's parameter decorators read. */
 type RoutedRequest = IncomingMessage & {
   params?: Readonly<Record<string, string>>;
-  query?: Readonly<Record<string, string>>;
+  query?: Query;
 };
 type Next = (error?: unknown) => void;
 type Handler = (request: RoutedRequest, response: ServerResponse, next: Next) => unknown;
@@ -74,15 +74,20 @@ class RouteTable {
   }
 }
 
-/** Of a repeated parameter the first. */
-function parseQuery(url: string): Readonly<Record<string, string>> {
+type Query = Readonly<Record<string, string | readonly string[]>>;
+
+/** Of a repeated parameter the list of its values. */
+function parseQuery(url: string): Query {
   const at = url.indexOf('?');
-  const query: Record<string, string> = {};
-  if (at < 0) return query;
-  for (const [name, value] of new URLSearchParams(url.slice(at + 1)))
-    if (!Object.hasOwn(query, name))
-      Object.defineProperty(query, name, { value, enumerable: true, configurable: true, writable: true });
-  return query;
+  if (at < 0) return {};
+  const parameters = new URLSearchParams(url.slice(at + 1));
+  // Also of a name such as __proto__, which is then a member like any other.
+  return Object.fromEntries(
+    [...new Set(parameters.keys())].map((name) => {
+      const [first = '', ...others] = parameters.getAll(name);
+      return [name, others.length > 0 ? [first, ...others] : first];
+    }),
+  );
 }
 
 const refuseUnsupported = (): never => {
