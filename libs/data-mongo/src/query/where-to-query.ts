@@ -4,7 +4,7 @@ import { untranslatable } from '../errors.js';
 import { type ClassStorage, type ColumnRef, isPointer } from '../storage/class-storage.js';
 import { isPlainObject } from '../storage/documents.js';
 import { toCoordinates, inQuery, isTyped } from '../storage/parse-values.js';
-import { chooseBound, isNumeric } from '../storage/stored-forms.js';
+import { chooseBound, listBounds } from '../storage/stored-forms.js';
 
 type ColumnResolver = (path: string) => ColumnRef;
 
@@ -241,14 +241,8 @@ function formsToQuery([operator, operand]: Comparison, ref: ColumnRef, form: Que
   return (operand as unknown[]).map((value) => equals(value, '$eq'));
 }
 
-/** Numbers have one order whatever their type; of texts, ids and dates each is compared with its own. */
 function rangeToQuery(operator: string, operand: unknown, ref: ColumnRef): Document {
-  const forms = ref.form.listForms(operand, ref, false);
-  const numbers = forms.filter(isNumeric);
-  const bounds = [
-    ...(numbers.length > 0 ? [chooseBound(numbers, operator)] : []),
-    ...forms.filter((one) => !isNumeric(one)),
-  ];
+  const bounds = listBounds(ref.form.listForms(operand, ref, false), operator);
   const conditions = bounds.map((bound) => ({ [ref.column]: { [operator]: bound } }));
   return conditions.length === 1 ? (conditions[0] as Document) : { $or: conditions };
 }

@@ -101,6 +101,14 @@ describe('conditions on columns of which a sample does not know every type', PAT
     ['of dates, and of older texts', 'Day', { day: { $ne: day('2024-01-01T00:00:00.000Z') } }, ['c']],
     ['of dates, and of older texts', 'Day', { day: day('2024-01-01T00:00:00.000Z') }, ['a', 'b']],
     [
+      'of dates, and of older texts',
+      'Day',
+      { day: { $gte: day('2024-01-01T00:00:00.000Z') } },
+      ['a', 'b', 'c'],
+    ],
+    ['of dates, and of older texts', 'Day', { day: { $lt: day('2024-01-01T00:00:00.000Z') } }, []],
+    ['of dates, and of older texts', 'Day', { day: { $lte: '2024-01-01' } }, ['a', 'b']],
+    [
       'of ids, and of older texts',
       'Bill',
       { owner: { $ne: { __type: 'Pointer', className: 'Owner', objectId: HEX } } },

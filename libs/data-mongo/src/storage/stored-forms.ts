@@ -23,6 +23,7 @@ export function listForms(
   if (field?.targetClass !== undefined) return listStoredForms(stored, field);
   if (isCertain(field)) return [stored];
   const isNumber = field?.type === 'Number';
+  const isGuessed = field === undefined || field.origin === 'sample';
   if (typeof value === 'number')
     return [stored, ...formsOfNumber(value, stored), ...(negated ? [String(value)] : [])];
   if (typeof value === 'string')
@@ -31,7 +32,7 @@ export function listForms(
       ...(stored === value ? [] : [value]),
       ...formsOfText(value, stored),
       ...(isNumber || negated ? formsOfDigits(value, stored) : []),
-      ...(negated ? formsOfDate(parseIsoDate(value), value) : []),
+      ...(negated || isGuessed ? formsOfDate(parseIsoDate(value), value) : []),
     ];
   if (isTyped(value) && value.__type === 'Date' && stored instanceof Date)
     return [stored, ...formsOfDate(stored)];
@@ -73,8 +74,20 @@ function formsOfDate(date: Date | null, written?: string): unknown[] {
   return written === undefined ? others : [date, ...others];
 }
 
-export const isNumeric = (value: unknown): boolean =>
+const isNumeric = (value: unknown): boolean =>
   typeof value === 'number' || value instanceof Decimal128 || value instanceof Long;
+
+/** The bounds of values in every form: one of numbers, which have one order, one of texts, and each of the others. */
+export function listBounds(forms: readonly unknown[], operator: string): unknown[] {
+  const numbers = forms.filter(isNumeric);
+  const texts = forms.filter((form) => typeof form === 'string').sort();
+  const isLeast = operator === '$gte' || operator === '$lt';
+  return [
+    ...(numbers.length > 0 ? [chooseBound(numbers, operator)] : []),
+    ...(texts.length > 0 ? [isLeast ? texts[0] : texts.at(-1)] : []),
+    ...forms.filter((form) => !isNumeric(form) && typeof form !== 'string'),
+  ];
+}
 
 /** Of a bound of numbers in two forms, the one that leaves both on the same side. */
 export function chooseBound(forms: readonly unknown[], operator: string): unknown {

@@ -189,7 +189,8 @@ export class GovernedRecordsSource {
       operation,
       read: readAs(call),
       readAsOperator: readAs('operator'),
-      listIndexes: (schema) => catalogue.listIndexes(schema),
+      // The store knows the class of its own snapshot.
+      listIndexes: (schema) => catalogue.listIndexes(schemas.get(schema.className) ?? schema),
       lookAgain: () =>
         atStore(operation, async () => {
           const now = await catalogue.lookAgain(schemas);

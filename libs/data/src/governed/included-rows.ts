@@ -238,7 +238,9 @@ export class IncludeResolver {
     truncated: Record<string, readonly string[]>,
   ): readonly string[] | null {
     if (!keys?.includes(field) || hop.children.size > 0) return null;
-    const projection = joinProjection(this.call.scope.classPolicy(hop.target.className), hop.target.schema);
+    const { scope } = this.call;
+    const { className } = hop.target;
+    const projection = joinProjection(scope.classPolicy(className), scope.schemas.get(className));
     if (!projection) return null;
     const dropped = projection.dropped.filter((name) => mayShow(hop.target, name));
     if (dropped.length > 0) truncated[hop.spelling] = dropped;

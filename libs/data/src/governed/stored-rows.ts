@@ -1,4 +1,4 @@
-import type { ClassAccess, Where } from '#policy';
+import type { ClassAccess, ClassSchema, Where } from '#policy';
 import { digestImage, type RowImage, type RowImages } from '../changes/row-transactions.js';
 import { runMeasured } from '../metering/metered-stores.js';
 import type { ParseRow } from '../record-store.js';
@@ -18,7 +18,7 @@ export class StoredRows {
   private readonly reads = new JoinedReads<RowImage>();
 
   constructor(
-    private readonly call: Pick<GovernedCall, 'operation' | 'metering'>,
+    private readonly call: Pick<GovernedCall, 'operation' | 'metering' | 'scope'>,
     private readonly images: RowImages,
   ) {}
 
@@ -33,8 +33,9 @@ export class StoredRows {
   ): Promise<boolean> {
     if (restored !== undefined) return (now && digestImage(now)) === found;
     if (now === null || before === null) return now === before;
-    const touched = operation === 'delete' ? listReadable(access) : Object.keys(fields ?? {});
-    const { operation: context } = this.call;
+    const { operation: context, scope } = this.call;
+    const touched =
+      operation === 'delete' ? listReadable(access, scope.schemas.get(className)) : Object.keys(fields ?? {});
     return atStore(context, () => this.images.areAlike(className, before, now, context, touched));
   }
 
@@ -119,8 +120,10 @@ export class StoredRows {
 const inverse = { create: 'delete', update: 'update', delete: 'create' } as const;
 
 /** The columns of a row that its reader may compare; undefined: they are not known, and all of them count. */
-const listReadable = ({ readable, schema }: ClassAccess): readonly string[] | undefined =>
-  readable ? [...readable] : schema && [...schema.fields.keys()];
+const listReadable = (
+  { readable }: ClassAccess,
+  schema: ClassSchema | undefined,
+): readonly string[] | undefined => (readable ? [...readable] : schema && [...schema.fields.keys()]);
 
 function groupByRow(changes: readonly AppliedChange[]): readonly [AppliedChange, ...AppliedChange[]][] {
   const rows = new Map<string, [AppliedChange, ...AppliedChange[]]>();

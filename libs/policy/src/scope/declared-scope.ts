@@ -24,7 +24,7 @@ import { findMaskedColumns } from '../masking/column-masks.js';
 import { isFlat, withheldNames } from '../masking/withheld-objects.js';
 import type { ClassAccess, WithheldNames, WithheldObjects, WithheldTarget } from '../model/class-access.js';
 import type { ClassSchema, FieldSchema, FieldType, SchemaSnapshot } from '../model/class-schema.js';
-import { ALWAYS_KEEP } from '../model/field-names.js';
+import { ALWAYS_KEEP, takeRoot } from '../model/field-names.js';
 import { typeOfRows, type ValueType } from '../model/value-type.js';
 import type { ClassPolicy, HiddenFrom, Policy } from '../model/policy.js';
 import { mergeFilters, type Where } from '../model/where.js';
@@ -101,7 +101,7 @@ export class DeclaredScope {
     const known = this.accesses.get(className);
     if (known) return known;
     const policy = this.classPolicy(className);
-    const schema = this.schemas.get(className);
+    const schema = this.findKnownSchema(className, policy);
     const withheld = this.withheldColumns(className, policy);
     const readable =
       this.listIssues(className).length > 0 ? new Set(ALWAYS_KEEP) : listReadable(policy, schema);
@@ -134,6 +134,22 @@ export class DeclaredScope {
     };
     this.accesses.set(className, access);
     return access;
+  }
+
+  /** Where rows are limited, what only a sample of documents knows may stand in rows of others: it is no part of the class. */
+  private findKnownSchema(className: string, policy: ClassPolicy): ClassSchema | undefined {
+    const schema = this.schemas.get(className);
+    return schema?.storage === 'plain' && this.limitsRows(className)
+      ? withoutSampled(schema, policy)
+      : schema;
+  }
+
+  private limitsRows(className: string): boolean {
+    const { tenantScope, filters } = this.classPolicy(className);
+    const isFiltered = filterEntries(this.definition.filters, className).length > 0;
+    return (
+      tenantScope !== null || filters !== null || isFiltered || this.outer?.limitsRows(className) === true
+    );
   }
 
   /**
@@ -315,11 +331,11 @@ export class DeclaredScope {
     return constraint && this.translate(constraint, className);
   }
 
-  /** Constraints of the operator may name fields that the agent may not. */
+  /** Constraints of the operator may name fields that the agent may not, and are read by the types of all rows. */
   private translate(constraint: Where, className: string, literals?: ReadonlySet<string>): Where {
     return translateWhere(
       constraint,
-      this.access(className),
+      { ...this.access(className), schema: this.schemas.get(className) },
       {
         reach: (target, site) => {
           const name = canonicalClassName(target);
@@ -400,6 +416,31 @@ function listReadable(
   if (!searchable) return null;
   const columns = [...(schema?.fields.keys() ?? [])].filter((name) => name !== searchable.field);
   return new Set([...columns, ...ALWAYS_KEEP]);
+}
+
+/** The class with the columns and members that a validator or the policy names. */
+function withoutSampled(schema: ClassSchema, policy: ClassPolicy): ClassSchema {
+  const named = new Set([
+    ...(policy.fields ?? []),
+    ...(policy.joinFields ?? []),
+    ...policy.properties.keys(),
+    ...(policy.tenantScope ? [takeRoot(policy.tenantScope.field)] : []),
+  ]);
+  const fields = [...schema.fields].flatMap(([name, field]) =>
+    field.origin === 'sample' && !named.has(name) ? [] : [[name, withoutSampledParts(field)] as const],
+  );
+  return { ...schema, fields: new Map(fields) };
+}
+
+function withoutSampledParts({ members, entries, ...field }: FieldSchema): FieldSchema {
+  const known = [...(members ?? [])].filter(([, { origin }]) => origin !== 'sample');
+  return {
+    ...field,
+    ...(known.length > 0 && {
+      members: new Map(known.map(([name, member]) => [name, withoutSampledParts(member)])),
+    }),
+    ...(entries && entries.origin !== 'sample' && { entries: withoutSampledParts(entries) }),
+  };
 }
 
 const isFixed = (entry: FilterEntry): entry is FilterConstraint => typeof entry !== 'function';
