@@ -4,9 +4,25 @@ import { untranslatable } from '../errors.js';
 import { isPlainObject } from '../storage/documents.js';
 import type { ClassStorage } from '../storage/class-storage.js';
 import { inQuery, isTyped } from '../storage/parse-values.js';
+import { COMPUTED_NUMBER } from '../storage/plain-scalars.js';
+import { chooseBound } from '../storage/stored-forms.js';
 import { columnWith, type Content, type RowScope, type ScopedRef } from './row-scope.js';
 
 const UNKNOWN_CONTENT: Content = {};
+
+/** What the database computes: a double, a decimal or a whole number, by its operands. */
+const COMPUTED: Content = { field: COMPUTED_NUMBER };
+const COMPUTES_NUMBERS = new Set([
+  '$sum',
+  '$avg',
+  '$add',
+  '$subtract',
+  '$multiply',
+  '$divide',
+  '$abs',
+  '$round',
+  '$trunc',
+]);
 
 /** Operators whose result is their operand or one of its elements. */
 const PASSES_THROUGH = new Set([
@@ -47,6 +63,7 @@ function typeOfExpression(
   const form: Record<string, unknown> = isPlainObject(operand) ? operand : {};
   if (PASSES_INPUT.has(operator)) return findType(form['input']);
   if (PASSES_OUTPUT.has(operator)) return findType(form['output']);
+  if (COMPUTES_NUMBERS.has(operator) && scope.form.pointersAreIds) return COMPUTED;
   return UNKNOWN_CONTENT;
 }
 
@@ -101,6 +118,16 @@ export const NO_VARIABLES: Variables = new Map();
 /** Server-side JavaScript is refused here as well, independently of earlier checks. */
 const CODE = new Set(['$function', '$accumulator', '$where']);
 
+/** The operators that compare two values, and the same with the values in the other order. */
+const TURNED: Readonly<Record<string, string>> = {
+  $eq: '$eq',
+  $ne: '$ne',
+  $lt: '$gt',
+  $lte: '$gte',
+  $gt: '$lt',
+  $gte: '$lte',
+};
+
 const COMPARES = new Set(['$eq', '$ne', '$lt', '$lte', '$gt', '$gte', '$in', '$cmp']);
 
 export class ExpressionMapper {
@@ -122,7 +149,7 @@ export class ExpressionMapper {
     const special = Object.hasOwn(SPECIAL_FORMS, operator) ? SPECIAL_FORMS[operator] : undefined;
     if (special) return { [operator]: special(operand, this) };
     if (COMPARES.has(operator) && Array.isArray(operand) && operand.length === 2)
-      return { [operator]: this.mapCompared(operand[0], operand[1]) };
+      return this.mapCompared(operator, operand[0], operand[1]);
     return this.mapMembers(expression);
   }
 
@@ -130,9 +157,36 @@ export class ExpressionMapper {
     return inQuery(() => this.scope.form.literalToStorage(value));
   }
 
-  /** A constant takes the form of the column that it is compared with. */
-  private mapCompared(left: unknown, right: unknown): unknown[] {
-    return [this.toComparable(left, right), this.toComparable(right, left)];
+  /** A constant takes the form of the column that it is compared with, and a number each that a column may hold it in. */
+  private mapCompared(operator: string, left: unknown, right: unknown): Document {
+    const turned = Object.hasOwn(TURNED, operator) ? (TURNED[operator] as string) : null;
+    if (turned !== null && typeof left === 'number' && typeof right !== 'number')
+      return this.mapCompared(turned, right, left);
+    const [one, other] = [this.toComparable(left, right), this.toComparable(right, left)];
+    if (operator === '$in' && Array.isArray(right))
+      return { $in: [one, (other as unknown[]).flatMap((entry) => this.listNumbers(entry, left))] };
+    const numbers = turned === null || typeof right !== 'number' ? [] : this.listNumbers(right, left);
+    if (numbers.length < 2) return { [operator]: [one, other] };
+    if (operator === '$eq') return { $in: [one, numbers] };
+    return operator === '$ne'
+      ? { $not: [{ $in: [one, numbers] }] }
+      : { [operator]: [one, chooseBound(numbers, operator)] };
+  }
+
+  /** A number in every form in which what it is compared with may be; any other constant in its own. */
+  private listNumbers(constant: unknown, other: unknown): unknown[] {
+    const { form } = this.scope;
+    if (typeof constant !== 'number' || !form.pointersAreIds) return [constant];
+    const ref = this.findRef(other) ?? { column: '', nested: true, undeclared: false, form };
+    return ref.form.listForms(constant, ref, false);
+  }
+
+  /** The boundaries of groups of numbers: each group begins with a number in every form of it. */
+  mapBoundaries(boundaries: unknown, groupBy: unknown): unknown {
+    if (!Array.isArray(boundaries)) return this.map(boundaries);
+    return boundaries.map((boundary: unknown) =>
+      chooseBound(this.listNumbers(this.toComparable(boundary, groupBy), groupBy), '$gte'),
+    );
   }
 
   private toComparable(value: unknown, other: unknown): unknown {

@@ -86,9 +86,13 @@ const bucket =
   (value, scope, context) => {
     const mapper = new ExpressionMapper(scope, context.variables);
     const form = readObject(value, stage);
-    const { groupBy, output, ...others } = form;
+    const { groupBy, output, boundaries, ...others } = form;
     const outputs = output === undefined ? { count: { $sum: 1 } } : readObject(output, `${stage}.output`);
-    const mapped = { ...(mapper.map(others) as Document), groupBy: mapper.map(groupBy) };
+    const mapped = {
+      ...(mapper.map(others) as Document),
+      ...(boundaries !== undefined && { boundaries: mapper.mapBoundaries(boundaries, groupBy) }),
+      groupBy: mapper.map(groupBy),
+    };
     const accumulators = convertGrouped(undefined, outputs, mapper, scope);
     return [{ [stage]: { ...mapped, ...(output !== undefined && { output: accumulators }) } }];
   };

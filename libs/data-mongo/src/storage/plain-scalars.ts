@@ -43,6 +43,9 @@ export function findKind(field: FieldSchema | undefined): StoredKind | null {
   return (field && KINDS.get(field)) ?? null;
 }
 
+/** The field of a number that a pipeline computes. */
+export const COMPUTED_NUMBER: FieldSchema = Object.freeze({ type: 'Number' });
+
 /** The kinds of columns, of their members and of their entries: what columns that callers see alike are told apart by. */
 export function listKinds(fields: ReadonlyMap<string, FieldSchema>): unknown[] {
   return [...fields].map(([name, field]) => [name, listKindsOfField(field)]);

@@ -28,6 +28,7 @@ import {
   type Typed,
 } from './parse-values.js';
 import {
+  COMPUTED_NUMBER,
   parseDecimal,
   DIGITS,
   HEX_ID,
@@ -254,7 +255,7 @@ export const PLAIN_VALUES: ValueForm = {
       dates: 'text',
       pointer: pointerString,
       keepKey,
-      computed: field === undefined,
+      computed: field === undefined || field === COMPUTED_NUMBER,
     }),
 };
 
