@@ -229,6 +229,44 @@ const addNumbers =
     return operand;
   };
 
+const ADDS: ReadonlySet<string> = new Set(['$sum', '$avg', '$stdDevPop', '$stdDevSamp']);
+
+/**
+ * Accumulators of groups add one number for each row: of a list or an object nothing, whatever is in it.
+ * @throws Refused `invalid_query`
+ */
+export function checkAccumulators(outputs: unknown, frame: Frame): void {
+  for (const accumulator of Object.values(readMembers(outputs)))
+    for (const [operator, added] of Object.entries(readMembers(accumulator)))
+      if (ADDS.has(operator)) checkAdded(operator, added, frame);
+}
+
+function checkAdded(operator: string, added: unknown, frame: Frame): void {
+  const type = typeOfExpression(added, frame);
+  const written = describeExpression(added).slice(0, 128);
+  if (typeof added === 'string' && /^\$[^$]/.test(added) && frame.isUndescribed(added.slice(1)))
+    frame.note?.(
+      `'${written}' is no column that is known: a row without a number there adds nothing to ${operator}`,
+    );
+  if (!type || type === ALL_TEXT || type.type === 'Number' || type.type === 'Null') return;
+  if (type.uncertain) {
+    frame.note?.(
+      `'${written}' held values of type ${type.type} in the documents that were looked at, and ${operator} adds numbers alone: ` +
+        'make numbers of them with $toDouble, or with $convert where some are none',
+    );
+  } else if (type.type === 'Array' || type.type === 'Object') {
+    const instead =
+      type.type === 'Array'
+        ? `put {"$unwind":"${written.split('.', 1)[0]}"} in front, or add the entries of each row: {"${operator}":{"$sum":"${written}"}}`
+        : `name a number in it by its path, such as ${written}.NAME`;
+    throw new Refused(
+      refusals.invalidQuery(
+        `${operator} takes one number of each row, and '${written}' is of type ${type.type}: ${instead}`,
+      ),
+    );
+  }
+}
+
 const each = (compare: Compare, operators: string): Record<string, Compare> =>
   Object.fromEntries(operators.split(' ').map((operator) => [operator, compare]));
 

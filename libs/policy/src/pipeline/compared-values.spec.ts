@@ -315,7 +315,7 @@ describe('a sum of what is no number', () => {
         });
   });
 
-  it.each(['$playCount', 1, { $toDouble: '$title' }, { $size: '$tags' }, '$meta.a', '$tags'])(
+  it.each(['$playCount', 1, { $toDouble: '$title' }, { $size: '$tags' }, '$meta.a', { $sum: '$tags' }])(
     'is none where numbers are possible: %j',
     (operand) => {
       for (const operator of SUMS)

@@ -120,6 +120,15 @@ export class Frame {
     );
   }
 
+  /** Whether documents of other programs may have the name, and nothing says so. */
+  isUndescribed(path: string): boolean {
+    const { introduced, sourceAddressable, access } = this.parts;
+    const root = takeRoot(path);
+    if (!sourceAddressable || introduced.has(root) || access.schema?.storage !== 'plain') return false;
+    const name = this.resolveName(root);
+    return name !== 'objectId' && name !== '_id' && !access.schema.fields.has(name);
+  }
+
   /** What is known of the documents as values. */
   get documentType(): ValueType {
     return toObjectType((name) => this.findType(name, true));

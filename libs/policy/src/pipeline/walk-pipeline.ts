@@ -11,7 +11,7 @@ import { takeRoot } from '../model/field-names.js';
 import type { Note, ValueType } from '../model/value-type.js';
 import { mergeFilters, isPlainObject, type PlainObject } from '../model/where.js';
 import { readBindings, resolveExpression } from './expression.js';
-import { convertBoundaries } from './compared-operands.js';
+import { checkAccumulators, convertBoundaries } from './compared-operands.js';
 import { type AddedFields, Frame } from './frame.js';
 import { hasExpression, hasMemberCondition, type MatchRules, resolveMatch } from './match.js';
 import { nameAsWritten } from './projected-names.js';
@@ -88,9 +88,9 @@ const RULES: Readonly<Record<StageName, StageRule>> = {
     introduces: addNothing,
     replacesSource: never,
   },
-  $group: { check: expression, introduces: outputKeys, replacesSource: always },
+  $group: { check: resolveGroup, introduces: outputKeys, replacesSource: always },
   $bucket: { check: resolveBucket, introduces: bucketNames, replacesSource: always },
-  $bucketAuto: { check: expression, introduces: bucketNames, replacesSource: always },
+  $bucketAuto: { check: resolveEvenBuckets, introduces: bucketNames, replacesSource: always },
   $sortByCount: { check: expression, introduces: () => outputs('_id', 'count'), replacesSource: always },
   $count: { check: verbatim, introduces: (value) => outputs(text(value)), replacesSource: always },
   $sort: {
@@ -145,9 +145,21 @@ function newRoot(of: (value: unknown) => unknown): StageRule {
   };
 }
 
+function resolveGroup(value: unknown, frame: Frame): unknown {
+  const { _id, ...accumulators } = members(value);
+  checkAccumulators(accumulators, frame);
+  return resolveExpression(value, frame);
+}
+
+function resolveEvenBuckets(value: unknown, frame: Frame): unknown {
+  checkAccumulators(members(value)['output'], frame);
+  return resolveExpression(value, frame);
+}
+
 /** The default is a group of its own, of any type. */
 function resolveBucket(value: unknown, frame: Frame): unknown {
-  const { groupBy, boundaries } = members(value);
+  const { groupBy, boundaries, output } = members(value);
+  checkAccumulators(output, frame);
   const compared = convertBoundaries(boundaries as readonly unknown[], groupBy, frame);
   return resolveExpression({ ...members(value), boundaries: compared }, frame);
 }
