@@ -4,8 +4,9 @@ import { requests } from './requests.js';
 import type { Request } from './asked-service.js';
 import { AgentSight } from './sight.js';
 import { type ClassName, CLASS_NAMES, columnNames } from './vocabulary.js';
+import { changeRequests } from './change-requests.js';
 import { codedRequests, earlierRequests, keyedRequests } from './two-tenants.js';
-import { type World, worlds } from './world.js';
+import { type World, worlds, worldsOfSets } from './world.js';
 
 /** A world and what is asked in it. */
 export interface AskedWorld {
@@ -64,6 +65,11 @@ export const askedWorlds = (
         coded: codedRequests(world),
       };
     });
+
+/** Change sets, the agent's own and those of another one. */
+export const askedOfSets: fc.Arbitrary<AskedWorld> = worldsOfSets.chain((world) =>
+  changeRequests(world).map((asked) => ({ world, asked, earlier: [], coded: [] })),
+);
 
 function namesOneOf(request: Request, names: readonly string[]): boolean {
   const text = JSON.stringify(request);

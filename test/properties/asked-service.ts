@@ -6,14 +6,28 @@ export interface Request {
   readonly params: Record<string, unknown>;
   /** Asked by the same person as one of that tenant. Default: of the tenant of the agent. */
   readonly tenant?: string;
-  /** Asked of the agent whose writes are proposed. Default: of the one that is asked. */
-  readonly proposes?: true;
+  /** Asked by another agent, which sees what it may: the answer is not compared. Default: by the one that is asked. */
+  readonly by?: 'proposer' | 'chief';
   /** It waits for a person to decide, and the next request does not wait for it. */
   readonly waits?: true;
+  /** The params in the world of marks, where another agent writes what the one that is asked may not see. Default: `params`. */
+  readonly marked?: Record<string, unknown>;
 }
 
 /** A request of this method lists the approvals that wait for the agent. */
 export const APPROVALS = 'approvals';
+
+/** What people do with change sets, each as the method of a request; a set is named as `named-sets` tells. */
+export const OPERATIONS = {
+  /** Shows the case of a set to the agent as its approver. */
+  case: 'case of a set',
+  /** Approves what waits, and is answered as what waited. */
+  approve: 'approval by another person',
+  list: 'sets of an operator',
+  show: 'set of an operator',
+  preview: 'preview of an undo',
+  undo: 'undo by an operator',
+} as const;
 
 /** What one request led to: the reply as it is sent, and what was written down. */
 export interface Answer {

@@ -4,6 +4,9 @@ import { type Column, COLUMNS, rowId, TENANTS } from './vocabulary.js';
 /** Values that rows share, so that joining, grouping and comparing have something to find. */
 export const POOL = 4;
 
+/** What another agent writes in one of the worlds into columns that the agent may not see. */
+export const MARKED_LATER = 'ZEKRETlater';
+
 const day = (index: number) => `2024-0${index + 1}-15T10:00:00.000Z`;
 const pointer = (className: string, objectId: string) => ({ __type: 'Pointer', className, objectId });
 const place = (latitude: number, longitude: number) => ({ __type: 'GeoPoint', latitude, longitude });

@@ -1,5 +1,7 @@
 import type { AskedWorld } from './asked-of-world.js';
 import type { Answer, AskedService, Request, WorldDatabase } from './asked-service.js';
+import { AgentSight } from './sight.js';
+import { CLASS_NAMES } from './vocabulary.js';
 import type { World } from './world.js';
 import { ITS_NAME } from './world-databases.js';
 import { worldsApart } from './worlds-apart.js';
@@ -49,13 +51,20 @@ export async function violationIn(
       const { reply } = await marked.ask(request);
       for (const [name] of reply.matchAll(PSEUDONYM)) ofOthers.add(name);
     }
+    // What a set shows the agent has named before, or may name.
+    let said = asked.world.proposed ? namesOfReachable(asked.world) : '';
     for (const request of asked.asked) {
-      const given = await Promise.all([marked.ask(request), ordinary.ask(request)]);
+      const given = await Promise.all([
+        marked.ask({ ...request, params: request.marked ?? request.params }),
+        ordinary.ask(request),
+      ]);
+      if (request.by) continue;
+      if (asked.world.proposed) said += JSON.stringify(request.params);
       const [one, other] = given.map(withNumberedNames) as [Answer, Answer];
       noteIn(tally, request, one);
       const shared = [...given[0].reply.matchAll(PSEUDONYM)].map(([name]) => name);
       const shows = [
-        ...shown(traces, request, one),
+        ...shown(traces, said + JSON.stringify(request), one),
         ...shared.filter((name) => ofOthers.has(name)).map(() => 'a pseudonym of another tenant'),
       ];
       const differ = one.reply !== other.reply || one.audit !== other.audit;
@@ -83,6 +92,11 @@ export async function violationIn(
  */
 const TELLS_OF_ROWS = /unique|duplicate|already|E11000/gi;
 
+const namesOfReachable = (world: World): string => {
+  const sight = new AgentSight(world);
+  return CLASS_NAMES.filter((name) => sight.isReachable(name)).join(' ');
+};
+
 const PSEUDONYM = /h_[A-Za-z0-9_-]{22}/g;
 
 /** Pseudonyms show which values are equal, by design; not which value any of them stands for. */
@@ -95,15 +109,19 @@ function withNumberedNames({ reply, audit }: Answer): Answer {
   return { reply: numbered, audit };
 }
 
-/** Without quoting, and without what stands for an object of a withheld class: its name and nothing else. */
+/**
+ * Without quoting, and without what stands for an object of a withheld class: its name and nothing else; and without the names of columns
+ * that an approver is told not to be shown.
+ */
 const unquoted = (text: string) =>
   text
     .replaceAll(/\\+n/g, '')
     .replaceAll(/[\\"\s]/g, '')
-    .replaceAll(/className:\w+,__redacted:true/g, '');
+    .replaceAll(/className:\w+,__redacted:true/g, '')
+    .replaceAll(/withheld_from_you:\[[\w,]*\]/g, '');
 
-function shown(traces: readonly string[], request: Request, { reply, audit }: Answer): string[] {
-  const text = JSON.stringify(request);
+/** @param text what the agent has said */
+function shown(traces: readonly string[], text: string, { reply, audit }: Answer): string[] {
   const asked = text + text.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
   const told = unquoted(reply);
   const noted = unquoted(audit);
@@ -130,7 +148,9 @@ const AROUND = 300;
 export function described({ request, shows, answers, asked }: Violation): string {
   const { world } = asked;
   const text = JSON.stringify(request);
-  const rules = Object.entries(world.classes).filter(([name]) => text.includes(name) || shows.includes(name));
+  const rules = Object.entries(world.classes).filter(
+    ([name]) => text.includes(name) || shows.includes(name) || world.proposed,
+  );
   const [one, other] = answers.map(({ reply, audit }) => reply + audit) as [string, string];
   let at = shows[0] === undefined ? 0 : one.indexOf(shows[0]);
   if (shows.length === 0) while (one[at] === other[at]) at += 1;

@@ -7,6 +7,7 @@ import { vi } from 'vitest';
 import { Agent, type Identity, MASTER, sessionIdentity, McpRequest } from '#core';
 import { type AuditRecord, AuditSink } from '#audit';
 import { ApprovalService } from '#approvals';
+import { OperatorChanges } from '#changes';
 import { processState } from '#state';
 import { Kernel, type KernelReply, SubAgents } from '#dispatcher';
 import { readEnvironmentGates } from '#policy';
@@ -15,6 +16,7 @@ import { ConfigVersions, loadConfig } from '#config';
 import {
   type Answer,
   APPROVALS,
+  OPERATIONS,
   type AskedService,
   GATES,
   type Request,
@@ -22,6 +24,8 @@ import {
   withoutToday,
   type WorldDatabase,
 } from './asked-service.js';
+import { NamedSets, MINE, OTHERS } from './named-sets.js';
+import { SetPeople } from './set-people.js';
 import { store } from './plain-world.js';
 import { CALLER, ROLE, TOKEN } from './vocabulary.js';
 import type { AgentSpec, World } from './world.js';
@@ -76,19 +80,48 @@ export async function openService(
     const kernel = app.get<Kernel>(Kernel);
     const versions = app.get<ConfigVersions>(ConfigVersions);
     const agent = await agentOf(world, versions.findDefinition('asked'), app.get<SubAgents>(SubAgents));
-    const proposer = versions.findDefinition('proposer');
-    const askerOf = ({ tenant, proposes }: Request) =>
-      tenant === undefined ? agent : ofTenant(agent, tenant, world, proposes && proposer);
+    const others = { proposer: versions.findDefinition('proposer'), chief: versions.findDefinition('chief') };
+    const askerOf = ({ tenant, by }: Request) => {
+      const definition = by && others[by];
+      if (tenant !== undefined) return ofTenant(agent, tenant, world, definition);
+      return definition ? new Agent({ definition, principal: definition.name }) : agent;
+    };
     const approvals = app.get<ApprovalService>(ApprovalService);
+    const named = new NamedSets();
+    const operator = versions.findDefinition('operator');
+    const people = new SetPeople(approvals, app.get<OperatorChanges>(OperatorChanges), {
+      agent,
+      operator: operator
+        ? new Agent({ definition: operator, identity: agent.identity, principal: 'operator' })
+        : agent,
+      chief: askerOf({ method: '', params: {}, by: 'chief' }),
+    });
+    let waited: Promise<Answer> | null = null;
+    const answer = async (request: Request): Promise<Answer> => {
+      if (request.method === APPROVALS)
+        return { reply: JSON.stringify(await approvals.list(askerOf(request))), audit: '' };
+      if (request.method === OPERATIONS.approve) {
+        const due = waited;
+        waited = null;
+        if (due) await people.approve();
+        return due ?? NOTHING;
+      }
+      if (people.does(request)) return { reply: await people.do(request), audit: '' };
+      const asked = ask(kernel, askerOf(request), audit, request, ending.signal);
+      if (!request.waits) return asked;
+      let isOver = false;
+      void asked.finally(() => (isOver = true));
+      await vi.waitUntil(async () => isOver || (await shared.approvals.countPending()) > 0, WAITS);
+      if (isOver) return asked;
+      waited = asked;
+      return NOTHING;
+    };
     return {
       ask: async (request) => {
-        const asker = askerOf(request);
-        if (request.method === APPROVALS)
-          return { reply: JSON.stringify(await approvals.list(asker)), audit: '' };
-        const asked = ask(kernel, asker, audit, request, ending.signal);
-        if (!request.waits) return asked;
-        const waiting = vi.waitUntil(async () => (await shared.approvals.countPending()) > 0, WAITS);
-        return Promise.race([asked, waiting.then(() => ({ reply: '', audit: '' }))]);
+        const { reply, audit: noted } = await answer({ ...request, params: named.resolve(request.params) });
+        if (!world.proposed) return { reply, audit: noted };
+        named.note(reply, request.by ? OTHERS : MINE);
+        return { reply: named.hide(reply), audit: named.hide(noted) };
       },
       close,
     };
@@ -98,6 +131,7 @@ export async function openService(
   }
 }
 
+const NOTHING: Answer = { reply: '', audit: '' };
 const WAITS = { timeout: 10_000, interval: 20 };
 
 async function agentOf(

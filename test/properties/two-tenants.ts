@@ -24,10 +24,10 @@ export function earlierRequests(world: World): readonly Request[] {
   return [
     call('create_object', create, other),
     call('query_class', { class_name: 'Ledger' }, other),
-    { ...call('create_object', row, other), proposes: true },
+    { ...call('create_object', row, other), by: 'proposer' },
     {
       ...call('submit_changes', { title: 'a set', reason: 'it is needed' }, other),
-      proposes: true,
+      by: 'proposer',
       waits: true,
     },
   ];

@@ -105,6 +105,18 @@ export function configOf(world: World, database: WorldDatabase): string {
         : posture === 'master'
           ? 'master'
           : { session: 'caller' };
+  const asked = {
+    permissions: agent.permissions,
+    tenantId: world.claimed ? null : agent.tenantId,
+    identity,
+    clientMode: posture === 'client',
+    masterAtlas: agent.masterAtlas,
+    rateLimit: 1_000_000_000,
+    filters: filtersOf(agent),
+    ...(agent.tools && { tools: agent.tools }),
+    ...(agent.classes && { classes: agent.classes }),
+  };
+  const other = { permissions: 'admin', tenantId: agent.tenantId, rateLimit: 1_000_000_000 };
   return stringify(
     {
       server: { port: 0, stateKey: 'the key that seals what both worlds keep' },
@@ -112,22 +124,22 @@ export function configOf(world: World, database: WorldDatabase): string {
       audit: { digestKey: 'the digests of both worlds compare' },
       ...databasesConfig(world, database),
       agents: {
-        asked: {
-          permissions: agent.permissions,
-          tenantId: world.claimed ? null : agent.tenantId,
-          identity,
-          clientMode: posture === 'client',
-          masterAtlas: agent.masterAtlas,
-          rateLimit: 1_000_000_000,
-          filters: filtersOf(agent),
-          ...(agent.tools && { tools: agent.tools }),
-          ...(agent.classes && { classes: agent.classes }),
-        },
+        asked: { ...asked, ...(world.proposed && { writes: 'proposed' }) },
         ...(world.earlier && {
           proposer: { permissions: 'write', writes: 'proposed', rateLimit: 1_000_000_000 },
         }),
+        ...(world.proposed && {
+          proposer: { ...other, writes: 'proposed' },
+          chief: other,
+          // What it takes back it writes at once.
+          operator: asked,
+        }),
       },
       ...(world.earlier && { approvals: { mode: 'desk', approvers: ['asked'] } }),
+      ...(world.proposed && {
+        approvals: { mode: 'desk', approvers: ['asked', 'chief'] },
+        changes: { undo: 'agents', record: 'all' },
+      }),
       auth: [{ apiKey: AGENT_KEY, agent: 'asked' }],
       policy: policyOf(world),
       ...(database.embeddings !== undefined && {

@@ -91,6 +91,8 @@ export interface World {
   readonly earlier: boolean;
   /** Tenants are a claim of callers, and no agent has a `tenantId`. */
   readonly claimed: boolean;
+  /** Its writes are proposed, as those of another agent are that it decides about and takes back. */
+  readonly proposed: boolean;
   /** Absent: Parse stores the rows. */
   readonly storage?: 'plain';
   /** Absent: all of them in one database. */
@@ -276,6 +278,7 @@ export const worlds: fc.Arbitrary<World> = fc.record({
   crowd: fc.constant(false),
   earlier: fc.constant(false),
   claimed: fc.constant(false),
+  proposed: fc.constant(false),
 });
 
 const HASHED: MaskSpec = { form: 'hash', openToAdmin: false, member: null };
@@ -365,4 +368,18 @@ export const worldsOfTwoDatabases: fc.Arbitrary<World> = fc
         },
       ]),
     ) as World['classes'],
+  }));
+
+/** One whose writes are proposed, over either form of storage. */
+export const worldsOfSets: fc.Arbitrary<World> = fc
+  .oneof({ weight: 2, arbitrary: worlds }, { weight: 1, arbitrary: plainWorlds })
+  .map((world) => ({
+    ...world,
+    proposed: true,
+    agent: {
+      ...world.agent,
+      permissions: world.agent.permissions === 'readonly' ? 'write' : world.agent.permissions,
+      child: null,
+      tools: null,
+    },
   }));

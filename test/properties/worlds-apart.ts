@@ -1,4 +1,4 @@
-import { marked, ordinary as ordinaryOf, poolOf } from './cell-values.js';
+import { marked, MARKED_LATER, ordinary as ordinaryOf, poolOf } from './cell-values.js';
 import { isHolding, withOthers } from './held-objects.js';
 import { AgentSight } from './sight.js';
 import {
@@ -70,7 +70,7 @@ function protectedFields(className: ClassName, lists: ProtectedLists): object {
   };
 }
 
-function schema(className: ClassName, rules: ClassRules): object {
+function schema(className: ClassName, rules: ClassRules, isWritten: boolean): object {
   const types = {
     text: 'String',
     number: 'Number',
@@ -105,6 +105,7 @@ function schema(className: ClassName, rules: ClassRules): object {
     indexes: { [`by_${first}`]: { [first]: 1 } },
     classLevelPermissions: {
       ...Object.fromEntries(operations),
+      ...(isWritten && { create: open, update: open, delete: open }),
       ...(hiddenFrom && { protectedFields: protectedFields(className, hiddenFrom) }),
     },
   };
@@ -123,7 +124,7 @@ export function worldsApart(world: World): WorldsApart {
   const sight = new AgentSight(world);
   const tenants = tenantsOf(world);
   const ordinary = (column: Column, index: number) => ordinaryOf(column, index, tenants);
-  const traces = new Set<string>(['ZEKRETtoken', HASH(0, 'Z').slice(0, 40)]);
+  const traces = new Set<string>(['ZEKRETtoken', MARKED_LATER, HASH(0, 'Z').slice(0, 40)]);
 
   /** What stands inside others and is withheld differs wherever it stands. */
   const cell = (className: ClassName, column: Column, row: RowSpec, index: number, secret: boolean) => {
@@ -201,7 +202,7 @@ export function worldsApart(world: World): WorldsApart {
     });
 
   const seed = (secret: boolean) => ({
-    schemas: CLASS_NAMES.map((name) => schema(name, world.classes[name])),
+    schemas: CLASS_NAMES.map((name) => schema(name, world.classes[name], world.proposed)),
     users: rowsOf('_User', secret).map((row, index) => ({
       ...row,
       username: `user${index}`,

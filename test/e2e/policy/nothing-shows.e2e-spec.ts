@@ -7,7 +7,8 @@ import { BUILT_IN_TOOLS, toolDeclarations } from '#tools';
 import { FILTER_OPERATORS, REFUSED_IN_FILTERS } from '../../../libs/policy/src/pipeline/operators.js';
 import { assertCannotFail } from '../../../libs/policy/src/pipeline/total-filter.js';
 import { kindsOfRequests, kindsOfWorlds, placesOf } from '../../properties/asked-kinds.js';
-import { type AskedWorld, askedWorlds } from '../../properties/asked-of-world.js';
+import { type AskedWorld, askedOfSets, askedWorlds } from '../../properties/asked-of-world.js';
+import { OPERATIONS } from '../../properties/asked-service.js';
 import { filterExpressionsIn } from '../../properties/filter-expressions.js';
 import { isHolding } from '../../properties/held-objects.js';
 import { AgentSight } from '../../properties/sight.js';
@@ -21,7 +22,13 @@ import {
   worldsOfTwoDatabases,
   worldsOfTwoTenants,
 } from '../../properties/world.js';
-import { CLASS_NAMES, type ClassName, columnNames, COLUMNS } from '../../properties/vocabulary.js';
+import {
+  CLASS_NAMES,
+  type ClassName,
+  columnNames,
+  COLUMNS,
+  OWN_CLASSES,
+} from '../../properties/vocabulary.js';
 import { ITS_NAME, listStored } from '../../properties/world-databases.js';
 import { startEmbeddings } from '../../support/embeddings-server.js';
 
@@ -50,6 +57,17 @@ afterAll(async () => {
 const ANSWERED = ['query_class', 'aggregate', 'group_by', 'export_data', 'atlas_text_search'].map(
   (tool) => `${tool} ok`,
 );
+const ANSWERED_ABOUT_SETS = [
+  'create_object',
+  'update_object',
+  'delete_object',
+  'show_changes',
+  'list_changes',
+  'refresh_changes',
+  'discard_changes',
+  'resources/read',
+  ...Object.values(OPERATIONS),
+].map((asked) => `${asked} ok`);
 const ANSWERED_TO_TWO_TENANTS = ['create_object ok', 'semantic_search ok', 'find_similar ok', 'coded ok'];
 
 /** Some worlds permit no export: so many more are asked at most until each kind was answered. */
@@ -102,6 +120,21 @@ describe(`what an agent may not see, in ${WORLDS} random worlds (seed ${SEED})`,
         drawn,
         openService,
       );
+      expect(found).toBe('');
+      expect(missing).toEqual([]);
+    },
+  );
+
+  it(
+    'does neither in change sets: in those it proposes, and in those of others that it decides about and takes back',
+    { timeout: 2 * MINUTE + WORLDS * 15_000 },
+    async () => {
+      const drawn = {
+        seed: SEED + 4,
+        least: Math.max(4, Math.ceil(WORLDS / 2)),
+        answered: ANSWERED_ABOUT_SETS,
+      };
+      const { found, missing } = await violationsIn(askedOfSets, drawn, openService);
       expect(found).toBe('');
       expect(missing).toEqual([]);
     },
@@ -167,8 +200,8 @@ describe(`what an agent may not see, in ${WORLDS} random worlds (seed ${SEED})`,
   );
 });
 
-/** Tools whose answers differ between any two calls (made ids), or that need more than rows: they have attacks of their own. */
-const NOT_ASKED = /^(call_method|create_object|(create|delete)_class|\w+_changes)$/;
+/** Tools that need more than rows, or change more: they have attacks of their own. */
+const NOT_ASKED = /^(call_method|(create|delete)_class)$/;
 
 const OPERATORS = (
   '$or $nor $ne $in $nin $all $exists $regex $inQuery $notInQuery $select $dontSelect $relatedTo $nearSphere $geoWithin ' +
@@ -226,9 +259,10 @@ const COMPARING = [
 
 describe('random worlds and requests', () => {
   const asked = fc.sample(askedWorlds(ASKED), { seed: 1, numRuns: 400 });
+  const ofSets = fc.sample(askedOfSets, { seed: 1, numRuns: 100 });
 
   it('hold every argument of every tool that reads, every format and every operator', () => {
-    const kinds = kindsOfRequests(asked.flatMap((one) => one.asked));
+    const kinds = kindsOfRequests([...asked, ...ofSets].flatMap((one) => one.asked));
     const tools = BUILT_IN_TOOLS.flatMap((tool) => toolDeclarations(tool.prototype as object));
     const expected = tools.flatMap(({ definition: { name, inputSchema } }) => {
       const { properties } = inputSchema as { properties: Record<string, { enum?: readonly string[] }> };
@@ -339,6 +373,34 @@ describe('random worlds and requests', () => {
     for (const end of ['second', 'of_acme', 'of_globex', 'of_nobody'])
       for (const around of ['"db":"', '"class_name":"', '"uri":"parse://'])
         expect(requests).toContain(`${around}${ITS_NAME}_${end}`);
+  });
+
+  it('hold sets of the agent and of another, over rows and columns that it may see and that it may not', () => {
+    const of = { rows: new Set<string>(), columns: new Set<string>() };
+    for (const { world, asked: requests } of ofSets) {
+      const sight = new AgentSight(world);
+      for (const { method, params, by = 'itself', marked } of requests) {
+        const { arguments: args } = params as {
+          arguments?: { class_name?: string; object_id?: string; fields?: object };
+        };
+        const { class_name: given, object_id: id, fields = {} } = args ?? {};
+        const name = OWN_CLASSES.find((own) => own === given);
+        if (method !== 'tools/call' || name === undefined || id === undefined) continue;
+        const index = Number(id.at(-1));
+        const row = world.rows[name][index];
+        if (!row) throw new Error(id);
+        of.rows.add(`${by} ${sight.sees(name, row, index) ? 'seen' : 'unseen'}`);
+        for (const column of Object.keys(fields))
+          of.columns.add(`${by} ${sight.of(name, row, index, column)}${marked ? ', marked' : ''}`);
+      }
+    }
+    const both = (words: readonly string[]) =>
+      ['itself', 'proposer', 'chief'].flatMap((by) => words.map((word) => `${by} ${word}`)).toSorted();
+    expect([...of.rows].toSorted()).toEqual(both(['seen', 'unseen']));
+    expect([...of.columns].toSorted()).toEqual(expect.arrayContaining(both(['all', 'nothing'])));
+    expect([...of.columns]).toContain('chief nothing, marked');
+    const storages = new Set(ofSets.map(({ world }) => world.storage));
+    expect(storages).toEqual(new Set([undefined, 'plain']));
   });
 
   it('hold texts that look like pointers', () => {

@@ -9,6 +9,7 @@ import {
   plainWorlds,
   spreadWorlds,
   worlds,
+  worldsOfSets,
   worldsOfTwoDatabases,
   worldsOfTwoTenants,
 } from '../../properties/world.js';
@@ -25,6 +26,7 @@ it.each([
   ['two tenants', worldsOfTwoTenants],
   ['several databases', spreadWorlds],
   ['two tenants with a database of their own', worldsOfTwoDatabases],
+  ['change sets', worldsOfSets],
 ])('a random world of %s is a configuration that a service starts with', (_form, made) => {
   fc.assert(
     fc.property(made, (world) => {
