@@ -6,6 +6,7 @@ import { decideApproval } from '../../support/decide-approval.js';
 import { BEYOND, FOCUSED, PALE, UNNAMED } from '../../support/page-checks.js';
 import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
+import { readTo, ready } from '../../support/read-to.js';
 
 const KEYS = {
   chief: 'key-of-chief-0000',
@@ -123,36 +124,6 @@ const card = (on: Page, id: string) =>
 const button = (within: Locator, name: string) =>
   within.getByRole('button', { name: new RegExp(`^${name}`) });
 const isInert = (one: Locator) => one.getAttribute('aria-disabled');
-/** Waits until the buttons of a card take a press. */
-async function ready(one: Locator): Promise<void> {
-  await one.waitFor();
-  const { clock } = one.page();
-  await expect
-    .poll(async () => {
-      await clock.runFor(300);
-      return isInert(one);
-    }, PATIENT)
-    .toBe('false');
-}
-/** Reads from the start of the page, part by part, until this button is in view and takes a press. */
-async function readTo(one: Locator): Promise<void> {
-  await one.waitFor();
-  await expect.poll(() => page.getByText('Loading…').count(), PATIENT).toBe(0);
-  await page.evaluate('scrollTo(0, 0)');
-  const [width, height] = await page.evaluate<[number, number]>('[innerWidth, innerHeight]');
-  await page.mouse.move(width / 2, height / 2);
-  for (;;) {
-    await page.clock.runFor(400);
-    const { y, height: high } = await boxOf(one);
-    if (y + high <= height) return ready(one);
-    const [before, end] = await page.evaluate<[number, number]>(
-      '[scrollY, document.documentElement.scrollHeight - innerHeight]',
-    );
-    expect(before).toBeLessThan(end - 1);
-    await page.mouse.wheel(0, height / 3);
-    await expect.poll(() => page.evaluate('scrollY'), PATIENT).not.toBe(before);
-  }
-}
 interface Box {
   readonly x: number;
   readonly y: number;

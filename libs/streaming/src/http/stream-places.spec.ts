@@ -75,6 +75,7 @@ describe('places without a limit', () => {
     edge = await edgeUnderTest({ maxConcurrentDispatchers: null });
     const sessions = await Promise.all(Array.from({ length: 30 }, () => openSession(edge)));
     const streams = await Promise.all(sessions.map((session) => edge.open(listenAs(session))));
+    expect(streams.map(({ status }) => status)).toEqual(streams.map(() => 200));
     await until(() => edge.edge.activeListeningStreamCount === 30);
     for (const stream of streams) stream.leave();
   });
