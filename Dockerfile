@@ -28,7 +28,7 @@ RUN npm ci --omit=dev --omit=optional --no-audit --no-fund && rm -rf node_module
 FROM ${NODE_IMAGE}
 # Again, as each stage has arguments of its own: the label names what the image was built on.
 ARG NODE_IMAGE
-ARG VERSION=0.1.0
+ARG VERSION=1.0.0
 LABEL org.opencontainers.image.title="Parley" \
       org.opencontainers.image.description="An MCP server that serves Parse and MongoDB data to AI agents under rules" \
       org.opencontainers.image.licenses="MIT" \
