@@ -73,6 +73,7 @@ class DatabaseProcess {
   }
 }
 
+/** @param {Record<string, any>} databases */
 const configuration = ({ crm, app }) =>
   stringify({
     server: { port: 0 },
@@ -206,6 +207,7 @@ async function readyOf(origin, place) {
 
 export async function run({ minutes, seed, log, signal }) {
   const random = new SeededRandom(seed, 'databases');
+  /** @type {Record<string, DatabaseProcess>} */
   const databases = {};
   for (const [name, place] of Object.entries(PLACES)) {
     databases[name] = new DatabaseProcess(await freePort(), place);

@@ -21,7 +21,7 @@ const SHUTDOWN_TIMEOUT = 1_500;
 const LOSS_INTERVAL = 200;
 
 /** Seconds for which the open jobs of a principal are counted after its last one. */
-const COUNTED = 3_600;
+const COUNTED_SECONDS = 3_600;
 /** The lowest priority of BullMQ. */
 const MAX_PRIORITY = 2_097_151;
 /** Milliseconds that a place is held before a job goes back whose principal has its share of the places here. */
@@ -85,7 +85,12 @@ export class BullTaskQueue extends TaskQueue {
   private async countOpen(owner: string, jobId: string): Promise<number> {
     await this.queue.waitUntilReady();
     const key = this.openKey(owner);
-    const answers = await this.connection.pipeline().sadd(key, jobId).expire(key, COUNTED).scard(key).exec();
+    const answers = await this.connection
+      .pipeline()
+      .sadd(key, jobId)
+      .expire(key, COUNTED_SECONDS)
+      .scard(key)
+      .exec();
     const [error, count] = answers?.at(-1) ?? [];
     if (error) throw error;
     return Number(count);

@@ -137,7 +137,7 @@ export class AgentEntry {
   readonly classes?: NameFilterOptions;
 
   @Option(
-    'a constraint per class, and `default` for every class; added to every read and cannot be switched off',
+    'a constraint per class, and `default` for every class, of which the entry of a class replaces the same columns; added to every read and cannot be switched off',
   )
   @MapOf({ type: 'object' })
   readonly filters?: AgentDefinitionOptions['filters'];

@@ -15,7 +15,9 @@ export class TaskSection {
   @Min(0.1)
   readonly heartbeat: number = 5;
 
-  @Option('runs in parallel in one process')
+  @Option(
+    'runs in parallel in one process. A principal has one place less where there are two or more, and principals [take turns](tasks.md#whose-turn-it-is)',
+  )
   @IsInt()
   @Min(1)
   readonly concurrency: number = 4;

@@ -11,7 +11,7 @@ import { columnWith, type Content, type RowScope, type ScopedRef } from './row-s
 const UNKNOWN_CONTENT: Content = {};
 
 /** What the database computes: a double, a decimal or a whole number, by its operands. */
-const COMPUTED: Content = { field: COMPUTED_NUMBER };
+const COMPUTED_CONTENT: Content = { field: COMPUTED_NUMBER };
 const COMPUTES_NUMBERS = new Set([
   '$sum',
   '$avg',
@@ -63,7 +63,7 @@ function typeOfExpression(
   const form: Record<string, unknown> = isPlainObject(operand) ? operand : {};
   if (PASSES_INPUT.has(operator)) return findType(form['input']);
   if (PASSES_OUTPUT.has(operator)) return findType(form['output']);
-  if (COMPUTES_NUMBERS.has(operator) && scope.form.pointersAreIds) return COMPUTED;
+  if (COMPUTES_NUMBERS.has(operator) && scope.form.pointersAreIds) return COMPUTED_CONTENT;
   return UNKNOWN_CONTENT;
 }
 
@@ -119,7 +119,7 @@ export const NO_VARIABLES: Variables = new Map();
 const CODE = new Set(['$function', '$accumulator', '$where']);
 
 /** The operators that compare two values, and the same with the values in the other order. */
-const TURNED: Readonly<Record<string, string>> = {
+const TURNED_COMPARISONS: Readonly<Record<string, string>> = {
   $eq: '$eq',
   $ne: '$ne',
   $lt: '$gt',
@@ -159,7 +159,9 @@ export class ExpressionMapper {
 
   /** A constant takes the form of the column that it is compared with, and a number each that a column may hold it in. */
   private mapCompared(operator: string, left: unknown, right: unknown): Document {
-    const turned = Object.hasOwn(TURNED, operator) ? (TURNED[operator] as string) : null;
+    const turned = Object.hasOwn(TURNED_COMPARISONS, operator)
+      ? (TURNED_COMPARISONS[operator] as string)
+      : null;
     if (turned !== null && typeof left === 'number' && typeof right !== 'number')
       return this.mapCompared(turned, right, left);
     const [one, other] = [this.toComparable(left, right), this.toComparable(right, left)];

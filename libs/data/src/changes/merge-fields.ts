@@ -16,13 +16,13 @@ const withoutRepeats = (values: readonly unknown[]): readonly unknown[] => [
 ];
 
 /** A text that a database may keep as a number, a time or an id, of which there are other texts. */
-const CONVERTED = /^[-+]?(?:\.?\d|inf|nan)|^[\da-f-]{24,36}$/i;
+const CONVERTED_TEXT = /^[-+]?(?:\.?\d|inf|nan)|^[\da-f-]{24,36}$/i;
 
 /** Whether the database takes values for equal exactly where their texts are. */
 const areComparable = (values: readonly unknown[]): boolean =>
   values.every((value) =>
     typeof value === 'string'
-      ? !CONVERTED.test(value)
+      ? !CONVERTED_TEXT.test(value)
       : typeof value === 'boolean' || Number.isSafeInteger(value) || isPointer(value),
   );
 

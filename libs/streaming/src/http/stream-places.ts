@@ -2,7 +2,7 @@ import type { Reply } from '../message.js';
 import { serverBusy, streamShareTaken } from './refusals.js';
 
 /** The part of the places that one principal may hold. */
-const SHARE = 1 / 4;
+const PRINCIPAL_SHARE = 1 / 4;
 
 /** Why a principal gets no place: there is none, or it holds its share of them. */
 type PlaceLack = 'full' | 'share';
@@ -16,7 +16,7 @@ export class StreamPlaces {
 
   /** @param total null: unbounded */
   constructor(private readonly total: number | null) {
-    this.share = total === null ? Infinity : Math.max(1, Math.floor(total * SHARE));
+    this.share = total === null ? Infinity : Math.max(1, Math.floor(total * PRINCIPAL_SHARE));
   }
 
   /** Streams that are open. */
