@@ -101,11 +101,13 @@ export class DeclaredScope {
     const known = this.accesses.get(className);
     if (known) return known;
     const policy = this.classPolicy(className);
+    const stored = this.schemas.get(className);
     const schema = this.findKnownSchema(className, policy);
     const withheld = this.withheldColumns(className, policy);
+    // Rows are shown with columns that only a sample knows: else they would be cut without a sign.
     const readable =
-      this.listIssues(className).length > 0 ? new Set(ALWAYS_KEEP) : listReadable(policy, schema);
-    const listed = schema?.storage === 'plain' ? withoutReferences(readable, schema, withheld) : readable;
+      this.listIssues(className).length > 0 ? new Set(ALWAYS_KEEP) : listReadable(policy, stored);
+    const listed = stored?.storage === 'plain' ? withoutReferences(readable, stored, withheld) : readable;
     const masked =
       policy.masks.size === 0
         ? null
@@ -113,7 +115,7 @@ export class DeclaredScope {
             {
               masks: policy.masks,
               listed,
-              known: new Set([...(schema?.fields.keys() ?? []), ...ALWAYS_KEEP]),
+              known: new Set([...(stored?.fields.keys() ?? []), ...ALWAYS_KEEP]),
               isWithheld: (column) => withheld.has(column),
             },
             this.definition,
