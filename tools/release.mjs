@@ -62,8 +62,14 @@ function findObstacle({ version, changes, changelog }) {
   return others.length > 0 ? `${others.join(', ')} name another version than ${version}` : null;
 }
 
-/** @param {string} version */
+/**
+ * @param {string} version
+ * @returns {string | null} why it cannot be set
+ */
 function setVersion(version) {
+  const changelog = read('CHANGELOG.md');
+  if (!/^## Unreleased$/m.test(changelog))
+    return 'CHANGELOG.md has no entry "## Unreleased": write there what the version changes';
   for (const file of VERSIONED)
     write(
       file,
@@ -75,7 +81,8 @@ function setVersion(version) {
   lock.packages[''].devDependencies['@parley/embedded-mongo'] = version;
   write('package-lock.json', `${JSON.stringify(lock, null, 2)}\n`);
   const today = new Date().toISOString().slice(0, 10);
-  write('CHANGELOG.md', read('CHANGELOG.md').replace(/^## Unreleased$/m, `## ${version} – ${today}`));
+  write('CHANGELOG.md', changelog.replace(/^## Unreleased$/m, `## ${version} – ${today}`));
+  return null;
 }
 
 /** @param {string[]} args */
@@ -111,7 +118,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   let obstacle =
     unknown.length > 0 ? `--only ${unknown.join(', ')}: there is ${Object.keys(KINDS).join(', ')}` : null;
   if (values.to !== undefined) {
-    if (/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(values.to)) setVersion(values.to);
+    if (/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(values.to)) obstacle = setVersion(values.to);
     else obstacle = `--to ${values.to}: a version is three numbers, as 1.1.0 or 1.1.0-rc.1`;
   } else obstacle ??= await release(kinds);
   if (obstacle !== null) {

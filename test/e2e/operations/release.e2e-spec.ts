@@ -22,6 +22,8 @@ describe('a release', () => {
     });
     return { status, stdout, stderr };
   };
+  const write = (file: string, text: string) => writeFileSync(join(clone, file), text);
+  const announce = () => write('CHANGELOG.md', '# Changelog\n\n## Unreleased\n\nWhat is new.\n');
   const read = (file: string) => readFileSync(join(clone, file), 'utf8');
 
   beforeAll(() => {
@@ -33,6 +35,7 @@ describe('a release', () => {
   afterAll(() => rmSync(clone, { recursive: true, force: true }));
 
   it('writes its version wherever one is named, and nowhere else', () => {
+    announce();
     expect(release('--to', '2.3.4')).toMatchObject({ status: 0 });
     const place = '(parley-[a-z]+-|parley:|"@parley/[a-z-]+": "\\^?)[0-9]+[.][0-9]+[.][0-9]+';
     const lines = git('grep', '-hoE', place, '--', ':!*package-lock.json', ':!CHANGELOG.md')
@@ -67,13 +70,18 @@ describe('a release', () => {
     expect(stderr).toContain('left.txt');
   });
 
-  it('is refused without an entry of the changelog', () => {
-    release('--to', '2.3.4');
-    writeFileSync(join(clone, 'CHANGELOG.md'), '# Changelog\n\n## Unreleased\n');
-    git('commit', '--quiet', '--all', '--message', 'chore: another version');
+  it('is refused without an entry of the changelog, and so is its version without what is unreleased', () => {
+    const old = '# Changelog\n\n## 0.0.1 – 2026-01-01\n';
+    write('CHANGELOG.md', old);
+    expect(release('--to', '2.3.4')).toMatchObject({
+      status: 2,
+      stderr: expect.stringContaining('no entry "## Unreleased"') as string,
+    });
+    expect(git('status', '--porcelain')).toBe(' M CHANGELOG.md\n');
+    git('commit', '--quiet', '--all', '--message', 'docs: forget an entry');
     const { status, stderr } = release('--only', 'chart');
     git('reset', '--quiet', '--hard', 'HEAD^');
-    expect([status, stderr]).toEqual([2, expect.stringContaining('no entry "## 2.3.4 – DATE"')]);
+    expect([status, stderr]).toEqual([2, expect.stringMatching(/no entry "## \d+\.\d+\.\d+ – DATE"/)]);
   });
 
   it('is refused with a version that is none, and with archives that there are not', () => {
@@ -88,10 +96,9 @@ describe('a release', () => {
   });
 
   it('has notes of the changelog, and the sums of its archives', () => {
+    announce();
+    appendFileSync(join(clone, 'CHANGELOG.md'), '\n## 2.3.3 – 2026-01-01\n\nWhat was old.\n');
     release('--to', '2.3.4');
-    const text =
-      '# Changelog\n\n## 2.3.4 – 2026-01-02\n\nWhat is new.\n\n## 2.3.3 – 2026-01-01\n\nWhat was old.\n';
-    writeFileSync(join(clone, 'CHANGELOG.md'), text);
     git('commit', '--quiet', '--all', '--message', 'chore: release 2.3.4');
     const { status, stderr, stdout } = release('--only', 'chart');
     expect([status, stderr]).toEqual([0, '']);
