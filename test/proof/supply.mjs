@@ -65,7 +65,7 @@ export async function run({ minutes, log, signal }) {
       // Nothing may depend on the time zone, the language, the user's mask or the time.
       const env = index === 0 ? { TZ: 'UTC', LANG: 'C.UTF-8' } : { TZ: 'Asia/Tokyo', LANG: 'C' };
       const only = [...kinds, 'chart', 'sbom'].join(',');
-      const command = `umask ${index === 0 ? '022' : '027'}; exec "${process.execPath}" tools/release.mjs --only ${only}`;
+      const command = `umask ${index === 0 ? '022' : '027'}; exec "${process.execPath}" tools/${index === 0 ? 'release' : 'archives'}.mjs --only ${only}`;
       const made = await output('sh', ['-c', command], place, signal, env);
       if (made.code !== 0) throw new Error(`the archives cannot be made:\n${made.text.slice(-3_000)}`);
       sums.push(readFileSync(join(place, 'dist/packages/SHA256SUMS'), 'utf8').match(/.+/g) ?? []);

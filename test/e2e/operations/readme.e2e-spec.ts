@@ -205,6 +205,7 @@ describe('a command that a page names', () => {
     parley: 'test/e2e/operations/command-line.e2e-spec.ts',
     'pack:check': 'tools/test.mjs',
     proof: '.ci/run',
+    release: 'test/proof/supply.mjs',
     sbom: 'test/proof/supply.mjs',
     'server-json': 'test/e2e/protocol/registry-and-links.e2e-spec.ts',
     start: 'test/e2e/operations/shutdown.e2e-spec.ts',
