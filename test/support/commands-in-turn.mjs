@@ -17,6 +17,7 @@ async function run(args, env, cwd) {
   process.chdir(cwd);
   process.argv = [node, entry.pathname, ...args];
   process.exitCode = undefined;
+  const listening = process.stdout.listeners('error');
   try {
     await import(`${entry.href}?${(count += 1)}`);
   } catch (error) {
@@ -25,6 +26,8 @@ async function run(args, env, cwd) {
     process.exitCode = 1;
   }
   process.removeAllListeners('SIGINT');
+  for (const listener of process.stdout.listeners('error'))
+    if (!listening.includes(listener)) process.stdout.off('error', /** @type {() => void} */ (listener));
   const code = process.exitCode ?? 0;
   process.exitCode = undefined;
   return code;

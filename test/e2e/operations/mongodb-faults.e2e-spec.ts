@@ -131,15 +131,14 @@ describe('a user of MongoDB', () => {
         await callTool(service, 'create_object', { class_name: 'Note', fields: { title: 'no' } }),
         await callTool(service, 'get_all_schemas'),
       ];
+      const message =
+        'Parse error: the database refuses the login of the service: its operator has to correct it';
       for (const { isError, code, text, wire } of answers) {
-        expect([isError, code]).toEqual([true, 'parse_error']);
-        expect(text).toBe(
-          'Parse error: the database refuses the login of the service: its operator has to correct it',
-        );
+        expect([isError, code, text]).toEqual([true, 'parse_error', message]);
         expect(wire).not.toMatch(/reader|s3cret|Authentication|Mongo|SCRAM|127\.0\.0\.1/);
       }
       const listed = await rpc(service, 'resources/list');
-      expect(listed.body.error).toEqual({ code: -32603, message: 'Internal error' });
+      expect(listed.body.error).toEqual({ code: -32603, message });
       const { stdout, stderr } = service.output();
       expect(stdout + stderr).not.toContain(SECRET);
     } finally {
