@@ -61,7 +61,11 @@ const configuration = ({ name, agents = 1, classes = { Made0: {} }, server = {} 
     database: { uri: database.url, name },
     agents: record(agents, (at) => [`agent${at}`, UNLIMITED]),
     auth: number(agents, (at) => ({ apiKey: `key-of-agent-${at}`, agent: `agent${at}` })),
-    policy: { suppressMasterKeyWarning: true, classes },
+    policy: {
+      suppressMasterKeyWarning: true,
+      maskingKey: 'a key for the pseudonyms of a measurement',
+      classes,
+    },
   });
 
 async function serve(options) {
@@ -99,7 +103,7 @@ const DIMENSIONS = {
     },
   },
   'rules of a class': {
-    sizes: [1, 10, 100, 500],
+    sizes: [1, 10, 100, 499],
     prepare: async (size) => {
       await fill(`rules${size}`, { columns: 510 });
       const masks = record(size, (at) => [`column${at + 5}`, { readonly: 'hash' }]);

@@ -1,4 +1,4 @@
-import { createHash, hash, timingSafeEqual } from 'node:crypto';
+import { createHash, timingSafeEqual } from 'node:crypto';
 import {
   Agent,
   type AgentDefinition,
@@ -19,9 +19,7 @@ import {
   remoteNetwork,
   TrustedNetworks,
 } from './credentials.js';
-import { matchesKey, type KeyHash, parseKeyHash, slowComparisons } from './key-hash.js';
-
-const digest = (text: string): Buffer => hash('sha256', text, 'buffer');
+import { computeDigest, matchesKey, type KeyHash, parseKeyHash, slowComparisons } from './key-hash.js';
 
 /** A shared key. Keys are compared in constant time as digests of equal length; the key itself is not kept. */
 export class ApiKeyRule extends AuthRule {
@@ -35,13 +33,13 @@ export class ApiKeyRule extends AuthRule {
   ) {
     super();
     if (key.trim() === '') throw new TypeError('an API key must not be blank');
-    this.expected = digest(key);
+    this.expected = computeDigest(key);
     this.principal = `key:${this.expected.toString('hex').slice(0, 16)}`;
   }
 
   recognise(credentials: Credentials): Agent | null {
     const key = readKeyHeader(credentials);
-    if (key === undefined || !timingSafeEqual(digest(key), this.expected)) return null;
+    if (key === undefined || !timingSafeEqual(computeDigest(key), this.expected)) return null;
     return new Agent({ definition: this.definition, identity: this.identity, principal: this.principal });
   }
 }

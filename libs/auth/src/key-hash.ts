@@ -25,8 +25,17 @@ export type KeyHash =
 
 type SlowKeyHash = Extract<KeyHash, { readonly kind: 'scrypt' }>;
 
-function computeDigest(key: string): Buffer {
+/** Of the key that was asked about last: every rule of a configuration asks about the key of a request. */
+let last = { key: '', digest: hashKey('') };
+
+function hashKey(key: string): Buffer {
   return createHash('sha256').update(key, 'utf8').digest();
+}
+
+/** @returns a buffer that others read as well */
+export function computeDigest(key: string): Buffer {
+  if (last.key !== key) last = { key, digest: hashKey(key) };
+  return last.digest;
 }
 
 /** @throws TypeError when the text is not a key hash */
