@@ -25,16 +25,15 @@ export type KeyHash =
 
 type SlowKeyHash = Extract<KeyHash, { readonly kind: 'scrypt' }>;
 
-/** Of the key that was asked about last: every rule of a configuration asks about the key of a request. */
-let last = { key: '', digest: hashKey('') };
+const hashKey = (key: Buffer): Buffer => createHash('sha256').update(key).digest();
 
-function hashKey(key: string): Buffer {
-  return createHash('sha256').update(key, 'utf8').digest();
-}
+/** The key that was asked about last: every rule of a configuration asks about the key of a request. */
+let last = { key: Buffer.alloc(0), digest: hashKey(Buffer.alloc(0)) };
 
-/** @returns a buffer that others read as well */
-export function computeDigest(key: string): Buffer {
-  if (last.key !== key) last = { key, digest: hashKey(key) };
+/** The digest of a key, which is compared in constant time with the one before. @returns a buffer that others read as well */
+export function computeDigest(text: string): Buffer {
+  const key = Buffer.from(text, 'utf8');
+  if (key.length !== last.key.length || !timingSafeEqual(key, last.key)) last = { key, digest: hashKey(key) };
   return last.digest;
 }
 
