@@ -191,7 +191,8 @@ const OPERATORS: Readonly<Record<string, OperatorTranslator>> = {
 
 function constraintToQuery(constraint: Record<string, unknown>, ref: ColumnRef, form: QueryForm): Document {
   const { $containedIn, $containedBy, ...written } = constraint;
-  const [others, apart] = splitByForms(written, ref, form);
+  // Parse holds a value in one form.
+  const [others, apart] = ref.form.pointersAreIds ? splitByForms(written, ref, form) : [written, []];
   const conditions: Document[] = apart.flatMap((one) => formsToQuery(one, ref, form));
   if (Object.keys(others).length > 0) conditions.push({ [ref.column]: operatorsToQuery(others, ref, form) });
   if ($containedBy !== undefined) conditions.push(subsetToQuery($containedBy, ref, form));
