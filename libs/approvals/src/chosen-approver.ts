@@ -1,7 +1,7 @@
 import { Inject, Injectable, Logger, type Provider } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import { ArgumentDigest, AuditSink, readClassName, readWrittenObject } from '#audit';
-import { Refused } from '#core';
+import { FairQueue, Refused } from '#core';
 import {
   APPROVAL_LAPSED,
   type ApprovalDecision,
@@ -28,7 +28,12 @@ const MAX_WAITING = 50;
 /** Emits an event for each decision and records it, unless the approval service has recorded it. */
 export class RecordedApprover extends Approver {
   /** Calls that wait, by principal: also those that ask for the same, and wait for one decision. */
-  private readonly waiting = new Map<string, number>();
+  private readonly places = new FairQueue({
+    atOnce: Infinity,
+    perKey: MAX_WAITING,
+    waitingPerKey: 0,
+    timeout: 0,
+  });
 
   /** @param timeout seconds there are to decide, as a member of the event */
   constructor(
@@ -54,15 +59,12 @@ export class RecordedApprover extends Approver {
   }
 
   private async waitFor(request: ApprovalRequest): Promise<ApprovalDecision> {
-    const { principal } = request.context.agent;
-    const count = () => this.waiting.get(principal) ?? 0;
-    if (count() >= MAX_WAITING) return TOO_MANY_PENDING;
-    this.waiting.set(principal, count() + 1);
+    const leave = this.places.turnNow(request.context.agent.principal);
+    if (!leave) return TOO_MANY_PENDING;
     try {
       return await this.approver.review(request);
     } finally {
-      if (count() > 1) this.waiting.set(principal, count() - 1);
-      else this.waiting.delete(principal);
+      leave();
     }
   }
 

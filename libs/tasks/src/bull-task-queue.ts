@@ -4,7 +4,13 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { type Job, Queue, WaitingError, Worker } from 'bullmq';
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import { SharedStateUnavailable } from '#state';
-import { shareRuns, type TaskHandler, type TaskJob, TaskQueue, type TaskQueueOptions } from './task-queue.js';
+import {
+  createRunPlaces,
+  type TaskHandler,
+  type TaskJob,
+  TaskQueue,
+  type TaskQueueOptions,
+} from './task-queue.js';
 
 /** Opens a connection of the queue's own: BullMQ blocks one of them. */
 type Connect = (options: RedisOptions) => Redis | Cluster;
@@ -33,8 +39,6 @@ export class BullTaskQueue extends TaskQueue {
   private readonly queue: Queue<TaskJob>;
   private worker: Worker<TaskJob> | undefined;
   private readonly runs = new Set<Promise<void>>();
-  /** How many of them are of a principal. */
-  private readonly runsOf = new Map<string, number>();
 
   constructor(
     private readonly options: Pick<TaskQueueOptions, 'prefix' | 'concurrency' | 'lockDuration' | 'log'>,
@@ -117,10 +121,16 @@ export class BullTaskQueue extends TaskQueue {
 
   work(handler: TaskHandler): void {
     const { lockDuration = 10_000, concurrency = 4, log } = this.options;
+    const places = createRunPlaces(concurrency);
     const run = async (job: Job<TaskJob>, token = '') => {
       const { data } = job;
-      if ((this.runsOf.get(data.owner) ?? 0) >= shareRuns(concurrency)) return handBack(job, token);
-      await this.followRun(holdJob(job, token, lockDuration, handler(data)), data.owner);
+      const leave = places.turnNow(data.owner);
+      if (!leave) return handBack(job, token);
+      try {
+        await this.followRun(holdJob(job, token, lockDuration, handler(data)));
+      } finally {
+        leave();
+      }
       await this.removeOpen(data);
     };
     this.worker = new Worker<TaskJob>(NAME, run, {
@@ -186,15 +196,9 @@ export class BullTaskQueue extends TaskQueue {
     this.connection.disconnect();
   }
 
-  private followRun(run: Promise<void>, owner: string): Promise<void> {
+  private followRun(run: Promise<void>): Promise<void> {
     this.runs.add(run);
-    this.runsOf.set(owner, (this.runsOf.get(owner) ?? 0) + 1);
-    const forgetRun = () => {
-      this.runs.delete(run);
-      const left = (this.runsOf.get(owner) ?? 1) - 1;
-      if (left > 0) this.runsOf.set(owner, left);
-      else this.runsOf.delete(owner);
-    };
+    const forgetRun = () => void this.runs.delete(run);
     run.then(forgetRun, forgetRun);
     return run;
   }

@@ -1,20 +1,26 @@
-import { hasRedis } from '#core';
+import { type FairQueue, hasRedis } from '#core';
 import { loadRedisClient } from '#state';
-import { shareRuns, type TaskHandler, type TaskJob, TaskQueue, type TaskQueueOptions } from './task-queue.js';
+import {
+  createRunPlaces,
+  type TaskHandler,
+  type TaskJob,
+  TaskQueue,
+  type TaskQueueOptions,
+} from './task-queue.js';
 
 /** A queue in this process's memory: its jobs are lost with it, and no other replica processes them. */
 export class ProcessTaskQueue extends TaskQueue {
   /** By principal and name, in the order in which the principals are served. */
   private readonly waiting = new Map<string, Map<string, TaskJob>>();
   private readonly running = new Map<string, Promise<void>>();
-  /** How many of them are of a principal. */
-  private readonly runningOf = new Map<string, number>();
+  private readonly places: FairQueue;
   private handler: TaskHandler | undefined;
   private closing = false;
 
   /** @param concurrency concurrent runs. Default 4 */
-  constructor(private readonly concurrency = 4) {
+  constructor(concurrency = 4) {
     super();
+    this.places = createRunPlaces(concurrency);
   }
 
   push(job: TaskJob): Promise<void> {
@@ -51,16 +57,13 @@ export class ProcessTaskQueue extends TaskQueue {
   private next(): void {
     const { handler } = this;
     if (!handler || this.closing) return;
-    while (this.running.size < this.concurrency) {
-      const taken = this.take();
-      if (!taken) return;
-      const [name, job] = taken;
-      this.count(job.owner, 1);
+    for (let taken = this.take(); taken; taken = this.take()) {
+      const { name, job, leave } = taken;
       const run = handler(job)
         .catch(() => undefined)
         .finally(() => {
           this.running.delete(name);
-          this.count(job.owner, -1);
+          leave();
           this.next();
         });
       this.running.set(name, run);
@@ -68,22 +71,18 @@ export class ProcessTaskQueue extends TaskQueue {
   }
 
   /** The next job of the principal whose turn it is, which then moves to the end of the order. */
-  private take(): [name: string, job: TaskJob] | undefined {
+  private take(): { readonly name: string; readonly job: TaskJob; leave(): void } | null {
     for (const [owner, jobs] of this.waiting) {
       const [next] = jobs;
-      if (!next || (this.runningOf.get(owner) ?? 0) >= shareRuns(this.concurrency)) continue;
-      jobs.delete(next[0]);
+      const leave = next && this.places.turnNow(owner);
+      if (!leave) continue;
+      const [name, job] = next;
+      jobs.delete(name);
       this.waiting.delete(owner);
       if (jobs.size > 0) this.waiting.set(owner, jobs);
-      return next;
+      return { name, job, leave };
     }
-    return undefined;
-  }
-
-  private count(owner: string, change: 1 | -1): void {
-    const count = (this.runningOf.get(owner) ?? 0) + change;
-    if (count > 0) this.runningOf.set(owner, count);
-    else this.runningOf.delete(owner);
+    return null;
   }
 }
 

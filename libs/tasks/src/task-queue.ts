@@ -1,4 +1,4 @@
-import type { RedisSettings } from '#core';
+import { FairQueue, type RedisSettings } from '#core';
 
 export interface TaskQueueOptions extends RedisSettings {
   /** Concurrent runs in this process. Default 4. */
@@ -26,10 +26,14 @@ export class TaskHandedOver extends Error {
   }
 }
 
-/** Runs of one principal at once in a process: at least one place is left to the others. */
-export function shareRuns(concurrency: number): number {
-  return Math.max(1, concurrency - 1);
-}
+/** The places for runs of a process: one principal leaves at least one of them to the others. Nobody waits in it. */
+export const createRunPlaces = (concurrency: number): FairQueue =>
+  new FairQueue({
+    atOnce: concurrency,
+    perKey: Math.max(1, concurrency - 1),
+    waitingPerKey: 0,
+    timeout: 0,
+  });
 
 export type TaskHandler = (job: TaskJob) => Promise<void>;
 
