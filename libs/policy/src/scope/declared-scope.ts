@@ -2,19 +2,12 @@ import {
   type Agent,
   type AgentDefinition,
   canonicalClassName,
-  type ClassFilters,
   type DenialKind,
-  type FilterConstraint,
   filterEntries,
-  type FilterEntry,
-  type FilterSubject,
-  isConstraint,
   refusals,
-  Refused,
 } from '#core';
 import {
   type BindingIssue,
-  type MissingColumn,
   listMissingColumns,
   findUnlistedQuestion,
   type BoundPolicy,
@@ -24,12 +17,14 @@ import { findMaskedColumns } from '../masking/column-masks.js';
 import { isFlat, withheldNames } from '../masking/withheld-objects.js';
 import type { ClassAccess, WithheldNames, WithheldObjects, WithheldTarget } from '../model/class-access.js';
 import type { ClassSchema, FieldSchema, FieldType, SchemaSnapshot } from '../model/class-schema.js';
-import { ALWAYS_KEEP, takeRoot } from '../model/field-names.js';
+import { ALWAYS_KEEP } from '../model/field-names.js';
 import { typeOfRows, type ValueType } from '../model/value-type.js';
 import type { ClassPolicy, HiddenFrom, Policy } from '../model/policy.js';
 import { mergeFilters, type Where } from '../model/where.js';
 import { translateWhere } from '../where/translate-where.js';
+import { evaluateFilter, findFixedFilter, unknownColumn, untranslatable } from './agent-filter.js';
 import { namesAgentValues, withAgentValues } from './agent-values.js';
+import { withoutSampled } from './sampled-columns.js';
 
 /**
  * The declarations of the operator for one policy, schema snapshot and agent definition. Equal for every caller with that
@@ -418,95 +413,4 @@ function listReadable(
   if (!searchable) return null;
   const columns = [...(schema?.fields.keys() ?? [])].filter((name) => name !== searchable.field);
   return new Set([...columns, ...ALWAYS_KEEP]);
-}
-
-/** The class with the columns and members that a validator or the policy names. */
-function withoutSampled(schema: ClassSchema, policy: ClassPolicy): ClassSchema {
-  const named = new Set([
-    ...(policy.fields ?? []),
-    ...(policy.joinFields ?? []),
-    ...policy.properties.keys(),
-    ...(policy.tenantScope ? [takeRoot(policy.tenantScope.field)] : []),
-  ]);
-  const fields = [...schema.fields].flatMap(([name, field]) =>
-    field.origin === 'sample' && !named.has(name) ? [] : [[name, withoutSampledParts(field)] as const],
-  );
-  return { ...schema, fields: new Map(fields) };
-}
-
-function withoutSampledParts({ members, entries, ...field }: FieldSchema): FieldSchema {
-  const known = [...(members ?? [])].filter(([, { origin }]) => origin !== 'sample');
-  return {
-    ...field,
-    ...(known.length > 0 && {
-      members: new Map(known.map(([name, member]) => [name, withoutSampledParts(member)])),
-    }),
-    ...(entries && entries.origin !== 'sample' && { entries: withoutSampledParts(entries) }),
-  };
-}
-
-const isFixed = (entry: FilterEntry): entry is FilterConstraint => typeof entry !== 'function';
-
-/** The constraint on a class; null when there is none, undefined when a function computes it. */
-function findFixedFilter(filters: ClassFilters, className: string): FilterConstraint | null | undefined {
-  const entries = filterEntries(filters, className);
-  if (entries.length === 0) return null;
-  return entries.every(isFixed) ? entries.reduce<FilterConstraint>(layFilter, {}) : undefined;
-}
-
-/** Replaces what `below` says of the same columns. `$or` and the like are no columns: both hold. */
-function layFilter(below: FilterConstraint, entry: FilterConstraint): FilterConstraint {
-  const both = Object.keys(entry).filter((key) => key.startsWith('$') && key in below);
-  const all = both.map((key) => ({ [key]: below[key] }));
-  const merged = { ...below, ...entry };
-  return all.length > 0
-    ? { ...merged, $and: [...all, ...(Array.isArray(merged.$and) ? merged.$and : [])] }
-    : merged;
-}
-
-/** @throws Refused when a function throws, or does not return a constraint object */
-async function evaluateFilter(
-  filters: ClassFilters,
-  subject: FilterSubject,
-  className: string,
-): Promise<FilterConstraint> {
-  let merged: FilterConstraint = {};
-  for (const entry of filterEntries(filters, className)) {
-    const constraint = isFixed(entry) ? entry : await callFilter(entry, subject, className);
-    merged = layFilter(merged, constraint);
-  }
-  return merged;
-}
-
-async function callFilter(
-  filter: Exclude<FilterEntry, FilterConstraint>,
-  subject: FilterSubject,
-  className: string,
-): Promise<FilterConstraint> {
-  let constraint: unknown;
-  try {
-    constraint = await filter(subject);
-  } catch (error) {
-    throw createFilterFailure(
-      className,
-      error instanceof Error ? `${error.name}: ${error.message}` : 'it threw',
-    );
-  }
-  if (isConstraint(constraint)) return constraint;
-  throw createFilterFailure(className, 'it returned no constraint object');
-}
-
-/** The error of translating a constraint that a function returned is logged for the operator and not sent to the caller. */
-function untranslatable(error: unknown, className: string): unknown {
-  if (!(error instanceof Refused) || error.refusal.details?.kind === 'agent_value') return error;
-  return createFilterFailure(className, error.refusal.cause ?? error.refusal.message);
-}
-
-/** A filter on an unknown column would match all rows or none. */
-function unknownColumn({ className, written }: MissingColumn, filtered: string): Refused {
-  return createFilterFailure(filtered, `it names '${written}', which is no field of '${className}'`);
-}
-
-function createFilterFailure(className: string, cause: string): Refused {
-  return new Refused(refusals.agentFilterFailed(className, cause));
 }
