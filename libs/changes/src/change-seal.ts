@@ -66,16 +66,16 @@ export function digestSet({ id, kind, undoes, revision, title, reason, entries }
     .digest('base64url');
 }
 
-/** Bytes of sealed values: with them a set fits into one document of MongoDB. */
-const MOST_SEALED = 15 * 1_048_576;
+/** Of sealed values: with them a set fits into one document of MongoDB. */
+const MAX_SEALED_BYTES = 15 * 1_048_576;
 
 /** @throws Refused for rows that no set can hold */
 export function assertStorable(entries: readonly StoredEntry[]): void {
   const bytes = entries.reduce((sum, { sealed = '' }) => sum + sealed.length, 0);
-  if (bytes <= MOST_SEALED) return;
+  if (bytes <= MAX_SEALED_BYTES) return;
   throw new Refused(
     refusals.invalidArgument(
-      `the rows of this take ${bytes} bytes as they are kept to be taken back, and one change set holds at most ${MOST_SEALED}: ` +
+      `the rows of this take ${bytes} bytes as they are kept to be taken back, and one change set holds at most ${MAX_SEALED_BYTES}: ` +
         'change, or take back, fewer rows or smaller ones at once',
     ),
   );

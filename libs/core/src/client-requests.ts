@@ -68,7 +68,7 @@ export interface AskOptions {
    * cancelled, and the question is not sent again.
    */
   readonly once?: { readonly holdsFor: string };
-  /** Aborted when nobody needs the answer any more: a client that is waited for is told so, and `ClientUnreachable` is thrown. */
+  /** Aborted when the answer is no longer needed: the request to the client is cancelled, and `ClientUnreachable` is thrown. */
   readonly withdrawn?: AbortSignal;
 }
 
@@ -168,7 +168,7 @@ export interface ClientLink {
   /**
    * Sends a JSON-RPC request, on the stream of this call or else on the session's listening stream, and waits for the reply,
    * which may arrive at another replica. Revisions with sessions only: the stateless one asks by its result.
-   * @param timeout milliseconds. @param withdrawn aborted when nobody needs the reply any more, which the client is told
+   * @param timeout milliseconds. @param withdrawn when it aborts, the client gets `notifications/cancelled`
    * @throws ClientUnreachable; the wait ends at once when the call is cancelled, the stream closes or the session ends
    */
   request(method: string, params: Members, timeout: number, withdrawn?: AbortSignal): Promise<ClientReply>;

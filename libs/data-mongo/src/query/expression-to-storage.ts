@@ -119,7 +119,7 @@ export const NO_VARIABLES: Variables = new Map();
 const CODE = new Set(['$function', '$accumulator', '$where']);
 
 /** The operators that compare two values, and the same with the values in the other order. */
-const TURNED_COMPARISONS: Readonly<Record<string, string>> = {
+const MIRRORED_COMPARISONS: Readonly<Record<string, string>> = {
   $eq: '$eq',
   $ne: '$ne',
   $lt: '$gt',
@@ -159,15 +159,15 @@ export class ExpressionMapper {
 
   /** A constant takes the form of the column that it is compared with, and a number each that a column may hold it in. */
   private mapCompared(operator: string, left: unknown, right: unknown): Document {
-    const turned = Object.hasOwn(TURNED_COMPARISONS, operator)
-      ? (TURNED_COMPARISONS[operator] as string)
+    const mirrored = Object.hasOwn(MIRRORED_COMPARISONS, operator)
+      ? (MIRRORED_COMPARISONS[operator] as string)
       : null;
-    if (turned !== null && typeof left === 'number' && typeof right !== 'number')
-      return this.mapCompared(turned, right, left);
+    if (mirrored !== null && typeof left === 'number' && typeof right !== 'number')
+      return this.mapCompared(mirrored, right, left);
     const [one, other] = [this.toComparable(left, right), this.toComparable(right, left)];
     if (operator === '$in' && Array.isArray(right))
       return { $in: [one, (other as unknown[]).flatMap((entry) => this.listNumbers(entry, left))] };
-    const numbers = turned === null || typeof right !== 'number' ? [] : this.listNumbers(right, left);
+    const numbers = mirrored === null || typeof right !== 'number' ? [] : this.listNumbers(right, left);
     if (numbers.length < 2) return { [operator]: [one, other] };
     if (operator === '$eq') return { $in: [one, numbers] };
     return operator === '$ne'

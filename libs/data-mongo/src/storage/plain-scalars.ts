@@ -46,7 +46,7 @@ export function findKind(field: FieldSchema | undefined): StoredKind | null {
 /** The field of a number that a pipeline computes. */
 export const COMPUTED_NUMBER: FieldSchema = Object.freeze({ type: 'Number' });
 
-/** The kinds of columns, of their members and of their entries: what columns that callers see alike are told apart by. */
+/** The stored kinds of columns, of their members and of their entries. Columns of one schema type may differ in them. */
 export function listKinds(fields: ReadonlyMap<string, FieldSchema>): unknown[] {
   return [...fields].map(([name, field]) => [name, listKindsOfField(field)]);
 }

@@ -70,7 +70,7 @@ export type ListKind = (typeof LIST_KINDS)[number];
 export abstract class ListChanges {
   /** The lists with change notifications, as announced in the capabilities. */
   abstract readonly kinds: ReadonlySet<ListKind>;
-  /** Changes that clients of an agent are told of. */
+  /** Emits the lists that changed for clients of an agent. */
   abstract follow(agent: Agent): Observable<ListKind>;
 }
 

@@ -276,7 +276,7 @@ export function columnValue(value: unknown, column: Column, rules: ValueRules): 
 const createNoMember = ({ path }: Column): Refused =>
   invalidQuery(`'${path}' points to another class: compare it with a Pointer, or ask with $inQuery`);
 
-/** Whoever names some members of an object finds nothing, unless there are no others. */
+/** Notes that an object equals another one only with the same members: a part of them matches nothing. */
 function noteWhole(value: PlainObject, { path, type, stored }: Column, note: Note | undefined): void {
   const [member] = Object.keys(value);
   const holdsObjects = ['Object', 'Array'].includes(stored?.type ?? type ?? '');

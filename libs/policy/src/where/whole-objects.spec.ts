@@ -19,7 +19,7 @@ describe('an object beside a column of objects', () => {
     expect(notesOn(where)).toEqual([expect.stringContaining(`write its path: '${path}'`)]);
   });
 
-  it('is told how dates in it are written', () => {
+  it('gets a note with the form of dates inside an object', () => {
     expect(notesOn({ meta: { cut: { on: '2026-01-01' } } })).toEqual([
       expect.stringContaining("write its path: 'meta.cut'"),
       expect.stringContaining('For a date write {"__type":"Date"'),
