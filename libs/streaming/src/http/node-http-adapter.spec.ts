@@ -14,7 +14,7 @@ import {
   UseInterceptors,
 } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { IsIn } from 'class-validator';
+import { ArrayMaxSize, IsIn, IsString } from 'class-validator';
 import fc from 'fast-check';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -28,11 +28,24 @@ class Choice {
   choice!: string;
 }
 
+class Search {
+  @IsString()
+  limit = '50';
+
+  @ArrayMaxSize(20)
+  names: string[] = [];
+}
+
 @Controller('things')
 class ThingsController {
   @Get()
   list(@Query() query: object): object {
     return { query };
+  }
+
+  @Get('search')
+  search(@Query(createValidationPipe(Search)) { limit, names }: Search): object {
+    return { limit, names };
   }
 
   @Get('first')
@@ -144,6 +157,17 @@ describe('the routes of controllers on plain requests', () => {
   it('take the values of a repeated parameter as a list, whatever its name', async () => {
     const { body } = await sendRequest('/things?a=1&a=2&__proto__=3');
     expect(JSON.stringify(body)).toBe('{"query":{"a":["1","2"],"__proto__":"3"}}');
+  });
+
+  it('refuse a repeated parameter that is no list, and name it', async () => {
+    expect(await sendRequest('/things/search?names=a&names=b')).toMatchObject({
+      status: 200,
+      body: { names: ['a', 'b'] },
+    });
+    expect(await sendRequest('/things/search?limit=1&limit=2&names=a')).toMatchObject({
+      status: 400,
+      body: { error: 'limit is given more than once' },
+    });
   });
 
   it('pass all other paths and methods to a route for the rest, after the middleware', async () => {

@@ -110,13 +110,28 @@ export class LongJsonBodyInterceptor extends JsonBodyInterceptor {
   protected override readonly maxBytes = MAX_LONG_BODY;
 }
 
-/** Makes an instance of the class of a body or a query. The first error is the answer, in the words of its decorator. */
+/**
+ * Makes an instance of the class of a body or a query. The first error is the answer, in the words of its decorator. A parameter may be
+ * repeated where the class begins with a list for it.
+ */
 export function createValidationPipe<T extends object>(type: Type<T>): PipeTransform<Given, T> {
   const [status] = BODY_WORDS.notObject;
   const read = compileReader(type, (message) => {
     throw new NotServed(status, message);
   });
-  return { transform: read };
+  const listed = new Set(
+    Object.entries(new type()).flatMap(([name, value]) => (Array.isArray(value) ? [name] : [])),
+  );
+  return {
+    transform(given, { type: place }) {
+      const repeated = Object.entries(given).find(
+        ([name, value]) => Array.isArray(value) && !listed.has(name),
+      );
+      if (place === 'query' && repeated)
+        throw new NotServed(status, `${repeated[0].slice(0, 40)} is given more than once`);
+      return read(given);
+    },
+  };
 }
 
 /** Bytes. */
