@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ApprovalRecord, ArgumentDigest } from '#audit';
 import { Agent, compileAgentDefinition, MASTER } from '#core';
-import { openSharedState, type SharedState } from '#state';
-import { createDraft, type RedisServer, startRedis } from '#state/contracts';
+import type { SharedState } from '#state';
+import { createDraft, openUnconfirmedState, type UnconfirmedState } from '#state/contracts';
 import { ApprovalService } from './approval-service.js';
 
 const chief = new Agent({
@@ -19,20 +19,14 @@ const deputy = new Agent({
 const { signal } = new AbortController();
 const { className: _class, objectId: _row, ...TOOL_CASE } = createDraft();
 
-let redis: RedisServer;
-/** It has no replica, so that no decision through `strict` is confirmed, though Redis has run it. */
+let shared: UnconfirmedState;
 let state: SharedState;
 let strict: SharedState;
 beforeAll(async () => {
-  redis = await startRedis();
-  const options = { url: redis.url, log: { warn: () => undefined } };
-  state = await openSharedState(options);
-  strict = await openSharedState({ ...options, waitForReplicas: 1 });
+  shared = await openUnconfirmedState();
+  ({ state, strict } = shared);
 });
-afterAll(async () => {
-  await Promise.all([state.close(), strict.close()]);
-  await redis.stop();
-});
+afterAll(() => shared.close());
 
 const records: ApprovalRecord[] = [];
 const serve = (shared: SharedState) =>

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { ApprovalService } from '#approvals';
 import { ArgumentDigest, type AuditSink } from '#audit';
 import { Agent, compileAgentDefinition, MASTER } from '#core';
-import { openSharedState, type SharedState } from '#state';
-import { createDraft, type RedisServer, startRedis } from '#state/contracts';
+import type { SharedState } from '#state';
+import { createDraft, openUnconfirmedState, type UnconfirmedState } from '#state/contracts';
 import { OperatorNotes } from '../operator-gate.js';
 import { ApprovalsController } from './approvals.controller.js';
 
@@ -16,20 +16,14 @@ const { signal } = new AbortController();
 const operator = { agent: chief, degraded: false, confirm: () => Promise.resolve() };
 const { className: _class, objectId: _row, ...TOOL_CASE } = createDraft();
 
-let redis: RedisServer;
-/** It has no replica, so that no decision through `strict` is confirmed, though Redis has run it. */
+let shared: UnconfirmedState;
 let state: SharedState;
 let strict: SharedState;
 beforeAll(async () => {
-  redis = await startRedis();
-  const options = { url: redis.url, log: { warn: () => undefined } };
-  state = await openSharedState(options);
-  strict = await openSharedState({ ...options, waitForReplicas: 1 });
+  shared = await openUnconfirmedState();
+  ({ state, strict } = shared);
 });
-afterAll(async () => {
-  await Promise.all([state.close(), strict.close()]);
-  await redis.stop();
-});
+afterAll(() => shared.close());
 
 it('A decision whose answer is lost leaves a record of its operator, which says that it may count', async () => {
   const records: Parameters<AuditSink['recordEvent']>[0][] = [];

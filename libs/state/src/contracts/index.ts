@@ -10,4 +10,5 @@ export * from './redis-topologies.js';
 export * from './session-store.contract.js';
 export * from './stream-log.contract.js';
 export * from './subscription-store.contract.js';
+export * from './unconfirmed-state.js';
 export * from './versioned-store.contract.js';
