@@ -9,10 +9,11 @@ import {
 } from './auth-rules.js';
 import { RuleAuthenticator } from './authenticator.js';
 import { createInnerCredentials } from './credentials.js';
+import { hashPlainKey } from './key-hash.js';
 
 const analyst = compileAgentDefinition('analyst');
 const guest = compileAgentDefinition('guest');
-const key = new ApiKeyRule('s3cret-key', analyst, MASTER);
+const key = new ApiKeyRule(hashPlainKey('s3cret-key'), analyst, MASTER);
 const anonymous = new AnonymousRule(guest, MASTER);
 const from = (headers: Record<string, string>, remoteAddress = '127.0.0.1') => ({ headers, remoteAddress });
 
@@ -21,8 +22,8 @@ describe('an API key', () => {
     ['X-MCP-API-Key', { 'x-mcp-api-key': 's3cret-key' }],
     ['a bearer token', { authorization: 'Bearer s3cret-key' }],
     ['a bearer token in any case', { authorization: 'bearer s3cret-key' }],
-  ])('is accepted as %s', (_, headers) => {
-    expect(key.recognise(from(headers))?.definition).toBe(analyst);
+  ])('is accepted as %s', async (_, headers) => {
+    expect((await key.recognise(from(headers)))?.definition).toBe(analyst);
   });
 
   it.each([
@@ -41,12 +42,12 @@ describe('an API key', () => {
   });
 
   it('must not be blank', () => {
-    expect(() => new ApiKeyRule(' ', analyst, MASTER)).toThrow(/blank/);
+    expect(() => hashPlainKey(' ')).toThrow(/blank/);
   });
 
-  it('gives the same principal on every request, so that limits hold', () => {
-    const ask = () => key.recognise(from({ 'x-mcp-api-key': 's3cret-key' }))?.principal;
-    expect(ask()).toBe(ask());
+  it('gives the same principal on every request, so that limits hold', async () => {
+    const ask = async () => (await key.recognise(from({ 'x-mcp-api-key': 's3cret-key' })))?.principal;
+    expect(await ask()).toBe(await ask());
   });
 });
 

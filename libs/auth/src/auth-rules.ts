@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { timingSafeEqual } from 'node:crypto';
 import {
   Agent,
   type AgentDefinition,
@@ -19,61 +19,41 @@ import {
   remoteNetwork,
   TrustedNetworks,
 } from './credentials.js';
-import { computeDigest, matchesKey, type KeyHash, parseKeyHash, slowComparisons } from './key-hash.js';
+import { computeDigest, type KeyHash, slowComparisons } from './key-hash.js';
 
-/** A shared key. Keys are compared in constant time as digests of equal length; the key itself is not kept. */
-export class ApiKeyRule extends AuthRule {
-  private readonly expected: Buffer;
-  private readonly principal: string;
-
-  constructor(
-    key: string,
-    private readonly definition: AgentDefinition,
-    private readonly identity: Identity,
-  ) {
-    super();
-    if (key.trim() === '') throw new TypeError('an API key must not be blank');
-    this.expected = computeDigest(key);
-    this.principal = `key:${this.expected.toString('hex').slice(0, 16)}`;
-  }
-
-  recognise(credentials: Credentials): Agent | null {
-    const key = readKeyHeader(credentials);
-    if (key === undefined || !timingSafeEqual(computeDigest(key), this.expected)) return null;
-    return new Agent({ definition: this.definition, identity: this.identity, principal: this.principal });
-  }
-}
-
-/** Characters. A longer text is not compared. */
+/** Characters. A longer text is not compared slowly. */
 const MAX_KEY = 1_024;
 
 const SIGNED_TOKEN = /^eyJ[\w-]*\.[\w-]+\.[\w-]*$/;
 
-/** A shared key that is configured as a hash. */
-export class HashedKeyRule extends AuthRule {
-  private readonly known: KeyHash;
+/** A shared key, of which only a hash is kept. */
+export class ApiKeyRule extends AuthRule {
+  override readonly keyDigest: string | undefined;
   private readonly principal: string;
 
-  /** @throws TypeError when the text is not a key hash */
   constructor(
-    hash: string,
+    private readonly known: KeyHash,
     private readonly definition: AgentDefinition,
     private readonly identity: Identity,
   ) {
     super();
-    this.known = parseKeyHash(hash);
-    // The principal equals that of the same key in clear text. For a slow hash, a digest of the key would help
-    // guessing it.
-    const digest =
-      this.known.kind === 'sha256' ? this.known.digest : createHash('sha256').update(hash).digest();
-    this.principal = `key:${digest.toString('hex').slice(0, 16)}`;
+    // The principal of a key is the same in clear text and as a digest. For a slow hash, a digest of the key would help guessing it.
+    const digest = (known.kind === 'sha256' ? known.digest : computeDigest(known.text)).toString('hex');
+    this.keyDigest = known.kind === 'sha256' ? digest : undefined;
+    this.principal = `key:${digest.slice(0, 16)}`;
   }
 
-  /** @throws AuthenticationUnavailable while too many unknown keys wait for a comparison */
-  async recognise(credentials: Credentials, recognisedElsewhere = false): Promise<Agent | null> {
+  /** @throws AuthenticationUnavailable while too many unknown keys wait for a slow comparison */
+  recognise(credentials: Credentials, recognisedElsewhere = false): Promise<Agent | null> | Agent | null {
     const key = this.readKey(credentials);
-    if (key === undefined || !(await this.matches(key, credentials, recognisedElsewhere))) return null;
-    return new Agent({ definition: this.definition, identity: this.identity, principal: this.principal });
+    if (key === undefined) return null;
+    const { known } = this;
+    if (known.kind === 'sha256')
+      return timingSafeEqual(computeDigest(key), known.digest) ? this.createAgent() : null;
+    const network = remoteNetwork(credentials.remoteAddress);
+    return slowComparisons
+      .matches(key, known, { network, recognisedElsewhere })
+      .then((matches) => (matches ? this.createAgent() : null));
   }
 
   override isSettled(credentials: Credentials): boolean {
@@ -84,22 +64,15 @@ export class HashedKeyRule extends AuthRule {
   /** The key to compare; undefined when the credential cannot belong to this rule. */
   private readKey(credentials: Credentials): string | undefined {
     const key = readKeyHeader(credentials);
-    if (key === undefined || key.length > MAX_KEY) return undefined;
     // A signed token belongs to another rule, and every new one would cost a slow comparison.
-    return this.known.kind === 'scrypt' && SIGNED_TOKEN.test(key) ? undefined : key;
+    const isOther =
+      this.known.kind === 'scrypt' && (key === undefined || key.length > MAX_KEY || SIGNED_TOKEN.test(key));
+    return isOther ? undefined : key;
   }
 
-  private matches(
-    key: string,
-    { remoteAddress }: Credentials,
-    recognisedElsewhere: boolean,
-  ): Promise<boolean> {
-    const { known } = this;
-    if (known.kind === 'sha256') return matchesKey(key, known);
-    return slowComparisons.matches(key, known, {
-      network: remoteNetwork(remoteAddress),
-      recognisedElsewhere,
-    });
+  private createAgent(): Agent {
+    const { definition, identity, principal } = this;
+    return new Agent({ definition, identity, principal });
   }
 }
 
@@ -222,11 +195,14 @@ export class ParseSessionRule extends AuthRule {
  * refused.
  */
 export class CallerSessionRule extends AuthRule {
+  override readonly keyDigest: string | undefined;
+
   constructor(
     private readonly admission: AuthRule,
     private readonly owners: SessionOwners,
   ) {
     super();
+    this.keyDigest = admission.keyDigest;
   }
 
   async recognise(credentials: Credentials, recognisedElsewhere?: boolean): Promise<Agent | null> {
@@ -268,12 +244,15 @@ export abstract class ImpersonatedSessions {
 
 /** Callers that another rule admits and that act as the configured user. The request cannot choose the user. */
 export class ImpersonatingRule extends AuthRule {
+  override readonly keyDigest: string | undefined;
+
   constructor(
     private readonly admission: AuthRule,
     private readonly order: ImpersonationOrder,
     private readonly sessions: ImpersonatedSessions,
   ) {
     super();
+    this.keyDigest = admission.keyDigest;
   }
 
   async recognise(credentials: Credentials, recognisedElsewhere?: boolean): Promise<Agent | null> {

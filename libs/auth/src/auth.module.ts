@@ -16,7 +16,6 @@ import {
   ApiKeyRule,
   CallerSessionRule,
   ClientCertificateRule,
-  HashedKeyRule,
   ImpersonatedSessions,
   ImpersonatingRule,
   ParseSessionRule,
@@ -38,6 +37,7 @@ import {
   requiredScopesOf,
   resourceUrlOf,
 } from './oauth/configured-rules.js';
+import { hashPlainKey, parseKeyHash } from './key-hash.js';
 import { NamedRule } from './named-rule.js';
 import type { Admission } from './oauth/grants.js';
 import { BearerChallenge, toMetadataUrl } from './oauth/resource-metadata.js';
@@ -91,8 +91,8 @@ function createAdmission(
     identity === 'callerSession' || identity.kind === 'impersonate' || identity.kind === 'claimedUser'
       ? NO_SESSION
       : identity;
-  if ('apiKey' in rule) return new ApiKeyRule(rule.apiKey, definition, fixed);
-  if ('apiKeyHash' in rule) return new HashedKeyRule(rule.apiKeyHash, definition, fixed);
+  if ('apiKey' in rule) return new ApiKeyRule(hashPlainKey(rule.apiKey), definition, fixed);
+  if ('apiKeyHash' in rule) return new ApiKeyRule(parseKeyHash(rule.apiKeyHash), definition, fixed);
   if ('clientCertificate' in rule)
     return new ClientCertificateRule(rule.clientCertificate, definition, fixed);
   return new AnonymousRule(definition, fixed, otherCredentials);

@@ -8,8 +8,10 @@ import {
   mayPresentCredential,
   keepOneCredential,
   listShownCredentials,
+  readKeyHeader,
 } from './credentials.js';
 import { AuthenticationUnavailable, ExpiredCredential, InsufficientScope } from './errors.js';
+import { computeDigest } from './key-hash.js';
 import type { BearerChallenge } from './oauth/resource-metadata.js';
 
 /** An agent that the caller would get with more scopes. */
@@ -59,6 +61,9 @@ export abstract class Authenticator {
 
 /** One way to authenticate a caller. Rules are tried in order; the first that recognises a credential decides. */
 export abstract class AuthRule {
+  /** SHA-256 in hexadecimal of the only API key that the rule recognises. Default: it may recognise others. */
+  readonly keyDigest?: string | undefined;
+
   /**
    * @param recognisedElsewhere whether another rule recognises the same credential; its comparison is then not
    * delayed
@@ -95,6 +100,38 @@ export abstract class AuthRule {
   }
 }
 
+/** Rules in their order. Those of a key are found by its digest, so that a call costs the same however many keys there are. */
+class OrderedRules {
+  /** The rules that recognise callers by more than one key. */
+  readonly withoutKey: readonly AuthRule[];
+  private readonly ofKey = new Map<string, AuthRule[]>();
+  private readonly place: ReadonlyMap<AuthRule, number>;
+
+  constructor(private readonly all: readonly AuthRule[]) {
+    this.withoutKey = all.filter(({ keyDigest }) => keyDigest === undefined);
+    this.place = new Map(all.map((rule, at) => [rule, at]));
+    for (const rule of all) {
+      const { keyDigest } = rule;
+      if (keyDigest === undefined) continue;
+      this.ofKey.set(keyDigest, [...(this.ofKey.get(keyDigest) ?? []), rule]);
+    }
+  }
+
+  /** The rules that may recognise the request. */
+  recognising(credentials: Credentials): readonly AuthRule[] {
+    const key = readKeyHeader(credentials);
+    const own = key === undefined ? undefined : this.ofKey.get(computeDigest(key).toString('hex'));
+    if (!own) return this.withoutKey;
+    const placeOf = (rule: AuthRule) => this.place.get(rule) as number;
+    return [...own, ...this.withoutKey].sort((one, other) => placeOf(one) - placeOf(other));
+  }
+
+  /** The rules that may know the only credential of a request. Those of keys may know the session that is shown beside a key. */
+  knowing(alone: Credentials): readonly AuthRule[] {
+    return readKeyHeader(alone) === undefined ? this.all : this.recognising(alone);
+  }
+}
+
 interface RuleAuthenticatorOptions {
   /** Challenge for callers without a valid token. Default: none. */
   readonly bearer?: BearerChallenge | null;
@@ -110,12 +147,14 @@ export class RuleAuthenticator extends Authenticator {
   override readonly challenge: string | undefined;
   private readonly bearer: BearerChallenge | null;
   private readonly otherCredentials: readonly string[];
+  private readonly rules: OrderedRules;
 
   constructor(
-    private readonly rules: readonly AuthRule[],
+    rules: readonly AuthRule[],
     { bearer = null, otherCredentials = [] }: RuleAuthenticatorOptions = {},
   ) {
     super();
+    this.rules = new OrderedRules(rules);
     this.bearer = bearer;
     this.otherCredentials = otherCredentials;
     this.challenge = bearer?.unknown();
@@ -147,7 +186,8 @@ export class RuleAuthenticator extends Authenticator {
   }
 
   override stepsAbove(agent: Agent): readonly StepUp[] {
-    for (const rule of this.rules) {
+    // A key has no scopes.
+    for (const rule of this.rules.withoutKey) {
       const above = rule.stepsAbove(agent);
       if (above.length > 0) return above;
     }
@@ -160,7 +200,7 @@ export class RuleAuthenticator extends Authenticator {
    */
   private async decide(credentials: Credentials, shown: readonly string[]): Promise<Agent> {
     const postponed: AuthRule[] = [];
-    for (const rule of this.rules) {
+    for (const rule of this.rules.recognising(credentials)) {
       if (!rule.isSettled(credentials)) {
         postponed.push(rule);
         continue;
@@ -206,7 +246,7 @@ export class RuleAuthenticator extends Authenticator {
 
   private async isKnown(alone: Credentials): Promise<boolean> {
     const [settled, slow] = [true, false].map((wanted) =>
-      this.rules.filter((rule) => rule.isSettled(alone) === wanted),
+      this.rules.knowing(alone).filter((rule) => rule.isSettled(alone) === wanted),
     ) as [AuthRule[], AuthRule[]];
     for (const rule of [...settled, ...slow]) if (await rule.knows(alone)) return true;
     return false;

@@ -17,7 +17,7 @@ export {
   TrustedNetworks,
 } from './credentials.js';
 export { parseExpiry } from './named-rule.js';
-export { newKey, parseKeyHash, createSlowHash } from './key-hash.js';
+export { createSlowHash, hashPlainKey, newKey, parseKeyHash } from './key-hash.js';
 export { requestJson, isTrustworthyUrl } from './oauth/issuer-request.js';
 export { isScopeName, toPrincipal, toSubject, type TenantClaim } from './oauth/claims.js';
 export { USER_FIELDS, type UserClaim } from './oauth/grants.js';

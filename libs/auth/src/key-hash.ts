@@ -16,6 +16,8 @@ export type KeyHash =
   | { readonly kind: 'sha256'; readonly digest: Buffer }
   | {
       readonly kind: 'scrypt';
+      /** As it is written in the configuration. */
+      readonly text: string;
       readonly N: number;
       readonly r: number;
       readonly p: number;
@@ -25,16 +27,13 @@ export type KeyHash =
 
 type SlowKeyHash = Extract<KeyHash, { readonly kind: 'scrypt' }>;
 
-const hashKey = (key: Buffer): Buffer => createHash('sha256').update(key).digest();
+/** The SHA-256 digest of a key. */
+export const computeDigest = (key: string): Buffer => createHash('sha256').update(key, 'utf8').digest();
 
-/** The key that was asked about last: every rule of a configuration asks about the key of a request. */
-let last = { key: Buffer.alloc(0), digest: hashKey(Buffer.alloc(0)) };
-
-/** The digest of a key, which is compared in constant time with the one before. @returns a buffer that others read as well */
-export function computeDigest(text: string): Buffer {
-  const key = Buffer.from(text, 'utf8');
-  if (key.length !== last.key.length || !timingSafeEqual(key, last.key)) last = { key, digest: hashKey(key) };
-  return last.digest;
+/** What is kept of a key that a configuration holds in clear text. @throws TypeError for a blank one */
+export function hashPlainKey(key: string): KeyHash {
+  if (key.trim() === '') throw new TypeError('an API key must not be blank');
+  return { kind: 'sha256', digest: computeDigest(key) };
 }
 
 /** @throws TypeError when the text is not a key hash */
@@ -48,13 +47,11 @@ export function parseKeyHash(text: string): KeyHash {
   if (!isPower || N < 2 ** 14 || N > MAX_COST.N || r < 8 || r > MAX_COST.r || p < 1 || p > MAX_COST.p)
     throw new TypeError('scrypt: cost out of range');
   const [salt, hash] = slow.slice(4).map((part) => Buffer.from(part, 'base64url')) as [Buffer, Buffer];
-  return { kind: 'scrypt', N, r, p, salt, hash };
+  return { kind: 'scrypt', text, N, r, p, salt, hash };
 }
 
 /** Slow by design; runs off the main thread. */
-export async function matchesKey(key: string, known: KeyHash): Promise<boolean> {
-  if (known.kind === 'sha256') return timingSafeEqual(computeDigest(key), known.digest);
-  const { N, r, p, salt, hash } = known;
+async function matchesKey(key: string, { N, r, p, salt, hash }: SlowKeyHash): Promise<boolean> {
   return timingSafeEqual(
     await derive(Buffer.from(key, 'utf8'), salt, HASH_BYTES, scryptCost({ N, r, p })),
     hash,

@@ -31,6 +31,7 @@ const toDay = (time: number): string => (Number.isNaN(time) ? '' : new Date(time
  * recognises the credential itself, so that no session is looked for or made for a caller whose key is over.
  */
 export class NamedRule extends AuthRule {
+  override readonly keyDigest: string | undefined;
   private readonly name: string;
   private readonly end: number;
 
@@ -41,6 +42,7 @@ export class NamedRule extends AuthRule {
     private readonly now: () => number = endClock,
   ) {
     super();
+    this.keyDigest = rule.keyDigest;
     this.name = name;
     this.end = expires === undefined ? Infinity : parseExpiry(expires);
   }

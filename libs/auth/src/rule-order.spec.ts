@@ -1,9 +1,17 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compileAgentDefinition, MASTER } from '#core';
-import { ApiKeyRule, HashedKeyRule, ParseSessionRule, SessionOwners } from './auth-rules.js';
+import {
+  AnonymousRule,
+  ApiKeyRule,
+  CallerSessionRule,
+  ParseSessionRule,
+  SessionOwners,
+} from './auth-rules.js';
 import { type AuthRule, RuleAuthenticator } from './authenticator.js';
 import { AuthenticationUnavailable } from './errors.js';
-import { newKey, SlowComparisons, createSlowHash } from './key-hash.js';
+import { createSlowHash, hashPlainKey, newKey, parseKeyHash, SlowComparisons } from './key-hash.js';
+import { NamedRule } from './named-rule.js';
 
 const definitions = Object.fromEntries(
   ['slow', 'plain', 'digest', 'user'].map((name) => [name, compileAgentDefinition(name)]),
@@ -22,9 +30,9 @@ const withKey = (key: string) => from({ 'x-mcp-api-key': key });
 
 async function createRules(slowKey: string): Promise<AuthRule[]> {
   return [
-    new HashedKeyRule(await createSlowHash(slowKey), findDefinition('slow'), MASTER),
-    new ApiKeyRule('plain-key', findDefinition('plain'), MASTER),
-    new HashedKeyRule(generated.hash, findDefinition('digest'), MASTER),
+    new ApiKeyRule(parseKeyHash(await createSlowHash(slowKey)), findDefinition('slow'), MASTER),
+    new ApiKeyRule(hashPlainKey('plain-key'), findDefinition('plain'), MASTER),
+    new ApiKeyRule(parseKeyHash(generated.hash), findDefinition('digest'), MASTER),
     new ParseSessionRule(findDefinition('user'), new OneUser()),
   ];
 }
@@ -58,9 +66,76 @@ describe('the order of the rules', () => {
   }, 60_000);
 });
 
+describe('rules that are found by the digest of a key', () => {
+  const definitionAt = (at: number) => compileAgentDefinition(`agent-${at}`);
+  const owners = new OneUser();
+  const keys = ['one', 'two', 'three'];
+  const kinds: readonly ((at: number, key: string) => AuthRule)[] = [
+    (at, key) => new ApiKeyRule(hashPlainKey(key), definitionAt(at), MASTER),
+    (at, key) => new NamedRule(kinds[0]!(at, key), { name: `key-${at}` }),
+    (at, key) => new NamedRule(kinds[0]!(at, key), { name: `key-${at}`, expires: '2020-01-01' }),
+    (at, key) => new CallerSessionRule(kinds[0]!(at, key), owners),
+    (at) => new ParseSessionRule(definitionAt(at), owners),
+    (at) => new AnonymousRule(definitionAt(at), MASTER),
+  ];
+  const lists = fc.array(fc.tuple(fc.nat(kinds.length - 1), fc.constantFrom(...keys)), { maxLength: 8 });
+  const shown = fc.record(
+    {
+      'x-mcp-api-key': fc.constantFrom(...keys, 'unknown'),
+      authorization: fc.constantFrom(...keys.map((key) => `Bearer ${key}`)),
+      'x-parse-session-token': fc.constantFrom('r:ada', 'r:nobody'),
+    },
+    { requiredKeys: [] },
+  );
+
+  /** A rule that does not say which key it recognises. */
+  function withoutDigest(rule: AuthRule): AuthRule {
+    return Object.defineProperty(Object.create(rule) as AuthRule, 'keyDigest', { value: undefined });
+  }
+
+  it('admit and refuse the callers that the rules admit and refuse when each is asked in its order', async () => {
+    const outcomes = new Map<string, number>();
+    await fc.assert(
+      fc.asyncProperty(lists, shown, async (list, headers) => {
+        const rules = list.map(([kind, key], at) => kinds[kind]!(at, key));
+        const request = {
+          headers: { host: 'localhost', ...headers },
+          remoteAddress: '127.0.0.1',
+          method: 'POST',
+        };
+        const ask = (asked: readonly AuthRule[]) =>
+          new RuleAuthenticator(asked).authenticate(request).then(
+            ({ definition, keyName }) => `${definition.name} ${keyName}`,
+            (error: unknown) => String(error),
+          );
+        const found = await ask(rules);
+        expect(found).toBe(await ask(rules.map(withoutDigest)));
+        const kind = found.startsWith('agent') ? 'admitted' : 'refused';
+        outcomes.set(kind, (outcomes.get(kind) ?? 0) + 1);
+      }),
+      { numRuns: 1_000 },
+    );
+    expect(Math.min(outcomes.get('admitted') ?? 0, outcomes.get('refused') ?? 0)).toBeGreaterThan(100);
+  });
+
+  it('of other keys are not asked', async () => {
+    const asked: string[] = [];
+    class Counted extends ApiKeyRule {
+      override recognise(...request: Parameters<ApiKeyRule['recognise']>) {
+        asked.push(this.keyDigest ?? '');
+        return super.recognise(...request);
+      }
+    }
+    const rules = keys.map((key) => new Counted(hashPlainKey(key), findDefinition('plain'), MASTER));
+    await new RuleAuthenticator(rules).authenticate(withKey('two'));
+    expect(asked).toEqual([rules[1]?.keyDigest]);
+  });
+});
+
 describe('slow comparisons', () => {
   const hash = {
     kind: 'scrypt',
+    text: 'scrypt:…',
     N: 2 ** 14,
     r: 8,
     p: 1,

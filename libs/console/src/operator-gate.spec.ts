@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { compileAgentDefinition, MASTER, ProcessRateLimiters } from '#core';
-import { ApiKeyRule, type AuthRule, RuleAuthenticator } from '#auth';
+import { ApiKeyRule, followVersions, hashPlainKey, RecordedAuthenticator, RuleAuthenticator } from '#auth';
 import { processState, SharedStateUnavailable, SuspendedAgents } from '#state';
 import { processSecret } from '#dispatcher';
 import { NotServed } from '#streaming';
@@ -11,10 +11,14 @@ import { OperatorSessions } from './operator-sessions.js';
 const HOST = 'localhost:3001';
 
 function room(requests = 1_000) {
-  const rules: AuthRule[] = [
-    new ApiKeyRule('key-of-chief', compileAgentDefinition('chief'), MASTER),
-    new ApiKeyRule('key-of-guest', compileAgentDefinition('guest'), MASTER),
-  ];
+  const chief = new ApiKeyRule(hashPlainKey('key-of-chief'), compileAgentDefinition('chief'), MASTER);
+  const guest = new ApiKeyRule(hashPlainKey('key-of-guest'), compileAgentDefinition('guest'), MASTER);
+  const versions = { current: [chief, guest] };
+  const authenticator = new RecordedAuthenticator(
+    followVersions(versions, (rules) => new RuleAuthenticator(rules)),
+    { recordEvent: () => undefined },
+    { assertActive: () => undefined },
+  );
   let operators = ['chief'];
   const limiters = new ProcessRateLimiters();
   const state = processState();
@@ -31,7 +35,7 @@ function room(requests = 1_000) {
   const sessions = new OperatorSessions(processSecret(), state);
   const suspended = new SuspendedAgents(processState());
   const gate = new OperatorGate(
-    new RuleAuthenticator(rules),
+    authenticator,
     sessions,
     { operators: () => operators, isCurrent: () => current.isSame },
     {
@@ -54,7 +58,8 @@ function room(requests = 1_000) {
   };
   const go = { silent: () => (silence.isOn = true), reload: () => (current.isSame = false) };
   const suspend = (agent: string) => suspended.suspend({ agent, by: 'key:other', reason: 'gone wild' });
-  return { gate, sessions, suspend, rules, carrying: carryKey, demote: () => (operators = []), ...go };
+  const revokeChief = () => (versions.current = [guest]);
+  return { gate, sessions, suspend, revokeChief, carrying: carryKey, demote: () => (operators = []), ...go };
 }
 
 const createRequest = (headers: Record<string, string>) =>
@@ -95,10 +100,10 @@ describe('the gate of the console', () => {
   });
 
   it('honours a session no longer than what it was opened with', async () => {
-    const { gate, rules, carrying } = room();
+    const { gate, revokeChief, carrying } = room();
     const { cookie } = await carrying('key-of-chief');
     const { confirm } = await gate.admit(createRequest({ cookie }));
-    rules.splice(0, 1);
+    revokeChief();
     expect(await readStatus(gate.admit(createRequest({ cookie })))).toBe(401);
     expect(await readStatus(confirm())).toBe(401);
   });

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ApiKeyRule, RuleAuthenticator } from '#auth';
+import { ApiKeyRule, hashPlainKey, RuleAuthenticator } from '#auth';
 import { compileAgentDefinition, MASTER, ProcessRateLimiters } from '#core';
 import { processSecret } from '#dispatcher';
 import { ProcessMessageBus, processState, ProcessVersionedStore, steadyClock, SuspendedAgents } from '#state';
@@ -28,7 +28,7 @@ function signIn() {
   };
   const rights = { operators: () => ['chief'], approvers: [], isCurrent: () => true };
   const authenticator = new RuleAuthenticator([
-    new ApiKeyRule('key-of-chief', compileAgentDefinition('chief'), MASTER),
+    new ApiKeyRule(hashPlainKey('key-of-chief'), compileAgentDefinition('chief'), MASTER),
   ]);
   const sessions = new OperatorSessions(processSecret(), state);
   const suspended = new SuspendedAgents(processState());
