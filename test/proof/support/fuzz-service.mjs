@@ -193,6 +193,8 @@ async function openSessions(url) {
   return sessions;
 }
 
+const ID_AS_WRITTEN = /"id":(?:"[^"\\]*(?:\\.[^"\\]*)*"|[^,}]+)/;
+
 /** A client on a pipe that knows when a line was dealt with: a ping that follows it has been answered. */
 class Conversation {
   #input = new PassThrough();
@@ -202,6 +204,8 @@ class Conversation {
   /** @type {(value?: undefined) => void} */
   #arrived = () => undefined;
   #number = 0;
+  /** @type {string[]} */
+  #earlier = [];
   #running;
 
   constructor(open) {
@@ -220,15 +224,23 @@ class Conversation {
    */
   async send(bytes, due, milliseconds) {
     const mark = `fuzz-ping-${(this.#number += 1)}`;
+    const sent = bytes.toString('utf8');
+    const earlier = this.#earlier;
+    this.#earlier = [...earlier.slice(-20), sent];
     this.#lines = [];
     this.#input.write(bytes);
     this.#input.write(`\n{"jsonrpc":"2.0","id":"${mark}","method":"ping"}\n`);
-    const isMark = (line) => line.includes(mark);
+    // A line that need not be answered may be answered after the ping behind it.
+    const isLate = (line) => {
+      const id = ID_AS_WRITTEN.exec(line)?.[0];
+      return id !== undefined && !sent.includes(id) && earlier.some((one) => one.includes(id));
+    };
+    const isOther = (line) => line.includes(mark) || isLate(line);
     const done = () => {
       const answered = this.#lines.some(
-        (line) => !isMark(line) && !line.includes('"method":"notifications/'),
+        (line) => !isOther(line) && !line.includes('"method":"notifications/'),
       );
-      return this.#lines.some(isMark) && (answered || due !== true);
+      return this.#lines.some((line) => line.includes(mark)) && (answered || due !== true);
     };
     const deadline = performance.now() + milliseconds;
     while (!done() && performance.now() < deadline) {
@@ -239,7 +251,7 @@ class Conversation {
       });
       clearTimeout(timer);
     }
-    return { lines: this.#lines.filter((line) => !isMark(line)), complete: done() };
+    return { lines: this.#lines.filter((line) => !isOther(line)), complete: done() };
   }
 
   async end() {
