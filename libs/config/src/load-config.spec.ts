@@ -232,6 +232,19 @@ policy: { classes: { Post: { feilds: [title], hidden: maybe } } }
     ]);
   });
 
+  it.each(['? [a, b]\n: 1', '{ a: 1 }: 2', 'server: &server { port: 1 }\nagents: { *server : {} }'])(
+    'refuses a name that is no text, with its place: %j',
+    (text) => {
+      expect(errorsOf(text)).toMatchObject([
+        {
+          path: '',
+          at: expect.stringMatching(/:\d+:\d+$/),
+          message: expect.stringMatching(/must be a text/),
+        },
+      ]);
+    },
+  );
+
   it('refuses a second document, with its place', () => {
     expect(errorsOf('server: { port: 1 }\n---\nserver: { port: 2 }\n')).toMatchObject([
       { path: '', at: expect.stringMatching(/:2:1$/), message: expect.stringMatching(/second document/) },

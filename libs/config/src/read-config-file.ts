@@ -8,6 +8,7 @@ import {
   isScalar,
   isSeq,
   Lexer,
+  type ErrorCode,
   LineCounter,
   Parser,
   visit,
@@ -117,6 +118,12 @@ export function nameFile(path: string): string {
 
 const TOO_MUCH = 'repeats or nests its parts more often than a configuration can mean';
 
+/** What the parser says in words of its options. */
+const YAML_ERRORS: Readonly<Partial<Record<ErrorCode, string>>> = {
+  RESOURCE_EXHAUSTION: TOO_MUCH,
+  NON_STRING_KEY: 'a name must be a text, not a list or an object',
+};
+
 interface ReadDocument {
   readonly document: Document;
   readonly errors: ConfigIssue[];
@@ -147,7 +154,11 @@ function* readTokens(text: string, lines: LineCounter): Generator<CST.Token> {
 /** @param file as issues name it */
 function parseText(text: string, file: string): ReadDocument {
   const lines = new LineCounter();
-  const composed = new Composer({ prettyErrors: false }).compose(readTokens(text, lines), true, text.length);
+  const composed = new Composer({ prettyErrors: false, stringKeys: true }).compose(
+    readTokens(text, lines),
+    true,
+    text.length,
+  );
   // One document is made even of an empty text.
   const [document, another] = [...composed] as [Document, Document?];
   const toPlace = (offset: number) => {
@@ -166,7 +177,7 @@ function parseText(text: string, file: string): ReadDocument {
     const errors = document.errors.map(({ code, message, pos }) => ({
       path: '',
       at: toPlace(pos[0]),
-      message: code === 'RESOURCE_EXHAUSTION' ? TOO_MUCH : message,
+      message: YAML_ERRORS[code] ?? message,
     }));
     return { document, errors, locate };
   }
