@@ -399,12 +399,12 @@ export class ParleyWrites implements GovernedWrites {
   }
 
   /** Whether the caller could read a new row with these values in its tenant; what they do not show counts as no. */
-  async mayReadNew({ className }: ClassAccess, fields: ParseRow): Promise<boolean> {
+  async mayReadNew({ className, schema }: ClassAccess, fields: ParseRow): Promise<boolean> {
     const tenant = this.rules.tenant(className);
     // A row without the column gets the tenant of its caller, who is of this one: who is of another one is not asked.
     if (tenant && tenant.field in fields && !isOwnRow(tenant, fields)) return false;
     const rights = this.call.scope.rights.rows(className, 'get');
-    return admitsRow(mergeFilters(rights, await this.rules.filter(className)), fields);
+    return admitsRow(mergeFilters(rights, await this.rules.filter(className)), fields, schema);
   }
 
   /** The gates of a row that is put back as it was. Whether it is the caller's is asked once it is there (`readOwnImage`). */
@@ -422,7 +422,7 @@ export class ParleyWrites implements GovernedWrites {
   /** An image of a row as the caller could read it; null where its rules do not show that it may. */
   async presentImage(access: ClassAccess, row: ParseRow): Promise<ParseRow | null> {
     const { where } = await this.rules.predicate(access.className, { canonical: false, operation: 'get' });
-    return admitsRow(where, row) ? presentRow({ ...row }, access, this.call) : null;
+    return admitsRow(where, row, access.schema) ? presentRow({ ...row }, access, this.call) : null;
   }
 
   async admit(className: unknown, operation: ProposedWrite['operation']): Promise<void> {

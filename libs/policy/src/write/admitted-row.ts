@@ -1,6 +1,8 @@
-import { isDeepStrictEqual } from 'node:util';
 import { refusals, Refused } from '#core';
 import { isPlainObject, isTyped, type PlainObject, type Where } from '../model/where.js';
+import type { ClassSchema } from '../model/class-schema.js';
+import { typeAt, typeOfColumn } from '../model/value-type.js';
+import { equals, everyOf, inRange, not, someOf, type Verdict } from './compared-values.js';
 import { isOperation } from './written-value.js';
 
 /*
@@ -18,13 +20,20 @@ export function findFixedValues(filter: Where): ReadonlyMap<string, unknown> {
   return fixed;
 }
 
-/** Whether a filter admits the row, as far as its values tell; a condition that they do not decide counts as not met. */
-export function admitsRow(filter: Where, fields: PlainObject): boolean {
-  return Object.entries(filter).every(([key, condition]) => {
-    if (key === '$and' || key === '$or' || key === '$nor') return holds(key, condition, fields);
-    if (key === '$readableBy') return isReadableBy(condition, fields);
-    return !key.startsWith('$') && meets(valueAt(fields, key.split('.')), condition);
-  });
+/** Whether a filter admits the row: what its values do not decide counts as no, also within what is denied. */
+export function admitsRow(filter: Where, fields: PlainObject, schema?: ClassSchema): boolean {
+  return decide(filter, fields, schema) === true;
+}
+
+function decide(filter: Where, fields: PlainObject, schema: ClassSchema | undefined): Verdict {
+  return everyOf(
+    Object.entries(filter).map(([key, condition]) => {
+      if (key === '$and' || key === '$or' || key === '$nor')
+        return decideBranches(key, condition, (branch) => decide(branch, fields, schema));
+      if (key === '$readableBy') return isReadableBy(condition, fields);
+      return key.startsWith('$') ? undefined : meets(key, condition, fields, schema);
+    }),
+  );
 }
 
 /**
@@ -35,12 +44,12 @@ export function assertAdmitted(
   className: string,
   filter: Where,
   fields: PlainObject,
-  written: ReadonlySet<string>,
+  { written, schema }: { readonly written: ReadonlySet<string>; readonly schema?: ClassSchema | undefined },
 ): void {
-  if (admitsRow(filter, fields)) return;
-  const named = listConditions(filter).find(([column, condition]) => {
-    return written.has(column) && !meets(valueAt(fields, [column]), condition);
-  });
+  if (admitsRow(filter, fields, schema)) return;
+  const named = listConditions(filter).find(
+    ([column, condition]) => written.has(column) && meets(column, condition, fields, schema) !== true,
+  );
   throw new Refused(refusals.rowNotAdmitted(className, named?.[0]));
 }
 
@@ -62,12 +71,14 @@ function findOnlyValue(condition: unknown): unknown {
   return Array.isArray($in) && $in.length === 1 ? ($in[0] ?? undefined) : undefined;
 }
 
-function holds(key: '$and' | '$or' | '$nor', branches: unknown, fields: PlainObject): boolean {
-  const list = Array.isArray(branches) ? (branches as Where[]) : [];
-  if (key === '$and') return list.every((branch) => admitsRow(branch, fields));
-  if (key === '$or') return list.some((branch) => admitsRow(branch, fields));
-  // What is not decided is not known to be false either.
-  return list.every((branch) => isDecided(branch) && !admitsRow(branch, fields));
+function decideBranches(
+  key: '$and' | '$or' | '$nor',
+  branches: unknown,
+  decideOne: (branch: Where) => Verdict,
+): Verdict {
+  const verdicts = (Array.isArray(branches) ? (branches as Where[]) : []).map(decideOne);
+  if (key === '$and') return everyOf(verdicts);
+  return key === '$or' ? someOf(verdicts) : not(someOf(verdicts));
 }
 
 /** Whether the rights of a row let one of the principals read it. A row without rights is public. */
@@ -88,8 +99,15 @@ function toWritten(value: unknown): unknown {
   return value.__op === 'Increment' ? value['amount'] : value.__op === 'Remove' ? [] : value['objects'];
 }
 
+/** The database sets them: of a row that is only planned nobody knows them. */
+const SET_BY_THE_STORE = new Set(['createdAt', 'updatedAt']);
+
 function valueAt(fields: PlainObject, [name = '', ...rest]: readonly string[]): unknown {
-  let value = toWritten(Object.hasOwn(fields, name) ? fields[name] : undefined);
+  if (!Object.hasOwn(fields, name)) {
+    if (name === 'objectId') return NEW_ID;
+    return SET_BY_THE_STORE.has(name) ? UNDECIDED_VALUE : undefined;
+  }
+  let value = toWritten(fields[name]);
   for (const member of rest) {
     if (Array.isArray(value)) return UNDECIDED_VALUE;
     value = isPlainObject(value) && Object.hasOwn(value, member) ? value[member] : undefined;
@@ -99,72 +117,57 @@ function valueAt(fields: PlainObject, [name = '', ...rest]: readonly string[]): 
 
 const UNDECIDED_VALUE = Symbol('undecided');
 
-/** Whether the value, or an entry of the list, equals the operand. Null stands for a value that is absent, too. */
-function equals(value: unknown, operand: unknown): boolean {
-  if (operand === null)
-    return value === undefined || value === null || (Array.isArray(value) && value.includes(null));
-  const isSame = (one: unknown) =>
-    isDeepStrictEqual(one, operand) ||
-    // Numbers of plain classes may be their digits.
-    (isNumeric(one) &&
-      isNumeric(operand) &&
-      Number(one) === Number(operand) &&
-      typeof one !== typeof operand);
-  return isSame(value) || (Array.isArray(value) && value.some(isSame));
-}
+/** It equals none that there is. */
+const NEW_ID = Symbol('id of a new row');
 
-const isNumeric = (value: unknown): boolean =>
-  typeof value === 'number' || (typeof value === 'string' && /^-?\d+(?:\.\d+)?$/.test(value));
+type Test = (value: unknown, operand: unknown, isText: boolean) => Verdict;
 
-/** Texts and dates in their order, numbers in theirs; undefined: values of different kinds, which match no range. */
-function compare(value: unknown, operand: unknown): number | undefined {
-  const [one, other] = [value, operand].map((each) =>
-    isTyped(each) && each.__type === 'Date' ? Date.parse(String(each['iso'])) : each,
-  );
-  if (isTyped(value) !== isTyped(operand)) return undefined;
-  if (typeof one === 'number' && typeof other === 'number') return one - other;
-  return typeof one === 'string' && typeof other === 'string'
-    ? Buffer.compare(Buffer.from(one), Buffer.from(other))
-    : undefined;
-}
+const listed: Test = (value, operand, isText) =>
+  Array.isArray(operand) ? someOf(operand.map((one) => equals(value, one, isText))) : undefined;
 
-const inRange =
-  (isMet: (order: number) => boolean) =>
-  (value: unknown, operand: unknown): boolean =>
-    [value].flat().some((one) => {
-      const order = compare(one, operand);
-      return order !== undefined && isMet(order);
-    });
-
-const listed = (value: unknown, operand: unknown): boolean =>
-  Array.isArray(operand) && operand.some((one) => equals(value, one));
-
-const OPERATOR_TESTS: Readonly<Record<string, (value: unknown, operand: unknown) => boolean>> = {
+const OPERATOR_TESTS: Readonly<Record<string, Test>> = {
   $eq: equals,
-  $ne: (value, operand) => !equals(value, operand),
+  $ne: (value, operand, isText) => not(equals(value, operand, isText)),
   $in: listed,
   $containedIn: listed,
-  $nin: (value, operand) => !listed(value, operand),
+  $nin: (value, operand, isText) => not(listed(value, operand, isText)),
   $exists: (value, operand) => (value !== undefined) === operand,
   $gt: inRange((order) => order > 0),
   $gte: inRange((order) => order >= 0),
   $lt: inRange((order) => order < 0),
   $lte: inRange((order) => order <= 0),
-  $all: (value, operand) => Array.isArray(operand) && operand.every((one) => equals(value, one)),
+  // A list of nothing matches nothing.
+  $all: (value, operand, isText) =>
+    Array.isArray(operand)
+      ? operand.length > 0 && everyOf(operand.map((one) => equals(value, one, isText)))
+      : undefined,
 };
 
-function meets(value: unknown, condition: unknown): boolean {
-  if (value === UNDECIDED_VALUE) return false;
-  if (!isCondition(condition)) return equals(value, condition);
-  return Object.entries(condition).every(([operator, operand]) =>
-    Object.hasOwn(OPERATOR_TESTS, operator) ? OPERATOR_TESTS[operator]?.(value, operand) : false,
+const OF_NEW_IDS = new Set(['$eq', '$ne', '$in', '$nin', '$containedIn', '$exists']);
+
+function meets(
+  path: string,
+  condition: unknown,
+  fields: PlainObject,
+  schema: ClassSchema | undefined,
+): Verdict {
+  const value = valueAt(fields, path.split('.'));
+  if (value === UNDECIDED_VALUE) return undefined;
+  const operators = isCondition(condition) ? condition : { $eq: condition };
+  return everyOf(
+    Object.entries(operators).map(([operator, operand]) =>
+      Object.hasOwn(OPERATOR_TESTS, operator) && (value !== NEW_ID || OF_NEW_IDS.has(operator))
+        ? OPERATOR_TESTS[operator]?.(value, operand, isOfTexts(path, schema))
+        : undefined,
+    ),
   );
 }
 
-function isDecided(filter: Where): boolean {
-  return Object.entries(filter).every(([key, condition]) => {
-    if (key.startsWith('$')) return Array.isArray(condition) && (condition as Where[]).every(isDecided);
-    const operators = isCondition(condition) ? Object.keys(condition) : [];
-    return !key.includes('.') && operators.every((operator) => Object.hasOwn(OPERATOR_TESTS, operator));
-  });
+/** Whether every text of a column is one: a plain class may hold numbers that rows show as their digits, and rows show time stamps as text. */
+function isOfTexts(path: string, schema: ClassSchema | undefined): boolean {
+  const [root = '', ...inside] = path.split('.');
+  if (SET_BY_THE_STORE.has(root)) return false;
+  if (schema?.storage !== 'plain') return true;
+  const type = typeAt(typeOfColumn(root, schema), inside, false);
+  return type?.type === 'String' && !type.uncertain;
 }

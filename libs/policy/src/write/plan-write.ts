@@ -104,7 +104,8 @@ function admitNewRow(fields: Record<string, unknown>, { access, filter = {} }: W
   const defaults = [...(access.schema?.fields ?? [])].flatMap(([name, { defaultValue }]) =>
     defaultValue === undefined ? [] : [[name, defaultValue] as const],
   );
-  assertAdmitted(access.className, filter, { ...Object.fromEntries(defaults), ...fields }, written);
+  const row = { ...Object.fromEntries(defaults), ...fields };
+  assertAdmitted(access.className, filter, row, { written, schema: access.schema });
 }
 
 /** JSON text and Extended JSON as Parse's JSON. @throws Refused `invalid_argument` */
