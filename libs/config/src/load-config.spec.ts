@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ConfigError } from './config-error.js';
 import { checkConfig, loadConfig } from './load-config.js';
+import { readYaml } from './read-config-file.js';
 
 let folder: string;
 beforeAll(() => {
@@ -50,6 +51,22 @@ describe('the configuration', () => {
 
   it('may be JSON', () => {
     expect(load('{"server": {"port": 4000}}').config.server.port).toBe(4000);
+  });
+
+  it('is read the same behind a byte order mark, and so is every other file of YAML', () => {
+    expect(load('\u{feff}server: { port: 4001 }').config.server.port).toBe(4001);
+    for (const text of [
+      '- rule: x\n  agent: y',
+      '[1, 2]',
+      'a: 1',
+      '{"a": 1}',
+      '"text"',
+      '# remark\n- 1',
+      '',
+    ]) {
+      const { value, errors } = readYaml(text, 'cases.yaml');
+      expect(readYaml(`\u{feff}${text}`, 'cases.yaml')).toMatchObject({ value, errors });
+    }
   });
 
   it('lists what a schema cannot say together with what it can', () => {

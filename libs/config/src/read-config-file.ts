@@ -14,7 +14,7 @@ import {
   visit,
 } from 'yaml';
 import { findNode } from './find-node.js';
-import { isExactNumber } from '#core';
+import { isExactNumber, withoutMark } from '#core';
 import { ConfigError, type ConfigIssue } from './config-error.js';
 import { type Environment, readSecretFile, SecretFileError } from './environment.js';
 
@@ -152,7 +152,9 @@ function* readTokens(text: string, lines: LineCounter): Generator<CST.Token> {
 }
 
 /** @param file as issues name it */
-function parseText(text: string, file: string): ReadDocument {
+function parseText(written: string, file: string): ReadDocument {
+  // The parser takes no list behind a byte order mark.
+  const text = withoutMark(written);
   const lines = new LineCounter();
   const composed = new Composer({ prettyErrors: false, stringKeys: true }).compose(
     readTokens(text, lines),
