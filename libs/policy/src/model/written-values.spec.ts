@@ -111,4 +111,11 @@ describe('a pattern between \\Q and \\E', () => {
       ),
     );
   });
+
+  it.each(['$regexMatch', '$regexFind', '$regexFindAll'])('stands for itself in %s as well', (expression) => {
+    const call = { [expression]: { input: '$regex', regex: '^\\Qa.b', options: 'i' } };
+    const escaped = { [expression]: { input: '$regex', regex: '^a\\.b', options: 'i' } };
+    expect(readExtendedJson([{ $project: { at: call } }])).toEqual([{ $project: { at: escaped } }]);
+    expect(readExtendedJson({ regex: '\\Qa.b' })).toEqual({ regex: '\\Qa.b' });
+  });
 });

@@ -104,15 +104,31 @@ const MAX_DEPTH = 32;
  * Extended JSON (`{"$oid": …}`, `{"$date": …}`) as Parse's JSON, at any depth. What holds none of it is returned as it is.
  * @throws Refused `invalid_query` for a malformed one
  */
-export const readExtendedJson = (written: unknown): unknown => convert(written, false, 0);
+export const readExtendedJson = (written: unknown): unknown =>
+  convert(written, { shown: false, pattern: '$regex' }, 0);
 
 /** The same, and values as answers show them (`{"_type": "Pointer", …}`). @throws Refused `invalid_query` */
-export const readWrittenValues = (written: unknown): unknown => convert(written, true, 0);
+export const readWrittenValues = (written: unknown): unknown =>
+  convert(written, { shown: true, pattern: '$regex' }, 0);
 
-function convert(value: unknown, shown: boolean, depth: number): unknown {
+interface WrittenForm {
+  /** Whether values may be written as answers show them. */
+  readonly shown: boolean;
+  /** The member that is a pattern. */
+  readonly pattern: '$regex' | 'regex';
+}
+
+/** Expressions whose member `regex` is a pattern. */
+export const PATTERN_EXPRESSIONS: ReadonlySet<string> = new Set([
+  '$regexMatch',
+  '$regexFind',
+  '$regexFindAll',
+]);
+
+function convert(value: unknown, form: WrittenForm, depth: number): unknown {
   if (depth > MAX_DEPTH) return value;
   if (Array.isArray(value)) {
-    const entries = value.map((entry) => convert(entry, shown, depth + 1));
+    const entries = value.map((entry) => convert(entry, form, depth + 1));
     return entries.some((entry, index) => entry !== value[index]) ? entries : value;
   }
   if (!isPlainObject(value)) return value;
@@ -120,17 +136,18 @@ function convert(value: unknown, shown: boolean, depth: number): unknown {
   const [only = ''] = names;
   if (names.length === 1 && only.startsWith('$') && Object.hasOwn(EXTENDED_FORMS, only))
     return readExtended(only, value[only]);
-  if (shown && depth > 0 && '_type' in value) {
+  if (form.shown && depth > 0 && '_type' in value) {
     const typed = readShown(value);
     if (typed) return typed;
   }
   let changed: [string, unknown][] | undefined;
   for (const [index, name] of names.entries()) {
     const written = value[name];
+    const within: WrittenForm = { ...form, pattern: PATTERN_EXPRESSIONS.has(name) ? 'regex' : '$regex' };
     const member =
-      name === '$regex' && typeof written === 'string'
+      name === form.pattern && typeof written === 'string'
         ? escapeQuoted(written)
-        : convert(written, shown, depth + 1);
+        : convert(written, within, depth + 1);
     if (member === written && !changed) continue;
     changed ??= names.slice(0, index).map((before) => [before, value[before]]);
     changed.push([name, member]);

@@ -2,6 +2,7 @@ import { canonicalClassName, isClassName, Refused, refusals } from '#core';
 import { JOINABLE_SYSTEM_CLASSES } from '../model/class-access.js';
 import { hasInternalSegment, hasMagicSegment, takeRoot } from '../model/field-names.js';
 import { isPlainObject } from '../model/where.js';
+import { PATTERN_EXPRESSIONS } from '../model/written-values.js';
 import { NO_PATTERN, regexIssue } from '../where/regex-safety.js';
 import { pipelineBlocked } from './stages.js';
 
@@ -108,7 +109,6 @@ const FORENSIC_OPERATORS = new Set(
   ].flatMap((group) => group.split(' ')),
 );
 
-const REGEX_EXPRESSIONS = new Set(['$regexMatch', '$regexFind', '$regexFindAll']);
 const FIELD_BY_NAME = new Set(['$getField', '$setField', '$unsetField']);
 const SYSTEM_VARIABLES = new Set(['ROOT', 'CURRENT', 'NOW', 'REMOVE', 'DESCEND', 'PRUNE', 'KEEP']);
 
@@ -162,7 +162,7 @@ function inspectKey(key: string, member: unknown, place: Place): void {
   // Other metadata than the score of the caller's own search tells columns of an index, or how many rows others wrote.
   if (key === '$meta' && member !== 'textScore') throw pipelineBlocked('nested_denied_operator', at);
   if (place.inExpr && FORENSIC_OPERATORS.has(key)) throw pipelineBlocked('forensic_operator_in_expr', at);
-  if (REGEX_EXPRESSIONS.has(key)) inspectRegexExpression(member, at);
+  if (PATTERN_EXPRESSIONS.has(key)) inspectRegexExpression(member, at);
   if (FIELD_BY_NAME.has(key)) inspectFieldByName(member, at);
 }
 
