@@ -6,6 +6,7 @@ import { assertMayBeText } from '../model/value-type.js';
 import { isPlainObject, isTyped, type Where } from '../model/where.js';
 import { readWrittenValues } from '../model/written-values.js';
 import {
+  assertNoBareLogic,
   assertNoBareOperators,
   type Column,
   columnAt,
@@ -89,6 +90,7 @@ function fieldClause(
   frame: Frame,
   rules: MatchRules,
 ): readonly [string, unknown] {
+  if (!frame.isIntroduced(path)) assertNoBareLogic(path, value, frame.access);
   const resolved = frame.resolve(path, '$match key');
   const fromSource = frame.sourceAddressable && !frame.isIntroduced(takeRoot(path));
   if (fromSource) assertNotWithheld(resolved, value, frame.access, rules.judgeClass);

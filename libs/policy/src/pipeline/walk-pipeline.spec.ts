@@ -143,6 +143,24 @@ describe('walkPipeline: what stages leave to name', () => {
     expect(catchRefusal(() => walk([{ $project: { x: { $sums: '$title' } } }]))?.message).toContain("'$sum'");
   });
 
+  it('refuses a list of conditions under and, or, nor without its $, unless the column is there', () => {
+    const branches = [{ title: 'x' }];
+    for (const name of ['and', 'or', 'nor'])
+      for (const pipeline of [
+        [{ $match: { [name]: branches } }],
+        [{ $match: { $and: [{ [name]: branches }] } }],
+        [{ $facet: { a: [{ $match: { [name]: branches } }] } }],
+      ])
+        expect(catchRefusal(() => walk(pipeline))?.message).toBe(
+          `'${name}' is no operator: write '$${name}'`,
+        );
+    const made = [
+      { $group: { _id: null, or: { $push: { title: '$title' } } } },
+      { $match: { or: branches } },
+    ];
+    expect(catchRefusal(() => walk(made))).toBeNull();
+  });
+
   it('resolves spellings in a joined class by that class', () => {
     expect(
       walk(

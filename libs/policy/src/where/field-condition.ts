@@ -115,6 +115,22 @@ export function assertNoBareOperators(value: unknown, { path, known }: Column): 
   );
 }
 
+/**
+ * A list of conditions under `or`, where the class has no column of that name, is a condition without its `$`.
+ * @throws Refused
+ */
+export function assertNoBareLogic(
+  name: string,
+  value: unknown,
+  { readable, schema }: Pick<ClassAccess, 'readable' | 'schema'>,
+): void {
+  if (!LOGIC.has(name) || !Array.isArray(value) || !value.every(isPlainObject)) return;
+  if ((readable ?? schema?.fields)?.has(name)) return;
+  throw invalidQuery(`'${name}' is no operator: write '$${name}'`);
+}
+
+const LOGIC: ReadonlySet<string> = new Set(['and', 'or', 'nor']);
+
 function operatorConditions(value: PlainObject, column: Column, rules: ConditionRules): Where[] {
   const conditions: Record<string, unknown>[] = [];
   for (const [operator, operand] of Object.entries(value)) {

@@ -114,6 +114,14 @@ describe('translateWhere: what is refused', () => {
     expect(refusal?.message).toMatch(/^Unknown query operator '\$size'\. Allowed operators: .*\$inQuery/);
   });
 
+  it.each<[string, object]>([
+    ['or', { or: [{ title: 'x' }] }],
+    ['nor', { $and: [{ nor: [{ title: 'x' }, { rating: 1 }] }] }],
+    ['and', { artist: { $inQuery: { className: 'Artist', where: { and: [{ name: 'x' }] } } } }],
+  ])('names the operator that %s was to be, at any place of a query', (name, where) => {
+    expect(catchRefusal(() => song(where))?.message).toBe(`'${name}' is no operator: write '$${name}'`);
+  });
+
   it('passes seven objects around an operator and refuses eight', () => {
     expect(song({ meta: deep(7, { $gt: 1 }) })).toEqual({ 'meta.a.a.a.a.a.a.a': { $gt: 1 } });
     expect(catchRefusal(() => song({ meta: deep(8, { $gt: 1 }) }))).toMatchObject({

@@ -19,7 +19,7 @@ import {
   parseRelatedTo,
   relationConditions,
 } from './cross-class.js';
-import { columnAt, type ConditionRules, fieldConditions } from './field-condition.js';
+import { assertNoBareLogic, columnAt, type ConditionRules, fieldConditions } from './field-condition.js';
 
 /** The maximum nesting of cross-class queries: `$inQuery` in an `$inQuery` in an `$inQuery`. */
 const MAX_CROSS_CLASS_LEVELS = 3;
@@ -142,6 +142,7 @@ class Translation {
       resolveFieldPath(key, access, 'where field', this.checkFields);
       return [{ $text: this.textSearch($text, access) }, ...rest];
     }
+    assertNoBareLogic(key, value, access);
     const path = resolveFieldPath(key, access, 'where field', this.checkFields);
     assertNotWithheld(path, value, access, (className) => this.judgeClass(className));
     const root = takeRoot(path);
@@ -265,7 +266,7 @@ const OTHER_WORDS: ReadonlyMap<string, string> = new Map([
   ['$between', '$gte and $lte'],
   ['$equals', '$eq'],
   ['$neq', '$ne'],
-  ['$not', '$ne or $nin'],
+  ['$not', '$ne, $nin or {"$nor":[{…}]}'],
   ['$notin', '$nin'],
   ['$after', '$gt'],
   ['$before', '$lt'],
