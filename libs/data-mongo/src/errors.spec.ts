@@ -55,6 +55,13 @@ describe('errors of the driver', () => {
     expect(error.cause).toBe(fault);
   });
 
+  it('say that a class has no text index', () => {
+    expect(toStoreError(server(27))).toMatchObject({
+      code: 'invalid_query',
+      advice: expect.stringContaining("'$text' needs a text index") as unknown,
+    });
+  });
+
   it('are a cancellation under an aborted signal', () => {
     expect(toStoreError(server(2), { signal: AbortSignal.abort() }).code).toBe('cancelled');
   });

@@ -124,10 +124,17 @@ const LOGIN_ADVICE = 'the database refuses the login of the service: its operato
 const UNCONFIRMED_ADVICE =
   'too few members of the replica set confirmed this write, so that a fail-over may undo it';
 
+/** The index that `$text` or a search needs is not there. */
+const INDEX_NOT_FOUND = 27;
+
+const TEXT_INDEX_ADVICE =
+  "'$text' needs a text index, and this class has none: search one column by $regex instead";
+
 function findAdvice(error: unknown): { readonly advice?: string } {
   if (isDriverError(error, 'MongoWriteConcernError')) return { advice: UNCONFIRMED_ADVICE };
   if (!isServerError(error)) return {};
   if (error.code === INVALID_DOCUMENT) return { advice: ROW_REFUSED };
+  if (error.code === INDEX_NOT_FOUND) return { advice: TEXT_INDEX_ADVICE };
   if (LOGIN_REFUSED.has(error.code)) return { advice: LOGIN_ADVICE };
   return error.code === UNAUTHORIZED_CODE ? { advice: RIGHTS_ADVICE } : {};
 }
@@ -160,7 +167,6 @@ export function untranslatable(reason: string): StoreError {
  * Codes that servers without a search process return for its stages. All servers support every other stage that is sent here.
  */
 const NOT_CONFIGURED = new Set([31082, 40324, 6047401]);
-const INDEX_NOT_FOUND = 27;
 /** The search process returns the code for unknown errors; only its message distinguishes them. */
 const FROM_THE_SEARCH_PROCESS = 8;
 const INDEX_WORDS = /index .*(not found|does not exist)|no such index/i;

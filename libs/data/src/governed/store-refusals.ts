@@ -37,7 +37,8 @@ function toRefusal(error: StoreError, operation: OperationContext, where: unknow
     case 'invalid_query':
       return {
         ...refusals.invalidQuery(
-          `${capitalise(error.store)} refused the query: an operator or value does not fit its field`,
+          error.advice ??
+            `${capitalise(error.store)} refused the query: an operator or value does not fit its field`,
         ),
         ...(cause && { cause }),
       };
