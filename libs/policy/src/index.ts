@@ -101,6 +101,7 @@ export {
   isRequestable,
   joinProjection,
   MAX_KEYS,
+  noteKey,
   parseKeys,
   parseOrder,
   checkSearchedField,

@@ -11,6 +11,7 @@ import {
   joinProjection,
   mayShow,
   noteColumn,
+  noteKey,
   takeRoot,
   listShownColumns,
   withheldTarget,
@@ -224,11 +225,10 @@ export class IncludeResolver {
     keys: readonly string[] | undefined,
   ): string[] | null {
     const prefix = `${field}.`;
-    const named = keys
-      ?.filter((key) => key.startsWith(prefix))
-      .map((key) => target.names.wirePath(key.slice(prefix.length)));
+    const named = keys?.filter((key) => key.startsWith(prefix)).map((key) => key.slice(prefix.length));
     if (!named || named.length === 0) return null;
-    return named.filter((key) => isRequestable(key, target));
+    for (const key of named) noteKey(key, target, this.call.note);
+    return named.map((key) => target.names.wirePath(key)).filter((key) => isRequestable(key, target));
   }
 
   private autoProjected(

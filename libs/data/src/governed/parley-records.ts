@@ -9,6 +9,7 @@ import {
   isRefusal,
   mayShow,
   noteColumn,
+  noteKey,
   parseKeys,
   type ReadOperation,
 } from '#policy';
@@ -62,10 +63,7 @@ export class ParleyRecords implements GovernedRecords {
     });
     const { limit, skip } = readPage(options);
     const { where, order } = readOrder(admitted, options, access);
-    this.noteColumns(
-      order.map(({ field }) => field),
-      access,
-    );
+    for (const { field } of order) noteColumn(access.names.wirePath(field), access, this.call.note);
     const columns = await this.columns(options, access, { where, limit, skip, order });
     // A walk along the ids reads as much as one without an order.
     const ordered = options.after === undefined && { order };
@@ -203,18 +201,14 @@ export class ParleyRecords implements GovernedRecords {
     return new GovernedAggregation(this.call, this.rules);
   }
 
-  private noteColumns(names: readonly unknown[], access: ClassAccess): void {
-    for (const name of names)
-      if (typeof name === 'string') noteColumn(access.names.wirePath(name), access, this.call.note);
-  }
-
   private async columns(
     options: Pick<FindOptions, 'keys' | 'include'>,
     access: ClassAccess,
     rows: RowsAsked,
   ): Promise<ReadColumns> {
     const { keys, include } = options;
-    if (Array.isArray(keys)) this.noteColumns(keys, access);
+    for (const key of Array.isArray(keys) ? keys : [])
+      if (typeof key === 'string') noteKey(key, access, this.call.note);
     if (!mayInclude(options)) return plainColumns(keys, access);
     const lists = IncludeResolver.listUndeclaredLists(include, access, this.call);
     const classes = lists.length > 0 ? await this.listClasses(lists, access, rows) : undefined;

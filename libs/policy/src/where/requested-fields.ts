@@ -19,6 +19,7 @@ import {
   takeRoot,
 } from '../model/field-names.js';
 import type { ClassPolicy } from '../model/policy.js';
+import { type Note, noteColumn } from '../model/value-type.js';
 
 /** Names that a read takes as its keys. */
 export const MAX_KEYS = 64;
@@ -85,6 +86,15 @@ export function isRequestable(path: string, access: ClassAccess): boolean {
   if (access.masks && isDeniedPath(access.masks, path))
     orThrow(columnRefusal('keys', path, takeRoot(path), access));
   return mayShow(access, takeRoot(path));
+}
+
+/** Notes that a key names nothing that the caller may read. Says the same of a hidden column and of one that does not exist. */
+export function noteKey(key: string, access: ClassAccess, note: Note | undefined): void {
+  const path = access.names.wirePath(key);
+  if (mayShow(access, takeRoot(path))) return noteColumn(path, access, note);
+  note?.(
+    `class '${access.className}' has no field '${key.slice(0, 128)}' that you may read: get_schema lists them`,
+  );
 }
 
 function readRequestedKeys(keys: unknown): string[] {

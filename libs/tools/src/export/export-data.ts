@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { IsOptional, ValidateIf } from 'class-validator';
 import type { GovernedClass, ParseRow } from '#data';
-import { hasInternalSegment, isFieldPath, MAX_KEYS, takeRoot } from '#policy';
+import { hasInternalSegment, isFieldPath, MAX_KEYS } from '#policy';
 import { AsGiven } from '#schema';
 import { admitsClass, refuseArgument, type Arguments } from '../arguments/argument-class.js';
 import {
@@ -22,6 +22,7 @@ import {
   inferColumns,
   TEXT_FORMATS,
   type TextFormat,
+  valueAt,
 } from '../shaping/text-formats.js';
 import { READ_ONLY, type ToolCall, ToolContent } from '../tool.js';
 import { ExportStore, type ExportOrder, LINE_FORMATS, type LineFormat } from './export-files.js';
@@ -147,11 +148,12 @@ export class ExportData {
   async export(args: ExportDataArguments, call: ToolCall) {
     const { class_name: className, format, row_cap: cap = DEFAULT_ROW_CAP } = args;
     const known = await call.records.admit(className);
-    if (args.delivery === 'resource') return this.orderExport(args, known, call);
-    const { rows, more } = await fetchRows(args, { known, cap, call });
+    if (args.delivery === 'resource') return this.orderExport(args, known.className, call);
+    const { rows, more } = await fetchRows(args, { cap, call });
     const written = rows.slice(0, cap);
     const chosen = args.columns.map(findColumn);
     const columns = chosen.length > 0 ? this.resolveColumns(chosen, args, known) : listShownColumns(written);
+    if (chosen.length > 0) noteEmpty(columns, written, call);
     const available = rows.length;
     const build = (kept: number) => ({
       class_name: className,
@@ -178,14 +180,13 @@ export class ExportData {
   /** A link instead of rows. One row is read, so that a refusal of the export occurs now. */
   private async orderExport(
     args: ExportDataArguments,
-    known: GovernedClass,
+    className: string,
     call: ToolCall,
   ): Promise<ToolContent> {
-    const { className } = known;
     const { given } = args;
     const refused = INLINE_ONLY.find((name) => Object.hasOwn(given, name) && given[name] !== null);
     if (refused !== undefined) return refuseArgument(`${refused} cannot be used with delivery resource`);
-    const order = createOrder(args, known, this.store.maxRows);
+    const order = createOrder(args, className, this.store.maxRows);
     const { where, keys, include } = order;
     await call.records.find(className, { where, keys, include, after: '', limit: 1 });
     const { uri, path, fileName, mimeType, expiresAt, maxRows } = await this.store.promise(order, call);
@@ -215,10 +216,9 @@ function findColumn(entry: string | Readonly<Record<string, string>>): TextColum
   return { path, header };
 }
 
-function createOrder(args: ExportDataArguments, known: GovernedClass, maxRows: number): ExportOrder {
-  const { className } = known;
+function createOrder(args: ExportDataArguments, className: string, maxRows: number): ExportOrder {
   const { where, include, limit } = args;
-  const keys = readKeys(args, known);
+  const keys = readKeys(args);
   if (limit !== undefined && !(Number.isInteger(limit) && limit >= 1 && limit <= maxRows))
     refuseArgument(`limit must be between 1 and ${maxRows}`);
   return {
@@ -232,17 +232,11 @@ function createOrder(args: ExportDataArguments, known: GovernedClass, maxRows: n
   };
 }
 
-/**
- * What is read of a row: the keys, or else what the chosen columns show, where all of them can be read and they are no more than a
- * read takes.
- */
-function readKeys(
-  { keys, columns }: ExportDataArguments,
-  { fields, policy: { names } }: GovernedClass,
-): unknown {
-  if ((keys ?? null) !== null || columns.length === 0 || columns.length > MAX_KEYS) return keys;
-  const paths = columns.map((entry) => findColumn(entry).path);
-  return paths.every((path) => fields.includes(names.wireName(takeRoot(path)))) ? paths : keys;
+/** What is read of a row: what the chosen columns show, where they are no more than a read takes; without columns the keys. */
+function readKeys({ keys, columns }: ExportDataArguments): unknown {
+  return columns.length === 0 || columns.length > MAX_KEYS
+    ? keys
+    : columns.map((entry) => findColumn(entry).path);
 }
 
 interface Fetched {
@@ -253,7 +247,7 @@ interface Fetched {
 
 async function fetchRows(
   args: ExportDataArguments,
-  { known, cap, call }: { readonly known: GovernedClass; readonly cap: number; readonly call: ToolCall },
+  { cap, call }: { readonly cap: number; readonly call: ToolCall },
 ): Promise<Fetched> {
   const { class_name: className, where, include, order, pipeline, row_cap: asked, skip } = args;
   if (pipeline !== undefined) {
@@ -265,7 +259,7 @@ async function fetchRows(
   const limit = Math.min(args.limit ?? usual, Math.max(cap, DEFAULT_ROW_CAP));
   const { rows, more = false } = await call.records.page(className, {
     where,
-    keys: readKeys(args, known),
+    keys: readKeys(args),
     include,
     order,
     limit,
@@ -308,6 +302,15 @@ function cutNote({ args, cap, kept, available, more }: Cut) {
       next_call: { tool: 'export_data', arguments: { ...repeated, skip: args.skip + kept } },
     }),
   };
+}
+
+/** Notes the chosen columns without a value: by a slip, or because the rows have none. */
+function noteEmpty(columns: readonly TextColumn[], rows: readonly ParseRow[], { note }: ToolCall): void {
+  const empty = columns.filter(({ path }) => rows.every((row) => (valueAt(row, path) ?? null) === null));
+  if (rows.length > 0 && empty.length > 0)
+    note?.(
+      `no row has a value for the columns ${empty.map(({ path }) => `'${path}'`).join(', ')}`.slice(0, 512),
+    );
 }
 
 function listShownColumns(rows: readonly ParseRow[]): readonly TextColumn[] {

@@ -199,16 +199,20 @@ function withNote(data: Envelope, note: string): Envelope {
   return { ...rest, note, [name]: rows };
 }
 
-/** The answer of a tool with remarks in its `note`, in front of its rows. Any other result stays as it is. */
+const joinNotes = (notes: readonly string[]): string => notes.join('; ').replaceAll('.; ', '; ');
+
+/** The answer of a tool with remarks in its `note`, in front of its rows, or as one more block. Any other result stays as it is. */
 export function withNotes(data: unknown, notes: ReadonlySet<string>): unknown {
-  if (notes.size === 0 || !isEnvelope(data) || data instanceof ToolContent) return data;
-  const note = [...notes].join(' ');
+  if (notes.size === 0 || !isEnvelope(data)) return data;
+  const note = joinNotes([...notes]);
+  if (data instanceof ToolContent)
+    return new ToolContent([...data.blocks, { type: 'text', text: note }], data.data);
   const text = findTextOfRows(data);
   if (text) {
     const build = (kept: number) => ({ ...text.build(kept), note });
     return withTextOfRows({ ...data, note }, { ...text, build });
   }
   const { note: own } = data;
-  if (typeof own === 'string') return { ...data, note: `${own} ${note}` };
+  if (typeof own === 'string') return { ...data, note: joinNotes([own, ...notes]) };
   return own === undefined ? withNote(data, note) : data;
 }

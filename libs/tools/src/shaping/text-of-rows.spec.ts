@@ -10,6 +10,7 @@ import {
 } from '../contracts/sample-records.js';
 import { ExportData } from '../export/export-data.js';
 import { QueryClass } from '../read/query-class.js';
+import { ToolContent } from '../tool.js';
 import { fitToSize, withNotes } from './fit-to-size.js';
 
 const POSTS = [sampleClass('Post', { title: { type: 'String' } })];
@@ -100,6 +101,13 @@ describe('a text of rows beyond the size of a result', () => {
 describe('remarks on an answer', () => {
   it('stand behind one of its own', () => {
     const said = withNotes({ note: 'Its own.', results: [] }, new Set(['One.', 'Two.']));
-    expect(said).toEqual({ note: 'Its own. One. Two.', results: [] });
+    expect(said).toEqual({ note: 'Its own; One; Two.', results: [] });
+  });
+
+  it('are one more block of content that is sent as it is', () => {
+    const content = new ToolContent([{ type: 'text', text: 'A link' }], { uri: 'x' });
+    expect(withNotes(content, new Set(['One.', 'Two']))).toEqual(
+      new ToolContent([...content.blocks, { type: 'text', text: 'One; Two' }], content.data),
+    );
   });
 });
