@@ -199,8 +199,8 @@ export const body: RequestCheck = {
     const { settings, pendingBodies } = exchange.edge;
     const { maxBodySize, bodyTimeout } = settings;
     const held = pendingBodies.begin(remoteNetwork(exchange.request.socket.remoteAddress));
-    exchange.releaseBody = () => held.release();
-    onceClosed(exchange.request, exchange.response, exchange.releaseBody);
+    exchange.heldBody = held;
+    onceClosed(exchange.request, exchange.response, () => held.release());
     const reading = await readBody(exchange, maxBodySize, bodyTimeout, (bytes) => held.grow(bytes));
     exchange.onGone = null;
     if (reading.outcome === 'no-room') return NO_ROOM;

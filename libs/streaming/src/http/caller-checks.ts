@@ -16,6 +16,7 @@ import type { EdgeDependencies } from './edge-dependencies.js';
 import { type HttpExchange, headerText, type RequestCheck, type CheckVerdict } from './http-exchange.js';
 import {
   AUTHENTICATION_UNAVAILABLE,
+  bodyShareTaken,
   callerRefused,
   CLOSING,
   connectionBusy,
@@ -78,8 +79,9 @@ export const authenticate: RequestCheck = {
     const { edge } = exchange;
     try {
       exchange.agent = await edge.authenticator.authenticate(readCredentials(exchange));
-      edge.unread.own(exchange.response, exchange.agent.principal);
-      return null;
+      const { principal } = exchange.agent;
+      edge.unread.own(exchange.response, principal);
+      return exchange.heldBody?.own(principal) === false ? bodyShareTaken(exchange.message.id) : null;
     } catch (error) {
       const refused = refuseCredentials(error, exchange);
       if (refused) return refused;

@@ -10,25 +10,27 @@ import { ROUTE_BUSY } from './refusals.js';
 
 const MIB = 1024 * 1024;
 
-/** Maximum bytes of bodies of one address, and of all, that are read or processed at once. */
+/** Maximum bytes of bodies of one caller, and of all, that are read or processed at once. */
 export interface BodyLimits {
-  readonly perAddress: number;
+  readonly perCaller: number;
   readonly total: number;
 }
 
-const DEFAULT_BODY_LIMITS: BodyLimits = { perAddress: 16 * MIB, total: 64 * MIB };
+const DEFAULT_BODY_LIMITS: BodyLimits = { perCaller: 16 * MIB, total: 64 * MIB };
 
 /** The bytes that one request holds. */
 export interface HeldBody {
   /** @returns false when there is no space for that many more bytes */
   grow(bytes: number): boolean;
+  /** From now on the bytes count for this principal. @returns false when its other requests hold too many */
+  own(principal: string): boolean;
   /** Must be called when the request is finished. A second call does nothing. */
   release(): void;
 }
 
 /**
  * Bodies of requests that are not answered yet, those that still arrive included. No caller is authenticated before a body is
- * read, so they are counted for remote addresses.
+ * read, so until then they are counted for remote addresses: behind a proxy all callers have the same one.
  */
 export class PendingBodies {
   private readonly held = new Map<string, number>();
@@ -37,24 +39,40 @@ export class PendingBodies {
   constructor(private readonly limits: BodyLimits = DEFAULT_BODY_LIMITS) {}
 
   begin(address: string): HeldBody {
+    let caller = `address:${address}`;
     let own = 0;
     return {
       grow: (bytes) => {
-        const has = this.held.get(address) ?? 0;
-        if (has + bytes > this.limits.perAddress || this.total + bytes > this.limits.total) return false;
+        if (!this.hasRoom(caller, bytes) || this.total + bytes > this.limits.total) return false;
         own += bytes;
         this.total += bytes;
-        this.held.set(address, has + bytes);
+        this.add(caller, bytes);
+        return true;
+      },
+      own: (principal) => {
+        const owner = `principal:${principal}`;
+        if (!this.hasRoom(owner, own)) return false;
+        this.add(caller, -own);
+        this.add(owner, own);
+        caller = owner;
         return true;
       },
       release: () => {
-        const left = (this.held.get(address) ?? 0) - own;
+        this.add(caller, -own);
         this.total -= own;
         own = 0;
-        if (left > 0) this.held.set(address, left);
-        else this.held.delete(address);
       },
     };
+  }
+
+  private hasRoom(caller: string, bytes: number): boolean {
+    return (this.held.get(caller) ?? 0) + bytes <= this.limits.perCaller;
+  }
+
+  private add(caller: string, bytes: number): void {
+    const left = (this.held.get(caller) ?? 0) + bytes;
+    if (left > 0) this.held.set(caller, left);
+    else this.held.delete(caller);
   }
 }
 

@@ -52,6 +52,7 @@ const EXAMPLES: Record<
   notAcceptable: [refusals.notAcceptable(1)],
   serverBusy: [refusals.serverBusy(1)],
   streamShareTaken: [refusals.streamShareTaken(25, 1)],
+  bodyShareTaken: [refusals.bodyShareTaken(1)],
   fileShareTaken: [refusals.fileShareTaken(25)],
   connectionBusy: [refusals.connectionBusy(1)],
   stateUnavailable: [refusals.stateUnavailable(1)],

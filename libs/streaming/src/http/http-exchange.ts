@@ -6,7 +6,7 @@ import { FALLBACK_VERSION, type JsonObject } from '#dispatcher';
 import type { RequestTelemetry } from '#telemetry';
 import { forgetParams, type Message, NO_MESSAGE, type Reply } from '../message.js';
 import { EventStream } from '../sse/event-stream.js';
-import { onceClosed } from './client-memory.js';
+import { type HeldBody, onceClosed } from './client-memory.js';
 import type { EdgeDependencies } from './edge-dependencies.js';
 
 /**
@@ -157,8 +157,8 @@ export class HttpExchange {
 
   /** The refusals in its answer that say when to come back. One that has some waits (`keepRefusalPace`). */
   refusalsUntilLater = 0;
-  /** Ends the count of the body among those that are not answered yet. */
-  releaseBody: () => void = () => undefined;
+  /** Null where no body was read. */
+  heldBody: HeldBody | null = null;
 
   /** Null where nothing is measured. */
   observed: RequestTelemetry | null = null;
@@ -195,7 +195,7 @@ export class HttpExchange {
     this.refusalsUntilLater = 0;
     this.parsed = undefined;
     for (const message of this.batch ?? [this.message]) forgetParams(message);
-    this.releaseBody();
+    this.heldBody?.release();
     await edge.refusalPace.wait(agent.principal, refusals, this);
   }
 

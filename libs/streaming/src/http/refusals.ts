@@ -176,6 +176,15 @@ export const streamShareTaken = (share: number, id: unknown): Reply =>
   );
 /** Too many bodies are held. */
 export const NO_ROOM = refusal(503, RPC.busy, 'server busy', null, retryIn(1));
+/** The bodies of one principal fill its share. */
+export const bodyShareTaken = (id: unknown): Reply =>
+  refusal(
+    503,
+    RPC.busy,
+    'server busy: the requests of this caller that are not answered yet hold too many bytes; wait for an answer',
+    id,
+    retryIn(1),
+  );
 /** Too many requests wait on one connection. */
 export const connectionBusy = (id: unknown): Reply =>
   refusal(503, RPC.busy, 'server busy: too many requests wait on this connection', id, retryIn(1));
