@@ -35,7 +35,7 @@ export {
   SharedStateFilter,
   createValidationPipe,
 } from './http/routes.js';
-export { UnreadAnswers } from './http/client-memory.js';
+export { onceClosed, UnreadAnswers } from './http/client-memory.js';
 export type { ChangingList } from './sessions/listening-streams.js';
 export { Wire } from './sessions/wire.js';
 export { EventStream } from './sse/event-stream.js';

@@ -19,6 +19,7 @@ import {
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { Test } from '@nestjs/testing';
+import { connect } from 'node:net';
 import { NEVER } from 'rxjs';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
@@ -395,6 +396,18 @@ describe.each(adapters)('a controller of the application with ParleyGuard, on %s
       status: 504,
       body: { error_code: 'timeout' },
     });
+  });
+
+  it('ends a call with its connection, also one whose answer waits behind another', async () => {
+    const { port, hostname } = new URL(origin);
+    const socket = connect({ port: Number(port), host: hostname });
+    const request = `GET /posts/slow HTTP/1.1\r\nHost: localhost\r\nX-MCP-API-Key: key-of-readonly\r\n\r\n`;
+    socket.write(request.repeat(3));
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    socket.destroy();
+    const listCodes = () => entries.map((entry) => 'tool' in entry && [entry.tool, entry.error_code]);
+    await expect.poll(() => entries.length).toBe(3);
+    expect(listCodes()).toEqual(Array(3).fill(['route:PostsController.slow', 'cancelled']));
   });
 
   it('sends files as the application does', async () => {

@@ -92,6 +92,7 @@ export class ParleyGuard implements CanActivate {
       agent,
       httpRequestId: nameRequest(message, plain),
       request,
+      message,
       response: plain,
     };
     await RouteCall.begin(parley.get(ParleyToolRunner), admitted, refuse);

@@ -6,10 +6,12 @@ import {
   type NestInterceptor,
   StreamableFile,
 } from '@nestjs/common';
+import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { defer, lastValueFrom, type Observable } from 'rxjs';
 import { type Agent, Refused, McpRequest, Unauthorized } from '#core';
 import type { ParleyToolRunner } from '#dispatcher';
+import { onceClosed } from '#streaming';
 import type { ToolCall, ToolDefinition, ToolOutcome } from '#tools';
 
 /** A value that other code provides. */
@@ -42,6 +44,8 @@ export interface AdmittedRequest {
   /** `X-Request-Id` of the request and of its answer. */
   readonly httpRequestId: string;
   readonly request: RouteRequest & object;
+  /** The same request, as Node has it. */
+  readonly message: IncomingMessage;
   readonly response: ServerResponse;
 }
 
@@ -62,7 +66,7 @@ export class RouteCall {
   /** @param toHttp the answer to an error of the call */
   private constructor(
     runner: ParleyToolRunner,
-    { definition, served, className, admit, request }: AdmittedRequest,
+    { definition, served, className, admit, request, message }: AdmittedRequest,
     context: McpRequest,
     private readonly toHttp: (error: unknown) => unknown,
   ) {
@@ -74,7 +78,11 @@ export class RouteCall {
     };
     // Nobody waits for it where a gate refuses.
     this.handled.promise.catch(() => undefined);
-    this.outcome = runner.runUnlisted({ definition, handler }, argumentsOf(request, className), context);
+    this.outcome = runner.runUnlisted(
+      { definition, handler },
+      argumentsOf(request, className, message),
+      context,
+    );
     this.outcome.then(
       (outcome) =>
         this.begun.reject(outcome.ok ? new Error('the call is over') : new Refused(outcome.refusal)),
@@ -91,13 +99,13 @@ export class RouteCall {
     admitted: AdmittedRequest,
     toHttp: (error: unknown) => unknown,
   ): Promise<void> {
-    const { agent, httpRequestId, request, response } = admitted;
+    const { agent, httpRequestId, request, message, response } = admitted;
     const gone = new AbortController();
     const correlationId = agent.correlationId ?? undefined;
     const context = new McpRequest(agent, { signal: gone.signal, correlationId, httpRequestId });
     const call = new RouteCall(runner, admitted, context, toHttp);
     calls.set(request, call);
-    response.once('close', () => {
+    onceClosed(message, response, () => {
       if (!response.writableFinished) gone.abort('client_disconnect');
       call.leave(response.statusCode);
     });
@@ -175,10 +183,33 @@ function textual(value: unknown): unknown {
 }
 
 /** What the record has a digest of, and approvers see. */
-function argumentsOf({ params, query, body }: RouteRequest, className: string | undefined): object {
-  const given = { class_name: className, params, query, body };
+function argumentsOf(
+  { params, query, body }: RouteRequest,
+  className: string | undefined,
+  message: IncomingMessage,
+): object {
+  const given = { class_name: className, params, query, body, unread_body: describeUnread(message) };
   return Object.fromEntries(Object.entries(given).filter(([, value]) => !isEmpty(value)));
 }
+
+/**
+ * A body that no parser has read into `body`, as that of an upload, or not all of it. What it holds is unknown here, so it is equal to
+ * no other: an approval is for this request alone.
+ */
+function describeUnread({ headers, readableEnded }: IncomingMessage): object | undefined {
+  const { 'content-type': type, 'content-length': length, 'transfer-encoding': encoding } = headers;
+  const hasBody = encoding !== undefined || Number(length ?? 0) > 0;
+  const isParsed = readableEnded && !MULTIPART.test(type ?? '');
+  if (!hasBody || isParsed) return undefined;
+  return {
+    ...(type !== undefined && { content_type: type.slice(0, 200) }),
+    ...(length !== undefined && { bytes: Number(length) }),
+    id: randomUUID(),
+  };
+}
+
+/** Parsers keep its files elsewhere than in `body`. */
+const MULTIPART = /^\s*multipart\//i;
 
 const isEmpty = (value: unknown): boolean =>
   value === undefined || value === null || (typeof value === 'object' && Object.keys(value).length === 0);
