@@ -112,6 +112,12 @@ export const mongoError = (code: number, message: string, extra?: object): Mongo
 export const badValue = (message: string): MongoError => new MongoError(2, message);
 export const createParseError = (message: string): MongoError => new MongoError(9, message);
 export const typeMismatch = (message: string): MongoError => new MongoError(14, message);
+/** Errors: 40415 for a member that a part of a command does not have. */
+export function refuseUnknown(part: object, known: readonly string[], name: string): void {
+  const unknown = Object.keys(part).find((member) => !known.includes(member));
+  if (unknown !== undefined)
+    throw new MongoError(40415, `BSON field '${name}.${unknown}' is an unknown field.`);
+}
 /** A documented MongoDB feature that this server does not have: said aloud, never guessed at. */
 export const notImplemented = (feature: string): MongoError =>
   new MongoError(238, `${feature} is not supported by the embedded server`);

@@ -4,6 +4,8 @@ import { compareNumbers, exactDecimal, longValue, numberKind, toBigInt, toDouble
 import type { QueryContext } from '../query/context.js';
 import { PAUSE, type Step } from '../server/drain.js';
 import { sortInSteps } from '../server/sort-in-turns.js';
+import { toKey } from '../bson/key-string.js';
+import { compareValues } from '../bson/value-order.js';
 
 /** The context of a pipeline: the collections it may join, and its `let` variables. */
 export type PipelineContext = QueryContext & {
@@ -77,6 +79,24 @@ export function* gather<T>(ctx: QueryContext, source: Iterable<Step<T>>): Genera
   const items: T[] = [];
   yield* visitAll(ctx, source, (item) => void items.push(item));
   return items;
+}
+
+/** The documents of a source by what `read` gives of them, in the order of these values. */
+export function* partitionDocuments(
+  ctx: QueryContext,
+  source: Iterable<Step<Document>>,
+  read: (doc: Document) => unknown,
+): Generator<typeof PAUSE, Document[][]> {
+  const partitions = new Map<string, { value: unknown; docs: Document[] }>();
+  yield* visitAll(ctx, source, (doc) => {
+    const value = read(doc);
+    const key = toKey(value, ctx.collation);
+    const known = partitions.get(key);
+    if (known) known.docs.push(doc);
+    else partitions.set(key, { value, docs: [doc] });
+  });
+  const sorted = [...partitions.values()].sort((a, b) => compareValues(a.value, b.value, ctx.collation));
+  return sorted.map(({ docs }) => docs);
 }
 
 /** A stable sort that lets others in between. */

@@ -2,6 +2,7 @@ import { EJSON } from 'bson';
 import { badValue, mongoError, notImplemented, typeMismatch } from '../errors.js';
 import type { Document } from './document.js';
 import { coerceInteger, numberKind } from './number.js';
+import { remember } from './remember.js';
 
 /** A language's string order, with a key that is equal exactly for strings the order calls equal. */
 export interface Collation {
@@ -18,8 +19,6 @@ const longNames: Readonly<Record<string, string>> = {
   dictionary: 'dict',
 };
 
-const compiled = new Map<string, Collation>();
-
 /**
  * Compiles a `collation` document; `locale: "simple"` gives undefined, which is byte order.
  * Errors: 40414 without a locale, 2 for unknown values, 238 for what the runtime's collators do not have.
@@ -30,18 +29,13 @@ export function compileCollation(doc: Document): Collation | undefined {
     throw mongoError(40414, "BSON field 'collation.locale' is missing but a required field");
   checkTypes(doc);
   if (locale === 'simple') return undefined;
-  const key = EJSON.stringify(doc);
-  let collation = compiled.get(key);
-  if (!collation) {
-    collation = createCollation(doc, locale as string);
-    if (compiled.size === mostCompiled) compiled.clear();
-    compiled.set(key, collation);
-  }
-  return collation;
+  return compileOnce(EJSON.stringify(doc));
 }
 
 /** Every client may ask for others. */
 const mostCompiled = 50;
+
+const compileOnce = remember(mostCompiled, (key) => createCollation(EJSON.parse(key) as Document));
 
 /** What an option may be: one of some texts, any text, a number or a flag. */
 const types: Readonly<Record<string, readonly string[] | 'string' | 'number' | 'boolean'>> = {
@@ -75,7 +69,8 @@ function checkTypes(doc: Document): void {
     throw mongoError(161, `Requested collation version ${String(doc['version'])} is not available`);
 }
 
-function createCollation(doc: Document, locale: string): Collation {
+function createCollation(doc: Document): Collation {
+  const locale = doc['locale'] as string;
   const strength = coerceInteger(doc['strength'] ?? 3);
   if (![1, 2, 3, 4, 5].includes(strength)) {
     throw badValue(`Enumeration value '${strength}' for field 'collation.strength' is not a valid value.`);
@@ -136,27 +131,23 @@ const toHiragana = (katakana: string): string => String.fromCharCode(katakana.ch
 const kana = Array.from({ length: 86 }, (_, i) => String.fromCharCode(0x3041 + i));
 const common = ['', ...Array.from('abcdefghijklmnopqrstuvwxyz0123456789'), 'ae', 'oe', 'ss', ...kana];
 
+const mostForms = 100_000;
+
 /** Keys from characters, each with its marks, that stand for all that the collator calls equal to them. */
 function keyMaker(
   collator: Intl.Collator,
   numeric: boolean,
   read: ((text: string) => string) | undefined,
 ): (value: string) => string {
-  const known = new Map<string, string>();
-  const findForm = (cluster: string): string => {
-    let form = known.get(cluster);
-    if (form === undefined) {
-      const bare = cluster.normalize('NFKD').replace(/\p{M}+/gu, '');
-      const texts = [bare, cluster.normalize('NFKC')];
-      const own = texts.flatMap((text) => {
-        const upper = text.replace(/[ァ-ヶ]/g, toHiragana).toUpperCase();
-        return [upper.toLowerCase(), upper, text.toUpperCase()];
-      });
-      form = [...common, ...own, ...texts].find((other) => collator.compare(cluster, other) === 0) ?? cluster;
-      known.set(cluster, form);
-    }
-    return form;
-  };
+  const findForm = remember(mostForms, (cluster) => {
+    const bare = cluster.normalize('NFKD').replace(/\p{M}+/gu, '');
+    const texts = [bare, cluster.normalize('NFKC')];
+    const own = texts.flatMap((text) => {
+      const upper = text.replace(/[ァ-ヶ]/g, toHiragana).toUpperCase();
+      return [upper.toLowerCase(), upper, text.toUpperCase()];
+    });
+    return [...common, ...own, ...texts].find((other) => collator.compare(cluster, other) === 0) ?? cluster;
+  });
   return (value) => {
     const text = (read ? read(value) : value).normalize('NFC').replace(/\P{M}\p{M}*|\p{M}+/gu, findForm);
     return numeric ? dropZeros(text) : text;

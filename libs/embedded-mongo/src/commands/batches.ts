@@ -2,13 +2,14 @@ import { Long } from 'bson';
 import type { Document } from '../bson/document.js';
 import { mongoError } from '../errors.js';
 import type { CommandContext } from '../server/command.js';
-import type { Cursor, CursorSource, Reader } from '../server/cursors.js';
+import { type Cursor, type CursorSource, Reader } from '../server/cursors.js';
 import { drain } from '../server/drain.js';
 import type { Operation } from '../server/operation.js';
 import { encodeDocument } from '../wire/encode.js';
 import { MAX_DOCUMENT_BYTES } from '../wire/limits.js';
 import { RawBson } from '../wire/raw-bson.js';
 import { mapRows, toRows, type Rows } from '../server/rows.js';
+import { documentOr, optionalCount } from './arguments.js';
 
 /** Documents of a first batch when the client names no number. */
 export const DEFAULT_BATCH = 101;
@@ -78,9 +79,18 @@ export async function cursorReply(
   return { cursor: { firstBatch: documents, id, ns: namespace } };
 }
 
-/** Reply rows made of plain documents. */
-export const encodeRows = (documents: readonly Document[]): Rows<Buffer> =>
-  mapRows(toRows(documents), (document) => encodeReplyDocument(document));
+/** The reply of a command that lists what there is: `otherwise` at once unless its `cursor` says how many. */
+export function listReply(
+  ctx: CommandContext,
+  namespace: string,
+  documents: readonly Document[],
+  command: Document,
+  otherwise = Number.MAX_SAFE_INTEGER,
+): Promise<Document> {
+  const batchSize = optionalCount(documentOr(command, 'cursor'), 'batchSize') ?? otherwise;
+  const rows = mapRows(toRows(documents), encodeReplyDocument);
+  return cursorReply(ctx, namespace, rows, new Reader(ctx.operation), { batchSize });
+}
 
 /** Errors: 10334 for a result document that is too large. */
 export function encodeReplyDocument(document: Document): Buffer {

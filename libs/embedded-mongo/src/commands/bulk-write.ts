@@ -16,7 +16,7 @@ import {
   optionalDocument,
   splitNamespace,
 } from './arguments.js';
-import { cursorReply, encodeRows } from './batches.js';
+import { DEFAULT_BATCH, listReply } from './batches.js';
 import { runDelete } from './delete-statement.js';
 import { runUpdate } from './update-statement.js';
 import { documentCheck } from './validation.js';
@@ -68,10 +68,7 @@ export const bulkWrite: CommandHandler = async (command, ctx) => {
   const shown = flag(command, 'errorsOnly')
     ? run.results.filter((result) => result['code'] !== undefined)
     : run.results;
-  const cursor = optionalDocument(command, 'cursor') ?? {};
-  const reply = await cursorReply(ctx, 'admin.$cmd.bulkWrite', encodeRows(shown), new Reader(ctx.operation), {
-    batchSize: optionalCount(cursor, 'batchSize'),
-  });
+  const reply = await listReply(ctx, 'admin.$cmd.bulkWrite', shown, command, DEFAULT_BATCH);
   return acknowledge(ctx, command, { ...reply, nErrors: errors.length, ...run.totals });
 };
 

@@ -13,11 +13,21 @@ import { Reader } from '../server/cursors.js';
 import { VIEW_CATALOG } from '../storage/catalog.js';
 import type { Collection } from '../storage/collection.js';
 import { shellText } from '../bson/shell-text.js';
-import { collectionName, flag, optionalCount, optionalDocument, splitNamespace } from './arguments.js';
-import { cursorReply, encodeRows } from './batches.js';
+import {
+  collectionName,
+  flag,
+  optionalCount,
+  optionalDocument,
+  splitNamespace,
+  documentOr,
+  requireFields,
+  checkTypes,
+} from './arguments.js';
+import { listReply } from './batches.js';
 import { queryContext } from './query-context.js';
 import { resolveSource, viewOptions } from './views.js';
 import { refuseView } from './write-target.js';
+import { plainFilter } from './validation.js';
 
 /** What `create` stores as the collection's options. */
 const stored =
@@ -68,8 +78,7 @@ export function collectionOptions(command: Document, ctx: CommandContext): Docum
   for (const option of stored)
     if ((command[option] ?? undefined) !== undefined) options[option] = command[option];
   const validator = optionalDocument(options, 'validator');
-  const { now, clusterTime } = ctx;
-  if (validator) compileFilter(validator, { tick: ctx.operation.tick, now, clusterTime });
+  if (validator) plainFilter(validator, ctx);
   requireOneOf(options, 'validationLevel', ['off', 'strict', 'moderate']);
   requireOneOf(options, 'validationAction', ['error', 'warn', 'errorAndLog']);
   const collation = optionalDocument(options, 'collation');
@@ -135,21 +144,17 @@ function readTimeseries(given: Document): Document {
     40415,
   );
   const { timeField, metaField, granularity } = given;
-  if ((timeField ?? undefined) === undefined)
-    throw mongoError(40414, "BSON field 'create.timeseries.timeField' is missing but a required field");
-  for (const name of ['timeField', 'metaField', 'granularity']) {
-    const value = given[name] ?? '';
-    if (typeof value !== 'string') throw typeMismatch(`BSON field 'timeseries.${name}' must be a string`);
+  requireFields(given, 'create.timeseries', ['timeField']);
+  const texts = { timeField: 'string', metaField: 'string', granularity: 'string' };
+  checkTypes(given, { ...texts, bucketRoundingSeconds: 'number', bucketMaxSpanSeconds: 'number' });
+  for (const name of Object.keys(texts)) {
+    const value = String(given[name] ?? '');
     if (value.includes('\0')) throw badValue(`'${name}' must not contain a null byte`);
     if (value.includes('.')) throw mongoError(72, `'${name}' must be a top-level field`);
   }
   const [rounding, span] = ['bucketRoundingSeconds', 'bucketMaxSpanSeconds'].map((name) => {
-    const value = given[name] ?? undefined;
-    if (value === undefined) return undefined;
-    if (numberKind(value) === undefined)
-      throw typeMismatch(`BSON field 'timeseries.${name}' must be a number`);
-    const seconds = coerceInteger(value);
-    if (!(seconds >= 1 && seconds <= longestSpan))
+    const seconds = (given[name] ?? undefined) === undefined ? undefined : coerceInteger(given[name]);
+    if (seconds !== undefined && !(seconds >= 1 && seconds <= longestSpan))
       throw badValue(`'${name}' must be between 1 and ${longestSpan}`);
     return seconds;
   });
@@ -218,10 +223,7 @@ export const renameCollection: CommandHandler = (command, ctx) => {
 };
 
 export const listCollections: CommandHandler = async (command, ctx) => {
-  const filter = compileFilter(optionalDocument(command, 'filter') ?? {}, {
-    tick: ctx.operation.tick,
-    now: ctx.now,
-  });
+  const filter = plainFilter(documentOr(command, 'filter'), ctx);
   const { catalog } = ctx.server.store;
   const views = catalog.viewCatalog(ctx.db);
   const nameOnly = flag(command, 'nameOnly');
@@ -229,10 +231,7 @@ export const listCollections: CommandHandler = async (command, ctx) => {
     .map(describeCollection)
     .map((entry) => (nameOnly ? { name: entry['name'], type: entry['type'] } : entry))
     .filter((entry) => filter.matches(entry));
-  const cursor = optionalDocument(command, 'cursor') ?? {};
-  return cursorReply(ctx, `${ctx.db}.$cmd.listCollections`, encodeRows(found), new Reader(ctx.operation), {
-    batchSize: optionalCount(cursor, 'batchSize') ?? Number.MAX_SAFE_INTEGER,
-  });
+  return listReply(ctx, `${ctx.db}.$cmd.listCollections`, found, command);
 };
 
 /** The entry of a collection or view in the answer of `listCollections`. */
@@ -248,10 +247,7 @@ function describeCollection({ ns, options, uuid, view }: Collection): Document {
 }
 
 export const listDatabases: CommandHandler = (command, ctx) => {
-  const filter = compileFilter(optionalDocument(command, 'filter') ?? {}, {
-    tick: ctx.operation.tick,
-    now: ctx.now,
-  });
+  const filter = plainFilter(documentOr(command, 'filter'), ctx);
   const { catalog } = ctx.server.store;
   const { user } = ctx.client;
   // A user hears of the databases that the user may read.

@@ -8,6 +8,7 @@ import type { Operation } from '../server/operation.js';
 import type { ServerState } from '../server/server-state.js';
 import { flag } from './arguments.js';
 import { SERVER_VERSION } from './handshake.js';
+import { plainFilter } from './validation.js';
 
 /** The running operations, the newest last, as currentOp and `$currentOp` show them. */
 export function currentOperations(server: ServerState): Document[] {
@@ -51,7 +52,7 @@ export const currentOp: CommandHandler = (command, ctx) => {
       ([field]) => !['$clusterTime', '$readPreference', 'comment', 'maxTimeMS'].includes(field),
     ),
   );
-  const wanted = compileFilter(filter, { tick: ctx.operation.tick, now: ctx.now });
+  const wanted = plainFilter(filter, ctx);
   return { inprog: currentOperations(ctx.server).filter((entry) => wanted.matches(entry)) };
 };
 

@@ -16,7 +16,7 @@ import {
   optionalDocument,
   requireFields,
 } from './arguments.js';
-import { cursorReply, encodeRows } from './batches.js';
+import { listReply } from './batches.js';
 import { insertTarget, refuseView } from './write-target.js';
 
 export const createIndexes: CommandHandler = (command, ctx) => {
@@ -127,10 +127,7 @@ export const listIndexes: CommandHandler = async (command, ctx) => {
   const collection = requireCollection(ctx, name);
   const wrapped = flag(command, 'includeIndexBuildInfo');
   const specs: Document[] = collection.listed.map(({ spec }) => (wrapped ? { spec } : spec));
-  const cursor = optionalDocument(command, 'cursor') ?? {};
-  return cursorReply(ctx, `${ctx.db}.${name}`, encodeRows(specs), new Reader(ctx.operation), {
-    batchSize: optionalCount(cursor, 'batchSize') ?? Number.MAX_SAFE_INTEGER,
-  });
+  return listReply(ctx, `${ctx.db}.${name}`, specs, command);
 };
 
 /** Errors: 26 when the collection is missing, 166 for a view, 73 for the list of views. */

@@ -57,136 +57,102 @@ export interface CommandEntry {
 
 const fields = (names: string): ReadonlySet<string> => new Set(names.split(' '));
 
-const read = (run: CommandHandler, names: string): CommandEntry => ({
-  run,
-  needs: 'read',
-  fields: fields(names),
-  transactional: true,
-});
-
-const write = (run: CommandHandler, names: string): CommandEntry => ({
-  run,
-  needs: 'write',
-  fields: fields(`${names} let ordered bypassDocumentValidation`),
-  transactional: true,
-  retryable: true,
-});
-
-const end = (run: CommandHandler): CommandEntry => ({
-  run,
-  needs: 'login',
-  fields: fields('recoveryToken'),
-  transactional: true,
-  concerned: true,
-});
-
-const modify = write(findAndModify, 'query sort remove update new fields upsert collation arrayFilters hint');
-
 /** Fields that any command may have. */
 export const commonFields = fields(
   '$db lsid txnNumber autocommit startTransaction $clusterTime $readPreference readConcern writeConcern comment ' +
     'maxTimeMS apiVersion apiStrict apiDeprecationErrors stmtId stmtIds',
 );
 
+const finding =
+  'filter sort projection hint skip limit batchSize singleBatch noCursorTimeout collation let allowDiskUse ' +
+  'allowPartialResults tailable awaitData min max returnKey showRecordId oplogReplay';
 const creation =
   'validator validationLevel validationAction collation changeStreamPreAndPostImages viewOn pipeline timeseries capped ' +
   'size max clusteredIndex encryptedFields expireAfterSeconds autoIndexId idIndex storageEngine indexOptionDefaults';
+const aggregation = 'pipeline cursor explain hint collation let allowDiskUse bypassDocumentValidation';
+const writing = 'let ordered bypassDocumentValidation';
+const modification = `query sort remove update new fields upsert collation arrayFilters hint ${writing}`;
+const stepDown = 'force secondaryCatchUpPeriodSecs closeConnections';
+
+const concerned = { concerned: true };
+const transactional = { transactional: true };
+const retryable = { transactional: true, retryable: true };
+const ending = { transactional: true, concerned: true };
+
+type Row = readonly [
+  names: string,
+  run: CommandHandler,
+  needs: CommandNeeds,
+  /** Left out where any field is taken. */
+  fields?: string,
+  more?: Pick<CommandEntry, 'transactional' | 'concerned' | 'retryable'>,
+];
+
+const rows: readonly Row[] = [
+  ['hello ismaster isMaster', hello, 'nothing'],
+  ['ping', ping, 'nothing'],
+  ['buildInfo buildinfo', buildInfo, 'nothing'],
+  ['connectionStatus', connectionStatus, 'nothing'],
+  ['whatsmyuri', whatsMyUri, 'nothing'],
+  ['saslStart', saslStart, 'nothing'],
+  ['saslContinue', saslContinue, 'nothing'],
+  ['authenticate', authenticate, 'nothing'],
+  ['logout', logout, 'nothing'],
+  ['replSetGetStatus', replSetGetStatus, 'monitor'],
+
+  ['find', find, 'read', finding, transactional],
+  ['getMore', getMore, 'login', 'collection batchSize term', transactional],
+  ['killCursors', killCursors, 'login', 'cursors', transactional],
+  ['count', count, 'read', 'query limit skip hint collation fields'],
+  ['distinct', distinct, 'read', 'key query collation hint', transactional],
+  ['aggregate', aggregate, 'read', aggregation, ending],
+  ['explain', explain, 'read', 'verbosity'],
+
+  ['insert', insert, 'write', `documents ${writing}`, retryable],
+  ['update', update, 'write', `updates ${writing}`, retryable],
+  ['delete', remove, 'write', `deletes ${writing}`, retryable],
+  ['findAndModify findandmodify', findAndModify, 'write', modification, retryable],
+  ['bulkWrite', bulkWrite, 'write', `ops nsInfo errorsOnly cursor ${writing}`, retryable],
+
+  ['create', create, 'write', creation, transactional],
+  ['drop', drop, 'write'],
+  ['dropDatabase', dropDatabase, 'manage', undefined, concerned],
+  ['renameCollection', renameCollection, 'write', 'to dropTarget'],
+  ['collMod', collMod, 'write'],
+  ['listCollections', listCollections, 'read', 'filter nameOnly authorizedCollections cursor'],
+  ['listDatabases', listDatabases, 'login', 'filter nameOnly authorizedDatabases'],
+  ['createIndexes', createIndexes, 'write', 'indexes commitQuorum'],
+  ['createSearchIndexes', createSearchIndexes, 'write', 'indexes'],
+  ['updateSearchIndex', updateSearchIndex, 'write', 'name id definition'],
+  ['dropSearchIndex', dropSearchIndex, 'write', 'name id'],
+  ['dropIndexes deleteIndexes', dropIndexes, 'write', 'index'],
+  ['listIndexes', listIndexes, 'read', 'cursor includeBuildUUIDs includeIndexBuildInfo'],
+
+  ['startSession', startSession, 'login'],
+  ['endSessions', endSessions, 'login'],
+  ['refreshSessions', refreshSessions, 'login'],
+  ['killSessions killAllSessions', killSessions, 'root'],
+  ['commitTransaction', commitTransaction, 'login', 'recoveryToken', ending],
+  ['abortTransaction', abortTransaction, 'login', 'recoveryToken', ending],
+
+  ['currentOp', currentOp, 'monitor'],
+  ['killOp', killOp, 'root'],
+  ['serverStatus', serverStatus, 'monitor'],
+  ['collStats collstats', collStats, 'read'],
+  ['dbStats dbstats', dbStats, 'read'],
+  ['validate', validate, 'manage'],
+  ['hostInfo', hostInfo, 'monitor'],
+  ['getLog', getLog, 'monitor'],
+  ['getCmdLineOpts', getCmdLineOpts, 'monitor'],
+  ['getParameter', getParameter, 'monitor'],
+  ['replSetStepDown', replSetStepDown, 'root', stepDown],
+  ['configureFailPoint', configureFailPoint, 'root'],
+];
 
 /** Every command this server knows; any other is answered 59. */
-export const commands: ReadonlyMap<string, CommandEntry> = new Map<string, CommandEntry>([
-  ['hello', { run: hello, needs: 'nothing' }],
-  ['ismaster', { run: hello, needs: 'nothing' }],
-  ['isMaster', { run: hello, needs: 'nothing' }],
-  ['ping', { run: ping, needs: 'nothing' }],
-  ['buildInfo', { run: buildInfo, needs: 'nothing' }],
-  ['buildinfo', { run: buildInfo, needs: 'nothing' }],
-  ['connectionStatus', { run: connectionStatus, needs: 'nothing' }],
-  ['whatsmyuri', { run: whatsMyUri, needs: 'nothing' }],
-  ['saslStart', { run: saslStart, needs: 'nothing' }],
-  ['saslContinue', { run: saslContinue, needs: 'nothing' }],
-  ['authenticate', { run: authenticate, needs: 'nothing' }],
-  ['logout', { run: logout, needs: 'nothing' }],
-  ['replSetGetStatus', { run: replSetGetStatus, needs: 'monitor' }],
-
-  [
-    'find',
-    read(
-      find,
-      'filter sort projection hint skip limit batchSize singleBatch noCursorTimeout collation let allowDiskUse ' +
-        'allowPartialResults tailable awaitData min max returnKey showRecordId oplogReplay',
-    ),
-  ],
-  ['getMore', { ...read(getMore, 'collection batchSize term'), needs: 'login' }],
-  ['killCursors', { ...read(killCursors, 'cursors'), needs: 'login' }],
-  ['count', { run: count, needs: 'read', fields: fields('query limit skip hint collation fields') }],
-  ['distinct', read(distinct, 'key query collation hint')],
-  [
-    'aggregate',
-    {
-      ...read(aggregate, 'pipeline cursor explain hint collation let allowDiskUse bypassDocumentValidation'),
-      concerned: true,
-    },
-  ],
-  ['explain', { run: explain, needs: 'read', fields: fields('verbosity') }],
-
-  ['insert', write(insert, 'documents')],
-  ['update', write(update, 'updates')],
-  ['delete', write(remove, 'deletes')],
-  ['findAndModify', modify],
-  ['findandmodify', modify],
-  ['bulkWrite', write(bulkWrite, 'ops nsInfo errorsOnly cursor')],
-
-  ['create', { run: create, needs: 'write', transactional: true, fields: fields(creation) }],
-  ['drop', { run: drop, needs: 'write' }],
-  ['dropDatabase', { run: dropDatabase, needs: 'manage', concerned: true }],
-  ['renameCollection', { run: renameCollection, needs: 'write', fields: fields('to dropTarget') }],
-  ['collMod', { run: collMod, needs: 'write' }],
-  [
-    'listCollections',
-    { run: listCollections, needs: 'read', fields: fields('filter nameOnly authorizedCollections cursor') },
-  ],
-  [
-    'listDatabases',
-    { run: listDatabases, needs: 'login', fields: fields('filter nameOnly authorizedDatabases') },
-  ],
-  ['createIndexes', { run: createIndexes, needs: 'write', fields: fields('indexes commitQuorum') }],
-  ['createSearchIndexes', { run: createSearchIndexes, needs: 'write', fields: fields('indexes') }],
-  ['updateSearchIndex', { run: updateSearchIndex, needs: 'write', fields: fields('name id definition') }],
-  ['dropSearchIndex', { run: dropSearchIndex, needs: 'write', fields: fields('name id') }],
-  ['dropIndexes', { run: dropIndexes, needs: 'write', fields: fields('index') }],
-  ['deleteIndexes', { run: dropIndexes, needs: 'write', fields: fields('index') }],
-  [
-    'listIndexes',
-    { run: listIndexes, needs: 'read', fields: fields('cursor includeBuildUUIDs includeIndexBuildInfo') },
-  ],
-
-  ['startSession', { run: startSession, needs: 'login' }],
-  ['endSessions', { run: endSessions, needs: 'login' }],
-  ['refreshSessions', { run: refreshSessions, needs: 'login' }],
-  ['killSessions', { run: killSessions, needs: 'root' }],
-  ['killAllSessions', { run: killSessions, needs: 'root' }],
-  ['commitTransaction', end(commitTransaction)],
-  ['abortTransaction', end(abortTransaction)],
-
-  ['currentOp', { run: currentOp, needs: 'monitor' }],
-  ['killOp', { run: killOp, needs: 'root' }],
-  ['serverStatus', { run: serverStatus, needs: 'monitor' }],
-  ['collStats', { run: collStats, needs: 'read' }],
-  ['collstats', { run: collStats, needs: 'read' }],
-  ['dbStats', { run: dbStats, needs: 'read' }],
-  ['dbstats', { run: dbStats, needs: 'read' }],
-  ['validate', { run: validate, needs: 'manage' }],
-  ['hostInfo', { run: hostInfo, needs: 'monitor' }],
-  ['getLog', { run: getLog, needs: 'monitor' }],
-  ['getCmdLineOpts', { run: getCmdLineOpts, needs: 'monitor' }],
-  ['getParameter', { run: getParameter, needs: 'monitor' }],
-  [
-    'replSetStepDown',
-    {
-      run: replSetStepDown,
-      needs: 'root',
-      fields: fields('force secondaryCatchUpPeriodSecs closeConnections'),
-    },
-  ],
-  ['configureFailPoint', { run: configureFailPoint, needs: 'root' }],
-]);
+export const commands: ReadonlyMap<string, CommandEntry> = new Map(
+  rows.flatMap(([names, run, needs, known, more]) => {
+    const entry = { run, needs, ...(known === undefined ? {} : { fields: fields(known) }), ...more };
+    return names.split(' ').map((name) => [name, entry] as const);
+  }),
+);

@@ -1,6 +1,7 @@
+import type { Collation } from '../bson/collation.js';
 import { firstKey, getField, isDocument, type Document } from '../bson/document.js';
 import { badValue, mongoError } from '../errors.js';
-import { compileFilter } from '../query/filter.js';
+import { compileFilter, type Filter } from '../query/filter.js';
 import { compileJsonSchema } from '../query/json-schema.js';
 import type { CommandContext } from '../server/command.js';
 import type { Collection } from '../storage/collection.js';
@@ -12,6 +13,12 @@ import { readCollation } from './arguments.js';
  */
 export type DocumentCheck = (document: Document, before?: Document) => void;
 
+/** A filter of documents that belong to no collection, or to one whose indexes do not count. */
+export function plainFilter(filter: Document, ctx: CommandContext, collation?: Collation): Filter {
+  const { operation, now, clusterTime } = ctx;
+  return compileFilter(filter, { tick: operation.tick, now, clusterTime, ...(collation && { collation }) });
+}
+
 /** The collection's validator as a check; nothing to check when it has none or the client bypasses it. */
 export function documentCheck(ctx: CommandContext, collection: Collection, bypass: boolean): DocumentCheck {
   const { validator, validationAction, validationLevel, timeseries } = collection.options;
@@ -19,12 +26,7 @@ export function documentCheck(ctx: CommandContext, collection: Collection, bypas
   if (bypass || !isDocument(validator) || firstKey(validator) === undefined) return () => {};
   if (validationAction === 'warn' || validationLevel === 'off') return () => {};
   const collation = readCollation({}, collection.options);
-  const filter = compileFilter(validator, {
-    tick: ctx.operation.tick,
-    now: ctx.now,
-    clusterTime: ctx.clusterTime,
-    ...(collation && { collation }),
-  });
+  const filter = plainFilter(validator, ctx, collation);
   return (document, before) => {
     if (filter.matches(document)) return;
     // A document that was invalid before may stay so.

@@ -72,37 +72,30 @@ function keepImage(
 
 function operation(change: Change, expanded: boolean): Document {
   if (change.kind === 'dropDatabase') return { operationType: 'dropDatabase', ns: { db: change.db } };
-  const { ns } = change;
-  switch (change.kind) {
+  const { kind, ns } = change;
+  const shown = (operationDescription: Document): Document => ({ ns, operationDescription });
+  switch (kind) {
     case 'insert':
-      return { operationType: 'insert', ns, documentKey: { _id: change.after.document['_id'] } };
     case 'replace':
-      return { operationType: 'replace', ns, documentKey: { _id: change.after.document['_id'] } };
     case 'update':
-      return {
-        operationType: 'update',
-        ns,
-        documentKey: { _id: change.after.document['_id'] },
-        updateDescription: describeUpdate(change, expanded),
-      };
-    case 'delete':
-      return { operationType: 'delete', ns, documentKey: { _id: change.before.document['_id'] } };
-    case 'rename':
-      return {
-        operationType: 'rename',
-        ns,
-        to: change.to,
-        operationDescription: { to: change.to, ...(change.dropTarget ? { dropTarget: true } : {}) },
-      };
+    case 'delete': {
+      const { _id } = (kind === 'delete' ? change.before : change.after).document;
+      const update = kind === 'update' && { updateDescription: describeUpdate(change, expanded) };
+      return { operationType: kind, ns, documentKey: { _id }, ...update };
+    }
+    case 'rename': {
+      const { to, dropTarget } = change;
+      return { operationType: kind, to, ...shown({ to, ...(dropTarget ? { dropTarget } : {}) }) };
+    }
     case 'create':
     case 'modify':
-      return { operationType: change.kind, ns, operationDescription: change.options };
+      return { operationType: kind, ...shown(change.options) };
     case 'modifyIndex':
-      return { operationType: 'modify', ns, operationDescription: { index: change.spec } };
+      return { operationType: 'modify', ...shown({ index: change.spec }) };
     case 'createIndexes':
     case 'dropIndexes':
-      return { operationType: change.kind, ns, operationDescription: { indexes: [change.spec] } };
+      return { operationType: kind, ...shown({ indexes: [change.spec] }) };
     case 'drop':
-      return { operationType: 'drop', ns };
+      return { operationType: kind, ns };
   }
 }

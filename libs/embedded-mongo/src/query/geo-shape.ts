@@ -18,7 +18,7 @@ export function testShape(operator: string, name: string, argument: unknown): Va
       return onPlane((point) => Math.hypot(point[0] - center[0], point[1] - center[1]) <= radius);
     }
     case '$polygon': {
-      const ring = corners(isDocument(argument) ? Object.values(argument) : argument, 3);
+      const ring = corners(argument, 3);
       return onPlane((point) => inRing(point, ring));
     }
     case '$centerSphere': {
@@ -50,11 +50,7 @@ const onPlane =
   };
 
 function circle(name: string, argument: unknown): { center: Point; radius: number } {
-  const parts: unknown[] = isDocument(argument)
-    ? Object.values(argument)
-    : Array.isArray(argument)
-      ? argument
-      : [];
+  const parts = members(argument);
   const center = readCorner(parts[0]);
   const radius = toDouble(parts[1]);
   if (parts.length !== 2 || !center || !(radius >= 0))
@@ -62,20 +58,19 @@ function circle(name: string, argument: unknown): { center: Point; radius: numbe
   return { center, radius };
 }
 
+/** The members of a list or a document. */
+const members = (value: unknown): unknown[] =>
+  isDocument(value) ? Object.values(value) : Array.isArray(value) ? value : [];
+
 /** A corner of a shape has two numbers, and nothing else. */
 function readCorner(value: unknown): Point | undefined {
-  const parts: unknown[] = isDocument(value) ? Object.values(value) : Array.isArray(value) ? value : [];
-  return parts.length === 2 && parts.every((part) => numberKind(part) !== undefined)
-    ? readPoint(parts)
-    : undefined;
+  const parts = members(value);
+  const isPair = parts.length === 2 && parts.every((part) => numberKind(part) !== undefined);
+  return isPair ? readPoint(parts) : undefined;
 }
 
 function corners(value: unknown, atLeast: number): Point[] {
-  const found = Array.isArray(value)
-    ? value.map(readCorner)
-    : isDocument(value)
-      ? Object.values(value).map(readCorner)
-      : [];
+  const found = members(value).map(readCorner);
   if (found.length < atLeast || found.includes(undefined))
     throw badValue(`Point must only contain numeric elements, and ${atLeast} points are needed`);
   return found as Point[];

@@ -4,6 +4,7 @@ import { badValue, mongoError } from '../errors.js';
 import { longestLinearSubject, longestSubject } from './regex-cost.js';
 import type { TranslatedRegex } from './regex-atom.js';
 import { translateRegex } from './regex-translate.js';
+import { remember } from '../bson/remember.js';
 
 // The linear-time engine, for patterns and texts that could stall the other one.
 setFlagsFromString('--enable-experimental-regexp-engine-on-excessive-backtracks');
@@ -27,7 +28,6 @@ export interface CompiledRegex {
 
 const maxPatternBytes = 32764;
 const cacheSize = 500;
-const cache = new Map<string, CompiledRegex>();
 
 export const isRegex = (value: unknown): value is BSONRegExp | RegExp =>
   value instanceof BSONRegExp || value instanceof RegExp;
@@ -48,15 +48,13 @@ export function compileRegex(value: unknown, options?: unknown): CompiledRegex {
         : '';
   if (options && inherited) throw mongoError(51075, 'options set in both $regex and $options');
   const flags = (options || inherited).split('').sort().join('');
-  const key = `${flags}/${pattern}`;
-  let found = cache.get(key);
-  if (!found) {
-    found = build(pattern, flags);
-    if (cache.size >= cacheSize) cache.clear();
-    cache.set(key, found);
-  }
-  return found;
+  return compileOnce(`${flags}/${pattern}`);
 }
+
+const compileOnce = remember(cacheSize, (key) => {
+  const end = key.indexOf('/');
+  return build(key.slice(end + 1), key.slice(0, end));
+});
 
 function build(pattern: string, options: string): CompiledRegex {
   const unknown = /[^imsxu]/.exec(options);

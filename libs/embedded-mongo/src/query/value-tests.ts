@@ -14,6 +14,7 @@ import {
 } from '../bson/number.js';
 import { printValue } from '../bson/shell-text.js';
 import { compareValues, typeRank, valuesEqual } from '../bson/compare.js';
+import { storedBytes } from '../bson/value-order.js';
 import { compileRegex, type CompiledRegex, isRegex } from './regex.js';
 
 /** A test of one value a path reached. */
@@ -167,10 +168,7 @@ function bitMask(operator: string, argument: unknown): bigint {
 /** The bits of a value; a number has endless copies of its sign, which a bigint has as well. */
 function readBits(value: unknown): bigint | undefined {
   if (value instanceof Binary) {
-    // The old subtype stores its length once more, as a part of the value.
-    const stored = value.sub_type === Binary.SUBTYPE_BYTE_ARRAY ? [new Uint8Array(4)] : [];
-    const all = Buffer.concat([...stored, value.value()]);
-    if (stored.length > 0) all.writeInt32LE(value.length(), 0);
+    const all = Buffer.from(storedBytes(value));
     return all.length === 0 ? 0n : BigInt(`0x${all.reverse().toString('hex')}`);
   }
   const double = toDouble(value);

@@ -1,6 +1,6 @@
 import { isDocument, type Document } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
-import { badValue, createParseError, mongoError, typeMismatch } from '../errors.js';
+import { badValue, createParseError, mongoError, typeMismatch, refuseUnknown } from '../errors.js';
 
 /** The commands of the stable API, version 1. */
 const stable = new Set(
@@ -46,9 +46,7 @@ export function checkWriteConcern(
 ): void {
   if (concern === undefined || concern === null) return;
   if (!isDocument(concern)) throw typeMismatch("BSON field 'writeConcern' must be an object");
-  const unknown = Object.keys(concern).find((member) => !concernMembers.includes(member));
-  if (unknown !== undefined)
-    throw mongoError(40415, `BSON field 'writeConcern.${unknown}' is an unknown field.`);
+  refuseUnknown(concern, concernMembers, 'writeConcern');
   const { w, j, fsync, wtimeout: timeout } = concern;
   if (w === null || w === '') throw badValue('w must be a number, "majority" or the name of a mode');
   const nodes = numberKind(w) === undefined ? NaN : toDouble(w);

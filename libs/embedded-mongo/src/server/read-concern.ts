@@ -1,6 +1,6 @@
 import { Timestamp } from 'bson';
 import { isDocument, type Document } from '../bson/document.js';
-import { mongoError, typeMismatch } from '../errors.js';
+import { mongoError, typeMismatch, refuseUnknown } from '../errors.js';
 import type { DocumentStore } from '../storage/store.js';
 import { Transaction } from './transaction.js';
 
@@ -56,9 +56,7 @@ export function readSnapshot(
   const concern = command['readConcern'];
   if (concern === undefined || concern === null) return undefined;
   if (!isDocument(concern)) throw typeMismatch("BSON field 'readConcern' must be an object");
-  const unknown = Object.keys(concern).find((member) => !members.includes(member));
-  if (unknown !== undefined)
-    throw mongoError(40415, `BSON field 'readConcern.${unknown}' is an unknown field.`);
+  refuseUnknown(concern, members, 'readConcern');
   const { level, atClusterTime: time } = concern;
   if (level !== undefined && level !== null && typeof level !== 'string')
     throw typeMismatch("BSON field 'readConcern.level' must be a string");

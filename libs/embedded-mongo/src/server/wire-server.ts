@@ -15,32 +15,21 @@ import { ServerState } from './server-state.js';
 /** How often expired documents, idle cursors and old sessions are looked for, in milliseconds. */
 const SWEEP_MS = 30_000;
 
-/** Complete settings of a server. */
+/** The options of the database, complete. */
 export interface WireServerOptions {
-  /** `127.0.0.1`, `::1` or `localhost`; anything else is refused. */
   readonly host: string;
-  /** 0 for any free port. */
   readonly port: number;
-  /** A unix socket instead of host and port; made with mode 0600. */
   readonly path: string | undefined;
-  /** Replica set name; undefined answers as a standalone. */
+  /** Undefined answers as a standalone. */
   readonly replSet: string | undefined;
-  /** How many members the replica set has, each with an address of its own. */
   readonly members: number;
-  /** Who may log in; undefined: nobody has to. */
   readonly users: readonly EmbeddedUser[] | undefined;
-  /** The certificate of a server that speaks TLS only. */
   readonly tls: EmbeddedTls | undefined;
-  /** File the data is kept in; undefined keeps it in memory only. */
   readonly dataFile: string | undefined;
-  /** A data file whose content a server in memory starts with; undefined starts empty. */
   readonly initialData: string | undefined;
-  /** When changes go to the data file's disk. */
   readonly fsync: FsyncMode;
   readonly maxConnections: number;
-  /** Answers `$search`, `$searchMeta` and `$vectorSearch`. */
   readonly search: boolean;
-  /** Seed of the order that filters are evaluated in; undefined evaluates them as they are written. */
   readonly reorderFilters: number | undefined;
 }
 

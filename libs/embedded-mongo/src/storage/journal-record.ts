@@ -71,37 +71,18 @@ function applyChange(catalog: Catalog, raw: Buffer): void {
   }
   const collection = catalog.find(db, coll);
   if (!collection) throw new Error(`the data file changes ${db}.${coll} before creating it`);
-  switch (kind) {
-    case 'insert':
-      collection.insert(draftOfRecord(raw));
-      return;
-    case 'update':
-    case 'replace': {
-      const draft = draftOfRecord(raw);
-      collection.replace(present(collection, draft.document['_id']), draft);
-      return;
-    }
-    case 'delete':
-      collection.remove(present(collection, change['id']));
-      return;
-    case 'modify':
-      collection.options = options;
-      return;
-    case 'drop':
-      catalog.drop(db, coll);
-      return;
-    case 'rename':
-      catalog.rename(collection, String(change['toDb']), String(change['toColl']));
-      return;
-    case 'createIndexes':
-      collection.addIndex(change['spec'] as IndexSpec);
-      return;
-    case 'dropIndexes':
-      collection.dropIndex(String((change['spec'] as Document)['name']));
-      return;
-    case 'modifyIndex':
-      collection.changeIndex(change['spec'] as IndexSpec);
-  }
+  const spec = change['spec'] as IndexSpec;
+  if (kind === 'insert') collection.insert(draftOfRecord(raw));
+  else if (kind === 'update' || kind === 'replace') {
+    const draft = draftOfRecord(raw);
+    collection.replace(present(collection, draft.document['_id']), draft);
+  } else if (kind === 'delete') collection.remove(present(collection, change['id']));
+  else if (kind === 'modify') collection.options = options;
+  else if (kind === 'drop') catalog.drop(db, coll);
+  else if (kind === 'rename') catalog.rename(collection, String(change['toDb']), String(change['toColl']));
+  else if (kind === 'createIndexes') collection.addIndex(spec);
+  else if (kind === 'dropIndexes') collection.dropIndex(spec.name);
+  else collection.changeIndex(spec);
 }
 
 function present(collection: Collection, id: unknown): StoredDocument {

@@ -1,3 +1,4 @@
+import { on } from 'node:events';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
@@ -55,36 +56,16 @@ export async function runInWorker(options: WireServerOptions): Promise<RunningSe
 }
 
 /** The next message of a kind. Errors: what the worker failed with. */
-function answer<K extends FromWorker['kind']>(
+async function answer<K extends FromWorker['kind']>(
   worker: Worker,
   kind: K,
 ): Promise<Extract<FromWorker, { kind: K }>> {
-  return new Promise((resolve, reject) => {
-    const finish = (): void => {
-      worker.off('message', onMessage);
-      worker.off('error', onError);
-      worker.off('exit', onExit);
-    };
-    const onMessage = (message: FromWorker): void => {
-      if (message.kind === 'failed') {
-        finish();
-        reject(message.typeError ? new TypeError(message.message) : new Error(message.message));
-        void worker.terminate();
-      } else if (message.kind === kind) {
-        finish();
-        resolve(message as Extract<FromWorker, { kind: K }>);
-      }
-    };
-    const onError = (error: Error): void => {
-      finish();
-      reject(error);
-    };
-    const onExit = (): void => {
-      finish();
-      reject(new Error('the embedded database ended unexpectedly'));
-    };
-    worker.on('message', onMessage);
-    worker.on('error', onError);
-    worker.on('exit', onExit);
-  });
+  const messages = on(worker, 'message', { close: ['exit'] }) as AsyncIterable<[FromWorker]>;
+  for await (const [message] of messages) {
+    if (message.kind === kind) return message as Extract<FromWorker, { kind: K }>;
+    if (message.kind !== 'failed') continue;
+    void worker.terminate();
+    throw message.typeError ? new TypeError(message.message) : new Error(message.message);
+  }
+  throw new Error('the embedded database ended unexpectedly');
 }

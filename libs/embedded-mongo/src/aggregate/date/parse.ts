@@ -2,6 +2,7 @@ import { mongoError } from '../../errors.js';
 import { createDate } from '../../bson/date.js';
 import { isoWeekDate, localTime, monthNames } from './calendar.js';
 import { utcZone, findZone, type Zone } from './zone.js';
+import { remember } from '../../bson/remember.js';
 
 type Parts = Readonly<Record<string, string | undefined>>;
 
@@ -74,11 +75,7 @@ const patterns: Readonly<Record<string, string>> = {
   '%': '%',
 };
 
-const compiledFormats = new Map<string, RegExp>();
-
-function formatPattern(format: string): RegExp {
-  const known = compiledFormats.get(format);
-  if (known) return known;
+const formatPattern = remember(200, (format): RegExp => {
   const seen = new Set<string>();
   const source = format.replace(/%(.?)|[^%]/gs, (text, letter: string | undefined) => {
     if (letter === undefined) return text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&');
@@ -90,11 +87,8 @@ function formatPattern(format: string): RegExp {
     seen.add(letter);
     return pattern;
   });
-  const compiled = new RegExp(`^${source}$`);
-  if (compiledFormats.size > 200) compiledFormats.clear();
-  compiledFormats.set(format, compiled);
-  return compiled;
-}
+  return new RegExp(`^${source}$`);
+});
 
 /** Parses a date by a format of `$dateFromString`. Errors: 241 when the text does not fit, 18536 for the format. */
 export function parseWithFormat(text: string, format: string, zone?: Zone): Date {

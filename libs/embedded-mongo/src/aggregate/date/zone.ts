@@ -1,5 +1,6 @@
 import { mongoError } from '../../errors.js';
 import { createDate } from '../../bson/date.js';
+import { remember } from '../../bson/remember.js';
 
 /** A time zone: its distance from UTC at an instant, and the instant of a local time. */
 export interface Zone {
@@ -13,19 +14,14 @@ export interface Zone {
 const quarterHour = 900_000;
 const day = 86_400_000;
 const cachedOffsets = 20_000;
-const zones = new Map<string, Zone>();
+const cachedZones = 1_000;
 
 export const utcZone: Zone = { name: 'UTC', offsetAt: () => 0, toUtc: (local) => local };
 
 /** Reads an Olson name, `UTC`, `GMT` or an offset such as `+05:30`. Errors: 40485 for anything else. */
-export function findZone(name: string): Zone {
-  let zone = zones.get(name);
-  if (!zone) {
-    zone = /^(UTC|GMT|Z)$/i.test(name) ? utcZone : (parseFixedZone(name) ?? olsonZone(name));
-    zones.set(name, zone);
-  }
-  return zone;
-}
+export const findZone = remember(cachedZones, (name): Zone =>
+  /^(UTC|GMT|Z)$/i.test(name) ? utcZone : (parseFixedZone(name) ?? olsonZone(name)),
+);
 
 function parseFixedZone(name: string): Zone | undefined {
   const match = /^([+-])(\d{2})(?::?(\d{2}))?$/.exec(name);

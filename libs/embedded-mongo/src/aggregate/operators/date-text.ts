@@ -6,17 +6,9 @@ import { parseDate, parseWithFormat } from '../date/parse.js';
 import { utcZone } from '../date/zone.js';
 import { readNamedArguments, requireText } from '../arguments.js';
 import { nullish, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
+import { remember } from '../../bson/remember.js';
 
-const formats = new Map<string, ReturnType<typeof compileDateFormat>>();
-
-function formatter(format: string): ReturnType<typeof compileDateFormat> {
-  let compiled = formats.get(format);
-  if (!compiled) {
-    if (formats.size > 200) formats.clear();
-    formats.set(format, (compiled = compileDateFormat(format)));
-  }
-  return compiled;
-}
+const formatter = remember(200, compileDateFormat);
 
 const toString: OperatorCompiler = (argument, builder, name) => {
   const parts = readNamedArguments(argument, builder, name, ['date'], ['format', 'timezone', 'onNull']);

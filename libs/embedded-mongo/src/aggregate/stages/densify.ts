@@ -11,7 +11,13 @@ import { typeName } from '../../bson/type-name.js';
 import { isDateUnit, type DateUnit } from '../date/calendar.js';
 import { utcZone } from '../date/zone.js';
 import { addToDate } from '../operators/date-arithmetic.js';
-import { sortWithinMemory, visitAll, type StageCompiler, type StageTable } from '../stage.js';
+import {
+  sortWithinMemory,
+  visitAll,
+  type StageCompiler,
+  type StageTable,
+  partitionDocuments,
+} from '../stage.js';
 
 interface Range {
   readonly step: unknown;
@@ -78,25 +84,19 @@ const densify: StageCompiler = (spec, { ctx }) => {
 
   return function* (source) {
     const without: Document[] = [];
-    const partitions = new Map<string, { values: unknown[]; docs: Document[] }>();
+    const within: Document[] = [];
+    const readValue = (doc: Document): unknown => readNested(doc, path);
     yield* visitAll(ctx, source, (doc) => {
-      const value = readNested(doc, path);
-      if (value === undefined || value === null) {
-        without.push(doc);
-        return;
-      }
-      check(value);
-      const values = partitionPaths.map((partition) => readNested(doc, partition));
-      const key = keyOfAll(values, ctx.collation);
-      const partition = partitions.get(key);
-      if (partition) partition.docs.push(doc);
-      else partitions.set(key, { values, docs: [doc] });
+      const value = readValue(doc) ?? null;
+      if (value !== null) check(value);
+      (value === null ? without : within).push(doc);
     });
     yield* without;
-    const readValue = (doc: Document): unknown => readNested(doc, path);
     const inOrder: Document[][] = [];
-    const sorted = [...partitions.values()].sort((a, b) => compareValues(a.values, b.values, ctx.collation));
-    for (const { docs } of sorted)
+    const partitions = yield* partitionDocuments(ctx, within, (doc) =>
+      partitionPaths.map((partition) => readNested(doc, partition)),
+    );
+    for (const docs of partitions)
       inOrder.push(yield* sortWithinMemory(ctx, docs, (a, b) => compareValues(readValue(a), readValue(b))));
     const all = inOrder.flatMap((docs) => [
       readValue(docs[0] as Document),

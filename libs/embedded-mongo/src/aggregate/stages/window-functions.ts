@@ -112,14 +112,18 @@ const compileRank =
     };
   };
 
+/** An expression among the members of an argument. Errors: 9 without it. */
+function readExpression(argument: unknown, member: string, name: string, ctx: QueryContext): Evaluator {
+  if (isDocument(argument) && Object.hasOwn(argument, member))
+    return expressionBuilder(ctx).compile(argument[member]);
+  throw createParseError(`${name} requires an '${member}' expression`);
+}
 const shift: SpecialFunction = (argument, ctx) => {
-  if (!isDocument(argument) || !Object.hasOwn(argument, 'output'))
-    throw createParseError("$shift requires an 'output' expression");
-  const by = wholeNumber(getField(argument, 'by'));
+  const output = readExpression(argument, 'output', '$shift', ctx);
+  const options = argument as Document;
+  const by = wholeNumber(getField(options, 'by'));
   if (by === undefined) throw createParseError("'$shift:by' field must be an integer");
-  const builder = expressionBuilder(ctx);
-  const output = builder.compile(argument['output']);
-  const fallback = builder.compile(getField(argument, 'default') ?? null);
+  const fallback = expressionBuilder(ctx).compile(getField(options, 'default') ?? null);
   return ({ docs }) =>
     docs.map((doc, at) => {
       const other = docs[at + by];
@@ -163,13 +167,11 @@ const linearFill: SpecialFunction = (argument, ctx) => {
 };
 
 const compileMovingAverage: SpecialFunction = (argument, ctx) => {
-  if (!isDocument(argument) || !Object.hasOwn(argument, 'input'))
-    throw createParseError("$expMovingAvg requires an 'input' expression");
-  const n = getField(argument, 'N');
-  const alpha = n === undefined ? toDouble(getField(argument, 'alpha')) : 2 / (toDouble(n) + 1);
+  const input = readExpression(argument, 'input', '$expMovingAvg', ctx);
+  const { N: n, alpha: given } = argument as Document;
+  const alpha = n === undefined ? toDouble(given) : 2 / (toDouble(n) + 1);
   if (!(alpha > 0 && alpha <= 1))
     throw createParseError('$expMovingAvg needs N as a positive integer or alpha between 0 and 1');
-  const input = expressionBuilder(ctx).compile(argument['input']);
   return ({ docs }) => {
     let average: unknown = null;
     return docs.map((doc) => {
@@ -199,12 +201,10 @@ const ordered: Readonly<Record<string, SpecialFunction>> = {
 };
 
 function slope(name: string, argument: unknown, bounds: WindowBounds, ctx: QueryContext): WindowFunction {
-  if (!isDocument(argument) || !Object.hasOwn(argument, 'input'))
-    throw createParseError(`${name} requires an 'input' expression`);
-  const unit = getField(argument, 'unit');
+  const input = readExpression(argument, 'input', name, ctx);
+  const unit = getField(argument as Document, 'unit');
   const length = unit === undefined ? 1 : unitLength[unit as DateUnit];
   if (length === undefined) throw mongoError(5490704, 'unit must be "week" or smaller');
-  const input: Evaluator = expressionBuilder(ctx).compile(argument['input']);
   return (partition) => {
     const ys = partition.docs.map((doc) => input(createScope(doc)));
     const xs = partition.keys.map(([key]) => {

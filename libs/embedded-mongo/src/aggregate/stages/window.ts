@@ -6,7 +6,13 @@ import { withNested } from '../../bson/nested.js';
 import { parseFieldPath } from '../../bson/path.js';
 import { refuseOthers } from '../arguments.js';
 import { compileExpression } from '../expression.js';
-import { sortWithinMemory, visitAll, type StageCompiler, type StageTable } from '../stage.js';
+import {
+  sortWithinMemory,
+  visitAll,
+  type StageCompiler,
+  type StageTable,
+  partitionDocuments,
+} from '../stage.js';
 import type { Partition } from './window-bounds.js';
 import { windowFunction, type WindowFunction } from './window-functions.js';
 
@@ -32,18 +38,13 @@ const setWindowFields: StageCompiler = (spec, { ctx }) => {
   }));
 
   return function* (source) {
-    const partitions = new Map<string, { value: unknown; docs: Document[] }>();
-    yield* visitAll(ctx, source, (doc) => {
+    const partitions = yield* partitionDocuments(ctx, source, (doc) => {
       const value = partitionBy.evaluate(doc) ?? null;
       if (Array.isArray(value))
         throw mongoError(14, 'An expression used to partition cannot evaluate to value of type array');
-      const key = toKey(value, ctx.collation);
-      const known = partitions.get(key);
-      if (known) known.docs.push(doc);
-      else partitions.set(key, { value, docs: [doc] });
+      return value;
     });
-    const inOrder = [...partitions.values()].sort((a, b) => compareValues(a.value, b.value, ctx.collation));
-    for (const { docs } of inOrder) {
+    for (const docs of partitions) {
       let entries = docs.map((doc) => ({ doc, keys: order?.listKeys(doc) ?? [] }));
       if (order) entries = yield* sortWithinMemory(ctx, entries, (a, b) => order.compareKeys(a.keys, b.keys));
       const partition: Partition = {
