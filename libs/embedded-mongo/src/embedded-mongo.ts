@@ -144,8 +144,7 @@ export class EmbeddedMongo {
 function seedFromEnvironment(): number | undefined {
   const seed = process.env['EMBEDDED_MONGO_REORDER_FILTERS'];
   if (seed === undefined || seed === '') return undefined;
-  if (!/^\d{1,15}$/.test(seed)) {
+  if (!/^\d{1,15}$/.test(seed))
     throw new TypeError('EMBEDDED_MONGO_REORDER_FILTERS is a seed: a whole number');
-  }
   return Number(seed);
 }

@@ -1,14 +1,34 @@
-import { mongoError, scriptRefused } from '../errors.js';
+import { Long } from 'bson';
 import type { Collation } from '../bson/collation.js';
-import { compareValues, compileSort } from '../bson/compare.js';
-import { getField, isDocument, type Document } from '../bson/document.js';
-import { numberKind, toDouble } from '../bson/number.js';
+import { compareValues } from '../bson/compare.js';
+import { type Document, getField, isDocument } from '../bson/document.js';
+import { compileSort } from '../bson/keys.js';
+import { doubleValue, numberKind, toDouble } from '../bson/number.js';
 import { typeName } from '../bson/type-name.js';
-import { intArgument, readNamedArguments } from './arguments.js';
-import { nullish, type Builder, type Evaluator } from './evaluate.js';
-import { addToSet, average, deviation, extreme, mergeObjects, push, sum, type Accumulator } from './folds.js';
-import { StageMemory } from './stage-memory.js';
-import { percentileSpec, computePercentiles } from './percentile.js';
+import { mongoError, scriptRefused } from '../errors.js';
+import {
+  type Builder,
+  type Evaluator,
+  intArgument,
+  nullish,
+  type OperatorCompiler,
+  type OperatorTable,
+  positional,
+  readNamedArguments,
+} from './arguments.js';
+import {
+  type Accumulator,
+  addToSet,
+  average,
+  computePercentiles,
+  deviation,
+  extreme,
+  mergeObjects,
+  percentileSpec,
+  push,
+  sum,
+} from './folds.js';
+import { StageMemory } from './memory.js';
 
 /** A compiled accumulator: what to read from each document, and how to start a group. */
 export interface AccumulatorPlan {
@@ -136,9 +156,8 @@ const compilers: Readonly<Record<string, AccumulatorCompiler>> = {
   $first: edge(false),
   $last: edge(true),
   $count: (argument, builder, name) => {
-    if (!isDocument(argument) || Object.keys(argument).length > 0) {
+    if (!isDocument(argument) || Object.keys(argument).length > 0)
       throw mongoError(2, `${name} takes no arguments, i.e. $count: {}`);
-    }
     return { input: builder.compile({ $literal: 1 }), create: sum };
   },
   $firstN: several((items, n) => items.slice(0, n), false),
@@ -158,9 +177,8 @@ export function compileAccumulator(field: string, spec: unknown, builder: Builde
   if (!isDocument(spec)) throw mongoError(40234, `The field '${field}' must be an accumulator object`);
   const names = Object.keys(spec);
   const [name] = names;
-  if (names.length !== 1 || name === undefined) {
+  if (names.length !== 1 || name === undefined)
     throw mongoError(40238, `The field '${field}' must specify one accumulator`);
-  }
   if (name === '$accumulator' || name === '$function') throw scriptRefused(name);
   const compile = Object.hasOwn(compilers, name) ? compilers[name] : undefined;
   if (!compile) {
@@ -169,3 +187,43 @@ export function compileAccumulator(field: string, spec: unknown, builder: Builde
   }
   return compile(getField(spec, name), builder, name);
 }
+
+/** As an expression an accumulator folds its arguments, or the elements of a single array argument. */
+const compileFold =
+  (create: (builder: Builder) => Accumulator): OperatorCompiler =>
+  (argument, builder, name) => {
+    const all = positional(argument, builder, name, 0, Infinity);
+    const [only] = all;
+    return (scope) => {
+      const accumulator = create(builder);
+      if (all.length === 1 && only) {
+        const value = only(scope);
+        if (Array.isArray(value)) for (const item of value) accumulator.add(item, scope);
+        else accumulator.add(value, scope);
+      } else for (const one of all) accumulator.add(one(scope), scope);
+      return accumulator.result();
+    };
+  };
+
+const percentileOf: OperatorCompiler = (argument, builder, name) => {
+  const spec = percentileSpec(argument, builder, name);
+  const input: Evaluator = spec.input;
+  return (scope) => {
+    const value = input(scope);
+    const items: unknown[] = Array.isArray(value) ? value : [value];
+    return computePercentiles(items.filter((item) => numberKind(item) !== undefined).map(toDouble), spec);
+  };
+};
+
+export const accumulatorExpressions: OperatorTable = {
+  $sum: compileFold(sum),
+  // As an expression it takes 64-bit numbers for doubles.
+  $avg: compileFold(() => average((value) => (value instanceof Long ? doubleValue(toDouble(value)) : value))),
+  $min: compileFold((builder) => extreme(1, builder.ctx.collation)),
+  $max: compileFold((builder) => extreme(-1, builder.ctx.collation)),
+  $stdDevPop: compileFold(() => deviation(false)),
+  $stdDevSamp: compileFold(() => deviation(true)),
+  $median: percentileOf,
+  $percentile: percentileOf,
+  $mergeObjects: compileFold(mergeObjects),
+};

@@ -1,6 +1,4 @@
-// oxlint-disable unicorn/no-thenable -- $cond and $switch call a field "then".
 import { Binary, BSONRegExp, Decimal128, Double, EJSON, Long, ObjectId, Timestamp } from 'bson';
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Document } from '../bson/document.js';
 import { MongoError } from '../errors.js';
@@ -8,6 +6,9 @@ import type { QueryContext } from '../query/context.js';
 import { compileFilter } from '../query/filter.js';
 import { encodeDocument } from '../wire/encode.js';
 import { compileExpression } from './expression.js';
+
+// oxlint-disable unicorn/no-thenable -- $cond and $switch call a field "then".
+import fc from 'fast-check';
 
 const ctx: QueryContext = {
   tick: () => undefined,

@@ -1,52 +1,35 @@
+import { type Document, firstKey, getField, isDocument, setField } from '../bson/document.js';
+import { type FieldPath, parseFieldPath } from '../bson/path.js';
 import { createParseError, mongoError, notImplemented, scriptRefused } from '../errors.js';
-import { firstKey, getField, isDocument, setField, type Document } from '../bson/document.js';
-import { parseFieldPath, type FieldPath } from '../bson/path.js';
-import type { QueryContext } from '../query/context.js';
+import { type QueryContext, readMetadata } from '../query/context.js';
+import { accumulatorExpressions } from './accumulators.js';
 import {
-  hasVariable,
   type Builder,
   type Evaluator,
   type Expression,
+  hasVariable,
   type OperatorTable,
   type Scope,
-} from './evaluate.js';
-import { accumulatorExpressions } from './operators/accumulator-expressions.js';
+} from './arguments.js';
+import { checkBound } from './memory.js';
 import { arithmeticOperators } from './operators/arithmetic.js';
 import { arrayOperators } from './operators/array.js';
-import { arraySearchOperators } from './operators/array-search.js';
-import { arrayShapeOperators } from './operators/array-shape.js';
-import { comparisonOperators } from './operators/comparison.js';
 import { conditionalOperators } from './operators/conditional.js';
 import { conversionOperators } from './operators/conversion.js';
 import { dateOperators } from './operators/date.js';
-import { dateArithmeticOperators } from './operators/date-arithmetic.js';
-import { dateTextOperators } from './operators/date-text.js';
 import { objectOperators } from './operators/object.js';
-import { regexOperators } from './operators/regex.js';
-import { setOperators } from './operators/set.js';
 import { stringOperators } from './operators/string.js';
-import { trigonometryOperators } from './operators/trigonometry.js';
-import { readMetadata } from '../query/metadata.js';
-import { checkBound } from './value-weight.js';
 
 const operators: OperatorTable = Object.assign(
   Object.create(null) as OperatorTable,
   accumulatorExpressions,
   arithmeticOperators,
   arrayOperators,
-  arraySearchOperators,
-  arrayShapeOperators,
-  comparisonOperators,
   conditionalOperators,
   conversionOperators,
   dateOperators,
-  dateArithmeticOperators,
-  dateTextOperators,
   objectOperators,
-  regexOperators,
-  setOperators,
   stringOperators,
-  trigonometryOperators,
 );
 
 const scripts = new Set(['$function', '$accumulator', '$where']);
@@ -106,9 +89,8 @@ class ExpressionBuilder implements Builder {
   }
 
   private operator(name: string, expression: Document): Evaluator {
-    if (Object.keys(expression).length !== 1) {
+    if (Object.keys(expression).length !== 1)
       throw mongoError(15983, `an expression has one operator: ${name} has company`);
-    }
     if (scripts.has(name)) throw scriptRefused(name);
     if (known.has(name)) throw notImplemented(`the expression ${name}`);
     if (name === '$meta') return this.meta(getField(expression, name));
@@ -130,9 +112,7 @@ class ExpressionBuilder implements Builder {
       if (name.startsWith('$'))
         throw mongoError(15983, `unexpected operator ${name} among the fields of an object`);
       if (name === '') throw mongoError(15998, 'FieldPath field names may not be empty strings.');
-      if (name.includes('.')) {
-        throw mongoError(16412, 'A field name with a dot needs $getField or $setField');
-      }
+      if (name.includes('.')) throw mongoError(16412, 'A field name with a dot needs $getField or $setField');
       return [name, this.compile(getField(expression, name))];
     });
     return (scope) => {
@@ -172,25 +152,22 @@ class ExpressionBuilder implements Builder {
       default:
     }
     const { variables } = ctx;
-    if (!variables || !hasVariable(variables, name)) {
+    if (!variables || !hasVariable(variables, name))
       throw mongoError(17276, `Use of undefined variable: ${name}`);
-    }
     return () => variables[name];
   }
 }
 
 function checkVariableName(name: string): void {
-  if (name !== 'CURRENT' && !/^[a-z\u0080-\uffff][\w\u0080-\uffff]*$/.test(name)) {
+  if (name !== 'CURRENT' && !/^[a-z\u0080-\uffff][\w\u0080-\uffff]*$/.test(name))
     throw mongoError(16867, `'${name}' starts with an invalid character for a user variable name`);
-  }
 }
 
 function fieldEvaluator(path: FieldPath): Evaluator {
   const [only] = path.parts;
-  if (path.parts.length === 1 && only !== undefined) {
+  if (path.parts.length === 1 && only !== undefined)
     return (scope) =>
       isDocument(scope.current) ? getField(scope.current, only) : readPath(scope.current, path, 0);
-  }
   return (scope: Scope) => readPath(scope.current, path, 0);
 }
 

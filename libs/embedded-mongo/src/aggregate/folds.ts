@@ -1,14 +1,61 @@
-import { mongoError } from '../errors.js';
-import { divideNumbers } from '../bson/arithmetic.js';
+import { addNumbers, divideNumbers } from '../bson/arithmetic.js';
 import type { Collation } from '../bson/collation.js';
 import { compareValues } from '../bson/compare.js';
-import { isDocument, setField, type Document } from '../bson/document.js';
-import { toKey } from '../bson/key-string.js';
-import { doubleValue, numberKind, toDouble } from '../bson/number.js';
+import { addDecimals, decimalOfDouble, packDecimal } from '../bson/decimal.js';
+import { type Document, isDocument, setField } from '../bson/document.js';
+import { toKey } from '../bson/keys.js';
+import { doubleValue, integerValue, numberKind, toBigInt, toDouble } from '../bson/number.js';
 import { typeName } from '../bson/type-name.js';
-import { nullish, type Scope } from './evaluate.js';
-import { NumberSum } from './number-sum.js';
-import { StageMemory } from './stage-memory.js';
+import { badValue, mongoError } from '../errors.js';
+import { type Builder, type Evaluator, nullish, readNamedArguments, type Scope } from './arguments.js';
+import { StageMemory } from './memory.js';
+
+/** A running sum that keeps decimal exactness and reports ints, longs and doubles as the server would. */
+export class NumberSum {
+  private integers = 0n;
+  private doubles = 0;
+  private correction = 0;
+  private decimal: unknown;
+  private widest: 'int' | 'long' | 'double' = 'int';
+
+  add(value: unknown): void {
+    const kind = numberKind(value);
+    if (kind === undefined) return;
+    if (kind === 'decimal')
+      this.decimal = this.decimal === undefined ? value : addNumbers(this.decimal, value);
+    else if (kind === 'double') {
+      this.widest = 'double';
+      this.addDouble(toDouble(value));
+    } else {
+      if (kind === 'long' && this.widest === 'int') this.widest = 'long';
+      this.integers += toBigInt(value);
+    }
+  }
+
+  /** The total in the widest type met. */
+  total(): unknown {
+    const { widest } = this;
+    const doubles = this.doubles + (Number.isFinite(this.correction) ? this.correction : 0);
+    if (this.decimal !== undefined) {
+      const integers = { coefficient: this.integers, exponent: 0 };
+      // Only among themselves doubles are rounded: next to a decimal they count with all their digits.
+      const rest = Number.isFinite(doubles)
+        ? packDecimal([this.doubles, this.correction].map(decimalOfDouble).reduce(addDecimals, integers))
+        : doubles;
+      return addNumbers(this.decimal, rest);
+    }
+    if (widest === 'double') return doubleValue(doubles + Number(this.integers));
+    return integerValue(this.integers, widest);
+  }
+
+  /** Neumaier's compensation: small terms survive next to large ones. */
+  private addDouble(value: number): void {
+    const sum = this.doubles + value;
+    this.correction +=
+      Math.abs(this.doubles) >= Math.abs(value) ? this.doubles - sum + value : value - sum + this.doubles;
+    this.doubles = sum;
+  }
+}
 
 /** Folds the values of one group. */
 export interface Accumulator {
@@ -105,4 +152,45 @@ export function mergeObjects(): Accumulator {
     },
     result: () => ({ ...merged }),
   };
+}
+
+/** The compiled argument of `$percentile` or, with one probability and a bare answer, `$median`. */
+interface PercentileSpec {
+  readonly input: Evaluator;
+  readonly probabilities: readonly number[];
+  readonly single: boolean;
+}
+
+/** Reads `{input, p, method: "approximate"}`; probabilities are constants between 0 and 1. */
+export function percentileSpec(argument: unknown, builder: Builder, name: string): PercentileSpec {
+  const single = name === '$median';
+  const parts = readNamedArguments(
+    argument,
+    builder,
+    name,
+    single ? ['input', 'method'] : ['input', 'method', 'p'],
+  );
+  const constant = { root: {}, current: {}, variables: [] };
+  if (parts.method?.(constant) !== 'approximate')
+    throw badValue("Currently only 'approximate' can be used as percentile 'method'.");
+  const given = single ? [0.5] : parts.p?.(constant);
+  if (!Array.isArray(given) || given.length === 0)
+    throw badValue("The $percentile 'p' field must be an array of numbers");
+  const probabilities = given.map((value: unknown) => {
+    const p = toDouble(value);
+    if (numberKind(value) === undefined || !(p >= 0 && p <= 1))
+      throw badValue("The $percentile 'p' field must be an array of numbers from [0.0, 1.0]");
+    return p;
+  });
+  return { input: parts.input, probabilities, single };
+}
+
+/** The discrete percentile: the smallest value that at least the share `p` of all values do not exceed. */
+export function computePercentiles(values: number[], spec: PercentileSpec): unknown {
+  const sorted = Float64Array.from(values).sort();
+  const results = spec.probabilities.map((p) => {
+    const value = sorted[Math.min(Math.max(Math.ceil(p * sorted.length) - 1, 0), sorted.length - 1)];
+    return value === undefined ? null : doubleValue(value);
+  });
+  return spec.single ? results[0] : results;
 }

@@ -1,13 +1,14 @@
 import { Code, Decimal128, Double, EJSON, Long, MaxKey, MinKey } from 'bson';
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compileCollation } from '../bson/collation.js';
 import type { Document } from '../bson/document.js';
 import { MongoError } from '../errors.js';
 import { compileFilter } from '../query/filter.js';
 import { compileText } from '../query/text.js';
-import { PAUSE, type Step } from '../server/drain.js';
-import { compilePipeline, runPipeline, splitWriteStage, type PipelineContext } from './pipeline.js';
+import { PAUSE, type Step } from '../server/steps.js';
+import { compilePipeline, type PipelineContext, runPipeline, splitWriteStage } from './pipeline.js';
+
+import fc from 'fast-check';
 
 const collections: Record<string, Document[]> = {
   other: [{ _id: 10, f: 'a' }, { _id: 11, f: 'b' }, { _id: 12, f: ['a', 'c'] }, { _id: 13 }],

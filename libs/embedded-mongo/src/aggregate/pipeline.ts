@@ -1,26 +1,23 @@
+import { type Document, firstKey, getField, isDocument } from '../bson/document.js';
 import { createParseError, mongoError, notImplemented, typeMismatch } from '../errors.js';
-import { firstKey, getField, isDocument, type Document } from '../bson/document.js';
 import type { QueryContext } from '../query/context.js';
 import { listSearches } from '../query/text.js';
 import { compileSearchStage, SEARCH_STAGES, type SearchStage } from '../search/search-stage.js';
-import { PAUSE, type Step } from '../server/drain.js';
+import { PAUSE, type Step } from '../server/steps.js';
+import { StageMemory } from './memory.js';
 import {
-  withoutPauses,
   type PipelineContext,
   type StageBuilder,
   type StageRun,
   type StageTable,
+  withoutPauses,
 } from './stage.js';
+import { densifyStages, fillStages } from './stages/densify.js';
 import { fieldStages } from './stages/fields.js';
 import { flowStages } from './stages/flow.js';
 import { geoStages } from './stages/geo-near.js';
-import { graphLookupStages } from './stages/graph-lookup.js';
-import { groupStages, handOver } from './stages/group.js';
-import { bucketStages } from './stages/bucket.js';
-import { densifyStages } from './stages/densify.js';
-import { fillStages } from './stages/fill.js';
-import { joinStages } from './stages/lookup.js';
-import { StageMemory } from './stage-memory.js';
+import { bucketStages, groupStages, handOver } from './stages/group.js';
+import { graphLookupStages, joinStages } from './stages/lookup.js';
 import { windowStages } from './stages/window.js';
 
 export type { PipelineContext, StageRun } from './stage.js';
@@ -111,22 +108,19 @@ function compileStage(stage: unknown, position: number, length: number, ctx: Que
   if (!isDocument(stage)) throw typeMismatch("Each element of the 'pipeline' array must be an object");
   const names = Object.keys(stage);
   const [name] = names;
-  if (names.length !== 1 || name === undefined) {
+  if (names.length !== 1 || name === undefined)
     throw mongoError(40323, 'A pipeline stage specification object must contain exactly one field.');
-  }
-  if (name === '$out' || name === '$merge') {
+  if (name === '$out' || name === '$merge')
     throw position < length - 1
       ? mongoError(40601, `${name} can only be the final stage in the pipeline`)
       : mongoError(51047, `${name} is not allowed within this pipeline`);
-  }
   if (elsewhere.has(name)) throw notImplemented(`the stage ${name} in this place`);
   const compile = stages[name];
   if (!compile) throw mongoError(40324, `Unrecognized pipeline stage name: '${name}'`);
   if (name === '$match' && position > 0 && listSearches(getField(stage, name)).length > 0)
     throw mongoError(17313, '$match with $text is only allowed as the first pipeline stage');
-  if (firstOnly.has(name) && position > 0) {
+  if (firstOnly.has(name) && position > 0)
     throw mongoError(40602, `${name} is only valid as the first stage in a pipeline.`);
-  }
   const run = compile(getField(stage, name), builderFor(ctx), name);
   return COLLECTING.has(name) ? (source) => run(holdWithinMemory(source, name)) : run;
 }

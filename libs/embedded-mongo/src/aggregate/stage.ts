@@ -1,11 +1,10 @@
-import { mongoError } from '../errors.js';
+import { compareValues } from '../bson/compare.js';
 import type { Document } from '../bson/document.js';
+import { toKey } from '../bson/keys.js';
 import { compareNumbers, exactDecimal, longValue, numberKind, toBigInt, toDouble } from '../bson/number.js';
+import { mongoError } from '../errors.js';
 import type { QueryContext } from '../query/context.js';
-import { PAUSE, type Step } from '../server/drain.js';
-import { sortInSteps } from '../server/sort-in-turns.js';
-import { toKey } from '../bson/key-string.js';
-import { compareValues } from '../bson/value-order.js';
+import { PAUSE, sortInSteps, type Step } from '../server/steps.js';
 
 /** The context of a pipeline: the collections it may join, and its `let` variables. */
 export type PipelineContext = QueryContext & {

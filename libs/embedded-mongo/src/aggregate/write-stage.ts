@@ -1,6 +1,6 @@
-import { createParseError, mongoError } from '../errors.js';
-import { getField, isDocument, type Document } from '../bson/document.js';
+import { type Document, getField, isDocument } from '../bson/document.js';
 import { typeName } from '../bson/type-name.js';
+import { createParseError, mongoError } from '../errors.js';
 import { refuseOthers, requireDocument } from './arguments.js';
 
 /** Where the results of a pipeline are to be written; the caller does the writing. */
@@ -39,16 +39,14 @@ function target(value: unknown, stage: string): { db?: string; coll: string } {
     throw mongoError(16990, `${stage} only supports a string or object argument, not ${typeName(value)}`);
   refuseOthers(value, ['db', 'coll', ...(stage === '$out' ? ['timeseries'] : [])], stage, 40415);
   const [db, coll] = [getField(value, 'db') || undefined, getField(value, 'coll')];
-  if (typeof coll !== 'string' || (db !== undefined && typeof db !== 'string')) {
+  if (typeof coll !== 'string' || (db !== undefined && typeof db !== 'string'))
     throw mongoError(16994, `${stage} takes a name or {db, coll}`);
-  }
   return db === undefined ? { coll: checkName(coll, stage) } : { db, coll: checkName(coll, stage) };
 }
 
 function checkName(name: string, stage: string): string {
-  if (name === '' || name.includes('$') || name.includes('\0')) {
+  if (name === '' || name.includes('$') || name.includes('\0'))
     throw mongoError(73, `Invalid ${stage} target namespace: '${name}'`);
-  }
   return name;
 }
 
@@ -63,9 +61,8 @@ function readMerge(spec: unknown): WriteStage {
   refuseOthers(options, ['into', 'on', 'let', 'whenMatched', 'whenNotMatched'], '$merge', 40415);
   const on = Object.hasOwn(options, 'on') ? options['on'] : '_id';
   const fields: unknown[] = Array.isArray(on) ? on : [on];
-  if (fields.length === 0 || !fields.every((field) => typeof field === 'string')) {
+  if (fields.length === 0 || !fields.every((field) => typeof field === 'string'))
     throw mongoError(51186, "$merge 'on' field must be a string or an array of strings");
-  }
   const own = getField(options, 'let') ?? {};
   if (!isDocument(own)) throw mongoError(14, "BSON field '$merge.let' must be an object");
   const whenMatched = readMatchedMode(getField(options, 'whenMatched') ?? 'merge');
@@ -103,10 +100,9 @@ function readMatchedMode(value: unknown): WhenMatched {
 
 function choice<const Value extends string>(value: unknown, allowed: readonly Value[], field: string): Value {
   const found = allowed.find((item) => item === value);
-  if (found === undefined) {
+  if (found === undefined)
     throw createParseError(
       `Enumeration value '${String(value)}' for field '$merge.${field}' is not a valid value.`,
     );
-  }
   return found;
 }

@@ -4,21 +4,21 @@ import {
   decimalOfDouble,
   divideDecimals,
   dropDigits,
+  type ExactDecimal,
   multiplyDecimals,
   packDecimal,
   roundDecimal,
-  type ExactDecimal,
 } from './decimal.js';
 import {
   doubleValue,
   integerValue,
   isNegative,
   numberKind,
+  type NumberKind,
   promoteToDecimal,
   toBigInt,
   toDecimal128,
   toDouble,
-  type NumberKind,
 } from './number.js';
 
 const width: Record<NumberKind, number> = { int: 0, long: 1, double: 2, decimal: 3 };
@@ -39,9 +39,8 @@ function operate(a: unknown, b: unknown, operation: Operation): unknown {
   if (kind === 'int') {
     // Two 32-bit operands: exact in a double unless the product passes 2^53.
     const result = operation.double(toDouble(a), toDouble(b));
-    if (Number.isSafeInteger(result)) {
+    if (Number.isSafeInteger(result))
       return Math.abs(result) <= 0x7fffffff ? result + 0 : integerValue(BigInt(result), 'int');
-    }
   }
   if (kind === 'int' || kind === 'long')
     return integerValue(operation.integer(toBigInt(a), toBigInt(b)), kind);

@@ -72,9 +72,8 @@ function checkTypes(doc: Document): void {
 function createCollation(doc: Document): Collation {
   const locale = doc['locale'] as string;
   const strength = coerceInteger(doc['strength'] ?? 3);
-  if (![1, 2, 3, 4, 5].includes(strength)) {
+  if (![1, 2, 3, 4, 5].includes(strength))
     throw badValue(`Enumeration value '${strength}' for field 'collation.strength' is not a valid value.`);
-  }
   const caseLevel = doc['caseLevel'] === true;
   const caseFirst = doc['caseFirst'] ?? undefined;
   if (caseFirst !== undefined && caseFirst !== 'off' && !caseLevel && strength < 3)
@@ -184,12 +183,10 @@ function languageTag(locale: string): string {
   } catch {
     // An ill-formed tag is answered like an unknown one.
   }
-  if (known.length === 0 || (keywords !== '' && order === undefined)) {
+  if (known.length === 0 || (keywords !== '' && order === undefined))
     throw badValue(`Field 'locale' is invalid in: { locale: "${locale}" }`);
-  }
   // Runtimes name the order that they take instead in different ways.
-  if (asked !== undefined && new Intl.Collator(tag).resolvedOptions().collation !== asked) {
+  if (asked !== undefined && new Intl.Collator(tag).resolvedOptions().collation !== asked)
     throw notImplemented(`the collation ${locale}`);
-  }
   return tag;
 }

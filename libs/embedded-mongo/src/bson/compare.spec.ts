@@ -10,14 +10,14 @@ import {
   ObjectId,
   Timestamp,
 } from 'bson';
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { compileCollation, type Collation } from './collation.js';
-import { compareValues, compileSort, valuesEqual } from './compare.js';
+import { type Collation, compileCollation } from './collation.js';
+import { compareValues, identical, valuesEqual } from './compare.js';
 import type { Document } from './document.js';
-import { identical } from './identical.js';
-import { toKey } from './key-string.js';
+import { toKey, compileSort } from './keys.js';
 import { typeName } from './type-name.js';
+
+import fc from 'fast-check';
 
 const dec = (text: string): Decimal128 => Decimal128.fromString(text);
 

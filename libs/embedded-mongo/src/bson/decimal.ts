@@ -49,9 +49,8 @@ export function decimalOfDouble(value: number): ExactDecimal {
 
 export function compareDecimals(a: ExactDecimal, b: ExactDecimal): number {
   const low = Math.min(a.exponent, b.exponent);
-  if (a.coefficient === 0n || b.coefficient === 0n || a.coefficient < 0n !== b.coefficient < 0n) {
+  if (a.coefficient === 0n || b.coefficient === 0n || a.coefficient < 0n !== b.coefficient < 0n)
     return a.coefficient < b.coefficient ? -1 : a.coefficient > b.coefficient ? 1 : 0;
-  }
   // Magnitudes far apart are decided by their length, so no huge power is ever built.
   const sizeA = digitCount(a.coefficient) + a.exponent;
   const sizeB = digitCount(b.coefficient) + b.exponent;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { extractKeys } from './index-keys.js';
+import { extractKeys } from './keys.js';
 
 const keys = (document: unknown, ...fields: string[]): unknown[][] =>
   extractKeys(

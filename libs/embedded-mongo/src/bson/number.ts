@@ -1,13 +1,13 @@
 import { Decimal128, Double, Int32, Long } from 'bson';
-import { bsonTag } from './document.js';
 import {
   compareDecimals,
   decimalOfDouble,
   decimalParts,
+  type ExactDecimal,
   packDecimal,
   roundDecimal,
-  type ExactDecimal,
 } from './decimal.js';
+import { bsonTag } from './document.js';
 
 /** The four numeric BSON types, narrowest first. */
 export type NumberKind = 'int' | 'long' | 'double' | 'decimal';

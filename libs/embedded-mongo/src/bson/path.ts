@@ -1,5 +1,5 @@
 import { mongoError } from '../errors.js';
-import { getField, isDocument, type Document } from './document.js';
+import { type Document, getField, isDocument, setField } from './document.js';
 
 /** A dotted path, split once. */
 export interface FieldPath {
@@ -27,12 +27,11 @@ export function parseFieldPath(text: string): FieldPath {
   if (path.parts.length > deepest) throw mongoError(15, `FieldPath is too long: over ${deepest} parts`);
   for (const part of path.parts) {
     if (part === '') throw mongoError(15998, 'FieldPath field names may not be empty strings.');
-    if (part.startsWith('$') && !['$ref', '$id', '$db'].includes(part)) {
+    if (part.startsWith('$') && !['$ref', '$id', '$db'].includes(part))
       throw mongoError(
         16410,
         `FieldPath field names may not start with '$'. Consider using $getField or $setField. Got: ${part}`,
       );
-    }
   }
   return path;
 }
@@ -93,3 +92,27 @@ export function listValues(doc: Document, path: FieldPath, leaf: LeafArrays): un
 /** Every leaf a path reaches, array elements one by one, a missing field as undefined. */
 export const leafValues = (doc: Document, path: FieldPath): unknown[] =>
   listValues(doc, path, 'elements').filter((value) => !Array.isArray(value));
+
+/** A copy with a value at a dotted path; what stands in the way and is no document gives way to one. */
+export function withNested(doc: Document, parts: readonly string[], value: unknown, depth = 0): Document {
+  const part = parts[depth] as string;
+  const copy = { ...doc };
+  if (depth === parts.length - 1) {
+    if (value === undefined) delete copy[part];
+    else setField(copy, part, value);
+    return copy;
+  }
+  const inner = getField(doc, part);
+  setField(copy, part, withNested(isDocument(inner) ? inner : {}, parts, value, depth + 1));
+  return copy;
+}
+
+/** The value at a dotted path through documents only. */
+export function readNested(doc: unknown, parts: readonly string[]): unknown {
+  let current = doc;
+  for (const part of parts) {
+    if (!isDocument(current)) return undefined;
+    current = getField(current, part);
+  }
+  return current;
+}

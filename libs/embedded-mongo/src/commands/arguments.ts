@@ -123,8 +123,7 @@ export function readHint(place: Document): unknown {
 /** `db.collection` in two parts. Errors: 73. */
 export function splitNamespace(text: unknown): { db: string; coll: string } {
   const dot = typeof text === 'string' ? text.indexOf('.') : -1;
-  if (typeof text !== 'string' || dot <= 0 || dot === text.length - 1) {
+  if (typeof text !== 'string' || dot <= 0 || dot === text.length - 1)
     throw mongoError(73, `Invalid namespace specified '${String(text)}'`);
-  }
   return { db: text.slice(0, dot), coll: text.slice(dot + 1) };
 }

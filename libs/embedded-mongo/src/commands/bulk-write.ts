@@ -2,27 +2,15 @@ import { Double } from 'bson';
 import type { Document } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
 import { badValue } from '../errors.js';
-import type { CommandContext, CommandHandler } from '../server/command.js';
-import { Reader } from '../server/cursors.js';
-import { draftInserted } from '../storage/stored-document.js';
+import type { CommandContext, CommandHandler } from '../server/server-state.js';
+import { draftInserted } from '../storage/change.js';
 import { encodeDocument } from '../wire/encode.js';
-import { readRawDocument } from '../wire/raw-fields.js';
-import {
-  checkTypes,
-  documentArray,
-  flag,
-  requireFields,
-  optionalCount,
-  optionalDocument,
-  splitNamespace,
-} from './arguments.js';
-import { DEFAULT_BATCH, listReply } from './batches.js';
-import { runDelete } from './delete-statement.js';
-import { runUpdate } from './update-statement.js';
-import { documentCheck } from './validation.js';
-import { insertTarget } from './write-target.js';
-import { acknowledge, checkBatchSize, runBatch } from './write-batch.js';
+import { readRawDocument } from '../wire/raw-bson.js';
+import { checkTypes, documentArray, flag, requireFields, splitNamespace } from './arguments.js';
+import { DEFAULT_BATCH, listReply } from './cursor-commands.js';
+import { runDelete, runUpdate } from './update-statement.js';
 import { deleteStatement, updateStatement } from './write-commands.js';
+import { acknowledge, checkBatchSize, documentCheck, insertTarget, runBatch } from './write-target.js';
 
 const commandTypes = { ordered: 'bool', errorsOnly: 'bool', bypassDocumentValidation: 'flag', let: 'object' };
 const operationTypes = {

@@ -1,33 +1,34 @@
 import { Long } from 'bson';
-import type { Document } from '../bson/document.js';
-import { coerceInteger, numberKind } from '../bson/number.js';
-import { badValue, mongoError, notImplemented, typeMismatch } from '../errors.js';
 import { refuseOthers } from '../aggregate/arguments.js';
 import { compilePipeline } from '../aggregate/pipeline.js';
-import { compareValues } from '../bson/compare.js';
 import { compileCollation } from '../bson/collation.js';
-import { compileFilter } from '../query/filter.js';
+import { compareValues } from '../bson/compare.js';
+import type { Document } from '../bson/document.js';
+import { keyOfAll } from '../bson/keys.js';
+import { coerceInteger, toDouble } from '../bson/number.js';
+import { shellText } from '../bson/text.js';
+import { badValue, mongoError, notImplemented } from '../errors.js';
 import { permits } from '../server/access.js';
-import type { CommandContext, CommandHandler } from '../server/command.js';
-import { Reader } from '../server/cursors.js';
-import { VIEW_CATALOG } from '../storage/catalog.js';
-import type { Collection } from '../storage/collection.js';
-import { shellText } from '../bson/shell-text.js';
+import type { CommandContext, CommandHandler } from '../server/server-state.js';
+import { type Collection, VIEW_CATALOG } from '../storage/catalog.js';
+import type { CollectionIndex } from '../storage/collection-index.js';
+import { normaliseIndex } from '../storage/index-spec.js';
 import {
+  checkTypes,
   collectionName,
+  documentOr,
   flag,
   optionalCount,
   optionalDocument,
-  splitNamespace,
-  documentOr,
+  optionalNumber,
   requireFields,
-  checkTypes,
+  splitNamespace,
 } from './arguments.js';
-import { listReply } from './batches.js';
+import { listReply } from './cursor-commands.js';
+import { findIndex, requireCollection } from './index-commands.js';
 import { queryContext } from './query-context.js';
 import { resolveSource, viewOptions } from './views.js';
-import { refuseView } from './write-target.js';
-import { plainFilter } from './validation.js';
+import { plainFilter, refuseView } from './write-target.js';
 
 /** What `create` stores as the collection's options. */
 const stored =
@@ -65,7 +66,7 @@ function indexMeasurements({ server }: CommandContext, collection: Collection): 
 }
 
 /** The options of a view. Errors: those of its definition and of the stages in it. */
-export function viewDefinition(command: Document, name: string, ctx: CommandContext): Document {
+function viewDefinition(command: Document, name: string, ctx: CommandContext): Document {
   const options = viewOptions(command, name, stored, ctx);
   const { collection } = resolveSource(ctx.workspace, ctx.db, String(options['viewOn']));
   compilePipeline(options['pipeline'] as Document[], queryContext(ctx, ctx.operation, collection));
@@ -110,7 +111,7 @@ function limits(command: Document): Document {
   return { capped: true, size: roundCappedSize(size), ...(max === undefined ? {} : { max }) };
 }
 
-export const roundCappedSize = (size: number): number => Math.max(4096, Math.ceil(size / 256) * 256);
+const roundCappedSize = (size: number): number => Math.max(4096, Math.ceil(size / 256) * 256);
 
 /** Errors: those of `readTimeseries`, 72 beside options that measurements have not. */
 function measurements(command: Document, ctx: CommandContext): Document {
@@ -148,7 +149,7 @@ function readTimeseries(given: Document): Document {
   const texts = { timeField: 'string', metaField: 'string', granularity: 'string' };
   checkTypes(given, { ...texts, bucketRoundingSeconds: 'number', bucketMaxSpanSeconds: 'number' });
   for (const name of Object.keys(texts)) {
-    const value = String(given[name] ?? '');
+    const value = (given[name] ?? '') as string;
     if (value.includes('\0')) throw badValue(`'${name}' must not contain a null byte`);
     if (value.includes('.')) throw mongoError(72, `'${name}' must be a top-level field`);
   }
@@ -209,9 +210,7 @@ export const renameCollection: CommandHandler = (command, ctx) => {
   const collection = store.catalog.find(from.db, from.coll);
   if (!collection) throw mongoError(26, `Source collection ${from.db}.${from.coll} does not exist`);
   refuseView(collection);
-  if (from.db === to.db && from.coll === to.coll) {
-    throw mongoError(20, "Can't rename a collection to itself");
-  }
+  if (from.db === to.db && from.coll === to.coll) throw mongoError(20, "Can't rename a collection to itself");
   const target = store.catalog.find(to.db, to.coll);
   const dropTarget = flag(command, 'dropTarget');
   if (target && !dropTarget) throw mongoError(48, 'target namespace exists');
@@ -264,3 +263,107 @@ export const listDatabases: CommandHandler = (command, ctx) => {
   const total = databases.reduce((sum, { sizeOnDisk }) => sum.add(sizeOnDisk), Long.ZERO);
   return { databases, totalSize: total, totalSizeMb: total.div(1024 * 1024) };
 };
+
+export const collMod: CommandHandler = (command, ctx) => {
+  const name = collectionName(command, 'collMod');
+  const view = ctx.workspace.find(ctx.db, name);
+  if (view?.view) return modifyView(ctx, view, command);
+  const collection = requireCollection(ctx, name);
+  if (command['viewOn'] !== undefined || command['pipeline'] !== undefined)
+    throw mongoError(72, `${collection.fullName} is not a view`);
+  const changed = { ...collectionOptions(command, ctx), ...newLimits(collection, command) };
+  if (changed['collation'] !== undefined)
+    throw mongoError(72, 'the collation of a collection cannot be changed');
+  const { store } = ctx.server;
+  const change = optionalDocument(command, 'index');
+  collection.options = { ...collection.options, ...changed };
+  const { ns, uuid, options } = collection;
+  if (!change || Object.keys(changed).length > 0) store.publish([{ kind: 'modify', ns, uuid, options }]);
+  return change ? modifyIndex(ctx, collection, change, command) : {};
+};
+
+/** Errors: 72 for options that only collections have, and those of a view's definition. */
+function modifyView(ctx: CommandContext, view: Collection, command: Document): Document {
+  const own = ['viewOn', 'pipeline'];
+  const other = ['index', 'validator', 'validationLevel', 'validationAction', 'collation'].find(
+    (option) => command[option] !== undefined,
+  );
+  if (other !== undefined) throw mongoError(72, `the option '${other}' is not valid for a view`);
+  if (own.every((option) => command[option] === undefined)) return {};
+  const missing = own.find((option) => command[option] === undefined);
+  if (missing !== undefined)
+    throw mongoError(72, `Must specify both 'viewOn' and 'pipeline' when modifying a view`);
+  const { collation } = view.options;
+  view.options = viewDefinition({ ...command, ...(collation ? { collation } : {}) }, view.ns.coll, ctx);
+  ctx.server.store.publish([{ kind: 'modify', ns: view.ns, uuid: view.uuid, options: view.options }]);
+  return {};
+}
+
+/** New limits of a capped collection. Errors: 72 for any other collection. */
+function newLimits(collection: Collection, command: Document): Document {
+  const size = optionalCount(command, 'cappedSize');
+  const max = optionalCount(command, 'cappedMax');
+  if (size === undefined && max === undefined) return {};
+  if (!collection.capped) throw mongoError(72, 'Collection must be capped');
+  return {
+    ...(size === undefined ? {} : { size: roundCappedSize(size) }),
+    ...(max === undefined ? {} : { max }),
+  };
+}
+
+function modifyIndex(
+  ctx: CommandContext,
+  collection: Collection,
+  change: Document,
+  command: Document,
+): Document {
+  const index = findIndex(collection, change['name'] ?? change['keyPattern']);
+  if (!index) {
+    const wanted = shellText(change['name'] ?? change['keyPattern']);
+    throw mongoError(27, `cannot find index ${wanted} for ns ${collection.fullName}`);
+  }
+  if (flag(change, 'hidden') && index.spec.name === '_id_') throw badValue('cannot hide _id index');
+  const spec = { ...index.spec };
+  const reply: Document = {};
+  for (const option of ['hidden', 'prepareUnique']) {
+    if (change[option] === undefined || flag(change, option) === (spec[option] === true)) continue;
+    reply[`${option}_old`] = spec[option] === true;
+    reply[`${option}_new`] = spec[option] = flag(change, option);
+  }
+  const seconds = optionalNumber(change, 'expireAfterSeconds');
+  if (seconds !== undefined) {
+    if (spec['expireAfterSeconds'] !== undefined)
+      reply['expireAfterSeconds_old'] = Long.fromNumber(toDouble(spec['expireAfterSeconds']));
+    spec['expireAfterSeconds'] = seconds;
+    reply['expireAfterSeconds_new'] = Long.fromNumber(seconds);
+  }
+  if (flag(change, 'unique') && spec['unique'] !== true) {
+    refuseDuplicates(collection, index);
+    if (flag(command, 'dryRun')) return {};
+    spec['unique'] = true;
+    reply['unique_new'] = true;
+  }
+  collection.changeIndex(normaliseIndex(spec));
+  ctx.server.store.publish([{ kind: 'modifyIndex', ns: collection.ns, uuid: collection.uuid, spec }]);
+  return reply;
+}
+
+/** Errors: 359 with the documents that stand against a unique index. */
+function refuseDuplicates(collection: Collection, index: CollectionIndex): void {
+  const seen = new Map<string, Document>();
+  const violations: Document[] = [];
+  for (const { document } of collection.snapshotRecords().range()) {
+    for (const key of index.listKeys(document)?.keys ?? []) {
+      const id = keyOfAll(key, index.definition.collation);
+      const other = seen.get(id);
+      if (other) violations.push({ ids: [other['_id'], document['_id']] });
+      else seen.set(id, document);
+    }
+  }
+  if (violations.length === 0) return;
+  throw mongoError(
+    359,
+    'Cannot convert the index to unique. Please resolve conflicting documents before running collMod again.',
+    { violations },
+  );
+}

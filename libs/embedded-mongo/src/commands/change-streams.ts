@@ -1,14 +1,14 @@
 import { compilePipeline } from '../aggregate/pipeline.js';
 import { withoutPauses } from '../aggregate/stage.js';
-import { firstKey, isDocument, type Document } from '../bson/document.js';
-import { mongoError, typeMismatch, refuseUnknown } from '../errors.js';
+import { type Document, firstKey, isDocument } from '../bson/document.js';
+import { mongoError, refuseUnknown, typeMismatch } from '../errors.js';
 import { ChangeStream } from '../feed/change-stream.js';
 import { startPosition, streamOptions } from '../feed/stream-options.js';
-import type { CommandContext } from '../server/command.js';
 import { Reader, type TailingSource } from '../server/cursors.js';
+import type { CommandContext } from '../server/server-state.js';
 import { RawBson } from '../wire/raw-bson.js';
 import { readCollation } from './arguments.js';
-import { DEFAULT_BATCH } from './batches.js';
+import { DEFAULT_BATCH } from './cursor-commands.js';
 import { queryContext } from './query-context.js';
 import { refuseView } from './write-target.js';
 

@@ -1,26 +1,27 @@
-import { firstKey, isDocument, type Document } from '../bson/document.js';
+import { type Document, firstKey, isDocument } from '../bson/document.js';
 import { badValue, createParseError, mongoError, typeMismatch } from '../errors.js';
 import {
   executionStats,
   explainMissingCollection,
-  queryPlanner,
   type PlanShape,
+  queryPlanner,
 } from '../planner/explain.js';
-import type { CommandContext, CommandHandler } from '../server/command.js';
-import { drain } from '../server/drain.js';
-import type { Collection } from '../storage/collection.js';
+import type { CommandContext, CommandHandler } from '../server/server-state.js';
+import { drain } from '../server/steps.js';
+import type { Collection } from '../storage/catalog.js';
 import { collectionName, documentArray, optionalDocument } from './arguments.js';
-import {
-  takeLeadingQuery,
-  readSourceOptions,
-  toStages,
-  selectionStages,
-  readSelection,
-} from './aggregate-source.js';
-import { countSpec } from './count-distinct.js';
-import { findSpec } from './find.js';
 import { SERVER_VERSION } from './handshake.js';
-import { Selection, type SelectionSpec } from './selection.js';
+import {
+  readSelection,
+  readSourceOptions,
+  Selection,
+  type SelectionSpec,
+  selectionStages,
+  takeLeadingQuery,
+  toStages,
+  countSpec,
+  findSpec,
+} from './selection.js';
 import { resolveSource } from './views.js';
 import { deleteStatement, updateStatement } from './write-commands.js';
 
@@ -39,9 +40,8 @@ export async function explainCommand(
   ctx: CommandContext,
   verbosity: unknown,
 ): Promise<Document> {
-  if (typeof verbosity !== 'string' || !verbosities.has(verbosity)) {
+  if (typeof verbosity !== 'string' || !verbosities.has(verbosity))
     throw badValue("verbosity must be 'queryPlanner', 'executionStats' or 'allPlansExecution'");
-  }
   const name = firstKey(inner) ?? '';
   const read = readers.get(name);
   if (!read) throw mongoError(59, `Explain failed due to unknown command: ${name}`);

@@ -1,23 +1,16 @@
+import { ObjectId } from 'bson';
 import { compareValues } from '../bson/compare.js';
-import { isDocument, type Document } from '../bson/document.js';
-import { mongoError, typeMismatch } from '../errors.js';
-import type { CommandContext, CommandHandler } from '../server/command.js';
-import { Reader } from '../server/cursors.js';
-import { VIEW_CATALOG } from '../storage/catalog.js';
-import type { Collection } from '../storage/collection.js';
+import { type Document, getField, isDocument } from '../bson/document.js';
+import { shellText } from '../bson/text.js';
+import { mongoError, typeMismatch, searchNotEnabled } from '../errors.js';
+import type { CommandContext, CommandHandler } from '../server/server-state.js';
+import { type Collection, VIEW_CATALOG } from '../storage/catalog.js';
 import type { CollectionIndex } from '../storage/collection-index.js';
-import { normaliseIndex, type IndexSpec } from '../storage/index-spec.js';
-import { shellText } from '../bson/shell-text.js';
-import {
-  collectionName,
-  documentArray,
-  flag,
-  optionalCount,
-  optionalDocument,
-  requireFields,
-} from './arguments.js';
-import { listReply } from './batches.js';
+import { type IndexSpec, normaliseIndex } from '../storage/index-spec.js';
+import { collectionName, documentArray, flag, requireFields } from './arguments.js';
+import { listReply } from './cursor-commands.js';
 import { insertTarget, refuseView } from './write-target.js';
+import { readSearchIndex, type SearchIndex } from '../search/search-index.js';
 
 export const createIndexes: CommandHandler = (command, ctx) => {
   const name = collectionName(command, 'createIndexes');
@@ -109,14 +102,13 @@ function chooseIndexes(collection: Collection, index: unknown): CollectionIndex[
         `${matching.length} indexes found for key: ${shellText(wanted)}, identify by name instead`,
       );
     const [found] = named.indexOf(wanted) < i ? [] : matching;
-    if (!found) {
+    if (!found)
       throw mongoError(
         27,
         typeof wanted === 'string'
           ? `index not found with name [${wanted}]`
           : `can't find index with key: ${shellText(wanted)}`,
       );
-    }
     if (found.spec.name === '_id_') throw mongoError(72, 'cannot drop _id index');
     return found;
   });
@@ -137,4 +129,68 @@ export function requireCollection(ctx: CommandContext, name: string): Collection
   refuseView(collection);
   if (name === VIEW_CATALOG) throw mongoError(73, `cannot be done with '${ctx.db}.${name}'`);
   return collection;
+}
+
+/** Errors: 31082 where search is off, 26 without the collection, 68 for a name in use by another definition. */
+export const createSearchIndexes: CommandHandler = (command, ctx) => {
+  const collection = requireSearched(command, ctx, 'createSearchIndexes');
+  const wanted = documentArray(command, 'indexes').map((spec) =>
+    readSearchIndex(spec, new ObjectId().toHexString()),
+  );
+  for (const { name } of wanted) {
+    if (collection.searchIndexes.has(name)) throw mongoError(68, `Index already exists with name ${name}`);
+  }
+  for (const index of wanted) collection.searchIndexes.set(index.name, index);
+  return { indexesCreated: wanted.map(({ id, name }) => ({ id, name })) };
+};
+
+/** Errors: 27 without the index. */
+export const updateSearchIndex: CommandHandler = (command, ctx) => {
+  const collection = requireSearched(command, ctx, 'updateSearchIndex');
+  const { id, name, type } = chooseSearchIndex(command, collection);
+  const spec = { name, type, definition: getField(command, 'definition') };
+  collection.searchIndexes.set(name, readSearchIndex(spec, id));
+  return {};
+};
+
+/** Errors: 27 without the index. */
+export const dropSearchIndex: CommandHandler = (command, ctx) => {
+  const collection = requireSearched(command, ctx, 'dropSearchIndex');
+  collection.searchIndexes.delete(chooseSearchIndex(command, collection).name);
+  return {};
+};
+
+/** What `$listSearchIndexes` answers. */
+export function listSearchIndexes(
+  ctx: CommandContext,
+  collection: Collection | undefined,
+  spec: unknown,
+): Document[] {
+  if (!ctx.server.search) throw searchNotEnabled('$listSearchIndexes');
+  const wanted = isDocument(spec) ? (getField(spec, 'name') ?? getField(spec, 'id')) : undefined;
+  return [...(collection?.searchIndexes.values() ?? [])]
+    .filter(({ id, name }) => wanted === undefined || wanted === name || wanted === id)
+    .map(({ id, name, type, definition }) => ({
+      id,
+      name,
+      type,
+      status: 'READY',
+      queryable: true,
+      latestDefinition: definition,
+    }));
+}
+
+function requireSearched(command: Document, ctx: CommandContext, name: string): Collection {
+  if (!ctx.server.search) throw searchNotEnabled(name);
+  return requireCollection(ctx, collectionName(command, name));
+}
+
+function chooseSearchIndex(command: Document, collection: Collection): SearchIndex {
+  const name = getField(command, 'name');
+  const id = getField(command, 'id');
+  const found = [...collection.searchIndexes.values()].find(
+    (index) => index.name === name || index.id === id,
+  );
+  if (!found) throw mongoError(27, 'search index not found');
+  return found;
 }

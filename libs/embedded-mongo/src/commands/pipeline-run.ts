@@ -1,22 +1,23 @@
 import { Long } from 'bson';
 import { requireDocument } from '../aggregate/arguments.js';
-import { compilePipeline, type PipelineContext } from '../aggregate/pipeline.js';
+import { compilePipeline, type PipelineContext, splitWriteStage } from '../aggregate/pipeline.js';
 import { reorderPipeline } from '../aggregate/reorder/reorder-pipeline.js';
-import { firstKey, type Document } from '../bson/document.js';
-import { mongoError } from '../errors.js';
-import type { CommandContext } from '../server/command.js';
-import type { Reader } from '../server/cursors.js';
-import { collect, type Step } from '../server/drain.js';
-import { mapRows, rowsFrom, type Rows } from '../server/rows.js';
-import type { Collection } from '../storage/collection.js';
-import { takeLeadingQuery, readSourceOptions } from './aggregate-source.js';
-import { encodeReplyDocument } from './batches.js';
-import { currentOperations } from './diagnostics.js';
+import { type Document, firstKey, isDocument } from '../bson/document.js';
+import { createParseError, mongoError, typeMismatch } from '../errors.js';
+import { Reader } from '../server/cursors.js';
+import type { CommandContext, CommandHandler } from '../server/server-state.js';
+import { collect, mapRows, type Rows, rowsFrom, type Step, toRows } from '../server/steps.js';
+import type { Collection } from '../storage/catalog.js';
+import { flag, optionalCount, optionalDocument, readCollation } from './arguments.js';
+import { openChangeStream } from './change-streams.js';
+import { cursorReply, encodeReplyDocument } from './cursor-commands.js';
+import { collectionStats, currentOperations } from './diagnostics.js';
+import { explainCommand } from './explain.js';
+import { listSearchIndexes } from './index-commands.js';
 import { queryContext } from './query-context.js';
-import { listSearchIndexes } from './search-index-commands.js';
-import { Selection } from './selection.js';
-import { collectionStats } from './statistics.js';
+import { readSourceOptions, Selection, takeLeadingQuery } from './selection.js';
 import { refuseOtherCollation, resolveSource } from './views.js';
+import { writeResults } from './write-stage.js';
 
 /** The results of a pipeline, as documents or encoded; only one of the two may be read. */
 interface PipelineRows {
@@ -64,12 +65,11 @@ export class PipelineRun {
       const run = compilePipeline(special.rest ? written.slice(1) : written, this.context());
       return pipelineRows(run(special.documents));
     }
-    if (this.coll === undefined) {
+    if (this.coll === undefined)
       throw mongoError(
         73,
         `{aggregate: 1} is not valid for '${firstKey(written[0] ?? {}) ?? ''}'; a collection is required.`,
       );
-    }
     const options = readSourceOptions(this.command, this.named?.options);
     // The whole pipeline is checked before its beginning is taken off.
     compilePipeline(written, this.context(takeLeadingQuery(written, options).spec.filter));
@@ -81,12 +81,11 @@ export class PipelineRun {
     if (!this.collection) return pipelineRows(run([]));
     const selection = new Selection(this.ctx, this.collection, spec, this.reader);
     const found = await selection.rows();
-    if (rest.length === 0) {
+    if (rest.length === 0)
       return {
         documents: mapRows(found, ({ document }) => document),
         encoded: mapRows(found, ({ raw }) => raw.bytes),
       };
-    }
     const stored = await collect(this.ctx.operation, found);
     // Pipelines that came together would otherwise all have their first turn before anyone else has one.
     await this.ctx.operation.begin();
@@ -122,9 +121,8 @@ export class PipelineRun {
       };
       return { documents: this.collection ? [document] : [], rest: true };
     }
-    if (name === '$listSearchIndexes') {
+    if (name === '$listSearchIndexes')
       return { documents: listSearchIndexes(this.ctx, this.collection, stage?.[name]), rest: true };
-    }
     if (name === '$indexStats') {
       const documents = (this.collection?.indexes ?? []).map(({ spec, accesses: { ops, since } }) => ({
         name: spec.name,
@@ -137,4 +135,56 @@ export class PipelineRun {
     }
     return undefined;
   }
+}
+
+/** Stages that no transaction may have. */
+const barredStages = new Set(['$collStats', '$currentOp', '$indexStats', '$listLocalSessions', '$unionWith']);
+
+export const aggregate: CommandHandler = async (command, ctx) => {
+  const pipeline = readPipeline(command);
+  if (flag(command, 'explain')) {
+    const { explain: _, ...inner } = command;
+    return explainCommand(inner, ctx, 'queryPlanner');
+  }
+  const cursor = optionalDocument(command, 'cursor');
+  if (!cursor)
+    throw createParseError("The 'cursor' option is required, except for aggregate with the explain argument");
+  const batchSize = optionalCount(cursor, 'batchSize');
+  const [first] = pipeline;
+  const name = command['aggregate'];
+  if (first && Object.hasOwn(first, '$changeStream'))
+    return openChangeStream(command, ctx, pipeline, batchSize);
+  if (typeof name === 'string' && name === '')
+    throw mongoError(73, `Invalid namespace specified '${ctx.db}.'`);
+  const coll = typeof name === 'string' ? name : undefined;
+  const { pipeline: stages, write } = splitWriteStage(pipeline);
+  const barred = ctx.transaction && pipeline.map(firstKey).find((stage) => barredStages.has(stage ?? ''));
+  if (barred) throw mongoError(263, `Stage not supported inside of a multi-document transaction: ${barred}`);
+  const { readConcern: concern } = command;
+  if (write && isDocument(concern) && concern['level'] === 'linearizable')
+    throw mongoError(72, '$out and $merge are not supported with the read concern linearizable');
+  if (write && ctx.workspace !== ctx.server.store.live) {
+    const [code, place] = ctx.transaction ? [263, 'transaction'] : [72, 'snapshot'];
+    throw mongoError(code, `${firstKey(pipeline.at(-1) ?? {}) ?? ''} cannot be used in a ${place}`);
+  }
+  const reader = new Reader(ctx.operation);
+  const run = new PipelineRun(ctx, coll, command, reader);
+  const rows = await run.rows(stages);
+  const namespace = `${ctx.db}.${coll ?? '$cmd.aggregate'}`;
+  if (!write) return cursorReply(ctx, namespace, rows.encoded, reader, { batchSize });
+  await writeResults(ctx, write, await collect(ctx.operation, rows.documents), {
+    bypass: flag(command, 'bypassDocumentValidation'),
+    collation: readCollation(command, coll === undefined ? {} : ctx.workspace.find(ctx.db, coll)?.options),
+    variables: optionalDocument(command, 'let'),
+  });
+  return cursorReply(ctx, namespace, toRows([]), reader, {});
+};
+
+function readPipeline(command: Document): Document[] {
+  const { pipeline } = command;
+  if (!Array.isArray(pipeline)) throw typeMismatch("'pipeline' option must be specified as an array");
+  return pipeline.map((stage: unknown) => {
+    if (!isDocument(stage)) throw typeMismatch("Each element of the 'pipeline' array must be an object");
+    return stage;
+  });
 }

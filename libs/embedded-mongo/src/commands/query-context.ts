@@ -1,14 +1,14 @@
-import { foreignContext } from '../aggregate/stage.js';
 import { compileExpression } from '../aggregate/expression.js';
+import { foreignContext } from '../aggregate/stage.js';
 import type { Collation } from '../bson/collation.js';
-import { isDocument, setField, type Document } from '../bson/document.js';
+import { type Document, isDocument, setField } from '../bson/document.js';
 import { toDouble } from '../bson/number.js';
 import type { QueryContext, SearchIndexes, SpecialIndexes } from '../query/context.js';
 import { createMissingGeoIndex, type NearCondition } from '../query/geo.js';
 import { withTextScore } from '../query/text.js';
-import type { CommandContext } from '../server/command.js';
 import type { Pace } from '../server/operation.js';
-import type { Collection } from '../storage/collection.js';
+import type { CommandContext } from '../server/server-state.js';
+import type { Collection } from '../storage/catalog.js';
 import { resolveSource, viewDocuments } from './views.js';
 
 /** A query context that can also read the database's other collections. */

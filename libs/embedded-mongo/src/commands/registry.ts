@@ -1,10 +1,8 @@
 import type { CommandNeeds } from '../server/access.js';
-import type { CommandHandler } from '../server/command.js';
-import { aggregate } from './aggregate.js';
+import type { CommandHandler } from '../server/server-state.js';
 import { bulkWrite } from './bulk-write.js';
-import { authenticate, connectionStatus, logout, saslContinue, saslStart } from './authentication.js';
-import { collMod } from './coll-mod.js';
 import {
+  collMod,
   create,
   drop,
   dropDatabase,
@@ -12,24 +10,44 @@ import {
   listDatabases,
   renameCollection,
 } from './catalog-commands.js';
-import { count, distinct } from './count-distinct.js';
 import { getMore, killCursors } from './cursor-commands.js';
 import {
+  collStats,
   currentOp,
+  dbStats,
   getCmdLineOpts,
   getLog,
   getParameter,
   hostInfo,
   killOp,
   serverStatus,
+  validate,
 } from './diagnostics.js';
 import { explain } from './explain.js';
-import { findAndModify } from './find-and-modify.js';
-import { find } from './find.js';
-import { buildInfo, hello, ping, startSession, whatsMyUri } from './handshake.js';
-import { createIndexes, dropIndexes, listIndexes } from './index-commands.js';
-import { replSetGetStatus, replSetStepDown } from './replication.js';
-import { createSearchIndexes, dropSearchIndex, updateSearchIndex } from './search-index-commands.js';
+import { count, distinct, find } from './find.js';
+import {
+  authenticate,
+  buildInfo,
+  connectionStatus,
+  hello,
+  logout,
+  ping,
+  replSetGetStatus,
+  replSetStepDown,
+  saslContinue,
+  saslStart,
+  startSession,
+  whatsMyUri,
+} from './handshake.js';
+import {
+  createIndexes,
+  createSearchIndexes,
+  dropIndexes,
+  dropSearchIndex,
+  listIndexes,
+  updateSearchIndex,
+} from './index-commands.js';
+import { aggregate } from './pipeline-run.js';
 import {
   abortTransaction,
   commitTransaction,
@@ -38,7 +56,7 @@ import {
   killSessions,
   refreshSessions,
 } from './session-commands.js';
-import { collStats, dbStats, validate } from './statistics.js';
+import { findAndModify } from './update-statement.js';
 import { insert, remove, update } from './write-commands.js';
 
 /** A command as the server knows it. */

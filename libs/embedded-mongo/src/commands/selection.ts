@@ -1,20 +1,28 @@
-import { compileSort } from '../bson/sort-order.js';
-import type { Collation } from '../bson/collation.js';
-import type { Document } from '../bson/document.js';
-import { parsePath } from '../bson/path.js';
 import { readPath } from '../aggregate/expression.js';
+import type { Collation } from '../bson/collation.js';
+import { type Document, firstKey, isDocument } from '../bson/document.js';
+import { compileSort } from '../bson/keys.js';
+import { numberKind, toDouble } from '../bson/number.js';
+import { parsePath } from '../bson/path.js';
 import type { ScanCounts } from '../planner/index-scan.js';
 import { plan, type Planned } from '../planner/plan.js';
 import { compileFilter, type Filter } from '../query/filter.js';
 import { requiresGeoIndex } from '../query/geo.js';
-import type { CommandContext } from '../server/command.js';
 import { Reader } from '../server/cursors.js';
-import { collect, PAUSE, type Step } from '../server/drain.js';
-import { sortInTurns } from '../server/sort-in-turns.js';
-import { Collection } from '../storage/collection.js';
-import type { StoredDocument } from '../storage/stored-document.js';
-import { queryContext, requireGeoIndex, type CommandQueryContext } from './query-context.js';
-import { rowsFrom, toRows, type Rows } from '../server/rows.js';
+import type { CommandContext } from '../server/server-state.js';
+import { collect, PAUSE, type Rows, rowsFrom, sortInTurns, type Step, toRows } from '../server/steps.js';
+import { Collection } from '../storage/catalog.js';
+import type { StoredDocument } from '../storage/change.js';
+import {
+  documentOr,
+  optionalCount,
+  optionalDocument,
+  readCollation,
+  readHint,
+  optionalNumber,
+} from './arguments.js';
+import { type CommandQueryContext, queryContext, requireGeoIndex } from './query-context.js';
+import { notImplemented } from '../errors.js';
 
 /** Which documents of a collection are wanted, and in what order. */
 export interface SelectionSpec {
@@ -103,4 +111,105 @@ export class Selection {
     const sorted = await sortInTurns(operation, keyed, (a, b) => order.compareKeys(a.keys, b.keys));
     return sorted.map(({ stored }) => stored);
   }
+}
+
+/** Options of a command or statement that concern how its documents are found. */
+interface SourceOptions {
+  readonly hint: unknown;
+  readonly collation: Collation | undefined;
+  readonly variables: Document | undefined;
+}
+
+export const readSourceOptions = (place: Document, collection: Document | undefined): SourceOptions => ({
+  hint: readHint(place),
+  collation: readCollation(place, collection),
+  variables: optionalDocument(place, 'let'),
+});
+
+/** What a command or statement selects by the filter in one of its fields. */
+export const readSelection = (
+  place: Document,
+  field: string,
+  collection: Document | undefined,
+): SelectionSpec => ({
+  filter: documentOr(place, field),
+  sort: optionalDocument(place, 'sort'),
+  skip: optionalCount(place, 'skip'),
+  limit: optionalCount(place, 'limit'),
+  ...readSourceOptions(place, collection),
+});
+
+/** A selection as the stages that answer it on a view. */
+export const selectionStages = ({ filter, sort, skip = 0, limit = 0 }: SelectionSpec): Document[] => [
+  ...toStages('$match', filter),
+  ...toStages('$sort', sort),
+  ...(skip > 0 ? [{ $skip: skip }] : []),
+  ...(limit > 0 ? [{ $limit: limit }] : []),
+];
+
+/** A stage for an argument that says something. */
+export const toStages = (stage: string, argument: Document | undefined): Document[] =>
+  argument && Object.keys(argument).length > 0 ? [{ [stage]: argument }] : [];
+
+/**
+ * The beginning of a pipeline that can be answered as a query: its `$match`es, then `$sort`, `$skip` and `$limit`.
+ * What is left has to run as a pipeline.
+ */
+export function takeLeadingQuery(
+  pipeline: readonly Document[],
+  options: SourceOptions,
+): { spec: SelectionSpec; rest: readonly Document[] } {
+  const filters: Document[] = [];
+  let at = 0;
+  const argument = (stage: string): unknown => {
+    const candidate = pipeline[at];
+    return candidate && firstKey(candidate) === stage && Object.keys(candidate).length === 1
+      ? candidate[stage]
+      : undefined;
+  };
+  for (let match = argument('$match'); isDocument(match); match = argument('$match')) {
+    filters.push(match);
+    at += 1;
+  }
+  const wanted = argument('$sort');
+  const sort = isDocument(wanted) && isPlainSort(wanted) ? wanted : undefined;
+  if (sort) at += 1;
+  const skip = whole(argument('$skip'), 0);
+  if (skip !== undefined) at += 1;
+  const limit = whole(argument('$limit'), 1);
+  if (limit !== undefined) at += 1;
+  const filter =
+    filters.length === 1 ? (filters[0] as Document) : filters.length > 1 ? { $and: filters } : {};
+  return { spec: { filter, sort, skip, limit, ...options }, rest: pipeline.slice(at) };
+}
+
+/** Anything else goes to the pipeline, which knows what to refuse. */
+function isPlainSort(sort: Document): boolean {
+  const directions = Object.values(sort);
+  return (
+    directions.length > 0 &&
+    directions.every((one) => numberKind(one) !== undefined && Math.abs(toDouble(one)) === 1)
+  );
+}
+
+function whole(value: unknown, least: number): number | undefined {
+  const number = numberKind(value) === undefined ? NaN : toDouble(value);
+  return Number.isSafeInteger(number) && number >= least ? number : undefined;
+}
+
+/** The selection of a find command, also used by explain. Errors: 238 for tailable cursors, min, max and the like. */
+export function findSpec(command: Document, collectionOptions: Document | undefined): SelectionSpec {
+  for (const option of ['tailable', 'awaitData', 'min', 'max', 'returnKey', 'showRecordId']) {
+    if (command[option] !== undefined && command[option] !== false)
+      throw notImplemented(`the find option '${option}'`);
+  }
+  return readSelection(command, 'filter', collectionOptions);
+}
+
+/** The selection of a count command, also used by explain. */
+export function countSpec(command: Document, collectionOptions: Document | undefined): SelectionSpec {
+  const { limit: _limit, ...rest } = command;
+  // A negative limit means the same as a positive one.
+  const limit = Math.abs(Math.trunc(optionalNumber(command, 'limit') ?? 0));
+  return { ...readSelection(rest, 'query', collectionOptions), limit };
 }

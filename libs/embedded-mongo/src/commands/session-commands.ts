@@ -1,16 +1,15 @@
 import { Long } from 'bson';
-import { isDocument, type Document } from '../bson/document.js';
+import { type Document, isDocument } from '../bson/document.js';
 import { mongoError, typeMismatch } from '../errors.js';
-import type { CommandContext, CommandHandler } from '../server/command.js';
-import { checkTypes } from './arguments.js';
+import type { CommandContext, CommandHandler } from '../server/server-state.js';
 import { sessionKey } from '../server/sessions.js';
 import type { Transaction } from '../server/transaction.js';
-import { acknowledge } from './write-batch.js';
+import { checkTypes } from './arguments.js';
+import { acknowledge } from './write-target.js';
 
 function findTransaction(command: Document, ctx: CommandContext): Transaction | undefined {
-  if (command['autocommit'] !== false || !ctx.session) {
+  if (command['autocommit'] !== false || !ctx.session)
     throw mongoError(125, `${ctx.name} must be run within a transaction`);
-  }
   const transaction = ctx.session.transaction;
   const number = command['txnNumber'];
   return String(number) === transaction?.number ? transaction : undefined;
@@ -29,9 +28,8 @@ export const commitTransaction: CommandHandler = (command, ctx) => {
 
 export const abortTransaction: CommandHandler = (command, ctx) => {
   const transaction = findTransaction(command, ctx);
-  if (transaction?.state === 'committed') {
+  if (transaction?.state === 'committed')
     throw mongoError(256, `Transaction with { txnNumber: ${transaction.number} } has been committed.`);
-  }
   if (transaction?.state !== 'open') throw noSuchTransaction(command);
   transaction.abort();
   closeCursors(ctx, transaction);

@@ -1,20 +1,31 @@
 import { compareValues } from '../bson/compare.js';
-import { firstKey, isDocument, type Document } from '../bson/document.js';
+import { type Document, firstKey, isDocument } from '../bson/document.js';
 import { createParseError, mongoError } from '../errors.js';
-import type { CommandContext } from '../server/command.js';
-import type { Collection } from '../storage/collection.js';
-import { draftNext, createDraft, type StoredDocument } from '../storage/stored-document.js';
+import { compileProjection } from '../projection/projection.js';
+import { compileFilter } from '../query/filter.js';
+import type { CommandContext, CommandHandler } from '../server/server-state.js';
+import type { Collection } from '../storage/catalog.js';
+import { createDraft, draftNext, type StoredDocument } from '../storage/change.js';
 import { compileUpdate, type Update } from '../update/update.js';
-import { readCollation } from './arguments.js';
-import { queryContext } from './query-context.js';
-import { documentCheck } from './validation.js';
 import {
-  writeTarget,
-  visitWritten,
-  MAX_ATTEMPTS,
-  type WriteStatement,
-  selectWritten,
+  collectionName,
+  documentOr,
+  flag,
+  optionalDocument,
+  optionalDocuments,
+  readCollation,
+  readHint,
+} from './arguments.js';
+import { queryContext } from './query-context.js';
+import {
+  acknowledge,
   changedMeanwhile,
+  documentCheck,
+  MAX_ATTEMPTS,
+  selectWritten,
+  visitWritten,
+  type WriteStatement,
+  writeTarget,
 } from './write-target.js';
 
 /** One update as update, findAndModify and bulkWrite have it. */
@@ -26,7 +37,7 @@ export interface UpdateStatement extends WriteStatement {
 }
 
 /** What an update did. */
-export interface UpdateOutcome {
+interface UpdateOutcome {
   matched: number;
   modified: number;
   /** The document that was inserted because nothing matched. */
@@ -45,9 +56,8 @@ export async function runUpdate(
   coll: string,
   statement: UpdateStatement,
 ): Promise<UpdateOutcome> {
-  if (statement.multi && isReplacement(statement.update)) {
+  if (statement.multi && isReplacement(statement.update))
     throw createParseError('multi update is not supported for replacement-style update');
-  }
   if (statement.multi && statement.sort) throw createParseError('Cannot specify sort with multi=true');
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
     const collection = writeTarget(ctx, db, coll, 'change');
@@ -94,9 +104,8 @@ class UpdateRun {
       outcome.after = current;
       const { doc, modified } = this.update.apply(current.document, selection.filter);
       if (!modified) return;
-      if (compareValues(doc['_id'], current.document['_id']) !== 0) {
+      if (compareValues(doc['_id'], current.document['_id']) !== 0)
         throw mongoError(66, "Performing an update on the path '_id' would modify the immutable field '_id'");
-      }
       check(doc, current.document);
       const kind = this.update.replacement ? 'replace' : 'update';
       outcome.after = ctx.workspace.replace(collection, current, draftNext(current, doc), kind);
@@ -120,4 +129,88 @@ export function readUpdate(value: unknown): Document | Document[] {
   if (isDocument(value)) return value;
   if (Array.isArray(value) && value.every(isDocument)) return value;
   throw createParseError('Update argument must be either an object or an array');
+}
+
+/** Deletes and gives the number of deleted documents and the last of them. */
+export async function runDelete(
+  ctx: CommandContext,
+  db: string,
+  coll: string,
+  statement: WriteStatement,
+): Promise<{ deleted: number; last?: StoredDocument }> {
+  const collection = writeTarget(ctx, db, coll, 'change');
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+    const selection = selectWritten(ctx, collection, statement);
+    if (!collection) return { deleted: 0 };
+    let deleted = 0;
+    let last: StoredDocument | undefined;
+    const done = await visitWritten(ctx, selection, (current) => {
+      ctx.workspace.remove(collection, current);
+      deleted += 1;
+      last = current;
+    });
+    if (done) return last ? { deleted, last } : { deleted };
+  }
+  throw changedMeanwhile();
+}
+
+export const findAndModify: CommandHandler = async (command, ctx) => {
+  const name = collectionName(command, ctx.name);
+  const filter = documentOr(command, 'query');
+  const where = {
+    filter,
+    multi: false,
+    sort: optionalDocument(command, 'sort'),
+    hint: readHint(command),
+    place: command,
+    variables: optionalDocument(command, 'let'),
+  };
+  if (flag(command, 'remove')) {
+    if (command['update'] !== undefined)
+      throw createParseError('Cannot specify both an update and remove=true');
+    if (flag(command, 'upsert')) throw createParseError('Cannot specify both upsert=true and remove=true');
+    if (flag(command, 'new'))
+      throw createParseError(
+        "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document",
+      );
+    const { last } = await runDelete(ctx, ctx.db, name, where);
+    const value = projectStored(ctx, name, command, last);
+    return acknowledge(ctx, command, { lastErrorObject: { n: last ? 1 : 0 }, value });
+  }
+  if (command['update'] === undefined)
+    throw createParseError('Either an update or remove=true must be specified');
+  const outcome = await runUpdate(ctx, ctx.db, name, {
+    ...where,
+    update: readUpdate(command['update']),
+    upsert: flag(command, 'upsert'),
+    arrayFilters: optionalDocuments(command, 'arrayFilters'),
+    bypassValidation: flag(command, 'bypassDocumentValidation'),
+  });
+  const { upserted } = outcome;
+  const lastErrorObject = {
+    n: outcome.matched + (upserted ? 1 : 0),
+    updatedExisting: outcome.matched > 0,
+    ...(upserted ? { upserted: upserted.document['_id'] } : {}),
+  };
+  const value = projectStored(ctx, name, command, flag(command, 'new') ? outcome.after : outcome.before);
+  return acknowledge(ctx, command, { lastErrorObject, value });
+};
+
+function projectStored(
+  ctx: CommandContext,
+  name: string,
+  command: Document,
+  stored: StoredDocument | undefined,
+): unknown {
+  if (!stored) return null;
+  const fields = optionalDocument(command, 'fields');
+  if (!fields || Object.keys(fields).length === 0) return stored.raw;
+  const collection = ctx.workspace.find(ctx.db, name);
+  const collation = readCollation(command, collection?.options);
+  const context = queryContext(ctx, ctx.operation, collection, { collation });
+  return compileProjection(
+    fields,
+    context,
+    compileFilter(documentOr(command, 'query'), context),
+  )(stored.document);
 }

@@ -1,12 +1,12 @@
 import { compilePipeline } from '../aggregate/pipeline.js';
 import { withoutPauses } from '../aggregate/stage.js';
 import { compileCollation } from '../bson/collation.js';
-import { firstKey, isDocument, type Document } from '../bson/document.js';
+import { type Document, firstKey, isDocument } from '../bson/document.js';
 import { mongoError, typeMismatch } from '../errors.js';
-import type { CommandContext } from '../server/command.js';
-import type { Workspace } from '../storage/workspace.js';
-import type { Collection, ViewDefinition } from '../storage/collection.js';
-import { readCollation, optionalDocument, optionalText } from './arguments.js';
+import type { CommandContext } from '../server/server-state.js';
+import type { Collection, ViewDefinition } from '../storage/catalog.js';
+import type { Workspace } from '../storage/store.js';
+import { optionalDocument, optionalText, readCollation } from './arguments.js';
 
 /** How many views may be built on each other. */
 const MAX_VIEW_DEPTH = 20;
@@ -37,9 +37,8 @@ export function refuseOtherCollation(command: Document, view: Collection | undef
   if (!view?.view || command['collation'] === undefined) return;
   const asked = readCollation(command, undefined)?.spec;
   const own = optionalDocument(view.options, 'collation') ?? { locale: 'simple' };
-  if (JSON.stringify(asked ?? { locale: 'simple' }) !== JSON.stringify(own)) {
+  if (JSON.stringify(asked ?? { locale: 'simple' }) !== JSON.stringify(own))
     throw mongoError(167, `Cannot override default collation of a view: ${view.fullName}`);
-  }
 }
 
 /** The options of `create` that are allowed for a view. */
@@ -56,20 +55,17 @@ export function viewOptions(
   ctx: CommandContext,
 ): Document {
   const viewOn = optionalText(command, 'viewOn');
-  if (viewOn === undefined || viewOn === '') {
+  if (viewOn === undefined || viewOn === '')
     throw mongoError(72, "'pipeline' requires 'viewOn' to also be specified");
-  }
   const pipeline = command['pipeline'] ?? [];
-  if (!Array.isArray(pipeline) || !pipeline.every(isDocument)) {
+  if (!Array.isArray(pipeline) || !pipeline.every(isDocument))
     throw typeMismatch("'pipeline' option must be specified as an array of objects");
-  }
   const other = others.find((option) => !VIEW_OPTIONS.includes(option) && command[option] !== undefined);
   if (other !== undefined) throw mongoError(72, `the option '${other}' is not valid for a view`);
   for (const stage of pipeline) {
     const kind = firstKey(stage) ?? '';
-    if (['$out', '$merge', '$changeStream', '$indexStats', '$collStats'].includes(kind)) {
+    if (['$out', '$merge', '$changeStream', '$indexStats', '$collStats'].includes(kind))
       throw mongoError(167, `The aggregation stage ${kind} cannot be used in the view definition`);
-    }
   }
   refuseCycle(ctx, name, { viewOn, pipeline });
   const collation = compileCollation(optionalDocument(command, 'collation') ?? { locale: 'simple' })?.spec;
@@ -81,9 +77,7 @@ function refuseCycle(ctx: CommandContext, name: string, view: ViewDefinition): v
   const seen = new Set<string>();
   const waiting = [...namesIn(view)];
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-    if (next === name) {
-      throw mongoError(5, `View cycle detected: ${ctx.db}.${name} would be built on itself`);
-    }
+    if (next === name) throw mongoError(5, `View cycle detected: ${ctx.db}.${name} would be built on itself`);
     if (seen.has(next)) continue;
     seen.add(next);
     const inner = ctx.workspace.find(ctx.db, next)?.view;

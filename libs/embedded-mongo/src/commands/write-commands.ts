@@ -1,23 +1,28 @@
 import type { Document } from '../bson/document.js';
-import { toDouble, numberKind } from '../bson/number.js';
+import { numberKind, toDouble } from '../bson/number.js';
 import { createParseError, mongoError } from '../errors.js';
-import type { CommandHandler } from '../server/command.js';
-import { draftInserted } from '../storage/stored-document.js';
+import type { CommandHandler } from '../server/server-state.js';
+import { draftInserted } from '../storage/change.js';
 import {
   collectionName,
   documentArray,
   documentOr,
   flag,
-  readHint,
-  requireFields,
   optionalDocument,
   optionalDocuments,
+  readHint,
+  requireFields,
 } from './arguments.js';
-import { runDelete } from './delete-statement.js';
-import { runUpdate, readUpdate, type UpdateStatement } from './update-statement.js';
-import { documentCheck } from './validation.js';
-import { insertTarget, type WriteStatement } from './write-target.js';
-import { acknowledge, checkBatchSize, runBatch, writeErrors } from './write-batch.js';
+import { readUpdate, runDelete, runUpdate, type UpdateStatement } from './update-statement.js';
+import {
+  acknowledge,
+  checkBatchSize,
+  documentCheck,
+  insertTarget,
+  runBatch,
+  writeErrors,
+  type WriteStatement,
+} from './write-target.js';
 
 export const insert: CommandHandler = async (command, ctx) => {
   const name = collectionName(command, 'insert');
@@ -85,9 +90,8 @@ export const update: CommandHandler = async (command, ctx) => {
 export function deleteStatement(entry: Document, command: Document): WriteStatement {
   requireFields(entry, 'delete.deletes', ['q', 'limit']);
   const limit = numberKind(entry['limit']) === undefined ? NaN : toDouble(entry['limit']);
-  if (limit !== 0 && limit !== 1) {
+  if (limit !== 0 && limit !== 1)
     throw createParseError(`The limit field in delete objects must be 0 or 1. Got ${String(entry['limit'])}`);
-  }
   return {
     filter: documentOr(entry, 'q'),
     multi: limit === 0,

@@ -1,20 +1,19 @@
+import { extendVariables } from '../aggregate/arguments.js';
 import { compileExpression } from '../aggregate/expression.js';
 import { compilePipeline, type WriteStage } from '../aggregate/pipeline.js';
 import { withoutPauses } from '../aggregate/stage.js';
-import { extendVariables } from '../aggregate/evaluate.js';
 import { compareValues } from '../bson/compare.js';
-import { firstKey, type Document } from '../bson/document.js';
-import { readNested, withNested } from '../bson/nested.js';
+import { type Document, firstKey } from '../bson/document.js';
+import { readNested, withNested } from '../bson/path.js';
 import { mongoError, MongoError } from '../errors.js';
-import type { CommandContext } from '../server/command.js';
-import { drain } from '../server/drain.js';
-import { Collection } from '../storage/collection.js';
-import { draftNext, createDraft, type StoredDocument } from '../storage/stored-document.js';
+import type { CommandContext } from '../server/server-state.js';
+import { drain } from '../server/steps.js';
+import { Collection } from '../storage/catalog.js';
+import { createDraft, draftNext, type StoredDocument } from '../storage/change.js';
 import { collectionOptions } from './catalog-commands.js';
 import { queryContext, type QueryOptions } from './query-context.js';
 import { Selection } from './selection.js';
-import { documentCheck, type DocumentCheck } from './validation.js';
-import { writeTarget } from './write-target.js';
+import { documentCheck, type DocumentCheck, writeTarget } from './write-target.js';
 
 type Out = Extract<WriteStage, { kind: 'out' }>;
 type Merge = Extract<WriteStage, { kind: 'merge' }>;
@@ -137,9 +136,8 @@ async function mergeOne(
     check(draft.document);
     ctx.workspace.insert(target, draft);
   }
-  if (write.whenNotMatched === 'fail') {
+  if (write.whenNotMatched === 'fail')
     throw mongoError(13113, '$merge found no matching document in the target for one of its documents');
-  }
 }
 
 const MERGE_STAGES = new Set('$addFields $set $project $unset $replaceRoot $replaceWith $fill'.split(' '));
@@ -158,12 +156,11 @@ function replaceMatched(
   if (!Array.isArray(whenMatched) && whenMatched !== 'fail') keepId(incoming, id);
   if (whenMatched === 'replace') return { ...id, ...incoming, ...id };
   if (whenMatched === 'merge') return { ...existing, ...incoming, ...id };
-  if (whenMatched === 'fail') {
+  if (whenMatched === 'fail')
     throw mongoError(11000, '$merge failed: a document with the same join fields already exists', {
       keyPattern: Object.fromEntries(write.on.map((field) => [field, 1])),
       keyValue: Object.fromEntries(write.on.map((field) => [field, joinValue(existing, field)])),
     });
-  }
   const other = whenMatched.map(firstKey).find((name) => !name || !MERGE_STAGES.has(name));
   if (other !== undefined) throw mongoError(72, `${other} is not allowed in 'whenMatched' of $merge`);
   const base = queryContext(ctx, ctx.operation, undefined, options);
@@ -199,8 +196,7 @@ const withNulls = (document: Document, paths: readonly string[]): Document =>
 /** Errors: 51132 for a missing or array value. */
 function joinValue(document: Document, path: string): unknown {
   const value = readNested(document, path.split('.'));
-  if (value === undefined || Array.isArray(value)) {
+  if (value === undefined || Array.isArray(value))
     throw mongoError(51132, "$merge write error: 'on' field cannot be missing, null, undefined or an array");
-  }
   return value;
 }

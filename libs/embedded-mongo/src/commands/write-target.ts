@@ -1,15 +1,80 @@
-import { mongoError, notImplemented } from '../errors.js';
-import type { CommandContext } from '../server/command.js';
-import { VIEW_CATALOG } from '../storage/catalog.js';
-import type { Collection } from '../storage/collection.js';
+import type { Collation } from '../bson/collation.js';
+import { type Document, firstKey, getField, isDocument } from '../bson/document.js';
+import { numberKind, toDouble } from '../bson/number.js';
+import { badValue, mongoError, MongoError, notImplemented } from '../errors.js';
+import type { Filter } from '../query/context.js';
+import { compileFilter } from '../query/filter.js';
+import { compileJsonSchema } from '../query/json-schema.js';
+import type { CommandContext } from '../server/server-state.js';
+import { drain } from '../server/steps.js';
+import { type Collection, VIEW_CATALOG } from '../storage/catalog.js';
+import type { StoredDocument } from '../storage/change.js';
+import { MAX_WRITE_BATCH } from '../wire/raw-bson.js';
 import { readCollation } from './arguments.js';
 import { Selection } from './selection.js';
-import type { StoredDocument } from '../storage/stored-document.js';
-import type { Document } from '../bson/document.js';
-import { drain } from '../server/drain.js';
+
+/** Errors that end the whole command, not just one statement: the time is up, somebody stopped it, or a conflict. */
+const commandErrors = new Set([50, 112, 237, 279, 11601]);
+
+/** Runs statements one by one and gives the errors of those that failed; stops at the first one when `compileOrder`. */
+export async function runBatch<T>(
+  ctx: CommandContext,
+  statements: readonly T[],
+  ordered: boolean,
+  run: (statement: T, index: number) => void | Promise<void>,
+): Promise<Document[]> {
+  const errors: Document[] = [];
+  for (const [index, statement] of statements.entries()) {
+    try {
+      ctx.operation.tick();
+      await run(statement, index);
+      if (ctx.operation.turnIsOver) await ctx.operation.breathe();
+    } catch (error) {
+      if (!(error instanceof MongoError) || commandErrors.has(error.code)) throw error;
+      errors.push({ index, code: error.code, errmsg: error.message, ...error.extra });
+      // A failed statement ends its transaction, so nothing after it can run.
+      if (ctx.transaction) ctx.transaction.abort();
+      if (ordered || ctx.transaction) break;
+    }
+  }
+  return errors;
+}
+
+/** Errors: 16 for an empty or too large batch. */
+export function checkBatchSize(statements: readonly unknown[]): void {
+  if (statements.length >= 1 && statements.length <= MAX_WRITE_BATCH) return;
+  throw mongoError(
+    16,
+    `Write batch sizes must be between 1 and ${MAX_WRITE_BATCH}. Got ${statements.length} operations.`,
+  );
+}
+
+/** Completes a write's reply as its write concern asks for: waits for the disk, or says what cannot be had. */
+export async function acknowledge(
+  ctx: CommandContext,
+  command: Document,
+  reply: Document,
+): Promise<Document> {
+  const concern = command['writeConcern'];
+  if (!isDocument(concern)) return reply;
+  if (concern['j'] === true) await ctx.server.store.sync();
+  const nodes = concern['w'];
+  if (numberKind(nodes) === undefined || toDouble(nodes) <= 1) return reply;
+  return {
+    ...reply,
+    writeConcernError: {
+      code: 100,
+      codeName: 'UnsatisfiableWriteConcern',
+      errmsg: 'Not enough data-bearing nodes',
+    },
+  };
+}
+
+export const writeErrors = (errors: readonly Document[]): Document =>
+  errors.length > 0 ? { writeErrors: errors } : {};
 
 /** What a statement does to the documents of its collection. */
-export type WriteKind = 'insert' | 'change';
+type WriteKind = 'insert' | 'change';
 
 /**
  * The collection that a statement writes to; undefined when there is none yet. Errors: 166 for a view, 73 for the list of
@@ -26,15 +91,13 @@ export function writeTarget(
   if (!collection) return undefined;
   refuseView(collection);
   const { timeseries } = collection.options;
-  if (timeseries !== undefined && kind === 'change') {
+  if (timeseries !== undefined && kind === 'change')
     throw notImplemented('changing or deleting the documents of a time-series collection');
-  }
-  if (ctx.transaction && (collection.capped || timeseries !== undefined)) {
+  if (ctx.transaction && (collection.capped || timeseries !== undefined))
     throw mongoError(
       263,
       `Writes to the ${collection.capped ? 'capped' : 'time-series'} collection ${collection.fullName} are not allowed in transactions.`,
     );
-  }
   return collection;
 }
 
@@ -45,9 +108,7 @@ export function insertTarget(ctx: CommandContext, db: string, coll: string): Col
 
 /** Errors: 166 for a view. */
 export function refuseView(collection: Collection): void {
-  if (collection.view) {
-    throw mongoError(166, `Namespace ${collection.fullName} is a view, not a collection`);
-  }
+  if (collection.view) throw mongoError(166, `Namespace ${collection.fullName} is a view, not a collection`);
 }
 
 /** Which documents a statement writes to. */
@@ -89,4 +150,54 @@ export async function visitWritten(
     else outdated = true;
   });
   return !outdated || selection.spec.limit === 0;
+}
+
+/**
+ * A check of documents before they are stored, with the document that an update replaces. Errors of the check: 121, and 2 for
+ * a measurement without its time.
+ */
+export type DocumentCheck = (document: Document, before?: Document) => void;
+
+/** A filter of documents that belong to no collection, or to one whose indexes do not count. */
+export function plainFilter(filter: Document, ctx: CommandContext, collation?: Collation): Filter {
+  const { operation, now, clusterTime } = ctx;
+  return compileFilter(filter, { tick: operation.tick, now, clusterTime, ...(collation && { collation }) });
+}
+
+/** The collection's validator as a check; nothing to check when it has none or the client bypasses it. */
+export function documentCheck(ctx: CommandContext, collection: Collection, bypass: boolean): DocumentCheck {
+  const { validator, validationAction, validationLevel, timeseries } = collection.options;
+  if (isDocument(timeseries)) return (document) => requireTime(document, String(timeseries['timeField']));
+  if (bypass || !isDocument(validator) || firstKey(validator) === undefined) return () => {};
+  if (validationAction === 'warn' || validationLevel === 'off') return () => {};
+  const collation = readCollation({}, collection.options);
+  const filter = plainFilter(validator, ctx, collation);
+  return (document, before) => {
+    if (filter.matches(document)) return;
+    // A document that was invalid before may stay so.
+    if (validationLevel === 'moderate' && before && !filter.matches(before)) return;
+    throw mongoError(121, 'Document failed validation', {
+      errInfo: { failingDocumentId: document['_id'], details: failureDetails(validator, document) },
+    });
+  };
+}
+
+/** What the document does not satisfy: for a `$jsonSchema` rule by rule, otherwise the filter as a whole. */
+function failureDetails(validator: Document, document: Document): Document {
+  const operatorName = firstKey(validator) ?? '';
+  const schema = getField(validator, '$jsonSchema');
+  if (Object.keys(validator).length > 1 || !isDocument(schema))
+    return { operatorName, specifiedAs: validator, reason: 'the document does not match the validator' };
+  const { title, description } = schema;
+  return {
+    operatorName,
+    ...(title === undefined ? {} : { title }),
+    ...(description === undefined ? {} : { description }),
+    schemaRulesNotSatisfied: compileJsonSchema(schema).failures(document),
+  };
+}
+
+function requireTime(document: Document, field: string): void {
+  if (getField(document, field) instanceof Date) return;
+  throw badValue(`'${field}' must be present and contain a valid BSON UTC datetime value`);
 }

@@ -1,16 +1,15 @@
 import { Timestamp } from 'bson';
-import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import type { Document } from '../bson/document.js';
-import type { Change } from '../storage/change.js';
-import { Collection } from '../storage/collection.js';
-import { draftNext, createDraft } from '../storage/stored-document.js';
-import { LiveWorkspace } from '../storage/workspace.js';
-import { Catalog } from '../storage/catalog.js';
+import { Catalog, Collection } from '../storage/catalog.js';
+import { type Change, createDraft, draftNext } from '../storage/change.js';
+import { LiveWorkspace } from '../storage/store.js';
 import { decodeDocument } from '../wire/decode.js';
 import { ChangeLog } from './change-log.js';
 import { ChangeStream, type StreamScope } from './change-stream.js';
 import { startPosition, streamOptions } from './stream-options.js';
+
+import fc from 'fast-check';
 
 // The machine may be busy: a slow rule is not a broken one.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });

@@ -1,8 +1,7 @@
 import { Timestamp } from 'bson';
-import { isDocument, type Document } from '../bson/document.js';
+import { type Document, isDocument } from '../bson/document.js';
 import { mongoError, type MongoError } from '../errors.js';
-import type { ChangeLog } from './change-log.js';
-import { toEndKey, readToken, toStartKey, createToken } from './resume-token.js';
+import { type ChangeLog, createToken, toStartKey, toEndKey, readToken } from './change-log.js';
 
 /** How much a stream insists on the document before or after a change. */
 export type ImageMode = 'whenAvailable' | 'required';
@@ -35,12 +34,11 @@ export function startPosition(log: ChangeLog, spec: Document): StreamStart {
   const resume = spec['resumeAfter'] ?? spec['startAfter'];
   if (resume !== undefined) {
     const { key, invalidate } = readToken(resume);
-    if (invalidate && spec['resumeAfter'] !== undefined) {
+    if (invalidate && spec['resumeAfter'] !== undefined)
       throw mongoError(
         260,
         'Attempting to resume a change stream using resumeAfter is not allowed from an invalidate notification.',
       );
-    }
     const position = log.positionAfter(key);
     if (position === undefined) throw historyLost();
     return { position, token: createToken(key) };
@@ -57,26 +55,23 @@ export function startPosition(log: ChangeLog, spec: Document): StreamStart {
 /** Checks the options of `$changeStream`. Errors: 2 for an unknown value, 9 for contradicting starts. */
 export function streamOptions(spec: Document): StreamOptions {
   const { fullDocument = 'default', fullDocumentBeforeChange = 'off' } = spec;
-  if (!['default', 'updateLookup', 'whenAvailable', 'required'].includes(String(fullDocument))) {
+  if (!['default', 'updateLookup', 'whenAvailable', 'required'].includes(String(fullDocument)))
     throw mongoError(
       2,
       `Enumeration value '${String(fullDocument)}' for field '$changeStream.fullDocument' is not a valid value.`,
     );
-  }
-  if (!['off', 'whenAvailable', 'required'].includes(String(fullDocumentBeforeChange))) {
+  if (!['off', 'whenAvailable', 'required'].includes(String(fullDocumentBeforeChange)))
     throw mongoError(
       2,
       `Enumeration value '${String(fullDocumentBeforeChange)}' for field '$changeStream.fullDocumentBeforeChange' is not a valid value.`,
     );
-  }
   const starts = ['resumeAfter', 'startAfter', 'startAtOperationTime'].filter(
     (name) => spec[name] !== undefined,
   );
   if (starts.length > 1)
     throw mongoError(40674, 'Only one type of resume option is allowed, but multiple were found.');
-  if (starts.some((name) => name !== 'startAtOperationTime' && !isDocument(spec[name]))) {
+  if (starts.some((name) => name !== 'startAtOperationTime' && !isDocument(spec[name])))
     throw mongoError(14, `BSON field '$changeStream.${starts[0] ?? ''}' must be an object`);
-  }
   return {
     fullDocument: fullDocument as StreamOptions['fullDocument'],
     before: fullDocumentBeforeChange as StreamOptions['before'],

@@ -1,11 +1,9 @@
 import { MaxKey, MinKey } from 'bson';
-import { truthy } from '../aggregate/evaluate.js';
-import { isDocument, type Document } from '../bson/document.js';
-import { shellText } from '../bson/shell-text.js';
-import { excludesNull, listConditions, toIntervals } from './conditions.js';
-import type { IndexBounds } from './index-bounds.js';
-import type { ScanCounts } from './index-scan.js';
-import { isPoint, type Interval } from './intervals.js';
+import { truthy } from '../aggregate/arguments.js';
+import { type Document, isDocument } from '../bson/document.js';
+import { shellText } from '../bson/text.js';
+import { excludesNull, type Interval, isPoint, listConditions, toIntervals } from './conditions.js';
+import type { IndexBounds, ScanCounts } from './index-scan.js';
 import type { Plan, Planned } from './plan.js';
 
 /** What happens to the documents that a plan finds. */

@@ -1,16 +1,17 @@
 import { BSONRegExp, Long } from 'bson';
-import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { compileCollation } from '../bson/collation.js';
-import { compileSort } from '../bson/sort-order.js';
 import type { Document } from '../bson/document.js';
+import { compileSort } from '../bson/keys.js';
 import { MongoError } from '../errors.js';
 import { compileFilter } from '../query/filter.js';
-import { PAUSE } from '../server/drain.js';
-import { Collection } from '../storage/collection.js';
+import { PAUSE } from '../server/steps.js';
+import { Collection } from '../storage/catalog.js';
+import { createDraft } from '../storage/change.js';
 import { normaliseIndex } from '../storage/index-spec.js';
-import { createDraft } from '../storage/stored-document.js';
 import { plan, type PlanRequest } from './plan.js';
+
+import fc from 'fast-check';
 
 // The machine may be busy: a slow rule is not a broken one.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });

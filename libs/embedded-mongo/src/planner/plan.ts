@@ -1,15 +1,21 @@
 import type { Collation } from '../bson/collation.js';
 import { compareValues } from '../bson/compare.js';
-import { isDocument, type Document } from '../bson/document.js';
+import { type Document, isDocument } from '../bson/document.js';
 import { toDouble } from '../bson/number.js';
 import { mongoError } from '../errors.js';
-import { PAUSE, STEPS_PER_PAUSE, type Step } from '../server/drain.js';
-import type { Collection } from '../storage/collection.js';
+import { PAUSE, type Step, STEPS_PER_PAUSE } from '../server/steps.js';
+import type { Collection } from '../storage/catalog.js';
+import type { StoredDocument } from '../storage/change.js';
 import type { CollectionIndex } from '../storage/collection-index.js';
-import type { StoredDocument } from '../storage/stored-document.js';
-import { listConditions, type IndexCondition } from './conditions.js';
-import { findBounds, holdsAllMatches, sortDirection, type IndexBounds } from './index-bounds.js';
-import { IndexScan, type ScanCounts } from './index-scan.js';
+import { type IndexCondition, listConditions } from './conditions.js';
+import {
+  findBounds,
+  holdsAllMatches,
+  type IndexBounds,
+  IndexScan,
+  type ScanCounts,
+  sortDirection,
+} from './index-scan.js';
 
 /** What is to be found, as far as it decides how to look. */
 export interface PlanRequest {

@@ -28,12 +28,11 @@ export class ProjectionNode {
       this.children.set(part, leaf);
       return;
     }
-    if (existing && !(existing instanceof ProjectionNode)) {
+    if (existing && !(existing instanceof ProjectionNode))
       throw mongoError(
         31249,
         `Path collision at ${path} remaining portion ${parts.slice(depth + 1).join('.')}`,
       );
-    }
     const node = existing ?? new ProjectionNode();
     this.children.set(part, node);
     node.insert(parts, depth + 1, leaf, path);
@@ -86,9 +85,8 @@ function applyChild(
 /** Arrays are projected element by element; a scalar below a named path is dropped, or replaced when computed. */
 function applyNested(field: unknown, node: ProjectionNode, unnamed: Unnamed, root: Document): unknown {
   if (isDocument(field)) return applyTree(field, node, unnamed, root);
-  if (Array.isArray(field)) {
+  if (Array.isArray(field))
     return field.map((item) => applyNested(item, node, unnamed, root)).filter((item) => item !== undefined);
-  }
   const created = computeObject(node, root);
   if (created !== undefined) return created;
   return unnamed === 'keep' ? field : undefined;

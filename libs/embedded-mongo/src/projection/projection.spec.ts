@@ -1,10 +1,11 @@
-import fc from 'fast-check';
 import { Long } from 'bson';
 import { describe, expect, it } from 'vitest';
 import type { Document } from '../bson/document.js';
-import { compileFilter } from '../query/filter.js';
 import type { QueryContext } from '../query/context.js';
+import { compileFilter } from '../query/filter.js';
 import { compileProjection } from './projection.js';
+
+import fc from 'fast-check';
 
 const ctx: QueryContext = { tick: () => undefined, now: new Date(0) };
 const project = (doc: Document, spec: Document, filter?: Document): Document =>

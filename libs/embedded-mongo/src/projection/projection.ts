@@ -1,13 +1,99 @@
-import { mongoError } from '../errors.js';
-import { firstKey, getField, isDocument, idFirst, type Document } from '../bson/document.js';
-import { numberKind } from '../bson/number.js';
-import { parseFieldPath } from '../bson/path.js';
-import { readMetadata } from '../query/metadata.js';
+import { truthy } from '../aggregate/arguments.js';
 import { compileExpression } from '../aggregate/expression.js';
-import { truthy } from '../aggregate/evaluate.js';
-import type { Filter, QueryContext } from '../query/context.js';
-import { elementMatchLeaf, positionalProjection, sliceLeaf } from './find-operators.js';
-import { applyTree, ProjectionNode, type ProjectionLeaf } from './projection-tree.js';
+import { type Document, firstKey, getField, idFirst, isDocument, setField } from '../bson/document.js';
+import { numberKind, toDouble } from '../bson/number.js';
+import { parseFieldPath } from '../bson/path.js';
+import { badValue, mongoError } from '../errors.js';
+import { type Filter, type QueryContext, readMetadata } from '../query/context.js';
+import { compileFilter } from '../query/filter.js';
+import { requiresGeoIndex } from '../query/geo.js';
+import { applyTree, type ProjectionLeaf, ProjectionNode } from './projection-tree.js';
+
+/** `$slice: n` or `$slice: [skip, limit]`. Errors: 28667, 28724 and 28725 as the expression of that name. */
+function sliceLeaf(argument: unknown): ProjectionLeaf {
+  const numbers = (Array.isArray(argument) ? argument : [argument]) as unknown[];
+  if (
+    numbers.length < (Array.isArray(argument) ? 2 : 1) ||
+    numbers.length > 2 ||
+    !numbers.every((item) => numberKind(item) !== undefined)
+  ) {
+    throw mongoError(28667, 'Invalid $slice syntax: expected a number or an array of two numbers');
+  }
+  const [first, limit] = numbers.map((item) => Math.trunc(toDouble(item)) || 0) as [
+    number,
+    number | undefined,
+  ];
+  if (limit !== undefined && limit <= 0)
+    throw mongoError(
+      28724,
+      `First argument to $slice must be a number, third argument to $slice must be positive: ${limit}`,
+    );
+  return {
+    kind: 'rewrite',
+    rewrite: (value) => (Array.isArray(value) ? sliceArray(value, first, limit) : value),
+  };
+}
+
+function sliceArray(items: readonly unknown[], first: number, limit: number | undefined): unknown[] {
+  if (limit === undefined) return first >= 0 ? items.slice(0, first) : items.slice(first);
+  const start = first < 0 ? Math.max(0, items.length + first) : first;
+  return items.slice(start, start + limit);
+}
+
+/** `$elemMatch` keeps the first matching element, or leaves the field out. Errors: 31275 on a nested path. */
+function elementMatchLeaf(path: string, argument: unknown, ctx: QueryContext): ProjectionLeaf {
+  if (path.includes('.')) throw mongoError(31275, 'Cannot use $elemMatch projection on a nested field.');
+  if (!isDocument(argument)) throw mongoError(31274, 'elemMatch: Invalid argument, object required');
+  refuseInElement(argument);
+  const filter = compileFilter({ items: { $elemMatch: argument } }, ctx);
+  return {
+    kind: 'rewrite',
+    rewrite: (value) => {
+      if (!Array.isArray(value)) return undefined;
+      const index = filter.findMatchedPosition({ items: value });
+      return index === undefined ? undefined : [value[index]];
+    },
+  };
+}
+
+/** Errors: 224 and 5626500 for what no element alone can be asked. */
+function refuseInElement(argument: Document): void {
+  if (Object.hasOwn(argument, '$jsonSchema'))
+    throw mongoError(224, '$jsonSchema is not allowed in this context');
+  if (requiresGeoIndex(argument))
+    throw mongoError(5626500, '$geoNear, $near, and $nearSphere are not allowed in this context');
+}
+
+/** `path.$`: of the array at the path only the element that satisfied the filter. */
+function positionalProjection(
+  path: string,
+  base: (doc: Document) => Document,
+  filter: Filter | undefined,
+): (doc: Document) => Document {
+  if (!filter) throw badValue('positional operator requires a query');
+  const parts = path.split('.');
+  return (doc) => {
+    const narrowed = narrow(doc, parts, filter.findMatchedPosition(doc));
+    return base(narrowed as Document);
+  };
+}
+
+function narrow(value: unknown, parts: readonly string[], index: number | undefined): unknown {
+  if (Array.isArray(value)) {
+    if (index === undefined)
+      throw mongoError(
+        51246,
+        "Executor error during find command :: caused by :: positional operator '.$' couldn't find a matching element in the array",
+      );
+    if (index >= value.length) throw mongoError(51247, 'positional operator element mismatch');
+    return [value[index]];
+  }
+  const [part, ...rest] = parts;
+  if (part === undefined || !isDocument(value) || !Object.hasOwn(value, part)) return value;
+  const copy = { ...value };
+  setField(copy, part, narrow(getField(value, part), rest, index));
+  return copy;
+}
 
 type Projection = (doc: Document) => Document;
 
@@ -55,9 +141,8 @@ class ProjectionCompiler {
         if (mode === 'inclusion' || !keep) this.tree.add(['_id'], { kind: keep ? 'include' : 'exclude' });
       }
     }
-    if (this.hasComputed && mode === 'exclusion') {
+    if (this.hasComputed && mode === 'exclusion')
       throw mongoError(31252, 'Cannot use an expression other than $meta in exclusion projection');
-    }
     const unnamed = mode === 'inclusion' ? 'drop' : 'keep';
     const { tree, positionalPath, filter } = this;
     const base: Projection = (doc) => idFirst(applyTree(doc, tree, unnamed, doc));
@@ -96,9 +181,8 @@ class ProjectionCompiler {
 
   private objectField(path: string, value: Document): void {
     const first = firstKey(value);
-    if (first === undefined) {
+    if (first === undefined)
       throw mongoError(51270, 'An empty sub-projection is not a valid value. Found empty object at path');
-    }
     if (!first.startsWith('$')) {
       for (const key of Object.keys(value)) this.field(key, getField(value, key), `${path}.`);
       return;
@@ -113,9 +197,8 @@ class ProjectionCompiler {
     if (this.place === 'find' && first === '$slice' && !expressionSlice(argument)) {
       this.tree.add(parseFieldPath(path).parts, sliceLeaf(argument));
     } else if (this.place === 'find' && first === '$elemMatch') {
-      if (this.positionalPath !== undefined) {
+      if (this.positionalPath !== undefined)
         throw mongoError(31255, 'Cannot specify positional operator and $elemMatch.');
-      }
       this.hasElementMatch = true;
       this.tree.add(parseFieldPath(path).parts, elementMatchLeaf(path, argument, this.ctx));
     } else if (first === '$meta') this.meta(path, argument);
@@ -135,16 +218,14 @@ class ProjectionCompiler {
     const expression = compileExpression(value, this.ctx);
     const leaf: ProjectionLeaf = { kind: 'compute', evaluate: (root) => expression.evaluate(root) };
     this.hasComputed = true;
-    if (this.mode === 'exclusion') {
+    if (this.mode === 'exclusion')
       throw mongoError(31252, 'Cannot use an expression other than $meta in exclusion projection');
-    }
     this.tree.add(parts, leaf);
   }
 
   private positional(path: string): void {
-    if (this.positionalPath !== undefined) {
+    if (this.positionalPath !== undefined)
       throw mongoError(31276, 'Cannot specify more than one positional projection per query.');
-    }
     if (this.hasElementMatch) throw mongoError(31256, 'Cannot specify positional operator and $elemMatch.');
     this.positionalPath = path;
     this.decide('inclusion', path);
@@ -154,11 +235,10 @@ class ProjectionCompiler {
   private decide(mode: Mode, path: string): void {
     // A projection of nothing but computed fields is an inclusion already.
     const current = this.mode ?? (this.hasComputed && mode === 'exclusion' ? 'inclusion' : undefined);
-    if (current && current !== mode) {
+    if (current && current !== mode)
       throw current === 'inclusion'
         ? mongoError(31254, `Cannot do exclusion on field ${path} in inclusion projection`)
         : mongoError(31253, `Cannot do inclusion on field ${path} in exclusion projection`);
-    }
     this.mode = mode;
   }
 }

@@ -1,10 +1,10 @@
-import { badValue } from '../errors.js';
-import { firstKey, getField, isDocument, type Document } from '../bson/document.js';
-import { parsePath } from '../bson/path.js';
-import { toDouble, numberKind } from '../bson/number.js';
+import { compareStrings } from '../bson/compare.js';
+import { type Document, firstKey, getField, isDocument } from '../bson/document.js';
+import { numberKind, toDouble } from '../bson/number.js';
+import { type FieldPath, type LeafArrays, parsePath, someValue } from '../bson/path.js';
 import { typeMatcher } from '../bson/type-name.js';
-import { onElement, onPath, type Condition, type QueryOperator } from './condition.js';
-import type { Predicate, QueryContext } from './context.js';
+import { badValue } from '../errors.js';
+import type { Locator, Predicate, QueryContext } from './context.js';
 import { allHold } from './evaluation-order.js';
 import { geoWithinTest, nearTest } from './geo.js';
 import { isRegex } from './regex.js';
@@ -19,6 +19,92 @@ import {
   testOrder,
   type ValueTest,
 } from './value-tests.js';
+
+/** One operator on a field: a value test, and how it treats arrays. */
+interface QueryOperator {
+  readonly name: string;
+  readonly test: ValueTest;
+  readonly leaf: LeafArrays;
+  /** True for operators that hold when no value passes the test, such as `$ne`. */
+  readonly negated?: boolean;
+  /** Set for `$elemMatch`: the position of the matching element. */
+  readonly elementIndex?: (value: unknown) => number;
+}
+
+/** An operator, or the negation of several. */
+type Condition = QueryOperator | { readonly not: readonly Condition[] };
+
+/** A condition as a test of one array element. */
+function onElement(condition: Condition): ValueTest {
+  if ('not' in condition) {
+    const tests = condition.not.map(onElement);
+    return (item) => !tests.every((test) => test(item));
+  }
+  const { test } = condition;
+  return condition.negated ? (item) => !test(item) : test;
+}
+
+/** A condition as a predicate on the values a path reaches. */
+function onPath(condition: Condition, path: FieldPath): Predicate {
+  if ('not' in condition) {
+    const parts = condition.not.map((part) => onPath(part, path));
+    return { test: (doc) => !parts.every((part) => part.test(doc)) };
+  }
+  const { test, leaf } = condition;
+  if (condition.negated) return { test: (doc) => !someValue(doc, path, 0, leaf, test) };
+  const { name } = condition;
+  const locate = (doc: Document): number | undefined => locateMatch(doc, path, condition);
+  const locators = [{ name, path: path.text, locate }];
+  const [field] = path.parts;
+  if (path.parts.length === 1 && field !== undefined)
+    return { test: (doc) => testField(doc, field, leaf, test), locators };
+  return { test: (doc) => someValue(doc, path, 0, leaf, test), locators };
+}
+
+function testField(doc: Document, field: string, leaf: LeafArrays, test: ValueTest): boolean {
+  const value = getField(doc, field);
+  if (leaf === 'elements' && Array.isArray(value) && value.some(test)) return true;
+  return test(value);
+}
+
+/** The element of the outermost implicitly traversed array through which the condition held. */
+function locateMatch(doc: Document, path: FieldPath, condition: QueryOperator): number | undefined {
+  const { test, leaf } = condition;
+  let current: unknown = doc;
+  for (const [depth, part] of path.parts.entries()) {
+    if (Array.isArray(current)) {
+      const explicit = current[path.indexes[depth] as number] as unknown;
+      if (explicit !== undefined && someValue(explicit, path, depth + 1, leaf, test)) {
+        current = explicit;
+        continue;
+      }
+      return position(
+        current.findIndex((item) => isDocument(item) && someValue(item, path, depth, leaf, test)),
+      );
+    }
+    if (!isDocument(current)) return undefined;
+    current = getField(current, part);
+  }
+  if (!Array.isArray(current)) return undefined;
+  return position(condition.elementIndex?.(current) ?? current.findIndex((item) => test(item)));
+}
+
+const position = (index: number): number | undefined => (index < 0 ? undefined : index);
+
+const sorted = '$or $elemMatch $size $eq $lte $lt $gt $gte $regex $mod $exists $in'.split(' ');
+
+/** The position that the last of the conditions notes, in the order in which MongoDB sorts them. */
+export function findPosition(locators: readonly Locator[]): (doc: Document) => number | undefined {
+  const rank = ({ name }: Locator): number => sorted.indexOf(name) >>> 0;
+  const last = locators.toSorted((a, b) => rank(a) - rank(b) || compareStrings(a.path, b.path)).reverse();
+  return (doc) => {
+    for (const { locate } of last) {
+      const found = locate(doc);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  };
+}
 
 /** What a field's conditions need: the operation, and a way to compile the filter inside `$elemMatch`. */
 interface FieldScope {
@@ -118,9 +204,8 @@ function operator(name: string, siblings: Document, scope: FieldScope): Conditio
       return elements(nearTest(siblings));
     case '$minDistance':
     case '$maxDistance':
-      if (!['$near', '$nearSphere', '$geoNear'].some((near) => Object.hasOwn(siblings, near))) {
+      if (!['$near', '$nearSphere', '$geoNear'].some((near) => Object.hasOwn(siblings, near)))
         throw badValue(`${name} needs a $near or $nearSphere`);
-      }
       return [];
     case '$comment':
       return [];

@@ -1,11 +1,12 @@
 import { Binary, BSONRegExp, Decimal128, Double, Long, MaxKey, MinKey, ObjectId, Timestamp } from 'bson';
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compileCollation } from '../bson/collation.js';
 import type { Document } from '../bson/document.js';
 import { MongoError } from '../errors.js';
 import type { QueryContext } from './context.js';
 import { compileFilter } from './filter.js';
+
+import fc from 'fast-check';
 
 const base: QueryContext = { tick: () => undefined, now: new Date(0) };
 const one = new ObjectId('64b000000000000000000001');

@@ -1,15 +1,14 @@
-import { badValue, mongoError, scriptRefused } from '../errors.js';
-import { getField, isDocument, type Document } from '../bson/document.js';
-import { numberKind, toDouble } from '../bson/number.js';
+import { truthy } from '../aggregate/arguments.js';
 import { compileExpression } from '../aggregate/expression.js';
-import { truthy } from '../aggregate/evaluate.js';
-import { isConstantList } from '../aggregate/operators/array-search.js';
-import { fieldPredicate } from './field-predicate.js';
-import { findPosition } from './condition.js';
-import { compileJsonSchema } from './json-schema.js';
-import { compileText, listSearches } from './text.js';
+import { isConstantList } from '../aggregate/operators/array.js';
+import { type Document, getField, isDocument } from '../bson/document.js';
+import { numberKind, toDouble } from '../bson/number.js';
+import { badValue, mongoError, scriptRefused } from '../errors.js';
 import type { Filter, Predicate, QueryContext } from './context.js';
 import { allHold, type EvaluationOrder, someHolds } from './evaluation-order.js';
+import { fieldPredicate, findPosition } from './field-predicate.js';
+import { compileJsonSchema } from './json-schema.js';
+import { compileText, listSearches } from './text.js';
 
 export type { Filter, QueryContext } from './context.js';
 

@@ -1,8 +1,9 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Document } from '../bson/document.js';
 import type { QueryContext } from './context.js';
 import { compileFilter } from './filter.js';
+
+import fc from 'fast-check';
 
 const ctx: QueryContext = { tick: () => {}, now: new Date(0) };
 const holds = (condition: Document, a: unknown): boolean =>

@@ -1,5 +1,5 @@
 import { compareValues } from '../bson/compare.js';
-import { getField, isDocument, type Document } from '../bson/document.js';
+import { type Document, getField, isDocument } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
 import { typeMatcher, typeName } from '../bson/type-name.js';
 import { createParseError, notImplemented, typeMismatch } from '../errors.js';
@@ -32,17 +32,15 @@ type Keyword = (argument: unknown, schema: Document, depth: number) => Rule;
 export function compileJsonSchema(schema: unknown, depth = 0): CompiledJsonSchema {
   if (!isDocument(schema)) throw typeMismatch('$jsonSchema must be an object');
   if (depth > MAX_DEPTH) throw createParseError(`$jsonSchema is nested more than ${MAX_DEPTH} levels deep`);
-  if (Object.hasOwn(schema, 'type') && Object.hasOwn(schema, 'bsonType')) {
+  if (Object.hasOwn(schema, 'type') && Object.hasOwn(schema, 'bsonType'))
     throw createParseError("Cannot specify both $jsonSchema keywords 'type' and 'bsonType'");
-  }
   requireBound(schema, 'exclusiveMinimum', 'minimum');
   requireBound(schema, 'exclusiveMaximum', 'maximum');
   const rules: Rule[] = [];
   for (const name of Object.keys(schema)) {
     if (MODIFIERS.has(name)) continue;
-    if (UNSUPPORTED_KEYWORDS.has(name)) {
+    if (UNSUPPORTED_KEYWORDS.has(name))
       throw createParseError(`$jsonSchema keyword '${name}' is not currently supported`);
-    }
     if (name === 'encrypt' || name === 'encryptMetadata') throw notImplemented(`$jsonSchema '${name}'`);
     const keyword = keywords.get(name);
     if (!keyword) throw createParseError(`Unknown $jsonSchema keyword: ${name}`);
@@ -163,9 +161,8 @@ const compileBound =
 
 /** `exclusiveMinimum` without `minimum` says nothing; MongoDB refuses it. */
 function requireBound(schema: Document, exclusive: string, name: string): void {
-  if (Object.hasOwn(schema, exclusive) && !Object.hasOwn(schema, name)) {
+  if (Object.hasOwn(schema, exclusive) && !Object.hasOwn(schema, name))
     throw createParseError(`$jsonSchema keyword '${name}' must be present if ${exclusive} is present`);
-  }
 }
 
 const jsonTypes: Readonly<Record<string, string>> = {
@@ -386,9 +383,8 @@ const not: Keyword = (argument, _schema, depth) => {
 const dependencies: Keyword = (argument, _schema, depth) => {
   const rules = Object.entries(requireKind('dependencies', argument, isObject, 'an object')).map(
     ([name, needed]) => {
-      if (Array.isArray(needed) && needed.every(isString) && needed.length > 0) {
+      if (Array.isArray(needed) && needed.every(isString) && needed.length > 0)
         return { name, test: (value: Document) => needed.every((one) => Object.hasOwn(value, one)) };
-      }
       const schema = compileJsonSchema(needed, depth + 1);
       return { name, test: (value: Document) => schema.test(value) };
     },

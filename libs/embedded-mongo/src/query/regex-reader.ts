@@ -1,4 +1,3 @@
-import { mongoError } from '../errors.js';
 import {
   caseVariants,
   escapeCharacter,
@@ -7,10 +6,8 @@ import {
   perlClass,
   posixClass,
   verticalSpace,
-} from './regex-class.js';
-
-export const invalidPattern = (reason: string): Error =>
-  mongoError(51091, `Regular expression is invalid: ${reason}`);
+  invalidPattern,
+} from './regex-parts.js';
 
 /** Reads the characters, escapes and classes of a PCRE pattern, and writes classes as JavaScript has them. */
 export class PatternReader {
@@ -53,11 +50,10 @@ export class PatternReader {
       /^\\(?:x\{([0-9a-fA-F]{1,6})\}|x([0-9a-fA-F]{0,2})|o\{([0-7]+)\}|0([0-7]{0,2})|c([\x20-\x7e])|([aefnrt])|([^A-Za-z0-9]))/su.exec(
         rest,
       );
-    if (!match) {
+    if (!match)
       throw invalidPattern(
         rest === '\\' ? '\\ at end of pattern' : `unrecognized or unsupported escape ${rest.slice(0, 2)}`,
       );
-    }
     this.at += match[0].length;
     const [, longHex, hex, octal, zero, control, letter, literal] = match;
     if (longHex !== undefined || hex !== undefined) return checkCode(parseInt(longHex ?? (hex || '0'), 16));

@@ -1,9 +1,22 @@
-import { codePoints } from '../bson/code-points.js';
-import { plain, repetition, type Atom, type TranslatedRegex } from './regex-atom.js';
-import { characterAtom, verticalSpace } from './regex-class.js';
-import { constantCost, inSequence, inTurn, repeatCost, type Cost } from './regex-cost.js';
-import { changeModes, readModes, type Modes } from './regex-modes.js';
-import { invalidPattern, PatternReader } from './regex-reader.js';
+import { codePoints } from '../bson/text.js';
+import {
+  type Atom,
+  changeModes,
+  characterAtom,
+  constantCost,
+  type Cost,
+  inSequence,
+  inTurn,
+  type Modes,
+  plain,
+  readModes,
+  repeatCost,
+  repetition,
+  type TranslatedRegex,
+  verticalSpace,
+  invalidPattern,
+} from './regex-parts.js';
+import { PatternReader } from './regex-reader.js';
 
 const deepestNesting = 250;
 
@@ -183,9 +196,8 @@ class Translator extends PatternReader {
   }
 
   private backReference(group: number | undefined, modes: Modes): Atom {
-    if (group === undefined || group < 1 || group > this.groups) {
+    if (group === undefined || group < 1 || group > this.groups)
       throw invalidPattern('reference to non-existent subpattern');
-    }
     this.foldByFlag ||= modes.fold;
     return { source: `\\k<g${group}>`, cost: constantCost };
   }

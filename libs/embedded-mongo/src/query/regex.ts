@@ -1,10 +1,9 @@
 import { setFlagsFromString } from 'node:v8';
 import { BSONRegExp } from 'bson';
-import { badValue, mongoError } from '../errors.js';
-import { longestLinearSubject, longestSubject } from './regex-cost.js';
-import type { TranslatedRegex } from './regex-atom.js';
-import { translateRegex } from './regex-translate.js';
 import { remember } from '../bson/remember.js';
+import { badValue, mongoError } from '../errors.js';
+import { longestLinearSubject, longestSubject, type TranslatedRegex } from './regex-parts.js';
+import { translateRegex } from './regex-translate.js';
 
 // The linear-time engine, for patterns and texts that could stall the other one.
 setFlagsFromString('--enable-experimental-regexp-engine-on-excessive-backtracks');
@@ -60,9 +59,8 @@ function build(pattern: string, options: string): CompiledRegex {
   const unknown = /[^imsxu]/.exec(options);
   if (unknown) throw mongoError(51108, `invalid flag in regex options: ${unknown[0]}`);
   if (pattern.includes('\0')) throw badValue('Regular expression cannot contain an embedded null byte');
-  if (Buffer.byteLength(pattern) > maxPatternBytes) {
+  if (Buffer.byteLength(pattern) > maxPatternBytes)
     throw mongoError(51091, 'Regular expression is invalid: regular expression is too large');
-  }
   // Strings are UTF-8 in any case.
   const translated = translateRegex(pattern.replace(/^\(\*UTF8?\)/, ''), options);
   const plain = translated.needsUnicode ? undefined : guard(translated, false);
@@ -95,16 +93,14 @@ function guard(translated: TranslatedRegex, unicode: boolean): Matcher {
   // Short texts are faster by backtracking; on long ones it would take its time long before it gives up.
   const cheap = longestSubject(cost);
   const longest = linear ? longestLinearSubject(cost, source.length) : cheap;
-  if (longest === 0) {
+  if (longest === 0)
     throw mongoError(51091, 'Regular expression is invalid: it can take exponential time on some texts');
-  }
   return (text, from) => {
-    if (text.length > longest) {
+    if (text.length > longest)
       throw mongoError(
         51091,
         `Regular expression is refused: it takes too long on texts of over ${longest} characters`,
       );
-    }
     const engine = linear && text.length > cheap ? linear : regex;
     engine.lastIndex = from;
     const match = engine.exec(text);

@@ -1,6 +1,6 @@
-import { badValue, mongoError, notImplemented, typeMismatch } from '../errors.js';
-import { getField, isDocument, type Document } from '../bson/document.js';
+import { type Document, getField, isDocument } from '../bson/document.js';
 import { leafValues, parsePath } from '../bson/path.js';
+import { badValue, mongoError, notImplemented, typeMismatch } from '../errors.js';
 import type { QueryContext, TextIndex } from './context.js';
 
 /** Scores a document against a search; 0 means no match. */

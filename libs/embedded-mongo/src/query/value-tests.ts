@@ -1,8 +1,8 @@
-import { BSONRegExp, Binary } from 'bson';
-import { badValue } from '../errors.js';
+import { Binary, BSONRegExp } from 'bson';
 import type { Collation } from '../bson/collation.js';
+import { compareValues, storedBytes, valuesEqual } from '../bson/compare.js';
 import { firstKey, isDocument } from '../bson/document.js';
-import { toKey } from '../bson/key-string.js';
+import { toKey } from '../bson/keys.js';
 import {
   compareNumbers,
   fitsLong,
@@ -12,10 +12,10 @@ import {
   toDouble,
   wholeNumber,
 } from '../bson/number.js';
-import { printValue } from '../bson/shell-text.js';
-import { compareValues, typeRank, valuesEqual } from '../bson/compare.js';
-import { storedBytes } from '../bson/value-order.js';
-import { compileRegex, type CompiledRegex, isRegex } from './regex.js';
+import { printValue } from '../bson/text.js';
+import { badValue } from '../errors.js';
+import { type CompiledRegex, compileRegex, isRegex } from './regex.js';
+import { typeRank } from '../bson/type-name.js';
 
 /** A test of one value a path reached. */
 export type ValueTest = (value: unknown) => boolean;
@@ -42,18 +42,16 @@ export function testOrder(operator: OrderOperator, wanted: unknown, collation?: 
   if (isRegex(wanted)) throw badValue(`Can't have RegEx as arg to predicate over field with ${operator}.`);
   const accept = accepts[operator];
   const rank = typeRank(wanted);
-  if (wanted === null || wanted === undefined) {
+  if (wanted === null || wanted === undefined)
     return operator === '$gte' || operator === '$lte' ? equalTo(null) : () => false;
-  }
   const everyType = rank === -1 || rank === 127;
   const wantsNaN = isNaNValue(wanted);
   return (value) => {
     if (everyType) return accept(compareValues(value ?? null, wanted, collation));
     if (value === undefined) return false;
     if (typeRank(value) !== rank) return false;
-    if (rank === 10 && (wantsNaN || isNaNValue(value))) {
+    if (rank === 10 && (wantsNaN || isNaNValue(value)))
       return wantsNaN && isNaNValue(value) && operator.endsWith('e');
-    }
     return accept(compareValues(value, wanted, collation));
   };
 }
@@ -67,9 +65,8 @@ export function testOneOf(operator: string, wanted: unknown, collation?: Collati
   const patterns: ValueTest[] = [];
   const keys = new Set<string>();
   for (const item of wanted) {
-    if (isDocument(item) && firstKey(item)?.startsWith('$') && !isReference(firstKey(item) as string)) {
+    if (isDocument(item) && firstKey(item)?.startsWith('$') && !isReference(firstKey(item) as string))
       throw badValue(`cannot nest $ under ${operator}`);
-    }
     if (isRegex(item)) patterns.push(matchesRegex(item));
     keys.add(toKey(item ?? null, collation));
   }
@@ -97,11 +94,10 @@ export function modulo(argument: unknown): ValueTest {
     const double = toDouble(item);
     if (numberKind(item) === undefined)
       throw badValue(`malformed mod, ${i === 0 ? 'divisor' : 'remainder'} not a number`);
-    if (!Number.isFinite(double)) {
+    if (!Number.isFinite(double))
       throw badValue(
         `malformed mod, ${i === 0 ? 'divisor' : 'remainder'} value is invalid :: caused by :: Unable to coerce NaN/Inf to integral type`,
       );
-    }
     const whole = toBigInt(item);
     if (!fitsLong(whole)) throw badValue(`malformed mod, ${printValue(item)} is out of range`);
     return whole;
@@ -149,19 +145,16 @@ export function bitTest(operator: BitOperator, argument: unknown): ValueTest {
 }
 
 function bitMask(operator: string, argument: unknown): bigint {
-  if (Array.isArray(argument)) {
+  if (Array.isArray(argument))
     return argument.reduce<bigint>((mask, position) => {
       const bit = toDouble(position);
-      if (!Number.isInteger(bit) || bit < 0 || bit > 0x7fffffff) {
+      if (!Number.isInteger(bit) || bit < 0 || bit > 0x7fffffff)
         throw badValue(`bit positions must be an integer >= 0 in ${operator}`);
-      }
       return mask | (1n << BigInt(Math.min(bit, mostBits)));
     }, 0n);
-  }
   const bits = readBits(argument);
-  if (bits === undefined || bits < 0n) {
+  if (bits === undefined || bits < 0n)
     throw badValue(`${operator} takes an Array, a number, or a BinData but received: ${String(argument)}`);
-  }
   return bits;
 }
 

@@ -1,7 +1,7 @@
-import { getField, isDocument, type Document } from '../bson/document.js';
+import { type Document, getField, isDocument } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
+import { searchFault, searchLack } from '../errors.js';
 import type { Corpus } from './corpus.js';
-import { searchFault, searchLack } from './faults.js';
 
 export interface FoundDocument {
   readonly doc: Document;
@@ -34,9 +34,8 @@ export function onlyMembers(spec: Document, operator: string, known: readonly st
 export function queryTexts(spec: Document, operator: string): string[] {
   const query = getField(spec, 'query');
   const texts: readonly unknown[] = Array.isArray(query) ? query : [query];
-  if (texts.length === 0 || !texts.every((text): text is string => typeof text === 'string' && text !== '')) {
+  if (texts.length === 0 || !texts.every((text): text is string => typeof text === 'string' && text !== ''))
     throw searchFault(`"${operator}.query" cannot be empty`);
-  }
   return [...texts];
 }
 

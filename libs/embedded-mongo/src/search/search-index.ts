@@ -1,7 +1,6 @@
-import { getField, isDocument, type Document } from '../bson/document.js';
-import { toDouble } from '../bson/number.js';
+import { type Document, getField, isDocument } from '../bson/document.js';
 import { badValue } from '../errors.js';
-
+import { toDouble } from '../bson/number.js';
 const SIMILARITIES = ['cosine', 'dotProduct', 'euclidean'] as const;
 export type Similarity = (typeof SIMILARITIES)[number];
 

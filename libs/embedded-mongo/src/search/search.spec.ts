@@ -1,8 +1,9 @@
-import fc from 'fast-check';
 import { type Collection, type Db, type Document, MongoClient } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { EmbeddedMongo } from '../embedded-mongo.js';
-import { editDistance, listTerms } from './words.js';
+import { editDistance, listTerms } from './corpus.js';
+
+import fc from 'fast-check';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 

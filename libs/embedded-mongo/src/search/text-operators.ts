@@ -1,17 +1,19 @@
-import { getField, type Document } from '../bson/document.js';
 import { compareValues } from '../bson/compare.js';
+import { type Document, getField, isDocument } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
-import { searchFault, searchLack } from './faults.js';
+import { editDistance, listTerms, type SearchPath, searchPaths } from './corpus.js';
 import {
+  applyScore,
   type Fuzziness,
   fuzziness,
   type HitTest,
   onlyMembers,
-  type SearchOperatorCompiler,
   queryTexts,
+  type SearchOperator,
+  type SearchOperatorCompiler,
+  wholeMember,
 } from './operator.js';
-import { searchPaths, type SearchPath } from './search-path.js';
-import { editDistance, listTerms } from './words.js';
+import { searchFault, searchLack } from '../errors.js';
 
 /** How well a stored word stands for one looked for: 1 the same, less with every edit, 0 not at all. */
 function likeness(stored: string, wanted: string, fuzzy: Fuzziness | null): number {
@@ -27,7 +29,7 @@ const within =
     isHit(term) && paths.some(({ name }) => name === path || name.startsWith('*:'));
 
 /** Any, or with `matchCriteria: "all"` every, word of the query. */
-export const text: SearchOperatorCompiler = (spec) => {
+const text: SearchOperatorCompiler = (spec) => {
   onlyMembers(spec, 'text', ['query', 'path', 'fuzzy', 'matchCriteria']);
   const paths = searchPaths(getField(spec, 'path'), 'text');
   const wanted = [...new Set(queryTexts(spec, 'text').flatMap(listTerms))];
@@ -58,7 +60,7 @@ export const text: SearchOperatorCompiler = (spec) => {
 };
 
 /** The words of the query next to each other, in their order. */
-export const phrase: SearchOperatorCompiler = (spec) => {
+const phrase: SearchOperatorCompiler = (spec) => {
   onlyMembers(spec, 'phrase', ['query', 'path', 'slop']);
   const paths = searchPaths(getField(spec, 'path'), 'phrase');
   const slop = getField(spec, 'slop') ?? 0;
@@ -93,7 +95,7 @@ function occurrences(stored: readonly string[], wanted: readonly string[]): numb
 }
 
 /** Every word of the query begins a word of the field; in that order with `tokenOrder: "sequential"`. */
-export const autocomplete: SearchOperatorCompiler = (spec) => {
+const autocomplete: SearchOperatorCompiler = (spec) => {
   onlyMembers(spec, 'autocomplete', ['query', 'path', 'fuzzy', 'tokenOrder']);
   const paths = searchPaths(getField(spec, 'path'), 'autocomplete');
   if (paths.length !== 1 || paths[0]?.name.startsWith('*:'))
@@ -144,7 +146,7 @@ function inOrder(stored: readonly string[], words: readonly string[], begins: Be
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0);
 
 /** Documents that have the field. */
-export const exists: SearchOperatorCompiler = (spec) => {
+const exists: SearchOperatorCompiler = (spec) => {
   onlyMembers(spec, 'exists', ['path']);
   const paths = searchPaths(getField(spec, 'path'), 'exists');
   return {
@@ -155,7 +157,7 @@ export const exists: SearchOperatorCompiler = (spec) => {
 };
 
 /** Documents whose field holds exactly this value. */
-export const equals: SearchOperatorCompiler = (spec) => {
+const equals: SearchOperatorCompiler = (spec) => {
   onlyMembers(spec, 'equals', ['path', 'value']);
   const paths = searchPaths(getField(spec, 'path'), 'equals');
   const wanted = getField(spec, 'value');
@@ -168,3 +170,97 @@ export const equals: SearchOperatorCompiler = (spec) => {
         : null,
   };
 };
+
+const LISTS = ['must', 'mustNot', 'should', 'filter'] as const;
+/** Compounds inside compounds. */
+const MAX_DEPTH = 20;
+
+const operators: Readonly<Record<string, SearchOperatorCompiler>> = {
+  text,
+  phrase,
+  autocomplete,
+  exists,
+  equals,
+};
+
+/** Operators of Atlas Search that this server does not have. */
+const lacking = new Set(
+  'embeddedDocument facet geoShape geoWithin hasAncestor hasRoot in knnBeta moreLikeThis near queryString range regex returnScope span vectorSearch wildcard'.split(
+    ' ',
+  ),
+);
+
+/**
+ * The one operator among the members of a search, those of the stage itself left out. Errors: 8 when there is none, or
+ * more than one; 238 for operators that are not here.
+ */
+export function compileOperator(
+  spec: Document,
+  stageMembers: readonly string[] = [],
+  depth = 0,
+): SearchOperator {
+  const names = Object.keys(spec).filter((name) => !stageMembers.includes(name));
+  const [name] = names;
+  if (name === undefined || names.length > 1) throw searchFault('one operator is required in a search');
+  const inner = getField(spec, name);
+  if (name !== 'compound' && !Object.hasOwn(operators, name))
+    throw lacking.has(name)
+      ? searchLack(`the operator ${name}`)
+      : searchFault(`unrecognized field "${name}"`);
+  if (!isDocument(inner)) throw searchFault(`"${name}" must be a document`);
+  const compiled =
+    name === 'compound' ? compound(inner, depth) : (operators[name] as SearchOperatorCompiler)(inner);
+  return applyScore(inner, compiled);
+}
+
+function compound(spec: Document, depth: number): SearchOperator {
+  if (depth >= MAX_DEPTH) throw searchFault('"compound" is nested too deeply');
+  onlyMembers(spec, 'compound', [...LISTS, 'minimumShouldMatch']);
+  const clauses = (name: (typeof LISTS)[number]): SearchOperator[] => {
+    const given = getField(spec, name);
+    const list: readonly unknown[] = given === undefined ? [] : Array.isArray(given) ? given : [given];
+    return list.map((clause) => {
+      if (!isDocument(clause)) throw searchFault(`"compound.${name}" must hold operators`);
+      return compileOperator(clause, [], depth + 1);
+    });
+  };
+  const [must, mustNot, should, filter] = LISTS.map(clauses) as [
+    SearchOperator[],
+    SearchOperator[],
+    SearchOperator[],
+    SearchOperator[],
+  ];
+  const shown = [...must, ...should, ...filter];
+  if (shown.length + mustNot.length === 0) throw searchFault('"compound" must have at least one clause');
+  const least = leastShould(spec, must.length + filter.length + mustNot.length === 0 ? 1 : 0, should.length);
+  return {
+    hits: (path, term) => shown.some((clause) => clause.hits(path, term)),
+    over: (corpus) => {
+      const over = (list: readonly SearchOperator[]) => list.map((clause) => clause.over(corpus));
+      const [required, banned, wished, filters] = [over(must), over(mustNot), over(should), over(filter)];
+      return (doc) => {
+        if (banned.some((match) => match(doc) !== null)) return null;
+        if (filters.some((match) => match(doc) === null)) return null;
+        let score = 0;
+        for (const match of required) {
+          const own = match(doc);
+          if (own === null) return null;
+          score += own;
+        }
+        let met = 0;
+        for (const match of wished) {
+          const own = match(doc);
+          if (own === null) continue;
+          met += 1;
+          score += own;
+        }
+        return met >= least ? score : null;
+      };
+    },
+  };
+}
+
+function leastShould(spec: Document, fallback: number, clauses: number): number {
+  if (getField(spec, 'minimumShouldMatch') === undefined) return fallback;
+  return Math.max(wholeMember(spec, 'minimumShouldMatch', 'compound', 0, [0, clauses]), fallback);
+}

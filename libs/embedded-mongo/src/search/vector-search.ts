@@ -1,14 +1,13 @@
-import { getField, isDocument, type Document } from '../bson/document.js';
-import { readNested } from '../bson/nested.js';
-import { numberKind, toDouble } from '../bson/number.js';
-import { parsePath } from '../bson/path.js';
-import { compileFilter } from '../query/filter.js';
-import type { QueryContext } from '../query/context.js';
 import { sortWithinMemory, visitAll } from '../aggregate/stage.js';
-import type { PAUSE, Step } from '../server/drain.js';
-import { searchFault } from './faults.js';
-import type { FoundDocument } from './operator.js';
-import type { Similarity, VectorField } from './search-index.js';
+import { type Document, getField, isDocument } from '../bson/document.js';
+import { numberKind, toDouble } from '../bson/number.js';
+import { parsePath, readNested } from '../bson/path.js';
+import { searchFault } from '../errors.js';
+import type { QueryContext } from '../query/context.js';
+import { compileFilter } from '../query/filter.js';
+import type { PAUSE, Step } from '../server/steps.js';
+import { type FoundDocument } from './operator.js';
+import type { VectorField, Similarity } from './search-index.js';
 
 const MAX_CANDIDATES = 10_000;
 const MEMBERS = 'index path queryVector numCandidates limit filter exact explainOptions'.split(' ');

@@ -1,6 +1,6 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes, timingSafeEqual } from 'node:crypto';
-import { firstKey, isDocument, type Document } from '../bson/document.js';
-import { printValue } from '../bson/shell-text.js';
+import { type Document, firstKey, isDocument } from '../bson/document.js';
+import { printValue } from '../bson/text.js';
 import { mongoError, type MongoError } from '../errors.js';
 
 /** A right of a user: a built-in role of MongoDB, for one database. */
@@ -207,4 +207,18 @@ export function listPrivileges(user: EmbeddedUser): Document[] {
     // An empty name of a database is any.
     return { resource: { db: local ? db : '', collection: '' }, actions: permitted.toSorted() };
   });
+}
+
+/** What is known about the client at the other end of a connection. */
+export interface ClientInfo {
+  readonly connectionId: number;
+  readonly address: string;
+  /** The member of the replica set that it is connected to. */
+  readonly member: number;
+  appName: string | undefined;
+  metadata: Document | undefined;
+  /** Who logged in. */
+  user: EmbeddedUser | undefined;
+  /** A login that has begun; `short` ends without an empty exchange. */
+  login: { readonly conversation: ScramConversation; readonly short: boolean } | undefined;
 }

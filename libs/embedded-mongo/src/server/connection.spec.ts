@@ -1,12 +1,12 @@
-import { Double } from 'bson';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { Double } from 'bson';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Document } from '../bson/document.js';
 import { EmbeddedMongo } from '../embedded-mongo.js';
 import { decodeDocument } from '../wire/decode.js';
 import { encodeDocument } from '../wire/encode.js';
-import { Framer } from '../wire/framer.js';
+import { Framer } from '../wire/message.js';
 
 // The machine may be busy: a slow rule is not a broken one.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });

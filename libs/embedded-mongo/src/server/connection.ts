@@ -1,9 +1,8 @@
 import type { Socket } from 'node:net';
-import { Framer } from '../wire/framer.js';
-import { encodeReply, parseRequest } from '../wire/message.js';
-import type { ClientInfo } from './client-info.js';
+import { encodeReply, Framer, parseRequest } from '../wire/message.js';
 import { Closed, dispatch } from './dispatch.js';
 import type { OpenConnection, ServerState } from './server-state.js';
+import type { ClientInfo } from './access.js';
 
 /** With this many requests waiting for their turn the socket is not read until half of them are done. */
 const MAX_WAITING = 100;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { CursorTable, Reader } from './cursors.js';
 import { OperationTable } from './operation.js';
-import { toRows } from './rows.js';
+import { toRows } from './steps.js';
 
 const operations = new OperationTable();
 const operation = (name: string) =>

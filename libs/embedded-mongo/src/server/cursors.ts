@@ -1,8 +1,7 @@
 import { Long } from 'bson';
 import { mongoError } from '../errors.js';
-
 import type { Operation, Pace } from './operation.js';
-import type { Rows } from './rows.js';
+import type { Rows } from './steps.js';
 
 /** Most cursors open at a time. */
 const MAX_CURSORS = 10_000;

@@ -1,21 +1,24 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Binary, Double, Long } from 'bson';
-import { firstKey, isDocument, type Document } from '../bson/document.js';
+import { type Document, firstKey, isDocument } from '../bson/document.js';
 import { toDouble } from '../bson/number.js';
+import { type CommandEntry, commands, commonFields } from '../commands/registry.js';
 import { mongoError, MongoError, retryableCodes, typeMismatch } from '../errors.js';
-import { checkApiVersion, checkWriteConcern, readDeadline } from './common-arguments.js';
-import { commands, commonFields, type CommandEntry } from '../commands/registry.js';
+import type { Workspace } from '../storage/store.js';
 import type { Request } from '../wire/message.js';
-import { authorize } from './access.js';
-import type { ClientInfo } from './client-info.js';
-import type { CommandContext } from './command.js';
+import { authorize, type ClientInfo } from './access.js';
+import {
+  checkApiVersion,
+  checkWriteConcern,
+  readDeadline,
+  readSnapshot,
+  type Snapshot,
+} from './common-arguments.js';
 import { failPointError } from './fail-point.js';
 import type { Operation } from './operation.js';
-import { readSnapshot, type Snapshot } from './read-concern.js';
-import type { ServerState } from './server-state.js';
-import type { Workspace } from '../storage/workspace.js';
+import type { CommandContext, ServerState } from './server-state.js';
 import type { ServerSession } from './sessions.js';
-import { TRANSIENT, type Transaction } from './transaction.js';
+import { type Transaction, TRANSIENT } from './transaction.js';
 
 /** The connection must be closed without an answer. */
 export class Closed extends Error {}
@@ -93,17 +96,14 @@ async function run(
     const snapshot = readSnapshot(command, name, server.replSet !== undefined, server.snapshots);
     if (snapshot)
       return addReadTime(await entry.run(command, createContext(call, snapshot.workspace)), snapshot);
-    if (session === undefined || command['txnNumber'] === undefined) {
+    if (session === undefined || command['txnNumber'] === undefined)
       return await entry.run(command, createContext(call));
-    }
-    if (!server.replSet) {
+    if (!server.replSet)
       throw mongoError(20, 'Transaction numbers are only allowed on a replica set member or mongos');
-    }
     const number = readTxnNumber(command);
     if (command['autocommit'] === false) return await inTransaction(call, session, number);
-    if (!entry.retryable) {
+    if (!entry.retryable)
       throw mongoError(50768, 'txnNumber may only be provided for transactions and retryable write commands');
-    }
     return await session.exclusive(() => {
       // The write may have waited for its turn while another member became the primary.
       checkMember(server, client, command, entry);
@@ -176,9 +176,7 @@ async function inTransaction(call: Call, session: ServerSession, number: string)
   const ends = isTransactionEnd(name);
   if (db === 'config' || db === 'local')
     throw mongoError(263, `Cannot run command against the '${db}' database in a transaction`);
-  if (!entry.transactional) {
-    throw mongoError(263, `Cannot run '${name}' in a multi-document transaction.`);
-  }
+  if (!entry.transactional) throw mongoError(263, `Cannot run '${name}' in a multi-document transaction.`);
   const starts = request.body['startTransaction'] === true;
   if (!starts && !ends) await session.awaitStart(number);
   return session.exclusive(async () => {
@@ -228,9 +226,7 @@ function checkMember(
   if (needs === 'write' || needs === 'manage' || inTransaction) throw mongoError(10107, 'not primary');
   const preference = command['$readPreference'];
   const mode = isDocument(preference) ? preference['mode'] : 'primary';
-  if (needs === 'read' && mode === 'primary') {
-    throw mongoError(13435, 'not primary and secondaryOk=false');
-  }
+  if (needs === 'read' && mode === 'primary') throw mongoError(13435, 'not primary and secondaryOk=false');
 }
 
 const isTransactionEnd = (name: string): boolean =>

@@ -1,7 +1,7 @@
-import { isDocument, type Document } from '../bson/document.js';
+import { type Document, isDocument } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
 import { badValue, mongoError } from '../errors.js';
-import type { ClientInfo } from './client-info.js';
+import type { ClientInfo } from './access.js';
 
 /** What a triggered failCommand does to one command. */
 export interface Failure {

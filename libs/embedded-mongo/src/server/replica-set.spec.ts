@@ -1,7 +1,7 @@
-import { MongoClient, type Collection, type Document } from 'mongodb';
+import { type Collection, type Document, MongoClient } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { EmbeddedMongo } from '../embedded-mongo.js';
-import { ReplicaSet } from './replica-set.js';
+import { ReplicaSet } from './server-state.js';
 
 // The machine may be busy: a slow rule is not a broken one.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });

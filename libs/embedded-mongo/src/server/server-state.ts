@@ -1,14 +1,97 @@
-import { ObjectId } from 'bson';
+import { ObjectId, type Timestamp } from 'bson';
+import type { Document } from '../bson/document.js';
+import { mongoError } from '../errors.js';
 import type { EvaluationOrder } from '../query/evaluation-order.js';
-import type { DocumentStore } from '../storage/store.js';
-import type { Users } from './access.js';
-import type { ClientInfo } from './client-info.js';
+import type { DocumentStore, Workspace } from '../storage/store.js';
+import type { Users, ClientInfo } from './access.js';
+import { SnapshotTable } from './common-arguments.js';
 import { CursorTable } from './cursors.js';
 import { FailPoints } from './fail-point.js';
-import { OperationTable } from './operation.js';
-import { SnapshotTable } from './read-concern.js';
-import type { ReplicaSet } from './replica-set.js';
-import { SessionTable } from './sessions.js';
+import { type Operation, OperationTable } from './operation.js';
+import { type ServerSession, SessionTable } from './sessions.js';
+import type { Transaction } from './transaction.js';
+
+/** Everything a command may use. */
+export interface CommandContext {
+  readonly server: ServerState;
+  readonly client: ClientInfo;
+  readonly name: string;
+  readonly db: string;
+  readonly operation: Operation;
+  /** The live data, a snapshot of it, or the view of the transaction the command runs in. */
+  readonly workspace: Workspace;
+  readonly session: ServerSession | undefined;
+  readonly transaction: Transaction | undefined;
+  readonly txnNumber: string | undefined;
+  /** The one moment the command runs at. */
+  readonly now: Date;
+  /** The time of the set at that moment; undefined for a standalone. */
+  readonly clusterTime: Timestamp | undefined;
+  /** The encoded documents of an array field of the command. */
+  rawDocuments(field: string): Buffer[] | undefined;
+}
+
+/** Answers one command; throws MongoError to refuse it. The reply may hold `RawBson` documents. */
+export type CommandHandler = (command: Document, ctx: CommandContext) => Document | Promise<Document>;
+
+/** How long a set has no primary after a step-down, in milliseconds. */
+const ELECTION_MS = 200;
+
+/**
+ * The members of the replica set and which of them is the primary. All members have the same data: they are addresses of one
+ * server, so that a test can have another primary without copying anything.
+ */
+export class ReplicaSet {
+  /** `host:port` of each member, or the socket path, once the server listens. */
+  addresses: readonly string[] = [''];
+  /** Counts the elections. */
+  private currentTerm = 1;
+  private elected = 0;
+  private electedAt = 0;
+  /** When each member may be elected again, in epoch milliseconds. */
+  private readonly barredUntil: number[];
+
+  constructor(
+    /** Name of the set; undefined for a standalone. */
+    readonly name: string | undefined,
+    readonly size: number,
+    private readonly now: () => number = Date.now,
+  ) {
+    this.barredUntil = Array.from({ length: size }, () => 0);
+  }
+
+  get term(): number {
+    return this.currentTerm;
+  }
+
+  /** The member that takes writes; undefined until the next election. */
+  get primary(): number | undefined {
+    return this.now() >= this.electedAt ? this.elected : undefined;
+  }
+
+  findAddress(member: number): string {
+    return this.addresses[member] ?? '';
+  }
+
+  /**
+   * Makes another member the primary, after a moment without any. The only member of a set becomes primary again after `seconds`.
+   * Errors: 76 on a standalone, 10107 when the member is not the primary.
+   */
+  stepDown(member: number, seconds: number): void {
+    if (this.name === undefined) throw mongoError(76, 'not running with --replSet');
+    if (this.primary !== member) throw mongoError(10107, "not primary so can't step down");
+    const now = this.now();
+    this.barredUntil[member] = now + seconds * 1000;
+    const others = this.addresses.map((_, place) => (member + 1 + place) % this.size);
+    const free = (place: number): number => this.barredUntil[place] ?? 0;
+    const next = others.reduce((best, place) =>
+      Math.max(free(place), now) < Math.max(free(best), now) ? place : best,
+    );
+    this.elected = next;
+    this.electedAt = Math.max(now + ELECTION_MS, free(next));
+    this.currentTerm += 1;
+  }
+}
 
 /** A connection as the server sees it. */
 export interface OpenConnection {
@@ -17,7 +100,7 @@ export interface OpenConnection {
 }
 
 /** A member that hangs: it takes requests and answers none of them until the pause is over. */
-export class Pause {
+class Pause {
   private ended: Promise<void> | undefined;
   private end: (() => void) | undefined;
 

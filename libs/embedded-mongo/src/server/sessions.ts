@@ -1,6 +1,6 @@
 import { Binary } from 'bson';
-import { isDocument, type Document } from '../bson/document.js';
-import { mongoError, typeMismatch, type MongoError } from '../errors.js';
+import { type Document, isDocument } from '../bson/document.js';
+import { mongoError, type MongoError, typeMismatch } from '../errors.js';
 import type { Catalog } from '../storage/catalog.js';
 import { Transaction, TRANSIENT } from './transaction.js';
 
@@ -45,12 +45,11 @@ export class ServerSession {
   /** Errors: 225 for a number from the past, 117 when this transaction is already open. */
   begin(number: string, catalog: Catalog): Transaction {
     this.advance(number);
-    if (this.transaction?.number === number && this.transaction.state === 'open') {
+    if (this.transaction?.number === number && this.transaction.state === 'open')
       throw mongoError(
         117,
         `Cannot start a transaction at given transaction number ${number} a transaction with the same number is already in progress`,
       );
-    }
     if (this.transaction?.state === 'open') this.transaction.abort();
     this.transaction = new Transaction(number, catalog);
     for (const wake of this.startWaiters) wake();
@@ -83,23 +82,20 @@ export class ServerSession {
         `Given transaction number ${number} does not match any in-progress transactions. The active transaction number is ${active}`,
       );
     }
-    if (transaction.state === 'committed') {
+    if (transaction.state === 'committed')
       throw mongoError(256, `Transaction with { txnNumber: ${number} } has been committed.`);
-    }
-    if (transaction.state === 'aborted') {
+    if (transaction.state === 'aborted')
       throw noSuchTransaction(`Transaction with { txnNumber: ${number} } has been aborted.`);
-    }
     return transaction;
   }
 
   private advance(number: string): void {
     const value = BigInt(number);
-    if (value < this.latestNumber) {
+    if (value < this.latestNumber)
       throw mongoError(
         225,
         `Cannot use transaction number ${number}: a newer one, ${this.latestNumber}, was already used in this session`,
       );
-    }
     this.latestNumber = value;
   }
 }
@@ -167,8 +163,7 @@ export class SessionTable {
 /** Errors: 14 when the value is no session id. */
 export function sessionKey(lsid: unknown): string {
   const id = isDocument(lsid) ? lsid['id'] : undefined;
-  if (!(id instanceof Binary) || id.sub_type !== Binary.SUBTYPE_UUID || id.length() !== 16) {
+  if (!(id instanceof Binary) || id.sub_type !== Binary.SUBTYPE_UUID || id.length() !== 16)
     throw typeMismatch("BSON field 'lsid.id' must be a UUID");
-  }
   return Buffer.from(id.value()).toString('hex');
 }

@@ -1,8 +1,9 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { mongoError } from '../errors.js';
 import { OperationTable } from './operation.js';
-import { sortInTurns } from './sort-in-turns.js';
+import { sortInTurns } from './steps.js';
+
+import fc from 'fast-check';
 
 const operation = () =>
   new OperationTable().start(

@@ -1,20 +1,20 @@
-import { Double } from 'bson';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { Double } from 'bson';
 import {
-  Long,
-  MongoClient,
-  UUID,
   type ClientSession,
   type Collection,
   type Db,
   type Document,
+  Long,
+  MongoClient,
+  UUID,
 } from 'mongodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { EmbeddedMongo } from '../embedded-mongo.js';
 import { decodeDocument } from '../wire/decode.js';
 import { encodeDocument } from '../wire/encode.js';
-import { Framer } from '../wire/framer.js';
+import { Framer } from '../wire/message.js';
 
 // The machine may be busy: a slow rule is not a broken one.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });

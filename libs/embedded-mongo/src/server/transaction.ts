@@ -1,11 +1,9 @@
 import type { Document } from '../bson/document.js';
-import { toKey } from '../bson/key-string.js';
+import { toKey } from '../bson/keys.js';
 import { mongoError, MongoError } from '../errors.js';
-import { checkNamespace, type Catalog } from '../storage/catalog.js';
-import type { Change, ChangeOrigin, ChangeSink } from '../storage/change.js';
-import { Collection } from '../storage/collection.js';
-import type { Draft, StoredDocument } from '../storage/stored-document.js';
-import type { Workspace } from '../storage/workspace.js';
+import { type Catalog, checkNamespace, Collection } from '../storage/catalog.js';
+import type { Change, ChangeOrigin, ChangeSink, Draft, StoredDocument } from '../storage/change.js';
+import type { Workspace } from '../storage/store.js';
 
 /** The label by which drivers know that running the whole transaction again may help. */
 export const TRANSIENT = 'TransientTransactionError';

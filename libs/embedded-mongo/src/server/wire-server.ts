@@ -1,16 +1,28 @@
 import { chmodSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
-import { createServer, type Server, type Socket } from 'node:net';
+import { rm, stat } from 'node:fs/promises';
+import { connect, createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { EvaluationOrder } from '../query/evaluation-order.js';
-import { loadCatalog, type FsyncMode, openJournal } from '../storage/journal.js';
-import { DocumentStore } from '../storage/store.js';
-import { removeExpired } from '../storage/expiry.js';
+import { type FsyncMode, loadCatalog, openJournal } from '../storage/journal.js';
+import { DocumentStore, removeExpired } from '../storage/store.js';
 import { type EmbeddedUser, Users } from './access.js';
-import { removeAbandonedSocket } from './abandoned-socket.js';
 import { serveConnection } from './connection.js';
-import { ReplicaSet } from './replica-set.js';
-import { ServerState } from './server-state.js';
+import { ReplicaSet, ServerState } from './server-state.js';
+
+/** Removes a unix socket that a crashed server left behind; anything else at the path stays. */
+async function removeAbandonedSocket(path: string): Promise<void> {
+  const found = await stat(path).catch(() => undefined);
+  if (!found?.isSocket()) return;
+  const refused = await new Promise<boolean>((resolve) => {
+    const probe = connect(path);
+    probe.once('connect', () => {
+      probe.destroy();
+      resolve(false);
+    });
+    probe.once('error', (error: NodeJS.ErrnoException) => resolve(error.code === 'ECONNREFUSED'));
+  });
+  if (refused) await rm(path, { force: true });
+}
 
 /** How often expired documents, idle cursors and old sessions are looked for, in milliseconds. */
 const SWEEP_MS = 30_000;
@@ -77,9 +89,8 @@ export class WireServer {
       throw new TypeError('members is a whole number from 1 to 7');
     if (options.members > 1 && (options.path !== undefined || options.replSet === undefined))
       throw new TypeError('several members are a replica set that listens on ports');
-    if (options.path === undefined && !loopback.has(options.host)) {
+    if (options.path === undefined && !loopback.has(options.host))
       throw new TypeError(`the embedded database listens on loopback only, not on ${options.host}`);
-    }
     if (options.dataFile !== undefined && options.initialData !== undefined)
       throw new TypeError('initialData is for a server in memory, dataFile for one that keeps its data');
     const opened =

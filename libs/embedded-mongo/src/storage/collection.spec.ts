@@ -1,9 +1,10 @@
-import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import type { Document } from '../bson/document.js';
-import { Collection } from './collection.js';
+import { Collection } from './catalog.js';
+import { createDraft, draftNext } from './change.js';
 import { normaliseIndex } from './index-spec.js';
-import { draftNext, createDraft } from './stored-document.js';
+
+import fc from 'fast-check';
 
 // The machine may be busy: a slow rule is not a broken one.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { removeExpired } from './expiry.js';
+import { createDraft } from './change.js';
 import { normaliseIndex } from './index-spec.js';
-import { createDraft } from './stored-document.js';
-import { DocumentStore } from './store.js';
+import { DocumentStore, removeExpired } from './store.js';
 
 const now = Date.UTC(2030, 0, 1);
 const ago = (seconds: number): Date => new Date(now - seconds * 1000);

@@ -1,6 +1,6 @@
 import { Double } from 'bson';
 import { describe, expect, it } from 'vitest';
-import { indexExists, normaliseIndex, type IndexSpec } from './index-spec.js';
+import { indexExists, type IndexSpec, normaliseIndex } from './index-spec.js';
 
 const refusal = (code: number): unknown => expect.objectContaining({ code });
 

@@ -1,17 +1,84 @@
 import { Double } from 'bson';
-import { compareValues } from '../bson/compare.js';
-import { compileCollation } from '../bson/collation.js';
-import { isDocument, type Document } from '../bson/document.js';
-import { keyOfAll, toKey } from '../bson/key-string.js';
-import { numberKind, toDouble } from '../bson/number.js';
-import { badValue, createParseError, mongoError, typeMismatch } from '../errors.js';
-import { truthy } from '../aggregate/evaluate.js';
+import { truthy } from '../aggregate/arguments.js';
 import { listConjuncts } from '../aggregate/reorder/filter-paths.js';
+import { compileCollation } from '../bson/collation.js';
+import { compareValues } from '../bson/compare.js';
+import { type Document, isDocument } from '../bson/document.js';
+import { expandKeys, keyOfAll, toKey } from '../bson/keys.js';
+import { numberKind, toDouble } from '../bson/number.js';
+import { shellText } from '../bson/text.js';
+import { badValue, createParseError, mongoError, notImplemented, typeMismatch } from '../errors.js';
+import { compileProjection } from '../projection/projection.js';
 import { holdsOperators } from '../query/field-predicate.js';
 import { isRegex } from '../query/regex.js';
 import { isTextLanguage } from '../query/text.js';
-import { shellText } from '../bson/shell-text.js';
-import { checkWildcard, isWildcard } from './wildcard-index.js';
+
+const WILDCARD = '$**';
+
+export const isWildcard = (field: string): boolean => field.includes(WILDCARD);
+
+/**
+ * Checks the key and the options of a wildcard index. Errors: 67 for a place, kind or option that such an index cannot have, 7246201 for
+ * two wildcards; of `wildcardProjection` 2, 9, 14, 51271, 7246209 and those of a projection. 238 for
+ * a text index over all fields.
+ */
+function checkWildcard(spec: Document & { readonly key: Document }, version: unknown): void {
+  const fields = Object.keys(spec.key);
+  const [wildcard, second] = fields.filter(isWildcard);
+  const projection = spec['wildcardProjection'];
+  if (projection !== undefined && !isDocument(projection))
+    throw typeMismatch("The field 'wildcardProjection' must be an object");
+  if (wildcard === undefined) {
+    if (projection === undefined) return;
+    throw badValue("The field 'wildcardProjection' is only allowed in an index with a '$**' key");
+  }
+  if (second !== undefined) throw mongoError(7246201, 'an index has at most one wildcard field');
+  if (!/^(?:[^$]+\.)?\$\*\*$/.test(wildcard))
+    throw mongoError(67, `the wildcard must be the last part of a field: ${wildcard}`);
+  if (spec.key[WILDCARD] === 'text') throw notImplemented('a text index over all fields');
+  if (Object.values(spec.key).some((kind) => typeof kind === 'string'))
+    throw mongoError(67, 'an index with a wildcard has no keys of a plugin');
+  const foreign = ['unique', 'sparse', 'expireAfterSeconds'].find((option) => spec[option] !== undefined);
+  if (foreign !== undefined) throw mongoError(67, `an index with a wildcard cannot have '${foreign}'`);
+  if (version !== undefined && Number(version) < 2)
+    throw mongoError(67, 'an index with a wildcard has version 2');
+  const beside = fields.filter((field) => field !== wildcard);
+  if (projection !== undefined) checkProjection(projection, wildcard);
+  else if (beside.length === 0 || wildcard !== WILDCARD) return;
+  const within = (field: string): boolean =>
+    projection?.[field] === undefined ? !isInclusion(projection) : keeps(projection[field]);
+  const overlapping = beside.find(within);
+  if (overlapping !== undefined)
+    throw mongoError(7246209, `wildcardProjection must exclude '${overlapping}', which is a key of its own`);
+}
+
+const keeps = (value: unknown): boolean => value === true || isDocument(value) || Number(value) !== 0;
+
+const isInclusion = (projection: Document | undefined): boolean =>
+  projection !== undefined &&
+  Object.entries(projection).some(([field, value]) => field !== '_id' && keeps(value));
+
+function checkProjection(projection: Document, wildcard: string): void {
+  if (Object.keys(projection).length === 0) throw createParseError("'wildcardProjection' must not be empty");
+  if (wildcard !== WILDCARD)
+    throw createParseError("'wildcardProjection' is only allowed where the wildcard is '$**'");
+  checkFlags(projection);
+  compileProjection(projection, { tick: () => {}, now: new Date(0) });
+}
+
+function checkFlags(projection: Document): void {
+  for (const [field, value] of Object.entries(projection)) {
+    if (isDocument(value) && !Object.keys(value).some((key) => key.startsWith('$'))) checkFlags(value);
+    else if (typeof value !== 'boolean' && numberKind(value) === undefined)
+      throw mongoError(51271, `a wildcardProjection has no computed fields: ${field}`);
+  }
+}
+
+/** Errors: 7246301 where a field beside the wildcard reaches an array. */
+export function checkWildcardKeys(document: Document, beside: readonly (readonly string[])[]): void {
+  if (expandKeys(document, beside).multikey)
+    throw mongoError(7246301, 'a field beside the wildcard of an index must not be an array');
+}
 
 /** An index as listIndexes shows it: `key`, `name` and the options that were set. */
 export interface IndexSpec extends Document {
@@ -34,16 +101,14 @@ export function normaliseIndex(request: unknown): IndexSpec {
   if (!isDocument(request)) throw typeMismatch('an index specification must be an object');
   const { key, name } = request;
   if (key !== undefined && !isDocument(key)) throw typeMismatch("The field 'key' must be an object");
-  if (key === undefined) {
+  if (key === undefined)
     throw createParseError(
       "Error in specification: the 'key' field is a required property of an index specification",
     );
-  }
-  if (name === undefined) {
+  if (name === undefined)
     throw createParseError(
       "Error in specification: the 'name' field is a required property of an index specification",
     );
-  }
   if (typeof name !== 'string') throw typeMismatch("The field 'name' must be a string");
   if (name === '') throw mongoError(67, 'index name cannot be empty');
   for (const option of Object.keys(request)) {
@@ -89,9 +154,8 @@ function checkKey(key: Document): void {
   if (fields.filter(([, kind]) => kind === 'hashed').length > 1)
     throw mongoError(31303, 'A maximum of one index field is allowed to be hashed');
   for (const [field, kind] of fields) {
-    if (field === '' || field.startsWith('.') || field.endsWith('.') || field.includes('..')) {
+    if (field === '' || field.startsWith('.') || field.endsWith('.') || field.includes('..'))
       throw mongoError(67, 'Index keys cannot contain an empty field.');
-    }
     if (
       !isWildcard(field) &&
       field.split('.').some((part) => part.startsWith('$') && !['$id', '$ref', '$db'].includes(part))
@@ -119,12 +183,10 @@ function checkOptions(spec: IndexSpec): void {
   const seconds = spec['expireAfterSeconds'];
   if (seconds !== undefined) {
     const value = numberKind(seconds) === undefined ? NaN : toDouble(seconds);
-    if (!(value >= 0 && value <= 2_147_483_647)) {
+    if (!(value >= 0 && value <= 2_147_483_647))
       throw mongoError(67, 'TTL index expireAfterSeconds must be within the range 0 to 2147483647');
-    }
-    if (Object.keys(spec.key).length !== 1) {
+    if (Object.keys(spec.key).length !== 1)
       throw mongoError(67, 'TTL indexes are single-field indexes, compound indexes do not support TTL');
-    }
     spec['expireAfterSeconds'] = Math.trunc(toDouble(seconds));
   }
   const partial = spec['partialFilterExpression'];
@@ -272,18 +334,17 @@ export function indexExists(existing: readonly IndexSpec[], wanted: IndexSpec): 
   const requested = `Requested index: ${shellText(wanted)}, existing index: `;
   if (wanted['weights'] !== undefined) {
     const other = existing.find((index) => index['weights'] !== undefined && !agree(index, wanted, identity));
-    if (other) {
+    if (other)
       throw mongoError(
         85,
         `only one text index per collection allowed, found existing text index "${other.name}"`,
       );
-    }
   }
   for (const index of existing) {
     const sameKey = agree(index, wanted, identity);
     const sameOptions = agree(index, wanted, behaviour);
     if (index.name === wanted.name) {
-      if (!sameKey) {
+      if (!sameKey)
         throw mongoError(
           86,
           'An existing index has the same name as the requested index. When index names are not specified, ' +
@@ -291,7 +352,6 @@ export function indexExists(existing: readonly IndexSpec[], wanted: IndexSpec): 
             requested +
             shellText(index),
         );
-      }
       if (sameOptions || index.name === '_id_') return true;
       throw mongoError(
         85,

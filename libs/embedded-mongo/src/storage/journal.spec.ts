@@ -2,13 +2,14 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Double, Long } from 'bson';
-import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Catalog } from './catalog.js';
+import { createDraft, draftNext } from './change.js';
 import { normaliseIndex } from './index-spec.js';
 import { openJournal } from './journal.js';
 import { DocumentStore } from './store.js';
-import { draftNext, createDraft } from './stored-document.js';
+
+import fc from 'fast-check';
 
 // The machine may be busy: a slow rule is not a broken one.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });

@@ -6,15 +6,153 @@ import {
   openSync,
   readFileSync,
   renameSync,
+  rmSync,
   truncateSync,
   writeSync,
 } from 'node:fs';
 import { crc32 } from 'node:zlib';
+import { Binary, UUID } from 'bson';
+import { type Document, isDocument } from '../bson/document.js';
+import { decodeDocument } from '../wire/decode.js';
 import { encodeDocument } from '../wire/encode.js';
-import { Catalog } from './catalog.js';
-import type { Change } from './change.js';
-import { releaseLock, takeLock } from './file-lock.js';
-import { applyRecord, toRecord, toRecords } from './journal-record.js';
+import { readRawDocument, readRawDocuments } from '../wire/raw-bson.js';
+import { Catalog, type Collection } from './catalog.js';
+import { type Change, type Draft, draftFromRaw, type StoredDocument } from './change.js';
+import type { IndexSpec } from './index-spec.js';
+
+const toLockPath = (file: string): string => `${file}.lock`;
+
+/** When this process started, in epoch seconds; the same in all its threads. */
+const startedAt = Math.round(Date.now() / 1000 - process.uptime());
+
+/** Reserves a file for this process. Errors: an Error when another process has it. */
+function takeLock(file: string): void {
+  const lock = toLockPath(file);
+  for (;;) {
+    try {
+      const fd = openSync(lock, 'wx', 0o600);
+      writeSync(fd, `${process.pid} ${startedAt}`);
+      closeSync(fd);
+      return;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+      if (isHeld(lock))
+        throw new Error(`the data file ${file} is in use; if no process uses it, remove ${lock}`, {
+          cause: error,
+        });
+      rmSync(lock, { force: true });
+    }
+  }
+}
+
+function releaseLock(file: string): void {
+  rmSync(toLockPath(file), { force: true });
+}
+
+/** A lock whose process is gone was left behind by a crash. */
+function isHeld(lock: string): boolean {
+  const [pid = 0, started = 0] = readFileSync(lock, 'utf8').split(' ').map(Number);
+  if (!Number.isInteger(pid) || pid <= 0) return false;
+  // In a container the next process often has the number of the last one.
+  if (pid === process.pid) return Math.abs(started - startedAt) <= 2;
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+/** A group of changes as one journal record. */
+function toRecord(changes: readonly Change[]): Document {
+  return { c: changes.map(changeRecord) };
+}
+
+function changeRecord(change: Change): Document {
+  if (change.kind === 'dropDatabase') return { o: change.kind, db: change.db };
+  const base = { o: change.kind, db: change.ns.db, coll: change.ns.coll };
+  switch (change.kind) {
+    case 'insert':
+    case 'update':
+    case 'replace':
+      return { ...base, d: change.after.raw };
+    case 'delete':
+      return { ...base, id: change.before.document['_id'] };
+    case 'create':
+      return { ...base, options: change.options, uuid: change.uuid };
+    case 'modify':
+      return { ...base, options: change.options };
+    case 'drop':
+      return base;
+    case 'rename':
+      return { ...base, toDb: change.to.db, toColl: change.to.coll };
+    case 'createIndexes':
+    case 'dropIndexes':
+    case 'modifyIndex':
+      return { ...base, spec: change.spec };
+  }
+}
+
+/** The records that rebuild a catalog from nothing. */
+function* toRecords(catalog: Catalog): Generator<Document> {
+  for (const collection of catalog.all()) {
+    const { db, coll } = collection.ns;
+    yield { c: [{ o: 'create', db, coll, options: collection.options, uuid: collection.uuid }] };
+    for (const stored of collection.snapshotRecords().range()) {
+      yield { c: [{ o: 'insert', db, coll, d: stored.raw }] };
+    }
+    for (const { spec } of collection.indexes.slice(1)) yield { c: [{ o: 'createIndexes', db, coll, spec }] };
+  }
+}
+
+/** Applies one encoded journal record. Errors: an Error when the record does not fit the data before it. */
+function applyRecord(catalog: Catalog, record: Buffer): void {
+  const changes = readRawDocuments(record, 'c');
+  if (!changes) throw new Error('the data file holds a record without changes');
+  for (const change of changes) applyChange(catalog, change);
+}
+
+function applyChange(catalog: Catalog, raw: Buffer): void {
+  const change = decodeDocument(raw);
+  const kind = String(change['o']) as Change['kind'];
+  const db = String(change['db']);
+  const coll = String(change['coll']);
+  const options = isDocument(change['options']) ? change['options'] : {};
+  if (kind === 'dropDatabase') return;
+  if (kind === 'create') {
+    const uuid = change['uuid'];
+    catalog.create(db, coll, options, uuid instanceof Binary ? new UUID(uuid.value()) : undefined);
+    return;
+  }
+  const collection = catalog.find(db, coll);
+  if (!collection) throw new Error(`the data file changes ${db}.${coll} before creating it`);
+  const spec = change['spec'] as IndexSpec;
+  if (kind === 'insert') collection.insert(draftOfRecord(raw));
+  else if (kind === 'update' || kind === 'replace') {
+    const draft = draftOfRecord(raw);
+    collection.replace(present(collection, draft.document['_id']), draft);
+  } else if (kind === 'delete') collection.remove(present(collection, change['id']));
+  else if (kind === 'modify') collection.options = options;
+  else if (kind === 'drop') catalog.drop(db, coll);
+  else if (kind === 'rename') catalog.rename(collection, String(change['toDb']), String(change['toColl']));
+  else if (kind === 'createIndexes') collection.addIndex(spec);
+  else if (kind === 'dropIndexes') collection.dropIndex(spec.name);
+  else collection.changeIndex(spec);
+}
+
+function present(collection: Collection, id: unknown): StoredDocument {
+  const stored = collection.byId(id);
+  if (!stored)
+    throw new Error(`the data file changes a document of ${collection.fullName} that is not there`);
+  return stored;
+}
+
+/** The stored bytes themselves, so that a reload gives back exactly what was stored. */
+function draftOfRecord(change: Buffer): Draft {
+  const bytes = readRawDocument(change, 'd');
+  if (!bytes) throw new Error('the data file holds a write without its document');
+  return draftFromRaw(bytes);
+}
 
 /** Changes are on disk at the latest this long after they were answered, in milliseconds. */
 const SYNC_MS = 100;

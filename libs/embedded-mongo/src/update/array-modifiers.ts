@@ -1,15 +1,14 @@
-import { badValue, createParseError, typeMismatch } from '../errors.js';
 import type { Collation } from '../bson/collation.js';
-import { compareValues, compileElementSort } from '../bson/compare.js';
-import { firstKey, isDocument, type Document } from '../bson/document.js';
-import { printValue } from '../bson/shell-text.js';
-import { toKey } from '../bson/key-string.js';
+import { compareValues } from '../bson/compare.js';
+import { type Document, firstKey, isDocument } from '../bson/document.js';
+import { toKey, compileElementSort } from '../bson/keys.js';
 import { numberKind, toDouble, wholeNumber } from '../bson/number.js';
+import { printValue } from '../bson/text.js';
 import { typeName } from '../bson/type-name.js';
+import { badValue, createParseError, typeMismatch } from '../errors.js';
 import { isRegex } from '../query/regex.js';
-import { documentId } from './field-modifiers.js';
-import { requireViable } from './path-copy.js';
-import { unchanged, type ModifierCompiler, type ModifierContext } from './modifier.js';
+import { documentId, type ModifierCompiler, type ModifierContext, unchanged } from './field-modifiers.js';
+import { requireViable } from './path.js';
 
 /** `$push` and `$addToSet` take one value, or several as `{$each: […]}`. */
 function readEach(
@@ -17,20 +16,18 @@ function readEach(
   name: string,
   allowed: readonly string[],
 ): { items: unknown[]; options: Document } {
-  if (!isDocument(argument) || firstKey(argument) === undefined || !Object.hasOwn(argument, '$each')) {
+  if (!isDocument(argument) || firstKey(argument) === undefined || !Object.hasOwn(argument, '$each'))
     return { items: [argument], options: {} };
-  }
   const items = argument['$each'];
   if (!Array.isArray(items)) {
     const text = `The argument to $each in ${name} must be an array but it was of type ${typeName(items)}`;
     throw name === '$push' ? badValue(text) : typeMismatch(text);
   }
   for (const key of Object.keys(argument)) {
-    if (key !== '$each' && !allowed.includes(key)) {
+    if (key !== '$each' && !allowed.includes(key))
       throw name === '$push'
         ? badValue(`Unrecognized clause in $push: ${key}`)
         : badValue(`Found unexpected fields after $each in $addToSet: ${printValue(argument)}`);
-    }
   }
   return { items, options: argument };
 }
@@ -38,15 +35,13 @@ function readEach(
 function wholeOption(options: Document, name: string): number | undefined {
   if (!Object.hasOwn(options, name)) return undefined;
   const value = options[name];
-  if (numberKind(value) === undefined) {
+  if (numberKind(value) === undefined)
     throw badValue(`The value for ${name} must be an integer value but was given type: ${typeName(value)}`);
-  }
   const whole = wholeNumber(value);
-  if (whole === undefined) {
+  if (whole === undefined)
     throw badValue(
       `The value for ${name} must be an integer value but was given a non-integer: ${printValue(value)}`,
     );
-  }
   return whole;
 }
 
@@ -56,11 +51,10 @@ const push: ModifierCompiler = (argument, _field, context) => {
   const slice = wholeOption(options, '$slice');
   const order = Object.hasOwn(options, '$sort') ? pushOrder(options['$sort'], context) : undefined;
   return (current, target) => {
-    if (current !== undefined && !Array.isArray(current)) {
+    if (current !== undefined && !Array.isArray(current))
       throw badValue(
         `The field '${target.path}' must be an array but is of type ${typeName(current)} in document ${documentId(target.doc)}`,
       );
-    }
     let result: unknown[] = [...((current as unknown[] | undefined) ?? [])];
     if (position === undefined) result.push(...items);
     else result.splice(position < 0 ? Math.max(0, result.length + position) : position, 0, ...items);
@@ -82,11 +76,10 @@ function pushOrder(sort: unknown, { ctx }: ModifierContext): (a: unknown, b: unk
     }
     return compileElementSort(sort, ctx.collation);
   }
-  if (!isOne(sort)) {
+  if (!isOne(sort))
     throw badValue(
       'The $sort is invalid: use 1/-1 to sort the whole element, or {field:1/-1} to sort embedded fields',
     );
-  }
   const direction = toDouble(sort);
   return (a, b) => compareValues(a, b, ctx.collation) * direction;
 }
@@ -96,11 +89,10 @@ const isOne = (value: unknown): boolean => numberKind(value) !== undefined && Ma
 const addToSet: ModifierCompiler = (argument, _field, { ctx }) => {
   const { items } = readEach(argument, '$addToSet', []);
   return (current, target) => {
-    if (current !== undefined && !Array.isArray(current)) {
+    if (current !== undefined && !Array.isArray(current))
       throw badValue(
         `Cannot apply $addToSet to non-array field. Field named '${target.path.split('.').at(-1)}' has non-array type ${typeName(current)}`,
       );
-    }
     const result: unknown[] = [...((current as unknown[] | undefined) ?? [])];
     const known = new Set(result.map((item) => toKey(item, ctx.collation)));
     for (const item of items) {
@@ -123,11 +115,10 @@ const pop: ModifierCompiler = (argument, field) => {
       requireViable(target.doc, target.path.split('.'));
       return unchanged;
     }
-    if (!Array.isArray(current)) {
+    if (!Array.isArray(current))
       throw typeMismatch(
         `Path '${target.path}' contains an element of non-array type '${typeName(current)}'`,
       );
-    }
     if (current.length === 0) return unchanged;
     return end === 1 ? current.slice(0, -1) : current.slice(1);
   };
@@ -165,9 +156,8 @@ function elementMatcher(
 }
 
 const pullAll: ModifierCompiler = (argument, _field, { ctx }) => {
-  if (!Array.isArray(argument)) {
+  if (!Array.isArray(argument))
     throw badValue(`$pullAll requires an array argument but was given a ${typeName(argument)}`);
-  }
   const unwanted = new Set(argument.map((item) => toKey(item, ctx.collation)));
   return (current) => {
     if (current === undefined) return unchanged;

@@ -1,12 +1,34 @@
 import { Timestamp } from 'bson';
-import { badValue, createParseError, mongoError, typeMismatch } from '../errors.js';
 import { addNumbers, multiplyNumbers } from '../bson/arithmetic.js';
 import { compareValues } from '../bson/compare.js';
-import { getField, isDocument, type Document } from '../bson/document.js';
-import { printValue } from '../bson/shell-text.js';
+import { type Document, getField, isDocument } from '../bson/document.js';
 import { compareNumbers, integerValue, numberKind, toBigInt } from '../bson/number.js';
+import { printValue } from '../bson/text.js';
 import { typeName } from '../bson/type-name.js';
-import { absent, unchanged, type Modifier, type ModifierCompiler } from './modifier.js';
+import { badValue, createParseError, mongoError, typeMismatch } from '../errors.js';
+import type { Predicate, QueryContext } from '../query/context.js';
+
+/** A modifier leaves the value alone, or removes the field. */
+export const unchanged = Symbol('unchanged');
+export const absent = Symbol('absent');
+
+/** What a modifier knows of the place it changes. */
+interface Target {
+  /** The concrete path, for error texts. */
+  readonly path: string;
+  readonly doc: Document;
+}
+
+/** Computes the new value of one field; `current` is undefined when the field is missing. */
+export type Modifier = (current: unknown, target: Target) => unknown;
+
+export interface ModifierContext {
+  readonly ctx: QueryContext;
+  readonly compileFilter: (filter: Document) => Predicate;
+}
+
+/** Reads the argument of one modifier for one field, at compile time. */
+export type ModifierCompiler = (argument: unknown, field: string, context: ModifierContext) => Modifier;
 
 /** `{_id: 1}` as error texts name the document. */
 export const documentId = (doc: Document): string => `{_id: ${printValue(getField(doc, '_id'))}}`;
@@ -19,17 +41,15 @@ const arithmetic =
     listMissing: (b: unknown) => unknown,
   ): ModifierCompiler =>
   (argument, field) => {
-    if (numberKind(argument) === undefined) {
+    if (numberKind(argument) === undefined)
       throw typeMismatch(`Cannot ${verb} with non-numeric argument: {${field}: ${printValue(argument)}}`);
-    }
     return (current, target) => {
       if (current === undefined) return listMissing(argument);
-      if (numberKind(current) === undefined) {
+      if (numberKind(current) === undefined)
         throw typeMismatch(
           `Cannot apply ${name} to a value of non-numeric type. ${documentId(target.doc)} has the field ` +
             `'${target.path.split('.').at(-1)}' of non-numeric type ${typeName(current)}`,
         );
-      }
       const result = apply(current, argument);
       // An equal value of the same type is no change, also where a zero would get another sign.
       if (numberKind(result) === numberKind(current) && compareNumbers(result, current) === 0)
@@ -37,11 +57,10 @@ const arithmetic =
       const integers = [current, argument].every((value) =>
         ['int', 'long'].includes(numberKind(value) as string),
       );
-      if (integers && numberKind(result) === 'double') {
+      if (integers && numberKind(result) === 'double')
         throw badValue(
           `Failed to apply ${name} operations to current value (${printValue(current)}) for document ${documentId(target.doc)}`,
         );
-      }
       return result;
     };
   };
@@ -62,45 +81,40 @@ const currentDate: ModifierCompiler = (argument, field, { ctx }) => {
   const type = isDocument(argument) ? getField(argument, '$type') : undefined;
   if (typeof argument === 'boolean' || type === 'date') return () => new Date(ctx.now);
   if (type === 'timestamp') return () => new Timestamp({ t: Math.floor(Number(ctx.now) / 1000), i: 1 });
-  if (isDocument(argument)) {
+  if (isDocument(argument))
     throw badValue(
       "The '$type' string field is required to be 'date' or 'timestamp': {$currentDate: {field : {$type: 'date'}}}",
     );
-  }
   throw badValue(
     `${typeName(argument)} is not valid type for $currentDate. Please use a boolean ('true') or a $type expression ({$type: 'timestamp/date'}) for ${field}.`,
   );
 };
 
 const bit: ModifierCompiler = (argument, field) => {
-  if (!isDocument(argument)) {
+  if (!isDocument(argument))
     throw badValue(
       `The $bit modifier is not compatible with a ${typeName(argument)}. You must pass in an embedded document: {$bit: {field: {and/or/xor: #}}`,
     );
-  }
   const names = Object.keys(argument);
   if (names.length === 0)
     throw badValue(
       `You must pass in at least one bitwise operation. The format is: {$bit: {field: {and/or/xor: #}}`,
     );
   for (const name of names) {
-    if (!['and', 'or', 'xor'].includes(name)) {
+    if (!['and', 'or', 'xor'].includes(name))
       throw badValue(
         `The $bit modifier only supports 'and', 'or', and 'xor', not '${name}' which is an unknown operator: {${name}: ${printValue(argument[name])}}`,
       );
-    }
-    if (!isInteger(argument[name])) {
+    if (!isInteger(argument[name]))
       throw badValue(
         `The $bit modifier field must be an Integer(32/64 bit); a '${typeName(argument[name])}' is not supported here: {${field}: ${printValue(argument)}}`,
       );
-    }
   }
   return (current, target) => {
-    if (current !== undefined && !isInteger(current)) {
+    if (current !== undefined && !isInteger(current))
       throw badValue(
         `Cannot apply $bit to a value of non-integral type.${documentId(target.doc)} has the field ${target.path} of non-integer type ${typeName(current)}`,
       );
-    }
     let value = toBigInt(current ?? 0);
     let long = numberKind(current) === 'long';
     for (const name of names) {
@@ -132,22 +146,18 @@ export const fieldModifiers: Readonly<Record<string, ModifierCompiler>> = {
 
 /** `$rename` needs two paths, so the update takes it apart itself. Errors: 2 for a bad target. */
 export function renameTarget(field: string, argument: unknown): string {
-  if (typeof argument !== 'string') {
+  if (typeof argument !== 'string')
     throw badValue(`The 'to' field for $rename must be a string: ${field}: ${printValue(argument)}`);
-  }
   if (argument.includes('\0'))
     throw badValue("The 'to' field for $rename cannot contain an embedded null byte");
-  if (argument === field) {
+  if (argument === field)
     throw badValue(`The source and target field for $rename must differ: ${field}: ${printValue(argument)}`);
-  }
-  if (`${field}.${argument}`.split('.').some((part) => /^\$(\[.*\])?$/.test(part))) {
+  if (`${field}.${argument}`.split('.').some((part) => /^\$(\[.*\])?$/.test(part)))
     throw badValue(`The source and target field for $rename may not be dynamic: ${field}`);
-  }
-  if (argument.startsWith(`${field}.`) || field.startsWith(`${argument}.`)) {
+  if (argument.startsWith(`${field}.`) || field.startsWith(`${argument}.`))
     throw badValue(
       `The source and target field for $rename must not be on the same path: ${field}: ${printValue(argument)}`,
     );
-  }
   if (argument === '') throw createParseError('An empty update path is not valid.');
   if (argument.startsWith('$'))
     throw mongoError(52, `The dollar ($) prefixed field '${argument}' is not valid for storage.`);

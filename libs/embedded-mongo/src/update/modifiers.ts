@@ -1,22 +1,33 @@
-import { createParseError, badValue, mongoError } from '../errors.js';
-import { getField, isDocument, type Document } from '../bson/document.js';
-import { identical } from '../bson/identical.js';
-import { printValue } from '../bson/shell-text.js';
+import { identical } from '../bson/compare.js';
+import { type Document, getField, isDocument } from '../bson/document.js';
 import { arrayIndex } from '../bson/path.js';
+import { printValue } from '../bson/text.js';
 import { typeName } from '../bson/type-name.js';
+import { badValue, createParseError, mongoError } from '../errors.js';
 import type { Filter } from '../query/context.js';
 import { arrayModifiers } from './array-modifiers.js';
-import { TouchedPaths } from './conflicts.js';
-import { documentId, fieldModifiers, renameTarget } from './field-modifiers.js';
-import { absent, unchanged, type Modifier, type ModifierContext } from './modifier.js';
 import {
+  absent,
+  documentId,
+  fieldModifiers,
+  type Modifier,
+  type ModifierContext,
+  renameTarget,
+  unchanged,
+} from './field-modifiers.js';
+import {
+  type ArrayFilters,
   compileArrayFilters,
   parseUpdatePath,
+  readChild,
+  requireViable,
   resolvePath,
-  type ArrayFilters,
+  TouchedPaths,
   type UpdatePath,
+  valueAt,
+  withoutValue,
+  withValue,
 } from './path.js';
-import { readChild, requireViable, valueAt, withoutValue, withValue } from './path-copy.js';
 
 interface Change {
   readonly path: UpdatePath;
@@ -65,17 +76,15 @@ function listChanges(
   context: ModifierContext,
 ): Change[] {
   const compile = Object.hasOwn(compilers, name) ? compilers[name] : undefined;
-  if (!compile && name !== '$rename') {
+  if (!compile && name !== '$rename')
     throw createParseError(
       `Unknown modifier: ${name}. Expected a valid update modifier or pipeline-style update specified as an array`,
     );
-  }
-  if (!isDocument(fields)) {
+  if (!isDocument(fields))
     throw createParseError(
       `Modifiers operate on fields but we found type ${typeName(fields)} instead. ` +
         `For example: {$mod: {<field>: ...}} not {${name}: ${printValue(fields)}}`,
     );
-  }
   return Object.keys(fields).flatMap((field): Change[] => {
     const argument = getField(fields, field);
     const path = parseUpdatePath(field, filters);
@@ -140,12 +149,11 @@ function renameChanges(from: UpdatePath, target: string, filters: ArrayFilters):
 function refuseArrays(doc: Document, parts: readonly string[], role: string, text: string): void {
   let value: unknown = doc;
   for (const [i, part] of parts.entries()) {
-    if (Array.isArray(value)) {
+    if (Array.isArray(value))
       throw badValue(
         `The ${role} field cannot be an array element, '${text}' in doc with ${documentId(doc).slice(1, -1)} ` +
           `has an array field called '${parts[i - 1]}'`,
       );
-    }
     value = readChild(value, part);
   }
 }
@@ -156,11 +164,10 @@ function checkFiltersUsed(filters: ArrayFilters, changes: readonly Change[], upd
     for (const step of change.path.steps) if (step.kind === 'filtered') used.add(step.identifier);
   }
   for (const identifier of filters.keys()) {
-    if (!used.has(identifier)) {
+    if (!used.has(identifier))
       throw createParseError(
         `The array filter for identifier '${identifier}' was not used in the update ${printValue(update)}`,
       );
-    }
   }
 }
 

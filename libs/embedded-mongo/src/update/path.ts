@@ -1,7 +1,7 @@
+import { type Document, getField, isDocument, setField } from '../bson/document.js';
+import { arrayIndex } from '../bson/path.js';
+import { printValue } from '../bson/text.js';
 import { badValue, createParseError, mongoError } from '../errors.js';
-import { isDocument, type Document } from '../bson/document.js';
-import { printValue } from '../bson/shell-text.js';
-import { readChild } from './path-copy.js';
 import type { Predicate } from '../query/context.js';
 
 /** One step of an update path. */
@@ -34,9 +34,8 @@ export function parseUpdatePath(text: string, filters: ArrayFilters): UpdatePath
     if (part === '')
       throw mongoError(56, `The update path '${text}' contains an empty field name, which is not allowed.`);
     if (!part.startsWith('$')) return { kind: 'field', name: part };
-    if (i === 0 && (part === '$' || part.startsWith('$['))) {
+    if (i === 0 && (part === '$' || part.startsWith('$[')))
       throw badValue(`Cannot have positional (i.e. '$') element in the first position in path '${text}'`);
-    }
     if (part === '$') return { kind: 'matched' };
     if (part === '$[]') return { kind: 'all' };
     const identifier = /^\$\[(.+)\]$/.exec(part)?.[1];
@@ -59,17 +58,14 @@ export function compileArrayFilters(
   for (const filter of filters) {
     if (!isDocument(filter)) throw mongoError(14, 'Each array filter must be an object');
     const identifier = findIdentifier(filter);
-    if (identifier === undefined) {
+    if (identifier === undefined)
       throw createParseError('Cannot use an expression without a top-level field name in arrayFilters');
-    }
-    if (!/^[a-z][a-zA-Z0-9]*$/.test(identifier)) {
+    if (!/^[a-z][a-zA-Z0-9]*$/.test(identifier))
       throw badValue(
         `Error parsing array filter :: caused by :: The top-level field name must be an alphanumeric string beginning with a lowercase letter, found '${identifier}'`,
       );
-    }
-    if (compiled.has(identifier)) {
+    if (compiled.has(identifier))
       throw createParseError(`Found multiple array filters with the same top-level field name ${identifier}`);
-    }
     const predicate = compileFilter(filter);
     compiled.set(identifier, { accepts: (element) => predicate.test({ [identifier]: element }) });
   }
@@ -87,11 +83,10 @@ function findIdentifier(filter: Document): string | undefined {
       : [key.split('.')[0]];
     for (const name of names) {
       if (name === undefined) continue;
-      if (found !== undefined && found !== name) {
+      if (found !== undefined && found !== name)
         throw createParseError(
           `Error parsing array filter :: caused by :: Expected a single top-level field name, found '${found}' and '${name}'`,
         );
-      }
       found = name;
     }
   }
@@ -110,9 +105,8 @@ export function resolvePath(path: UpdatePath, doc: Document, matched: number | u
     }
     if (step.kind === 'field') return walk(readChild(value, step.name), depth + 1, [...parts, step.name]);
     if (step.kind === 'matched') {
-      if (matched === undefined) {
+      if (matched === undefined)
         throw badValue('The positional operator did not find the match needed from the query.');
-      }
       return walk(readChild(value, String(matched)), depth + 1, [...parts, String(matched)]);
     }
     const prefix = parts.join('.');
@@ -128,3 +122,116 @@ export function resolvePath(path: UpdatePath, doc: Document, matched: number | u
   walk(doc, 0, []);
   return found;
 }
+
+/** One step down: a field of a document or a position of an array. */
+export function readChild(value: unknown, part: string): unknown {
+  if (Array.isArray(value)) return value[arrayIndex(part)] as unknown;
+  return isDocument(value) ? getField(value, part) : undefined;
+}
+
+export const valueAt = (doc: Document, parts: readonly string[]): unknown =>
+  parts.reduce<unknown>((value, part) => readChild(value, part), doc);
+
+const maxBackfill = 1_500_000;
+
+/**
+ * A copy of the document with another value at a path; only the containers on the way are copied.
+ * Missing containers are created. Errors: 28 when the way leads through a scalar.
+ */
+export function withValue(doc: Document, parts: readonly string[], value: unknown): Document {
+  return replaceIn(doc, parts, 0, value) as Document;
+}
+
+function replaceIn(container: unknown, parts: readonly string[], depth: number, value: unknown): unknown {
+  if (depth === parts.length) return value;
+  const part = parts[depth] as string;
+  if (container === undefined) {
+    const created: Document = {};
+    setField(created, part, replaceIn(undefined, parts, depth + 1, value));
+    return created;
+  }
+  if (Array.isArray(container)) {
+    const index = arrayIndex(part);
+    if (index < 0) throw notViable(part, parts[depth - 1], container);
+    if (index - container.length > maxBackfill)
+      throw badValue(`cannot backfill more than ${maxBackfill} elements`);
+    const copy = container.slice() as unknown[];
+    while (copy.length < index) copy.push(null);
+    copy[index] = replaceIn(copy[index], parts, depth + 1, value);
+    return copy;
+  }
+  if (!isDocument(container)) throw notViable(part, parts[depth - 1], container);
+  const next = replaceIn(getField(container, part), parts, depth + 1, value);
+  const copy = { ...container };
+  setField(copy, part, next);
+  return copy;
+}
+
+/** Errors: 28 when a missing path leads through a scalar, or by name through an array. */
+export const requireViable = (doc: Document, parts: readonly string[]): void =>
+  void withValue(doc, parts, null);
+
+/** A copy without the value at a path: fields vanish, array elements become null. The same object if absent. */
+export function withoutValue(doc: Document, parts: readonly string[]): Document {
+  return removeIn(doc, parts, 0) as Document;
+}
+
+function removeIn(container: unknown, parts: readonly string[], depth: number): unknown {
+  const part = parts[depth] as string;
+  const last = depth === parts.length - 1;
+  if (Array.isArray(container)) {
+    const index = arrayIndex(part);
+    if (index < 0 || index >= container.length) return container;
+    const next: unknown = last ? null : removeIn(container[index], parts, depth + 1);
+    if (next === container[index]) return container;
+    const copy = container.slice() as unknown[];
+    copy[index] = next;
+    return copy;
+  }
+  if (!isDocument(container) || !Object.hasOwn(container, part)) return container;
+  if (last) {
+    const { [part]: _removed, ...rest } = container;
+    return rest;
+  }
+  const next = removeIn(container[part], parts, depth + 1);
+  if (next === container[part]) return container;
+  const copy = { ...container };
+  setField(copy, part, next);
+  return copy;
+}
+
+function notViable(part: string, parent: string | undefined, container: unknown): Error {
+  return mongoError(
+    28,
+    `Cannot create field '${part}' in element {${parent ?? ''}: ${printValue(container)}}`,
+  );
+}
+
+/** Refuses two modifiers that touch the same place: each path may be written once, and nothing below it. */
+export class TouchedPaths {
+  private readonly root: PathNode = { ends: false, children: new Map() };
+
+  /** Errors: 40 when the path equals, contains or lies within one added before. */
+  add(parts: readonly string[]): void {
+    let node = this.root;
+    for (const [i, part] of parts.entries()) {
+      let next = node.children.get(part);
+      if (!next) node.children.set(part, (next = { ends: false, children: new Map() }));
+      node = next;
+      if (node.ends) throw conflict(parts, i + 1);
+    }
+    if (node.children.size > 0) throw conflict(parts, parts.length);
+    node.ends = true;
+  }
+}
+
+interface PathNode {
+  ends: boolean;
+  readonly children: Map<string, PathNode>;
+}
+
+const conflict = (parts: readonly string[], length: number): Error =>
+  mongoError(
+    40,
+    `Updating the path '${parts.join('.')}' would create a conflict at '${parts.slice(0, length).join('.')}'`,
+  );

@@ -1,11 +1,12 @@
 import { Decimal128, Double, EJSON, Long, Timestamp } from 'bson';
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Document } from '../bson/document.js';
+import { updateDescription } from '../feed/change-stream.js';
 import type { QueryContext } from '../query/context.js';
 import { compileFilter } from '../query/filter.js';
-import { updateDescription } from './diff.js';
 import { compileUpdate } from './update.js';
+
+import fc from 'fast-check';
 
 const ctx: QueryContext = { tick: () => undefined, now: new Date('2024-05-06T07:08:09Z') };
 

@@ -12,14 +12,14 @@ import {
   ObjectId,
   Timestamp,
 } from 'bson';
-import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import type { Document } from '../bson/document.js';
 import { MongoError } from '../errors.js';
 import { decodeDocument } from './decode.js';
 import { encodeChanged, encodeDocument } from './encode.js';
-import { RawBson } from './raw-bson.js';
-import { readRawDocuments } from './raw-fields.js';
+import { RawBson, readRawDocuments } from './raw-bson.js';
+
+import fc from 'fast-check';
 
 // The machine may be busy: a slow rule is not a broken one.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });

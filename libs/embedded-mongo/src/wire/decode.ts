@@ -11,11 +11,10 @@ import {
   ObjectId,
   Timestamp,
 } from 'bson';
-import { createDate } from '../bson/date.js';
-import { setField, type Document } from '../bson/document.js';
+import { type Document, setField } from '../bson/document.js';
+import { createDate } from '../bson/times.js';
 import { mongoError, type MongoError } from '../errors.js';
-import { ElementType as T } from './element-type.js';
-import { MAX_COMMAND_DEPTH } from './limits.js';
+import { ElementType as T, MAX_COMMAND_DEPTH } from './raw-bson.js';
 
 /**
  * Decodes one document and keeps every number type apart: int32 is a JS number, an integral double inside the
@@ -67,9 +66,7 @@ class Reader {
   }
 
   private enter(depth: number): number {
-    if (depth > this.maxDepth) {
-      throw mongoError(15, `document is nested deeper than ${this.maxDepth} levels`);
-    }
+    if (depth > this.maxDepth) throw mongoError(15, `document is nested deeper than ${this.maxDepth} levels`);
     const start = this.at;
     const size = this.int32();
     if (size < 5 || start + size > this.end) throw invalid('a length points outside its document');

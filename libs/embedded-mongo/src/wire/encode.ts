@@ -11,14 +11,104 @@ import type {
   ObjectId,
   Timestamp,
 } from 'bson';
-
 import { bsonTag, type Document } from '../bson/document.js';
 import { mongoError } from '../errors.js';
-import { ByteSink } from './byte-sink.js';
-import { ElementType as T } from './element-type.js';
-import { MAX_COMMAND_DEPTH } from './limits.js';
-import { RawBson } from './raw-bson.js';
-import { rawFields } from './raw-fields.js';
+import { ElementType as T, MAX_COMMAND_DEPTH, RawBson, rawFields } from './raw-bson.js';
+
+/** No message is longer (48 MB), so what grows past this is a value that holds itself many times over. */
+const MOST_BYTES = 64 * 1024 * 1024;
+
+/** A growing byte buffer with little-endian writers. Errors: 10334 past 64 MiB. */
+export class ByteSink {
+  private bytes = Buffer.allocUnsafe(1024);
+  length = 0;
+
+  /** The written part; valid until the next write. */
+  view(): Buffer {
+    return this.bytes.subarray(0, this.length);
+  }
+
+  /** A copy of the written part from `start` on. */
+  copy(start = 0): Buffer {
+    return Buffer.from(this.bytes.subarray(start, this.length));
+  }
+
+  reset(): void {
+    this.length = 0;
+    // One huge reply must not pin its buffer for ever.
+    if (this.bytes.length > 4 * 1024 * 1024) this.bytes = Buffer.allocUnsafe(1024);
+  }
+
+  byte(value: number): void {
+    this.room(1);
+    this.bytes[this.length++] = value;
+  }
+
+  int32(value: number): void {
+    this.room(4);
+    this.length = this.bytes.writeInt32LE(value, this.length);
+  }
+
+  uint32(value: number): void {
+    this.room(4);
+    this.length = this.bytes.writeUInt32LE(value, this.length);
+  }
+
+  int64(value: bigint): void {
+    this.room(8);
+    this.length = this.bytes.writeBigInt64LE(value, this.length);
+  }
+
+  double(value: number): void {
+    this.room(8);
+    this.length = this.bytes.writeDoubleLE(value, this.length);
+  }
+
+  raw(value: Uint8Array): void {
+    this.room(value.length);
+    this.bytes.set(value, this.length);
+    this.length += value.length;
+  }
+
+  cstring(value: string): void {
+    this.utf8(value);
+    this.byte(0);
+  }
+
+  /** A BSON string: length, text, zero. */
+  string(value: string): void {
+    const at = this.length;
+    this.int32(0);
+    this.utf8(value);
+    this.byte(0);
+    this.bytes.writeInt32LE(this.length - at - 4, at);
+  }
+
+  /** Reserves a length field; `endLength` fills it with the distance. */
+  startLength(): number {
+    const at = this.length;
+    this.int32(0);
+    return at;
+  }
+
+  endLength(at: number): void {
+    this.bytes.writeInt32LE(this.length - at, at);
+  }
+
+  private utf8(value: string): void {
+    this.room(value.length * 3);
+    this.length += this.bytes.write(value, this.length, 'utf8');
+  }
+
+  private room(extra: number): void {
+    const needed = this.length + extra;
+    if (needed <= this.bytes.length) return;
+    if (needed > MOST_BYTES) throw mongoError(10334, 'the result is larger than any message');
+    const larger = Buffer.allocUnsafe(Math.max(needed, this.bytes.length * 2));
+    this.bytes.copy(larger, 0, 0, this.length);
+    this.bytes = larger;
+  }
+}
 
 const sink = new ByteSink();
 
@@ -64,9 +154,7 @@ export function encodeChanged(
 
 function writeDocument(out: ByteSink, document: Document | RawBson, depth: number, maxDepth: number): void {
   if (document instanceof RawBson) return out.raw(document.bytes);
-  if (depth > maxDepth) {
-    throw mongoError(15, `document is nested deeper than ${maxDepth} levels`);
-  }
+  if (depth > maxDepth) throw mongoError(15, `document is nested deeper than ${maxDepth} levels`);
   const start = out.startLength();
   for (const name of Object.keys(document)) writeField(out, name, document[name], depth, maxDepth);
   out.byte(0);
@@ -74,9 +162,7 @@ function writeDocument(out: ByteSink, document: Document | RawBson, depth: numbe
 }
 
 function writeArray(out: ByteSink, items: readonly unknown[], depth: number, maxDepth: number): void {
-  if (depth > maxDepth) {
-    throw mongoError(15, `document is nested deeper than ${maxDepth} levels`);
-  }
+  if (depth > maxDepth) throw mongoError(15, `document is nested deeper than ${maxDepth} levels`);
   const start = out.startLength();
   for (let i = 0; i < items.length; i += 1) writeField(out, String(i), items[i] ?? null, depth, maxDepth);
   out.byte(0);
@@ -85,9 +171,7 @@ function writeArray(out: ByteSink, items: readonly unknown[], depth: number, max
 
 function head(out: ByteSink, type: number, name: string): void {
   out.byte(type);
-  if (name.includes('\0')) {
-    throw mongoError(2, 'a field name must not contain a null byte');
-  }
+  if (name.includes('\0')) throw mongoError(2, 'a field name must not contain a null byte');
   out.cstring(name);
 }
 

@@ -1,7 +1,8 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Framer } from './framer.js';
-import { MAX_MESSAGE_BYTES } from './limits.js';
+import { Framer } from './message.js';
+import { MAX_MESSAGE_BYTES } from './raw-bson.js';
+
+import fc from 'fast-check';
 
 function message(content: Buffer): Buffer {
   const head = Buffer.alloc(16);

@@ -3,7 +3,17 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import type { ServerControl, WireServerAddress, WireServerOptions } from '../server/wire-server.js';
-import type { FromWorker, ToWorker } from './protocol.js';
+
+/** Messages from the main thread to the worker. */
+export type ToWorker =
+  { readonly kind: 'close' } | { readonly kind: 'control'; readonly control: ServerControl };
+
+/** What the worker answers. */
+export type FromWorker =
+  | { readonly kind: 'listening'; readonly address: WireServerAddress }
+  | { readonly kind: 'closed' }
+  | { readonly kind: 'controlled'; readonly error: string | null }
+  | { readonly kind: 'failed'; readonly message: string; readonly typeError: boolean };
 
 /** A started server, wherever it runs. */
 export interface RunningServer extends WireServerAddress {

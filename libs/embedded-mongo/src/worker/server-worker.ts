@@ -1,7 +1,8 @@
-// The entry of the worker thread: starts the server with the options it was given and stops when told to.
 import { parentPort, workerData } from 'node:worker_threads';
 import { WireServer, type WireServerOptions } from '../server/wire-server.js';
-import type { FromWorker, ToWorker } from './protocol.js';
+import type { FromWorker, ToWorker } from './host.js';
+
+// The entry of the worker thread: starts the server with the options it was given and stops when told to.
 
 const port = parentPort;
 if (port) {

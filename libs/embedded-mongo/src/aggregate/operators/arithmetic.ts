@@ -1,7 +1,5 @@
-import { printValue } from '../../bson/shell-text.js';
 import { Decimal128, Long } from 'bson';
 import type { Decimal } from 'decimal.js';
-import { mongoError } from '../../errors.js';
 import {
   addNumbers,
   divideNumbers,
@@ -10,9 +8,7 @@ import {
   roundNumber,
   subtractNumbers,
 } from '../../bson/arithmetic.js';
-import { createDate } from '../../bson/date.js';
 import { decimalParts, packDecimal, roundDecimal } from '../../bson/decimal.js';
-import { computeDecimal } from '../../bson/decimal-functions.js';
 import {
   compareNumbers,
   doubleValue,
@@ -23,19 +19,25 @@ import {
   toDouble,
   wholeNumber,
 } from '../../bson/number.js';
+import { printValue } from '../../bson/text.js';
+import { createDate } from '../../bson/times.js';
 import { typeName } from '../../bson/type-name.js';
+import { mongoError } from '../../errors.js';
 import {
   binaryOrNull,
+  nullish,
+  type OperatorCompiler,
+  type OperatorTable,
   requireDocument,
   requireNumber,
+  several,
   unaryOrNull,
   variadic,
-  several,
 } from '../arguments.js';
-import { nullish, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
+import { computeDecimal } from '../../bson/decimal-functions.js';
 
 /** A function of one number: doubles with the precision of doubles, decimals with that of decimals. */
-export const real = (
+const real = (
   apply: (value: number) => number,
   exact: (value: Decimal) => Decimal,
   check?: (value: unknown, name: string) => unknown,
@@ -94,6 +96,68 @@ const toWhole = (apply: (value: number) => number, upward: boolean): OperatorCom
     const rest = compareNumbers(value, kept);
     return (upward ? rest > 0 : rest < 0) ? addNumbers(kept, upward ? 1 : -1) : kept;
   });
+
+const largestDecimal = `9.${'9'.repeat(33)}E+6144`;
+
+function power(base: unknown, exponent: unknown): unknown {
+  const kinds = [numberKind(base), numberKind(exponent)];
+  if (kinds.includes('decimal')) {
+    const result = computeDecimal([base, exponent], (x, y) => x.pow(y), Math.pow, sign(exponent) !== 0);
+    if (sign(result) === 0) return Decimal128.fromString('0E-6176');
+    // MongoDB computes a power in binary digits, which the largest decimal does not survive.
+    const ends = result.toString() === `${isNegative(result) ? '-' : ''}${largestDecimal}`;
+    return ends ? Decimal128.fromString(String(sign(result) * Infinity)) : result;
+  }
+  // In JavaScript one to an infinite power is no number.
+  const one = Math.abs(toDouble(base)) === 1 && Math.abs(toDouble(exponent)) === Infinity;
+  const result = one ? 1 : toDouble(base) ** toDouble(exponent);
+  const inverse = toDouble(exponent) < 0 && Math.abs(toDouble(base)) !== 1;
+  if (kinds.includes('double') || inverse) return doubleValue(result);
+  if (!Number.isFinite(result) || Math.abs(result) > 2 ** 64) return doubleValue(result);
+  const whole = toBigInt(exponent);
+  return integerValue(
+    toBigInt(base) ** (whole < 0n ? -whole : whole),
+    kinds.includes('long') ? 'long' : 'int',
+  );
+}
+
+function bitwise(apply: (a: bigint, b: bigint) => bigint, start: bigint): OperatorCompiler {
+  return variadic((values, name) => {
+    let result = start;
+    let long = false;
+    for (const value of values) {
+      if (nullish(value)) return null;
+      const kind = numberKind(value);
+      if (kind !== 'int' && kind !== 'long')
+        throw mongoError(14, `${name} only supports int and long operands.`);
+      long ||= kind === 'long';
+      result = apply(result, toBigInt(value));
+    }
+    return integerValue(result, long ? 'long' : 'int');
+  });
+}
+
+type FunctionName =
+  `a${'sin' | 'cos' | 'tan'}` | `${'' | 'a'}${'sinh' | 'cosh' | 'tanh'}` | 'sin' | 'cos' | 'tan';
+
+/** A function of one angle or ratio. */
+const of = (functionName: FunctionName, low = -Infinity, high = Infinity): OperatorCompiler =>
+  real(
+    Math[functionName],
+    (value) => value[functionName](),
+    (value, name) => {
+      const x = toDouble(value);
+      if (x < low || x > high)
+        throw mongoError(50989, `cannot apply ${name} to ${x}, value must be in [${low},${high}]`);
+    },
+  );
+
+const finite = (functionName: FunctionName): OperatorCompiler =>
+  of(functionName, -Number.MAX_VALUE, Number.MAX_VALUE);
+
+const halfTurn = 180;
+
+const pi = (value: Decimal): Decimal => (value.constructor as typeof Decimal).acos(-1);
 
 export const arithmeticOperators: OperatorTable = {
   $add: variadic((values, name) => {
@@ -175,9 +239,8 @@ export const arithmeticOperators: OperatorTable = {
   $pow: binaryOrNull((base, exponent, name) => {
     requireNumber(base, name, 28762);
     requireNumber(exponent, `The exponent of ${name}`, 28763);
-    if (toDouble(base) === 0 && toDouble(exponent) < 0) {
+    if (toDouble(base) === 0 && toDouble(exponent) < 0)
       throw mongoError(28764, '$pow cannot take a base of 0 and a negative exponent');
-    }
     return power(base, exponent);
   }),
   $bitAnd: bitwise((a, b) => a & b, -1n),
@@ -198,44 +261,30 @@ export const arithmeticOperators: OperatorTable = {
       throw mongoError(3040501, `${name} takes no arguments`);
     return () => doubleValue(Math.random());
   },
+  $sin: finite('sin'),
+  $cos: finite('cos'),
+  $tan: finite('tan'),
+  $asin: of('asin', -1, 1),
+  $acos: of('acos', -1, 1),
+  $atan: of('atan'),
+  $sinh: of('sinh'),
+  $cosh: of('cosh'),
+  $tanh: of('tanh'),
+  $asinh: of('asinh'),
+  $acosh: of('acosh', 1),
+  $atanh: of('atanh', -1, 1),
+  $degreesToRadians: real(
+    (degrees) => degrees * (Math.PI / halfTurn),
+    (degrees) => degrees.times(pi(degrees)).div(halfTurn),
+  ),
+  $radiansToDegrees: real(
+    (radians) => radians * (halfTurn / Math.PI),
+    (radians) => radians.times(halfTurn).div(pi(radians)),
+  ),
+  $atan2: binaryOrNull((y, x, name) => {
+    for (const value of [y, x]) requireNumber(value, name, 51044);
+    return y instanceof Decimal128 || x instanceof Decimal128
+      ? computeDecimal([y, x], (a, b) => (a.constructor as typeof Decimal).atan2(a, b), Math.atan2)
+      : doubleValue(Math.atan2(toDouble(y), toDouble(x)));
+  }),
 };
-
-const largestDecimal = `9.${'9'.repeat(33)}E+6144`;
-
-function power(base: unknown, exponent: unknown): unknown {
-  const kinds = [numberKind(base), numberKind(exponent)];
-  if (kinds.includes('decimal')) {
-    const result = computeDecimal([base, exponent], (x, y) => x.pow(y), Math.pow, sign(exponent) !== 0);
-    if (sign(result) === 0) return Decimal128.fromString('0E-6176');
-    // MongoDB computes a power in binary digits, which the largest decimal does not survive.
-    const ends = result.toString() === `${isNegative(result) ? '-' : ''}${largestDecimal}`;
-    return ends ? Decimal128.fromString(String(sign(result) * Infinity)) : result;
-  }
-  // In JavaScript one to an infinite power is no number.
-  const one = Math.abs(toDouble(base)) === 1 && Math.abs(toDouble(exponent)) === Infinity;
-  const result = one ? 1 : toDouble(base) ** toDouble(exponent);
-  const inverse = toDouble(exponent) < 0 && Math.abs(toDouble(base)) !== 1;
-  if (kinds.includes('double') || inverse) return doubleValue(result);
-  if (!Number.isFinite(result) || Math.abs(result) > 2 ** 64) return doubleValue(result);
-  const whole = toBigInt(exponent);
-  return integerValue(
-    toBigInt(base) ** (whole < 0n ? -whole : whole),
-    kinds.includes('long') ? 'long' : 'int',
-  );
-}
-
-function bitwise(apply: (a: bigint, b: bigint) => bigint, start: bigint): OperatorCompiler {
-  return variadic((values, name) => {
-    let result = start;
-    let long = false;
-    for (const value of values) {
-      if (nullish(value)) return null;
-      const kind = numberKind(value);
-      if (kind !== 'int' && kind !== 'long')
-        throw mongoError(14, `${name} only supports int and long operands.`);
-      long ||= kind === 'long';
-      result = apply(result, toBigInt(value));
-    }
-    return integerValue(result, long ? 'long' : 'int');
-  });
-}

@@ -1,8 +1,16 @@
 import { BSON } from 'bson';
+import { type Document, firstKey, getField, isDocument, setField } from '../../bson/document.js';
 import { mongoError } from '../../errors.js';
-import { firstKey, getField, isDocument, setField, type Document } from '../../bson/document.js';
-import { readNamedArguments, refuseOthers, requireDocument, requireText, unaryOrNull } from '../arguments.js';
-import { nullish, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
+import {
+  nullish,
+  type OperatorCompiler,
+  type OperatorTable,
+  readNamedArguments,
+  refuseOthers,
+  requireDocument,
+  requireText,
+  unaryOrNull,
+} from '../arguments.js';
 
 function fieldName(value: unknown, name: string): string {
   const quote = isDocument(value) ? firstKey(value) : undefined;

@@ -1,23 +1,27 @@
-import { codePoints } from '../../bson/code-points.js';
-import { Binary, Code, Decimal128, Timestamp } from 'bson';
-import { mongoError } from '../../errors.js';
+import { Binary, BSONRegExp, Code, Decimal128, Timestamp } from 'bson';
 import { compareStrings } from '../../bson/compare.js';
 import { coerceInteger, numberKind, toDouble } from '../../bson/number.js';
+import { codePoints } from '../../bson/text.js';
 import { typeName } from '../../bson/type-name.js';
+import { mongoError } from '../../errors.js';
+import { type CompiledRegex, compileRegex, isRegex, type RegexMatch } from '../../query/regex.js';
 import {
   binary,
   binaryOrNull,
+  type Builder,
   indexArgument,
   intArgument,
+  named,
+  nullish,
+  type OperatorCompiler,
+  type OperatorTable,
   requireNumber,
   requireText,
+  several,
   unary,
   unaryOrNull,
   variadic,
-  several,
-  named,
 } from '../arguments.js';
-import { nullish, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
 import { doubleString, stringForm } from './conversion.js';
 
 /** Numbers, dates and code are accepted as strings by the older string operators; null counts as empty. */
@@ -112,9 +116,8 @@ const substringBytes = several(3, 3, ([text, first, length], name) => {
   // A negative length means the rest of the string.
   const end = count < 0 ? bytes.length : Math.min(bytes.length, start + count);
   for (const at of [start, end]) {
-    if (at < bytes.length && ((bytes[at] as number) & 0xc0) === 0x80) {
+    if (at < bytes.length && ((bytes[at] as number) & 0xc0) === 0x80)
       throw mongoError(at === start ? 28656 : 28657, `${name} splits a UTF-8 character`);
-    }
   }
   return bytes.subarray(start, end).toString();
 });
@@ -139,6 +142,55 @@ const compileReplace = (all: boolean): OperatorCompiler =>
     if (find === '') return [replacement, ...codePoints(input).map((point) => point + replacement)].join('');
     return input.replaceAll(find, () => replacement);
   });
+
+interface Search {
+  readonly text: string;
+  readonly regex: CompiledRegex;
+}
+
+/** An operator of `{input, regex, options}`; `search` is undefined when input or pattern is null. */
+const compileSearch = (answer: (search: Search | undefined, builder: Builder) => unknown): OperatorCompiler =>
+  named(['input', 'regex'], ['options'], ({ input: text, regex, options }, name, builder) => {
+    if (!nullish(text) && typeof text !== 'string')
+      throw mongoError(51104, `${name} needs 'input' to be of type string, found: ${typeName(text)}`);
+    if (!nullish(regex) && typeof regex !== 'string' && !isRegex(regex))
+      throw mongoError(51105, `${name} needs 'regex' to be of type string or regex`);
+    if (!nullish(options) && typeof options !== 'string')
+      throw mongoError(51106, `${name} needs 'options' to be of type string`);
+    if (!nullish(options) && regex instanceof BSONRegExp && regex.options !== '')
+      throw mongoError(51107, `${name}: found regex options specified in both 'regex' and 'options' fields`);
+    const compiled = nullish(regex) ? undefined : compileRegex(regex, options ?? undefined);
+    return answer(typeof text === 'string' && compiled ? { text, regex: compiled } : undefined, builder);
+  });
+
+const describe = (match: RegexMatch, idx: number): object => ({
+  match: match.text,
+  idx,
+  captures: match.captures,
+});
+
+const find = (found: Search | undefined): object | null => {
+  const match = found?.regex.exec(found.text, 0);
+  return found && match ? describe(match, codePoints(found.text.slice(0, match.index)).length) : null;
+};
+
+function findAll(found: Search | undefined, { ctx }: Builder): object[] {
+  const matches: object[] = [];
+  if (!found) return matches;
+  let from = 0;
+  let counted = { position: 0, points: 0 };
+  do {
+    ctx.tick();
+    const match = found.regex.exec(found.text, from);
+    if (!match) break;
+    // Counted on from the last match, so that many matches do not count the text many times.
+    const points = counted.points + codePoints(found.text.slice(counted.position, match.index)).length;
+    counted = { position: match.index, points };
+    matches.push(describe(match, points));
+    from = match.index + (match.text.length || 1);
+  } while (from < found.text.length);
+  return matches;
+}
 
 export const stringOperators: OperatorTable = {
   $concat: variadic((values, name) => {
@@ -176,4 +228,7 @@ export const stringOperators: OperatorTable = {
   $substr: substringBytes,
   $replaceOne: compileReplace(false),
   $replaceAll: compileReplace(true),
+  $regexMatch: compileSearch((found) => found !== undefined && found.regex.test(found.text)),
+  $regexFind: compileSearch(find),
+  $regexFindAll: compileSearch(findAll),
 };

@@ -1,9 +1,10 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Document } from '../../bson/document.js';
 import { EvaluationOrder } from '../../query/evaluation-order.js';
-import { runPipeline, type PipelineContext } from '../pipeline.js';
+import { type PipelineContext, runPipeline } from '../pipeline.js';
 import { reorderPipeline } from './reorder-pipeline.js';
+
+import fc from 'fast-check';
 
 const NOW = new Date('2025-01-01T00:00:00.000Z');
 type Rows = Readonly<Record<string, readonly Document[]>>;

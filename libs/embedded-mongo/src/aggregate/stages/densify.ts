@@ -1,22 +1,19 @@
-import { printValue } from '../../bson/shell-text.js';
-import { mongoError } from '../../errors.js';
 import { addNumbers, multiplyNumbers } from '../../bson/arithmetic.js';
 import { compareValues } from '../../bson/compare.js';
-import { getField, isDocument, type Document } from '../../bson/document.js';
-import { keyOfAll } from '../../bson/key-string.js';
-import { readNested, withNested } from '../../bson/nested.js';
+import { type Document, getField, isDocument } from '../../bson/document.js';
 import { numberKind, toDouble } from '../../bson/number.js';
-import { parseFieldPath } from '../../bson/path.js';
+import { parseFieldPath, readNested, withNested } from '../../bson/path.js';
+import { printValue } from '../../bson/text.js';
 import { typeName } from '../../bson/type-name.js';
-import { isDateUnit, type DateUnit } from '../date/calendar.js';
-import { utcZone } from '../date/zone.js';
-import { addToDate } from '../operators/date-arithmetic.js';
+import { createParseError, mongoError } from '../../errors.js';
+import { type DateUnit, isDateUnit, utcZone } from '../date/calendar.js';
+import { addToDate } from '../operators/date.js';
 import {
+  partitionDocuments,
   sortWithinMemory,
-  visitAll,
   type StageCompiler,
   type StageTable,
-  partitionDocuments,
+  visitAll,
 } from '../stage.js';
 
 interface Range {
@@ -43,9 +40,8 @@ function readRange(spec: Document): Range {
   if (!Array.isArray(bounds) || bounds.length !== 2)
     throw mongoError(5733403, "'bounds' are 'full', 'partition' or an array of two values");
   for (const bound of bounds as unknown[]) {
-    if (unit === undefined ? numberKind(bound) === undefined : !(bound instanceof Date)) {
+    if (unit === undefined ? numberKind(bound) === undefined : !(bound instanceof Date))
       throw mongoError(5733406, `'bounds' cannot be of type ${typeName(bound)} here`);
-    }
   }
   if (compareValues(bounds[0], bounds[1]) > 0)
     throw mongoError(5733402, 'the bounds of a range must be ascending');
@@ -66,20 +62,17 @@ const densify: StageCompiler = (spec, { ctx }) => {
   const range = readRange(spec);
   const path = parseFieldPath(field).parts;
   const names: unknown = getField(spec, 'partitionByFields') ?? [];
-  if (!Array.isArray(names) || !names.every((name) => typeof name === 'string')) {
+  if (!Array.isArray(names) || !names.every((name) => typeof name === 'string'))
     throw mongoError(5733202, "The 'partitionByFields' argument to $densify must be an array of strings");
-  }
-  if (range.bounds === 'partition' && names.length === 0) {
+  if (range.bounds === 'partition' && names.length === 0)
     throw mongoError(5733408, 'one may not specify the bounds as partition without partitionByFields');
-  }
   const partitionPaths = (names as string[]).map((name) => parseFieldPath(name).parts);
   const check = (value: unknown): void => {
-    if (range.unit ? !(value instanceof Date) : numberKind(value) === undefined) {
+    if (range.unit ? !(value instanceof Date) : numberKind(value) === undefined)
       throw mongoError(
         range.unit ? 6053600 : 5733201,
         `$densify needs a ${range.unit ? 'date' : 'number'} in its field`,
       );
-    }
   };
 
   return function* (source) {
@@ -138,3 +131,55 @@ const densify: StageCompiler = (spec, { ctx }) => {
 };
 
 export const densifyStages: StageTable = { $densify: densify };
+
+/** `$fill` is written in terms of `$setWindowFields` and `$addFields`, as MongoDB defines it. */
+const fill: StageCompiler = (spec, builder) => {
+  if (!isDocument(spec)) throw createParseError('The $fill stage specification must be an object');
+  const output = getField(spec, 'output');
+  if (!isDocument(output) || Object.keys(output).length === 0)
+    throw mongoError(40414, "BSON field '$fill.output' is missing but a required field");
+  const constants: Document = {};
+  const windows: Document = {};
+  for (const field of Object.keys(output)) {
+    const rule = getField(output, field);
+    if (!isDocument(rule)) throw createParseError(`$fill output '${field}' must be an object`);
+    const method = getField(rule, 'method');
+    if (Object.hasOwn(rule, 'value')) {
+      if (method !== undefined)
+        throw createParseError(`$fill output '${field}' must have exactly one of 'value' and 'method'`);
+      constants[field] = { $ifNull: [`$${field}`, rule['value']] };
+    } else if (method === 'locf') windows[field] = { $locf: `$${field}` };
+    else if (method === 'linear') windows[field] = { $linearFill: `$${field}` };
+    else throw mongoError(6050202, "Method must be either 'locf' or 'linear'");
+  }
+  const stages: Document[] = [];
+  if (Object.keys(windows).length > 0) {
+    const sortBy = getField(spec, 'sortBy');
+    if (
+      sortBy === undefined &&
+      Object.values(windows).some((rule) => Object.hasOwn(rule as Document, '$linearFill'))
+    ) {
+      throw mongoError(605001, '$fill with linear needs a sortBy of one field');
+    }
+    const stage: Document = { output: windows };
+    const partition = readPartition(spec);
+    if (partition !== undefined) stage['partitionBy'] = partition;
+    if (sortBy !== undefined) stage['sortBy'] = sortBy;
+    stages.push({ $setWindowFields: stage });
+  }
+  if (Object.keys(constants).length > 0) stages.push({ $addFields: constants });
+  return builder.pipeline(stages, builder.ctx);
+};
+
+function readPartition(spec: Document): unknown {
+  const by = getField(spec, 'partitionBy');
+  const fields = getField(spec, 'partitionByFields');
+  if (by !== undefined && fields !== undefined)
+    throw mongoError(6050204, 'Maximum one of partitionBy and partitionByFields can be specified in $fill');
+  if (fields === undefined) return by;
+  if (!Array.isArray(fields) || !fields.every((field) => typeof field === 'string'))
+    throw createParseError("'partitionByFields' of $fill must be an array of strings");
+  return Object.fromEntries(fields.map((field, i) => [`field${i}`, `$${field as string}`]));
+}
+
+export const fillStages: StageTable = { $fill: fill };

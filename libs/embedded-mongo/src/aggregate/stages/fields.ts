@@ -1,11 +1,11 @@
-import { mongoError } from '../../errors.js';
-import { firstKey, getField, isDocument, setField, type Document } from '../../bson/document.js';
+import { type Document, firstKey, getField, isDocument, setField } from '../../bson/document.js';
 import { parseFieldPath } from '../../bson/path.js';
+import { printValue } from '../../bson/text.js';
 import { typeName } from '../../bson/type-name.js';
-import { printValue } from '../../bson/shell-text.js';
-import { compileProjection } from '../../projection/projection.js';
+import { mongoError } from '../../errors.js';
 import { applyTree, ProjectionNode } from '../../projection/projection-tree.js';
-import { extendVariables } from '../evaluate.js';
+import { compileProjection } from '../../projection/projection.js';
+import { extendVariables } from '../arguments.js';
 import { compileExpression } from '../expression.js';
 import { expandDocuments, mapDocuments, type StageCompiler, type StageTable } from '../stage.js';
 
@@ -74,9 +74,8 @@ const redact: StageCompiler = (spec, { ctx }) => {
     const verdict = expression.evaluate(root, current);
     if (verdict === keep) return current;
     if (verdict === prune) return undefined;
-    if (verdict !== descend) {
+    if (verdict !== descend)
       throw mongoError(17053, `$redact takes $$KEEP, $$DESCEND or $$PRUNE, not ${printValue(verdict)}`);
-    }
     const result: Document = {};
     for (const key of Object.keys(current)) {
       const value = inside(current[key], root);

@@ -1,26 +1,25 @@
 import { Long } from 'bson';
-import { mongoError } from '../../errors.js';
-import { compileSort } from '../../bson/compare.js';
-import { firstKey, getField, isDocument, setField, type Document } from '../../bson/document.js';
-import { readNested, withNested } from '../../bson/nested.js';
-import { parseFieldPath } from '../../bson/path.js';
+import { type Document, firstKey, getField, isDocument, setField } from '../../bson/document.js';
 import { coerceInteger, numberKind } from '../../bson/number.js';
+import { parseFieldPath, readNested, withNested } from '../../bson/path.js';
+import { mongoError } from '../../errors.js';
 import { compileFilter } from '../../query/filter.js';
 import { requiresGeoIndex } from '../../query/geo.js';
-import { PAUSE } from '../../server/drain.js';
+import { PAUSE } from '../../server/steps.js';
 import { refuseOthers, requireDocument } from '../arguments.js';
 import { compileExpression } from '../expression.js';
-import { StageMemory } from '../stage-memory.js';
+import { StageMemory } from '../memory.js';
 import {
   expandDocuments,
   gather,
   sortWithinMemory,
+  type StageCompiler,
+  type StageTable,
   turnIsOver,
   visitAll,
   wholeOption,
-  type StageCompiler,
-  type StageTable,
 } from '../stage.js';
+import { compileSort } from '../../bson/keys.js';
 
 const match: StageCompiler = (spec, { ctx }) => {
   if (!isDocument(spec)) throw mongoError(15959, 'the match filter must be an expression in an object');
@@ -151,18 +150,16 @@ const NOT_IN_A_FACET = new Set(
 );
 
 const facet: StageCompiler = (spec, builder) => {
-  if (!isDocument(spec) || firstKey(spec) === undefined) {
+  if (!isDocument(spec) || firstKey(spec) === undefined)
     throw mongoError(40169, 'the $facet specification must be a non-empty object');
-  }
   const branches = Object.keys(spec).map((name) => {
     const stages = getField(spec, name);
     if (!Array.isArray(stages))
       throw mongoError(40170, `arguments to $facet must be arrays, ${name} is no array`);
     for (const stage of stages) {
       const inner = isDocument(stage) ? (firstKey(stage) ?? '') : '';
-      if (NOT_IN_A_FACET.has(inner)) {
+      if (NOT_IN_A_FACET.has(inner))
         throw mongoError(40600, `${inner} is not allowed to be used within a $facet stage`);
-      }
     }
     return { name, run: builder.pipeline(stages, builder.ctx) };
   });
@@ -186,9 +183,8 @@ const documents: StageCompiler = (spec, { ctx }) => {
   const expression = compileExpression(spec, ctx);
   return function* () {
     const docs = expression.evaluate({});
-    if (!Array.isArray(docs) || !docs.every(isDocument)) {
+    if (!Array.isArray(docs) || !docs.every(isDocument))
       throw mongoError(5858203, 'an array of documents is expected for $documents');
-    }
     yield* docs;
   };
 };

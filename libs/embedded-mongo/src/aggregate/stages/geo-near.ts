@@ -1,16 +1,14 @@
-import { mongoError } from '../../errors.js';
-import { getField, isDocument, type Document } from '../../bson/document.js';
-import { withNested } from '../../bson/nested.js';
+import { type Document, getField, isDocument } from '../../bson/document.js';
 import { doubleValue, numberKind, toDouble } from '../../bson/number.js';
-import { parseFieldPath, listValues, type FieldPath } from '../../bson/path.js';
+import { type FieldPath, listValues, parseFieldPath, withNested } from '../../bson/path.js';
 import { typeName } from '../../bson/type-name.js';
+import { mongoError } from '../../errors.js';
 import type { QueryContext } from '../../query/context.js';
 import { compileFilter } from '../../query/filter.js';
 import { compileDistance, createMissingGeoIndex, readCenter, requiresGeoIndex } from '../../query/geo.js';
-import { refuseOthers } from '../arguments.js';
+import { refuseOthers, truthy } from '../arguments.js';
 import { compileExpression } from '../expression.js';
-import { truthy } from '../evaluate.js';
-import { sortWithinMemory, visitAll, type StageCompiler, type StageTable } from '../stage.js';
+import { sortWithinMemory, type StageCompiler, type StageTable, visitAll } from '../stage.js';
 
 /** The indexed field to measure from: the one asked for, or the only one there is. */
 function geoPath(spec: Document, indexed: readonly string[]): FieldPath {
@@ -24,9 +22,7 @@ function geoPath(spec: Document, indexed: readonly string[]): FieldPath {
   const [only] = indexed;
   if (only === undefined)
     throw mongoError(27, '$geoNear requires a 2d or 2dsphere index, but none were found');
-  if (indexed.length > 1) {
-    throw mongoError(27, `$geoNear needs 'key', one of ${indexed.join(', ')}`);
-  }
+  if (indexed.length > 1) throw mongoError(27, `$geoNear needs 'key', one of ${indexed.join(', ')}`);
   return parseFieldPath(only);
 }
 

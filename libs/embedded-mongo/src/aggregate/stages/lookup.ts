@@ -1,28 +1,98 @@
+import { Long } from 'bson';
+import { type Document, firstKey, getField, isDocument } from '../../bson/document.js';
+import { toKey } from '../../bson/keys.js';
+import { type FieldPath, listValues, parseFieldPath, withNested } from '../../bson/path.js';
 import { createParseError, mongoError } from '../../errors.js';
-import { getField, isDocument, firstKey, type Document } from '../../bson/document.js';
-import { withNested } from '../../bson/nested.js';
-import { parseFieldPath } from '../../bson/path.js';
-import { compileFilter } from '../../query/filter.js';
 import type { Filter, QueryContext } from '../../query/context.js';
-import { PAUSE, type Step } from '../../server/drain.js';
-import { refuseOthers } from '../arguments.js';
-import { compileExpression } from '../expression.js';
-import { extendVariables, type Expression } from '../evaluate.js';
+import { compileFilter } from '../../query/filter.js';
+import { withTextScore } from '../../query/text.js';
+import { PAUSE, type Step } from '../../server/steps.js';
+import { MAX_DOCUMENT_BYTES } from '../../wire/raw-bson.js';
+import { type Expression, extendVariables, refuseOthers } from '../arguments.js';
+import { compileExpression, readPath } from '../expression.js';
+import { countBytes, StageMemory } from '../memory.js';
 import {
   expandDocuments,
-  readCollection,
   foreignContext,
   gather,
-  visitAll,
+  readCollection,
   type StageBuilder,
   type StageCompiler,
   type StageRun,
   type StageTable,
+  visitAll,
+  wholeOption,
 } from '../stage.js';
-import { MAX_DOCUMENT_BYTES } from '../../wire/limits.js';
-import { countBytes, StageMemory } from '../stage-memory.js';
-import { withTextScore } from '../../query/text.js';
-import { JoinTable, localValues } from './join-table.js';
+
+type Building = Generator<typeof PAUSE, JoinTable>;
+
+/** A hash of a collection by the values at one path: a join costs one lookup per value, not a scan. */
+class JoinTable {
+  private readonly buckets = new Map<string, number[]>();
+
+  private constructor(
+    private readonly docs: readonly Document[],
+    private readonly ctx: QueryContext,
+  ) {}
+
+  private static *of(
+    docs: readonly Document[],
+    ctx: QueryContext,
+    valuesOf: (doc: Document) => unknown[],
+  ): Building {
+    const table = new JoinTable(docs, ctx);
+    let position = 0;
+    yield* visitAll(ctx, docs, (doc) => {
+      table.add(position, valuesOf(doc));
+      position += 1;
+    });
+    return table;
+  }
+
+  private add(position: number, values: unknown[]): void {
+    for (const key of new Set(values.map((value) => toKey(value, this.ctx.collation)))) {
+      const bucket = this.buckets.get(key);
+      if (bucket) bucket.push(position);
+      else this.buckets.set(key, [position]);
+    }
+  }
+
+  /** As a query sees the path: arrays and their elements count, and missing is null. */
+  static byQueryPath(docs: readonly Document[], path: string, ctx: QueryContext): Building {
+    const parsed = parseFieldPath(path);
+    return JoinTable.of(docs, ctx, (doc) =>
+      listValues(doc, parsed, 'elements').map((value) => value ?? null),
+    );
+  }
+
+  /** As an expression sees the path: one value, missing apart from null. */
+  static byExpressionPath(docs: readonly Document[], path: string, ctx: QueryContext): Building {
+    const parsed = parseFieldPath(path);
+    return JoinTable.of(docs, ctx, (doc) => [readPath(doc, parsed, 0)]);
+  }
+
+  /** Documents with any of the values, in their own order. */
+  find(values: readonly unknown[]): Document[] {
+    const [only] = values;
+    if (values.length === 1) return this.at(only).map((position) => this.docs[position] as Document);
+    const positions = new Set<number>();
+    for (const value of values) {
+      this.ctx.tick();
+      for (const position of this.at(value)) positions.add(position);
+    }
+    return [...positions].sort((a, b) => a - b).map((position) => this.docs[position] as Document);
+  }
+
+  private at(value: unknown): readonly number[] {
+    return this.buckets.get(toKey(value, this.ctx.collation)) ?? [];
+  }
+}
+
+/** The values a local field joins by: an array joins by its elements, a missing field as null. */
+const localValues = (doc: Document, path: FieldPath): unknown[] =>
+  listValues(doc, path, 'whole').flatMap((value) =>
+    Array.isArray(value) ? (value as unknown[]) : [value ?? null],
+  );
 
 interface LookupSpec {
   readonly from: string | undefined;
@@ -54,12 +124,10 @@ function readSpec(spec: unknown): LookupSpec {
     text('foreignField') || undefined,
   ];
   if (as === undefined) throw createParseError("must specify 'as' field for a $lookup");
-  if ((localField === undefined) !== (foreignField === undefined)) {
+  if ((localField === undefined) !== (foreignField === undefined))
     throw createParseError("$lookup requires both or neither of 'localField' and 'foreignField'");
-  }
-  if (localField === undefined && !pipeline) {
+  if (localField === undefined && !pipeline)
     throw createParseError("$lookup requires 'pipeline', or 'localField' and 'foreignField'");
-  }
   if (!pipeline && Object.keys(variables).length > 0)
     throw createParseError("$lookup with a 'let' argument must also specify 'pipeline'");
   if (from === undefined && !startsWithDocuments(pipeline))
@@ -147,9 +215,8 @@ class InnerPipeline {
     this.ctx = builder.ctx;
     const names = Object.keys(variables);
     this.definitions = names.map((name) => {
-      if (!/^[a-z\u0080-\uffff][\w\u0080-\uffff]*$/.test(name)) {
+      if (!/^[a-z\u0080-\uffff][\w\u0080-\uffff]*$/.test(name))
         throw mongoError(16867, `'${name}' starts with an invalid character for a user variable name`);
-      }
       return { name, expression: compileExpression(variables[name], builder.ctx) };
     });
     this.values = extendVariables(
@@ -207,9 +274,8 @@ function equalityIn(
   if (!Array.isArray(sides) || sides.length !== 2) return undefined;
   for (const [field, variable] of [sides, [sides[1], sides[0]]] as [unknown, unknown][]) {
     if (typeof field !== 'string' || typeof variable !== 'string') continue;
-    if (/^\$[^$]/.test(field) && variable.startsWith('$$') && names.includes(variable.slice(2))) {
+    if (/^\$[^$]/.test(field) && variable.startsWith('$$') && names.includes(variable.slice(2)))
       return { field: field.slice(1), variable: variable.slice(2) };
-    }
   }
   return undefined;
 }
@@ -218,9 +284,8 @@ const unionWith: StageCompiler = (spec, builder) => {
   const options: Document = isDocument(spec) ? spec : { coll: spec };
   const coll = getField(options, 'coll');
   const pipeline = getField(options, 'pipeline') ?? [];
-  if (typeof coll !== 'string' && !startsWithDocuments(pipeline)) {
+  if (typeof coll !== 'string' && !startsWithDocuments(pipeline))
     throw createParseError('$unionWith takes a name or an object with coll');
-  }
   const run = builder.pipeline(pipeline, createJoinedContext(builder.ctx, coll, pipeline));
   const others = typeof coll === 'string' ? readCollection(builder.ctx, coll) : [];
   return function* (source) {
@@ -238,3 +303,68 @@ function createJoinedContext(ctx: QueryContext, coll: unknown, pipeline: unknown
 }
 
 export const joinStages: StageTable = { $lookup: lookup, $unionWith: unionWith };
+
+const known =
+  'from startWith connectFromField connectToField as maxDepth depthField restrictSearchWithMatch'.split(' ');
+
+function text(spec: Document, name: string): string {
+  const value = getField(spec, name);
+  if (value === undefined) throw mongoError(40105, `${name} is required for a $graphLookup`);
+  if (typeof value !== 'string') throw mongoError(40103, `expected string as argument for ${name}`);
+  return value;
+}
+
+const graphLookup: StageCompiler = (spec, { ctx }) => {
+  if (!isDocument(spec)) throw createParseError('the $graphLookup stage specification must be an object');
+  refuseOthers(spec, known, '$graphLookup', 40104);
+  if (!Object.hasOwn(spec, 'startWith')) throw mongoError(40105, 'startWith is required for a $graphLookup');
+  const start = compileExpression(spec['startWith'], ctx);
+  const [from, toField] = [text(spec, 'from'), text(spec, 'connectToField')];
+  const fromPath = parseFieldPath(text(spec, 'connectFromField'));
+  const as = parseFieldPath(text(spec, 'as')).parts;
+  const depthPath = Object.hasOwn(spec, 'depthField')
+    ? parseFieldPath(text(spec, 'depthField')).parts
+    : undefined;
+  const maxDepth = Object.hasOwn(spec, 'maxDepth')
+    ? wholeOption(spec['maxDepth'], 40100, 'maxDepth requires a numeric argument')
+    : Infinity;
+  if (maxDepth < 0) throw mongoError(40101, 'maxDepth requires a nonnegative argument');
+  const restriction = getField(spec, 'restrictSearchWithMatch') ?? {};
+  if (!isDocument(restriction)) throw mongoError(40185, 'restrictSearchWithMatch must be an object');
+  const filter = compileFilter(restriction, foreignContext(ctx));
+  const stored = readCollection(ctx, from);
+
+  return function* (source) {
+    const docs: Document[] = [];
+    yield* visitAll(ctx, stored, (doc) => void (filter.matches(doc) && docs.push(doc)));
+    const table = yield* JoinTable.byQueryPath(docs, toField, ctx);
+    yield* expandDocuments(ctx, function* (doc) {
+      const first = start.evaluate(doc) ?? null;
+      let frontier: unknown[] = Array.isArray(first) ? first : [first];
+      const seen = new Set<string>();
+      const found = new Map<Document, number>();
+      for (let depth = 0; depth <= maxDepth && frontier.length > 0; depth++) {
+        const values = frontier.filter((value) => addKey(seen, toKey(value, ctx.collation)));
+        frontier = [];
+        yield* visitAll(ctx, table.find(values), (next) => {
+          if (found.has(next)) return;
+          found.set(next, depth);
+          for (const value of localValues(next, fromPath)) if (value !== null) frontier.push(value);
+        });
+      }
+      const joined = [...found].map(([next, depth]) =>
+        depthPath ? withNested(next, depthPath, Long.fromNumber(depth)) : next,
+      );
+      yield withNested(doc, as, joined);
+    })(source);
+  };
+};
+
+/** Adds a key; false when the search has been there already. */
+function addKey(seen: Set<string>, key: string): boolean {
+  if (seen.has(key)) return false;
+  seen.add(key);
+  return true;
+}
+
+export const graphLookupStages: StageTable = { $graphLookup: graphLookup };

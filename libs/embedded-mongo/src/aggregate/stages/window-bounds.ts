@@ -1,12 +1,12 @@
-import { printValue } from '../../bson/shell-text.js';
-import { createParseError, mongoError } from '../../errors.js';
 import { addNumbers } from '../../bson/arithmetic.js';
-import { compareValues, typeRank } from '../../bson/compare.js';
+import { compareValues } from '../../bson/compare.js';
 import { type Document, getField, isDocument } from '../../bson/document.js';
 import { numberKind, toDouble, wholeNumber } from '../../bson/number.js';
-import { isDateUnit, type DateUnit } from '../date/calendar.js';
-import { utcZone } from '../date/zone.js';
-import { addToDate } from '../operators/date-arithmetic.js';
+import { printValue } from '../../bson/text.js';
+import { createParseError, mongoError } from '../../errors.js';
+import { type DateUnit, isDateUnit, utcZone } from '../date/calendar.js';
+import { addToDate } from '../operators/date.js';
+import { typeRank } from '../../bson/type-name.js';
 
 /** The documents of one partition in order, with their sort keys. */
 export interface Partition {
@@ -51,9 +51,8 @@ export function windowBounds(spec: unknown, sortBy: unknown): WindowBounds {
     if (sortBy === undefined) throw mongoError(5339901, 'Document-based bounds require a sortBy');
     return documentWindow(lower, upper);
   }
-  if (sortKeys.length !== 1 || toDouble((sortBy as Record<string, unknown>)[sortKeys[0] as string]) !== 1) {
+  if (sortKeys.length !== 1 || toDouble((sortBy as Record<string, unknown>)[sortKeys[0] as string]) !== 1)
     throw mongoError(5339902, 'Range-based bounds require a sortBy with exactly one ascending field');
-  }
   if (unit !== undefined && !isDateUnit(unit))
     throw createParseError(`unknown time unit value: ${printValue(unit)}`);
   return rangeWindow(lower, upper, unit);

@@ -1,6 +1,9 @@
 import { Binary, Decimal128, Double, Int32, Long, ObjectId, Timestamp } from 'bson';
 import { bsonTag, type Document } from './document.js';
 
+/** A string as its code points: an emoji is one, where JavaScript's own length counts two. */
+export const codePoints = (text: string): string[] => Array.from(text);
+
 /** Where a value is cut short: how deep it is shown, how many members of it, and how many letters of a text. */
 const short = { depth: 5, items: 20, text: 200 };
 const whole: typeof short = { depth: Infinity, items: Infinity, text: Infinity };
