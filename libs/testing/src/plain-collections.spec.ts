@@ -56,6 +56,56 @@ describe('A test over the Mongoose of an application', () => {
   });
 });
 
+describe('A path whose type a schema does not tell', () => {
+  const schema = new Schema({
+    number: String,
+    meta: Schema.Types.Mixed,
+    mechanic: Schema.Types.ObjectId,
+    parts: [Schema.Types.Mixed],
+  });
+
+  it('is a column before any document holds it, for fields, filters and conditions', async () => {
+    const database = await TestingDatabase.start();
+    const model = { name: 'Job', schema };
+    const module = await Test.createTestingModule({
+      imports: [
+        MongooseModule.forRoot(database.uri),
+        ParleyModule.forRootAsync({
+          imports: [MongooseModule.forFeature([model])],
+          inject: [getConnectionToken(), getModelToken('Job')],
+          useFactory: (connection: Connection, jobs: Model<object>) => ({
+            database: { connection: connection as never, storage: 'plain' },
+            classes: declareClasses([jobs]),
+            policy: {
+              classes: { Job: { largeFields: ['meta'], filters: { 'meta.gone': { $ne: true } } } },
+            },
+            agents: { clerk: {} },
+          }),
+        }),
+      ],
+    }).compile();
+    await module.get<Model<object>>(getModelToken('Job')).createCollection();
+    await module.init();
+    await using app = createTestingOver(module, { database });
+    const find = async (where: object) => {
+      const { data } = await app.as('clerk').call('query_class', { class_name: 'Job', where });
+      return (data as { results: { number: string }[] }).results.map(({ number }) => number);
+    };
+    expect(await find({ meta: { $exists: true } })).toEqual([]);
+
+    const mechanic = new ObjectId();
+    const jobs = module.get<Model<object>>(getModelToken('Job'));
+    await jobs.create({ number: 'J-1', meta: { level: 3 }, mechanic, parts: ['bolt', 4] });
+    await jobs.create({ number: 'J-2', meta: { gone: true } });
+    await jobs.create({ number: 'J-3', meta: 'a text' });
+    expect(await find({})).toEqual(['J-1', 'J-3']);
+    expect(await find({ 'meta.level': { $gte: 3 } })).toEqual(['J-1']);
+    expect(await find({ meta: 'a text' })).toEqual(['J-3']);
+    expect(await find({ mechanic: mechanic.toHexString() })).toEqual(['J-1']);
+    expect(await find({ parts: 4 })).toEqual(['J-1']);
+  });
+});
+
 describe('A test over plain collections', () => {
   const id = new ObjectId();
   const due = new Date('2026-01-02T03:04:05.006Z');

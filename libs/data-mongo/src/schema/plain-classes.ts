@@ -370,6 +370,9 @@ function listChanges({ type, options }: StoredCollection): ReadonlySet<StorageCh
   return options['capped'] === true ? new Set(['create', 'update'] as const) : EVERY_CHANGE;
 }
 
+/** A column that is declared without a type, before any document has a value in it. */
+const NO_TYPE: FieldSchema = { type: 'Object', origin: 'sample', seen: {} };
+
 /** Names that a property cannot have: the store sets what they stand for. */
 const BUILT_IN = new Set(['objectId', 'createdAt', 'updatedAt', 'ACL', '_id']);
 
@@ -388,8 +391,8 @@ function createSchema(
     columns.set(name, column);
     const node = validator?.members.get(column);
     const required = validator?.required.has(column) === true;
-    const field = toPlainColumn({ property, node, sample: sample?.members.get(column), required }, idsOf);
-    if (!field) continue;
+    const field =
+      toPlainColumn({ property, node, sample: sample?.members.get(column), required }, idsOf) ?? NO_TYPE;
     fields.set(name, field);
     problems.push(...problemsOfProperty(className, name, property, field, node, idsOf));
   }
