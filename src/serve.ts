@@ -1,3 +1,5 @@
+import { closeSync, constants, openSync } from 'node:fs';
+import { isatty } from 'node:tty';
 import { type Environment, locateError, processCount } from '#config';
 import { closeWithin, type LoadedService, loadWithPlugins, openDatabase } from '#parley/instance';
 import { endWithFailure, isOneOfSeveral, obeyFirstProcess } from './processes/one-of-several.js';
@@ -11,7 +13,7 @@ const DATABASE_TIMEOUT = 2_000;
  * @throws ConfigError when the configuration, the seed or the environment does not permit a start
  */
 export async function serve(env: Environment, cwd: string): Promise<RunningService> {
-  const reloadOnHangup = keepHangups();
+  const onHangup = keepHangups();
   if (isOneOfSeveral(env)) {
     try {
       const service = await open(await loadWithPlugins(env, cwd, { start: 'http' }), env);
@@ -25,8 +27,8 @@ export async function serve(env: Environment, cwd: string): Promise<RunningServi
   const service = await (processCount(loaded.config.server) === 1
     ? open(loaded, env)
     : (await import('./processes/first-process.js')).serveFromSeveral(loaded, env));
-  reloadOnHangup(service);
-  closeOnSignals(() => service.close());
+  const end = closeOnSignals(() => service.close());
+  onHangup(() => (hasLostTerminal() ? end() : void service.reload()));
   process.stderr.write(`Parley listening on ${service.url}\n`);
   return service;
 }
@@ -54,32 +56,46 @@ async function open(loaded: LoadedService, env: Environment): Promise<RunningSer
 
 /**
  * Without a listener SIGHUP ends a process. One that comes during the start asks for what the start may have read already.
- * @returns what reloads the service from then on, at once when a SIGHUP came before
+ * @returns takes what a SIGHUP does from then on, and does it at once when one came before
  */
-function keepHangups(): (service: RunningService) => void {
+function keepHangups(): (answer: () => void) => void {
   let came = false;
   const keep = () => {
     came = true;
   };
   process.on('SIGHUP', keep);
-  return (service) => {
+  return (answer) => {
     process.off('SIGHUP', keep);
-    process.on('SIGHUP', () => void service.reload());
-    if (came) void service.reload();
+    process.on('SIGHUP', answer);
+    if (came) answer();
   };
 }
 
-/** Ends the process after running calls have ended; a second signal ends it at once. */
-function closeOnSignals(close: () => Promise<void>): void {
-  let closing = false;
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.on(signal, () => {
-      if (closing) process.exit(1);
-      closing = true;
-      close().then(
-        () => process.exit(0),
-        () => process.exit(1),
-      );
-    });
+const startedInTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor));
+
+/** Whether the terminal that the service was started in is closed, which sends SIGHUP as well. */
+function hasLostTerminal(): boolean {
+  if (!startedInTerminal) return false;
+  try {
+    closeSync(openSync('/dev/tty', constants.O_RDONLY | constants.O_NOCTTY));
+    return false;
+  } catch {
+    return true;
   }
+}
+
+/** Ends the process after running calls have ended; a second signal ends it at once. @returns ends it too */
+function closeOnSignals(close: () => Promise<void>): () => void {
+  let closing = false;
+  const end = () => {
+    if (closing) return;
+    closing = true;
+    close().then(
+      () => process.exit(0),
+      () => process.exit(1),
+    );
+  };
+  for (const signal of ['SIGTERM', 'SIGINT'] as const)
+    process.on(signal, () => (closing ? process.exit(1) : end()));
+  return end;
 }

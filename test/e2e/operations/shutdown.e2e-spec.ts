@@ -14,6 +14,7 @@ import {
   startDatabase,
   startService,
 } from '../../support/service.js';
+import { startInTerminal } from '../../support/terminal.js';
 
 const WAIT = { timeout: 60_000, interval: 50 };
 const headers = { 'X-MCP-API-Key': 'editor' };
@@ -122,6 +123,23 @@ describe('a service that is asked to end', () => {
       database.resume();
       await Promise.all([redis.stop(), database.stop()]);
     }
+  });
+});
+
+describe('a service in a terminal', () => {
+  const serve = async () => {
+    const cwd = mkdtempSync(join(folder, 'terminal-'));
+    const terminal = startInTerminal(['serve'], { cwd, env: { PORT: '0' } });
+    const shown = await terminal.waitFor(/listening on http:\/\/[\d.:]+\d/);
+    const [, origin = ''] = /listening on (http:\/\/[\d.:]+)/.exec(shown) ?? [];
+    return { terminal, health: () => fetch(`${origin}/health`) };
+  };
+
+  it('ends when the terminal is closed, and frees its port', { timeout: 120_000 }, async () => {
+    const { terminal, health } = await serve();
+    expect((await health()).status).toBe(200);
+    terminal.kill();
+    await vi.waitFor(() => expect(health()).rejects.toThrow('fetch failed'), WAIT);
   });
 });
 
