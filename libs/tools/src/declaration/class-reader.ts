@@ -45,6 +45,10 @@ export function readValidatedClass(type: DecoratedClass): ClassReader {
 const isDate = (value: unknown): boolean =>
   value instanceof Date || (typeof value === 'string' && parseIsoDate(value) !== null);
 
+/** JSON has no Date: a missing one is asked for as it is written. */
 function listMessages({ constraints = {}, children = [] }: ValidationError): string[] {
-  return [...Object.values(constraints), ...children.flatMap(listMessages)];
+  const own = Object.values(constraints).map((text) =>
+    text.replace('must be a Date instance', 'must be an ISO 8601 date'),
+  );
+  return [...own, ...children.flatMap(listMessages)];
 }

@@ -179,6 +179,17 @@ describe('a DTO of an application', () => {
     expect(await read(Booking, { ...fitting, visits: [{ at: since }] })).toMatchObject({ ok: false });
   });
 
+  it.each([
+    ['since', { since: undefined }],
+    ['since', { since: null }],
+    ['at', { visits: [{}] }],
+  ])('says how a missing %s is written', async (name, missing) => {
+    expect(await read(Booking, { ...fitting, ...missing })).toEqual({
+      ok: false,
+      issues: [`${name} must be an ISO 8601 date`],
+    });
+  });
+
   it('refuses what its schema refuses', async () => {
     expect(await read(Booking, { ...fitting, id: 'x', name: '' })).toMatchObject({ ok: false });
   });
