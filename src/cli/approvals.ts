@@ -24,7 +24,7 @@ export async function listApprovals(options: ApprovalOptions): Promise<void> {
   const rows = cases.map(({ requester, ...one }) =>
     [
       one['id'],
-      (requester as Readonly<Record<string, unknown>>)['agent'],
+      (requester as Readonly<Record<string, unknown>> | undefined)?.['agent'],
       one['tool'],
       one['class_name'],
       one['permission'],

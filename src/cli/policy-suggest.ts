@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { relative } from 'node:path';
-import { collectionSource, oneLine, type RecordSource } from '#audit';
+import { AuditQueryError, collectionSource, oneLine, parseMoment, type RecordSource } from '#audit';
 import { ConfigError, configPath } from '#config';
 import { loadWithPlugins, toolsOfPlugins } from '#parley/instance';
 import { BUILT_IN_TOOLS, toolDeclarations } from '#tools';
@@ -25,7 +25,7 @@ export async function runPolicySuggest(options: SuggestOptions): Promise<void> {
   const path = configPath(env, process.cwd());
   if (!existsSync(path))
     throw new ConfigError(path, [{ path: '', message: 'there is no such file: nothing could be narrowed' }]);
-  const from = options.from === undefined ? null : parseMoment(options.from);
+  const from = options.from === undefined ? null : readFrom(options.from);
   const loaded = await loadWithPlugins(env, process.cwd(), { declaredTools: true });
   const builtIn = BUILT_IN_TOOLS.flatMap((provider) => toolDeclarations(provider.prototype));
   const tools = [...builtIn, ...toolsOfPlugins(loaded.plugins)].map(({ definition }) => definition);
@@ -69,10 +69,12 @@ export async function runPolicySuggest(options: SuggestOptions): Promise<void> {
 }
 
 /** @throws UsageError */
-function parseMoment(text: string): string {
-  const time = Date.parse(text);
-  if (Number.isNaN(time)) throw new UsageError('--from: expected a time in ISO 8601');
-  return new Date(time).toISOString();
+function readFrom(text: string): string | null {
+  try {
+    return parseMoment(text, 'from') ?? null;
+  } catch (error) {
+    throw error instanceof AuditQueryError ? new UsageError(`--${error.message}`) : error;
+  }
 }
 
 function isSince(value: unknown, from: string | null): boolean {

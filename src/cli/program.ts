@@ -49,10 +49,11 @@ const program = new Command('parley')
     process.stderr.write('There is no parley.yaml here: this is the demo.\n');
   });
 
-/** What reads the output has read enough (`| head`): the rest is for nobody. */
-function endWithoutReader(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EPIPE') throw error;
-  process.exit();
+/** What reads the output has read enough (`| head`): the rest is for nobody. An output that is cut for another reason is an error. */
+function endWithoutReader({ code = 'unknown' }: NodeJS.ErrnoException): void {
+  if (code === 'EPIPE') process.exit();
+  process.stderr.write(`the output cannot be written (${code})\n`);
+  process.exit(1);
 }
 
 const CONFIG = ['--config <file>', 'configuration file (default: PARLEY_CONFIG, else parley.yaml)'] as const;

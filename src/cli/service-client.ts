@@ -26,10 +26,10 @@ export class ServiceClient {
   private readonly origin: URL;
   private readonly key: string | undefined;
 
-  /** @throws UsageError for an address that is none */
+  /** @throws UsageError for an address that is none, and for a key that is none. It repeats neither. */
   constructor({ url, config }: ServiceOptions, env: Environment = process.env) {
     this.origin = readAddress(url ?? env['PARLEY_URL'] ?? configuredAddress(withConfig(config)));
-    this.key = env['PARLEY_API_KEY'];
+    this.key = readKey(env['PARLEY_API_KEY']);
   }
 
   get address(): string {
@@ -42,6 +42,16 @@ export class ServiceClient {
 
   /** @throws ServiceRefused when nothing answers, or no JSON */
   async ask(path: string, body?: object): Promise<ServiceAnswer> {
+    const { status, text } = await this.send(path, body).catch((error: unknown) => {
+      throw new ServiceRefused(`nothing answers at ${this.origin.origin}: ${causeOf(error)}`);
+    });
+    const reading = readJson(text);
+    if (!reading.ok || reading.value === null || typeof reading.value !== 'object')
+      throw new ServiceRefused(`${this.origin.origin} is no Parley service: it answers ${status}`);
+    return { status, body: reading.value as ServiceAnswer['body'] };
+  }
+
+  private async send(path: string, body: object | undefined) {
     const response = await fetch(new URL(`${this.origin.pathname.replace(/\/$/, '')}${path}`, this.origin), {
       method: body ? 'POST' : 'GET',
       headers: {
@@ -52,13 +62,8 @@ export class ServiceClient {
       ...(body && { body: JSON.stringify(body) }),
       redirect: 'error',
       signal: AbortSignal.timeout(ANSWER_TIMEOUT),
-    }).catch((error: unknown) => {
-      throw new ServiceRefused(`nothing answers at ${this.origin.origin}: ${causeOf(error)}`);
     });
-    const reading = readJson(await response.text());
-    if (!reading.ok || reading.value === null || typeof reading.value !== 'object')
-      throw new ServiceRefused(`${this.origin.origin} is no Parley service: it answers ${response.status}`);
-    return { status: response.status, body: reading.value as ServiceAnswer['body'] };
+    return { status: response.status, text: await response.text() };
   }
 
   /** @throws ServiceRefused also for every status but 200 */
@@ -90,6 +95,15 @@ function configuredAddress(env: Environment): string {
 function readAddress(text: string): URL {
   const address = URL.canParse(text) ? new URL(text) : null;
   if (!address || !/^https?:$/.test(address.protocol))
-    throw new UsageError(`--url: ${text} is no address such as https://parley.example.com`);
+    throw new UsageError('--url: it is no address such as https://parley.example.com');
+  if (address.username !== '' || address.password !== '')
+    throw new UsageError('--url: leave user and password out of the address; PARLEY_API_KEY holds the key');
   return address;
+}
+
+/** Errors of requests quote headers: a key that no header can hold must not reach one. */
+function readKey(given: string | undefined): string | undefined {
+  const key = given?.trim() ?? '';
+  if (/[^\x21-\x7e]/.test(key)) throw new UsageError('PARLEY_API_KEY has characters that no key has');
+  return key === '' ? undefined : key;
 }

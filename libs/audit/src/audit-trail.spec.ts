@@ -83,6 +83,9 @@ describe('what is remembered of audit', () => {
     { limit: 201 },
     { limit: 1.5 },
     { from: 'yesterday' },
+    ...['1', '2026', '11/12/2026', 'Jan 2 2026', '2026-1-2', '2026-02-30', '2026-02-30T00:00:00Z'].map(
+      (from) => ({ from }),
+    ),
     { to: '' },
     { cursor: 'x' },
     { cursor: Buffer.from('[1,2,3]').toString('base64url') },

@@ -124,10 +124,20 @@ export function readLimit({ limit = DEFAULT_LIMIT }: AuditQuery): number {
   return limit;
 }
 
+/** Other texts `Date` reads as well, each in a way of its own: `1` is a month. */
+const ISO_TIME = /^(\d{4}-\d\d-\d\d)(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?$/i;
+
+/** `Date` takes 30 February for 2 March. */
+function isDay(day: string): boolean {
+  const time = Date.parse(`${day}T00:00:00Z`);
+  return !Number.isNaN(time) && new Date(time).toISOString().startsWith(day);
+}
+
 /** A time in the notation of entries. @throws AuditQueryError */
 export function parseMoment(text: string | undefined, name: 'from' | 'to'): string | undefined {
   if (text === undefined) return undefined;
-  const time = Date.parse(text);
+  const day = ISO_TIME.exec(text)?.[1];
+  const time = day !== undefined && isDay(day) ? Date.parse(text) : Number.NaN;
   // NaN is outside as well.
   if (!(time >= FIRST_MOMENT && time <= LAST_MOMENT))
     throw new AuditQueryError(`${name}: expected a time in ISO 8601`);

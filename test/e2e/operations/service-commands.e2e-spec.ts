@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -56,6 +57,42 @@ describe('parley status', () => {
   it('asks for an address that is one', async () => {
     const { code, stderr } = await parley(['status'], null, 'parley.example.com');
     expect([code, stderr]).toEqual([2, expect.stringContaining('is no address such as https://')]);
+  });
+
+  it.each([
+    ['a key that no header can hold', 'SECRET\nkey', NOBODY],
+    ['a key that no header can hold, of other letters', 'SECRET-ключ', NOBODY],
+    ['user and password of an address', 'editor', 'http://user:SECRET@127.0.0.1:65000'],
+    ['user and password of an address of another kind', 'editor', 'ftp://user:SECRET@127.0.0.1:65000'],
+  ])('never repeats %s', async (_, key, url) => {
+    for (const command of [['status'], ['approvals', 'list'], ['agents', 'list']]) {
+      const { code, stdout, stderr } = await parley(command, key, url);
+      expect(code).toBe(2);
+      expect(stdout + stderr).not.toContain('SECRET');
+      expect(stderr).toMatch(/PARLEY_API_KEY|--url/);
+    }
+  });
+
+  it.each([
+    ['breaks off', 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"a"', 'nothing answers at http'],
+    ['is empty', 'HTTP/1.1 204 No Content\r\n\r\n', 'is no Parley service'],
+    ['has other members', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}', 'no Parley service'],
+    [
+      'redirects',
+      'HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:65000/\r\n\r\n',
+      'nothing answers at http',
+    ],
+  ])('says in a line that an answer %s', async (_, answer, words) => {
+    const server = createServer((socket) =>
+      socket.once('data', () => socket.end(answer)).on('error', () => undefined),
+    );
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const { code, stderr } = await parley(['approvals', 'list'], 'editor', `http://127.0.0.1:${port}`);
+    server.close();
+    expect(code).not.toBe(0);
+    expect(stderr).toContain(words);
+    expect(stderr.trim().split('\n')).toHaveLength(1);
   });
 
   it('shows the status to no other agent', async () => {
@@ -128,6 +165,14 @@ describe('what a shell asks of the command line', () => {
     bash.stdout.on('data', (chunk: Buffer) => (said += chunk.toString()));
     await new Promise((resolve) => bash.on('close', resolve));
     expect(said.trim()).toBe('suggest');
+  });
+
+  it('says in a line that its output cannot be written, and ends with an error', async () => {
+    const shell = spawn('bash', ['-c', `node '${COMMANDS}' schema > /dev/full`]);
+    let said = '';
+    shell.stderr.on('data', (chunk: Buffer) => (said += chunk.toString()));
+    const code = await new Promise((resolve) => shell.on('close', resolve));
+    expect([code, said]).toEqual([1, 'the output cannot be written (ENOSPC)\n']);
   });
 
   it('ends without a word when its reader has read enough', async () => {
