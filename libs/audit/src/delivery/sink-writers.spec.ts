@@ -104,6 +104,28 @@ describe('a place that buffers', () => {
     await writer.close(1_000);
   });
 
+  it('never refuses because a destination is slow: more than fits into memory waits on disk', async () => {
+    const slow = Object.assign(new SwitchableDelivery(), { batch: 1_000 });
+    let open = () => undefined as void;
+    slow.gate = new Promise((resolve) => (open = resolve));
+    const log = new RecordingLog();
+    const spool = new SpoolFile(folder.at('spool.jsonl'), 100_000_000);
+    const writer = new BufferingSinkWriter(slow, 600_000, spool, log);
+    await writer.open();
+    const records = createRecords(12_000);
+    const states = new Set<string>();
+    for (let at = 0; at < records.length; at += 500) {
+      await Promise.all(records.slice(at, at + 500).map((record) => writer.keep(record)));
+      states.add(writer.state);
+    }
+    expect([...states]).toEqual(['up', 'buffering']);
+    expect(log.lines.join()).toContain('they wait for too long');
+    open();
+    await vi.waitFor(() => expect(writer.state).toBe('up'), WAITING);
+    expect(lines(slow.taken)).toEqual(lines(records));
+    await writer.close(1_000);
+  });
+
   it('delivers after a restart what waited on disk, before anything new', async () => {
     const away = new SwitchableDelivery();
     away.isUp = false;

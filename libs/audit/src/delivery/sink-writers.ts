@@ -102,9 +102,11 @@ export class RefusingSinkWriter implements SinkWriter {
 
 /** Maximum number of records in memory. */
 const MAX_IN_MEMORY = 10_000;
+/** Records in memory from which on a destination takes them too slowly. */
+const TOO_SLOW = MAX_IN_MEMORY / 2;
 
 /**
- * `onFailure: buffer`. While the destination is available nobody waits. Otherwise records go to disk in order, and
+ * `onFailure: buffer`. While the destination takes records as they come nobody waits. Otherwise they go to disk in order, and
  * the maker of a record waits for the disk. A full buffer or disk refuses.
  */
 export class BufferingSinkWriter implements SinkWriter {
@@ -160,6 +162,7 @@ export class BufferingSinkWriter implements SinkWriter {
 
   keep(record: SealedLine): Promise<void> | undefined {
     this.memory.push(record);
+    if (this.memory.length >= TOO_SLOW) this.beginBuffering('they wait for too long');
     if (this.state === 'up') {
       this.worker.run();
       return undefined;
@@ -213,10 +216,12 @@ export class BufferingSinkWriter implements SinkWriter {
   }
 
   private reportFailure(error: unknown): void {
+    this.beginBuffering(errorName(error));
+  }
+
+  private beginBuffering(why: string): void {
     if (!this.buffering)
-      this.log.warn(
-        `${this.name}: audit records are not accepted (${errorName(error)}): they are buffered on disk`,
-      );
+      this.log.warn(`${this.name}: audit records are not accepted (${why}): they are buffered on disk`);
     this.buffering = true;
   }
 
