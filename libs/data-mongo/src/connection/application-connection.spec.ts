@@ -247,6 +247,22 @@ describe('the connection of an application', PATIENT, () => {
     await connection.close();
   });
 
+  it('is followed by the connections of tenants and sessions, and listened to once', async () => {
+    const connection = await mongoose.createConnection(server.uri).asPromise();
+    const used = await useApplicationConnection(connection);
+    const views = ['acme', 'globex'].map((tenant) => used.withTenant(tenant));
+    const closed = connection.getClient();
+    await connection.close();
+    for (const one of [used, ...views]) expect(await storeErrorCode(one.ping(1_000))).toBe('unavailable');
+    await connection.openUri(server.uri);
+    for (const one of [...views, used, used.withTenant('initech')]) await one.ping(5_000);
+    expect(connection.getClient()).not.toBe(closed);
+    expect(connection.getClient().listenerCount('topologyClosed')).toBe(1);
+    await used.close();
+    expect(connection.getClient().listenerCount('topologyClosed')).toBe(0);
+    await connection.close();
+  });
+
   it('has errors that are recognised although its driver is another copy', async () => {
     const connection = await mongoose.createConnection(server.uri, { dbName: 'shop' }).asPromise();
     expect(connection.getClient()).not.toBeInstanceOf(MongoClient);
