@@ -10,6 +10,7 @@ import {
   type ToolCall,
 } from '@parley/server';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { McpRequest } from '#core';
 import { type ModelServer, openAi, startModelServer, status } from '../../chat/src/contracts/model-server.js';
 import { createTestingApplication } from './create-testing-application.js';
 import type { TestingApplication } from './testing-application.js';
@@ -128,6 +129,22 @@ describe('A conversation', () => {
     const ids = new Set((await records()).map(([, id]) => id));
     expect(ids).toEqual(new Set([record.correlation_id]));
     expect(again?.aborted).toBe(false);
+  });
+
+  it('within a call without a session is found by the id of its HTTP request', async () => {
+    const agent = app.parley.agentFor({ agent: 'clerk', principal: 'ada' });
+    const { signal } = new AbortController();
+    model.script(openAi.calls(COUNT), openAi.says('Two.'));
+    await app.parley.runner.run(
+      'ask_model',
+      {},
+      new McpRequest(agent, { signal, httpRequestId: 'request-1' }),
+    );
+    const ids = (await app.audit.records()).map((record) => [record.tool, record.request_id]);
+    expect(ids).toEqual([
+      ['count_objects', 'request-1'],
+      ['ask_model', 'request-1'],
+    ]);
   });
 
   it('takes its model from the environment', () => {

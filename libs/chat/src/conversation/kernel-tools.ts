@@ -29,6 +29,8 @@ export interface KernelToolsOptions {
   readonly agent: () => Promise<Agent>;
   /** Correlation id of the conversation's audit records. */
   readonly correlationId?: string;
+  /** Of the HTTP request within which the conversation is held, for the same records. */
+  readonly httpRequestId?: string | undefined;
   /** The person who answers elicitations. Default: none, and calls that need an approval are refused. */
   readonly person?: ClientLink;
   /** Called before each call of a tool, with its number among them. */
@@ -83,7 +85,7 @@ export class KernelTools extends ChatTools {
     params: JsonObject,
     { signal, onProgress }: ToolWatch,
   ): Promise<KernelReply> {
-    const { kernel, agent, correlationId, person } = this.options;
+    const { kernel, agent, correlationId, httpRequestId, person } = this.options;
     this.requests += 1;
     const transport = {
       ...PROTOCOL,
@@ -91,6 +93,7 @@ export class KernelTools extends ChatTools {
       requestId: this.requests,
       clientCapabilities: person ? { elicitation: { form: {} } } : {},
       correlationId,
+      httpRequestId,
       link: person,
       progress: onProgress,
     };

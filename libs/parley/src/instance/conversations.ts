@@ -63,7 +63,7 @@ export class Conversations {
 
   /**
    * Opens a conversation in which the model calls the tools of an agent, through every gate and with its records. Within a call,
-   * it ends with that call, reports its tools as progress and shares its correlation id.
+   * it ends with that call, reports its tools as progress, and its records have the ids of that call.
    * @throws ModelSettingsError when these settings select no usable model
    */
   open(caller: CodeCaller, options: CodeConversationOptions = {}): Conversation {
@@ -76,6 +76,7 @@ export class Conversations {
       agent: () => Promise.resolve(agent),
       correlationId:
         sanitizeCorrelationId(correlationId) ?? request.correlationId ?? agent.correlationId ?? randomUUID(),
+      httpRequestId: request.httpRequestId,
       ...(person && { person }),
       onCall: (name, number) => request.progress({ progress: number, message: name }),
     });
