@@ -41,7 +41,12 @@ export { isSection } from './section.js';
 export type { AgentConfig } from './sections/agents.js';
 export type { AuthRuleConfig } from './sections/auth.js';
 export { listPlaces } from './checks/audit-checks.js';
-export { type AuditConfig, type MongoSinkConfig, listAuditPaths } from './sections/audit.js';
+export {
+  type AuditConfig,
+  type AuditSinkConfig,
+  type MongoSinkConfig,
+  listAuditPaths,
+} from './sections/audit.js';
 export { describeEnd, type EndingKey, findEndingKeys, type ListedKey, listKeys } from './list-keys.js';
 export { findLlm } from './checks/models-checks.js';
 export { type LlmConfig } from './sections/models.js';

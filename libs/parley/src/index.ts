@@ -223,6 +223,7 @@ export { getParleyToken, InjectParley, Parley } from './module/parley.js';
 export { ParleyModule } from './module/parley.module.js';
 export type {
   CodeAgentConfig,
+  CodeAuditSink,
   CodeConsoleConfig,
   CodeDatabaseConfig,
   ParleyEndpoints,

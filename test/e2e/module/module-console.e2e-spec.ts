@@ -463,18 +463,7 @@ describe('the place of a console', () => {
   });
 
   it('shows nothing that another instance keeps in the same collection of records', async () => {
-    const audit = (collection: string) => ({
-      sinks: [
-        {
-          kind: 'mongodb' as const,
-          onFailure: 'refuse' as const,
-          uri: null,
-          database: 'parley_audit',
-          collection,
-          days: null,
-        },
-      ],
-    });
+    const audit = (collection: string) => ({ sinks: [{ kind: 'mongodb' as const, collection }] });
     const both = [NEWS, BILLING].map((one) => ({ ...one, audit: audit('records') }));
     await expect(applicationOf(both)).rejects.toThrow(
       'both default and billing keep in one place (audit.sinks: parley_audit.records)',

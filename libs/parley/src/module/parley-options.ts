@@ -2,6 +2,8 @@ import type { ModuleMetadata, Provider } from '@nestjs/common';
 import { type AgentDefinitionOptions, nameClassReferences } from '#core';
 import {
   type AgentConfig,
+  type AuditConfig,
+  type AuditSinkConfig,
   type ConsoleOidcConfig,
   ConfigError,
   type ConfigIssue,
@@ -57,6 +59,7 @@ function switchErrors(option: string, given: unknown, known: object): ConfigIssu
 type Sections = Omit<
   ParleyConfig,
   | 'agents'
+  | 'audit'
   | 'console'
   | 'database'
   | 'databaseName'
@@ -66,6 +69,14 @@ type Sections = Omit<
   | 'liveQuery'
   | 'llm'
 >;
+
+type WithDefaults<T, Given extends keyof T> = Pick<T, Given> & Partial<T>;
+
+/** Where records are kept (docs/operations/audit.md), with only non-default values. */
+export type CodeAuditSink =
+  | WithDefaults<Extract<AuditSinkConfig, { kind: 'file' }>, 'kind' | 'path'>
+  | WithDefaults<Extract<AuditSinkConfig, { kind: 'mongodb' }>, 'kind'>
+  | WithDefaults<Extract<AuditSinkConfig, { kind: 'webhook' }>, 'kind' | 'url' | 'secret'>;
 
 /**
  * The section `console`: the operator console at `/console` below the path of MCP (docs/guide/module.md#console). Without
@@ -103,6 +114,8 @@ export type ParleyModuleOptions = {
     ? Sections[Section]
     : Partial<NonNullable<Sections[Section]>>;
 } & {
+  /** What is recorded of calls, and where. Default: on the application's log alone. */
+  readonly audit?: Partial<Omit<AuditConfig, 'sinks'>> & { readonly sinks?: readonly CodeAuditSink[] };
   /** Default: the embedded database, or none beside a Parse Server. */
   readonly database?: CodeDatabaseConfig;
   /** Several databases by name, in place of `database`: the first one has users and roles (docs/guide/databases.md). */
