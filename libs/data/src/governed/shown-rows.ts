@@ -122,7 +122,7 @@ export const mayScan = (className: string, { scope }: Pick<GovernedCall, 'scope'
 
 /** The parts of a class that the caller may see; null for a class whose schema is not known. */
 export function showClass(
-  { className, schema, readable, masks }: ClassAccess,
+  { className, schema, readable, masks, names }: ClassAccess,
   { scope, agent }: Pick<GovernedCall, 'scope' | 'agent'>,
 ): GovernedClass | null {
   if (!schema) return null;
@@ -131,7 +131,7 @@ export function showClass(
   return {
     className,
     schema,
-    policy,
+    policy: policy.names === names ? policy : { ...policy, names },
     fields: [...schema.fields.keys()].filter((name) => readable?.has(name) ?? true),
     masks: masks ? listDisclosedMasks(masks) : NO_MASKS,
     reads: new Set(READS.filter((operation) => bound && scope.rights.gate(className, operation) === null)),

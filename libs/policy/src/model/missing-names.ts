@@ -14,15 +14,17 @@ export class MissingNames {
 
 /** The names of a class for callers, which may be those of new columns. */
 export class AskedNames extends FieldNames {
+  /** @param stored columns that there are, and that the class does not have for these callers */
   constructor(
     aliases: ReadonlyMap<string, string>,
     columns: ReadonlyMap<string, unknown> | null,
     private readonly missing: MissingNames,
+    private readonly stored?: ReadonlyMap<string, unknown>,
   ) {
     super(aliases, columns);
   }
 
-  override noteMissing(): void {
-    this.missing.add();
+  override noteMissing(written: string): void {
+    if (!this.stored?.has(written)) this.missing.add();
   }
 }

@@ -17,7 +17,8 @@ import { findMaskedColumns } from '../masking/column-masks.js';
 import { isFlat, withheldNames } from '../masking/withheld-objects.js';
 import type { ClassAccess, WithheldNames, WithheldObjects, WithheldTarget } from '../model/class-access.js';
 import type { ClassSchema, FieldSchema, FieldType, SchemaSnapshot } from '../model/class-schema.js';
-import { ALWAYS_KEEP } from '../model/field-names.js';
+import { ALWAYS_KEEP, type FieldNames } from '../model/field-names.js';
+import { AskedNames } from '../model/missing-names.js';
 import { typeOfRows, type ValueType } from '../model/value-type.js';
 import type { ClassPolicy, HiddenFrom, Policy } from '../model/policy.js';
 import { mergeFilters, type Where } from '../model/where.js';
@@ -121,7 +122,7 @@ export class DeclaredScope {
       className,
       database: policy.database,
       schema,
-      names: policy.names,
+      names: this.findNames(className, policy, schema),
       readable: listed,
       withheld,
       ...(lists.size > 0 && { lists }),
@@ -139,6 +140,13 @@ export class DeclaredScope {
     return schema?.storage === 'plain' && this.limitsRows(className)
       ? withoutSampled(schema, policy)
       : schema;
+  }
+
+  /** A name means the same column whatever stands in rows of others. */
+  private findNames(className: string, policy: ClassPolicy, known: ClassSchema | undefined): FieldNames {
+    const stored = this.schemas.get(className);
+    if (known === undefined || known === stored) return policy.names;
+    return new AskedNames(policy.aliases, known.fields, this.bound.missing, stored?.fields);
   }
 
   private limitsRows(className: string): boolean {
@@ -328,15 +336,21 @@ export class DeclaredScope {
     return constraint && this.translate(constraint, className);
   }
 
+  /** With the columns of all rows. */
+  private wholeAccess(className: string): ClassAccess {
+    const schema = this.schemas.get(className);
+    return { ...this.access(className), schema, names: this.classPolicy(className).names };
+  }
+
   /** Constraints of the operator may name fields that the agent may not, and are read by the types of all rows. */
   private translate(constraint: Where, className: string, literals?: ReadonlySet<string>): Where {
     return translateWhere(
       constraint,
-      { ...this.access(className), schema: this.schemas.get(className) },
+      this.wholeAccess(className),
       {
         reach: (target, site) => {
           const name = canonicalClassName(target);
-          return findUnlistedQuestion(name, site, this.bound.isUnlisted) ?? this.access(name);
+          return findUnlistedQuestion(name, site, this.bound.isUnlisted) ?? this.wholeAccess(name);
         },
       },
       { strictPointerShapes: false, checkFields: false, ...(literals && { literals }) },
