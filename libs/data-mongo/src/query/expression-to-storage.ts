@@ -1,5 +1,5 @@
 import { setOwn } from '#core';
-import type { Document } from 'mongodb';
+import { type Document, ObjectId } from 'mongodb';
 import { untranslatable } from '../errors.js';
 import { isPlainObject } from '../storage/documents.js';
 import type { ClassStorage } from '../storage/class-storage.js';
@@ -164,6 +164,8 @@ export class ExpressionMapper {
       : null;
     if (mirrored !== null && typeof left === 'number' && typeof right !== 'number')
       return this.mapCompared(mirrored, right, left);
+    const either = operator === '$in' ? this.listEither(left, right) : [];
+    if (either.length > 1) return { $or: either.map((form) => ({ $in: [form, this.map(right)] })) };
     const [one, other] = [this.toComparable(left, right), this.toComparable(right, left)];
     if (operator === '$in' && Array.isArray(right))
       return { $in: [one, (other as unknown[]).flatMap((entry) => this.listNumbers(entry, left))] };
@@ -187,13 +189,26 @@ export class ExpressionMapper {
   mapBoundaries(boundaries: unknown, groupBy: unknown): unknown {
     if (!Array.isArray(boundaries)) return this.map(boundaries);
     return boundaries.map((boundary: unknown) =>
-      chooseBound(this.listNumbers(this.toComparable(boundary, groupBy), groupBy), '$gte'),
+      chooseBound(this.listNumbers(this.toComparable(boundary, groupBy, true), groupBy), '$gte'),
     );
   }
 
-  private toComparable(value: unknown, other: unknown): unknown {
+  private toComparable(value: unknown, other: unknown, isFixed = false): unknown {
     const ref = this.findRef(other);
-    return ref && isConstant(value) ? ref.form.convertCompared(value, ref) : this.map(value);
+    if (!ref || !isConstant(value)) return this.map(value);
+    if (isFixed) return ref.form.convertCompared(value, ref);
+    if (Array.isArray(value)) return value.map((entry) => this.toComparable(entry, other));
+    const ids = ref.form.listIds(value, ref);
+    if (ids.length === 0) return ref.form.convertCompared(value, ref);
+    const type = { $type: this.map(other) };
+    const branches = ids.map((id) => ({ case: { $eq: [type, bsonTypeOf(id)] }, then: id }));
+    return { $switch: { branches, default: value } };
+  }
+
+  /** A text, and the ids that it may be among the entries of a list. */
+  private listEither(value: unknown, list: unknown): readonly unknown[] {
+    const ref = Array.isArray(list) ? undefined : this.findRef(list);
+    return ref ? [value, ...ref.form.listIds(value, ref)] : [];
   }
 
   private findRef(expression: unknown): ScopedRef | undefined {
@@ -241,6 +256,8 @@ export class ExpressionMapper {
     return rows.resolve(path).column;
   }
 }
+
+const bsonTypeOf = (id: unknown): string => (id instanceof ObjectId ? 'objectId' : 'binData');
 
 /** A typed value or a text that is no reference, or a list of them. */
 function isConstant(value: unknown): boolean {

@@ -217,6 +217,8 @@ function splitByForms(
   form: QueryForm,
 ): [others: Record<string, unknown>, apart: Comparison[]] {
   const isApart = ([operator, operand]: Comparison): boolean => {
+    if (operator === '$not')
+      return isPlainObject(operand) && splitByForms(operand, ref, negate(form))[1].length > 0;
     if (COMPARES_EACH.has(operator))
       return (
         Array.isArray(operand) && operandsToStorage(operand, ref, operator, form).length > operand.length
@@ -239,6 +241,8 @@ function formsToQuery([operator, operand]: Comparison, ref: ColumnRef, form: Que
   if (operator === '$in' || operator === '$nin')
     return [{ [ref.column]: { [operator]: operandsToStorage(operand, ref, operator, form) } }];
   if (RANGES.has(operator)) return [rangeToQuery(operator, operand, ref)];
+  if (operator === '$not')
+    return [{ $nor: [constraintToQuery(operand as Record<string, unknown>, ref, negate(form))] }];
   return (operand as unknown[]).map((value) => equals(value, '$eq'));
 }
 

@@ -39,6 +39,8 @@ export interface ValueForm {
   literalToStorage(value: unknown): unknown;
   /** A constant that an expression compares with a column. @throws StoreError `invalid_query` */
   convertCompared(value: unknown, ref?: ColumnRef): unknown;
+  /** The ids that a text may be, of which documents may hold any where nothing says what a column has. */
+  listIds(value: unknown, ref: ColumnRef): readonly unknown[];
   /** What a path inside an element of a list refers to. */
   toMember(list: ColumnRef, path: string): ColumnRef;
   /** The same reference for a comparison with pointers. */

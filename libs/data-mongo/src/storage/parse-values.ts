@@ -357,6 +357,8 @@ export const PARSE_VALUES: ValueForm = {
 
   literalToStorage: columnToStorage,
 
+  listIds: () => [],
+
   convertCompared(value) {
     if (Array.isArray(value)) return value.map((entry) => this.convertCompared(entry));
     return isTyped(value) ? inQuery(() => columnToStorage(value)) : value;

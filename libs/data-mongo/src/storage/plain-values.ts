@@ -29,6 +29,8 @@ import {
 } from './parse-values.js';
 import {
   COMPUTED_NUMBER,
+  isCertain,
+  withKind,
   parseDecimal,
   DIGITS,
   HEX_ID,
@@ -43,7 +45,7 @@ import {
   type StoredKind,
   WHOLE,
 } from './plain-scalars.js';
-import { listForms } from './stored-forms.js';
+import { listForms, listIds } from './stored-forms.js';
 
 const INT_RANGE = { least: -(2 ** 31), most: 2 ** 31 - 1 };
 
@@ -57,7 +59,7 @@ interface Reading {
 }
 
 function fromStorage(value: unknown, field: FieldSchema | undefined, reading: Reading): unknown {
-  if (field?.type === 'GeoPoint' && isPair(value))
+  if (field?.type === 'GeoPoint' && field.origin !== 'sample' && isPair(value))
     return { __type: 'GeoPoint', latitude: value[1], longitude: value[0] };
   if (Array.isArray(value)) return value.map((entry) => fromStorage(entry, findEntry(field), reading));
   if (field?.targetClass !== undefined && isIdValue(value))
@@ -223,16 +225,42 @@ function unfit(form: string): never {
   throw new UnstorableValue('', `the number is not ${form}`);
 }
 
+/** By a field: the same without what only a sample says of its parts. */
+const certainFields = new WeakMap<FieldSchema, FieldSchema>();
+
+/**
+ * What a declaration or a validator says of a column. A sample decides no comparison: it has documents that the caller may not read,
+ * and their types would choose what its own rows are compared with.
+ */
+function withoutGuesses(field: FieldSchema | undefined): FieldSchema | undefined {
+  if (field === undefined || field.origin === 'sample') return undefined;
+  const { members } = field;
+  if (![...(members?.values() ?? [])].some((member) => withoutGuesses(member) !== member)) return field;
+  let certain = certainFields.get(field);
+  if (!certain) {
+    const known = [...(members ?? [])].flatMap(([name, member]) => {
+      const one = withoutGuesses(member);
+      return one ? [[name, one] as const] : [];
+    });
+    certain = withKind({ ...field, members: new Map(known) }, findKind(field), isCertain(field));
+    certainFields.set(field, certain);
+  }
+  return certain;
+}
+
 /** Values as other programs store them: references are bare ids, numbers keep their type, places are GeoJSON. */
 export const PLAIN_VALUES: ValueForm = {
   pointersAreIds: true,
 
   operandToStorage(value, ref) {
-    return inQuery(() => operand(value, ref.field));
+    return inQuery(() => operand(value, withoutGuesses(ref.field)));
   },
 
   listForms(value, ref, negated) {
-    return listForms(value, this.operandToStorage(value, ref), ref.field, negated);
+    const forms = listForms(value, this.operandToStorage(value, ref), withoutGuesses(ref.field), negated);
+    const reference =
+      withoutGuesses(ref.field) === undefined && isPlainObject(value) ? toDbRef(value) : undefined;
+    return reference === undefined ? forms : [...forms, reference];
   },
 
   operandsToStorage(values, ref, negated) {
@@ -241,7 +269,10 @@ export const PLAIN_VALUES: ValueForm = {
 
   literalToStorage: (value) => (isPointer(value) ? value.objectId : plainToStorage(value, undefined)),
 
-  convertCompared: (value, ref) => inQuery(() => operand(value, ref?.field)),
+  convertCompared: (value, ref) => inQuery(() => operand(value, withoutGuesses(ref?.field))),
+
+  listIds: (value, { field }) =>
+    typeof value === 'string' && withoutGuesses(field) === undefined ? listIds(value) : [],
 
   toMember({ field, form }: ColumnRef, path) {
     const member = memberField(field, path.split('.'));
@@ -270,7 +301,7 @@ function operand(value: unknown, field: FieldSchema | undefined): unknown {
   if (Array.isArray(value)) return value.map((entry) => operand(entry, field));
   if (isTyped(value)) return convertTyped(value);
   if (!isPlainObject(value)) return plainToStorage(value, undefined);
-  return (field?.opaque && toDbRef(value)) || documentToStorage(value, field);
+  return documentToStorage(value, field);
 }
 
 /** A DBRef that is written as answers show it; undefined: it is none. */

@@ -1,8 +1,8 @@
 import { Decimal128, Long } from 'mongodb';
 import { type FieldSchema, parseIsoDate } from '#policy';
 import { listStoredForms } from './mixed-references.js';
-import { isTyped } from './parse-values.js';
-import { DIGITS, isCertain, parseDecimal, parseId } from './plain-scalars.js';
+import { exactNumber, isTyped } from './parse-values.js';
+import { DIGITS, isCertain, isSpelledDouble, NON_FINITE, parseDecimal, parseId } from './plain-scalars.js';
 
 /*
  * A column of another program holds one value in several BSON types, and a sample of its documents shows only some of them. What
@@ -31,7 +31,7 @@ export function listForms(
       stored,
       ...(stored === value ? [] : [value]),
       ...formsOfText(value, stored),
-      ...(isNumber || negated ? formsOfDigits(value, stored) : []),
+      ...(isNumber || negated || isGuessed ? formsOfDigits(value, stored) : []),
       ...(negated || isGuessed ? formsOfDate(parseIsoDate(value), value) : []),
     ];
   if (isTyped(value) && value.__type === 'Date' && stored instanceof Date)
@@ -46,21 +46,25 @@ function formsOfNumber(number: number, stored: unknown): unknown[] {
 }
 
 function formsOfDigits(text: string, stored: unknown): unknown[] {
+  if (NON_FINITE.has(text)) return typeof stored === 'number' ? [] : [Number(text)];
   if (!DIGITS.test(text)) return [];
   const number = Number(text);
   const decimal = parseDecimal(text);
+  // A double that these digits only come near is another number.
+  const isDouble = typeof exactNumber(text) === 'number' || isSpelledDouble(text);
   return [
     ...(stored instanceof Decimal128 || !decimal ? [] : [decimal]),
-    ...(stored === number || !Number.isFinite(number) ? [] : [number]),
+    ...(stored === number || !isDouble ? [] : [number]),
   ];
 }
 
-function formsOfText(text: string, stored: unknown): unknown[] {
-  return (['objectId', 'uuid'] as const).flatMap((kind) => {
-    const id = parseId(kind, text);
-    return id === undefined || isSame(id, stored) ? [] : [id];
-  });
+/** The ids that a text may be. */
+export function listIds(text: string): unknown[] {
+  return (['objectId', 'uuid'] as const).flatMap((kind) => parseId(kind, text) ?? []);
 }
+
+const formsOfText = (text: string, stored: unknown): unknown[] =>
+  listIds(text).filter((id) => !isSame(id, stored));
 
 const isSame = (one: unknown, other: unknown): boolean =>
   (one as { _bsontype: unknown })._bsontype === (other as { _bsontype?: unknown } | null)?._bsontype;

@@ -44,7 +44,9 @@ const literal = (value: unknown): unknown =>
 /** Digits that a number holds exactly are compared as that number, wherever they stand. */
 function exact(digits: string, type: ValueType): unknown {
   if (String(Number(digits)) === digits) return Number(digits);
-  return type.digits ? digits : { $toLong: digits };
+  // What a sample says of a column is not known where the value is stored.
+  if (type.digits) return type.uncertain ? { $toDecimal: digits } : digits;
+  return { $toLong: digits };
 }
 
 /** What a refusal calls an expression. */
