@@ -6,16 +6,7 @@ import { compileSort } from '../bson/keys.js';
 import { doubleValue, numberKind, toDouble } from '../bson/number.js';
 import { typeName } from '../bson/type-name.js';
 import { mongoError, scriptRefused } from '../errors.js';
-import {
-  type Builder,
-  type Evaluator,
-  intArgument,
-  nullish,
-  type OperatorCompiler,
-  type OperatorTable,
-  positional,
-  readNamedArguments,
-} from './arguments.js';
+import { intArgument, positional, readNamedArguments } from './arguments.js';
 import {
   type Accumulator,
   addToSet,
@@ -29,6 +20,13 @@ import {
   sum,
 } from './folds.js';
 import { StageMemory } from './memory.js';
+import {
+  type Builder,
+  type Evaluator,
+  nullish,
+  type OperatorCompiler,
+  type OperatorTable,
+} from './evaluate.js';
 
 /** A compiled accumulator: what to read from each document, and how to start a group. */
 export interface AccumulatorPlan {

@@ -3,14 +3,6 @@ import { type FieldPath, parseFieldPath } from '../bson/path.js';
 import { createParseError, mongoError, notImplemented, scriptRefused } from '../errors.js';
 import { type QueryContext, readMetadata } from '../query/context.js';
 import { accumulatorExpressions } from './accumulators.js';
-import {
-  type Builder,
-  type Evaluator,
-  type Expression,
-  hasVariable,
-  type OperatorTable,
-  type Scope,
-} from './arguments.js';
 import { checkBound } from './memory.js';
 import { arithmeticOperators } from './operators/arithmetic.js';
 import { arrayOperators } from './operators/array.js';
@@ -19,6 +11,14 @@ import { conversionOperators } from './operators/conversion.js';
 import { dateOperators } from './operators/date.js';
 import { objectOperators } from './operators/object.js';
 import { stringOperators } from './operators/string.js';
+import {
+  type Builder,
+  type Evaluator,
+  type Expression,
+  hasVariable,
+  type OperatorTable,
+  type Scope,
+} from './evaluate.js';
 
 const operators: OperatorTable = Object.assign(
   Object.create(null) as OperatorTable,

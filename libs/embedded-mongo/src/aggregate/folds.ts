@@ -7,8 +7,9 @@ import { toKey } from '../bson/keys.js';
 import { doubleValue, integerValue, numberKind, toBigInt, toDouble } from '../bson/number.js';
 import { typeName } from '../bson/type-name.js';
 import { badValue, mongoError } from '../errors.js';
-import { type Builder, type Evaluator, nullish, readNamedArguments, type Scope } from './arguments.js';
+import { readNamedArguments } from './arguments.js';
 import { StageMemory } from './memory.js';
+import { type Builder, type Evaluator, nullish, type Scope } from './evaluate.js';
 
 /** A running sum that keeps decimal exactness and reports ints, longs and doubles as the server would. */
 export class NumberSum {

@@ -1,4 +1,3 @@
-import { extendVariables } from '../aggregate/arguments.js';
 import { compileExpression } from '../aggregate/expression.js';
 import { compilePipeline, type WriteStage } from '../aggregate/pipeline.js';
 import { withoutPauses } from '../aggregate/stage.js';
@@ -14,6 +13,7 @@ import { collectionOptions } from './catalog-commands.js';
 import { queryContext, type QueryOptions } from './query-context.js';
 import { Selection } from './selection.js';
 import { documentCheck, type DocumentCheck, writeTarget } from './write-target.js';
+import { extendVariables } from '../aggregate/evaluate.js';
 
 type Out = Extract<WriteStage, { kind: 'out' }>;
 type Merge = Extract<WriteStage, { kind: 'merge' }>;

@@ -1,10 +1,10 @@
 import { MaxKey, MinKey } from 'bson';
-import { truthy } from '../aggregate/arguments.js';
 import { type Document, isDocument } from '../bson/document.js';
 import { shellText } from '../bson/text.js';
 import { excludesNull, type Interval, isPoint, listConditions, toIntervals } from './conditions.js';
 import type { IndexBounds, ScanCounts } from './index-scan.js';
 import type { Plan, Planned } from './plan.js';
+import { truthy } from '../aggregate/evaluate.js';
 
 /** What happens to the documents that a plan finds. */
 export interface PlanShape {

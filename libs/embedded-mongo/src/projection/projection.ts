@@ -1,4 +1,3 @@
-import { truthy } from '../aggregate/arguments.js';
 import { compileExpression } from '../aggregate/expression.js';
 import { type Document, firstKey, getField, idFirst, isDocument, setField } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
@@ -8,6 +7,7 @@ import { type Filter, type QueryContext, readMetadata } from '../query/context.j
 import { compileFilter } from '../query/filter.js';
 import { requiresGeoIndex } from '../query/geo.js';
 import { applyTree, type ProjectionLeaf, ProjectionNode } from './projection-tree.js';
+import { truthy } from '../aggregate/evaluate.js';
 
 /** `$slice: n` or `$slice: [skip, limit]`. Errors: 28667, 28724 and 28725 as the expression of that name. */
 function sliceLeaf(argument: unknown): ProjectionLeaf {

@@ -1,4 +1,3 @@
-import { truthy } from '../aggregate/arguments.js';
 import { compileExpression } from '../aggregate/expression.js';
 import { isConstantList } from '../aggregate/operators/array.js';
 import { type Document, getField, isDocument } from '../bson/document.js';
@@ -9,6 +8,7 @@ import { allHold, type EvaluationOrder, someHolds } from './evaluation-order.js'
 import { fieldPredicate, findPosition } from './field-predicate.js';
 import { compileJsonSchema } from './json-schema.js';
 import { compileText, listSearches } from './text.js';
+import { truthy } from '../aggregate/evaluate.js';
 
 export type { Filter, QueryContext } from './context.js';
 

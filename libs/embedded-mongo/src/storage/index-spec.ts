@@ -1,5 +1,4 @@
 import { Double } from 'bson';
-import { truthy } from '../aggregate/arguments.js';
 import { listConjuncts } from '../aggregate/reorder/filter-paths.js';
 import { compileCollation } from '../bson/collation.js';
 import { compareValues } from '../bson/compare.js';
@@ -12,6 +11,7 @@ import { compileProjection } from '../projection/projection.js';
 import { holdsOperators } from '../query/field-predicate.js';
 import { isRegex } from '../query/regex.js';
 import { isTextLanguage } from '../query/text.js';
+import { truthy } from '../aggregate/evaluate.js';
 
 const WILDCARD = '$**';
 

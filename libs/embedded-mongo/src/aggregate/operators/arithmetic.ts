@@ -25,9 +25,6 @@ import { typeName } from '../../bson/type-name.js';
 import { mongoError } from '../../errors.js';
 import {
   binaryOrNull,
-  nullish,
-  type OperatorCompiler,
-  type OperatorTable,
   requireDocument,
   requireNumber,
   several,
@@ -35,6 +32,7 @@ import {
   variadic,
 } from '../arguments.js';
 import { computeDecimal } from '../../bson/decimal-functions.js';
+import { nullish, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
 
 /** A function of one number: doubles with the precision of doubles, decimals with that of decimals. */
 const real = (

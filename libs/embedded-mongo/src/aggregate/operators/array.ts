@@ -8,26 +8,28 @@ import { positiveCount, smallest } from '../accumulators.js';
 import {
   binary,
   binaryOrNull,
-  type Builder,
-  type Evaluator,
   indexArgument,
   intArgument,
-  isConstant,
   named,
-  nullish,
-  type OperatorCompiler,
-  type OperatorTable,
   positional,
   refuseOthers,
   requireArray,
   requireDocument,
   requireText,
   several,
-  truthy,
   unary,
   unaryOrNull,
   variadic,
 } from '../arguments.js';
+import {
+  type Builder,
+  type Evaluator,
+  isConstant,
+  nullish,
+  type OperatorCompiler,
+  type OperatorTable,
+  truthy,
+} from '../evaluate.js';
 
 type Keyed = Map<string, unknown>;
 

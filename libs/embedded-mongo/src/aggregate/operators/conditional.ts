@@ -2,18 +2,15 @@ import { compareValues } from '../../bson/compare.js';
 import { getField, isDocument } from '../../bson/document.js';
 import { mongoError } from '../../errors.js';
 import { allHold, someHolds } from '../../query/evaluation-order.js';
+import { binary, positional, readNamedArguments, unary } from '../arguments.js';
 import {
-  binary,
   type Evaluator,
   isConstant,
   nullish,
   type OperatorCompiler,
   type OperatorTable,
-  positional,
-  readNamedArguments,
   truthy,
-  unary,
-} from '../arguments.js';
+} from '../evaluate.js';
 
 const compileOrder = (accept: (order: number) => unknown): OperatorCompiler =>
   binary((a, b, _name, { ctx }) => accept(compareValues(a, b, ctx.collation)));

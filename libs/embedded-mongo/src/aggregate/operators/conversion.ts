@@ -17,17 +17,11 @@ import { createDate } from '../../bson/times.js';
 import { readTypeName, typeName } from '../../bson/type-name.js';
 import { mongoError, MongoError } from '../../errors.js';
 import { MAX_DOCUMENT_BYTES } from '../../wire/raw-bson.js';
-import {
-  nullish,
-  type OperatorCompiler,
-  type OperatorTable,
-  readNamedArguments,
-  truthy,
-  unary,
-} from '../arguments.js';
+import { readNamedArguments, unary } from '../arguments.js';
 import { utcZone } from '../date/calendar.js';
 import { compileDateFormat, parseDate, utcFormat } from '../date/text.js';
 import { secondsOfId } from './date.js';
+import { nullish, type OperatorCompiler, type OperatorTable, truthy } from '../evaluate.js';
 
 /** How binary data reads as text, and how numbers are laid out in bytes. */
 interface BinaryForm {

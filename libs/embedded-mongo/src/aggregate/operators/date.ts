@@ -6,17 +6,7 @@ import { printValue } from '../../bson/text.js';
 import { createDate } from '../../bson/times.js';
 import { typeName } from '../../bson/type-name.js';
 import { mongoError, type MongoError } from '../../errors.js';
-import {
-  type Builder,
-  type Evaluator,
-  named,
-  nullish,
-  type OperatorCompiler,
-  type OperatorTable,
-  readNamedArguments,
-  requireText,
-  unaryOrNull,
-} from '../arguments.js';
+import { named, readNamedArguments, requireText, unaryOrNull } from '../arguments.js';
 import {
   addMonths,
   type DateUnit,
@@ -36,6 +26,13 @@ import {
   type Zone,
 } from '../date/calendar.js';
 import { compileDateFormat, parseDate, parseWithFormat, utcFormat } from '../date/text.js';
+import {
+  type Builder,
+  type Evaluator,
+  nullish,
+  type OperatorCompiler,
+  type OperatorTable,
+} from '../evaluate.js';
 
 /** The instant of a date, an ObjectId or a timestamp; null stays null. Errors: 16006 for other types. */
 function toInstant(value: unknown): number | null {

@@ -1,16 +1,8 @@
 import { BSON } from 'bson';
 import { type Document, firstKey, getField, isDocument, setField } from '../../bson/document.js';
 import { mongoError } from '../../errors.js';
-import {
-  nullish,
-  type OperatorCompiler,
-  type OperatorTable,
-  readNamedArguments,
-  refuseOthers,
-  requireDocument,
-  requireText,
-  unaryOrNull,
-} from '../arguments.js';
+import { readNamedArguments, refuseOthers, requireDocument, requireText, unaryOrNull } from '../arguments.js';
+import { nullish, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
 
 function fieldName(value: unknown, name: string): string {
   const quote = isDocument(value) ? firstKey(value) : undefined;

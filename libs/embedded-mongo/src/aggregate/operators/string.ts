@@ -8,13 +8,9 @@ import { type CompiledRegex, compileRegex, isRegex, type RegexMatch } from '../.
 import {
   binary,
   binaryOrNull,
-  type Builder,
   indexArgument,
   intArgument,
   named,
-  nullish,
-  type OperatorCompiler,
-  type OperatorTable,
   requireNumber,
   requireText,
   several,
@@ -23,6 +19,7 @@ import {
   variadic,
 } from '../arguments.js';
 import { doubleString, stringForm } from './conversion.js';
+import { type Builder, nullish, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
 
 /** Numbers, dates and code are accepted as strings by the older string operators; null counts as empty. */
 function asText(value: unknown, name: string, code: number): string {

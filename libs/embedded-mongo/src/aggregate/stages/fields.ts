@@ -5,9 +5,9 @@ import { typeName } from '../../bson/type-name.js';
 import { mongoError } from '../../errors.js';
 import { applyTree, ProjectionNode } from '../../projection/projection-tree.js';
 import { compileProjection } from '../../projection/projection.js';
-import { extendVariables } from '../arguments.js';
 import { compileExpression } from '../expression.js';
 import { expandDocuments, mapDocuments, type StageCompiler, type StageTable } from '../stage.js';
+import { extendVariables } from '../evaluate.js';
 
 const project: StageCompiler = (spec, { ctx }) => {
   if (!isDocument(spec)) throw mongoError(15969, '$project specification must be an object');

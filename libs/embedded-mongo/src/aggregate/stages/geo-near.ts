@@ -6,9 +6,10 @@ import { mongoError } from '../../errors.js';
 import type { QueryContext } from '../../query/context.js';
 import { compileFilter } from '../../query/filter.js';
 import { compileDistance, createMissingGeoIndex, readCenter, requiresGeoIndex } from '../../query/geo.js';
-import { refuseOthers, truthy } from '../arguments.js';
+import { refuseOthers } from '../arguments.js';
 import { compileExpression } from '../expression.js';
 import { sortWithinMemory, type StageCompiler, type StageTable, visitAll } from '../stage.js';
+import { truthy } from '../evaluate.js';
 
 /** The indexed field to measure from: the one asked for, or the only one there is. */
 function geoPath(spec: Document, indexed: readonly string[]): FieldPath {

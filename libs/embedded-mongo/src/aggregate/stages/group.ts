@@ -7,7 +7,7 @@ import { mongoError, notImplemented } from '../../errors.js';
 import type { QueryContext } from '../../query/context.js';
 import { PAUSE } from '../../server/steps.js';
 import { type AccumulatorPlan, compileAccumulator } from '../accumulators.js';
-import { refuseOthers, requireDocument, type Scope } from '../arguments.js';
+import { refuseOthers, requireDocument } from '../arguments.js';
 import { compileExpression, expressionBuilder } from '../expression.js';
 import type { Accumulator } from '../folds.js';
 import { StageMemory } from '../memory.js';
@@ -22,6 +22,7 @@ import {
   wholeOption,
 } from '../stage.js';
 import { typeRank } from '../../bson/type-name.js';
+import type { Scope } from '../evaluate.js';
 
 /** The output fields of a grouping stage, compiled. */
 class GroupOutput {

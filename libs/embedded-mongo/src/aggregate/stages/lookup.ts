@@ -8,7 +8,7 @@ import { compileFilter } from '../../query/filter.js';
 import { withTextScore } from '../../query/text.js';
 import { PAUSE, type Step } from '../../server/steps.js';
 import { MAX_DOCUMENT_BYTES } from '../../wire/raw-bson.js';
-import { type Expression, extendVariables, refuseOthers } from '../arguments.js';
+import { refuseOthers } from '../arguments.js';
 import { compileExpression, readPath } from '../expression.js';
 import { countBytes, StageMemory } from '../memory.js';
 import {
@@ -23,6 +23,7 @@ import {
   visitAll,
   wholeOption,
 } from '../stage.js';
+import { type Expression, extendVariables } from '../evaluate.js';
 
 type Building = Generator<typeof PAUSE, JoinTable>;
 

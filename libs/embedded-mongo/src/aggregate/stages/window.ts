@@ -8,7 +8,7 @@ import { createParseError, mongoError } from '../../errors.js';
 import type { QueryContext } from '../../query/context.js';
 import { PAUSE } from '../../server/steps.js';
 import { compileAccumulator } from '../accumulators.js';
-import { type Evaluator, nullish, refuseOthers, type Scope } from '../arguments.js';
+import { refuseOthers } from '../arguments.js';
 import { type DateUnit, unitLength } from '../date/calendar.js';
 import { compileExpression, expressionBuilder } from '../expression.js';
 import { NumberSum } from '../folds.js';
@@ -21,6 +21,7 @@ import {
   visitAll,
 } from '../stage.js';
 import { type Partition, windowBounds, type WindowBounds } from './window-bounds.js';
+import { type Evaluator, nullish, type Scope } from '../evaluate.js';
 
 /** Computes one output value per document of a partition, at once or with pauses. */
 type WindowFunction = (partition: Partition) => unknown[] | Generator<typeof PAUSE, unknown[]>;
