@@ -1,16 +1,4 @@
-import type {
-  Binary,
-  BSONRegExp,
-  BSONSymbol,
-  Code,
-  DBRef,
-  Decimal128,
-  Double,
-  Int32,
-  Long,
-  ObjectId,
-  Timestamp,
-} from 'bson';
+import type * as bson from 'bson';
 import { bsonTag, type Document } from '../bson/document.js';
 import { mongoError } from '../errors.js';
 import { ElementType as T, MAX_COMMAND_DEPTH, RawBson, rawFields } from './raw-bson.js';
@@ -23,14 +11,9 @@ export class ByteSink {
   private bytes = Buffer.allocUnsafe(1024);
   length = 0;
 
-  /** The written part; valid until the next write. */
-  view(): Buffer {
-    return this.bytes.subarray(0, this.length);
-  }
-
-  /** A copy of the written part from `start` on. */
-  copy(start = 0): Buffer {
-    return Buffer.from(this.bytes.subarray(start, this.length));
+  /** A copy of the written part. */
+  copy(): Buffer {
+    return Buffer.from(this.bytes.subarray(0, this.length));
   }
 
   reset(): void {
@@ -115,13 +98,13 @@ const sink = new ByteSink();
 /** Encodes one document. `undefined` fields are left out. Throws 15 (Overflow) past `maxDepth` levels. */
 export function encodeDocument(document: Document, maxDepth = MAX_COMMAND_DEPTH): Buffer {
   sink.reset();
-  writeDocument(sink, document, 1, maxDepth);
+  new Encoder(sink, maxDepth).document(document);
   return sink.copy();
 }
 
 /** Encodes a document into `target`, for replies that carry stored documents verbatim. */
 export function encodeInto(target: ByteSink, document: Document): void {
-  writeDocument(target, document, 1, MAX_COMMAND_DEPTH);
+  new Encoder(target, MAX_COMMAND_DEPTH).document(document);
 }
 
 /**
@@ -136,182 +119,148 @@ export function encodeChanged(
 ): Buffer {
   const kept = new Map<string, Buffer>();
   for (const field of rawFields(rawBefore)) {
-    if (Object.is(before[field.name], after[field.name])) {
+    if (Object.is(before[field.name], after[field.name]))
       kept.set(field.name, rawBefore.subarray(field.start, field.end));
-    }
   }
   sink.reset();
-  const start = sink.startLength();
-  for (const name of Object.keys(after)) {
-    const bytes = kept.get(name);
-    if (bytes === undefined) writeField(sink, name, after[name], 1, maxDepth);
-    else sink.raw(bytes);
-  }
-  sink.byte(0);
-  sink.endLength(start);
+  new Encoder(sink, maxDepth).document(after, 1, kept);
   return sink.copy();
 }
 
-function writeDocument(out: ByteSink, document: Document | RawBson, depth: number, maxDepth: number): void {
-  if (document instanceof RawBson) return out.raw(document.bytes);
-  if (depth > maxDepth) throw mongoError(15, `document is nested deeper than ${maxDepth} levels`);
-  const start = out.startLength();
-  for (const name of Object.keys(document)) writeField(out, name, document[name], depth, maxDepth);
-  out.byte(0);
-  out.endLength(start);
-}
+class Encoder {
+  constructor(
+    private readonly out: ByteSink,
+    private readonly maxDepth: number,
+  ) {}
 
-function writeArray(out: ByteSink, items: readonly unknown[], depth: number, maxDepth: number): void {
-  if (depth > maxDepth) throw mongoError(15, `document is nested deeper than ${maxDepth} levels`);
-  const start = out.startLength();
-  for (let i = 0; i < items.length; i += 1) writeField(out, String(i), items[i] ?? null, depth, maxDepth);
-  out.byte(0);
-  out.endLength(start);
-}
-
-function head(out: ByteSink, type: number, name: string): void {
-  out.byte(type);
-  if (name.includes('\0')) throw mongoError(2, 'a field name must not contain a null byte');
-  out.cstring(name);
-}
-
-function writeField(out: ByteSink, name: string, value: unknown, depth: number, maxDepth: number): void {
-  switch (typeof value) {
-    case 'undefined':
-    case 'function':
-    case 'symbol':
-      return;
-    case 'number':
-      return writeNumber(out, name, value);
-    case 'string':
-      head(out, T.string, name);
-      return out.string(value);
-    case 'boolean':
-      head(out, T.boolean, name);
-      return out.byte(value ? 1 : 0);
-    case 'bigint':
-      head(out, T.int64, name);
-      return out.int64(BigInt.asIntN(64, value));
-    case 'object':
-      return writeObject(out, name, value, depth, maxDepth);
-  }
-}
-
-function writeNumber(out: ByteSink, name: string, value: number): void {
-  if ((value | 0) === value && !Object.is(value, -0)) {
-    head(out, T.int32, name);
-    out.int32(value);
-  } else {
-    head(out, T.double, name);
-    out.double(value);
-  }
-}
-
-function writeObject(
-  out: ByteSink,
-  name: string,
-  value: object | null,
-  depth: number,
-  maxDepth: number,
-): void {
-  if (value === null) return head(out, T.null, name);
-  if (Array.isArray(value)) {
-    head(out, T.array, name);
-    return writeArray(out, value, depth + 1, maxDepth);
-  }
-  if (value instanceof Date) {
-    head(out, T.date, name);
-    return out.int64(BigInt(value.getTime()));
-  }
-  const tag = bsonTag(value);
-  if (tag !== undefined) return writeBsonValue(out, name, tag, value, depth, maxDepth);
-  if (value instanceof Uint8Array) return writeBinary(out, name, value, 0);
-  head(out, T.document, name);
-  writeDocument(out, value as Document, depth + 1, maxDepth);
-}
-
-function writeBinary(out: ByteSink, name: string, data: Uint8Array, subtype: number): void {
-  head(out, T.binary, name);
-  const repeatsLength = subtype === 2;
-  out.int32(data.length + (repeatsLength ? 4 : 0));
-  out.byte(subtype);
-  if (repeatsLength) out.int32(data.length);
-  out.raw(data);
-}
-
-function writeBsonValue(
-  out: ByteSink,
-  name: string,
-  type: string,
-  value: object,
-  depth: number,
-  maxDepth: number,
-): void {
-  switch (type) {
-    case 'ObjectId':
-      head(out, T.objectId, name);
-      return out.raw((value as ObjectId).id);
-    case 'Long':
-      head(out, T.int64, name);
-      out.int32((value as Long).low);
-      return out.int32((value as Long).high);
-    case 'Double':
-      head(out, T.double, name);
-      return out.double((value as Double).value);
-    case 'Int32':
-      head(out, T.int32, name);
-      return out.int32((value as Int32).value);
-    case 'Decimal128':
-      head(out, T.decimal, name);
-      return out.raw((value as Decimal128).bytes);
-    case 'Timestamp': {
-      const stamp = value as Timestamp;
-      head(out, T.timestamp, name);
-      out.uint32(stamp.i);
-      return out.uint32(stamp.t);
+  /** `kept` has the bytes of fields that are copied. */
+  document(document: Document | RawBson, depth = 1, kept?: ReadonlyMap<string, Buffer>): void {
+    if (document instanceof RawBson) return this.out.raw(document.bytes);
+    const start = this.begin(depth);
+    for (const name of Object.keys(document)) {
+      const bytes = kept?.get(name);
+      if (bytes === undefined) this.field(name, document[name], depth);
+      else this.out.raw(bytes);
     }
-    case 'Binary': {
-      const binary = value as Binary;
-      return writeBinary(out, name, binary.value(), binary.sub_type);
-    }
-    case 'BSONRegExp': {
-      const regex = value as BSONRegExp;
-      head(out, T.regex, name);
-      out.cstring(regex.pattern);
-      return out.cstring(regex.options);
-    }
-    case 'BSONSymbol':
-      head(out, T.symbol, name);
-      return out.string((value as BSONSymbol).value);
-    case 'MinKey':
-      return head(out, T.minKey, name);
-    case 'MaxKey':
-      return head(out, T.maxKey, name);
-    case 'Code':
-      return writeCode(out, name, value as Code, depth, maxDepth);
-    case 'DBRef': {
-      const ref = value as DBRef;
-      head(out, T.document, name);
-      return writeDocument(
-        out,
-        { $ref: ref.collection, $id: ref.oid, $db: ref.db, ...ref.fields },
-        depth + 1,
-        maxDepth,
-      );
-    }
-    default:
-      throw mongoError(2, `cannot encode a value of type ${type}`);
+    this.end(start);
   }
-}
 
-function writeCode(out: ByteSink, name: string, value: Code, depth: number, maxDepth: number): void {
-  if (value.scope === null || value.scope === undefined) {
-    head(out, T.code, name);
-    return out.string(value.code);
+  private array(items: readonly unknown[], depth: number): void {
+    const start = this.begin(depth);
+    for (let i = 0; i < items.length; i += 1) this.field(String(i), items[i] ?? null, depth);
+    this.end(start);
   }
-  head(out, T.codeWithScope, name);
-  const start = out.startLength();
-  out.string(value.code);
-  writeDocument(out, value.scope as Document, depth + 1, maxDepth);
-  out.endLength(start);
+
+  private begin(depth: number): number {
+    if (depth > this.maxDepth) throw mongoError(15, `document is nested deeper than ${this.maxDepth} levels`);
+    return this.out.startLength();
+  }
+
+  private end(start: number): void {
+    this.out.byte(0);
+    this.out.endLength(start);
+  }
+
+  /** Begins an element and gives the sink, which takes its value. */
+  private element(type: number, name: string): ByteSink {
+    if (name.includes('\0')) throw mongoError(2, 'a field name must not contain a null byte');
+    this.out.byte(type);
+    this.out.cstring(name);
+    return this.out;
+  }
+
+  private field(name: string, value: unknown, depth: number): void {
+    switch (typeof value) {
+      case 'undefined':
+      case 'function':
+      case 'symbol':
+        return;
+      case 'number':
+        return (value | 0) === value && !Object.is(value, -0)
+          ? this.element(T.int32, name).int32(value)
+          : this.element(T.double, name).double(value);
+      case 'string':
+        return this.element(T.string, name).string(value);
+      case 'boolean':
+        return this.element(T.boolean, name).byte(value ? 1 : 0);
+      case 'bigint':
+        return this.element(T.int64, name).int64(BigInt.asIntN(64, value));
+      case 'object':
+        return this.object(name, value, depth);
+    }
+  }
+
+  private object(name: string, value: object | null, depth: number): void {
+    if (value === null) return void this.element(T.null, name);
+    if (Array.isArray(value)) {
+      this.element(T.array, name);
+      return this.array(value, depth + 1);
+    }
+    if (value instanceof Date) return this.element(T.date, name).int64(BigInt(value.getTime()));
+    const tag = bsonTag(value);
+    if (tag !== undefined) return this.tagged(name, tag, value, depth);
+    if (value instanceof Uint8Array) return this.binary(name, value, 0);
+    this.element(T.document, name);
+    this.document(value as Document, depth + 1);
+  }
+
+  private binary(name: string, data: Uint8Array, subtype: number): void {
+    const out = this.element(T.binary, name);
+    const repeatsLength = subtype === 2;
+    out.int32(data.length + (repeatsLength ? 4 : 0));
+    out.byte(subtype);
+    if (repeatsLength) out.int32(data.length);
+    out.raw(data);
+  }
+
+  private tagged(name: string, type: string, value: object, depth: number): void {
+    switch (type) {
+      case 'ObjectId':
+        return this.element(T.objectId, name).raw((value as bson.ObjectId).id);
+      case 'Long':
+      case 'Timestamp': {
+        const { low, high } = value as bson.Long;
+        const out = this.element(type === 'Long' ? T.int64 : T.timestamp, name);
+        out.int32(low);
+        return out.int32(high);
+      }
+      case 'Double':
+        return this.element(T.double, name).double((value as bson.Double).value);
+      case 'Int32':
+        return this.element(T.int32, name).int32((value as bson.Int32).value);
+      case 'Decimal128':
+        return this.element(T.decimal, name).raw((value as bson.Decimal128).bytes);
+      case 'Binary':
+        return this.binary(name, (value as bson.Binary).value(), (value as bson.Binary).sub_type);
+      case 'BSONRegExp': {
+        const out = this.element(T.regex, name);
+        out.cstring((value as bson.BSONRegExp).pattern);
+        return out.cstring((value as bson.BSONRegExp).options);
+      }
+      case 'BSONSymbol':
+        return this.element(T.symbol, name).string((value as bson.BSONSymbol).value);
+      case 'MinKey':
+        return void this.element(T.minKey, name);
+      case 'MaxKey':
+        return void this.element(T.maxKey, name);
+      case 'Code':
+        return this.code(name, value as bson.Code, depth);
+      case 'DBRef': {
+        const { collection: $ref, oid: $id, db: $db, fields } = value as bson.DBRef;
+        this.element(T.document, name);
+        return this.document({ $ref, $id, $db, ...fields }, depth + 1);
+      }
+      default:
+        throw mongoError(2, `cannot encode a value of type ${type}`);
+    }
+  }
+
+  private code(name: string, { code, scope }: bson.Code, depth: number): void {
+    if (scope === null || scope === undefined) return this.element(T.code, name).string(code);
+    const out = this.element(T.codeWithScope, name);
+    const start = out.startLength();
+    out.string(code);
+    this.document(scope as Document, depth + 1);
+    out.endLength(start);
+  }
 }
