@@ -147,6 +147,8 @@ describe('indexes', () => {
       { v: 2, key: { place: 1, at: 1 }, name: 'place_1_at_1' },
     ]);
     expect(await db.collection('timed').indexes()).toEqual([]);
+    const counted = db.collection('sensed').aggregate([{ $indexStats: {} }, { $project: { name: 1 } }]);
+    expect(await counted.toArray()).toEqual([{ name: 'place_1_at_1' }]);
   });
 
   it('are explained as the scan they give', async () => {

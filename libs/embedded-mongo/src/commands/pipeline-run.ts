@@ -124,7 +124,7 @@ export class PipelineRun {
     if (name === '$listSearchIndexes')
       return { documents: listSearchIndexes(this.ctx, this.collection, stage?.[name]), rest: true };
     if (name === '$indexStats') {
-      const documents = (this.collection?.indexes ?? []).map(({ spec, accesses: { ops, since } }) => ({
+      const documents = (this.collection?.listed ?? []).map(({ spec, accesses: { ops, since } }) => ({
         name: spec.name,
         key: spec.key,
         spec,
