@@ -86,18 +86,8 @@ async function explainQuery(
 ): Promise<Document> {
   const { filter, sort, skip = 0, limit = 0 } = spec;
   if (!collection) {
-    const stats = {
-      executionSuccess: true,
-      nReturned: 0,
-      executionTimeMillis: 0,
-      totalKeysExamined: 0,
-      totalDocsExamined: 0,
-      executionStages: { stage: 'EOF' },
-    };
-    return {
-      queryPlanner: explainMissingCollection(namespace, filter),
-      ...(verbosity === 'queryPlanner' ? {} : { executionStats: stats }),
-    };
+    const { executionStats: stats, ...missing } = explainMissingCollection(namespace, filter);
+    return verbosity === 'queryPlanner' ? missing : { ...missing, executionStats: stats };
   }
   const selection = new Selection(ctx, collection, spec);
   const shape: PlanShape = { filter, sort, sorts: selection.sorts, skip, limit, ...asked };

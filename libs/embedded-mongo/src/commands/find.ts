@@ -55,7 +55,7 @@ export const count: CommandHandler = async (command, ctx) => {
   const collection = ctx.workspace.find(ctx.db, name);
   const spec = countSpec(command, collection?.options);
   if (collection?.view) {
-    const [counted] = await viewRows(ctx, name, command, [...selectionStages(spec), { $count: 'n' }]);
+    const [counted] = await viewRows(ctx, command, [...selectionStages(spec), { $count: 'n' }]);
     return { n: counted?.['n'] ?? 0 };
   }
   if (Object.keys(spec.filter).length === 0 && !spec.skip && !spec.limit && spec.hint === undefined)
@@ -66,16 +66,11 @@ export const count: CommandHandler = async (command, ctx) => {
 };
 
 /** What a view shows to a command that answers without a cursor. */
-async function viewRows(
-  ctx: CommandContext,
-  name: string,
-  command: Document,
-  stages: Document[],
-): Promise<Document[]> {
+async function viewRows(ctx: CommandContext, command: Document, stages: Document[]): Promise<Document[]> {
+  const name = collectionName(command, ctx.name);
   const rows = await new PipelineRun(ctx, name, command, new Reader(ctx.operation)).rows(stages);
   return collect(ctx.operation, rows.documents);
 }
-
 export const distinct: CommandHandler = async (command, ctx) => {
   const name = collectionName(command, 'distinct');
   const collection = ctx.workspace.find(ctx.db, name);
@@ -99,7 +94,7 @@ export const distinct: CommandHandler = async (command, ctx) => {
     }
   };
   if (collection?.view) {
-    (await viewRows(ctx, name, command, selectionStages(spec))).forEach(visit);
+    (await viewRows(ctx, command, selectionStages(spec))).forEach(visit);
   } else {
     const rows = await new Selection(ctx, collection, spec).rows();
     await drain(ctx.operation, rows, ({ document }) => visit(document));

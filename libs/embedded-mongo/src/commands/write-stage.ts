@@ -6,9 +6,9 @@ import { type Document, firstKey } from '../bson/document.js';
 import { readNested, withNested } from '../bson/path.js';
 import { mongoError, MongoError } from '../errors.js';
 import type { CommandContext } from '../server/server-state.js';
-import { drain } from '../server/steps.js';
+import { collect } from '../server/steps.js';
 import { Collection } from '../storage/catalog.js';
-import { createDraft, draftNext, type StoredDocument } from '../storage/change.js';
+import { createDraft, draftNext } from '../storage/change.js';
 import { collectionOptions } from './catalog-commands.js';
 import { queryContext, type QueryOptions } from './query-context.js';
 import { Selection } from './selection.js';
@@ -36,7 +36,7 @@ export async function writeResults(
   const creates = documents.length > 0 && write.whenNotMatched === 'insert';
   const missing = (): Collection =>
     creates ? ctx.workspace.obtain(db, write.coll) : new Collection({ db, coll: write.coll });
-  await merge(ctx, existing ?? missing(), write, documents, options);
+  await new Merging(ctx, existing ?? missing(), write, options).run(documents);
 }
 
 /**
@@ -73,111 +73,93 @@ function replaceAll(
   for (const draft of drafts) ctx.workspace.insert(collection, draft);
 }
 
-async function merge(
-  ctx: CommandContext,
-  target: Collection,
-  write: Merge,
-  documents: Document[],
-  options: WriteOptions,
-): Promise<void> {
-  const check = documentCheck(ctx, target, options.bypass);
-  const identified = target.indexes.find(
-    ({ definition: { unique, fields, collation } }) =>
-      unique &&
-      compareValues(collation?.spec, options.collation?.spec) === 0 &&
-      fields.length === write.on.length &&
-      write.on.every((field) => fields.includes(field)),
-  );
-  if (!identified) throw mongoError(51183, 'Cannot find index to verify that join fields will be unique');
-  const mayMiss = !identified.definition.sparse && identified.spec.name !== '_id_';
-  let failure: unknown;
-  for (const document of documents) {
-    // Every document gets its chance; the first that failed is told in the end.
-    await mergeOne(
-      ctx,
-      target,
-      write,
-      mayMiss ? withNulls(document, write.on) : document,
-      check,
-      options,
-    ).catch((error: unknown) => {
-      if (!(error instanceof MongoError) || ctx.transaction) throw error;
-      failure ??= error;
-    });
-    if (ctx.operation.turnIsOver) await ctx.operation.breathe();
-  }
-  if (failure) throw failure as MongoError;
-}
-
-async function mergeOne(
-  ctx: CommandContext,
-  target: Collection,
-  write: Merge,
-  document: Document,
-  check: DocumentCheck,
-  options: WriteOptions,
-): Promise<void> {
-  const draft = createDraft(document);
-  const filter = Object.fromEntries(
-    write.on.map((field) => [field, { $eq: joinValue(draft.document, field) }]),
-  );
-  const { collation } = options;
-  const selection = new Selection(ctx, target, { filter, limit: 1, collation });
-  let found: StoredDocument | undefined;
-  await drain(ctx.operation, await selection.rows(), (stored) => void (found = stored));
-  if (found) {
-    const after = replaceMatched(ctx, write, found.document, document, options);
-    if (!after) return;
-    check(after, found.document);
-    ctx.workspace.replace(target, found, draftNext(found, after), 'update');
-    return;
-  }
-  if (write.whenNotMatched === 'insert') {
-    check(draft.document);
-    ctx.workspace.insert(target, draft);
-  }
-  if (write.whenNotMatched === 'fail')
-    throw mongoError(13113, '$merge found no matching document in the target for one of its documents');
-}
-
 const MERGE_STAGES = new Set('$addFields $set $project $unset $replaceRoot $replaceWith $fill'.split(' '));
 
-/** The merged document; undefined when the existing one stays. */
-function replaceMatched(
-  ctx: CommandContext,
-  write: Merge,
-  existing: Document,
-  incoming: Document,
-  options: QueryOptions,
-): Document | undefined {
-  const { whenMatched } = write;
-  const id = { _id: existing['_id'] };
-  if (whenMatched === 'keepExisting') return undefined;
-  if (!Array.isArray(whenMatched) && whenMatched !== 'fail') keepId(incoming, id);
-  if (whenMatched === 'replace') return { ...id, ...incoming, ...id };
-  if (whenMatched === 'merge') return { ...existing, ...incoming, ...id };
-  if (whenMatched === 'fail')
-    throw mongoError(11000, '$merge failed: a document with the same join fields already exists', {
-      keyPattern: Object.fromEntries(write.on.map((field) => [field, 1])),
-      keyValue: Object.fromEntries(write.on.map((field) => [field, joinValue(existing, field)])),
-    });
-  const other = whenMatched.map(firstKey).find((name) => !name || !MERGE_STAGES.has(name));
-  if (other !== undefined) throw mongoError(72, `${other} is not allowed in 'whenMatched' of $merge`);
-  const base = queryContext(ctx, ctx.operation, undefined, options);
-  const variables = Object.fromEntries(
-    Object.entries(write.variables).map(([name, value]) => [
+/** One run of `$merge`. */
+class Merging {
+  private readonly check: DocumentCheck;
+
+  constructor(
+    private readonly ctx: CommandContext,
+    private readonly target: Collection,
+    private readonly write: Merge,
+    private readonly options: WriteOptions,
+  ) {
+    this.check = documentCheck(ctx, target, options.bypass);
+  }
+
+  /** Every document gets its chance. Errors: 51183, and that of the first document that failed. */
+  async run(documents: readonly Document[]): Promise<void> {
+    const { ctx, target, write, options } = this;
+    const identified = target.indexes.find(
+      ({ definition: { unique, fields, collation } }) =>
+        unique &&
+        compareValues(collation?.spec, options.collation?.spec) === 0 &&
+        fields.length === write.on.length &&
+        write.on.every((field) => fields.includes(field)),
+    );
+    if (!identified) throw mongoError(51183, 'Cannot find index to verify that join fields will be unique');
+    const mayMiss = !identified.definition.sparse && identified.spec.name !== '_id_';
+    let failure: MongoError | undefined;
+    for (const document of documents) {
+      try {
+        await this.merge(mayMiss ? withNulls(document, write.on) : document);
+      } catch (error) {
+        if (!(error instanceof MongoError) || ctx.transaction) throw error;
+        failure ??= error;
+      }
+      if (ctx.operation.turnIsOver) await ctx.operation.breathe();
+    }
+    if (failure) throw failure;
+  }
+
+  private async merge(document: Document): Promise<void> {
+    const { ctx, target, write } = this;
+    const draft = createDraft(document);
+    const filter = Object.fromEntries(
+      write.on.map((field) => [field, { $eq: joinValue(draft.document, field) }]),
+    );
+    const { collation } = this.options;
+    const selection = new Selection(ctx, target, { filter, limit: 1, collation });
+    const [found] = await collect(ctx.operation, await selection.rows());
+    if (found) {
+      const after = this.replaceMatched(found.document, document);
+      if (!after) return;
+      this.check(after, found.document);
+      ctx.workspace.replace(target, found, draftNext(found, after), 'update');
+    } else if (write.whenNotMatched === 'insert') {
+      this.check(draft.document);
+      ctx.workspace.insert(target, draft);
+    } else if (write.whenNotMatched === 'fail')
+      throw mongoError(13113, '$merge found no matching document in the target for one of its documents');
+  }
+
+  /** The merged document; undefined when the existing one stays. */
+  private replaceMatched(existing: Document, incoming: Document): Document | undefined {
+    const { on, whenMatched, variables: own } = this.write;
+    const id = { _id: existing['_id'] };
+    if (whenMatched === 'keepExisting') return undefined;
+    if (whenMatched === 'fail')
+      throw mongoError(11000, '$merge failed: a document with the same join fields already exists', {
+        keyPattern: Object.fromEntries(on.map((field) => [field, 1])),
+        keyValue: Object.fromEntries(on.map((field) => [field, joinValue(existing, field)])),
+      });
+    if (typeof whenMatched === 'string') {
+      keepId(incoming, id);
+      return { ...id, ...(whenMatched === 'merge' && existing), ...incoming, ...id };
+    }
+    const other = whenMatched.map(firstKey).find((name) => !name || !MERGE_STAGES.has(name));
+    if (other !== undefined) throw mongoError(72, `${other} is not allowed in 'whenMatched' of $merge`);
+    const base = queryContext(this.ctx, this.ctx.operation, undefined, this.options);
+    const values = Object.entries(own).map(([name, value]): [string, unknown] => [
       name,
       compileExpression(value, base).evaluate(incoming),
-    ]),
-  );
-  const [result] = withoutPauses(
-    compilePipeline(whenMatched, {
-      ...base,
-      variables: extendVariables(base.variables, variables),
-    })([existing]),
-  );
-  if (result) keepId(result, id);
-  return result && { ...result, ...id };
+    ]);
+    const variables = extendVariables(base.variables, Object.fromEntries(values));
+    const [result] = withoutPauses(compilePipeline(whenMatched, { ...base, variables })([existing]));
+    if (result) keepId(result, id);
+    return result && { ...result, ...id };
+  }
 }
 
 /** Errors: 66 for a document that would get another identity. */

@@ -5,6 +5,7 @@ import { excludesNull, type Interval, isPoint, listConditions, toIntervals } fro
 import type { IndexBounds, ScanCounts } from './index-scan.js';
 import type { Plan, Planned } from './plan.js';
 import { truthy } from '../aggregate/evaluate.js';
+import { IndexDefinition } from '../storage/collection-index.js';
 
 /** What happens to the documents that a plan finds. */
 export interface PlanShape {
@@ -64,13 +65,23 @@ export function executionStats(
 const candidates = ({ winner, rejected }: Planned, shape: PlanShape): Document[] =>
   rejected.length === 0 ? [] : [winner, ...rejected].map((one) => ({ executionStages: stages(one, shape) }));
 
-/** The plan of a collection that does not exist. */
+/** The plan of a collection that does not exist, and what it takes. */
 export const explainMissingCollection = (namespace: string, filter: Document): Document => ({
-  namespace,
-  parsedQuery: filter,
-  indexFilterSet: false,
-  winningPlan: { isCached: false, stage: 'EOF' },
-  rejectedPlans: [],
+  queryPlanner: {
+    namespace,
+    parsedQuery: filter,
+    indexFilterSet: false,
+    winningPlan: { isCached: false, stage: 'EOF' },
+    rejectedPlans: [],
+  },
+  executionStats: {
+    executionSuccess: true,
+    nReturned: 0,
+    executionTimeMillis: 0,
+    totalKeysExamined: 0,
+    totalDocsExamined: 0,
+    executionStages: { stage: 'EOF' },
+  },
 });
 
 function stages(plan: Plan, shape: PlanShape): Document {
@@ -196,24 +207,18 @@ function indexScan(plan: Plan): Document {
     isPartial: index.spec['partialFilterExpression'] !== undefined,
     indexVersion: 2,
     direction: plan.direction > 0 ? 'forward' : 'backward',
-    indexBounds: boundsText(index.definition.fields, index.definition.directions, bounds, plan.direction),
+    indexBounds: boundsText(index.definition, bounds, plan.direction),
   };
 }
 
-function boundsText(
-  fields: readonly string[],
-  directions: readonly (1 | -1)[],
-  bounds: IndexBounds,
-  scan: 1 | -1,
-): Document {
-  return Object.fromEntries(
-    fields.map((field, i) => {
-      const backwards = (directions[i] ?? 1) * scan < 0;
-      const intervals = bounds[i] ?? [{ low: new MinKey(), high: new MaxKey(), lowIn: true, highIn: true }];
-      const texts = intervals.map((interval) => intervalText(interval, backwards));
-      return [field, backwards ? texts.toReversed() : texts];
-    }),
-  );
+function boundsText({ fields, directions }: IndexDefinition, bounds: IndexBounds, scan: 1 | -1): Document {
+  const texts = fields.map((field, i) => {
+    const backwards = (directions[i] ?? 1) * scan < 0;
+    const intervals = bounds[i] ?? [{ low: new MinKey(), high: new MaxKey(), lowIn: true, highIn: true }];
+    const shown = intervals.map((interval) => intervalText(interval, backwards));
+    return [field, backwards ? shown.toReversed() : shown];
+  });
+  return Object.fromEntries(texts) as Document;
 }
 
 function intervalText({ low, high, lowIn, highIn }: Interval, backwards: boolean): string {

@@ -145,44 +145,34 @@ function inOrder(stored: readonly string[], words: readonly string[], begins: Be
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0);
 
+/** Documents with a value at one of the paths that `fits`; there is nothing to score or to mark. */
+const compileFinder = (spec: Document, name: string, fits: (value: unknown) => boolean): SearchOperator => {
+  const paths = searchPaths(getField(spec, 'path'), name);
+  const found = (doc: Document): boolean => paths.some((path) => path.values(doc).some(fits));
+  return { hits: () => false, over: () => (doc) => (found(doc) ? 1 : null) };
+};
+
 /** Documents that have the field. */
 const exists: SearchOperatorCompiler = (spec) => {
   onlyMembers(spec, 'exists', ['path']);
-  const paths = searchPaths(getField(spec, 'path'), 'exists');
-  return {
-    hits: () => false,
-    over: () => (doc: Document) =>
-      paths.some((path) => path.values(doc).some((value) => value !== undefined)) ? 1 : null,
-  };
+  return compileFinder(spec, 'exists', (value) => value !== undefined);
 };
 
 /** Documents whose field holds exactly this value. */
 const equals: SearchOperatorCompiler = (spec) => {
   onlyMembers(spec, 'equals', ['path', 'value']);
-  const paths = searchPaths(getField(spec, 'path'), 'equals');
   const wanted = getField(spec, 'value');
+  const found = compileFinder(spec, 'equals', (value) => compareValues(value ?? null, wanted) === 0);
   if (wanted === undefined) throw searchFault('"equals.value" is required');
-  return {
-    hits: () => false,
-    over: () => (doc: Document) =>
-      paths.some((path) => path.values(doc).some((value) => compareValues(value ?? null, wanted) === 0))
-        ? 1
-        : null,
-  };
+  return found;
 };
 
 const LISTS = ['must', 'mustNot', 'should', 'filter'] as const;
 /** Compounds inside compounds. */
 const MAX_DEPTH = 20;
 
-const operators: Readonly<Record<string, SearchOperatorCompiler>> = {
-  text,
-  phrase,
-  autocomplete,
-  exists,
-  equals,
-};
-
+type Operators = Readonly<Record<string, SearchOperatorCompiler>>;
+const operators: Operators = { text, phrase, autocomplete, exists, equals };
 /** Operators of Atlas Search that this server does not have. */
 const lacking = new Set(
   'embeddedDocument facet geoShape geoWithin hasAncestor hasRoot in knnBeta moreLikeThis near queryString range regex returnScope span vectorSearch wildcard'.split(

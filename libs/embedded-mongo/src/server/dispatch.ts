@@ -138,23 +138,13 @@ function createContext(
   workspace: Workspace = call.server.store.live,
   transaction?: Transaction,
 ): CommandContext {
-  const { server, client, name, db, operation, session, request } = call;
-  return {
-    server,
-    client,
-    name,
-    db,
-    operation,
-    workspace,
-    session,
-    transaction,
-    txnNumber: transaction?.number,
-    now: new Date(),
-    clusterTime: server.replSet ? server.store.log.time : undefined,
-    rawDocuments: (field) => request.rawDocuments(field),
-  };
+  const { request, entry: _, ...command } = call;
+  const { replSet, store } = call.server;
+  const clusterTime = replSet ? store.log.time : undefined;
+  const moment = { now: new Date(), clusterTime, txnNumber: transaction?.number };
+  const rawDocuments = (field: string): Buffer[] | undefined => request.rawDocuments(field);
+  return { ...command, ...moment, workspace, transaction, rawDocuments };
 }
-
 /** A retryable write that was answered before gets the same answer, and is neither done nor made to fail again. */
 async function retryable(call: Call, session: ServerSession, number: string): Promise<Document> {
   const known = session.findAnswered(number);

@@ -1,4 +1,4 @@
-import { ObjectId, type Timestamp } from 'bson';
+import { type Timestamp } from 'bson';
 import type { Document } from '../bson/document.js';
 import { mongoError } from '../errors.js';
 import type { EvaluationOrder } from '../query/evaluation-order.js';
@@ -131,7 +131,6 @@ export class ServerState {
   /** The open connections. */
   readonly connected = new Set<OpenConnection>();
   readonly startedAt = new Date();
-  readonly processId = new ObjectId();
   /** Commands seen so far, by name. */
   readonly counters = new Map<string, number>();
   connections = 0;

@@ -59,10 +59,6 @@ export class Transaction implements Workspace {
     }
   }
 
-  get hasWrites(): boolean {
-    return this.writes.length > 0;
-  }
-
   find(db: string, coll: string): Collection | undefined {
     return this.views.get(`${db}.${coll}`)?.working;
   }

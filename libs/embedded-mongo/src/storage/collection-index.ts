@@ -10,7 +10,7 @@ import { checkWildcardKeys, type IndexSpec, isWildcard } from './index-spec.js';
 import { OrderedSet } from './ordered-set.js';
 
 /** What an index is: which documents it holds, under which keys, in which order. */
-class IndexDefinition {
+export class IndexDefinition {
   readonly fields: readonly string[];
   readonly directions: readonly (1 | -1)[];
   readonly collation: Collation | undefined;
