@@ -98,8 +98,9 @@ async function serveOverHttp(
   const routes = await instance.openRoutes(startPage ? [StartPageModule.register(app)] : []);
   const mounted = [
     edge,
-    routes,
+    // First: it may lie below another route, which would claim it.
     ...(healthPath === null ? [] : [routes.at(ROUTE_PATHS.health, healthPath)]),
+    routes,
     ...(startPage ? [routes.at(START_PAGE)] : []),
     ...(instance.hasConsole ? [routes.below(CONSOLE_PATH)] : []),
   ];

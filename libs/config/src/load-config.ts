@@ -46,6 +46,7 @@ import { approvalErrors, consoleErrors } from './checks/operators-checks.js';
 import { ApprovalsSection, ConsoleOidcConfig, ConsoleSection } from './sections/operators.js';
 import {
   anonymousErrors,
+  customHeaderErrors,
   originErrors,
   pathErrors,
   startErrors,
@@ -331,6 +332,7 @@ function meant(
     ...packageErrors(config),
     ...nameErrors(named).errors,
     ...(start?.kind === 'stdio' ? [] : anonymousErrors(config, inApplication === true)),
+    ...customHeaderErrors(config),
     ...originErrors(config),
     ...pathErrors(config, inApplication === true),
     ...(start ? startErrors(config, start.env, start.kind) : []),

@@ -123,3 +123,21 @@ describe.each([
     await expect(answers).toMatchFileSnapshot(golden('service'));
   });
 });
+
+describe.each(['/status', '/health/live', '/tools/alive'])('another path of health, %s', (healthPath) => {
+  let service: Service;
+  beforeAll(async () => (service = await startService({ config: { server: { healthPath } } })));
+  afterAll(() => service.stop());
+
+  it('answers what /health does, also below another route', async () => {
+    for (const path of [healthPath, '/health']) {
+      const answer = await fetch(`${service.origin}${path}`);
+      expect([path, answer.status, await answer.json()]).toEqual([
+        path,
+        200,
+        { status: 'ok', mcp_enabled: true },
+      ]);
+    }
+    expect((await fetch(`${service.origin}${healthPath}/below`)).status).toBe(404);
+  });
+});

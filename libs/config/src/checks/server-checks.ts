@@ -88,6 +88,32 @@ export function pathErrors({ server }: Pick<ParleyConfig, 'server'>, inApplicati
   return errors;
 }
 
+/** Headers with `_` are not read: gateways fold such a name with that of another header. */
+const READ_HEADER = /^[A-Za-z0-9!#$%&'*+.^`|~-]{1,128}$/;
+/** As it arrives: without blanks at its ends. */
+const HEADER_VALUE = /^[\x21-\x7e](?:[\x20-\x7e]{0,254}[\x21-\x7e])?$/;
+
+/** A header that no request can have would refuse every request. */
+export function customHeaderErrors({
+  server: { requireCustomHeader: wanted },
+}: Pick<ParleyConfig, 'server'>): ConfigIssue[] {
+  if (wanted === null) return [];
+  const [name = '', value] = typeof wanted === 'string' ? [wanted] : (Object.entries(wanted)[0] ?? []);
+  const path = 'server.requireCustomHeader';
+  if (!READ_HEADER.test(name))
+    return [
+      { path, message: `'${name.slice(0, 40)}' is no name of a header that is read: letters, digits and -` },
+    ];
+  if (value !== undefined && !HEADER_VALUE.test(value))
+    return [
+      {
+        path: `${path}.${name}`,
+        message: 'must be ASCII text of 1 to 256 characters without blanks at its ends',
+      },
+    ];
+  return [];
+}
+
 const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^\s/?#@*,]+$/;
 const DOMAIN = /^(?:\.[a-z0-9-]+)+$/;
 

@@ -13,6 +13,7 @@ export class TaskSection {
   @Option('seconds between two heartbeats of a run')
   @IsNumber()
   @Min(0.1)
+  @Max(86_400)
   readonly heartbeat: number = 5;
 
   @Option(
@@ -90,6 +91,7 @@ export class SubscriptionsSection {
     'seconds in which changes are collected into one notification, from the first change on; 0 or less: one notification per change',
   )
   @IsNumber()
+  @Max(86_400)
   readonly debounce: number = DEFAULT_SUBSCRIPTIONS.debounce;
 
   @Option('resources that a session, or one `subscriptions/listen`, may watch')

@@ -42,6 +42,50 @@ describe('an anonymous rule', () => {
   });
 });
 
+describe('what no request, no edge and no timer can have', () => {
+  const of = (given: object) => errorsOf({ agents: { analyst: {} }, ...given });
+
+  it.each([
+    'a b',
+    'x_y',
+    'X:Y',
+    ' X-A',
+    'é',
+    { x_y: 'b' },
+    { 'X-A': ' b' },
+    { 'X-A': '' },
+    { 'X-A': 'a\nb' },
+  ])('is refused as a header that every request needs: %j', (requireCustomHeader) => {
+    expect(of({ server: { requireCustomHeader } }).join()).toMatch(/^server\.requireCustomHeader/);
+  });
+
+  it.each(['X-MCP-Client', 'x.a', { 'X-A': 'b c' }])('is no other header: %j', (requireCustomHeader) => {
+    expect(of({ server: { requireCustomHeader } })).toEqual([]);
+  });
+
+  it.each(['/mcp/', '//', '/a//'])('is refused as a path, with a slash at its end: %s', (path) => {
+    expect(of({ server: { path } }).join()).toMatch(/^server\.path: must be a path/);
+  });
+
+  it.each(['/', '/mcp', '/a-b/c_d'])('is no other path: %s', (path) => {
+    expect(of({ server: { path } })).toEqual([]);
+  });
+
+  it.each([
+    ['server', 'heartbeatInterval'],
+    ['server', 'approvalTimeout'],
+    ['server', 'drainTimeout'],
+    ['tasks', 'heartbeat'],
+    ['subscriptions', 'debounce'],
+    ['reload', 'interval'],
+    ['llm', 'timeout'],
+  ])('is refused as a time that a timer waits, and would not: %s.%s', (section, option) => {
+    expect(of({ [section]: { [option]: 2_147_484 } }).join()).toMatch(
+      new RegExp(`^${section}\\.${option}: `),
+    );
+  });
+});
+
 describe('an allowed origin', () => {
   const of = (origin: string) => errorsOf({ agents: { analyst: {} }, server: { allowedOrigins: [origin] } });
 

@@ -47,7 +47,9 @@ export class ServerSection {
 
   @Option('the path of MCP')
   @IsString()
-  @Matches(/^\/[A-Za-z0-9/_-]*$/, { message: 'a path: /, then letters, digits and / _ -' })
+  @Matches(/^\/(?:[A-Za-z0-9/_-]*[A-Za-z0-9_-])?$/, {
+    message: 'a path: /, then letters, digits and / _ -, and no / at its end',
+  })
   readonly path: string = '/mcp';
 
   @Option(
@@ -93,6 +95,7 @@ export class ServerSection {
 
   @Option('seconds between two heartbeats on a stream; 0 or less: none')
   @IsNumber()
+  @Max(86_400)
   readonly heartbeatInterval: number = 2;
 
   @Option(
