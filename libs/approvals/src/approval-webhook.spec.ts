@@ -88,10 +88,17 @@ describe('the webhook of approvals', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('drops what is too much at once', async () => {
+  it('drops what is too much at once, of one requester before it can be too much of all', async () => {
     const { webhook } = await hook([]);
-    for (let count = 0; count < 101; count++) webhook.announce(opened);
-    expect(warnings).toEqual([expect.stringContaining('too many')]);
+    const announce = (principal: string, id: string) =>
+      webhook.announce({ ...opened, id, requester: { ...opened.requester, principal } });
+    for (let count = 0; count < 100; count++) announce('key:1', `own-${count}`);
+    expect(warnings).toHaveLength(75);
+    for (const principal of ['key:2', 'key:3', 'key:4'])
+      for (let count = 0; count < 25; count++) announce(principal, `${principal}-${count}`);
+    expect(warnings).toHaveLength(75);
+    announce('key:5', 'last');
+    expect(warnings.at(-1)).toContain('last is not announced: too many');
     await webhook.close();
   });
 });

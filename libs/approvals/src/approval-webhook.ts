@@ -14,20 +14,27 @@ export interface ApprovalWebhookOptions {
 }
 
 const MAX_ATTEMPTS = 3;
-/** Concurrent announcements. Further ones are dropped; approvers still find the cases in the list. */
-const MAX_UNDER_WAY = 100;
+/** Concurrent announcements, of all and of one requester. Further ones are dropped; approvers still find the cases in the list. */
+const MAX_UNDER_WAY = { total: 100, perPrincipal: 25 };
+
+interface Announcement {
+  readonly principal: string;
+  readonly stop: AbortController;
+}
 
 /**
  * Announces new cases to an external system, without values of rows or arguments. Calls do not wait for it, and its
  * failures have no effect on them.
  */
 export class ApprovalWebhook {
-  private readonly underWay = new Map<Promise<void>, AbortController>();
+  private readonly underWay = new Map<Promise<void>, Announcement>();
 
   constructor(private readonly options: ApprovalWebhookOptions) {}
 
   announce(opened: ApprovalCase): void {
-    if (this.underWay.size >= MAX_UNDER_WAY) {
+    const { principal } = opened.requester;
+    const own = [...this.underWay.values()].filter((known) => known.principal === principal).length;
+    if (this.underWay.size >= MAX_UNDER_WAY.total || own >= MAX_UNDER_WAY.perPrincipal) {
       this.options.log.warn(`approval ${opened.id} is not announced: too many announcements are running`);
       return;
     }
@@ -38,12 +45,12 @@ export class ApprovalWebhook {
           this.options.log.warn(`approval ${opened.id} could not be announced: ${describeFault(error)}`);
       })
       .finally(() => this.underWay.delete(sending));
-    this.underWay.set(sending, stop);
+    this.underWay.set(sending, { principal, stop });
   }
 
   /** Aborts running announcements. */
   async close(): Promise<void> {
-    for (const stop of this.underWay.values()) stop.abort();
+    for (const { stop } of this.underWay.values()) stop.abort();
     await Promise.all(this.underWay.keys());
   }
 
