@@ -24,6 +24,7 @@ const EXAMPLES: Record<keyof typeof refusals, readonly Refusal[]> = {
   readOnlyDatabase: [refusals.readOnlyDatabase('CLASS')],
   withoutTenantDatabase: [refusals.withoutTenantDatabase('CLASS')],
   databaseAway: [refusals.databaseAway('CLASS')],
+  mixedIds: [refusals.mixedIds('CLASS')],
   fieldDenied: [
     refusals.fieldDenied('CONTEXT', 'PATH', 'FIELD', ['NAME']),
     refusals.fieldDenied('CONTEXT', 'PATH', '_p_FIELD', ['FIELD']),

@@ -108,12 +108,22 @@ beforeAll(async () => {
   await collection('Many').insertMany(
     Array.from({ length: MANY }, (_, index) => ({ _id: (index - 20) as never, name: 'x' })),
   );
+  await collection('Several').insertMany([
+    { _id: 7 as never, name: 'x' },
+    ...Array.from({ length: MANY }, (_, index) => ({ _id: `a${index}`, name: 'x' })),
+  ]);
   service = await startService({
     config: {
       database: { uri: database.uriOf('ids'), storage: 'plain' },
       agents: { all: { permissions: 'admin', rateLimit: 1_000_000 } },
       auth: [{ apiKey: 'all', agent: 'all' }],
-      policy: { classes: { ...classes, Many: { id: 'number', fields: ['name'] } } },
+      policy: {
+        classes: {
+          ...classes,
+          Many: { id: 'number', fields: ['name'] },
+          Several: { id: 'string', fields: ['name'] },
+        },
+      },
     },
     env: { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' },
   });
@@ -291,6 +301,13 @@ describe('an id of a plain class, of any kind', () => {
     const response = await fetch(service.origin + String(ticket['path']), { headers: HEADERS });
     const lines = (await response.text()).trim().split('\n');
     expect(lines).toHaveLength(MANY + 1);
+  });
+
+  it('orders no export where documents have ids of several types, of which it would leave out some', async () => {
+    const { code, text } = await ask('export_data', 'Several', { delivery: 'resource' });
+    expect([code, text]).toEqual(['not_implemented', expect.stringContaining('ids of several types')]);
+    expect(await read('export_data', 'Several', { limit: 1 })).toMatchObject({ row_count: 1 });
+    expect(await read('count_objects', 'Several')).toMatchObject({ count: MANY + 1 });
   });
 });
 

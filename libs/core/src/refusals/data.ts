@@ -2,6 +2,13 @@ import type { Widening } from '../identity.js';
 import type { DenialKind, Refusal, MissingRowReason } from '../refusal.js';
 import { accessDenied, invalidArgument, notImplemented, parseError } from './general.js';
 
+/** Rows come in the order of their ids, and behind an id of one type only those of this type. */
+export function mixedIds(className: string): Refusal {
+  return notImplemented(
+    `'${className}' has ids of several types, behind which the database does not find all rows: export it with delivery inline, in parts by where`,
+  );
+}
+
 export function hiddenClass(className: string): Refusal {
   return accessDenied('class', `Class '${className}' is not accessible to this agent`, 'hidden_class');
 }

@@ -1,4 +1,4 @@
-import type { PlainColumn } from '#policy';
+import type { IdKind, PlainColumn } from '#policy';
 import { Decimal128, Long, ObjectId, UUID } from 'mongodb';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { PATIENT } from '#data/contracts';
@@ -180,6 +180,25 @@ describe('classes that Parse does not store', PATIENT, () => {
       name: 'x',
     });
   });
+
+  const mixtures: [string, IdKind, (at: number) => unknown, (at: number) => unknown, boolean][] = [
+    ['texts before ObjectIds', 'objectId', (at) => `a${at}`, () => new ObjectId(), true],
+    ['numbers before texts', 'string', (at) => at, (at) => `a${at}`, true],
+    ['UUIDs before ObjectIds', 'objectId', () => new UUID(), () => new ObjectId(), true],
+    ['numbers of several types', 'number', (at) => at, (at) => Long.fromNumber(1_000 + at), false],
+    ['texts alone', 'string', (at) => `a${at}`, (at) => `b${at}`, false],
+  ];
+  it.each(mixtures)(
+    'know that ids are of several types, however many newer ones are of one: %s',
+    async (_title, id, older, newer, isMixed) => {
+      open(declared('Guessed', 'things'), declared('Thing', 'things', {}, { id }));
+      const ids = [0, 1, 2].map(older).concat(Array.from({ length: 150 }, (_, at) => newer(at)));
+      await insert('things', ...ids.map((_id) => ({ _id })));
+      const snapshot = await store.catalogue.snapshot();
+      expect(snapshot.get('Guessed') === undefined).toBe(isMixed);
+      expect(snapshot.get('Thing')?.mixedIds ?? false).toBe(isMixed);
+    },
+  );
 
   it('follow the declarations when the configuration changes', async () => {
     store = database.openDeclared({ parse: 'all', plain: [] });

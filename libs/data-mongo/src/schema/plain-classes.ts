@@ -212,6 +212,8 @@ async function readSample(
       bytes += (document as Uint8Array).byteLength;
       if (bytes > SAMPLE.bytes) break;
     }
+    const isWhole = documents.length < SAMPLE.documents && bytes <= SAMPLE.bytes;
+    if (type === 'collection' && !isWhole) documents.push(...(await readLeastId(name, connection)));
   } catch (error) {
     const problem = toStoreError(error);
     if (problem.code === 'unavailable' || problem.code === 'cancelled') throw problem;
@@ -220,6 +222,22 @@ async function readSample(
     await cursor.close().catch(() => undefined);
   }
   return ColumnSample.of(documents);
+}
+
+/** The document with the least id, of which types come first: where it has one of another type than the newest ones have, ids are mixed. */
+async function readLeastId(name: string, connection: MongoConnection): Promise<readonly Uint8Array[]> {
+  const cursor = connection.collection(name).find<Document>(
+    {},
+    {
+      sort: { _id: 1 },
+      projection: { _id: 1 },
+      limit: 1,
+      maxTimeMS: SAMPLE_MS,
+      comment: COMMENT,
+      raw: true,
+    },
+  );
+  return (await cursor.toArray()) as unknown as Uint8Array[];
 }
 
 /**
@@ -352,6 +370,10 @@ function idKinds(
 
 const NUMBERS = new Set(['other', 'long', 'decimal']);
 
+/** Whether documents have ids that are none of the class. */
+const holdsOtherIds = (sample: ColumnSample | undefined, id: IdKind): boolean =>
+  [...(sample?.allKinds ?? [])].some((kind) => (id === 'number' ? !NUMBERS.has(kind) : kind !== id));
+
 /** Null: of several kinds, or of one that cannot be written as text. An empty collection gets the ids of MongoDB. */
 function findSampledIdKind(sample: ColumnSample | undefined): IdKind | null {
   if (!sample) return 'objectId';
@@ -416,6 +438,7 @@ function createSchema(
     indexes: [],
     classLevelPermissions: null,
     storage: 'plain',
+    ...(holdsOtherIds(sample?.members.get('_id'), id) && { mixedIds: true as const }),
     ...(declaration.database !== undefined && { database: declaration.database }),
   };
   return layOut(schema, {

@@ -61,6 +61,8 @@ export class ParleyRecords implements GovernedRecords {
       canonical,
       operation: 'find',
     });
+    if (options.after !== undefined && access.schema?.mixedIds)
+      this.refuse(refusals.mixedIds(access.className));
     const { limit, skip } = readPage(options);
     const { where, order } = readOrder(admitted, options, access);
     for (const { field } of order) noteColumn(access.names.wirePath(field), access, this.call.note);

@@ -87,6 +87,8 @@ export type ClassLevelPermissions = Readonly<Record<string, unknown>>;
 export interface ClassSchema {
   /** As Parse names it. */
   readonly className: string;
+  /** Plain classes only: documents have ids of several types, of which the class has one. */
+  readonly mixedIds?: true;
   /** By wire name. */
   readonly fields: ReadonlyMap<string, FieldSchema>;
   /** As listed in the class description, which may be incomplete: the store knows all of them. */
