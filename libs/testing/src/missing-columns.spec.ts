@@ -104,3 +104,22 @@ describe('A name that means no column', () => {
     );
   });
 });
+
+describe('The key of a group without a value', () => {
+  it.each<[string, object]>([
+    ['query_class', { where: { band: 'null' } }],
+    ['count_objects', { where: { band: { $in: ['b1', 'null'] } } }],
+    ['query_class', { where: { $or: [{ title: { $ne: 'null' } }] } }],
+    ['aggregate', { pipeline: [{ $match: { band: 'null' } }] }],
+    ['export_data', { where: { band: { $eq: 'null' } } }],
+  ])('is noted where it comes back as a text: %s %j', async (tool, args) => {
+    expect(await ask(tool, args)).toMatch(/is compared with the text "null": null without quotes finds rows/);
+  });
+
+  it('is found by null', async () => {
+    const { data } = await app
+      .as('clerk')
+      .call('count_objects', { class_name: 'Song', where: { band: null } });
+    expect(data).toEqual({ class_name: 'Song', count: 0, constraints: { band: null } });
+  });
+});

@@ -324,6 +324,11 @@ export function columnValues(values: readonly unknown[], column: Column, rules: 
 }
 
 function columnText(text: string, column: Column, target: string | undefined, rules: ValueRules): unknown {
+  // Groups give this key to rows without a value.
+  if (text === 'null' && !rules.literals?.has(text))
+    rules.note?.(
+      `'${column.path.slice(0, 128)}' is compared with the text "null": null without quotes finds rows without a value`,
+    );
   if (column.stored && rules.literals?.has(text)) {
     const operand = exactOperand(text, column.stored);
     if (operand === null) throw createUnfitting(column);
