@@ -125,7 +125,7 @@ export function App() {
 }
 
 const Mark = () => (
-  <svg class="mark" viewBox="0 0 32 32" aria-hidden="true">
+  <svg class="logo" viewBox="0 0 32 32" aria-hidden="true">
     <rect width="32" height="32" rx="7" />
     <path d="M13 25V7h10M19 7v18M13 15a4 4 0 0 1 0-8" />
   </svg>
