@@ -449,6 +449,25 @@ describe('the page', () => {
     expect(new URL(page.url()).hash).toBe('#/explain?agent=writer&tool=query_class&class=Author');
   });
 
+  it('shows on return what was recorded while another page was open, and no older call beyond a gap', async () => {
+    await open();
+    const tools = page.locator('.record .subject b');
+    await callTool(service, 'get_schema', { class_name: 'Author' }, as('writer'));
+    await tools.filter({ hasText: 'get_schema' }).first().waitFor();
+    await page.goto(at('health'));
+    await callTool(service, 'distinct', { class_name: 'Post', field: 'status' }, as('writer'));
+    await page.goto(at('live'));
+    await tools.filter({ hasText: 'distinct' }).first().waitFor();
+    expect(await tools.first().textContent()).toBe('distinct');
+    expect(await tools.filter({ hasText: 'get_schema' }).count()).toBeGreaterThan(0);
+    await page.goto(at('health'));
+    for (let call = 0; call < 60; call += 1)
+      await callTool(service, 'count_objects', { class_name: 'Post' }, as('writer'));
+    await page.goto(at('live'));
+    await page.getByText('50 seen').waitFor();
+    expect([...new Set(await tools.allTextContents())]).toEqual(['count_objects']);
+  });
+
   it('sorts the records that are shown', async () => {
     for (const tool of ['count_objects', 'query_class'])
       await callTool(service, tool, { class_name: 'Post' }, as('writer'));

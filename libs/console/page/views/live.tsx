@@ -10,7 +10,7 @@ import { usePageShortcuts } from '../shortcuts.js';
 const MAX_KEPT_ROWS = 500;
 const MAX_SHOWN_ROWS = 150;
 
-/** Records that were there before the page was opened. */
+/** Records that are asked for when the stream begins: those from before are not in it. */
 const FIRST_ROWS = 50;
 
 /** Tells whether two records are one: the stream and the search hold the same. */
@@ -43,22 +43,50 @@ export function forgetLiveCalls(): void {
   lastCalls = { records: [], held: [], missed: 0 };
 }
 
+const timeOf = ({ at }: ConsoleRecord) => String(at);
+
+/** Both in one list. Where the oldest of the latest records is new, others may lie before it: what is older is left to the audit. */
+function withLatest(calls: Calls, entries: readonly ConsoleRecord[], isPaused: boolean): Calls {
+  const before = [...calls.held, ...calls.records];
+  const known = new Set(before.map(({ record }) => identify(record)));
+  const oldest = entries.length < FIRST_ROWS ? undefined : entries.at(-1);
+  const isGap = oldest !== undefined && !known.has(identify(oldest));
+  const kept = isGap ? before.filter(({ record }) => timeOf(record) >= timeOf(oldest)) : before;
+  const fresh = addKeys(entries.filter((record) => !known.has(identify(record))));
+  const all = [...kept, ...fresh].toSorted((one, other) =>
+    timeOf(other.record).localeCompare(timeOf(one.record), 'en'),
+  );
+  const newest = isPaused ? calls.records[0]?.record : undefined;
+  const isHeld = ({ record }: Keyed) => newest !== undefined && timeOf(record) > timeOf(newest);
+  return {
+    ...calls,
+    records: all.filter((one) => !isHeld(one)).slice(0, MAX_KEPT_ROWS),
+    held: all.filter(isHeld),
+  };
+}
+
 type Connection = 'connecting' | 'watching' | 'not connected';
 
-/** Follows the stream, and connects again after an error. */
-function useStream(receive: (batch: Batch) => void): Connection {
+/**
+ * Follows the stream, and connects again after an error.
+ * @param begin called whenever it begins: what was recorded until then is not in it
+ */
+function useStream(receive: (batch: Batch) => void, begin: (leaving: AbortSignal) => void): Connection {
   const [connection, setConnection] = useState<Connection>('connecting');
-  const latest = useRef(receive);
-  latest.current = receive;
+  const latest = useRef({ receive, begin });
+  latest.current = { receive, begin };
   useEffect(() => {
     let source: EventSource;
     let again: ReturnType<typeof setTimeout> | undefined;
     const leaving = new AbortController();
     const connect = () => {
       source = new EventSource(`${CONSOLE}/api/live`);
-      source.addEventListener('watching', () => setConnection('watching'));
+      source.addEventListener('watching', () => {
+        setConnection('watching');
+        latest.current.begin(leaving.signal);
+      });
       source.addEventListener('records', (event) =>
-        latest.current(JSON.parse((event as MessageEvent<string>).data) as Batch),
+        latest.current.receive(JSON.parse((event as MessageEvent<string>).data) as Batch),
       );
       source.addEventListener('error', () => {
         setConnection('not connected');
@@ -91,28 +119,15 @@ const VERDICTS = [
 export function LivePage() {
   const { filters } = useAddress();
   const [search, verdict] = [filters.get('search') ?? '', filters.get('verdict') ?? ''];
-  const [calls, setCalls] = useState(lastCalls);
+  const [calls, setCalls] = useState<Calls>(() => ({
+    ...lastCalls,
+    records: [...lastCalls.held, ...lastCalls.records],
+    held: [],
+  }));
   const [isPaused, setPaused] = useState(false);
   useEffect(() => void (lastCalls = calls), [calls]);
 
-  useEffect(() => {
-    if (lastCalls.records.length > 0) return undefined;
-    const leaving = new AbortController();
-    ask<{ entries: readonly ConsoleRecord[] }>(`api/audit?limit=${FIRST_ROWS}`, leaving.signal).then(
-      ({ entries }) =>
-        // What comes meanwhile is newer, and may be among them.
-        setCalls((before) => {
-          const known = new Set([...before.records, ...before.held].map(({ record }) => identify(record)));
-          const earlier = addKeys(entries.filter((record) => !known.has(identify(record))));
-          return { ...before, records: [...before.records, ...earlier] };
-        }),
-      // The calls that come are shown all the same.
-      () => undefined,
-    );
-    return () => leaving.abort();
-  }, []);
-
-  const connection = useStream(({ records, missed }) => {
+  const receive = ({ records, missed }: Batch) => {
     setCalls((before) => {
       const known = new Set(before.records.slice(0, FIRST_ROWS).map(({ record }) => identify(record)));
       const fresh = addKeys(records.filter((record) => !known.has(identify(record)))).reverse();
@@ -124,7 +139,15 @@ export function LivePage() {
           : { records: [...fresh, ...before.records].slice(0, MAX_KEPT_ROWS) }),
       };
     });
-  });
+  };
+  const begin = (leaving: AbortSignal) => {
+    ask<{ entries: readonly ConsoleRecord[] }>(`api/audit?limit=${FIRST_ROWS}`, leaving).then(
+      ({ entries }) => setCalls((before) => withLatest(before, entries, isPaused)),
+      // The calls that come are shown all the same.
+      () => undefined,
+    );
+  };
+  const connection = useStream(receive, begin);
   const toggle = () => {
     announce(isPaused ? 'continued' : 'paused');
     if (isPaused)
