@@ -215,7 +215,7 @@ export class OwnedSets {
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
       throw new Refused(
-        refusals.parseError('change sets cannot be stored at the moment', String(error.cause)),
+        refusals.parseError('change sets cannot be reached at the moment', String(error.cause)),
       );
     }
   }

@@ -145,10 +145,9 @@ export function fitEntries(entries: readonly ShownEntry[]): {
     return bytes > MAX_SHOWN;
   });
   if (fitting < 0) return { changes: entries };
-  const left = entries.length - fitting;
   return {
     changes: entries.slice(0, fitting),
-    not_shown: `${left} more rows: show_changes shows all of them`,
+    not_shown: `${entries.length - fitting} of ${entries.length} rows: show_changes shows all of them`,
   };
 }
 

@@ -93,7 +93,7 @@ export function AgentMatrix({ agents }: { readonly agents: readonly Agent[] }) {
             ))}
           </tbody>
         </table>
-        {classes.length === 0 && columns.size === shown.length && (
+        {classes.length === 0 && pages.length === shown.length && (
           <p class="empty">
             There is no class. <code>parley init</code> writes a first list of those in the database.
           </p>
