@@ -34,18 +34,23 @@ const SHELLS: Readonly<Record<string, (words: readonly [string, string][]) => st
   zsh: (words) => `autoload -U +X bashcompinit && bashcompinit\n${bash(words)}`,
   fish: (words) =>
     words
-      .flatMap(([path, list]) =>
-        list.split(' ').map((word) => {
-          const seen = path.split(' ').filter((part) => part !== '');
-          const condition =
-            seen.length === 0
-              ? '__fish_use_subcommand'
-              : seen.map((part) => `__fish_seen_subcommand_from ${part}`).join('; and ');
-          return word.startsWith('--')
-            ? `complete -c parley -n '${condition}' -l ${word.slice(2)}`
-            : `complete -c parley -f -n '${condition}' -a ${word}`;
-        }),
-      )
+      .flatMap(([path, list]) => {
+        const seen = path.split(' ').filter((part) => part !== '');
+        const inner = list.split(' ').filter((word) => !word.startsWith('--'));
+        const conditions = [
+          ...seen.map((part) => `__fish_seen_subcommand_from ${part}`),
+          // After a subcommand only its own words may follow.
+          ...(inner.length > 0 ? [`not __fish_seen_subcommand_from ${inner.join(' ')}`] : []),
+        ];
+        const condition = conditions.join('; and ');
+        return list
+          .split(' ')
+          .map((word) =>
+            word.startsWith('--')
+              ? `complete -c parley -n '${condition}' -l ${word.slice(2)}`
+              : `complete -c parley -f -n '${condition}' -a ${word}`,
+          );
+      })
       .map((line) => `${line}\n`)
       .join(''),
 };

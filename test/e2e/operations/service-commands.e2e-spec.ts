@@ -175,6 +175,26 @@ describe('what a shell asks of the command line', () => {
     expect([code, said]).toEqual([1, 'the output cannot be written (ENOSPC)\n']);
   });
 
+  it('offers in fish only what may follow', async () => {
+    const { stdout: script } = await parley(['completion', 'fish'], null);
+    const lines = [...script.matchAll(/^complete -c parley -f -n '(.*)' -a (\S+)$/gm)];
+    /** As fish decides it. */
+    const holds = (condition: string, typed: readonly string[]) =>
+      condition.split('; and ').every((part) => {
+        const [, not, words = ''] = /^(not )?__fish_seen_subcommand_from (.+)$/.exec(part) ?? [];
+        return words.split(' ').some((word) => typed.includes(word)) === (not === undefined);
+      });
+    const offered = (...typed: string[]) =>
+      lines.flatMap(([, condition = '', word]) => (holds(condition, typed) ? [word] : []));
+    expect(offered()).toContain('changes');
+    expect(offered('policy')).toEqual(['check', 'test', 'diff', 'suggest']);
+    for (const command of offered().map(String)) {
+      expect(offered(command)).not.toContain(command);
+      for (const inner of offered(command).map(String))
+        expect([command, inner, offered(command, inner)]).toEqual([command, inner, []]);
+    }
+  });
+
   it('ends without a word when its reader has read enough', async () => {
     const shell = spawn('bash', ['-c', `node '${COMMANDS}' schema | head -1; exit "\${PIPESTATUS[0]}"`]);
     let said = '';
