@@ -18,7 +18,7 @@ import { SeededRandom } from './support/seeded-random.mjs';
 import { casesWithin } from './support/spec-batches.mjs';
 
 export const part = {
-  title: '1,000,000 fuzzed frames, arguments, pipelines and configuration files',
+  title: '1,000,000 fuzzed frames, arguments, pipelines, change sets and configuration files',
   minutes: 12,
   brief: 0.3,
 };
@@ -32,13 +32,15 @@ const ROUND = 60_000;
 /** Losses of one kind that are minimised; more of a kind say little more. */
 const MOST_LOSSES = 12;
 
-/** The kinds, and how many of a thousand cases each has. `workers`: cases at a time. */
+/** The kinds, and how many of a thousand cases each has. `workers`: cases at a time. `least`: cases for which there is always time. */
 const KINDS = {
-  arguments: { share: 250, workers: 6 },
+  arguments: { share: 230, workers: 6 },
   pipelines: { share: 200, workers: 6 },
   http: { share: 200, workers: 8 },
   stdio: { share: 250, workers: 6 },
   configurations: { share: 100, workers: 1 },
+  // One after the other: there is one open set.
+  sets: { share: 20, workers: 1, least: 25 },
 };
 
 export async function run({ minutes, seed, log, signal }) {
@@ -62,8 +64,8 @@ class Fuzz {
   found = new Map();
   series = [];
   began = performance.now();
-  /** Calls about change sets that were answered with a result. */
-  ofSets = 0;
+  /** Calls about change sets that were answered with a result, and the sets that these applied and took back. */
+  ofSets = { answers: 0, applied: 0, undone: 0 };
 
   constructor(seed, log, signal, deadline) {
     this.seed = seed;
@@ -114,7 +116,7 @@ class Fuzz {
           );
         }
       } finally {
-        this.ofSets += service.sets.answers;
+        for (const what of Object.keys(this.ofSets)) this.ofSets[what] += service.sets[what];
         await service.close();
       }
       this.log(
@@ -175,6 +177,12 @@ class Fuzz {
           };
         },
       },
+      sets: {
+        make: (random) => ({
+          writes: Array.from({ length: 1 + random.below(6) }, () => tools.proposer.write(random)),
+        }),
+        open: () => (given) => applyAndUndo(service, given),
+      },
       configurations: {
         make: (random) => configurations(random),
         open:
@@ -188,9 +196,11 @@ class Fuzz {
   async many(kind, { make, open }, first, count, kept, until) {
     const began = performance.now();
     let next = first;
+    const { workers, least = 0 } = KINDS[kind];
+    const isDone = () => next >= first + count || (performance.now() >= until && next >= first + least);
     const work = async () => {
       const ask = open();
-      while (next < first + count && performance.now() < until && !this.isOver) {
+      while (!isDone() && !this.signal?.aborted) {
         const number = (next += 1);
         const given = make(new SeededRandom(this.seed, kind, number), number);
         this.lately = { kind, number };
@@ -208,7 +218,7 @@ class Fuzz {
       }
       ask.end?.();
     };
-    await Promise.all(Array.from({ length: KINDS[kind].workers }, work));
+    await Promise.all(Array.from({ length: workers }, work));
     this.spent[kind] += performance.now() - began;
   }
 
@@ -283,7 +293,9 @@ class Fuzz {
       losses: this.losses,
       figures: [
         { name: 'cases', value: this.total, unit: 'cases', atLeast: 1 },
-        { name: 'results about change sets', value: this.ofSets, unit: 'cases', atLeast: 1 },
+        { name: 'results about change sets', value: this.ofSets.answers, unit: 'cases', atLeast: 1 },
+        { name: 'change sets that were applied', value: this.ofSets.applied, unit: 'sets', atLeast: 1 },
+        { name: 'change sets that were taken back', value: this.ofSets.undone, unit: 'sets', atLeast: 1 },
         ...figures,
       ],
       series: [],
@@ -296,6 +308,28 @@ class Fuzz {
       ],
     };
   }
+}
+
+/** Proposes writes, applies what was proposed and takes it back, and judges each answer: of what ends it, the outcome. */
+async function applyAndUndo(service, given) {
+  /** @type {{ outcome: string, fault: string | null }} */
+  let judged = { outcome: 'nothing proposed', fault: null };
+  const ask = async (name, args) => {
+    const reply = await service.dispatch('proposer', 'tools/call', { name, arguments: args });
+    judged = judgeReply(reply, JSON.stringify(given));
+    return reply.result?.structuredContent;
+  };
+  let set;
+  for (const { name, arguments: args } of given.writes) {
+    set = (await ask(name, args))?.change_set ?? set;
+    if (judged.fault) return judged;
+  }
+  if (set === undefined) return judged;
+  const { applied } = (await ask('submit_changes', { title: 'fuzz', reason: 'fuzz' })) ?? {};
+  if (judged.fault) return judged;
+  const { outcome } = judged;
+  await ask(applied ? 'undo_changes' : 'discard_changes', { change_set: set });
+  return applied || judged.fault ? judged : { ...judged, outcome };
 }
 
 const decoded = (text) => Buffer.from(text, 'base64').toString('utf8');
@@ -314,13 +348,21 @@ const REDUCED = {
     }),
   },
   stdio: { part: ({ line }) => decoded(line), whole: (_, line) => ({ line: encoded(line) }) },
+  sets: { part: ({ writes }) => writes, whole: (_, writes) => ({ writes: [writes].flat() }) },
   configurations: {
     part: ({ text }) => text.split('\n'),
     whole: (_, lines) => ({ text: [lines].flat().join('\n') }),
   },
 };
 
-const LEAST_EXECUTED = { arguments: 0.15, pipelines: 0.1, http: 0.05, stdio: 0.1, configurations: 0.03 };
+const LEAST_EXECUTED = {
+  arguments: 0.15,
+  pipelines: 0.1,
+  http: 0.05,
+  stdio: 0.1,
+  sets: 0.05,
+  configurations: 0.03,
+};
 
 /** Every configuration of the project, and those that the reference shows. */
 async function configurationTexts() {

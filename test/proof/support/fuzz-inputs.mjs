@@ -422,6 +422,12 @@ export class FuzzInputs {
     return { name: random.chance(0.99) ? tool.name : edgeName(random), arguments: made };
   }
 
+  /** A write of one row, as the schema of its tool wants it. */
+  write(random) {
+    const tool = random.pick(this.tools.filter(({ name }) => /^(?:create|update|delete)_object$/.test(name)));
+    return { name: tool.name, arguments: this.argumentsOf(random, tool) };
+  }
+
   argumentsOf(random, { name, inputSchema }) {
     /** @type {{ properties?: Record<string, any>, required?: string[] }} */
     const { properties = {}, required = [] } = inputSchema;

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parse, stringify } from 'yaml';
+import { decideAll, deskOver, deskWithin } from './fuzz-approver.mjs';
 import { SESSION_MARK } from './fuzz-frames.mjs';
 import { SET_MARK } from './fuzz-inputs.mjs';
 
@@ -19,6 +20,8 @@ const KEYS = {
   proposer: 'fuzz-key-of-proposer',
   admin: 'fuzz-key-of-admin',
 };
+/** Decides what the others submit, and calls nothing. */
+const APPROVER = ['chief', 'fuzz-key-of-chief'];
 /** Stands in columns and rows that no agent may see: an answer that holds it shows too much. */
 export const CANARY = 'zzCANARYzz';
 const ROWS = 25;
@@ -57,13 +60,15 @@ async function configuration() {
     database: { uri: 'embedded', seed: './seed.json' },
     audit: { log: false },
     changes: { undo: 'agents' },
+    approvals: { mode: 'desk', approvers: ['chief'], expiry: 60 },
     agents: {
       reader: agent('readonly'),
       writer: { ...agent('write'), allowMutations: true },
       proposer: { ...agent('admin'), allowMutations: true, writes: 'proposed' },
       admin: { ...agent('admin'), allowMutations: true },
+      chief: agent('admin'),
     },
-    auth: Object.entries(KEYS).map(([name, apiKey]) => ({ apiKey, agent: name })),
+    auth: [...Object.entries(KEYS), APPROVER].map(([name, apiKey]) => ({ apiKey, agent: name })),
   };
 }
 
@@ -91,6 +96,7 @@ export async function openFuzzService() {
     { Kernel },
     { Agent, MASTER, McpRequest },
     { Authenticator },
+    { ApprovalService },
     { StdioEdge, Wire },
     { startHttpService },
   ] = await Promise.all([
@@ -98,6 +104,7 @@ export async function openFuzzService() {
     built('libs/dispatcher/src/index.js'),
     built('libs/core/src/index.js'),
     built('libs/auth/src/index.js'),
+    built('libs/approvals/src/index.js'),
     built('libs/streaming/src/index.js'),
     built('src/http-service.js'),
   ]);
@@ -118,14 +125,24 @@ export async function openFuzzService() {
   Logger.overrideLogger(log);
   const { app } = instance;
   const kernel = app.get(Kernel);
-  const agents = Object.fromEntries(
-    Object.keys(KEYS).map((name) => [
-      name,
-      new Agent({ definition: loaded.agents.get(name), identity: MASTER, principal: name }),
-    ]),
-  );
+  const agentOf = (name) =>
+    new Agent({ definition: loaded.agents.get(name), identity: MASTER, principal: name });
+  const agents = Object.fromEntries(Object.keys(KEYS).map((name) => [name, agentOf(name)]));
+  const [chief, chiefKey] = APPROVER;
+  const approvers = [
+    deskOver(new URL(http.url).origin, { 'x-mcp-api-key': chiefKey }),
+    deskWithin(app.get(ApprovalService), agentOf(chief)),
+  ].map(decideAll);
   const conversations = [];
-  const sets = { last: 'none', answers: 0 };
+  const sets = { last: 'none', lastApplied: 'none', answers: 0, applied: 0, undone: 0 };
+  /** What is known of change sets after an answer. */
+  function note(tool, { result }) {
+    const { change_set: set, applied } = result?.structuredContent ?? {};
+    if (String(tool).endsWith('_changes') && result?.isError === false) sets.answers += 1;
+    if (applied === true) sets[tool === 'undo_changes' ? 'undone' : 'applied'] += 1;
+    if (applied === true && tool === 'submit_changes') sets.lastApplied = set;
+    sets.last = set ?? sets.last;
+  }
   return {
     seed,
     log,
@@ -136,9 +153,10 @@ export async function openFuzzService() {
     sets,
     dispatch: async (agent, method, params, version = '2025-11-25') => {
       const named = params?.arguments?.change_set === SET_MARK;
+      const meant = params?.name === 'undo_changes' ? sets.lastApplied : sets.last;
       const reply = await kernel.dispatch(
         method,
-        named ? { ...params, arguments: { ...params.arguments, change_set: sets.last } } : params,
+        named ? { ...params, arguments: { ...params.arguments, change_set: meant } } : params,
         new McpRequest(agents[agent], {
           era: version >= '2026-07-28' ? 'modern' : 'legacy',
           version,
@@ -147,8 +165,7 @@ export async function openFuzzService() {
           requestId: 1,
         }),
       );
-      if (String(params?.name).endsWith('_changes') && reply.result?.isError === false) sets.answers += 1;
-      sets.last = reply.result?.structuredContent?.change_set ?? sets.last;
+      note(params?.name, reply);
       return reply;
     },
     converse: () => {
@@ -161,6 +178,7 @@ export async function openFuzzService() {
     },
     close: async () => {
       for (const conversation of conversations) await conversation.end();
+      for (const approver of approvers) await approver.end();
       await http.close();
       await instance.close();
       await database.close();
