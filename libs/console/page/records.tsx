@@ -218,8 +218,13 @@ const MEMBER_ORDER: readonly string[] = [
   'at',
   'type',
   'action',
+  'step',
   'tool',
+  'change_set',
+  'kind',
+  'undoes',
   'class_name',
+  'classes',
   'joined_classes',
   'object_id',
   'agent_name',
@@ -256,7 +261,7 @@ function sortMembers(record: ConsoleRecord): readonly (readonly [name: string, v
 /** What can be done with an opened record. */
 function RecordActions({ record }: { readonly record: ConsoleRecord }) {
   const [isCopied, setCopied] = useState(false);
-  const { agent_name: agent, tool, class_name: className } = record;
+  const { agent_name: agent, tool, class_name: className, change_set: set } = record;
   const copy = () =>
     void navigator.clipboard.writeText(JSON.stringify(record, null, 2)).then(() => setCopied(true));
   return (
@@ -282,6 +287,11 @@ function RecordActions({ record }: { readonly record: ConsoleRecord }) {
       {agent !== undefined && (
         <a class="button" href={toAddress('agent', { name: valueText(agent) })}>
           Its agent
+        </a>
+      )}
+      {set !== undefined && (
+        <a class="button" href={toAddress('changes', { set: valueText(set) })}>
+          Its change set
         </a>
       )}
     </p>

@@ -151,6 +151,11 @@ describe('a change set', () => {
     expect([await titleOf('p33'), await titleOf('p40')]).toEqual(['Better 33', undefined]);
     await page.reload();
     await page.getByText('applied', { exact: true }).waitFor();
+    // The record of each step leads to it.
+    await page.goto(`${service.origin}/console#/audit?type=change_set`);
+    await page.locator('.record button').first().click();
+    await page.getByRole('link', { name: 'Its change set' }).click();
+    await page.getByRole('heading', { name: 'Change set', level: 1 }).waitFor();
   });
 
   it('is denied in one word, on the page and in its state', async () => {
