@@ -78,6 +78,36 @@ describe('a result within the cap', () => {
   });
 });
 
+describe('an oversized answer to a write', () => {
+  const row = { objectId: 'p1', title: 'New', body: 'x'.repeat(3_000), notes: 'y'.repeat(2_000) };
+
+  it.each([
+    ['create_object', { object: row }],
+    ['update_object', { object: row }],
+    ['update_object', { proposed: true, before: row, after: { ...row, title: 'Newer' } }],
+    ['delete_object', { proposed: true, before: row }],
+  ])('is no refusal, which would be repeated: %s', (tool, shown) => {
+    const { data, text } = toFitted(tool, { class_name: 'Post', object_id: 'p1', ...shown }, 1_000);
+    expect(text.length).toBeLessThanOrEqual(1_000);
+    const small = { objectId: 'p1', title: expect.any(String) as string };
+    expect(data).toEqual({
+      class_name: 'Post',
+      object_id: 'p1',
+      ...shown,
+      ...Object.fromEntries(
+        Object.keys(shown)
+          .filter((name) => name !== 'proposed')
+          .map((name) => [name, small]),
+      ),
+      _truncated: {
+        reason: 'response_exceeded_max_bytes',
+        dropped_fields: ['body', 'notes'],
+        hint: expect.stringContaining('do not repeat it') as string,
+      },
+    });
+  });
+});
+
 describe('oversized query_class rows', () => {
   it('give up their heaviest field first, and the members that no longer hold', () => {
     const { data } = toFitted('query_class', page(rows(5, 2_000)), 4_000);

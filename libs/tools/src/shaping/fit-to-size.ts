@@ -24,6 +24,7 @@ import {
 } from './shorter-envelopes.js';
 import { valueAt } from './text-formats.js';
 import { findTextOfRows, withTextOfRows } from './text-of-rows.js';
+import { shortenWritten } from './written-rows.js';
 
 export interface FittedResult {
   readonly data: unknown;
@@ -119,7 +120,8 @@ export interface FitOptions {
 
 /**
  * The result to send, its text at most `cap` bytes. Rows of built-in tools lose their heaviest field and then the last of them, other
- * lists their last entries, texts of rows their last lines, and report it under `_truncated`; any other oversized result is refused.
+ * lists their last entries, texts of rows their last lines, rows that were written their heaviest fields, and report it under
+ * `_truncated`; any other oversized result is refused.
  */
 export function fitToSize(
   toolName: string,
@@ -139,6 +141,10 @@ export function fitToSize(
     const trimmed = recovery.rows.map((row) => withoutField(row, dropped));
     const kept = keepRows(recovery, dropped, trimmed, { cap, pretty });
     if (kept) return kept;
+  }
+  for (const written of isEnvelope(data) ? shortenWritten(toolName, data, cap) : []) {
+    const printed = printWithin(written, pretty);
+    if (printed !== null && Buffer.byteLength(printed) <= cap) return toFitted(written, printed);
   }
   return oversizeRefusal(bytes, cap, readParts(data), {
     name: toolName,
