@@ -19,7 +19,7 @@ import {
 import { type Agent, CurrentAgents, McpRequest, Unauthorized, SERVER_SHUTDOWN } from '#core';
 import {
   type ChangeFeed,
-  CHANGED_SETS,
+  ChangeSets,
   ChangeSource,
   GovernedRecordsSource,
   GovernedViews,
@@ -33,6 +33,7 @@ import { readTenantText } from '#policy';
 import { SharedState, SuspendedAgents } from '#state';
 import { Channels } from './channels.js';
 import { SubscriptionLimits } from './subscription-limits.js';
+import { watchSet } from './watched-set.js';
 import {
   Debouncer,
   type WatchedRows,
@@ -219,6 +220,7 @@ export class WatchService {
     @Inject(SuspendedAgents) private readonly suspended: Pick<SuspendedAgents, 'isSuspended' | 'changes'>,
     { debounce }: SubscriptionLimits,
     @Inject(SharedState) private readonly shared: Pick<SharedState, 'bus'>,
+    @Inject(ChangeSets) private readonly sets: Pick<ChangeSets, 'find'>,
     @Optional() log: WarningLog = new Logger('Subscriptions'),
   ) {
     this.debounce = debounce;
@@ -274,8 +276,7 @@ export class WatchService {
   /** The changes of a resource that does not consist of rows, as this caller may receive them. */
   private findProvided(uri: string, context: McpRequest): Observable<unknown> | undefined {
     const set = readChangeSetUri(uri);
-    if (set !== null)
-      return this.shared.bus.messages(CHANGED_SETS).pipe(filter((message) => message['set'] === set));
+    if (set !== null) return watchSet(set, this.sets, this.shared);
     const provider = this.resources.findProvider(uri);
     return provider?.changes?.(uri, Object.assign(context, { records: this.records.for(context) }));
   }

@@ -9,7 +9,13 @@ import {
   McpRequest,
 } from '#core';
 import { ProcessMessageBus, processState, ProcessSubscriptionStore, SuspendedAgents } from '#state';
-import { type ChangeSource, GovernedRecordsSource, type ParseRow, PrincipalResolver } from '#data';
+import {
+  type ChangeSource,
+  GovernedRecordsSource,
+  MemoryChangeSets,
+  type ParseRow,
+  PrincipalResolver,
+} from '#data';
 import {
   loadSeed,
   MongoChangeFeed,
@@ -165,6 +171,7 @@ export class WatchedPosts {
       this.suspended,
       limits,
       { bus: this.bus },
+      new MemoryChangeSets(),
       log,
     );
     const streams = this.streams.replica();
