@@ -149,8 +149,10 @@ describe('a change set', () => {
     await page.getByText('submit_changes was approved for support').first().waitFor();
     expect((await submitted).isError).toBe(false);
     expect([await titleOf('p33'), await titleOf('p40')]).toEqual(['Better 33', undefined]);
-    await page.reload();
+    // Without another request of the operator.
+    await page.clock.runFor(2_000);
     await page.getByText('applied', { exact: true }).waitFor();
+    expect(await button(/^Discard/).count()).toBe(0);
     // The record of each step leads to it.
     await page.goto(`${service.origin}/console#/audit?type=change_set`);
     await page.locator('.record button').first().click();
@@ -257,7 +259,7 @@ describe('taking back', () => {
     expect(await takeBack.isDisabled()).toBe(true);
     await page.getByLabel('Leave them out').check();
     await takeBack.click();
-    await page.getByText('The changes are taken back').first().waitFor({ state: 'attached' });
+    await page.getByText(/^The changes are taken back: \d rows?: \d changed/).waitFor();
     expect([await titleOf('p04'), await titleOf('p05')]).toEqual([before, 'mended by hand']);
     await open('?state=undone');
     await listed().getByText('undone').first().waitFor();

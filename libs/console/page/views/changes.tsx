@@ -38,6 +38,8 @@ const STATES = [
   ['expired', 'expired'],
 ] as const;
 const REFRESH_INTERVAL = 15_000;
+/** Milliseconds after its approval at which a set is asked for again. */
+const APPLIED_WITHIN = [0, 500, 2_000];
 const MAX_LISTED = 200;
 const MAX_TITLE = 200;
 
@@ -212,7 +214,8 @@ function OneSet({ id, pending }: { readonly id: string; readonly pending: Pendin
     setDecided(outcome);
     announce(outcome.text);
     pending?.reload();
-    shown.reload();
+    // The call that waited applies it now.
+    for (const delay of APPLIED_WITHIN) setTimeout(shown.reload, delay);
   };
   return (
     <>
@@ -265,7 +268,7 @@ function OneSet({ id, pending }: { readonly id: string; readonly pending: Pendin
               </p>
             )}
             <Failure error={error} />
-            {(set.state === 'open' || set.state === 'submitted') && (
+            {decided === null && (set.state === 'open' || set.state === 'submitted') && (
               <p class="buttons">
                 <button type="button" onClick={() => void discard()}>
                   Discard

@@ -1,5 +1,6 @@
 import type { OperatorSet, UndoPreview, ViewedEntry } from '#changes';
 import { useState } from 'preact/hooks';
+import { toAddress } from '../address.js';
 import { announce, DataTable, Failure, Field, Notice } from '../components.js';
 import { formatCount } from '../formats.js';
 import { send } from '../server.js';
@@ -13,6 +14,7 @@ interface UndoProps {
 /** First what would be taken back, its conflicts before all else; then the button that does. */
 export function Undo({ target, onUndone }: UndoProps) {
   const [preview, setPreview] = useState<UndoPreview>();
+  const [done, setDone] = useState<OperatorSet>();
   const [skips, setSkips] = useState(false);
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
@@ -25,7 +27,8 @@ export function Undo({ target, onUndone }: UndoProps) {
   const look = () => run(async () => setPreview(await send<UndoPreview>('POST', 'api/changes/undo', target)));
   const undo = (digest: string) =>
     run(async () => {
-      await send<OperatorSet>('POST', 'api/changes/undo', { ...target, digest, skip_conflicts: skips });
+      const given = { ...target, digest, skip_conflicts: skips };
+      setDone(await send<OperatorSet>('POST', 'api/changes/undo', given));
       announce('The changes are taken back');
       setPreview(undefined);
       onUndone();
@@ -34,6 +37,12 @@ export function Undo({ target, onUndone }: UndoProps) {
     return (
       <>
         <Failure error={error} />
+        {done && (
+          <Notice kind="good">
+            The changes are taken back: {describeSize(done.rows)}.{' '}
+            <a href={toAddress('changes', { set: done.change_set })}>What was taken back</a>
+          </Notice>
+        )}
         <p class="buttons">
           <button type="button" disabled={busy} onClick={() => void look()}>
             Show what would be taken back
