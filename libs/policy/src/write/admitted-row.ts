@@ -2,7 +2,7 @@ import { refusals, Refused } from '#core';
 import { isPlainObject, isTyped, type PlainObject, type Where } from '../model/where.js';
 import type { ClassSchema } from '../model/class-schema.js';
 import { typeAt, typeOfColumn } from '../model/value-type.js';
-import { equals, everyOf, inRange, not, someOf, type Verdict } from './compared-values.js';
+import { equals, everyOf, inRange, not, someOf, type RowVerdict } from './compared-values.js';
 import { isOperation } from './written-value.js';
 
 /*
@@ -25,7 +25,7 @@ export function admitsRow(filter: Where, fields: PlainObject, schema?: ClassSche
   return decide(filter, fields, schema) === true;
 }
 
-function decide(filter: Where, fields: PlainObject, schema: ClassSchema | undefined): Verdict {
+function decide(filter: Where, fields: PlainObject, schema: ClassSchema | undefined): RowVerdict {
   return everyOf(
     Object.entries(filter).map(([key, condition]) => {
       if (key === '$and' || key === '$or' || key === '$nor')
@@ -74,8 +74,8 @@ function findOnlyValue(condition: unknown): unknown {
 function decideBranches(
   key: '$and' | '$or' | '$nor',
   branches: unknown,
-  decideOne: (branch: Where) => Verdict,
-): Verdict {
+  decideOne: (branch: Where) => RowVerdict,
+): RowVerdict {
   const verdicts = (Array.isArray(branches) ? (branches as Where[]) : []).map(decideOne);
   if (key === '$and') return everyOf(verdicts);
   return key === '$or' ? someOf(verdicts) : not(someOf(verdicts));
@@ -120,7 +120,7 @@ const UNDECIDED_VALUE = Symbol('undecided');
 /** It equals none that there is. */
 const NEW_ID = Symbol('id of a new row');
 
-type Test = (value: unknown, operand: unknown, isText: boolean) => Verdict;
+type Test = (value: unknown, operand: unknown, isText: boolean) => RowVerdict;
 
 const listed: Test = (value, operand, isText) =>
   Array.isArray(operand) ? someOf(operand.map((one) => equals(value, one, isText))) : undefined;
@@ -150,7 +150,7 @@ function meets(
   condition: unknown,
   fields: PlainObject,
   schema: ClassSchema | undefined,
-): Verdict {
+): RowVerdict {
   const value = valueAt(fields, path.split('.'));
   if (value === UNDECIDED_VALUE) return undefined;
   const operators = isCondition(condition) ? condition : { $eq: condition };

@@ -6,19 +6,19 @@ import { isPlainObject, isTyped, parseIsoDate } from '../model/where.js';
  * their digits and dates as text, and Parley sees neither the column nor what is stored. What they do not tell is undefined.
  */
 
-export type Verdict = boolean | undefined;
+export type RowVerdict = boolean | undefined;
 
 /** Undefined where one that is undecided could change the result. */
-export function someOf(verdicts: readonly Verdict[]): Verdict {
+export function someOf(verdicts: readonly RowVerdict[]): RowVerdict {
   if (verdicts.includes(true)) return true;
   return verdicts.includes(undefined) ? undefined : false;
 }
 
-export function everyOf(verdicts: readonly Verdict[]): Verdict {
+export function everyOf(verdicts: readonly RowVerdict[]): RowVerdict {
   return not(someOf(verdicts.map(not)));
 }
 
-export const not = (verdict: Verdict): Verdict => (verdict === undefined ? undefined : !verdict);
+export const not = (verdict: RowVerdict): RowVerdict => (verdict === undefined ? undefined : !verdict);
 
 const DIGITS = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d{1,4}))?$/;
 
@@ -61,7 +61,7 @@ function toTime(value: unknown): number | null {
 const isDate = (value: unknown): boolean => isTyped(value) && value.__type === 'Date';
 
 /** Whether two values are the same one, lists and objects as a whole. */
-function isSame(one: unknown, other: unknown, isText: boolean): Verdict {
+function isSame(one: unknown, other: unknown, isText: boolean): RowVerdict {
   if (one === other) return true;
   if (isText && (typeof one === 'string' || typeof other === 'string')) return false;
   if (isNumeric(one) && isNumeric(other)) {
@@ -90,7 +90,7 @@ function isSame(one: unknown, other: unknown, isText: boolean): Verdict {
  * Whether the value, or an entry of the list, equals the operand. Null stands for a value that is absent, too.
  * @param isText texts of the column are texts, and never numbers
  */
-export function equals(value: unknown, operand: unknown, isText: boolean): Verdict {
+export function equals(value: unknown, operand: unknown, isText: boolean): RowVerdict {
   if (operand === null)
     return value === undefined || value === null || (Array.isArray(value) && value.includes(null));
   const entries: readonly unknown[] = Array.isArray(value) ? value : [];
@@ -125,7 +125,7 @@ const compareTexts = (one: string, other: string): number =>
 /** Whether the value, or an entry of the list, is in the range. */
 export const inRange =
   (isMet: (order: number) => boolean) =>
-  (value: unknown, operand: unknown, isText: boolean): Verdict => {
+  (value: unknown, operand: unknown, isText: boolean): RowVerdict => {
     const entries: readonly unknown[] = Array.isArray(value) ? value : [value ?? null];
     const verdicts = entries.map((one) => {
       const order = compare(one, operand, isText);
