@@ -96,6 +96,8 @@ describe('a schema', () => {
     ['with an empty enum', { enum: [] }, 9],
     ['with an empty required', { required: [] }, 9],
     ['with a text as minimum', { minimum: '1' }, 14],
+    ['with null as its title', { title: null }, 14],
+    ['with a number as its description', { description: 1 }, 14],
     ['with a negative length', { minLength: -1 }, 9],
     ['with a bound that is missing', { exclusiveMinimum: true }, 9],
     ['with a broken nested schema', { properties: { a: { items: { nope: 1 } } } }, 9],

@@ -56,7 +56,8 @@ export function compileJsonSchema(schema: unknown, depth = 0): CompiledJsonSchem
     if (!keyword) throw createParseError(`Unknown $jsonSchema keyword: ${name}`);
     rules.push(keyword(getField(schema, name), name, place));
   }
-  for (const name of DESCRIBING) requireKind(name, getField(schema, name) ?? '', isString, 'of type string');
+  for (const name of DESCRIBING.filter((word) => Object.hasOwn(schema, word)))
+    requireKind(name, schema[name], isString, 'of type string');
   return {
     test: (value) => rules.every((rule) => rule.test(value)),
     failures: (value) => rules.filter((rule) => !rule.test(value)).map((rule) => rule.failure(value)),
