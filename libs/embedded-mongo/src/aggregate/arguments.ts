@@ -107,6 +107,12 @@ export function refuseOthers(spec: Document, known: readonly string[], name: str
   if (other !== undefined) throw mongoError(code, `Unrecognized argument to ${name}: ${other}`);
 }
 
+/** Errors: `code` for a member that is left out. */
+export function requireMembers(spec: Document, names: readonly string[], name: string, code: number): void {
+  const missing = names.find((key) => !Object.hasOwn(spec, key));
+  if (missing !== undefined) throw mongoError(code, `${name} requires '${missing}' to be specified`);
+}
+
 /** Narrows a value to one type. Errors: the given code for any other. */
 const narrow =
   <T>(what: string, is: (value: unknown) => value is T) =>

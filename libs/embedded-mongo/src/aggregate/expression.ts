@@ -137,19 +137,13 @@ class ExpressionBuilder implements Builder {
     const slot = this.names.get(name);
     if (slot !== undefined) return (scope) => scope.variables[slot];
     const { ctx } = this;
-    switch (name) {
-      case 'ROOT':
-        return (scope) => scope.root;
-      case 'CURRENT':
-        return (scope) => scope.current;
-      case 'NOW':
-        return () => ctx.now;
-      case 'CLUSTER_TIME':
-        if (!ctx.clusterTime) throw mongoError(51144, "Builtin variable '$$CLUSTER_TIME' is not available");
-        return () => ctx.clusterTime;
-      case 'REMOVE':
-        return () => undefined;
-      default:
+    if (name === 'ROOT') return (scope) => scope.root;
+    if (name === 'CURRENT') return (scope) => scope.current;
+    if (name === 'NOW') return () => ctx.now;
+    if (name === 'REMOVE') return () => undefined;
+    if (name === 'CLUSTER_TIME') {
+      if (!ctx.clusterTime) throw mongoError(51144, "Builtin variable '$$CLUSTER_TIME' is not available");
+      return () => ctx.clusterTime;
     }
     const { variables } = ctx;
     if (!variables || !hasVariable(variables, name))

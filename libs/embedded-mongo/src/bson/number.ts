@@ -20,25 +20,20 @@ const minLong = -(2n ** 63n);
 export const isInt32 = (value: number): boolean =>
   Number.isInteger(value) && value <= maxInt && value >= minInt && !Object.is(value, -0);
 
+const taggedKinds: Readonly<Record<string, NumberKind>> = {
+  Double: 'double',
+  Int32: 'int',
+  Long: 'long',
+  Decimal128: 'decimal',
+};
+
 /** The numeric type of a value, or undefined when it is no number. */
 export function numberKind(value: unknown): NumberKind | undefined {
   if (typeof value === 'number') return isInt32(value) ? 'int' : 'double';
   if (typeof value !== 'object' || value === null) return undefined;
-  switch (bsonTag(value)) {
-    case 'Double':
-      return 'double';
-    case 'Int32':
-      return 'int';
-    case 'Long':
-      return 'long';
-    case 'Decimal128':
-      return 'decimal';
-    case undefined:
-    default:
-      return undefined;
-  }
+  const tag = bsonTag(value);
+  return tag === undefined ? undefined : taggedKinds[tag];
 }
-
 /** The nearest double; NaN for what is no number. */
 export function toDouble(value: unknown): number {
   if (typeof value === 'number') return value;

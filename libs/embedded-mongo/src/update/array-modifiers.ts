@@ -127,14 +127,17 @@ const pop: ModifierCompiler = (argument, field) => {
 const pull: ModifierCompiler = (argument, _field, { ctx, compileFilter: filterOf }) => {
   const matches = elementMatcher(argument, filterOf, ctx.collation);
   return (current) => {
-    if (current === undefined) return unchanged;
-    if (!Array.isArray(current)) throw badValue('Cannot apply $pull to a non-array value');
     ctx.tick();
-    const kept = current.filter((item) => !matches(item));
-    return kept.length === current.length ? unchanged : kept;
+    return pullFrom(current, matches);
   };
 };
 
+function pullFrom(current: unknown, isUnwanted: (item: unknown) => boolean): unknown {
+  if (current === undefined) return unchanged;
+  if (!Array.isArray(current)) throw badValue('Cannot apply $pull to a non-array value');
+  const kept = current.filter((item) => !isUnwanted(item));
+  return kept.length === current.length ? unchanged : kept;
+}
 /** `{$pull: {a: {b: 1}}}` is a filter on elements that are documents; operators and values test the element. */
 function elementMatcher(
   argument: unknown,
@@ -159,14 +162,8 @@ const pullAll: ModifierCompiler = (argument, _field, { ctx }) => {
   if (!Array.isArray(argument))
     throw badValue(`$pullAll requires an array argument but was given a ${typeName(argument)}`);
   const unwanted = new Set(argument.map((item) => toKey(item, ctx.collation)));
-  return (current) => {
-    if (current === undefined) return unchanged;
-    if (!Array.isArray(current)) throw badValue('Cannot apply $pull to a non-array value');
-    const kept = current.filter((item) => !unwanted.has(toKey(item, ctx.collation)));
-    return kept.length === current.length ? unchanged : kept;
-  };
+  return (current) => pullFrom(current, (item) => unwanted.has(toKey(item, ctx.collation)));
 };
-
 /** The value of a field is not used by these when it is missing, except that `$push` and `$addToSet` create it. */
 export const arrayModifiers: Readonly<Record<string, ModifierCompiler>> = {
   $push: push,

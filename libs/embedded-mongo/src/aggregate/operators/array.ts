@@ -20,6 +20,7 @@ import {
   unary,
   unaryOrNull,
   variadic,
+  requireMembers,
 } from '../arguments.js';
 import {
   type Builder,
@@ -89,8 +90,8 @@ const indexOfArray = several(2, 4, ([value, wanted, ...ends], name, { ctx }) => 
 const sortArray: OperatorCompiler = (argument, builder, name) => {
   const spec = requireDocument(argument, name, 2942500);
   refuseOthers(spec, ['input', 'sortBy'], name, 2942501);
-  if (!Object.hasOwn(spec, 'input')) throw mongoError(2942502, `${name} requires 'input' to be specified`);
-  if (!Object.hasOwn(spec, 'sortBy')) throw mongoError(2942503, `${name} requires 'sortBy' to be specified`);
+  requireMembers(spec, ['input'], name, 2942502);
+  requireMembers(spec, ['sortBy'], name, 2942503);
   const input = builder.compile(spec['input']);
   const order = arrayOrder(spec['sortBy'], builder);
   return (scope) => {
@@ -180,9 +181,7 @@ function elementwise(
   body: string,
 ): { input: Evaluator; each: Evaluator; slot: number } {
   if (!isDocument(argument)) throw mongoError(16878, `${name} only supports an object as its argument`);
-  for (const key of ['input', body]) {
-    if (!Object.hasOwn(argument, key)) throw mongoError(16880, `Missing '${key}' parameter to ${name}`);
-  }
+  requireMembers(argument, ['input', body], name, 16880);
   refuseOthers(argument, ['input', 'as', body, ...(name === '$filter' ? ['limit'] : [])], name, 16879);
   const alias = getField(argument, 'as') ?? 'this';
   if (typeof alias !== 'string') throw mongoError(16866, `'as' of ${name} must be a string`);
@@ -232,9 +231,7 @@ const filter: OperatorCompiler = (argument, builder, name) => {
 
 const reduce: OperatorCompiler = (argument, builder, name) => {
   const spec = requireDocument(argument, name, 40075);
-  for (const key of ['input', 'initialValue', 'in']) {
-    if (!Object.hasOwn(spec, key)) throw mongoError(40077, `${name} requires '${key}' to be specified`);
-  }
+  requireMembers(spec, ['input', 'initialValue', 'in'], name, 40077);
   const input = builder.compile(spec['input']);
   const initial = builder.compile(spec['initialValue']);
   const { builder: inner, slots } = builder.bind(['this', 'value']);

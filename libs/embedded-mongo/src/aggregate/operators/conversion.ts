@@ -103,20 +103,11 @@ function toBinary(value: unknown, form: BinaryForm): Binary | undefined {
 
 function bytesOfNumber(value: unknown, order: ByteOrder): Buffer | undefined {
   const bytes = Buffer.alloc(numberKind(value) === 'int' ? 4 : 8);
-  switch (numberKind(value)) {
-    case 'int':
-      bytes.writeInt32LE(toDouble(value));
-      break;
-    case 'long':
-      bytes.writeBigInt64LE(toBigInt(value));
-      break;
-    case 'double':
-      bytes.writeDoubleLE(toDouble(value));
-      break;
-    case 'decimal':
-    case undefined:
-      return undefined;
-  }
+  const kind = numberKind(value);
+  if (kind === 'int') bytes.writeInt32LE(toDouble(value));
+  else if (kind === 'long') bytes.writeBigInt64LE(toBigInt(value));
+  else if (kind === 'double') bytes.writeDoubleLE(toDouble(value));
+  else return undefined;
   return order === 'big' ? bytes.reverse() : bytes;
 }
 

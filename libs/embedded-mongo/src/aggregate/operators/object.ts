@@ -1,7 +1,14 @@
 import { BSON } from 'bson';
 import { type Document, firstKey, getField, isDocument, setField } from '../../bson/document.js';
 import { mongoError } from '../../errors.js';
-import { readNamedArguments, refuseOthers, requireDocument, requireText, unaryOrNull } from '../arguments.js';
+import {
+  readNamedArguments,
+  refuseOthers,
+  requireDocument,
+  requireText,
+  unaryOrNull,
+  requireMembers,
+} from '../arguments.js';
 import { nullish, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
 
 function fieldName(value: unknown, name: string): string {
@@ -32,10 +39,7 @@ const getOperator: OperatorCompiler = (argument, builder, name) => {
 const setOperator: OperatorCompiler = (argument, builder, name) => {
   const spec = name === '$unsetField' && isDocument(argument) ? { ...argument, value: '$$REMOVE' } : argument;
   if (!isDocument(spec)) throw mongoError(4161100, `${name} requires an object as an argument`);
-  for (const required of ['field', 'input', 'value']) {
-    if (!Object.hasOwn(spec, required))
-      throw mongoError(4161102, `${name} requires '${required}' to be specified`);
-  }
+  requireMembers(spec, ['field', 'input', 'value'], name, 4161102);
   const key = fieldName(spec['field'], name);
   const { field: _field, ...rest } = spec;
   const { input, value } = readNamedArguments(rest, builder, name, ['input', 'value']);
