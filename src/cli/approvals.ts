@@ -14,11 +14,12 @@ export interface DecisionOptions extends ServiceOptions {
 
 /** The pending approvals that the caller may decide. */
 export async function listApprovals(options: ApprovalOptions): Promise<void> {
-  const { approvals } = await new ServiceClient(options).call('/approvals');
+  const { approvals, more } = await new ServiceClient(options).call('/approvals');
   if (!Array.isArray(approvals)) throw new UsageError('--url: what answers there is no Parley service');
   const cases = approvals as readonly Readonly<Record<string, unknown>>[];
   if (options.json) {
     process.stdout.write(`${jsonText(cases)}\n`);
+    if (more === true) process.stderr.write(MORE);
     return;
   }
   const rows = cases.map(({ requester, ...one }) =>
@@ -33,7 +34,10 @@ export async function listApprovals(options: ApprovalOptions): Promise<void> {
   );
   const header = ['ID', 'AGENT', 'TOOL', 'CLASS', 'TIER', 'EXPIRES'];
   process.stdout.write(rows.length > 0 ? textTable(header, rows) : 'There are no pending approvals.\n');
+  if (more === true) process.stderr.write(MORE);
 }
+
+const MORE = 'More calls wait than are listed: others follow once these are decided.\n';
 
 /** One case with its preview and its digest. */
 export async function showApproval(id: string, options: ApprovalOptions): Promise<void> {

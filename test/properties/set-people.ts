@@ -48,7 +48,7 @@ export class SetPeople {
   async approve(): Promise<void> {
     const { chief } = this.who;
     const listed = await this.approvals.list(chief);
-    const [first] = listed.ok ? listed.value : [];
+    const [first] = listed.ok ? listed.value.approvals : [];
     const { signal } = new AbortController();
     const shown = first && (await this.approvals.show(first.id, chief, signal));
     if (!shown?.ok) throw new Error('nothing waits for a decision');
@@ -60,7 +60,8 @@ export class SetPeople {
   private async showCase(set: unknown): Promise<unknown> {
     const { agent } = this.who;
     const listed = await this.approvals.list(agent);
-    const found = listed.ok ? listed.value.find(({ change_set }) => change_set === set) : undefined;
+    const cases = listed.ok ? listed.value.approvals : [];
+    const found = cases.find(({ change_set }) => change_set === set);
     return found ? this.approvals.show(found.id, agent, new AbortController().signal) : listed;
   }
 }

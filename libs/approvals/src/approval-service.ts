@@ -39,6 +39,13 @@ export type ApprovalServiceRefusal =
 export type ApprovalServiceResult<T> =
   { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: ApprovalServiceRefusal };
 
+/** The answer to a request for the pending cases. */
+export interface ListedApprovals {
+  readonly approvals: readonly ApprovalView[];
+  /** There are others. Absent: these are all. */
+  readonly more?: true;
+}
+
 export interface Verdict {
   readonly approved: boolean;
   /** Of the view that the approver decides on: `DetailedApprovalView.digest`. */
@@ -94,7 +101,7 @@ export class ApprovalService {
    * The first `MAX_LISTED` that the viewer may see, of each requester in turn, so that nobody's cases hide those of others.
    * @param changeSet only the cases about this set. @throws SharedStateUnavailable
    */
-  async list(viewer: Agent, changeSet?: string): Promise<ApprovalServiceResult<readonly ApprovalView[]>> {
+  async list(viewer: Agent, changeSet?: string): Promise<ApprovalServiceResult<ListedApprovals>> {
     if (!this.admits(viewer)) return { ok: false, refusal: 'forbidden' };
     const seen: ApprovalCase[] = [];
     for await (const one of readPending(this.store, viewer.tenantId)) {
@@ -102,7 +109,8 @@ export class ApprovalService {
       if (seen.length === MAX_SEEN) break;
     }
     const listed = takeInTurn(seen, MAX_LISTED);
-    return { ok: true, value: listed.map((one) => summarizeApproval(one, viewer)) };
+    const approvals = listed.map((one) => summarizeApproval(one, viewer));
+    return { ok: true, value: { approvals, ...(listed.length < seen.length && { more: true as const }) } };
   }
 
   /** @throws SharedStateUnavailable */

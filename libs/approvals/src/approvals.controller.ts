@@ -50,7 +50,7 @@ export class ApprovalRoutesController {
     @Query(createValidationPipe(ApprovalsQuery)) { change_set }: ApprovalsQuery,
     @CurrentAgent() agent: Agent,
   ): Promise<object> {
-    return { approvals: this.unwrapServed(await this.approvals.list(agent, change_set), agent) };
+    return this.unwrapServed(await this.approvals.list(agent, change_set), agent);
   }
 
   @Get(':id')

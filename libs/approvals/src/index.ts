@@ -4,6 +4,7 @@ export {
   type ApprovalServiceResult,
   DecisionBody,
   decisionRefused,
+  type ListedApprovals,
   toVerdict,
 } from './approval-service.js';
 export type { ApprovalView, DetailedApprovalView } from './approval-views.js';

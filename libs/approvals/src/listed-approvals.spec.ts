@@ -25,7 +25,7 @@ it('Approvers see cases of every requester, however many others wait', async () 
   );
   const list = async (changeSet?: string) => {
     const listed = await service.list(chief, changeSet);
-    return listed.ok ? listed.value : [];
+    return listed.ok ? listed.value.approvals : [];
   };
   const open = async (principal: string, subject: string, more: object = {}) => {
     const { requester } = createDraft();
@@ -45,4 +45,10 @@ it('Approvers see cases of every requester, however many others wait', async () 
   expect(times).toEqual(times.toSorted());
   expect((await list('s1')).map(({ id }) => id)).toEqual([ofSet]);
   expect(await list('s2')).toEqual([]);
+
+  const isCut = async (changeSet?: string) => {
+    const listed = await service.list(chief, changeSet);
+    return listed.ok && listed.value.more === true;
+  };
+  expect([await isCut(), await isCut('s1'), await isCut('s2')]).toEqual([true, false, false]);
 });

@@ -35,8 +35,11 @@ function PendingApprovals({ pending }: { readonly pending: Answer<ApprovalsAnswe
   const [decided, setDecided] = useState<readonly Decided[]>([]);
   const [cards, setCards] = useState<readonly ApprovalView[]>([]);
   const listed = pending.value?.approvals;
+  const isCut = pending.value?.more === true;
+  // One that is not listed may be among those that the list leaves out.
+  const mayWait = (id: string) => isCut || listed?.some((one) => one.id === id) === true;
   const findOutcome = (id: string): Outcome | null =>
-    decided.find((one) => one.id === id) ?? (listed?.some((one) => one.id === id) ? null : NO_LONGER_PENDING);
+    decided.find((one) => one.id === id) ?? (mayWait(id) ? null : NO_LONGER_PENDING);
   const left = useLeftCallers((listed?.length ?? 0) > 0);
   useEffect(() => {
     const known = new Set([...cards, ...decided].map(({ id }) => id));
@@ -56,7 +59,7 @@ function PendingApprovals({ pending }: { readonly pending: Answer<ApprovalsAnswe
       <Heading aside={<NotificationSwitch />}>Approvals</Heading>
       <Failure error={pending.error} retry={pending.reload} />
       <div class="list-head">
-        <h2>Waiting{listed && pending.error === null && ` (${cards.length - done})`}</h2>
+        <h2>Waiting{listed && pending.error === null && ` (${cards.length - done}${isCut ? '+' : ''})`}</h2>
         <button
           type="button"
           class={done === 0 ? 'absent' : undefined}
@@ -71,6 +74,12 @@ function PendingApprovals({ pending }: { readonly pending: Answer<ApprovalsAnswe
           Nothing waits for a decision. Which calls do is said by <code>policy.requireApprovalFor</code>:{' '}
           <a href="#/explain">explain a call</a> says of one whether a person has to approve it.
         </p>
+      )}
+      {isCut && (
+        <Notice>
+          More calls wait than are listed here: {listed?.length}, of each caller in turn. Others follow once
+          these are decided.
+        </Notice>
       )}
       <ul class="cards">
         {cards.map((call) => (

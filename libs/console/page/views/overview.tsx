@@ -90,7 +90,7 @@ function Charts({ overview }: { readonly overview: OverviewAnswer }) {
         {waiting.approvals !== null && (
           <Tile
             name="Approvals waiting"
-            value={formatNumber(waiting.approvals)}
+            value={formatCapped(waiting.approvals, waiting.approvals_capped)}
             href="#/approvals"
             bad={waiting.approvals > 0}
           />

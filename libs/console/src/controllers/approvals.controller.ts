@@ -6,15 +6,14 @@ import {
   DecisionBody,
   decisionRefused,
   type DetailedApprovalView,
+  type ListedApprovals,
   toVerdict,
 } from '#approvals';
 import { ClosedSignal, JsonBodyInterceptor, NotServed, createValidationPipe } from '#streaming';
 import { CurrentOperator, OperatorController } from '../console.guards.js';
 import { type Operator, OperatorNotes } from '../operator-gate.js';
 
-export interface ApprovalsAnswer {
-  readonly approvals: readonly ApprovalView[];
-}
+export type ApprovalsAnswer = ListedApprovals;
 
 /** Pending approvals. The approval service checks on its own whether an operator may see and decide them. */
 @OperatorController('console/api/approvals')
@@ -26,7 +25,7 @@ export class ApprovalsController {
 
   @Get()
   async list(@CurrentOperator() { agent }: Operator): Promise<ApprovalsAnswer> {
-    return { approvals: unwrapServed(await this.approvals.list(agent)) };
+    return unwrapServed(await this.approvals.list(agent));
   }
 
   @Get(':id')

@@ -17,8 +17,10 @@ describe('the approvals that an overview counts', () => {
   };
 
   it('are those that the operator may decide, as in the navigation of the page', async () => {
-    expect(await countNames({ ok: true, value: [{ own: true }, { own: false }, { own: true }] })).toBe(1);
-    expect(await countNames({ ok: true, value: [{ own: true }] })).toBe(0);
+    expect(
+      await countNames({ ok: true, value: { approvals: [{ own: true }, { own: false }, { own: true }] } }),
+    ).toBe(1);
+    expect(await countNames({ ok: true, value: { approvals: [{ own: true }] } })).toBe(0);
   });
 
   it('are none for an operator that decides none', async () => {

@@ -24,6 +24,8 @@ export interface OverviewAnswer extends Overview {
   readonly waiting: {
     /** Those that the operator may decide: not its own. Null for an operator that decides none. */
     readonly approvals: number | null;
+    /** More of them wait. */
+    readonly approvals_capped: boolean;
     /** Null while the shared state cannot be reached; so are exports. */
     readonly tasks: number | null;
     /** More of them may wait. */
@@ -59,7 +61,8 @@ export class OverviewController {
       ...overview,
       waiting: {
         // An operator that decides none sees none.
-        approvals: approvals?.ok ? approvals.value.filter(({ own }) => !own).length : null,
+        approvals: approvals?.ok ? approvals.value.approvals.filter(({ own }) => !own).length : null,
+        approvals_capped: approvals?.ok === true && approvals.value.more === true,
         tasks:
           tasks?.filter(({ status }) => status === 'working' || status === 'input_required').length ?? null,
         tasks_capped: tasks?.length === MAX_COUNTED,
