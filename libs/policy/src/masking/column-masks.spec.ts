@@ -14,6 +14,7 @@ import {
   listDisclosedMasks,
   withoutColumns,
   compileMasks,
+  joinMasks,
   type MasksConfig,
 } from './column-masks.js';
 
@@ -125,4 +126,13 @@ describe('what an agent may know of masks', () => {
       name: 'mask',
     });
   });
+});
+
+describe('masks of two declarations', () => {
+  it.each(['constructor', 'toString', 'valueOf', 'hasOwnProperty'])(
+    'are joined for a column that is called %s',
+    (name) => {
+      expect(joinMasks({ ssn: 'drop' }, { [name]: 'mask' })).toEqual({ ssn: 'drop', [name]: 'mask' });
+    },
+  );
 });

@@ -217,7 +217,7 @@ export function joinMasks(
   if (!one || !other) return one ?? other;
   const joined: Record<string, MaskConfig> = { ...one };
   for (const [written, mask] of Object.entries(other)) {
-    const known = one[written];
+    const known = Object.hasOwn(one, written) ? one[written] : undefined;
     joined[written] = known === undefined ? mask : strictest(known, mask);
   }
   return joined;
