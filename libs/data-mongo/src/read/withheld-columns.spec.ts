@@ -258,6 +258,19 @@ describe('what withheld rows hold in the columns of other rows', PATIENT, () => 
     await store.close();
   });
 
+  it('leaves a name of the operator to mean the column that only a sample knows', async () => {
+    const count: Ask = (records) => records.count('Note', { applyCanonicalFilter: false });
+    const own = { tenantScope: { field: 'shop' } };
+    expect(await answer(alone, own, count)).toEqual([2, []]);
+    expect(await answer(alone, { ...own, filters: { full_text: { $ne: 'x' } } }, count)).toEqual([1, []]);
+    // A default filter is shown to agents, which write it as it is.
+    const shown = { ...own, canonicalFilter: { full_text: 'x' } };
+    const again: Ask = (records) =>
+      records.count('Note', { applyCanonicalFilter: false, where: { full_text: 'x' } });
+    expect(await answer(alone, shown, (records) => records.count('Note'))).toEqual([1, []]);
+    expect(await answer(alone, shown, again)).toEqual([1, []]);
+  });
+
   it('leaves every value to be found by what a row shows of it', async () => {
     for (const [path, shown] of [
       ['price', '9.50'],

@@ -1,6 +1,7 @@
 import type { ClassSchema, FieldSchema } from '../model/class-schema.js';
 import { takeRoot } from '../model/field-names.js';
 import type { ClassPolicy } from '../model/policy.js';
+import { listConstrainedFields } from '../model/where.js';
 
 /** The class with the columns and members that a validator or the policy names. */
 export function withoutSampled(schema: ClassSchema, policy: ClassPolicy): ClassSchema {
@@ -9,6 +10,10 @@ export function withoutSampled(schema: ClassSchema, policy: ClassPolicy): ClassS
     ...(policy.joinFields ?? []),
     ...policy.properties.keys(),
     ...(policy.tenantScope ? [takeRoot(policy.tenantScope.field)] : []),
+    // It is shown to agents, which may write it themselves.
+    ...[...listConstrainedFields(policy.canonicalFilter ?? {})].map((name) =>
+      policy.names.resolveColumn(name),
+    ),
   ]);
   const fields = [...schema.fields].flatMap(([name, field]) =>
     field.origin === 'sample' && !named.has(name) ? [] : [[name, withoutSampledParts(field)] as const],
