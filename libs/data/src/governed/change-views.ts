@@ -1,5 +1,5 @@
 import { Refused } from '#core';
-import type { ClassAccess } from '#policy';
+import { admitsRow, type ClassAccess, isMasked, isOwnRow, mergeFilters, redact } from '#policy';
 import type { RowImage } from '../changes/row-transactions.js';
 import type { JudgedWrite, ProposedWrite } from '../governed-access.js';
 import type { ParseRow } from '../record-store.js';
@@ -14,7 +14,8 @@ import {
   ROW_EXISTS,
   toWrite,
 } from './held-change.js';
-import type { GovernedWriteCall, ParleyWrites } from './parley-writes.js';
+import { presentRow } from './shown-rows.js';
+import type { GovernedWriteCall, WriteRules } from './write-rules.js';
 
 /** A change as the caller may see it now. */
 export interface ReviewedChange {
@@ -41,7 +42,7 @@ export interface ViewedChange {
 export class ChangeViews {
   constructor(
     private readonly call: GovernedWriteCall,
-    private readonly writes: ParleyWrites,
+    private readonly rules: WriteRules,
     private readonly rows: StoredRows,
   ) {}
 
@@ -55,7 +56,7 @@ export class ChangeViews {
     const shown = { className, objectId, before: null, fields: null };
     try {
       if (isRestoredRow(change)) return await this.reviewRestored(change);
-      const planned = await this.writes.plan(toWrite(change));
+      const planned = await this.rules.plan(toWrite(change));
       const { access, before, given } = planned;
       const isOwn = change.restored === undefined;
       const fields = isOwn ? given : before && given && (await this.showFormer(access, change, given));
@@ -76,12 +77,12 @@ export class ChangeViews {
     fields: ParseRow,
   ): Promise<ParseRow | null> {
     if (typeof restored !== 'string' || (await this.present(access, restored)) === null) return null;
-    return this.writes.presentFields(access, fields).shown;
+    return this.presentFields(access, fields).shown;
   }
 
   private async reviewRestored(change: RestoredRow): Promise<ReviewedChange> {
     const { operation, className, objectId, restored } = change;
-    const access = this.writes.admitRestored(className);
+    const access = this.rules.admit(className, 'create');
     const fields = await this.present(access, restored);
     const now = await this.rows.read(className, objectId ?? '');
     const judged = { className, objectId, before: null, fields };
@@ -108,11 +109,10 @@ export class ChangeViews {
       }
       const isNew = operation === 'create' && change.after === undefined;
       const former = isNew ? null : await this.readFormer(access, change);
-      if (isNew ? !(await this.writes.mayReadNew(access, fields ?? {})) : former === null)
-        return hide(operation);
+      if (isNew ? !(await this.mayReadNew(access, fields ?? {})) : former === null) return hide(operation);
       if (typeof change.restored === 'string' && (await this.present(access, change.restored)) === null)
         return hide(operation);
-      const { shown, withheld } = this.writes.presentFields(access, fields ?? {});
+      const { shown, withheld } = this.presentFields(access, fields ?? {});
       const row = operation === 'create' ? null : former;
       const before = row && fields ? pickNamed(row, Object.keys(shown)) : row;
       return { ...known, before, after: fields && shown, withheld };
@@ -129,14 +129,45 @@ export class ChangeViews {
   private async readFormer(access: ClassAccess, change: HeldChange): Promise<ParseRow | null> {
     const { className, before, after } = change;
     const objectId = change.objectId ?? '';
-    const now = await this.writes.readBefore(className, objectId);
+    const now = await this.rules.readBefore(className, objectId);
     if (after === undefined || before === null) return now;
     if (now === null && (await this.rows.read(className, objectId)) !== null) return null;
     return this.present(access, before);
   }
 
+  /** An image of a row as the caller could read it; null where its rules do not show that it may. */
   private async present(access: ClassAccess, image: RowImage): Promise<ParseRow | null> {
-    return this.writes.presentImage(access, await this.rows.toRow(access.className, image));
+    const row = await this.rows.toRow(access.className, image);
+    const { where } = await this.rules.rows.predicate(access.className, {
+      canonical: false,
+      operation: 'get',
+    });
+    return admitsRow(where, row, access.schema) ? presentRow({ ...row }, access, this.call) : null;
+  }
+
+  /** Whether the caller could read a new row with these values in its tenant; what they do not show counts as no. */
+  private async mayReadNew({ className, schema }: ClassAccess, fields: ParseRow): Promise<boolean> {
+    const tenant = this.rules.rows.tenant(className);
+    // A row without the column gets the tenant of its caller, who is of this one: who is of another one is not asked.
+    if (tenant && tenant.field in fields && !isOwnRow(tenant, fields)) return false;
+    const rights = this.call.scope.rights.rows(className, 'get');
+    return admitsRow(mergeFilters(rights, await this.rules.rows.filter(className)), fields, schema);
+  }
+
+  /** Written values, without those of fields that the caller may not read in clear. */
+  private presentFields(
+    access: ClassAccess,
+    fields: ParseRow,
+  ): { readonly shown: ParseRow; readonly withheld: readonly string[] } {
+    const names = Object.keys(fields);
+    const isReadable = (name: string) => (access.readable?.has(name) ?? true) && !isMasked(access, name);
+    const readable = names.filter(isReadable);
+    const kept = Object.fromEntries(readable.map((name) => [name, fields[name]]));
+    const { scope } = this.call;
+    return {
+      shown: redact(kept, scope, scope.rowType(access.className)) as ParseRow,
+      withheld: names.filter((name) => !isReadable(name)),
+    };
   }
 }
 

@@ -13,7 +13,7 @@ import { SearchStore } from '../record-search.js';
 import { GovernedRecordsSource } from './governed-sources.js';
 import { admitChangedClass, admitDeletedClass } from './parley-class-writes.js';
 import { facetsRefusal, filtersOfFacets } from './parley-search.js';
-import { admitWrite } from './parley-writes.js';
+import { admitWrite } from './write-rules.js';
 import { planRefusal } from './query-plan.js';
 import { type ClassGate, enterClass } from './governed-call.js';
 import { showClass } from './shown-rows.js';

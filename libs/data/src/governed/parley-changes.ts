@@ -6,18 +6,18 @@ import type { JudgedWrite, ProposedWrite } from '../governed-access.js';
 import { ChangeViews } from './change-views.js';
 import { StoredRows } from './stored-rows.js';
 import { type AppliedChange, type HeldChange } from './held-change.js';
-import { type GovernedWriteCall, ParleyWrites, type PlannedWrite } from './parley-writes.js';
+import { type GovernedWriteCall, WriteRules, type PlannedWrite } from './write-rules.js';
 import { atStore, atWriter } from './store-refusals.js';
 import { TransactedChanges } from './transacted-changes.js';
 
 /**
- * Governed access to sets of changes, for one call. A change is judged by the rules of any write (`ParleyWrites`) when it is proposed,
+ * Governed access to sets of changes, for one call. A change is judged by the rules of any write (`WriteRules`) when it is proposed,
  * when it is shown and when it is applied.
  */
 export class ParleyChanges {
   /** Changes as the caller may see them. */
   readonly views: ChangeViews;
-  private readonly writes: ParleyWrites;
+  private readonly rules: WriteRules;
   private readonly rows: StoredRows;
 
   /** @param bind opens the access to the stores of a transaction */
@@ -27,8 +27,8 @@ export class ParleyChanges {
     private readonly bind: (stores: BoundStores) => Promise<GovernedWriteCall>,
   ) {
     this.rows = new StoredRows(call, transactions.images);
-    this.writes = new ParleyWrites(call, this.rows);
-    this.views = new ChangeViews(call, this.writes, this.rows);
+    this.rules = new WriteRules(call, this.rows);
+    this.views = new ChangeViews(call, this.rules, this.rows);
   }
 
   /** What the database of a class lacks for applying a set of its rows; null: nothing. */
@@ -50,28 +50,28 @@ export class ParleyChanges {
   ): Promise<{ readonly change: HeldChange | null; readonly judged: JudgedWrite }> {
     const { operation } = write;
     if (operation === 'create') {
-      const planned = await this.writes.plan(write);
+      const planned = await this.rules.plan(write);
       this.assertOneDatabase([...classes, planned.className], PROPOSED_APART);
       const objectId = await this.chooseId(planned.className);
       return proposed(planned, { objectId, fields: planned.given, before: null });
     }
-    const className = await this.writes.nameClass(write.className, operation);
+    const className = await this.rules.nameClass(write.className, operation);
     this.assertOneDatabase([...classes, className], PROPOSED_APART);
     const held = findHeld(className, String(write.objectId));
     if (held?.operation === 'delete')
       throw new Refused(refusals.objectNotFound(className, String(write.objectId)));
     if (held?.operation === 'create') return this.proposeOfNew(write, held);
     if (!held || operation === 'delete') {
-      const planned = await this.writes.plan(write);
+      const planned = await this.rules.plan(write);
       const objectId = planned.objectId ?? '';
       const before = held ? held.before : planned.image;
       if (before === null) throw new Refused(refusals.objectNotFound(className, objectId));
       return proposed(planned, { objectId, fields: planned.given, before });
     }
     // The later write alone first: what is wrong with it is said of it.
-    const { given } = await this.writes.plan(write);
+    const { given } = await this.rules.plan(write);
     const merged = mergeFields(held.fields ?? {}, given ?? {});
-    const planned = await this.writes.plan({ ...write, fields: merged });
+    const planned = await this.rules.plan({ ...write, fields: merged });
     return proposed(planned, { objectId: held.objectId, fields: planned.given, before: held.before });
   }
 
@@ -92,9 +92,9 @@ export class ParleyChanges {
     const { className, objectId } = held;
     if (write.operation === 'delete')
       return { change: null, judged: { className, objectId, before: null, fields: null } };
-    const given = await this.writes.readFields(className, write.fields);
+    const given = await this.rules.readFields(className, write.fields);
     const fields = withoutDeleted(mergeFields(held.fields ?? {}, given));
-    const planned = await this.writes.plan({ operation: 'create', className, fields });
+    const planned = await this.rules.plan({ operation: 'create', className, fields });
     return proposed(planned, { objectId, fields: planned.given, before: null });
   }
 

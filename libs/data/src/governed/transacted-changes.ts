@@ -11,7 +11,7 @@ import {
   ROW_EXISTS,
   toWrite,
 } from './held-change.js';
-import { type GovernedWriteCall, ParleyWrites } from './parley-writes.js';
+import { type GovernedWriteCall, WriteRules } from './write-rules.js';
 import { StoredRows } from './stored-rows.js';
 import { atWriter } from './store-refusals.js';
 
@@ -37,7 +37,7 @@ interface JudgedChange {
 /** The changes of one set within their transaction: all are judged by the rows before it, then made in their order. */
 export class TransactedChanges {
   private readonly rows: StoredRows;
-  private readonly writes: ParleyWrites;
+  private readonly rules: WriteRules;
 
   /** @param call whose stores are those of the transaction */
   constructor(
@@ -45,7 +45,7 @@ export class TransactedChanges {
     private readonly stores: BoundStores,
   ) {
     this.rows = new StoredRows(call, stores.images);
-    this.writes = new ParleyWrites(call, this.rows);
+    this.rules = new WriteRules(call, this.rows);
   }
 
   /** @throws ConflictingChanges with all that are in conflict */
@@ -81,16 +81,16 @@ export class TransactedChanges {
     const { operation, className, objectId } = change;
     const id = objectId ?? '';
     if (isRestoredRow(change)) {
-      const access = this.writes.admitRestored(className);
+      const access = this.rules.admit(className, 'create');
       if ((await this.rows.read(className, id)) !== null) throw new Conflict(ROW_EXISTS);
       return {
         change,
         now: null,
         make: () => this.restore(change, null),
-        readLeft: () => this.writes.readOwnImage(access, id),
+        readLeft: () => this.rules.readOwnImage(access, id),
       };
     }
-    const planned = await this.writes.plan(toWrite(change), false);
+    const planned = await this.rules.plan(toWrite(change), false);
     const now = planned.image;
     if (operation !== 'create' && !(await this.rows.isAsItWas(change, now, planned)))
       throw new Conflict(ROW_CHANGED);
@@ -99,7 +99,7 @@ export class TransactedChanges {
       change,
       now,
       make: () =>
-        isRestored ? this.restore(change, now) : this.writes.carryOut(planned, objectId ?? undefined),
+        isRestored ? this.restore(change, now) : this.rules.carryOut(planned, objectId ?? undefined),
       readLeft: (made) => (operation === 'delete' ? Promise.resolve(null) : this.rows.read(className, made)),
     };
   }
