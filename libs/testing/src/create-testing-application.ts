@@ -5,6 +5,7 @@ import {
   type LoggerService,
   Module,
   type ModuleMetadata,
+  type OnApplicationShutdown,
 } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { getParleyToken, loadWithPlugins, Parley, ParleyModule } from '@parley/server';
@@ -21,6 +22,33 @@ const DRAIN = 1;
 @Module({})
 class TestingRoot {}
 
+type Host = OnApplicationShutdown & { readonly parley: Parley };
+
+const isHost = (made: unknown): made is Host => {
+  const { parley, onApplicationShutdown: close } = (made ?? {}) as Partial<Host>;
+  return parley instanceof Parley && typeof close === 'function';
+};
+
+/** Closes what Parley opened for an application whose start fails: Nest returns nothing that could be closed. */
+class OpenedHosts {
+  private readonly hosts: Host[] = [];
+  private failed = false;
+
+  readonly watch = <T>(made: T): T => {
+    if (isHost(made)) {
+      this.hosts.push(made);
+      // Other providers of a failed start are still being made.
+      if (this.failed) void made.onApplicationShutdown();
+    }
+    return made;
+  };
+
+  async close(): Promise<void> {
+    this.failed = true;
+    await Promise.all(this.hosts.map((host) => host.onApplicationShutdown()));
+  }
+}
+
 /**
  * Starts an application with Parley in it: every gate, the audit and the real driver over a database in memory. It
  * opens no port; its database uses a unix socket.
@@ -31,6 +59,7 @@ export async function createTestingApplication(options: TestingOptions = {}): Pr
   const seed = options.seed ?? seedOfFile;
   const restoreLog = logTo(options.logger);
   let database: TestingDatabase | undefined;
+  const hosts = new OpenedHosts();
   try {
     database = await TestingDatabase.start(seed);
     const { uri } = database;
@@ -38,6 +67,7 @@ export async function createTestingApplication(options: TestingOptions = {}): Pr
     const context = await NestFactory.createApplicationContext(createRoot(options, given), {
       // A failed start rejects and must not end the test process.
       abortOnError: false,
+      instrument: { instanceDecorator: hosts.watch },
     });
     const opened = database;
     return new TestingApplication({
@@ -55,6 +85,7 @@ export async function createTestingApplication(options: TestingOptions = {}): Pr
       },
     });
   } catch (error) {
+    await hosts.close();
     await database?.close();
     restoreLog();
     throw error;
