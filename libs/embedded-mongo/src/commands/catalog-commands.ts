@@ -79,7 +79,7 @@ export function collectionOptions(command: Document, ctx: CommandContext): Docum
   for (const option of stored)
     if ((command[option] ?? undefined) !== undefined) options[option] = command[option];
   const validator = optionalDocument(options, 'validator');
-  if (validator) plainFilter(validator, ctx);
+  if (validator) plainFilter(validator, ctx, { clusterTime: ctx.clusterTime });
   requireOneOf(options, 'validationLevel', ['off', 'strict', 'moderate']);
   requireOneOf(options, 'validationAction', ['error', 'warn', 'errorAndLog']);
   const collation = optionalDocument(options, 'collation');

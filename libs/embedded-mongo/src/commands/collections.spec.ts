@@ -147,6 +147,12 @@ describe('a view', () => {
     expect(await db.collection('paid').countDocuments({ customer: 'A' })).toBe(0);
   });
 
+  it('are listed by filters that know no time of the set', async () => {
+    const filter = { $expr: { $gt: ['$$CLUSTER_TIME', '$name'] } };
+    await expect(db.command({ listCollections: 1, filter })).rejects.toThrow(code(51144));
+    await expect(db.admin().command({ listDatabases: 1, filter })).rejects.toThrow(code(51144));
+  });
+
   it('is listed as a view with its definition, and in system.views', async () => {
     expect(await listNamed('paid')).toEqual([
       { name: 'paid', type: 'view', options: { viewOn: 'orders', pipeline: paid }, info: { readOnly: true } },

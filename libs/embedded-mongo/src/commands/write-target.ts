@@ -1,8 +1,7 @@
-import type { Collation } from '../bson/collation.js';
 import { type Document, firstKey, getField, isDocument } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
 import { badValue, mongoError, MongoError, notImplemented } from '../errors.js';
-import type { Filter } from '../query/context.js';
+import type { Filter, QueryContext } from '../query/context.js';
 import { compileFilter } from '../query/filter.js';
 import { compileJsonSchema } from '../query/json-schema.js';
 import type { CommandContext } from '../server/server-state.js';
@@ -159,9 +158,8 @@ export async function visitWritten(
 export type DocumentCheck = (document: Document, before?: Document) => void;
 
 /** A filter of documents that belong to no collection, or to one whose indexes do not count. */
-export function plainFilter(filter: Document, ctx: CommandContext, collation?: Collation): Filter {
-  const { operation, now, clusterTime } = ctx;
-  return compileFilter(filter, { tick: operation.tick, now, clusterTime, ...(collation && { collation }) });
+export function plainFilter(filter: Document, ctx: CommandContext, more: Partial<QueryContext> = {}): Filter {
+  return compileFilter(filter, { tick: ctx.operation.tick, now: ctx.now, ...more });
 }
 
 /** The collection's validator as a check; nothing to check when it has none or the client bypasses it. */
@@ -171,7 +169,10 @@ export function documentCheck(ctx: CommandContext, collection: Collection, bypas
   if (bypass || !isDocument(validator) || firstKey(validator) === undefined) return () => {};
   if (validationAction === 'warn' || validationLevel === 'off') return () => {};
   const collation = readCollation({}, collection.options);
-  const filter = plainFilter(validator, ctx, collation);
+  const filter = plainFilter(validator, ctx, {
+    clusterTime: ctx.clusterTime,
+    ...(collation && { collation }),
+  });
   return (document, before) => {
     if (filter.matches(document)) return;
     // A document that was invalid before may stay so.
