@@ -77,6 +77,11 @@ describe('what keeps a database from being used is said in one line, for', () =>
     ]);
   });
 
+  it('a socket of this machine that nobody listens at', async () => {
+    const none = encodeURIComponent(certificates.path('no-mongodb.sock'));
+    await expectProblem(/^nobody listens at its socket.* -> check the path of the socket/, none, '', '');
+  });
+
   it('certificates that are not trusted, of another host, missing, or not there', async () => {
     const both = (name: string): string => `${ca()}&tlsCertificateKeyFile=${certificates.path(name)}`;
     writeFileSync(

@@ -36,6 +36,11 @@ const KNOWN_PROBLEMS: readonly KnownProblem[] = [
     remedy: 'grant the user readWrite on the database, or read where nothing is written',
   },
   {
+    text: /^connect (?:ENOENT|EACCES)/,
+    found: 'nobody listens at its socket, or this user may not use it',
+    remedy: 'check the path of the socket in database.uri (percent-encoded), and that the database runs',
+  },
+  {
     codes: ['ENOENT', 'EACCES', 'EISDIR'],
     found: 'a certificate file cannot be read',
     remedy: 'check tlsCAFile and tlsCertificateKeyFile of database.uri',

@@ -112,6 +112,8 @@ describe('McpEdge', () => {
     const { ask, warnings } = await startServing();
     await ask({ headers: { Origin: 'https://evil.example"x' }, body: ping() });
     expect(warnings).toEqual(['Origin refused: "https://evil.example\\"x"']);
+    await ask({ headers: { Origin: `https://${'x'.repeat(10_000)}.example` }, body: ping() });
+    expect(warnings[1]?.length).toBeLessThan(400);
   });
 
   it('logs a refused host once, and a bounded number of them', async () => {
