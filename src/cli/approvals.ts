@@ -19,7 +19,7 @@ export async function listApprovals(options: ApprovalOptions): Promise<void> {
   const cases = approvals as readonly Readonly<Record<string, unknown>>[];
   if (options.json) {
     process.stdout.write(`${jsonText(cases)}\n`);
-    if (more === true) process.stderr.write(MORE);
+    if (more === true) process.stderr.write(MORE_WAIT);
     return;
   }
   const rows = cases.map(({ requester, ...one }) =>
@@ -34,10 +34,10 @@ export async function listApprovals(options: ApprovalOptions): Promise<void> {
   );
   const header = ['ID', 'AGENT', 'TOOL', 'CLASS', 'TIER', 'EXPIRES'];
   process.stdout.write(rows.length > 0 ? textTable(header, rows) : 'There are no pending approvals.\n');
-  if (more === true) process.stderr.write(MORE);
+  if (more === true) process.stderr.write(MORE_WAIT);
 }
 
-const MORE = 'More calls wait than are listed: others follow once these are decided.\n';
+const MORE_WAIT = 'More calls wait than are listed: others follow once these are decided.\n';
 
 /** One case with its preview and its digest. */
 export async function showApproval(id: string, options: ApprovalOptions): Promise<void> {
