@@ -104,6 +104,6 @@ function readAddress(text: string): URL {
 /** Errors of requests quote headers: a key that no header can hold must not reach one. */
 function readKey(given: string | undefined): string | undefined {
   const key = given?.trim() ?? '';
-  if (/[^\x21-\x7e]/.test(key)) throw new UsageError('PARLEY_API_KEY has characters that no key has');
+  if (/[^\x20-\x7e]/.test(key)) throw new UsageError('PARLEY_API_KEY has characters that no key has');
   return key === '' ? undefined : key;
 }
