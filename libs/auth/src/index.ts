@@ -4,7 +4,6 @@ export { type AgentIdentity, AuthVersions } from './auth-versions.js';
 export * from './errors.js';
 export {
   Authenticator,
-  AuthRule,
   followVersions,
   RecordedAuthenticator,
   RuleAuthenticator,

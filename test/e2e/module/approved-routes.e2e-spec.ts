@@ -89,9 +89,8 @@ function createFastify(): FastifyAdapter {
   // As a plugin for uploads does: the handler reads.
   adapter
     .getInstance()
-    .addContentTypeParser(
-      'application/x-ndjson',
-      (_: unknown, __: unknown, done: (error: null) => void) => void done(null),
+    .addContentTypeParser('application/x-ndjson', (_: unknown, __: unknown, done: (error: null) => void) =>
+      done(null),
     );
   return adapter;
 }

@@ -115,7 +115,7 @@ describe('a place that buffers', () => {
     const records = createRecords(12_000);
     const states = new Set<string>();
     for (let at = 0; at < records.length; at += 500) {
-      await Promise.all(records.slice(at, at + 500).map((record) => writer.keep(record)));
+      await Promise.all(records.slice(at, at + 500).map(async (record) => writer.keep(record)));
       states.add(writer.state);
     }
     expect([...states]).toEqual(['up', 'buffering']);

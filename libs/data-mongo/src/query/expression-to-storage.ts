@@ -201,6 +201,7 @@ export class ExpressionMapper {
     const ids = ref.form.listIds(value, ref);
     if (ids.length === 0) return ref.form.convertCompared(value, ref);
     const type = { $type: this.map(other) };
+    // oxlint-disable-next-line unicorn/no-thenable -- a branch of $switch
     const branches = ids.map((id) => ({ case: { $eq: [type, bsonTypeOf(id)] }, then: id }));
     return { $switch: { branches, default: value } };
   }

@@ -168,9 +168,10 @@ const OPERANDS: readonly unknown[] = [
   [1, 2],
 ];
 
+// prettier-ignore
 const PATHS = [
-  ...['count', 'price', 'large', 'code', 'ref', 'refs', 'token', 'day', 'list'],
-  ...['part', 'part.price', 'lines.count', 'fullText', 'full_text'],
+  'count', 'price', 'large', 'code', 'ref', 'refs', 'token', 'day', 'list',
+  'part', 'part.price', 'lines.count', 'fullText', 'full_text',
 ];
 
 describe('what withheld rows hold in the columns of other rows', PATIENT, () => {

@@ -1,4 +1,4 @@
-import { orThrow, refusals, Refused } from '#core';
+import { refusals, Refused } from '#core';
 import {
   ALWAYS_KEEP,
   type ClassAccess,
