@@ -137,6 +137,12 @@ function mayHaveWritten(tool: ToolDefinition | undefined): boolean {
   return tool?.permission !== 'readonly' || (tool.needs?.length ?? 0) > 0;
 }
 
+/** Whoever reads that nothing was answered must not write again. */
+const afterWrite = (refusal: Refusal): Refusal => ({
+  ...refusal,
+  message: `${refusal.message} The call has run, and what it changed stays changed: look before you repeat it`,
+});
+
 /** Converts errors of guards, interceptors and the handler into an outcome. */
 @Injectable()
 export class OutcomeInterceptor implements NestInterceptor<ToolOutcome, ToolOutcome> {
@@ -351,7 +357,10 @@ export class ResultInterceptor implements NestInterceptor<unknown, ToolOutcome> 
     const fitted = content
       ? fitToSize('', { blocks: content.blocks, data: content.data }, { cap, pretty })
       : fitToSize(name, data, { cap, pretty, inputSchema: definition?.inputSchema, args: call.args });
-    if ('gate' in fitted) return { ok: false, refusal: isBuiltInName(name) ? fitted : withCode(fitted) };
+    if ('gate' in fitted) {
+      const refusal = isBuiltInName(name) ? fitted : withCode(fitted);
+      return { ok: false, refusal: mayHaveWritten(definition) ? afterWrite(refusal) : refusal };
+    }
     // Only a search needs the text of rows that were written as they were read.
     const searched = policy.switches.promptInjectionCanaries.length > 0;
     const phrase = searched ? this.canaries.of(policy)(fitted.text) : null;

@@ -11,7 +11,7 @@ import {
   refusals,
   Refused,
 } from '#core';
-import type { ToolHandler, ToolOutcome } from '#tools';
+import type { ToolDefinition, ToolHandler, ToolOutcome } from '#tools';
 import { compilePolicy, Policies } from '#policy';
 import { processState, SuspendedAgents } from '#state';
 import { NO_SEARCH, SmallRecords, smallTool } from '../contracts/kernel-under-test.js';
@@ -29,8 +29,13 @@ const sources = {
 } as unknown as CallSources;
 const DONE: ToolOutcome = { ok: true, data: 1, text: '1', structured: false };
 
-function makeCall(handler: ToolHandler, context: McpRequest = new McpRequest(agent), timeout = 30) {
-  const definition = smallTool('query_class', { timeout });
+function makeCall(
+  handler: ToolHandler,
+  context: McpRequest = new McpRequest(agent),
+  timeout = 30,
+  more: Partial<ToolDefinition> = {},
+) {
+  const definition = smallTool('query_class', { timeout, ...more });
   return new ParleyToolCall(context, {
     name: 'query_class',
     args: {},
@@ -144,6 +149,30 @@ describe('the pipeline of a call', () => {
     // oxlint-disable-next-line unicorn/no-thenable
     const thenable = { then: (resolve: (value: unknown) => void) => resolve({ held: 1 }) };
     expect(await pipeline.run(makeCall(() => thenable))).toMatchObject({ ok: true, data: { held: 1 } });
+  });
+});
+
+describe('a result that is too long', () => {
+  const pipeline = new ToolPipeline([
+    new ResultInterceptor({ emit: () => true } as never, new ResultLimit(100)),
+  ]);
+  const refuse = async (more: Partial<ToolDefinition>) => {
+    const outcome = await pipeline.run(makeCall(() => 'x'.repeat(200), undefined, 30, more));
+    return outcome.ok ? '' : outcome.refusal.message;
+  };
+
+  it.each<Partial<ToolDefinition>>([
+    { permission: 'write' },
+    { permission: 'admin' },
+    { permission: 'readonly', needs: ['methods'] },
+  ])('says of a call that may have written that it has run: %j', async (more) => {
+    expect(await refuse(more)).toMatch(
+      /^Tool result exceeded 100 bytes.* has run, .*look before you repeat it$/,
+    );
+  });
+
+  it('says nothing of the kind where nothing was written', async () => {
+    expect(await refuse({ permission: 'readonly' })).not.toContain('has run');
   });
 });
 
