@@ -48,9 +48,14 @@ describe('reads on connections beside the driver', PATIENT, () => {
     await connection.ping(3_000);
     await fill(connection);
   });
+  /** Also where the client was replaced, and nothing has connected it since. */
+  const waitForReads = async () => {
+    await connection.ping(3_000);
+    if (connection.fastReads) await waitForConnection(connection.fastReads);
+  };
   beforeEach(async () => {
     front.change = null;
-    if (connection.fastReads) await waitForConnection(connection.fastReads);
+    await waitForReads();
     front.sent.length = 0;
   });
   afterAll(async () => {
@@ -203,7 +208,7 @@ describe('reads on connections beside the driver', PATIENT, () => {
       );
       await fc.assert(
         fc.asyncProperty(plan, async (planned) => {
-          if (connection.fastReads) await waitForConnection(connection.fastReads);
+          await waitForReads();
           const left = [...planned];
           front.change = (answer, { fast, name }: SentCommand) => {
             if (!fast || name !== 'find') return [answer];
@@ -224,7 +229,7 @@ describe('reads on connections beside the driver', PATIENT, () => {
               for (const { n } of four.filter((one) => one.lane === lane)) {
                 expect(await numberRead(connection, n)).toEqual([n]);
                 // Until another connection is open, the driver reads.
-                if (connection.fastReads) await waitForConnection(connection.fastReads);
+                await waitForReads();
               }
             }),
           );
