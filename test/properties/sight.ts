@@ -123,6 +123,13 @@ export class AgentSight {
     return this.exists(className, row, index) && !this.isForeign(className, row);
   }
 
+  /** Whether the agent could write the row, also where it may not read it: then it comes to know that there is one. */
+  mayWrite(className: OwnClass, row: RowSpec, index: number): boolean {
+    if (!this.isReachable(className) || this.isForeign(className, row)) return false;
+    if (!this.passesRowFilters(className, row, index)) return false;
+    return this.isMaster || row.acl === 'none' || (row.acl === 'caller' && this.isUser);
+  }
+
   /** Whether permissions leave the agent anything of the class in that way at all. */
   permits(className: ClassName, operation: Operation): boolean {
     if (!this.isReachable(className) || this.isTenantBlind(className)) return false;

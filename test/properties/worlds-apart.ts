@@ -18,6 +18,7 @@ import {
 } from './vocabulary.js';
 import {
   type ClassRules,
+  type OwnClass,
   type ProtectedLists,
   type RowSpec,
   type Rule,
@@ -184,8 +185,9 @@ export function worldsApart(world: World): WorldsApart {
 
   const rowsOf = (className: ClassName, secret: boolean) =>
     world.rows[className].flatMap((row, index) => {
-      const gone = !secret && row.absent && className !== '_User' && !sight.sees(className, row, index);
-      if (gone) return [];
+      const isKnown = (name: OwnClass) =>
+        sight.sees(name, row, index) || (world.proposed && sight.mayWrite(name, row, index));
+      if (!secret && row.absent && className !== '_User' && !isKnown(className)) return [];
       const values = allColumns(className).map(
         (column) => [column.name, cell(className, column, row, index, secret)] as const,
       );
