@@ -54,7 +54,7 @@ export function deskWithin(service, viewer) {
     return ok ? value : null;
   };
   return {
-    list: () => read(service.list(viewer)),
+    list: async () => (await read(service.list(viewer)))?.approvals,
     show: (id) => read(service.show(id, viewer, signal)),
     decide: (id, verdict) => read(service.decide(id, viewer, verdict, signal)),
   };

@@ -211,7 +211,7 @@ async function openSessions(url) {
   return sessions;
 }
 
-const ID_AS_WRITTEN = /"id":(?:"[^"\\]*(?:\\.[^"\\]*)*"|[^,}]+)/;
+const NUMBER_AS_ID = /"id":(\d+)[,}]/;
 
 /** A client on a pipe that knows when a line was dealt with: a ping that follows it has been answered. */
 class Conversation {
@@ -223,7 +223,7 @@ class Conversation {
   #arrived = () => undefined;
   #number = 0;
   /** @type {string[]} */
-  #earlier = [];
+  #earlierIds = [];
   #running;
 
   constructor(open) {
@@ -243,15 +243,15 @@ class Conversation {
   async send(bytes, due, milliseconds) {
     const mark = `fuzz-ping-${(this.#number += 1)}`;
     const sent = bytes.toString('utf8');
-    const earlier = this.#earlier;
-    this.#earlier = [...earlier.slice(-20), sent];
+    const earlierIds = this.#earlierIds;
+    this.#earlierIds = [...earlierIds.slice(-20), NUMBER_AS_ID.exec(sent)?.[1] ?? ''];
     this.#lines = [];
     this.#input.write(bytes);
     this.#input.write(`\n{"jsonrpc":"2.0","id":"${mark}","method":"ping"}\n`);
     // A line that need not be answered may be answered after the ping behind it.
     const isLate = (line) => {
-      const id = ID_AS_WRITTEN.exec(line)?.[0];
-      return id !== undefined && !sent.includes(id) && earlier.some((one) => one.includes(id));
+      const id = NUMBER_AS_ID.exec(line)?.[1];
+      return id !== undefined && !sent.includes(id) && earlierIds.includes(id);
     };
     const isOther = (line) => line.includes(mark) || isLate(line);
     const done = () => {
