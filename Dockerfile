@@ -1,6 +1,6 @@
 # glibc and Debian's security updates, without a compiler: no dependency needs musl variants or builds anything here.
-# Pin it by digest in your own registry: docker build --build-arg NODE_IMAGE=node:24-bookworm-slim@sha256:…
-ARG NODE_IMAGE=node:24-bookworm-slim
+# Pin it by digest in your own registry: docker build --build-arg NODE_IMAGE=node:22-bookworm-slim@sha256:…
+ARG NODE_IMAGE=node:22-bookworm-slim
 
 FROM ${NODE_IMAGE} AS build
 WORKDIR /build

@@ -80,7 +80,7 @@ describe('the image', () => {
   });
 
   it('has a base that is pinned, and listens only with authentication', () => {
-    expect(dockerfile).toMatch(/^ARG NODE_IMAGE=node:24-/m);
+    expect(dockerfile).toMatch(/^ARG NODE_IMAGE=node:22-/m);
     const env = { HOST: '0.0.0.0', PORT: '3001' };
     const demo = read('parley.yaml');
     expect(() => start(demo, env)).toThrow('needs authentication');
