@@ -20,32 +20,43 @@ export function everyOf(verdicts: readonly RowVerdict[]): RowVerdict {
 
 export const not = (verdict: RowVerdict): RowVerdict => (verdict === undefined ? undefined : !verdict);
 
-const DIGITS = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d{1,4}))?$/;
+/** More digits than any number that a database holds; a caller may write a million, whose arithmetic would stop the process. */
+const DIGITS = /^(-?)(\d{1,400})(?:\.(\d{1,400}))?(?:[eE]([+-]?\d{1,4}))?$/;
 
 /** Numbers that JSON does not have, and digits beyond any that a database holds. */
-const OTHER_NUMBER = /^-?(?:NaN|Infinity|\d+(?:\.\d+)?[eE][+-]?\d+)$/;
+const OTHER_NUMBER = /^-?(?:NaN|Infinity|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)$/;
 
 /** A number as an integer times a power of ten. */
 interface Exact {
   readonly digits: bigint;
   readonly exponent: number;
+  /** Digits before the point, without zeros in front. */
+  readonly length: number;
 }
 
 function toExact(value: unknown): Exact | null {
   if (typeof value !== 'string' && typeof value !== 'number') return null;
   const [, sign = '', whole, fraction = '', exponent = '0'] = DIGITS.exec(String(value)) ?? [];
   if (whole === undefined) return null;
-  return { digits: BigInt(sign + whole + fraction), exponent: Number(exponent) - fraction.length };
+  const power = Number(exponent);
+  const length = (whole + fraction).replace(/^0+/, '').length + power - fraction.length;
+  return { digits: BigInt(sign + whole + fraction), exponent: power - fraction.length, length };
 }
 
 const isNumeric = (value: unknown): boolean =>
   typeof value === 'number' ||
   (typeof value === 'string' && (DIGITS.test(value) || OTHER_NUMBER.test(value)));
 
+const signOf = ({ digits }: Exact): number => (digits === 0n ? 0 : digits < 0n ? -1 : 1);
+
 /** Less than zero, zero or more; undefined for what is no number with an order. */
 function compareNumbers(one: unknown, other: unknown): number | undefined {
   const [a, b] = [toExact(one), toExact(other)];
   if (!a || !b) return undefined;
+  const [sign, otherSign] = [signOf(a), signOf(b)];
+  if (sign !== otherSign) return sign - otherSign;
+  // Without arithmetic, so that an exponent costs nothing.
+  if (a.length !== b.length) return sign * (a.length - b.length);
   const least = Math.min(a.exponent, b.exponent);
   const difference =
     a.digits * 10n ** BigInt(a.exponent - least) - b.digits * 10n ** BigInt(b.exponent - least);
