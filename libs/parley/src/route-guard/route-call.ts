@@ -188,7 +188,7 @@ function argumentsOf(
   className: string | undefined,
   message: IncomingMessage,
 ): object {
-  const given = { class_name: className, params, query, body, unread_body: describeUnread(message) };
+  const given = { class_name: className, params, query, body, unread_body: describeUnread(message, body) };
   return Object.fromEntries(Object.entries(given).filter(([, value]) => !isEmpty(value)));
 }
 
@@ -196,10 +196,10 @@ function argumentsOf(
  * A body that no parser has read into `body`, as that of an upload, or not all of it. What it holds is unknown here, so it is equal to
  * no other: an approval is for this request alone.
  */
-function describeUnread({ headers, readableEnded }: IncomingMessage): object | undefined {
+function describeUnread({ headers, readableEnded }: IncomingMessage, parsed: unknown): object | undefined {
   const { 'content-type': type, 'content-length': length, 'transfer-encoding': encoding } = headers;
   const hasBody = encoding !== undefined || Number(length ?? 0) > 0;
-  const isParsed = readableEnded && !MULTIPART.test(type ?? '');
+  const isParsed = readableEnded && parsed !== undefined && parsed !== null && !MULTIPART.test(type ?? '');
   if (!hasBody || isParsed) return undefined;
   return {
     ...(type !== undefined && { content_type: type.slice(0, 200) }),
