@@ -71,18 +71,21 @@ function keepHangups(): (answer: () => void) => void {
   };
 }
 
-const startedInTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor));
+/** Without one of these `nohup` started it: it goes on without its terminal. */
+const startedInTerminal = hasTerminal() && [0, 1, 2].some((descriptor) => isatty(descriptor));
 
-/** Whether the terminal that the service was started in is closed, which sends SIGHUP as well. */
-function hasLostTerminal(): boolean {
-  if (!startedInTerminal) return false;
+/** Whether the process belongs to a terminal that is open. */
+function hasTerminal(): boolean {
   try {
     closeSync(openSync('/dev/tty', constants.O_RDONLY | constants.O_NOCTTY));
-    return false;
-  } catch {
     return true;
+  } catch {
+    return false;
   }
 }
+
+/** Whether the terminal that the service was started in is closed, which sends SIGHUP as well. */
+const hasLostTerminal = (): boolean => startedInTerminal && !hasTerminal();
 
 /** Ends the process after running calls have ended; a second signal ends it at once. @returns ends it too */
 function closeOnSignals(close: () => Promise<void>): () => void {

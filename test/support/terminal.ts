@@ -47,9 +47,16 @@ export interface TerminalSession {
 /** Colours, cursor movements of the line editor and the progress line, and bracketed paste. */
 const LINE_EDITING = /\u001b\[(?:[\d;]*[mGJKCD]|\?2004[hl])/g;
 
-/** Runs a command in a pseudo-terminal, as a person would. */
-export function startInTerminal(args: readonly string[], { cwd, env }: CommandOptions): TerminalSession {
-  const command = [process.execPath, COMMANDS, ...args].map((word) => `'${word}'`).join(' ');
+/**
+ * Runs a command in a pseudo-terminal, as a person would.
+ * @param before what runs the command, such as `setsid`
+ */
+export function startInTerminal(
+  args: readonly string[],
+  { cwd, env }: CommandOptions,
+  before: readonly string[] = [],
+): TerminalSession {
+  const command = [...before, process.execPath, COMMANDS, ...args].map((word) => `'${word}'`).join(' ');
   // util-linux: -e returns the exit code of the command, -f shows its output at once.
   const child: ChildProcess = spawn('script', ['-qefc', command, '/dev/null'], {
     cwd,

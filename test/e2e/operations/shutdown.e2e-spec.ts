@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -127,12 +127,14 @@ describe('a service that is asked to end', () => {
 });
 
 describe('a service in a terminal', () => {
-  const serve = async () => {
+  const serve = async (before: readonly string[] = []) => {
     const cwd = mkdtempSync(join(folder, 'terminal-'));
-    const terminal = startInTerminal(['serve'], { cwd, env: { PORT: '0' } });
+    const file = join(cwd, 'parley.yaml');
+    writeFileSync(file, 'database: { uri: embedded }\nreload: { watch: false }\nlogging: { format: json }\n');
+    const terminal = startInTerminal(['serve'], { cwd, env: { PORT: '0' } }, before);
     const shown = await terminal.waitFor(/listening on http:\/\/[\d.:]+\d/);
     const [, origin = ''] = /listening on (http:\/\/[\d.:]+)/.exec(shown) ?? [];
-    return { terminal, health: () => fetch(`${origin}/health`) };
+    return { terminal, file, shown, health: () => fetch(`${origin}/health`) };
   };
 
   it('ends when the terminal is closed, and frees its port', { timeout: 120_000 }, async () => {
@@ -140,6 +142,19 @@ describe('a service in a terminal', () => {
     expect((await health()).status).toBe(200);
     terminal.kill();
     await vi.waitFor(() => expect(health()).rejects.toThrow('fetch failed'), WAIT);
+  });
+
+  it('reads its file again upon SIGHUP, also in a session of its own', { timeout: 120_000 }, async () => {
+    for (const before of [[], ['setsid', '-w']]) {
+      const { terminal, file, shown, health } = await serve(before);
+      const pid = Number(/"pid":(\d+)/.exec(shown)?.[1]);
+      writeFileSync(file, 'nonsense: true\n');
+      process.kill(pid, 'SIGHUP');
+      await terminal.waitFor(/nonsense: unknown key/);
+      expect((await health()).status).toBe(200);
+      process.kill(pid, 'SIGTERM');
+      await terminal.ended;
+    }
   });
 });
 
