@@ -18,33 +18,33 @@ const SET = {
 
 let sets: MemoryChangeSets;
 let messages: Subject<Record<string, unknown>>;
-let told: number;
+let reported: number;
 beforeEach(async () => {
   vi.useFakeTimers();
   sets = new MemoryChangeSets();
   messages = new Subject();
-  told = 0;
+  reported = 0;
   await sets.create(SET);
 });
 afterEach(() => void vi.useRealTimers());
 
 const bus = { messages: () => messages } as never;
-const watch = () => watchSet('s1', sets, { bus }).subscribe(() => (told += 1));
+const watch = () => watchSet('s1', sets, { bus }).subscribe(() => (reported += 1));
 const apply = async (revision: number) => {
   expect(await sets.change('s1', revision, { state: 'applied' })).toBe(true);
 };
 const pass = (intervals: number) => vi.advanceTimersByTimeAsync(intervals * LOOK_INTERVAL);
 
 describe('A change set that is watched', () => {
-  it('is reported once per change that its replica told of', async () => {
+  it('is reported once per change that its replica reported', async () => {
     const watching = watch();
     await pass(1);
     await apply(1);
     messages.next({ set: 's1' });
     messages.next({ set: 'another' });
-    expect(told).toBe(1);
+    expect(reported).toBe(1);
     await pass(3);
-    expect(told).toBe(1);
+    expect(reported).toBe(1);
     watching.unsubscribe();
   });
 
@@ -55,9 +55,9 @@ describe('A change set that is watched', () => {
     await pass(0);
     await apply(1);
     await pass(1);
-    expect(told).toBe(2);
+    expect(reported).toBe(2);
     await pass(3);
-    expect(told).toBe(2);
+    expect(reported).toBe(2);
     watching.unsubscribe();
   });
 
@@ -66,14 +66,14 @@ describe('A change set that is watched', () => {
     await pass(1);
     const away = vi.spyOn(sets, 'find').mockRejectedValue(new Error('away'));
     await pass(2);
-    expect(told).toBe(0);
+    expect(reported).toBe(0);
     await apply(1);
     away.mockRestore();
     await pass(1);
-    expect(told).toBe(1);
+    expect(reported).toBe(1);
     watching.unsubscribe();
     await apply(2);
     await pass(2);
-    expect(told).toBe(1);
+    expect(reported).toBe(1);
   });
 });

@@ -2,7 +2,7 @@ import { catchError, defer, EMPTY, exhaustMap, filter, from, merge, type Observa
 import { CHANGED_SETS, type ChangeSets } from '#data';
 import type { SharedState } from '#state';
 
-/** Milliseconds after which a set is looked at again: who changed it may have ended before it told anybody. */
+/** Milliseconds after which a set is looked at again: who changed it may have ended before its message was sent. */
 export const LOOK_INTERVAL = 60_000;
 
 /** Emits whenever a change set has changed. */
@@ -12,10 +12,10 @@ export function watchSet(
   { bus }: Pick<SharedState, 'bus'>,
 ): Observable<unknown> {
   return defer(() => {
-    /** The revision that was told of. Null: there is no set; undefined: not known yet. */
+    /** The revision that was reported. Null: there is no set; undefined: not known yet. */
     let known: number | null | undefined;
     const look = async () => (await sets.find(id))?.revision ?? null;
-    const told = bus.messages(CHANGED_SETS).pipe(
+    const reported = bus.messages(CHANGED_SETS).pipe(
       filter(({ set }) => set === id),
       tap(() => {
         look().then(
@@ -32,6 +32,6 @@ export function watchSet(
         return before !== undefined && before !== revision;
       }),
     );
-    return merge(told, seen);
+    return merge(reported, seen);
   });
 }

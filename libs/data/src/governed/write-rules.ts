@@ -262,7 +262,7 @@ export class WriteRules {
     return readable ?? Object.fromEntries(ALWAYS_KEEP.map((name) => [name, row[name]]));
   }
 
-  /** A new or changed row. Where another row has its unique value, only a caller that reads every row is told so. */
+  /** A new or changed row. Where another row has its unique value, only a caller that reads every row learns it. */
   runWrite<T>({ className, schema }: ClassAccess, write: () => Promise<T>): Promise<T> {
     const { operation } = this.call;
     return atWriter(operation, async () => {

@@ -137,7 +137,7 @@ function mayHaveWritten(tool: ToolDefinition | undefined): boolean {
   return tool?.permission !== 'readonly' || (tool.needs?.length ?? 0) > 0;
 }
 
-/** Whoever reads that nothing was answered must not write again. */
+/** A refusal of the result must not be read as one of the call, which the agent would make again. */
 const afterWrite = (refusal: Refusal): Refusal => ({
   ...refusal,
   message: `${refusal.message} The call has run, and what it changed stays changed: look before you repeat it`,

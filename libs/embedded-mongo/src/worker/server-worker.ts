@@ -2,7 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { WireServer, type WireServerOptions } from '../server/wire-server.js';
 import type { FromWorker, ToWorker } from './host.js';
 
-// The entry of the worker thread: starts the server with the options it was given and stops when told to.
+// The entry of the worker thread: starts the server with the options that it gets, and closes it when it is asked to.
 
 const port = parentPort;
 if (port) {
