@@ -1,4 +1,4 @@
-import type { INestApplication } from '@nestjs/common';
+import { ConsoleLogger, type INestApplication } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { Test } from '@nestjs/testing';
@@ -182,6 +182,7 @@ describe.each([
   let database: Database;
   let app: INestApplication;
   let origin: string;
+  const warnings: string[] = [];
   beforeAll(async () => {
     database = await startDatabase(POSTS_SEED);
     const options = {
@@ -192,7 +193,12 @@ describe.each([
       database: { uri: database.uri, name: 'parley' },
     } as unknown as ParleyModuleOptions;
     const compiled = await Test.createTestingModule({ imports: [ParleyModule.forRoot(options)] }).compile();
-    app = compiled.createNestApplication(adapter() as never, { logger: false });
+    app = compiled.createNestApplication(adapter() as never, {
+      logger: new (class extends ConsoleLogger {
+        override warn = (line: string) => void warnings.push(line);
+        override log = () => undefined;
+      })(),
+    });
     app.enableCors({ origin: true, credentials: true });
     await app.listen(0, '127.0.0.1');
     origin = new URL(await app.getUrl()).origin.replace('[::1]', '127.0.0.1');
@@ -211,6 +217,13 @@ describe.each([
     expect(await readFrom(other, `${origin}/mcp/tools`, { headers: { 'X-MCP-API-Key': KEY } })).toBeNull();
     expect(await readFrom(other, `${origin}/of-the-application`)).toBe(404);
     await other.close();
+  });
+
+  it('say once in the log which option lets the page call', () => {
+    const about = warnings.filter((line) => line.startsWith('Origin refused'));
+    expect(about).toEqual([
+      `Origin refused: "${stranger.origin}" (server.allowedOrigins; CORS of an application does not apply to MCP)`,
+    ]);
   });
 
   it('name one origin in an answer, once, and no credentials', async () => {

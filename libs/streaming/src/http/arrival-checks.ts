@@ -172,14 +172,11 @@ export const accept: RequestCheck = {
   check: ({ refusesJson }) => (refusesJson ? JSON_REFUSED : null),
 };
 
-/** Characters of an origin in the log: a caller without credentials chooses them. */
-const MAX_ORIGIN = 300;
-
 export const origin: RequestCheck = {
   name: 'origin',
-  check: ({ headers, edge: { settings, log } }) => {
-    if (settings.origins.permits(headers.origin)) return null;
-    log.warn(`Origin refused: ${oneLine(JSON.stringify(headers.origin?.slice(0, MAX_ORIGIN)))}`);
+  check: ({ headers, edge }) => {
+    if (edge.settings.origins.permits(headers.origin)) return null;
+    edge.onOriginRefused(headers.origin);
     return ORIGIN_NOT_ALLOWED;
   },
 };

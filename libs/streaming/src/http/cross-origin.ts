@@ -46,11 +46,14 @@ export function openToPage(
   response.setHeader('Access-Control-Expose-Headers', EXPOSED_HEADERS);
 }
 
-/** Whether a browser asks what a page of a listed origin may send. */
-export function isPreflight({ verb, headers, edge: { settings } }: HttpExchange): boolean {
+/** Whether a browser asks what a page of a listed origin may send. Another origin is logged: its page asks nothing else. */
+export function permitsPreflight({ verb, headers, edge }: HttpExchange): boolean {
   const { origin } = headers;
-  const names = headers['access-control-request-method'];
-  return verb === 'OPTIONS' && names !== undefined && origin !== undefined && settings.origins.lists(origin);
+  const method = headers['access-control-request-method'];
+  if (verb !== 'OPTIONS' || method === undefined || origin === undefined) return false;
+  if (edge.settings.origins.lists(origin)) return true;
+  edge.onOriginRefused(origin);
+  return false;
 }
 
 /** Answers preflights before credentials, which browsers do not send with them. @param methods of the route */
@@ -58,7 +61,7 @@ export function preflightFor(methods: string): RequestCheck {
   return {
     name: 'preflight',
     check: (exchange) => {
-      if (!isPreflight(exchange)) return null;
+      if (!permitsPreflight(exchange)) return null;
       const { headers, edge } = exchange;
       const { customHeader } = edge.settings;
       const asked = (headers['access-control-request-headers'] ?? '').split(',').map((name) => name.trim());

@@ -335,9 +335,9 @@ export interface AbandonedDispatch {
   readonly request_id: unknown;
 }
 
-/** Names of refused hosts that are logged, and their characters: callers choose them. */
-const MAX_REFUSED_HOSTS = 20;
-const MAX_NAME = 253;
+/** Refused hosts and origins that are logged, of each, and their characters: callers choose them. */
+const MAX_REFUSED = 20;
+const MAX_NAME = 300;
 
 /** What all requests of an edge share. */
 @Injectable()
@@ -352,6 +352,7 @@ export class EdgeDependencies {
   readonly unread: UnreadAnswers;
   readonly log: WarningLog;
   private readonly refusedHosts = new Set<string>();
+  private readonly refusedOrigins = new Set<string>();
   /** False once the edge is closing. */
   accepting = true;
 
@@ -379,10 +380,24 @@ export class EdgeDependencies {
 
   /** Logs each refused name once: a deployment behind a proxy must list its own. */
   onHostRefused(host = ''): void {
-    const name = host.slice(0, MAX_NAME);
-    if (this.refusedHosts.has(name) || this.refusedHosts.size >= MAX_REFUSED_HOSTS) return;
-    this.refusedHosts.add(name);
-    this.log.warn(`Host refused: ${oneLine(JSON.stringify(name))} (server.allowedHosts)`);
+    this.logOnce(this.refusedHosts, host, (name) => `Host refused: ${name} (server.allowedHosts)`);
+  }
+
+  /** Logs each refused origin once: a browser tells its page nothing, and an application expects its own CORS here. */
+  onOriginRefused(origin = ''): void {
+    this.logOnce(
+      this.refusedOrigins,
+      origin,
+      (name) =>
+        `Origin refused: ${name} (server.allowedOrigins; CORS of an application does not apply to MCP)`,
+    );
+  }
+
+  private logOnce(logged: Set<string>, value: string, line: (name: string) => string): void {
+    const name = value.slice(0, MAX_NAME);
+    if (logged.has(name) || logged.size >= MAX_REFUSED) return;
+    logged.add(name);
+    this.log.warn(line(oneLine(JSON.stringify(name))));
   }
 
   /** Called for every client that left before its answer. */

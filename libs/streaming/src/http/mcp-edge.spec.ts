@@ -111,7 +111,9 @@ describe('McpEdge', () => {
   it('quotes a refused origin in one log line', async () => {
     const { ask, warnings } = await startServing();
     await ask({ headers: { Origin: 'https://evil.example"x' }, body: ping() });
-    expect(warnings).toEqual(['Origin refused: "https://evil.example\\"x"']);
+    expect(warnings).toEqual([
+      'Origin refused: "https://evil.example\\"x" (server.allowedOrigins; CORS of an application does not apply to MCP)',
+    ]);
     await ask({ headers: { Origin: `https://${'x'.repeat(10_000)}.example` }, body: ping() });
     expect(warnings[1]?.length).toBeLessThan(400);
   });

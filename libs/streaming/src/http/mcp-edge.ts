@@ -40,7 +40,7 @@ import {
   turn,
 } from './caller-checks.js';
 import type { UnreadAnswers } from './client-memory.js';
-import { isPreflight, openToPage, preflightFor } from './cross-origin.js';
+import { permitsPreflight, openToPage, preflightFor } from './cross-origin.js';
 import { dispatch } from './dispatch.js';
 import { DOWNLOAD_CHECKS, DOWNLOADS } from './downloads.js';
 import { EdgeDependencies } from './edge-dependencies.js';
@@ -185,7 +185,7 @@ export class McpEdge {
     const { settings } = this.edge;
     openToPage(readTrustedHeaders(request), response, settings);
     if (request.method !== 'OPTIONS' || methods.length === 0) return false;
-    if (!isPreflight(new HttpExchange(request, response, this.edge))) return false;
+    if (!permitsPreflight(new HttpExchange(request, response, this.edge))) return false;
     const arrival = ROUTE_CHECKS.filter((requestCheck) => requestCheck !== origin);
     await this.answer(
       request,
