@@ -82,10 +82,12 @@ export interface AgentDefinitionOptions {
 /** A tenant scope of the policy, and the tenant that an agent has by it. */
 export type ScopeTenant = readonly [scope: string, tenant: string | number];
 
-/** The tenants of agents by scopes of classes that take them from a claim or a function, and not from `tenantId`. */
+/** The tenants of agents by scopes of classes that take them from a claim or a function, and not from `tenantId`; and what filters take. */
 export interface ScopeTenants {
   /** Those of an `Agent`; a scope that it bypasses binds it to none. */
   list(agent: object): readonly ScopeTenant[];
+  /** The values of an `Agent` that filters of rows compare with, besides its `tenantId`. */
+  listFiltered(agent: object): readonly string[];
   /**
    * Whether what an owner does with these classes is of a tenant of the viewer, an `Agent`. A viewer without the tenant of a scope
    * sees nothing of it.

@@ -120,7 +120,7 @@ export function toAgentOptions(agent: Agent): AgentOptions {
 
 /**
  * Whom something belongs to that is kept for a caller: tasks, exports, approvals, keys of writes, streams. Two tokens
- * of one person with different tenants or agents are two owners: what is kept for one does not exist for the other.
+ * of one person with different tenants, agents or rights are two owners: what is kept for one does not exist for the other.
  */
 export interface Owner {
   readonly principal: string;
@@ -129,18 +129,40 @@ export interface Owner {
   readonly agent: string;
   /** Its tenants by scopes of classes that do not go by its `tenantId`. Absent: it has none. */
   readonly tenants?: readonly ScopeTenant[];
+  /** The user or role whose rights it reads with, and its values that filters compare with. Absent: it has none. */
+  readonly rights?: readonly string[];
 }
 
 /** The owner of what is kept for this agent's caller. */
 export function toOwner(agent: Agent): Owner {
   const { principal, tenantId, definition } = agent;
   const tenants = definition.tenants?.list(agent) ?? [];
-  return { principal, tenant: tenantId, agent: definition.name, ...(tenants.length > 0 && { tenants }) };
+  const rights = [...nameUser(agent), ...(definition.tenants?.listFiltered(agent) ?? [])];
+  return {
+    principal,
+    tenant: tenantId,
+    agent: definition.name,
+    ...(tenants.length > 0 && { tenants }),
+    ...(rights.length > 0 && { rights }),
+  };
+}
+
+/** Of a session that the caller shows its user is the principal. */
+function nameUser({ identity, impersonatedUserId }: Agent): readonly string[] {
+  if (identity.kind === 'aclRole') return [`role:${identity.role}`];
+  const user = identity.kind === 'aclUser' ? identity.userId : impersonatedUserId;
+  return user === null ? [] : [`user:${user}`];
 }
 
 /** An owner as one text. */
-export function toOwnerKey({ principal, tenant, agent, tenants }: Owner): string {
-  return JSON.stringify([principal, tenant, agent, ...(tenants ? [tenants] : [])]);
+export function toOwnerKey({ principal, tenant, agent, tenants, rights }: Owner): string {
+  return JSON.stringify([
+    principal,
+    tenant,
+    agent,
+    ...(tenants ? [tenants] : []),
+    ...(rights ? [{ rights }] : []),
+  ]);
 }
 
 /** The owner as one text. */

@@ -45,6 +45,21 @@ export function changeSetsContract(name: string, open: () => Promise<OpenChangeS
         expect(await sets.findOpen({ ...ADA, ...other })).toBe(null);
     });
 
+    it('keeps owners apart by their tenants and rights, and gives them back', async () => {
+      const owners: readonly Owner[] = [
+        ADA,
+        { ...ADA, rights: ['user:ann'] },
+        { ...ADA, rights: ['user:bob'] },
+        { ...ADA, tenants: [['org', 'user:ann']] },
+      ];
+      for (const [at, owner] of owners.entries())
+        expect(await sets.create(newSet(`s${at}`, { owner }))).toBe(true);
+      for (const [at, owner] of owners.entries())
+        expect(await sets.findOpen(owner)).toEqual(
+          newSet(`s${at}`, { owner, ...timesOf(await sets.find(`s${at}`)) }),
+        );
+    });
+
     it('lets an owner open another set once its own takes no more writes', async () => {
       await sets.create(newSet('s1'));
       expect(await sets.change('s1', 1, { state: 'submitted' })).toBe(true);
@@ -167,6 +182,8 @@ export function changeSetsContract(name: string, open: () => Promise<OpenChangeS
     });
   });
 }
+
+const timesOf = (set: ChangeSet | null) => set && { expiresAt: set.expiresAt, deletedAt: set.deletedAt };
 
 function newSet(id: string, members: Partial<ChangeSet> = {}): ChangeSet {
   return {

@@ -30,6 +30,18 @@ export function namesAgentValues(constraint: unknown): boolean {
   return Object.entries(constraint).some(([key, value]) => key === MARK || namesAgentValues(value));
 }
 
+/** The names of the values of an agent that a constraint compares with. */
+export function listAgentValues(constraint: unknown): readonly string[] {
+  if (Array.isArray(constraint)) return constraint.flatMap(listAgentValues);
+  if (!isPlainObject(constraint)) return [];
+  return Object.entries(constraint).flatMap(([key, value]) =>
+    key === MARK ? [String(value)] : listAgentValues(value),
+  );
+}
+
+/** The value of the agent itself: its rights in the database are not asked. Null: it has none. */
+export const findOwnValue = (agent: Agent, name: string): AgentValue | null => agentValue(agent, null, name);
+
 /** A constraint with the values of an agent in their places. */
 export interface FilledConstraint {
   readonly where: Where;

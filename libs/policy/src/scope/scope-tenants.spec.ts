@@ -3,8 +3,11 @@ import { describe, expect, it } from 'vitest';
 import {
   Agent,
   compileAgentDefinition,
+  deriveAgent,
   findTenant,
+  type Identity,
   isSameOwner,
+  MASTER,
   sharesTenant,
   toOwner,
   withScopeTenants,
@@ -132,6 +135,56 @@ describe('two callers of one name', () => {
           fromClaims(isAlike) === fromClaims(other),
         );
       }),
+    );
+  });
+
+  it('are one owner only with the same rights: those of one user or role, and the same values in filters', () => {
+    const claims = fc.record({ org: tenant, sub: fc.constantFrom('ada', 'bob', undefined) });
+    const identity = fc.constantFrom<Identity>(
+      MASTER,
+      { kind: 'aclUser', userId: 'ada' },
+      { kind: 'aclUser', userId: 'bob' },
+      { kind: 'aclRole', role: 'ada' },
+    );
+    const named = fc.constantFrom('user', 'claims.org', 'claims.sub', null);
+    const filter = fc.record({
+      option: fc.constantFrom('filters', 'canonicalFilter', 'agent', 'parent'),
+      named,
+    });
+    const callers = fc.tuple(fc.record({ claims, identity }), fc.record({ claims, identity }));
+    fc.assert(
+      fc.property(filter, callers, ({ option, named: value }, [one, other]) => {
+        const where = value === null ? {} : { $or: [{ org: 'acme' }, { org: { $in: [{ $agent: value }] } }] };
+        const declared = option === 'filters' || option === 'canonicalFilter' ? { [option]: where } : {};
+        const { policy, issues } = compilePolicy({ classes: { One: declared } });
+        expect(issues).toEqual([]);
+        const filters = { One: where };
+        const options = option === 'agent' || option === 'parent' ? { filters } : {};
+        const tenants = new TenantsByPolicy(new Policies(policy));
+        const root = withScopeTenants(compileAgentDefinition('asked', options), tenants);
+        const make = (caller: typeof one) => {
+          const agent = new Agent({
+            definition: root,
+            principal: 'backend',
+            identity: caller.identity,
+            claims: Object.fromEntries(
+              Object.entries(caller.claims).filter(([, held]) => held !== undefined),
+            ),
+          });
+          return toOwner(option === 'parent' ? deriveAgent(agent) : agent);
+        };
+        const readAs = (caller: typeof one) => {
+          const isUser = caller.identity.kind === 'aclUser';
+          const read = {
+            user: isUser ? null : caller.claims.sub,
+            'claims.org': caller.claims.org,
+            'claims.sub': caller.claims.sub,
+          };
+          return JSON.stringify([caller.identity, (value && read[value]) ?? null]);
+        };
+        expect(isSameOwner(make(one), make(other))).toBe(readAs(one) === readAs(other));
+      }),
+      { numRuns: 500 },
     );
   });
 

@@ -1,4 +1,11 @@
-import { type Agent, canonicalClassName, type Owner, type ScopeTenant, type ScopeTenants } from '#core';
+import {
+  type Agent,
+  type AgentDefinition,
+  canonicalClassName,
+  type Owner,
+  type ScopeTenant,
+  type ScopeTenants,
+} from '#core';
 import {
   keepsTenantsApart,
   type Policies,
@@ -6,6 +13,7 @@ import {
   PolicyCache,
   type TenantScope,
 } from '../model/policy.js';
+import { findOwnValue, listAgentValues } from './agent-values.js';
 import { findScopeTenant } from './tenant.js';
 
 interface NamedScope {
@@ -24,6 +32,12 @@ interface Scopes {
 /** The tenants of agents by the policies that they were admitted under. */
 export class TenantsByPolicy implements ScopeTenants {
   private readonly scopes = new PolicyCache(collectScopes);
+  private readonly filtered = new PolicyCache((policy) =>
+    [...policy.classes.values()].flatMap(({ filters, canonicalFilter }) =>
+      listAgentValues([filters, canonicalFilter]),
+    ),
+  );
+  private readonly filteredOf = new WeakMap<AgentDefinition, readonly string[]>();
 
   constructor(private readonly policies: Pick<Policies, 'of'>) {}
 
@@ -33,6 +47,24 @@ export class TenantsByPolicy implements ScopeTenants {
       const tenant = findScopeTenant(agent, scope);
       return tenant === null || tenant === undefined ? [] : [[name, tenant]];
     });
+  }
+
+  listFiltered(agent: Agent): readonly string[] {
+    const names = [...this.filtered.of(this.policies.of(agent)), ...this.listFilteredOf(agent.definition)];
+    // The tenant is known of every owner.
+    return [...new Set(names)].sort().flatMap((name) => {
+      const value = name === 'tenant' ? null : findOwnValue(agent, name);
+      return value === null ? [] : [`${name}=${JSON.stringify(value)}`];
+    });
+  }
+
+  private listFilteredOf(definition: AgentDefinition): readonly string[] {
+    const known = this.filteredOf.get(definition);
+    if (known) return known;
+    const { filters, outer } = definition;
+    const names = [...listAgentValues([...filters.values()]), ...(outer ? this.listFilteredOf(outer) : [])];
+    this.filteredOf.set(definition, names);
+    return names;
   }
 
   shares(viewer: Agent, { tenants = [] }: Pick<Owner, 'tenants'>, classNames: readonly string[]): boolean {

@@ -8,6 +8,8 @@ export interface ApprovalDraft {
     readonly tenant: string | number | null;
     /** Its tenants by scopes that do not go by `tenantId`. Absent: it has none. */
     readonly tenants?: readonly (readonly [scope: string, tenant: string | number])[];
+    /** The user or role whose rights it reads with, and its values that filters compare with. Absent: it has none. */
+    readonly rights?: readonly string[];
   };
   readonly tool: string;
   /** The tier of the call. */
