@@ -1,4 +1,4 @@
-import { Logger } from '@nestjs/common';
+import { ConsoleLogger, Logger } from '@nestjs/common';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { AuditRecord } from './audit-record.js';
 import { LogMessage } from './log-message.js';
@@ -26,14 +26,17 @@ const entry = (members: Partial<AuditRecord>): AuditRecord => ({
 describe('audit lines', () => {
   beforeEach(() => {
     lines.length = 0;
-    vi.spyOn(Logger, 'isLevelEnabled').mockReturnValue(true);
+    Logger.overrideLogger(new ConsoleLogger());
     for (const level of ['log', 'warn', 'debug'] as const) {
       vi.spyOn(Logger.prototype, level).mockImplementation((message: unknown) => {
         lines.push(`${level} ${String(message)}`);
       });
     }
   });
-  afterEach(() => vi.restoreAllMocks());
+  afterEach(() => {
+    vi.restoreAllMocks();
+    Logger.overrideLogger(new ConsoleLogger());
+  });
 
   it.each<[Partial<AuditRecord>, string[]]>([
     [
@@ -73,8 +76,7 @@ describe('audit lines', () => {
       ['warn call tool=query_class agent=analyst principal=user:u1 outcome=ok canary=canary-1 ms=1'],
     ],
   ])('are one for each call, with what an operator asks: %j', (members, expected) => {
-    const isLevelEnabled = vi.spyOn(Logger, 'isLevelEnabled');
-    isLevelEnabled.mockImplementation((level) => level !== 'debug');
+    Logger.overrideLogger(new ConsoleLogger({ logLevels: ['log', 'warn'] }));
     new LoggerAuditSink().record(entry(members));
     expect(lines).toEqual(expected);
   });
@@ -94,6 +96,13 @@ describe('audit lines', () => {
     expect(lines).toEqual([
       expect.stringMatching(/^warn call tool=query_class .*policy_version=v .*cause=clp_denied/),
     ]);
+  });
+
+  it('are written where no levels are set, which NestJS 11 calls disabled', () => {
+    Logger.overrideLogger({ log: () => undefined, warn: () => undefined, error: () => undefined });
+    vi.spyOn(Logger, 'isLevelEnabled').mockReturnValue(false);
+    new LoggerAuditSink().record(entry({}));
+    expect(lines).toEqual([expect.stringMatching(/^log call tool=query_class /)]);
   });
 
   it('are members, not text inside text, for a logger that writes JSON', () => {

@@ -1,5 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { type ApprovalRecord, type AuditEvent, type AuditRecord, AuditSink } from './audit-record.js';
+import { LogLevels } from './log-levels.js';
 import { describeCall, type LogMembers, LogMessage, withoutTime } from './log-message.js';
 
 /**
@@ -18,9 +19,9 @@ export class LoggerAuditSink extends AuditSink {
   record(entry: AuditRecord): void {
     const quiet = entry.success && entry.prompt_injection_phrase === undefined;
     const level = quiet ? 'log' : 'warn';
-    if (!Logger.isLevelEnabled(level)) return;
+    if (!LogLevels.isEnabled(level)) return;
     const call = describeCall(entry, this.servesParse);
-    const members = Logger.isLevelEnabled('debug') ? { ...this.describe(entry), ...call } : call;
+    const members = LogLevels.isEnabled('debug') ? { ...this.describe(entry), ...call } : call;
     this.logger[level](new LogMessage('call', members));
   }
 
@@ -37,6 +38,6 @@ export class LoggerAuditSink extends AuditSink {
   /** An event that succeeded is written at debug level. */
   override recordEvent(event: AuditEvent): void {
     const level = event.success ? 'debug' : 'warn';
-    if (Logger.isLevelEnabled(level)) this.logger[level](new LogMessage(event.type, withoutTime(event)));
+    if (LogLevels.isEnabled(level)) this.logger[level](new LogMessage(event.type, withoutTime(event)));
   }
 }

@@ -27,10 +27,13 @@ describe('invoices', () => {
 });
 
 describe('an application with the module', () => {
-  it('answers in a test of its own', async () => {
+  it('answers in a test of its own, and logs the call', async () => {
     const module = await Test.createTestingModule({
       imports: [ParleyModule.forRoot({ agents, database: { seed: 'seed.json' } }), BillingModule],
     }).compile();
+    const lines: string[] = [];
+    const write = (line: unknown) => void lines.push(String(line));
+    module.useLogger({ log: write, warn: write, error: write });
     await module.init();
     try {
       const instance = module.get(Parley);
@@ -40,6 +43,7 @@ describe('an application with the module', () => {
         instance.agentFor({ agent: 'clerk', principal: 'ann' }),
       );
       expect(body).toMatchObject({ result: { structuredContent: { count: 3 } } });
+      expect(lines).toContainEqual(expect.stringMatching(/^call tool=count_objects /));
     } finally {
       await module.close();
     }
