@@ -230,18 +230,20 @@ export function findUnreadDates(
   type: DecoratedClass,
   given: unknown,
   isDate: (value: unknown) => boolean,
+  path = '',
 ): string[] {
-  if (Array.isArray(given)) return given.flatMap((one) => findUnreadDates(type, one, isDate));
+  if (Array.isArray(given))
+    return given.flatMap((one, at) => findUnreadDates(type, one, isDate, `${path}${at}.`));
   if (typeof given !== 'object' || given === null) return [];
   return [...readRules(type)].flatMap(([property, rules]) => {
     const value = Object.hasOwn(given, property) ? (given as Part)[property] : undefined;
     if (value === undefined || value === null) return [];
     return rules.flatMap((rule) => {
       if (rule.type === 'nestedValidation')
-        return findUnreadDates(readNestedClass(type, property), value, isDate);
+        return findUnreadDates(readNestedClass(type, property), value, isDate, `${path}${property}.`);
       if (rule.name !== 'isDate') return [];
       const values: readonly unknown[] = rule.each && Array.isArray(value) ? value : [value];
-      return values.every(isDate) ? [] : [`${property} must be an ISO 8601 date`];
+      return values.every(isDate) ? [] : [`${path}${property} must be an ISO 8601 date`];
     });
   });
 }

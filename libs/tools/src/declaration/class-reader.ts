@@ -46,9 +46,16 @@ const isDate = (value: unknown): boolean =>
   value instanceof Date || (typeof value === 'string' && parseIsoDate(value) !== null);
 
 /** JSON has no Date: a missing one is asked for as it is written. */
-function listMessages({ constraints = {}, children = [] }: ValidationError): string[] {
+function listMessages({ property, constraints = {}, children = [] }: ValidationError): string[] {
   const own = Object.values(constraints).map((text) =>
     text.replace('must be a Date instance', 'must be an ISO 8601 date'),
   );
-  return [...own, ...children.flatMap(listMessages)];
+  return [
+    ...own,
+    ...children.flatMap((child) => listMessages(child).map((text) => within(property, child, text))),
+  ];
 }
+
+/** Messages of class-validator begin with the name of the property, or name it in the text. */
+const within = (parent: string, { property }: ValidationError, text: string): string =>
+  text.startsWith(property) ? `${parent}.${text}` : `${parent}: ${text}`;

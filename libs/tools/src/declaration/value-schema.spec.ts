@@ -70,6 +70,14 @@ const zod = z.object({ n: z.number().int().min(0), order: z.string().default('as
 const read = async (schema: ValueSchema, value: unknown) => schemaReader(schema, 'input').compile()(value);
 
 describe('a class', () => {
+  it('says in which nested object of a list a value does not fit', async () => {
+    const given = { lines: [{ sku: 'a' }, { sku: 1, qty: 2 }], urgency: 'low', numbers: [1] };
+    expect(await read(Order, given)).toEqual({
+      ok: false,
+      issues: ['lines.1: property qty should not exist', 'lines.1.sku must be a string'],
+    });
+  });
+
   it('becomes a schema with its nested classes, lists and choices', () => {
     expect(schemaReader(Order, 'input').jsonSchema).toEqual({
       type: 'object',
@@ -176,13 +184,16 @@ describe('a DTO of an application', () => {
       ok: false,
       issues: ['since must be an ISO 8601 date'],
     });
-    expect(await read(Booking, { ...fitting, visits: [{ at: since }] })).toMatchObject({ ok: false });
+    expect(await read(Booking, { ...fitting, visits: [{ at: since }] })).toEqual({
+      ok: false,
+      issues: ['visits.0.at must be an ISO 8601 date'],
+    });
   });
 
   it.each([
     ['since', { since: undefined }],
     ['since', { since: null }],
-    ['at', { visits: [{}] }],
+    ['visits.0.at', { visits: [{}] }],
   ])('says how a missing %s is written', async (name, missing) => {
     expect(await read(Booking, { ...fitting, ...missing })).toEqual({
       ok: false,
