@@ -377,7 +377,7 @@ export function kernelOf(
     new ListResources(tools, catalogue, records, provided),
     reading,
     new PromptMethods(prompts, reads, limit),
-    new Complete(prompts, records),
+    new Complete(prompts, records, limit),
     new SubscriptionMethods(subscriptions, listChanges, suspended, reading),
     new TaskMethods(null),
   ];

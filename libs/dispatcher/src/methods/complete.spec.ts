@@ -32,6 +32,27 @@ describe('completion/complete', () => {
     expect(await values(prompt('parse_relations'), 'classes', 'Tag,po')).toEqual(['Tag,Post']);
   });
 
+  it('returns no more of a long list than a result holds, and says that there is more', async () => {
+    const complete = async (typed: string) =>
+      readResult(
+        await ask(
+          'completion/complete',
+          {
+            ref: prompt('parse_relations'),
+            argument: { name: 'classes', value: typed },
+          },
+          { ...NOVEMBER, agent: smallAgent({ maxResultBytes: 4_096 }) },
+        ),
+      ).completion;
+    const typed = `${'x'.repeat(2_000)},`;
+    expect(await complete(typed)).toEqual({
+      values: [`${typed}Post`, `${typed}Tag`],
+      total: 5,
+      hasMore: true,
+    });
+    expect(await complete(`${typed}${typed}${typed}`)).toEqual({ values: [], total: 5, hasMore: true });
+  });
+
   it('completes readable fields of the class another argument names', async () => {
     const of = (argument: string, className: string) => ({
       context: { arguments: { [argument]: className } },

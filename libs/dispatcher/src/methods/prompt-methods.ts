@@ -115,6 +115,13 @@ function listStarting(names: readonly string[], typed: string): string[] {
   return names.filter((name) => name.toLowerCase().startsWith(prefix));
 }
 
+/** Each of several names begins with all that was typed. @param most bytes */
+function fitValues(found: readonly string[], most: number): readonly string[] {
+  let bytes = 0;
+  const fitting = found.findIndex((value) => (bytes += Buffer.byteLength(JSON.stringify(value))) > most);
+  return fitting < 0 ? found : found.slice(0, fitting);
+}
+
 async function classNames(records: GovernedRecords): Promise<string[]> {
   return (await records.classes()).map(({ className }) => className);
 }
@@ -141,6 +148,7 @@ export class Complete {
   constructor(
     private readonly registry: PromptRegistry,
     private readonly records: RecordsSource,
+    private readonly limit: ResultLimit,
   ) {}
 
   @McpMethod('completion/complete', { legacySince: '2025-11-25' })
@@ -152,7 +160,7 @@ export class Complete {
     const found = completion
       ? await this.suggest(completion, typed, params.context, this.records.for(request))
       : [];
-    const values = found.slice(0, MAX_VALUES);
+    const values = fitValues(found.slice(0, MAX_VALUES), this.limit.for(request.agent));
     return { completion: { values, total: found.length, hasMore: found.length > values.length } };
   }
 
