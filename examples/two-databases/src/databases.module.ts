@@ -12,20 +12,24 @@ export class Databases implements OnApplicationShutdown {
   static async start(): Promise<Databases> {
     const shop = await EmbeddedDatabase.start({
       name: 'shop',
-      collections: {
-        orders: [
-          { _id: 'A-1', total: 120, customer: 'c1', region: 'north' },
-          { _id: 'A-2', total: 80, customer: 'c2', region: 'south' },
-        ],
+      seed: {
+        collections: {
+          orders: [
+            { _id: 'A-1', total: 120, customer: 'c1', region: 'north' },
+            { _id: 'A-2', total: 80, customer: 'c2', region: 'south' },
+          ],
+        },
       },
     });
     const crm = await EmbeddedDatabase.start({
       name: 'crm',
-      collections: {
-        customers: [
-          { _id: 'c1', name: 'Ines', email: 'ines@example.com', region: 'north' },
-          { _id: 'c2', name: 'Jo', email: 'jo@example.com', region: 'south' },
-        ],
+      seed: {
+        collections: {
+          customers: [
+            { _id: 'c1', name: 'Ines', email: 'ines@example.com', region: 'north' },
+            { _id: 'c2', name: 'Jo', email: 'jo@example.com', region: 'south' },
+          ],
+        },
       },
     });
     return new Databases(shop, crm);

@@ -22,7 +22,7 @@ export { ExtendedJsonPipelines } from './query/pipeline-to-storage.js';
 export { MongoRecordReader } from './read/mongo-record-reader.js';
 export { MongoSchemaCatalogue } from './schema/mongo-schema-catalogue.js';
 export type { CatalogueProblem } from './schema/plain-classes.js';
-export { DatabaseSnapshot, loadSeed, storeDocuments } from './seed/load-seed.js';
+export { DatabaseSnapshot, loadSeed } from './seed/load-seed.js';
 export { parseSeed } from './seed/parse-seed.js';
 export { type Seed, SeedError } from './seed/seed.js';
 export { MongoChangeFeed } from './feed/mongo-change-feed.js';

@@ -162,7 +162,7 @@ describe('A test over plain collections', () => {
 
   it('is refused with collections that are no documents', async () => {
     await expect(TestingDatabase.start({ collections: { repairs: [1] } })).rejects.toThrow(
-      'lists of documents',
+      'collections.repairs[0]: must be an object',
     );
   });
 });

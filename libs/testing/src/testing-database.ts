@@ -1,12 +1,7 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import {
-  EmbeddedDatabase,
-  type EmbeddedDatabaseOptions,
-  type RecordReader,
-  type SchemaCatalogue,
-} from '@parley/server';
+import { EmbeddedDatabase, type RecordReader, type SchemaCatalogue } from '@parley/server';
 import type { SeedSource } from './testing-options.js';
 
 /**
@@ -28,13 +23,15 @@ export class TestingDatabase {
    */
   static async start(seed?: SeedSource): Promise<TestingDatabase> {
     const content = typeof seed === 'string' ? await readSeed(seed) : seed;
-    const given = content === undefined ? {} : splitSeed(content);
     const folder =
       process.platform === 'win32' ? null : await mkdtemp(join(tmpdir(), `parley-${process.pid}-`));
     try {
       // The driver distinguishes a socket from a host name by its suffix.
       const place = folder === null ? {} : { path: join(folder, 'db.sock') };
-      return new TestingDatabase(await EmbeddedDatabase.start({ ...given, ...place }), folder);
+      return new TestingDatabase(
+        await EmbeddedDatabase.start({ ...(content && { seed: content }), ...place }),
+        folder,
+      );
     } catch (error) {
       await removeFolder(folder);
       throw error;
@@ -78,19 +75,6 @@ export class TestingDatabase {
 
 async function removeFolder(folder: string | null): Promise<void> {
   if (folder !== null) await rm(folder, { recursive: true, force: true });
-}
-
-/** @throws TypeError for collections that are no lists of documents */
-function splitSeed(content: object): Pick<EmbeddedDatabaseOptions, 'seed' | 'collections'> {
-  const { collections, ...seed } = content as { readonly collections?: unknown };
-  if (collections === undefined) return { seed };
-  const isDocument = (one: unknown) => one !== null && typeof one === 'object' && !Array.isArray(one);
-  if (
-    !isDocument(collections) ||
-    Object.values(collections as object).some((one) => !Array.isArray(one) || !one.every(isDocument))
-  )
-    throw new TypeError('seed: collections must be lists of documents by the name of their collection');
-  return { seed, collections: collections as Readonly<Record<string, readonly object[]>> };
 }
 
 async function readSeed(path: string): Promise<object> {

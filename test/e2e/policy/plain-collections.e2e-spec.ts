@@ -536,3 +536,34 @@ describe('a reload of the configuration', () => {
     expect(await numbers({})).toEqual(['A-1', 'A-2', 'A-3']);
   });
 });
+
+describe('a seed file with collections alone', () => {
+  it('is served by the embedded database as plain classes, dates and decimals included', async () => {
+    const seeded = await startService({
+      seed: {
+        collections: {
+          orders: [{ _id: 'A-1', total: { $numberDecimal: '1.10' }, at: { $date: '2026-01-02T03:04:05Z' } }],
+        },
+      },
+      config: {
+        database: { uri: 'embedded', seed: './seed.json', storage: 'plain' },
+        agents: { clerk: {} },
+        auth: [{ apiKey: 'shop', agent: 'clerk' }],
+        policy: { classes: { Order: { collection: 'orders' } } },
+      },
+    });
+    try {
+      const { data } = await callTool(
+        seeded,
+        'query_class',
+        { class_name: 'Order' },
+        { 'X-MCP-API-Key': 'shop' },
+      );
+      expect(data).toMatchObject({
+        results: [{ objectId: 'A-1', total: '1.10', at: '2026-01-02T03:04:05.000Z' }],
+      });
+    } finally {
+      await seeded.stop();
+    }
+  });
+});

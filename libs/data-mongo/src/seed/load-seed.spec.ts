@@ -1,5 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 import { compareSync } from 'bcryptjs';
+import { Decimal128, ObjectId } from 'mongodb';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { MUSIC_SEED, PATIENT, storeErrorCode, unhurried } from '#data/contracts';
 import { TestDatabase } from '../test-database.contract.js';
@@ -25,6 +26,20 @@ describe('loading a seed', PATIENT, () => {
   it('leaves a database alone that has a schema', async () => {
     expect(await loadSeed(store.connection, parseSeed(MUSIC_SEED))).toEqual({ loaded: false, rows: 0 });
     expect(await store.reader.count({ className: 'Album', where: {} }, unhurried())).toBe(0);
+  });
+
+  it('stores the documents of collections as they are, and makes no classes of Parse for them alone', async () => {
+    const seed = parseSeed({
+      collections: {
+        repairs: [{ _id: { $oid: '65a0000000000000000000aa' }, cost: { $numberDecimal: '1.10' } }],
+      },
+    });
+    expect(seed.classes).toEqual([]);
+    expect(await loadSeed(store.connection, seed, { onlyIfEmpty: false })).toEqual({ loaded: true, rows: 1 });
+    expect(await store.connection.collection('repairs').find().toArray()).toEqual([
+      { _id: new ObjectId('65a0000000000000000000aa'), cost: Decimal128.fromString('1.10') },
+    ]);
+    expect(await loadSeed(store.connection, seed)).toEqual({ loaded: false, rows: 0 });
   });
 
   it('makes the indexes it was given and those Parse relies on', async () => {

@@ -47,7 +47,7 @@ export function loadSeed(
   options: LoadSeedOptions = {},
 ): Promise<LoadedSeed> {
   return asStoreOperation(undefined, async () => {
-    if ((options.onlyIfEmpty ?? true) && (await hasSchema(connection))) return { loaded: false, rows: 0 };
+    if ((options.onlyIfEmpty ?? true) && (await hasData(connection, seed))) return { loaded: false, rows: 0 };
     const { collections, schema } = await seedCollections(seed, options.now ?? new Date());
     // In their order: a data file that a build makes of a seed has the same bytes each time.
     for (const content of collections) await write(connection, content);
@@ -57,11 +57,13 @@ export function loadSeed(
   });
 }
 
-async function hasSchema(connection: MongoConnection): Promise<boolean> {
-  const row = await connection
-    .collection('_SCHEMA')
-    .findOne({}, { projection: { _id: 1 }, comment: COMMENT });
-  return row !== null;
+async function hasData(connection: MongoConnection, seed: Seed): Promise<boolean> {
+  const found = await Promise.all(
+    ['_SCHEMA', ...seed.collections.keys()].map((name) =>
+      connection.collection(name).findOne({}, { projection: { _id: 1 }, comment: COMMENT }),
+    ),
+  );
+  return found.some((row) => row !== null);
 }
 
 async function write(
@@ -122,9 +124,14 @@ export async function seedCollections(
     documents: rows.get(schema.className) ?? [],
     indexes: toIndexes(schema),
   }));
+  const plain = [...seed.collections].map(([name, documents]) => ({
+    name,
+    documents: documents.map(toStored),
+    indexes: [],
+  }));
   const schemas = seed.classes.map((schema) => schemaRow({ ...schema, indexes: toStoredIndexes(schema) }));
   return {
-    collections: [...contents, ...joinCollections(seed)],
+    collections: [...contents, ...joinCollections(seed), ...plain],
     schema: { name: '_SCHEMA', documents: schemas, indexes: [] },
   };
 }
@@ -228,22 +235,10 @@ function toIndexes(schema: SeedClass): IndexDescription[] {
   return [...declared, ...listMissingGeoIndexes(schema)];
 }
 
-/** Stores documents as they are; values in MongoDB Extended JSON become those that they stand for. @throws StoreError */
-export async function storeDocuments(
-  connection: MongoConnection,
-  name: string,
-  documents: readonly object[],
-): Promise<void> {
+/** Values in MongoDB Extended JSON become those that they stand for. */
+function toStored(document: object): Document {
   const exact = { relaxed: false };
-  const stored = documents.map(
-    (document) => EJSON.deserialize(EJSON.serialize(document, exact), exact) as Document,
-  );
-  if (stored.length === 0) return;
-  await asStoreOperation(undefined, () =>
-    connection
-      .collection(name)
-      .insertMany(stored as OptionalUnlessRequiredId<DriverDocument>[], { comment: COMMENT }),
-  );
+  return EJSON.deserialize(EJSON.serialize(document, exact), exact) as Document;
 }
 
 const SNAPSHOT_COMMENT = 'parley snapshot';

@@ -29,9 +29,12 @@ describe('a seed with errors', () => {
       roles: [{ name: 'editors', users: ['nobody'], roles: ['admins'] }],
       sessions: [{ sessionToken: 'r:1', user: 'nobody', expiresAt: 'later' }],
       objects: { Post: [{ objectId: 'p1' }, { objectId: 'p1' }, 7], _User: [] },
+      collections: { repairs: [{ number: 1 }, 7], parts: { a: 1 } },
     });
     expect(faults).toEqual([
-      'seed.schema: unknown key; known: schemas, users, roles, sessions, objects',
+      'seed.schema: unknown key; known: schemas, users, roles, sessions, objects, collections',
+      'collections.repairs[1]: must be an object',
+      'collections.parts: must be a list',
       'schemas[0].className: must be a class name',
       'schemas[1].more: unknown key; known: className, fields, classLevelPermissions, indexes',
       expect.stringMatching(/^schemas\[1\]\.fields\.title\.type: must be one of String/),

@@ -16,10 +16,20 @@ import {
  */
 export function parseSeed(json: unknown): Seed {
   const issues = new SeedIssues();
-  const seed = issues.object(json, 'seed', ['schemas', 'users', 'roles', 'sessions', 'objects']);
+  const seed = issues.object(json, 'seed', [
+    'schemas',
+    'users',
+    'roles',
+    'sessions',
+    'objects',
+    'collections',
+  ]);
+  const collections = parseCollections(seed['collections'], issues);
   const classes = new DraftClasses();
   parseSchemas(seed['schemas'], classes, issues);
-  for (const system of ['_User', '_Role', '_Session']) classes.of(system);
+  // Collections alone are no database of Parse.
+  const isPlain = seed['collections'] !== undefined && Object.keys(seed).length === 1;
+  if (!isPlain) for (const system of ['_User', '_Role', '_Session']) classes.of(system);
   const users = parseUsers(seed['users'], classes, issues);
   const references = userReferences(users);
   const roles = parseRoles(seed['roles'], references, classes, issues);
@@ -27,7 +37,26 @@ export function parseSeed(json: unknown): Seed {
   const { objects, relations } = parseObjects(seed['objects'], classes, issues);
   checkIndexes(classes, issues);
   if (issues.issues.length > 0) throw new SeedError(issues.issues);
-  return { classes: [...classes].map((draft) => draft.finish()), users, roles, sessions, objects, relations };
+  return {
+    classes: [...classes].map((draft) => draft.finish()),
+    users,
+    roles,
+    sessions,
+    objects,
+    relations,
+    collections,
+  };
+}
+
+function parseCollections(value: unknown, issues: SeedIssues): ReadonlyMap<string, readonly object[]> {
+  const given = value === undefined ? {} : issues.object(value, 'collections');
+  return new Map(
+    Object.entries(given).map(([name, documents]) => {
+      const path = `collections.${name}`;
+      const listed = issues.list(documents, path);
+      return [name, listed.map((document, index) => issues.object(document, `${path}[${index}]`))];
+    }),
+  );
 }
 
 const BCRYPT_HASH = /^\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}$/;

@@ -58,6 +58,8 @@ export interface Seed {
   readonly sessions: readonly SeedSession[];
   readonly objects: ReadonlyMap<string, readonly ParseRow[]>;
   readonly relations: readonly SeedRelation[];
+  /** Documents by the name of their collection, stored as they are: values of the driver, or MongoDB Extended JSON. */
+  readonly collections: ReadonlyMap<string, readonly object[]>;
 }
 
 /** A seed file that cannot be loaded. Contains all issues, each with its path. */

@@ -21,7 +21,6 @@ import {
   parseSeed,
   type Seed,
   SeedError,
-  storeDocuments,
 } from '#data-mongo';
 import { assertOptions } from '#policy';
 import { EmbeddedMongo } from '@parley/embedded-mongo';
@@ -175,10 +174,6 @@ export async function openWithConnections(
 export interface EmbeddedDatabaseOptions {
   /** Content of a seed file. Default: an empty database. */
   readonly seed?: object;
-  /**
-   * Documents by the name of their collection, stored as they are: values of the driver, or MongoDB Extended JSON. Default none.
-   */
-  readonly collections?: Readonly<Record<string, readonly object[]>>;
   /** Unix socket to listen on. Default: a free port of 127.0.0.1. */
   readonly path?: string;
   /** Name of the database. Default `parley`. */
@@ -203,19 +198,16 @@ export class EmbeddedDatabase {
   static async start(options: EmbeddedDatabaseOptions = {}): Promise<EmbeddedDatabase> {
     assertOptions('EmbeddedDatabase.start', options, {
       seed: true,
-      collections: true,
       path: true,
       name: true,
     });
-    const { seed, collections = {}, path, name = 'parley' } = options;
+    const { seed, path, name = 'parley' } = options;
     const parsed = seed === undefined ? null : parseSeed(seed);
     const server = await EmbeddedMongo.start({ inProcess: true, ...(path !== undefined && { path }) });
     // The server runs in this process: a slow answer means a busy machine.
     const connection = new MongoConnection({ uri: server.uri, database: name, timeout: 30_000 });
     try {
       if (parsed) await loadSeed(connection, parsed, { onlyIfEmpty: false });
-      for (const [collection, documents] of Object.entries(collections))
-        await storeDocuments(connection, collection, documents);
       return new EmbeddedDatabase(server, connection, await DatabaseSnapshot.take(connection), name);
     } catch (error) {
       // An open connection would keep the process alive.
