@@ -1,5 +1,6 @@
 import 'reflect-metadata';
 import {
+  All,
   Body,
   Controller,
   type INestApplication,
@@ -52,6 +53,12 @@ class ImportsController {
     ran.push(JSON.stringify(body));
   }
 
+  /** One method of the controller, and several requests that differ in nothing that a parser reads. */
+  @All(['items', 'all-items'])
+  any(@Req() { method, url }: IncomingMessage) {
+    ran.push(`${method} ${url}`);
+  }
+
   @Post('stream')
   async stream(@Req() request: IncomingMessage & { raw?: IncomingMessage }) {
     let text = '';
@@ -92,7 +99,8 @@ function toForm(text: string): FormData {
 }
 
 interface Sent {
-  readonly body: string | FormData;
+  readonly method?: string;
+  readonly body?: string | FormData;
   readonly headers?: Record<string, string>;
 }
 const FILE = ['file', 'multipart/form-data', (text: string): Sent => ({ body: toForm(text) })] as const;
@@ -150,9 +158,9 @@ describe.each([
     for (const id of await listPending()) await decide(id, 'deny');
   });
 
-  const send = (path: string, { body, headers }: Sent, signal = waiting.signal) =>
+  const send = (path: string, { body, headers, method = 'POST' }: Sent, signal = waiting.signal) =>
     fetch(`${origin}/imports/${path}`, {
-      method: 'POST',
+      method,
       headers: { ...as('writer'), ...headers },
       body,
       signal,
@@ -194,7 +202,10 @@ describe.each([
     const gone = new AbortController();
     const first = send('json', toSent('shown'), gone.signal);
     const shown = await findCase();
-    expect((await ask(`/${shown}`)).preview.args).toEqual({ body: { title: 'shown' } });
+    expect((await ask(`/${shown}`)).preview.args).toEqual({
+      request: 'POST /imports/json',
+      body: { title: 'shown' },
+    });
     gone.abort();
     await first;
     await decide(shown, 'approve');
@@ -204,6 +215,26 @@ describe.each([
     expect(ran).toEqual([]);
     expect(await send('json', toSent('shown'))).toBe(201);
     expect(ran).toEqual(['{"title":"shown"}']);
+  });
+
+  it('runs it by the method and under the path that were shown', async () => {
+    const gone = new AbortController();
+    const first = send('items', { method: 'GET' }, gone.signal);
+    const shown = await findCase();
+    expect((await ask(`/${shown}`)).preview.args).toEqual({ request: 'GET /imports/items' });
+    gone.abort();
+    await first;
+    await decide(shown, 'approve');
+    for (const [method, path] of [
+      ['DELETE', 'items'],
+      ['GET', 'all-items'],
+    ] as const) {
+      void send(path, { method });
+      await decide(await findCase(), 'deny');
+    }
+    expect(ran).toEqual([]);
+    expect(await send('items', { method: 'GET' })).toBe(200);
+    expect(ran).toEqual(['GET /imports/items']);
   });
 
   it.each(unread)(

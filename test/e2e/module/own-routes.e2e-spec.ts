@@ -420,7 +420,12 @@ describe.each(adapters)('a controller of the application with ParleyGuard, on %s
     await ask('/posts/closed', as('readonly'));
     await expect.poll(() => entries.length).toBe(3);
     expect(entries).toMatchObject([
-      { tool: 'route:PostsController.write', success: true, args_keys: ['body'], agent_name: 'write' },
+      {
+        tool: 'route:PostsController.write',
+        success: true,
+        args_keys: ['request', 'body'],
+        agent_name: 'write',
+      },
       { tool: 'route:PostsController.write', success: false, gate: 'tier', agent_name: 'readonly' },
       { tool: 'route:PostsController.closed', success: false, gate: 'application' },
     ]);

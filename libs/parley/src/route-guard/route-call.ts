@@ -29,6 +29,8 @@ export interface RouteRequest {
   readonly params?: unknown;
   readonly query?: unknown;
   readonly body?: unknown;
+  /** As it came, wherever the application is mounted. */
+  readonly originalUrl?: string;
 }
 
 /** A request to a route whose caller is known. */
@@ -184,11 +186,20 @@ function textual(value: unknown): unknown {
 
 /** What the record has a digest of, and approvers see. */
 function argumentsOf(
-  { params, query, body }: RouteRequest,
+  { params, query, body, originalUrl }: RouteRequest,
   className: string | undefined,
   message: IncomingMessage,
 ): object {
-  const given = { class_name: className, params, query, body, unread_body: describeUnread(message, body) };
+  // One method of a controller may serve several methods of HTTP, and several paths.
+  const [path = ''] = (originalUrl ?? message.url ?? '').split('?');
+  const given = {
+    class_name: className,
+    request: `${message.method ?? ''} ${path}`,
+    params,
+    query,
+    body,
+    unread_body: describeUnread(message, body),
+  };
   return Object.fromEntries(Object.entries(given).filter(([, value]) => !isEmpty(value)));
 }
 
