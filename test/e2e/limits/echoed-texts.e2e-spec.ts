@@ -44,9 +44,28 @@ async function measure(method: string, params: object): Promise<number> {
 const arrays = (text: string) => [[text], Array.from({ length: 2_000 }, () => text.slice(0, LONG / 2_000))];
 const values = (text: string): readonly unknown[] => [text, ...arrays(text), { [text]: text }];
 
+/** Of the arguments that some tool requires. */
+const REQUIRED: Readonly<Record<string, unknown>> = {
+  class_name: 'Class1',
+  object_id: 'one',
+  ids: ['one'],
+  fields: { text: 'new' },
+  pipeline: [{ $match: {} }],
+  field: 'text',
+  interval: 'day',
+};
+
+interface Schema {
+  readonly properties?: Record<string, unknown>;
+  readonly required?: readonly string[];
+}
+/** What a tool is not refused without. */
+const pickRequired = ({ required = [] }: Schema): object =>
+  Object.fromEntries(required.map((name) => [name, REQUIRED[name] ?? 'text']));
+
 interface Listed {
   readonly name: string;
-  readonly inputSchema: { readonly properties?: Record<string, unknown> };
+  readonly inputSchema: Schema;
   readonly arguments?: readonly { readonly name: string }[];
 }
 const list = async (kind: 'tools' | 'prompts'): Promise<readonly Listed[]> =>
@@ -101,7 +120,7 @@ describe.each(SHAPES.map((text) => [text.slice(0, 8), text]))(
         for (const { name, inputSchema } of await list('tools'))
           for (const argument of Object.keys(inputSchema.properties ?? {}))
             for (const value of values(text)) {
-              const args = { class_name: 'Class1', object_id: 'one', [argument]: value };
+              const args = { ...pickRequired(inputSchema), [argument]: value };
               if ((await measure('tools/call', { name, arguments: args })) > TIMES)
                 larger.push(`${name} ${argument}`);
             }
