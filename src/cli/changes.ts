@@ -1,4 +1,5 @@
 import { oneLine } from '#audit';
+import { MOMENT_RULE, readMoment } from '#core';
 import { decideApproval, type DecisionOptions } from './approvals.js';
 import { UsageError } from './command-options.js';
 import { ServiceClient, type ServiceOptions } from './service-client.js';
@@ -129,11 +130,7 @@ function describePreview(preview: Members): string {
 /** @throws UsageError */
 function toTime(option: string, text: string | undefined): string | undefined {
   if (text === undefined) return undefined;
-  const time = Date.parse(text);
-  // Without an offset it would be another time on each machine.
-  if (Number.isNaN(time) || !/^[^T ]*$|(?:Z|[+-]\d\d:?\d\d)$/i.test(text))
-    throw new UsageError(
-      `--${option}: ${text} is no date, and no time with its offset such as 2025-01-01T10:00Z`,
-    );
+  const time = readMoment(text);
+  if (time === null) throw new UsageError(`--${option}: expected ${MOMENT_RULE}`);
   return new Date(time).toISOString();
 }

@@ -333,8 +333,11 @@ changes
   .command('list')
   .option('--agent <name>', 'whose sets')
   .option('--class <name>', 'with a row of this class')
-  .option('--since <time>', 'applied (or opened, where not applied) at this time or later, ISO 8601')
-  .option('--until <time>', 'the same before this time, ISO 8601')
+  .option(
+    '--since <time>',
+    'applied (or opened, where not applied) at this time or later: a date, or a time with its zone',
+  )
+  .option('--until <time>', 'the same before this time')
   .option('--state <state>', 'waiting, open, submitted, applied, undone, denied, discarded or expired')
   .option(...URL_OPTION)
   .option(...CONFIG)
@@ -385,8 +388,8 @@ changes
   .command('undo')
   .argument('[id]')
   .option('--agent <name>', 'take back what this agent wrote within a time')
-  .option('--since <time>', 'ISO 8601, included')
-  .option('--until <time>', 'ISO 8601, not included (default: now)')
+  .option('--since <time>', 'a date, or a time with its zone; included')
+  .option('--until <time>', 'the same, not included (default: now)')
   .option('--dry-run', 'only list what would be taken back, and what is in conflict')
   .option('--skip-conflicts', 'leave out rows that somebody has changed since')
   .option(...URL_OPTION)
@@ -409,8 +412,8 @@ program
 
 program
   .command('usage')
-  .requiredOption('--since <time>', 'ISO 8601, included')
-  .option('--until <time>', 'ISO 8601, not included (default: now)')
+  .requiredOption('--since <time>', 'a date, or a time with its zone; included')
+  .option('--until <time>', 'the same, not included (default: now)')
   .option('--csv', 'write CSV instead of text')
   .option(...CONFIG)
   .option(...JSON_OUTPUT)
@@ -459,7 +462,7 @@ policy
 policy
   .command('suggest')
   .option('--file <files...>', 'audit files (default: the sinks of the configuration)')
-  .option('--from <time>', 'only records since then, ISO 8601')
+  .option('--from <time>', 'only records since then: a date, or a time with its zone')
   .option(
     '--named-classes',
     'take the classes that calls named or joined for all that they need, also where they may have used others',
@@ -495,8 +498,8 @@ audit
   .command('search')
   .argument(...AUDIT_FILES)
   .option(...CONFIG)
-  .option('--from <time>', 'ISO 8601, included')
-  .option('--to <time>', 'ISO 8601, not included')
+  .option('--from <time>', 'a date, or a time with its zone; included')
+  .option('--to <time>', 'the same, not included')
   .option('--type <type>', 'tool_call, approval, authentication, …')
   .option('--agent <name>')
   .option('--tool <name>')

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { canonicalClassName } from '#core';
+import { canonicalClassName, MOMENT_RULE, readMoment } from '#core';
 import type { ApprovalRecord, AuditEvent, AuditRecord } from './audit-record.js';
 
 /** Position of an entry in the chain of its process, starting at 0. */
@@ -124,29 +124,13 @@ export function readLimit({ limit = DEFAULT_LIMIT }: AuditQuery): number {
   return limit;
 }
 
-/** Other texts `Date` reads as well, each in a way of its own: `1` is a month. */
-const ISO_TIME = /^(\d{4}-\d\d-\d\d)(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?$/i;
-
-/** `Date` takes 30 February for 2 March. */
-function isDay(day: string): boolean {
-  const time = Date.parse(`${day}T00:00:00Z`);
-  return !Number.isNaN(time) && new Date(time).toISOString().startsWith(day);
-}
-
 /** A time in the notation of entries. @throws AuditQueryError */
 export function parseMoment(text: string | undefined, name: 'from' | 'to'): string | undefined {
   if (text === undefined) return undefined;
-  const day = ISO_TIME.exec(text)?.[1];
-  const time = day !== undefined && isDay(day) ? Date.parse(text) : Number.NaN;
-  // NaN is outside as well.
-  if (!(time >= FIRST_MOMENT && time <= LAST_MOMENT))
-    throw new AuditQueryError(`${name}: expected a time in ISO 8601`);
+  const time = readMoment(text);
+  if (time === null) throw new AuditQueryError(`${name}: expected ${MOMENT_RULE}`);
   return new Date(time).toISOString();
 }
-
-/** Milliseconds. Times outside have a year of more than four digits or a sign, and texts of them have another order. */
-const FIRST_MOMENT = Date.parse('0000-01-01T00:00:00.000Z');
-export const LAST_MOMENT = Date.parse('9999-12-31T23:59:59.999Z');
 
 /** Sort key of entries: time, then chain and position. */
 export type AuditOrder = AuditPosition & { readonly at: string };

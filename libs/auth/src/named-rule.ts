@@ -1,4 +1,4 @@
-import { Agent, endClock, toAgentOptions } from '#core';
+import { Agent, endClock, MOMENT_RULE, readMoment, toAgentOptions } from '#core';
 import { AuthRule } from './authenticator.js';
 import type { Credentials } from './credentials.js';
 import { ExpiredCredential } from './errors.js';
@@ -10,21 +10,12 @@ export interface NamedCredential {
   readonly expires?: string;
 }
 
-const DATE = /^\d{4}-\d{2}-\d{2}$/;
-const TIME_WITH_ZONE = /^(\d{4}-\d{2}-\d{2})T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})$/;
-
-/** Milliseconds since 1970; a date is its beginning in UTC. @throws TypeError for text that is neither a date nor a time with its zone */
+/** Milliseconds since 1970. @throws TypeError for text that is neither a date nor a time with its zone */
 export function parseExpiry(text: string): number {
-  const day = DATE.test(text) ? text : TIME_WITH_ZONE.exec(text)?.[1];
-  const isDay = day !== undefined && toDay(Date.parse(`${day}T00:00:00Z`)) === day;
-  const time = isDay ? Date.parse(text === day ? `${day}T00:00:00Z` : text) : Number.NaN;
-  if (Number.isNaN(time))
-    throw new TypeError('must be a date (2027-01-31) or a time with its zone (2027-01-31T18:00:00Z)');
+  const time = readMoment(text);
+  if (time === null) throw new TypeError(`must be ${MOMENT_RULE}`);
   return time;
 }
-
-/** A day that does not exist would be taken for one of the next month. */
-const toDay = (time: number): string => (Number.isNaN(time) ? '' : new Date(time).toISOString().slice(0, 10));
 
 /**
  * A rule whose credential has a name in records, and may have an end: after it, its callers are refused. It is around the rule that

@@ -11,6 +11,7 @@ export * from './mcp-request.js';
 export * from './client-requests.js';
 export * from './data-budget.js';
 export * from './limits.js';
+export * from './moment.js';
 export * from './filters.js';
 export * from './outgoing/pinned-request.js';
 export * from './redis-settings.js';

@@ -77,7 +77,7 @@ describe('the usage', () => {
     });
     expect([asked.code, asked.stderr]).toEqual([
       2,
-      expect.stringContaining('--since: expected a time in ISO 8601'),
+      expect.stringContaining('--since: expected a date (2027-01-31) or a time with its zone'),
     ]);
   });
 });

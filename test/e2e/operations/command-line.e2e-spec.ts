@@ -212,6 +212,7 @@ describe('exit codes', () => {
     ['a search without records', ['audit', 'search'], 2, {}],
     ['a limit that is none', ['audit', 'search', 'none.jsonl', '--limit', 'x'], 2, {}],
     ['a time that is none', ['audit', 'search', 'none.jsonl', '--from', 'yesterday'], 2, {}],
+    ['a time without its zone', ['audit', 'search', 'none.jsonl', '--from', '2026-01-01T10:00'], 2, {}],
     ['a kind of record that is none', ['audit', 'search', 'none.jsonl', '--type', 'calls'], 2, {}],
     ['a configuration without failures', ['doctor', '--config', 'parley.yaml'], 0, {}],
     ['a seed that is not there', ['embedded', '--port', '0', '--seed', 'nowhere.json'], 1, {}],
@@ -252,7 +253,7 @@ describe('exit codes', () => {
     ['a configuration that is not there, used', ['tool', 'list_tools'], 1, NOTHING],
   ];
 
-  it.each(CASES)('report %s', async (_, args, code, given) => {
+  it.concurrent.each(CASES)('report %s', async (_, args, code, given) => {
     const env = Object.fromEntries(
       Object.entries(given).map(([name, value]) => [
         name,

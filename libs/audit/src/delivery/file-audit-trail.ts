@@ -1,13 +1,13 @@
 import { constants } from 'node:fs';
 import { type FileHandle, lstat, open, readdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { LAST_MOMENT } from '#core';
 import {
   type AuditEntry,
   type AuditPage,
   type AuditQuery,
   AuditQueryError,
   AuditTrail,
-  LAST_MOMENT,
   readLimit,
   createMatcher,
   parseMoment,

@@ -3,6 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { Get, Inject, type PipeTransform, Query, Res } from '@nestjs/common';
 import { IsIn, IsInt, IsOptional, IsString, MaxLength } from 'class-validator';
 import { type AuditPage, type AuditQuery, AuditQueryError, AuditTrail, RecentAuditTrail } from '#audit';
+import { MOMENT_RULE } from '#core';
 import { Convert } from '#schema';
 import { ClosedSignal, McpEdge, NotServed, sendJson, createValidationPipe } from '#streaming';
 import { auditCsv, CSV_LIMITS } from '../audit-csv.js';
@@ -57,10 +58,10 @@ export class AuditSearchQuery {
 
 /** The time whose use is summed. */
 export class UsageQuery {
-  @IsString({ message: 'from must be a time in ISO 8601' })
+  @IsString({ message: `from must be ${MOMENT_RULE}` })
   from!: string;
 
-  @IsString({ message: 'to must be a time in ISO 8601' })
+  @IsString({ message: `to must be ${MOMENT_RULE}` })
   to!: string;
 }
 

@@ -1,5 +1,5 @@
 import { Body, Get, HttpCode, Inject, Param, Post, Query, UseInterceptors } from '@nestjs/common';
-import { IsBoolean, IsIn, IsInt, IsISO8601, IsOptional, Matches, MaxLength } from 'class-validator';
+import { IsBoolean, IsIn, IsInt, IsOptional, MaxLength } from 'class-validator';
 import {
   OperatorChanges,
   type OperatorSet,
@@ -7,6 +7,7 @@ import {
   type UndoTarget,
   type ViewedEntry,
 } from '#changes';
+import { MOMENT_RULE, readMoment } from '#core';
 import { Convert } from '#schema';
 import { ClosedSignal, createValidationPipe, JsonBodyInterceptor, NotServed } from '#streaming';
 import { CurrentOperator, OperatorController } from '../console.guards.js';
@@ -32,15 +33,6 @@ const Name = (): PropertyDecorator => (target, name) => {
   );
 };
 
-const Time = (): PropertyDecorator => (target, name) => {
-  IsOptional()(target, name);
-  const message = ({ property }: { readonly property: string }) =>
-    `${property} must be a date, or a time with its offset such as 2025-01-01T10:00Z`;
-  IsISO8601({}, { message })(target, name as string);
-  // Without an offset it would be another time for each reader.
-  Matches(/^[^T]*$|(?:Z|[+-]\d\d:?\d\d)$/i, { message })(target, name as string);
-};
-
 /** Query parameters of the list of change sets. */
 export class ChangeSetsQuery {
   @Convert(readLimit)
@@ -49,8 +41,8 @@ export class ChangeSetsQuery {
 
   @Name() agent?: string;
   @Name() class?: string;
-  @Time() since?: string;
-  @Time() until?: string;
+  @Name() since?: string;
+  @Name() until?: string;
 
   @IsOptional()
   @IsIn(STATES, { message: `state must be one of ${STATES.join(', ')}` })
@@ -61,8 +53,8 @@ export class ChangeSetsQuery {
 export class UndoBody {
   @Name() change_set?: string;
   @Name() agent?: string;
-  @Time() since?: string;
-  @Time() until?: string;
+  @Name() since?: string;
+  @Name() until?: string;
 
   /** Of the preview. Absent: the preview is asked for. */
   @Name() digest?: string;
@@ -102,8 +94,8 @@ export class ChangesController {
       ...(agent !== undefined && { agent }),
       ...(className !== undefined && { className }),
       ...(state !== undefined && { state }),
-      ...(since !== undefined && { since: Date.parse(since) }),
-      ...(until !== undefined && { until: Date.parse(until) }),
+      ...(since !== undefined && { since: readTime(since, 'since') }),
+      ...(until !== undefined && { until: readTime(until, 'until') }),
     };
     const { agent: viewer } = operator;
     return { change_sets: await this.changes.list(viewer, asked, closed), tenant_id: viewer.tenantId };
@@ -157,6 +149,17 @@ function readTarget({ change_set, agent, since, until }: UndoBody): UndoTarget {
   const times = [agent, since, until];
   if (change_set !== undefined && times.every((given) => given === undefined)) return { change_set };
   if (change_set === undefined && agent !== undefined && since !== undefined)
-    return { agent, since: Date.parse(since), until: until === undefined ? Date.now() : Date.parse(until) };
+    return {
+      agent,
+      since: readTime(since, 'since'),
+      until: until === undefined ? Date.now() : readTime(until, 'until'),
+    };
   throw new NotServed(400, 'give change_set, or agent and since, and until where it is not now');
+}
+
+/** @throws NotServed */
+function readTime(text: string, name: string): number {
+  const time = readMoment(text);
+  if (time === null) throw new NotServed(400, `${name} must be ${MOMENT_RULE}`);
+  return time;
 }
