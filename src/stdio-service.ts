@@ -8,7 +8,7 @@ import { Kernel } from '#dispatcher';
 import { type LoadedService, ParleyInstance } from '#parley/instance';
 import { StdioEdge, Wire } from '#streaming';
 import { Telemetry } from '#telemetry';
-import { openLogger } from './logging/service-logger.js';
+import { openLogger, writeUnlessUnread } from './logging/service-logger.js';
 
 /** The credentials of a client on a pipe, instead of request headers. */
 function readCredentials(given: Environment): Record<string, string> {
@@ -28,7 +28,8 @@ export async function serveStdio(
   env: Environment,
 ): Promise<void> {
   const { config, plugins } = loaded;
-  const logger = await openLogger({ config, level: 'warn' });
+  // Many clients open a pipe for it that they do not read.
+  const logger = await openLogger({ config, level: 'warn', write: writeUnlessUnread(process.stderr) });
   Logger.overrideLogger(logger);
   const instance = await ParleyInstance.open(
     {

@@ -81,6 +81,8 @@ program
   .action(async (options: StartOptions) => {
     const { runStdio } = await import('./stdio.js');
     await runStdio(withStartOptions(options), process.cwd());
+    // Lines of the log that nobody reads would keep the process.
+    process.stdout.write('', () => process.exit());
   });
 
 program

@@ -1,4 +1,5 @@
 import { ConsoleLogger, type LogLevel } from '@nestjs/common';
+import type { Writable } from 'node:stream';
 import type { DestinationStream, pino as Pino } from 'pino';
 import { isoNow, type LogMembers, LogMessage, oneLine, writeMembers } from '#audit';
 import { isSection, type LoggingConfig } from '#config';
@@ -315,26 +316,42 @@ function levelsDownTo(level: LoggingConfig['level']): LogLevel[] {
 }
 
 /** Written synchronously, so that the lines before a crash are kept. */
-async function jsonOnStderr(): Promise<LineWriter> {
+async function openJsonLines(write: ((text: string) => void) | undefined): Promise<LineWriter> {
   const { pino } = await import('pino');
-  return gatherLines(jsonLines(pino), pino.destination({ fd: process.stderr.fd, sync: true }));
+  return gatherLines(
+    jsonLines(pino),
+    write ? { write } : pino.destination({ fd: process.stderr.fd, sync: true }),
+  );
 }
+
+/** Bytes that may wait for who reads the log. */
+const MAX_UNREAD = 1_048_576;
+
+/** Writes without waiting for a reader: of a pipe that nobody reads, further lines are lost. */
+export const writeUnlessUnread =
+  (output: Writable) =>
+  (text: string): void => {
+    if (output.writableLength < MAX_UNREAD) output.write(text);
+  };
 
 export interface LoggerDependencies {
   /** Source of the secrets that lines must not contain. */
   readonly config: { readonly logging: LoggingConfig };
   /** The level when the configuration has none. */
   readonly level: NonNullable<LoggingConfig['level']>;
+  /** Default: to stderr. */
+  readonly write?: (text: string) => void;
 }
 
 /** The logger of the service. The JSON format is loaded only where it is used. */
-export async function openLogger({ config, level }: LoggerDependencies): Promise<ServiceLogger> {
+export async function openLogger({ config, level, write }: LoggerDependencies): Promise<ServiceLogger> {
   const { format } = config.logging;
   const plain = format === 'plain' || (format === 'auto' && process.stderr.isTTY === true);
-  const write = plain ? plainLines((text) => void process.stderr.write(text)) : await jsonOnStderr();
   return new ServiceLogger({
     logLevels: levelsDownTo(config.logging.level ?? level),
-    write,
+    write: plain
+      ? plainLines(write ?? ((text) => void process.stderr.write(text)))
+      : await openJsonLines(write),
     redaction: new Redaction(secretsIn(config)),
   });
 }

@@ -5,6 +5,7 @@ import {
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { MongoClient } from 'mongodb';
 import { tmpdir } from 'node:os';
@@ -277,6 +278,7 @@ describe('a service that receives SIGTERM', () => {
 });
 
 describe('parley stdio', () => {
+  const CALLS = 4_000;
   let folder: string;
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), 'parley-stdio-'));
@@ -310,5 +312,18 @@ describe('parley stdio', () => {
     await expect(answer).rejects.toThrow(/enough/);
     await client.ping();
     await client.close();
+  });
+
+  it('answers although nobody reads its log', async () => {
+    const child = spawn(process.execPath, [file('../../../dist/bundle/cli.js'), 'stdio'], {
+      cwd: folder,
+      env: { PATH: process.env['PATH'] ?? '', MONGODB_URI: database.uri, MCP_API_KEY: 'k' },
+    });
+    const refused = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'none', arguments: {} } };
+    let answers = 0;
+    child.stdout.setEncoding('utf8').on('data', (text: string) => (answers += text.split('\n').length - 1));
+    // Far more lines than a pipe holds.
+    child.stdin.end(`${JSON.stringify(refused)}\n`.repeat(CALLS));
+    expect([await new Promise((resolve) => child.once('close', resolve)), answers]).toEqual([0, CALLS]);
   });
 });

@@ -60,6 +60,11 @@ export class LineReader {
     this.keep(chunk.subarray(from));
   }
 
+  /** What the input has ended with instead of a line break. */
+  end(): Line | null {
+    return this.complete(Buffer.alloc(0));
+  }
+
   private complete(end: Buffer): Line | null {
     this.keep(end);
     const { parts, skipping } = this;

@@ -108,6 +108,18 @@ describe('a client on a pipe', () => {
     pipe.hangUp();
   });
 
+  it('is answered when its input ends without a last line break', async () => {
+    const pipe = createPipe();
+    pipe.say(ping(1));
+    pipe.write(JSON.stringify(ping(2)));
+    pipe.hangUp();
+    await pipe.ended;
+    expect(pipe.said()).toMatchObject([
+      { id: 1, result: {} },
+      { id: 2, result: {} },
+    ]);
+  });
+
   it('is refused with the wrong credentials, request by request', async () => {
     const pipe = createPipe({}, { 'x-mcp-api-key': 'wrong' });
     pipe.say(ping(1), { jsonrpc: '2.0', method: 'notifications/initialized' }, ping(2));

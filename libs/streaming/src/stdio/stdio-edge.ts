@@ -6,7 +6,13 @@ import type { Telemetry } from '#telemetry';
 import { internalError, NOT_A_MESSAGE, payloadTooLarge, unreadableBody } from '../http/refusals.js';
 import { type Message, parseBody, readBatch, readMessage, type Reply } from '../message.js';
 import type { Wire } from '../sessions/wire.js';
-import { LineReader, StdioLineWriter, type StdioClient, StdioConversation } from './stdio-conversation.js';
+import {
+  type Line,
+  LineReader,
+  StdioLineWriter,
+  type StdioClient,
+  StdioConversation,
+} from './stdio-conversation.js';
 
 export interface StdioOptions extends StdioClient {
   readonly input: Readable;
@@ -54,10 +60,11 @@ export class StdioEdge {
   async run(): Promise<void> {
     try {
       for await (const chunk of this.input) {
-        for (const line of this.reader.take(chunk as Buffer))
-          this.take(line === 'too-long' ? null : line.bytes);
+        for (const line of this.reader.take(chunk as Buffer)) this.take(line);
         if (this.lines.isBehind) await this.lines.caughtUp();
       }
+      const last = this.reader.end();
+      if (last) this.take(last);
     } catch (error) {
       if (!this.input.destroyed) this.log.warn(faultLine('the input failed:', error));
     }
@@ -72,8 +79,8 @@ export class StdioEdge {
     this.input.destroy();
   }
 
-  private take(line: Buffer | null): void {
-    const reading = line === null ? null : parseBody(line);
+  private take(line: Line): void {
+    const reading = line === 'too-long' ? null : parseBody(line.bytes);
     if (reading === null) return this.refuse(payloadTooLarge('message', this.maxMessageSize));
     if (!reading.ok) return this.refuse(unreadableBody(reading.fault));
     if (Array.isArray(reading.value)) return this.takeBatch(reading.value);
