@@ -229,6 +229,7 @@ const MEMBER_ORDER: readonly string[] = [
   'object_id',
   'agent_name',
   'principal',
+  'key_name',
   'tenant_id',
   'success',
   'outcome',

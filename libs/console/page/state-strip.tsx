@@ -15,7 +15,7 @@ const DEGRADED = 'Degraded: this console shows what one replica knows itself, an
 /** How all replicas are, asked again and again. */
 export const useServiceState = () => useAnswer<StateAnswer>('api/state', REFRESH_INTERVAL);
 
-/** What is wrong now; an unreachable service is the worst. */
+/** What is wrong now, the worst first. */
 export function troublesNow(state: Answer<StateAnswer>): readonly Trouble[] {
   const silent = state.error ? errorText(state.error) : null;
   const first: readonly Trouble[] =
@@ -23,7 +23,8 @@ export function troublesNow(state: Answer<StateAnswer>): readonly Trouble[] {
   const degraded: readonly Trouble[] = state.value?.degraded
     ? [{ kind: 'bad', text: DEGRADED, href: '#/audit' }]
     : [];
-  return [...first, ...(state.value ? findTroubles(state.value) : []), ...degraded];
+  const troubles = [...first, ...(state.value ? findTroubles(state.value) : []), ...degraded];
+  return troubles.toSorted((one, other) => Number(one.kind !== 'bad') - Number(other.kind !== 'bad'));
 }
 
 /** What is wrong with the service, above every page, and how old that is. */

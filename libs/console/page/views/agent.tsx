@@ -122,20 +122,27 @@ function Identity({ agent, onChanged }: { readonly agent: AgentAnswer; readonly 
             ? ([
                 ['permission level', definition.permissions],
                 ['tenant', definition.tenant_id === null ? 'bound to none' : String(definition.tenant_id)],
-                ['writes', definition.writes === 'proposed' ? 'are proposed to a person' : 'happen at once'],
               ] as const)
+            : []),
+          ...(definition && definition.permissions !== 'readonly'
+            ? [
+                [
+                  'writes',
+                  definition.writes === 'proposed' ? 'are proposed to a person' : 'happen at once',
+                ] as const,
+              ]
             : []),
         ]}
       />
       {scope === 'process' && agent.suspended && (
         <Notice>Without Redis a suspension counts for this process alone, until it ends.</Notice>
       )}
-      <p class="buttons">
+      <div class="buttons">
         <a class="button" href={toAddress('policy', { agent: agent.name })}>
           What it may see
         </a>
-      </p>
-      <SuspensionButton agent={agent} onChanged={onChanged} />
+        <SuspensionButton agent={agent} onChanged={onChanged} />
+      </div>
     </section>
   );
 }

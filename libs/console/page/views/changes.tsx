@@ -165,7 +165,7 @@ function NoSet({ isFiltered }: { readonly isFiltered: boolean }) {
 
 function Listed({ sets }: { readonly sets: readonly OperatorSet[] }) {
   return (
-    <div class="history">
+    <div class="sets">
       <DataTable
         caption="Change sets, the newest first"
         columns={['Change set', 'State', 'Agent', 'Rows', 'Opened', 'Applied']}
@@ -178,9 +178,13 @@ function Listed({ sets }: { readonly sets: readonly OperatorSet[] }) {
           set.applied_at ?? '',
         ])}
         rows={sets.map((set) => [
-          <a href={toAddress('changes', { set: set.change_set })}>{describeTitle(set)}</a>,
+          <a href={toAddress('changes', { set: set.change_set })} title={describeTitle(set)}>
+            {describeTitle(set)}
+          </a>,
           <State set={set} />,
-          set.agent,
+          <a href={toAddress('agent', { name: set.agent })} title={set.agent}>
+            {set.agent}
+          </a>,
           describeSize(set.rows),
           <Time iso={set.opened_at} />,
           set.applied_at === undefined ? '–' : <Time iso={set.applied_at} />,
@@ -307,5 +311,12 @@ function State({ set }: { readonly set: OperatorSet }) {
   return <Badge kind={KINDS[describeState(set)] ?? 'plain'}>{describeState(set)}</Badge>;
 }
 
+/** What a set without a title is. */
+const TITLES: Readonly<Record<OperatorSet['kind'], string>> = {
+  proposed: 'Not submitted',
+  direct: 'Written directly',
+  undo: 'Undo',
+};
+
 const describeTitle = ({ title, kind, change_set: id }: OperatorSet): string =>
-  cleanText(title ?? `${kind} ${id}`, MAX_TITLE);
+  cleanText(title ?? `${TITLES[kind]}, ${id}`, MAX_TITLE);

@@ -143,7 +143,7 @@ function Found({
             <>
               <b>{text('tool')}</b> <span class="class-name">{text('class_name')}</span>
             </>,
-            <a href={toAddress('audit', { agent: valueText(record['agent_name']) })}>{text('agent_name')}</a>,
+            <a href={toAddress('agent', { name: valueText(record['agent_name']) })}>{text('agent_name')}</a>,
             text('approver') || '–',
             text('reason') || '–',
           ];

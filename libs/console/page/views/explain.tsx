@@ -195,6 +195,7 @@ function ExplainForm({ catalogue: { agents, tools } }: { readonly catalogue: Sim
 /** The verdict first, then how it came about. */
 function Explanation({ call }: { readonly call: SimulatedCall }) {
   const { injected, commands, agent, tool, allowed, asksApproval, refusal, passed } = call;
+  const hasOthers = commands.some(({ database }) => database !== undefined);
   const code = (value: unknown) => <code>{JSON.stringify(value)}</code>;
   return (
     <section class="explanation" aria-label="Explanation">
@@ -250,11 +251,11 @@ function Explanation({ call }: { readonly call: SimulatedCall }) {
           <h2>Commands that the database would receive</h2>
           <DataTable
             caption="Commands to the database"
-            columns={['Command', 'Class', 'Database', 'With']}
+            columns={['Command', 'Class', ...(hasOthers ? ['Database'] : []), 'With']}
             rows={commands.map(({ command, database, query: { className, ...query } }) => [
               command,
               valueText(className),
-              database ?? 'the first one',
+              ...(hasOthers ? [database ?? 'the first one'] : []),
               code(query),
             ])}
           />

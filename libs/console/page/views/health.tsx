@@ -38,21 +38,23 @@ function Report({ state: { scope, replicas } }: { readonly state: ServiceState }
       {scope === 'replicas' && (
         <>
           <h2>{formatCount(replicas.length, 'replica')}</h2>
-          <DataTable
-            caption="Replicas"
-            columns={['Replica', 'Host', 'State', 'Policy', 'Loaded', 'Parley', 'Started', 'Memory']}
-            figures={[7]}
-            rows={replicas.map((one) => [
-              `${one.replica}${one === own ? ' (answers you)' : ''}`,
-              one.name,
-              <StateBadges replica={one} />,
-              `${one.policy.version} (number ${one.policy.number})`,
-              <Time iso={one.policy.loaded_at} />,
-              one.version,
-              <Time iso={one.started_at} />,
-              formatBytes(one.memory_bytes),
-            ])}
-          />
+          <div class="replicas">
+            <DataTable
+              caption="Replicas"
+              columns={['Replica', 'Host', 'State', 'Policy', 'Loaded', 'Parley', 'Started', 'Memory']}
+              figures={[7]}
+              rows={replicas.map((one) => [
+                `${one.replica}${one === own ? ' (answers you)' : ''}`,
+                one.name,
+                <StateBadges replica={one} />,
+                `${one.policy.version} (number ${one.policy.number})`,
+                <Time iso={one.policy.loaded_at} />,
+                one.version,
+                <Time iso={one.started_at} />,
+                formatBytes(one.memory_bytes),
+              ])}
+            />
+          </div>
         </>
       )}
       <div class="columns">
@@ -159,10 +161,10 @@ function StateBadges({ replica }: { readonly replica: ReplicaState }) {
   if (replica.draining) return <Badge kind="busy">draining</Badge>;
   if (wrong.length === 0) return <Badge kind="good">ready</Badge>;
   return (
-    <>
+    <span class="badges">
       {wrong.map(([name, state]) => (
         <Badge key={name} kind={STATES[state] ?? 'plain'}>{`${name} ${state}`}</Badge>
       ))}
-    </>
+    </span>
   );
 }

@@ -126,6 +126,12 @@ function Charts({ overview }: { readonly overview: OverviewAnswer }) {
           href={toAddress('audit', { type: 'authentication', outcome: 'failure' })}
         />
       </ul>
+      {totals.calls === 0 && (
+        <p class="empty">
+          No call in this time. <a href="#/explain">Explain a call</a> says what an agent may do before its
+          client connects; earlier calls are in the <a href="#/audit">audit</a>.
+        </p>
+      )}
       <div class="charts">
         <TimeChart
           {...common}

@@ -6,7 +6,7 @@ describe('the rows of a change set', () => {
     expect(describeSize({ created: 2, changed: 27, deleted: 2 })).toBe(
       '31 rows: 2 created, 27 changed, 2 deleted',
     );
-    expect(describeSize({ created: 0, changed: 1, deleted: 0 })).toBe('1 row: 1 changed');
+    expect(describeSize({ created: 0, changed: 1, deleted: 0 })).toBe('1 row changed');
     expect(describeSize({ created: 0, changed: 0, deleted: 0 })).toBe('0 rows');
   });
 

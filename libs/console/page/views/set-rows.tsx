@@ -10,12 +10,15 @@ const OPERATIONS: Readonly<Record<ViewedEntry['operation'], readonly [word: stri
   delete: ['deleted', 'bad'],
 };
 
-/** `31 rows: 2 created, 27 changed, 2 deleted` */
+/** `31 rows: 2 created, 27 changed, 2 deleted`, `1 row changed` */
 export function describeSize(rows: OperatorSet['rows']): string {
   const kinds = Object.entries(rows).filter(([, count]) => count > 0);
   const all = kinds.reduce((sum, [, count]) => sum + count, 0);
-  const counted = kinds.map(([kind, count]) => `${count} ${kind}`);
-  return [formatCount(all, 'row'), ...(counted.length > 0 ? [counted.join(', ')] : [])].join(': ');
+  const counted = formatCount(all, 'row');
+  if (kinds.length === 1) return `${counted} ${kinds[0]?.[0]}`;
+  return [counted, ...(all > 0 ? [kinds.map(([kind, count]) => `${count} ${kind}`).join(', ')] : [])].join(
+    ': ',
+  );
 }
 
 /** Rows by their class, in the order in which they come; last those whose class is hidden. */

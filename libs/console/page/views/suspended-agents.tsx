@@ -15,15 +15,17 @@ export function SuspendedAgents() {
           {scope === 'process' && (
             <Notice>Without Redis a suspension counts for this process alone, until it ends.</Notice>
           )}
-          <DataTable
-            caption="Agents"
-            columns={['Agent', 'State', 'Change']}
-            rows={agents.map((agent) => [
-              <a href={toAddress('agent', { name: agent.name })}>{agent.name}</a>,
-              <SuspensionState agent={agent} />,
-              <SuspensionButton agent={agent} onChanged={answer.reload} />,
-            ])}
-          />
+          <div class="agents">
+            <DataTable
+              caption="Agents"
+              columns={['Agent', 'State', 'Change']}
+              rows={agents.map((agent) => [
+                <a href={toAddress('agent', { name: agent.name })}>{agent.name}</a>,
+                <SuspensionState agent={agent} />,
+                <SuspensionButton agent={agent} onChanged={answer.reload} />,
+              ])}
+            />
+          </div>
         </>
       )}
     </Loaded>
