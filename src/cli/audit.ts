@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import {
   type AuditCollection,
   type AuditEntry,
@@ -26,9 +26,13 @@ import { connectTo } from '#parley/instance';
 import { UsageError, withConfig } from './command-options.js';
 import { countOf, jsonText, textTable } from './text-output.js';
 
-/** @throws Error when one does not exist */
-function assertExist(paths: readonly string[]): void {
-  for (const path of paths) if (!existsSync(path)) throw new Error(`${path}: there is no such file`);
+/** @throws Error when one does not exist, or is a folder */
+function assertFiles(paths: readonly string[]): void {
+  for (const path of paths) {
+    const found = statSync(path, { throwIfNoEntry: false });
+    if (!found) throw new Error(`${path}: there is no such file`);
+    if (found.isDirectory()) throw new Error(`${path}: is a folder, name its files`);
+  }
 }
 
 const listPaths = ({ sinks }: AuditConfig): string[] =>
@@ -40,7 +44,7 @@ const listPaths = ({ sinks }: AuditConfig): string[] =>
  */
 export async function auditFiles(named: readonly string[], config: AuditConfig): Promise<RecordSource[]> {
   const configured = listPaths(config);
-  assertExist(named.length > 0 ? named : configured);
+  assertFiles(named.length > 0 ? named : configured);
   const paths = named.length > 0 ? named : (await Promise.all(configured.map(filesOfSink))).flat();
   return paths.map(fileSource);
 }
@@ -75,7 +79,7 @@ export function openSearchedTrail(
   config: AuditConfig,
 ): AuditTrail {
   if (collection) return new CollectionAuditTrail(collection);
-  assertExist(files.length > 0 ? files : listPaths(config).slice(0, 1));
+  assertFiles(files.length > 0 ? files : listPaths(config).slice(0, 1));
   const [path] = files.length > 0 ? [] : listPaths(config);
   if (files.length === 0 && path === undefined) throw noRecords('name files');
   return path === undefined

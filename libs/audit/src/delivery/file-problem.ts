@@ -1,6 +1,7 @@
 import { constants, type Stats } from 'node:fs';
-import { access, lstat, stat, statfs } from 'node:fs/promises';
+import { access, type FileHandle, lstat, open, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { readLine } from '../chain/audit-chain.js';
 
 /** A file of records that cannot be used, and what its operator does about it. */
 export class FileProblem extends Error {
@@ -72,6 +73,30 @@ export function assertRegular(path: string, { mode, nlink }: Pick<Stats, 'mode' 
   if (found !== null) throw new FileProblem(`${path} is ${found}`, 'name a path of its own');
 }
 
+const CHUNK_BYTES = 65_536;
+/** Bytes: far more than any record has. */
+const LONGEST_LINE = 64 * 1_048_576;
+
+/** What stands before the first line end, and whether there is one. */
+async function firstLine(handle: FileHandle): Promise<{ readonly text: string; readonly isWhole: boolean }> {
+  let head = Buffer.alloc(0);
+  for (;;) {
+    const { bytesRead, buffer } = await handle.read(Buffer.alloc(CHUNK_BYTES), 0, CHUNK_BYTES, head.length);
+    head = Buffer.concat([head, buffer.subarray(0, bytesRead)]);
+    const end = head.indexOf(0x0a, head.length - bytesRead);
+    if (end >= 0 || bytesRead === 0 || head.length > LONGEST_LINE)
+      return { text: head.toString('utf8', 0, end < 0 ? head.length : end), isWhole: end >= 0 };
+  }
+}
+
+/** @throws FileProblem for a file of something else: it would be appended to, and its last line may be cut off */
+export async function assertRecords(path: string, handle: FileHandle): Promise<void> {
+  const { text, isWhole } = await firstLine(handle);
+  const isRecord = isWhole ? readLine(text) !== null : text === '' || text.startsWith('{"');
+  if (!isRecord)
+    throw new FileProblem(`${path} holds something else than audit records`, 'name a path of its own');
+}
+
 /** The folder of the file, or the nearest one above it that is there. */
 async function findFolder(path: string): Promise<string> {
   for (let folder = dirname(path); ; folder = dirname(folder)) {
@@ -100,6 +125,8 @@ export function examineFile(path: string): Promise<number> {
     if (found) {
       assertRegular(path, found);
       await access(path, constants.R_OK | constants.W_OK);
+      const handle = await open(path);
+      await assertRecords(path, handle).finally(() => handle.close());
     }
     const { bavail, bsize } = await statfs(folder);
     return bavail * bsize;

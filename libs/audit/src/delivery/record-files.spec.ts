@@ -142,6 +142,18 @@ describe('what lies at the place of the file', () => {
     expect(existsSync(folder.at('nobody'))).toBe(false);
   });
 
+  it.each([
+    ['a configuration', 'server: { port: 3001 }\naudit: {}'],
+    ['a text without a line end', 'precious'],
+    ['JSON of something else', '{"agents":{}}\n'],
+  ])('is left as it is when it is %s', async (_what, text) => {
+    writeFileSync(folder.at('audit.jsonl'), text, { mode: 0o644 });
+    await expect(createFile().open()).rejects.toThrow('something else than audit records');
+    await expect(examineFile(folder.at('audit.jsonl'))).rejects.toThrow('name a path of its own');
+    expect(readFileSync(folder.at('audit.jsonl'), 'utf8')).toBe(text);
+    expect(statSync(folder.at('audit.jsonl')).mode & 0o777).toBe(0o644);
+  });
+
   it('is refused as well when it was put there while the service ran', async () => {
     writeFileSync(folder.at('victim'), 'precious');
     const file = createFile();

@@ -3,7 +3,7 @@ import { type FileHandle, lstat, mkdir, open, readFile, rename, writeFile } from
 import { basename, dirname } from 'node:path';
 import type { ChainHead } from '../audit-record.js';
 import { readLine, type SealedLine } from '../chain/audit-chain.js';
-import { assertRegular, withFile } from './file-problem.js';
+import { assertRecords, assertRegular, withFile } from './file-problem.js';
 import type { DeliveryLog, RecordDelivery } from './record-delivery.js';
 
 const { O_APPEND, O_CREAT, O_NOFOLLOW, O_RDWR } = constants;
@@ -24,6 +24,7 @@ function openGuarded(path: string): Promise<FileHandle> {
     try {
       const stats = await handle.stat();
       assertRegular(path, stats);
+      await assertRecords(path, handle);
       if ((stats.mode & 0o077) !== 0) await handle.chmod(0o600);
       return handle;
     } catch (error) {

@@ -107,18 +107,23 @@ export class FilesAuditTrail extends AuditTrail {
     super();
   }
 
+  /** @throws Error for a source of which nothing is a record */
   async search(query: AuditQuery): Promise<AuditPage> {
     const limit = readLimit(query);
     const matches = createMatcher(query);
     let found: AuditEntry[] = [];
-    for (const { read } of this.sources) {
+    for (const { name, read } of this.sources) {
+      let [lines, records] = [0, 0];
       for await (const { value } of read()) {
+        lines += 1;
         const entry = readSealed(value) as unknown as AuditEntry | null;
+        if (entry) records += 1;
         if (!entry || !matches(entry)) continue;
         found.push(entry);
         // Bounds memory: only one page is needed.
         if (found.length > 10 * limit) found = found.sort(newestFirst).slice(0, limit + 1);
       }
+      if (lines > 0 && records === 0) throw new Error(`${name}: no line of it is an audit record`);
     }
     return takePage(found.sort(newestFirst), limit);
   }
