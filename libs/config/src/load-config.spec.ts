@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -121,6 +122,42 @@ policy: { classes: { Post: { fields: [title], joinFields: [body] } } }
   ])('says by line and column where the file has %s', (_, text, expected) => {
     const found = errorsOf(text).map(({ at = '', path }) => `${at.replace(/^.*parley\.yaml:/, '')} ${path}`);
     expect(found).toEqual(expect.arrayContaining(expected));
+  });
+
+  it('repeats nothing of a file that is no YAML: it may be a key', () => {
+    const written =
+      'auth:\n  - apiKey: sesame1\n    agent: "sesame2"\n  - { apiKey: sesame3, agent: a }\nmore:\n  - sesame4\n';
+    let broken = 0;
+    for (let at = 0; at <= written.length; at += 1)
+      for (const slip of [
+        '\n',
+        '\n ',
+        '  ',
+        '\t',
+        '"',
+        "'",
+        '[',
+        '}',
+        ': ',
+        '- ',
+        '|',
+        '@',
+        '%',
+        '&',
+        '!',
+        '`',
+      ]) {
+        const { errors } = readYaml(written.slice(0, at) + slip + written.slice(at), 'parley.yaml');
+        broken += errors.length;
+        expect(JSON.stringify(errors)).not.toMatch(/sesa|same\d/);
+      }
+    expect(broken).toBeGreaterThan(1_000);
+  });
+
+  it('says that a pipe is not a file, and does not wait for who writes into it', () => {
+    const pipe = join(folder, 'pipe.yaml');
+    execFileSync('mkfifo', [pipe]);
+    expect(() => loadConfig({ PARLEY_CONFIG: pipe }, folder)).toThrow(/is not a file/);
   });
 
   it('names no place of the file for what a variable of the environment gives', () => {

@@ -88,7 +88,10 @@ export function configFile(
   });
   let text: string;
   try {
-    if (statSync(path).size > LONGEST_FILE) return unusable(`is longer than ${LONGEST_FILE} bytes`);
+    const found = statSync(path);
+    // A pipe blocks until somebody writes, and is read once: a reload would wait for ever.
+    if (!found.isFile()) return unusable('is not a file: write the configuration into one, and name it');
+    if (found.size > LONGEST_FILE) return unusable(`is longer than ${LONGEST_FILE} bytes`);
     text = readFileSync(path, 'utf8');
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
@@ -123,6 +126,10 @@ const YAML_ERRORS: Readonly<Partial<Record<ErrorCode, string>>> = {
   RESOURCE_EXHAUSTION: TOO_MUCH,
   NON_STRING_KEY: 'a name must be a text, not a list or an object',
 };
+
+/** Without the part of the file that the parser repeats: it may be a key, and as long as the file. */
+const withoutContent = (code: ErrorCode, message: string): string =>
+  code === 'UNEXPECTED_TOKEN' ? message.replace(/:[^]*$/, '') : message;
 
 interface ReadDocument {
   readonly document: Document;
@@ -179,7 +186,7 @@ function parseText(written: string, file: string): ReadDocument {
     const errors = document.errors.map(({ code, message, pos }) => ({
       path: '',
       at: toPlace(pos[0]),
-      message: YAML_ERRORS[code] ?? message,
+      message: YAML_ERRORS[code] ?? withoutContent(code, message),
     }));
     return { document, errors, locate };
   }
