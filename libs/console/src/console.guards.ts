@@ -62,7 +62,8 @@ const SECURITY_HEADERS = new Map([
 @Injectable()
 export class SecurityHeadersMiddleware implements NestMiddleware {
   use(_request: IncomingMessage, response: ServerResponse, next: () => void): void {
-    response.setHeaders(SECURITY_HEADERS);
+    // A response of HTTP/2 has no `setHeaders`.
+    for (const [name, value] of SECURITY_HEADERS) response.setHeader(name, value);
     next();
   }
 }

@@ -62,7 +62,9 @@ abstract class DocumentsController {
       const path = ending === undefined ? this.path : `${this.path}/${ending}`;
       const document = await this.current.documents?.at(path);
       if (!document) throw notServed(404);
-      response.setHeaders(new Map(Object.entries({ ...OPEN, 'Cache-Control': 'public, max-age=300' })));
+      const headers = Object.entries({ ...OPEN, 'Cache-Control': 'public, max-age=300' });
+      // A response of HTTP/2 has no `setHeaders`.
+      for (const [name, value] of headers) response.setHeader(name, value);
       return document;
     } catch (error) {
       if (!(error instanceof AuthenticationUnavailable)) throw error;
