@@ -37,8 +37,10 @@ function readCases(file: string): PolicyCase[] {
   let text: string;
   try {
     text = readFileSync(file, 'utf8');
-  } catch {
-    throw new ConfigError(file, [{ path: '', at: file, message: 'the file cannot be read' }]);
+  } catch (error) {
+    const { code = 'unknown' } = error as NodeJS.ErrnoException;
+    const message = code === 'ENOENT' ? 'no such file' : `cannot be read (${code})`;
+    throw new ConfigError(file, [{ path: '', at: file, message }]);
   }
   const { value, errors: broken } = readYaml(text, file);
   if (broken.length > 0) throw new ConfigError(file, broken);

@@ -82,8 +82,8 @@ function describe(said: unknown): string {
 
 /** The error codes of the network say more than "fetch failed". */
 function causeOf(error: unknown): string {
-  const { cause, message } = error as Error;
-  return (cause as NodeJS.ErrnoException | undefined)?.code ?? message;
+  const { cause, message } = error as { cause?: NodeJS.ErrnoException; message: string };
+  return cause?.code ?? cause?.message ?? message;
 }
 
 function configuredAddress(env: Environment): string {

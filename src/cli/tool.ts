@@ -54,7 +54,10 @@ export async function runTool(
           terminal?.status(`${name} ${progress}/${total} ${message}`),
       });
       terminal?.write('');
-      process.stdout.write(`${jsonText(toolEnvelope(reply))}\n`);
+      const envelope = toolEnvelope(reply);
+      process.stdout.write(`${jsonText(envelope)}\n`);
+      if (envelope['protocol_error'] !== undefined)
+        process.stderr.write('parley tool --list lists the tools that the agent may call\n');
       process.exitCode = reply.failed ? 1 : 0;
     } finally {
       await opened.close();

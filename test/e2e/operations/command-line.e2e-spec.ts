@@ -209,6 +209,8 @@ describe('exit codes', () => {
     ['a collection that is not configured', ['audit', 'verify', 'none.jsonl', '--partial', '--mongo'], 2, {}],
     ['a search that finds nothing', ['audit', 'search', 'none.jsonl'], 0, {}],
     ['a search in no file', ['audit', 'search', 'nowhere.jsonl'], 1, {}],
+    ['a search in lines that are no records', ['audit', 'search', 'text.jsonl'], 1, {}],
+    ['a search in a folder', ['audit', 'search', '.'], 1, {}],
     ['a search without records', ['audit', 'search'], 2, {}],
     ['a limit that is none', ['audit', 'search', 'none.jsonl', '--limit', 'x'], 2, {}],
     ['a time that is none', ['audit', 'search', 'none.jsonl', '--from', 'yesterday'], 2, {}],
