@@ -127,7 +127,7 @@ describe('a change set', () => {
     await open('?state=waiting');
     const row = listed().getByRole('row', { name: /A better May/ });
     expect(await row.textContent()).toContain('26 rows: 1 created, 24 changed, 1 deleted');
-    await row.getByRole('link').click();
+    await row.getByRole('link', { name: 'A better May' }).click();
     await rowsOf('Post').waitFor();
     // By class, before and after beside each other.
     await page.getByRole('heading', { name: 'Post 25 rows: 24 changed, 1 deleted' }).waitFor();
@@ -254,12 +254,12 @@ describe('taking back', () => {
       'somebody has changed this row since',
     );
     expect(await isBefore(conflicts, rowsOf('Post'))).toBe(true);
-    await page.getByText(/^Taking back \d+ change sets?\. \d rows?: \d changed$/).waitFor();
+    await page.getByText(/^Taking back \d+ change sets?: \d rows? changed$/).waitFor();
     const takeBack = page.getByRole('button', { name: 'Take back' });
     expect(await takeBack.isDisabled()).toBe(true);
     await page.getByLabel('Leave them out').check();
     await takeBack.click();
-    await page.getByText(/^The changes are taken back: \d rows?: \d changed/).waitFor();
+    await page.getByText(/^The changes are taken back: \d rows? changed/).waitFor();
     expect([await titleOf('p04'), await titleOf('p05')]).toEqual([before, 'mended by hand']);
     await open('?state=undone');
     await listed().getByText('undone').first().waitFor();

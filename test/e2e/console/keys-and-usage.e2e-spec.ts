@@ -69,7 +69,7 @@ describe('the usage', () => {
     });
     expect([answer.status, await answer.text()]).toEqual([
       400,
-      expect.stringContaining('from: expected a time'),
+      expect.stringContaining('from: expected a date'),
     ]);
     const asked = await runCommand(['usage', '--config', service.file, '--since', 'yesterday'], '', {
       cwd: folder,

@@ -72,7 +72,7 @@ export function Undo({ target, onUndone }: UndoProps) {
         </>
       )}
       {entries.length > 0 && (
-        <p>{`Taking back ${formatCount(sets.length, 'change set')}. ${describeSize(rows)}`}</p>
+        <p>{`Taking back ${formatCount(sets.length, 'change set')}: ${describeSize(rows)}`}</p>
       )}
       <SetRows entries={entries} />
       <Failure error={error} />
