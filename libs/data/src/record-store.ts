@@ -67,6 +67,8 @@ export interface FirstRows {
   /** Rows that the query found; fewer may be read. */
   readonly count: number;
   readonly rows: readonly ParseRow[];
+  /** Whether as many rows match as the query asks for, those included that something removes behind it. Default: by `count`. */
+  readonly isFull?: boolean;
 }
 
 /** The rows to count. */

@@ -52,20 +52,22 @@ export class ExportWalk {
   }
 
   /**
-   * @yields batches, of which only the last may be short
+   * @yields batches; those of a Parse Server whose Cloud Code removes rows from answers may be short
    * @throws Refused; also when there are too many rows, because a part must not appear complete
    */
   async *batches(order: ExportOrder, walker: Walker, start: WalkStart): AsyncGenerator<readonly WalkedRow[]> {
     const { className, limit, where, keys, include } = order;
     let { after, rows } = start;
+    let skip = 0;
     for (;;) {
       const wanted = limit === null ? BATCH_ROWS : Math.min(BATCH_ROWS, limit - rows);
       if (wanted <= 0) return;
       await walker.proceed();
-      const options: FindOptions = { where, keys, include, after, limit: wanted, expectsScan: true };
-      const found = await this.payForBatch(walker, (meter) =>
+      const page = { after, skip, limit: wanted, tellsMore: true, expectsScan: true };
+      const options: FindOptions = { where, keys, include, ...page };
+      const { rows: found, more } = await this.payForBatch(walker, (meter) =>
         withinTime(walker.signal, (signal) =>
-          this.recordsFor(walker, signal, meter).find(className, options),
+          this.recordsFor(walker, signal, meter).page(className, options),
         ),
       );
       rows += found.length;
@@ -77,9 +79,10 @@ export class ExportWalk {
         if (!isBehind(last, after))
           throw new Error('the rows of an export did not come in the order of their ids');
         after = last;
+        skip = 0;
         yield batch;
-      }
-      if (found.length < wanted) return;
+      } else skip += wanted;
+      if (more !== true) return;
     }
   }
 

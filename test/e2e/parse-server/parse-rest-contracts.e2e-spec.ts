@@ -18,12 +18,18 @@ import {
 import { ParseUnderTest } from '../../support/parse-under-test.js';
 
 let parse: ParseUnderTest;
+/** Its answers hold two rows at most, without a sign. */
+let cutting: ParseUnderTest;
 beforeAll(async () => {
   parse = await ParseUnderTest.start({ enforcePrivateUsers: true });
+  cutting = await ParseUnderTest.start({ maxLimit: 2 });
 }, 120_000);
-afterAll(() => parse?.stop());
+afterAll(async () => {
+  await parse?.stop();
+  await cutting?.stop();
+});
 
-const open = async (seed: unknown) => {
+const openAt = async (parse: ParseUnderTest, seed: unknown) => {
   await parse.fill(seed);
   const connection = parse.connection();
   const catalogue = new ParseSchemaCatalogue(connection);
@@ -40,7 +46,12 @@ const open = async (seed: unknown) => {
   };
 };
 
+const open = (seed: unknown) => openAt(parse, seed);
+
 recordReaderContract('the REST adapter', open, { tellsBadPatterns: false });
+recordReaderContract('the REST adapter of a server with a small maxLimit', (seed) => openAt(cutting, seed), {
+  tellsBadPatterns: false,
+});
 recordWriterContract('the REST adapter', open, { newUser: { password: 'secret' }, withdrawsColumns: false });
 schemaWriterContract('the REST adapter', open);
 schemaCatalogueContract('the REST adapter', open);

@@ -84,6 +84,8 @@ const EXPECTED_BYTES = 64 * 1024;
  * redirects are not followed, and no error contains a key or token.
  */
 export class ParseConnection {
+  /** Rows of the longest answer so far: the `maxLimit` of the server, which it does not tell, is no smaller. */
+  longestPage = 1;
   private readonly base: string;
   private readonly maxAnswer: number;
 

@@ -7,8 +7,8 @@ import {
   type ParseCredentials,
   sessionCredentials,
 } from '../connection/parse-connection.js';
-import { parseServerError } from '../connection/parse-errors.js';
 import { isPlainObject } from '../query/plain-value.js';
+import { readCount, readPages, readResults } from '../read/read-pages.js';
 
 const LIMITS = { maxTimeMS: 10_000 };
 
@@ -87,10 +87,14 @@ export class ParsePrincipalDirectory extends PrincipalDirectory {
   }
 
   private async roles(where: Readonly<Record<string, unknown>>): Promise<Role[]> {
-    const query = { where, keys: 'name', limit: ROLES_AT_ONCE };
-    const { results } = await this.get('/classes/_Role', MASTER_KEY, query);
-    if (!Array.isArray(results)) throw parseServerError('failed', 'no list of roles in the answer');
-    return results.flatMap(readRole);
+    const ask = (query: object) => this.get('/classes/_Role', MASTER_KEY, { where, ...query });
+    const { rows } = await readPages({
+      server: this.connection,
+      limit: ROLES_AT_ONCE,
+      read: async (page) => readResults(await ask({ keys: 'name', order: 'objectId', ...page })),
+      count: async () => readCount(await ask({ count: 1, limit: 0 })),
+    });
+    return rows.flatMap(readRole);
   }
 
   private async ofSession(path: string, token: string): Promise<ParseAnswer> {

@@ -6,6 +6,8 @@ import {
   type CountQuery,
   type PlannedQuery,
   type FindQuery,
+  firstRows,
+  type FirstRows,
   type IncludePlan,
   type OperationContext,
   type ParseRow,
@@ -14,6 +16,7 @@ import {
   RecordReader,
   type RelatedQuery,
   type SchemaCatalogue,
+  type ShownQuery,
 } from '#data';
 import type { ParseAnswer, ParseConnection, ParseCredentials } from '../connection/parse-connection.js';
 import {
@@ -25,6 +28,7 @@ import {
 } from '../connection/parse-errors.js';
 import { isPlainObject, isPointer } from '../query/plain-value.js';
 import { type RestForm, whereToRest } from '../query/where-to-rest.js';
+import { type FoundRows, PAGE_SIZE, readCount, readPages, readResults } from './read-pages.js';
 import { listRoots, rowFromRest } from './rest-row.js';
 
 interface ReaderDependencies {
@@ -37,11 +41,6 @@ interface ReaderDependencies {
 
 /** Bytes that are reserved for an answer before it arrives: of a pipeline, and of a row of a find. */
 const EXPECTED_BYTES = { pipeline: 4 * 1024 * 1024, row: 2048 };
-
-/** Rows in one answer. */
-const PAGE_SIZE = 1000;
-/** A server with a smaller `maxLimit` would take too many requests. */
-const LEAST_PAGE = 100;
 
 interface AnswerSize {
   readonly expected: number;
@@ -58,8 +57,13 @@ export class ParseRecordReader extends RecordReader {
     super();
   }
 
-  find(query: FindQuery, operation: OperationContext): Promise<ParseRow[]> {
-    return this.findWithin(query, operation, answerLeft(query.maxBytes));
+  async find(query: FindQuery, operation: OperationContext): Promise<ParseRow[]> {
+    return (await this.findWithin(query, operation, answerLeft(query.maxBytes))).rows;
+  }
+
+  override async findShown(query: ShownQuery, operation: OperationContext): Promise<FirstRows> {
+    const { rows, isFull } = await this.findWithin(query, operation, answerLeft(query.maxBytes));
+    return { ...firstRows(rows, query), isFull };
   }
 
   /** Rows and what they include are one answer. */
@@ -67,40 +71,31 @@ export class ParseRecordReader extends RecordReader {
     query: FindQuery,
     operation: OperationContext,
     left: AnswerLeft,
-  ): Promise<ParseRow[]> {
-    if (!(query.limit > 0)) return [];
-    const { keys, include = [], order, skip } = query;
+  ): Promise<FoundRows> {
+    const { className, where, keys, include = [], order, limit, skip } = query;
+    if (!(limit > 0)) return { rows: [], isFull: true };
     const wanted = keys && [...keys, ...include.map((plan) => plan.field)];
-    const sent = await this.keysToSend(query.className, wanted);
-    if (query.limit > PAGE_SIZE && include.length === 0 && !order?.length)
-      return this.findMany(query, sent, operation, left);
-    const answer = await this.get(
-      query,
-      {
-        limit: query.limit,
-        ...(skip ? { skip } : {}),
-        ...orderToRest(query),
-        ...(sent && { keys: sent.join(',') }),
-      },
-      operation,
-      { expected: Math.min(query.limit * EXPECTED_BYTES.row, EXPECTED_BYTES.pipeline), left },
-    );
-    const rows = readResults(answer).map((row) => rowFromRest(requireIdentified(row), wanted));
-    await includeRows(rows, include, (further) => this.findWithin(further, operation, left), left);
-    return rows;
-  }
-
-  /** More rows than a page, as the answers to subqueries are: without an order, and without anything included. */
-  private async findMany(
-    { className, where, keys, limit }: FindQuery,
-    sent: readonly string[] | undefined,
-    operation: OperationContext,
-    left: AnswerLeft,
-  ): Promise<ParseRow[]> {
-    const query = { where: whereToRest(where, this.restForm(true)), ...(sent && { keys: sent.join(',') }) };
-    const size = { expected: EXPECTED_BYTES.pipeline, left };
-    const rows = await this.inPages(className, query, { limit, operation, size });
-    return rows.map((row) => rowFromRest(requireIdentified(row), keys));
+    const sent = await this.keysToSend(className, wanted);
+    // Answers to subqueries, of which only the ids matter: their pages follow one another in the order of these.
+    const isUnordered = !order?.length && limit > PAGE_SIZE;
+    const asked = {
+      where: whereToRest(where, this.restForm(isUnordered)),
+      ...(isUnordered ? { order: 'objectId' } : orderToRest(query)),
+      ...(sent && { keys: sent.join(',') }),
+    };
+    const expected = Math.min(limit * EXPECTED_BYTES.row, EXPECTED_BYTES.pipeline);
+    const size = { expected, left };
+    const found = await readPages({
+      server: this.parts.connection,
+      skip,
+      limit,
+      read: async (page) => readResults(await this.send(className, { ...asked, ...page }, operation, size)),
+      count: () => this.count(query, operation),
+    });
+    const rows = found.rows.map((row) => rowFromRest(row, wanted));
+    const findIncluded = async (further: FindQuery) => (await this.findWithin(further, operation, left)).rows;
+    await includeRows(rows, include, findIncluded, left);
+    return { rows, isFull: found.isFull };
   }
 
   async count(query: CountQuery, operation: OperationContext): Promise<number> {
@@ -136,40 +131,14 @@ export class ParseRecordReader extends RecordReader {
         ? [className, { [key]: { $in: query.members.map((id) => pointer(target, id)) } }]
         : [target, { $relatedTo: { object: pointer(className, query.objectId), key } }];
     const size = { expected: EXPECTED_BYTES.row, left: answerLeft() };
-    const rows = await this.inPages(asked, { where, keys: 'objectId' }, { limit, operation, size });
-    return rows.map((row) => String(requireIdentified(row)['objectId']));
-  }
-
-  /**
-   * Rows in no order that matters: one page after the other, because a server may have a `maxLimit` that it does not tell. A page
-   * may also be short because Cloud Code removed rows: the next one begins where this one surely ended. The count ends it, or an
-   * empty page for a session that may not count.
-   */
-  private async inPages(
-    className: string,
-    query: Readonly<Record<string, unknown>>,
-    { limit, operation, size }: { limit: number; operation: OperationContext; size: AnswerSize },
-  ): Promise<ParseRow[]> {
-    const rows = new Map<unknown, ParseRow>();
-    let total = limit;
-    for (let skip = 0; skip < Math.min(total, limit);) {
-      const page = {
-        limit: Math.min(PAGE_SIZE, limit - skip),
-        skip,
-        order: 'objectId',
-      };
-      const asked = { ...query, ...page };
-      const counted =
-        skip === 0
-          ? await this.send(className, { ...asked, count: 1 }, operation, size).catch(orNullIfDenied)
-          : null;
-      const found = readResults(counted ?? (await this.send(className, asked, operation, size)));
-      for (const row of found) rows.set(row['objectId'], row);
-      if (counted) total = readCount(counted);
-      else if (total === limit && found.length === 0) break;
-      skip += Math.min(PAGE_SIZE, Math.max(found.length, LEAST_PAGE));
-    }
-    return [...rows.values()];
+    const ask = (query: object) => this.send(asked, { where, ...query }, operation, size);
+    const { rows } = await readPages({
+      server: this.parts.connection,
+      limit,
+      read: async (page) => readResults(await ask({ keys: 'objectId', order: 'objectId', ...page })),
+      count: async () => readCount(await ask({ count: 1, limit: 0 })),
+    });
+    return rows.map((row) => String(row['objectId']));
   }
 
   async explain(query: PlannedQuery, operation: OperationContext): Promise<QueryPlan> {
@@ -263,31 +232,6 @@ function orderToRest({ order = [] }: Pick<FindQuery, 'order'>): { readonly order
  */
 function asWritten(collection: string, pipeline: StoredPipeline['stages']): StoredPipeline['stages'] {
   return [{ $match: { _id: { $in: [] } } }, { $unionWith: { coll: collection, pipeline } }];
-}
-
-function orNullIfDenied(error: unknown): null {
-  if (error instanceof ParseServerError && error.code === 'denied') return null;
-  throw error;
-}
-
-function readCount({ count }: ParseAnswer): number {
-  if (!Number.isSafeInteger(count) || (count as number) < 0)
-    throw parseServerError('failed', 'no count in the answer');
-  return count as number;
-}
-
-function readResults(answer: ParseAnswer): ParseRow[] {
-  const { results } = answer;
-  if (!Array.isArray(results) || !results.every(isPlainObject))
-    throw parseServerError('failed', 'no list of results in the answer');
-  return results;
-}
-
-/** Every row that Parse Server returns has its id, whatever `keys` names. */
-function requireIdentified(row: ParseRow): ParseRow {
-  if (typeof row['objectId'] !== 'string')
-    throw parseServerError('failed', 'a row without an id in the answer');
-  return row;
 }
 
 /** Ids in one request. */

@@ -73,14 +73,18 @@ export class ParleyRecords implements GovernedRecords {
     // One row more than the limit shows whether there are more.
     const read = options.tellsMore ? limit + 1 : limit;
     const query = { className: access.className, where, limit: read, skip, order, ...columns.asked };
-    const { count, rows } = await this.call.read(
+    const {
+      count,
+      rows,
+      isFull = count > limit,
+    } = await this.call.read(
       { kind: 'findShown', ...query, atMost: Math.min(options.atMost ?? limit, limit) },
       options.where,
     );
     return {
       rows: showRows(rows, this.call, columns.guard).map(createNarrowing(columns.request)),
       count: Math.min(count, limit),
-      ...(options.tellsMore && { more: count > limit }),
+      ...(options.tellsMore && { more: isFull }),
       ...(columns.truncated && { truncatedIncludeFields: columns.truncated }),
     };
   }

@@ -180,11 +180,11 @@ const BY_ID: readonly RequestedSortKey[] = [{ field: 'objectId', descending: fal
  */
 export function readOrder(
   where: Where,
-  { after, order, skip }: Pick<FindOptions, 'after' | 'order' | 'skip'>,
+  { after, order }: Pick<FindOptions, 'after' | 'order'>,
   access: ClassAccess,
 ): { readonly where: Where; readonly order: readonly RequestedSortKey[] } {
   if (after === undefined) return { where, order: parseOrder(order, access) };
-  if (order !== undefined || skip !== undefined)
+  if (order !== undefined)
     throw new Refused(refusals.invalidArgument('rows behind an id come in the order of ids'));
   return { where: after === '' ? where : mergeFilters(where, { objectId: { $gt: after } }), order: BY_ID };
 }

@@ -149,7 +149,7 @@ export class ExportData {
     const { class_name: className, format, row_cap: cap = DEFAULT_ROW_CAP } = args;
     const known = await call.records.admit(className);
     if (args.delivery === 'resource') return this.orderExport(args, known.className, call);
-    const { rows, more } = await fetchRows(args, { cap, call });
+    const { rows, more, passed } = await fetchRows(args, { cap, call });
     const written = rows.slice(0, cap);
     const chosen = args.columns.map(findColumn);
     const columns = chosen.length > 0 ? this.resolveColumns(chosen, args, known) : listShownColumns(written);
@@ -161,7 +161,7 @@ export class ExportData {
       headers: columns.map(({ header }) => header),
       row_count: kept,
       output: formatRows(format as TextFormat, written.slice(0, kept), columns, call.switches),
-      ...((more || available > kept) && cutNote({ args, cap, kept, available, more })),
+      ...((more || available > kept) && cutNote({ args, cap, kept, available, more, passed })),
     });
     return withTextOfRows(build(written.length), { rows: written, columns, build });
   }
@@ -243,6 +243,8 @@ interface Fetched {
   readonly rows: readonly ParseRow[];
   /** More rows match than were fetched. */
   readonly more: boolean;
+  /** Rows behind which the further ones begin: Cloud Code of a Parse Server may have removed some of the fetched. */
+  readonly passed: number;
 }
 
 async function fetchRows(
@@ -253,7 +255,7 @@ async function fetchRows(
   if (pipeline !== undefined) {
     // One more than can be written, to detect further rows.
     const { rows } = await call.records.aggregate(className, pipeline, { atMost: MAX_ROWS + 1 });
-    return { rows: logicalRows(rows), more: rows.length > MAX_ROWS };
+    return { rows: logicalRows(rows), more: rows.length > MAX_ROWS, passed: rows.length };
   }
   const usual = asked === undefined ? DEFAULT_LIMIT : Math.max(cap, DEFAULT_LIMIT);
   const limit = Math.min(args.limit ?? usual, Math.max(cap, DEFAULT_ROW_CAP));
@@ -267,7 +269,7 @@ async function fetchRows(
     ceiling: MAX_ROWS,
     tellsMore: true,
   });
-  return { rows, more };
+  return { rows, more, passed: limit };
 }
 
 interface Cut {
@@ -278,10 +280,11 @@ interface Cut {
   /** Rows that were fetched. */
   readonly available: number;
   readonly more: boolean;
+  readonly passed: number;
 }
 
 /** The note that more rows exist than were written, and how to get them. */
-function cutNote({ args, cap, kept, available, more }: Cut) {
+function cutNote({ args, cap, kept, available, more, passed }: Cut) {
   const wrote =
     available > kept
       ? `Wrote ${kept === cap ? `row_cap=${cap}` : kept} of ${available} rows${more ? ', and more match' : ''}.`
@@ -299,7 +302,10 @@ function cutNote({ args, cap, kept, available, more }: Cut) {
     row_cap: cap,
     hint: `${wrote} ${onwards}`,
     ...(queried && {
-      next_call: { tool: 'export_data', arguments: { ...repeated, skip: args.skip + kept } },
+      next_call: {
+        tool: 'export_data',
+        arguments: { ...repeated, skip: args.skip + (kept < available ? kept : passed) },
+      },
     }),
   };
 }

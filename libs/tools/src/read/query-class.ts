@@ -115,7 +115,7 @@ export class QueryClass {
         truncated: true,
         truncated_note: `More rows match than these ${kept}`,
         pagination: { limit, skip, has_more: true },
-        next_call: describeFollowingCall(args, limit, skip + kept, format),
+        next_call: describeFollowingCall(args, limit, skip + (kept < rows.length ? kept : limit), format),
       }),
     });
     return withTextOfRows(build(rows.length, more), { rows: written, columns, build });
