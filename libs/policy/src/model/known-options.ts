@@ -12,10 +12,18 @@ const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
   output: ['outputSchema', 'result', 'returns'],
   permission: ['tier', 'level', 'role'],
   arguments: ['args', 'parameters', 'input'],
+  ids: ['object_ids', 'objectIds', 'object_id', 'objectId', 'id'],
+  field: ['date_field', 'group_field', 'group_by', 'groupBy', 'by', 'column', 'key'],
+  operation: ['op', 'aggregation', 'function', 'metric', 'accumulator'],
+  interval: ['unit', 'period', 'granularity', 'bucket'],
 };
 
 /** The names of the options of a function. The compiler knows when one is missing. */
 export type OptionNames<Options> = Readonly<Record<keyof Options, true>>;
+
+/** The one of the names that another library calls as it was written. */
+export const findOtherName = (written: string, names: readonly string[]): string | undefined =>
+  names.find((name) => OTHER_NAMES[name]?.includes(written));
 
 /**
  * Why `given` are not the options of a function, or null. An option with a wrong name would have no effect: a filter among
@@ -28,7 +36,7 @@ export function optionsError(given: unknown, known: Readonly<Record<string, true
     return `expected an object with options: ${names.join(', ')}`;
   const unknown = Object.keys(given).find((name) => !Object.hasOwn(known, name));
   if (unknown === undefined) return null;
-  const meant = names.find((name) => OTHER_NAMES[name]?.includes(unknown)) ?? suggestNames(unknown, names)[0];
+  const meant = findOtherName(unknown, names) ?? suggestNames(unknown, names)[0];
   return `unknown option '${unknown.slice(0, 64)}'${meant === undefined ? '' : `: write '${meant}'`}; there are: ${names.join(', ')}`;
 }
 

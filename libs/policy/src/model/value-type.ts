@@ -1,5 +1,11 @@
 import { refusals, Refused } from '#core';
-import { type ClassSchema, type FieldSchema, type FieldType, type StorageForm } from './class-schema.js';
+import {
+  type ClassSchema,
+  type FieldSchema,
+  type FieldType,
+  memberField,
+  type StorageForm,
+} from './class-schema.js';
 import {
   isBase64,
   isDateLike,
@@ -9,7 +15,7 @@ import {
   reduceTyped,
   toTypedDate,
 } from './where.js';
-import { takeRoot } from './field-names.js';
+import { suggestNames, takeRoot } from './field-names.js';
 import { NON_FINITE } from './written-values.js';
 
 /** What is known of the values of a column or an expression. Undefined stands for: nothing. */
@@ -160,15 +166,38 @@ export function noteColumn(
       `'${shortenText(root)}' holds values of a type (DBRef, code or the like) that conditions do not match and include does not follow. ` +
         'Only a whole DBRef, written as it is shown, is found: {"collection": …, "id": …}',
     );
-  // Where some columns may not be read, the note would tell them from those that are not there. Documents of plain collections
-  // may have columns that no sample saw, and Parse keeps some under names of its own.
-  const isKnown =
-    readable !== null || field !== undefined || schema.storage === 'plain' || root.startsWith('_');
-  if (!isKnown && schema.fields.size > 0 && !OF_EVERY_ROW.has(root))
-    note(`class '${schema.className}' has no field '${shortenText(root)}': get_schema lists those it has`);
+  // Where some columns may not be read, the note would tell them from those that are not there. Parse keeps some under names of
+  // its own.
+  if (readable !== null || root.startsWith('_') || schema.fields.size === 0) return;
+  if (schema.storage === 'plain') return noteUnseen(path, schema, note);
+  if (field === undefined && !OF_EVERY_ROW.has(root))
+    note(
+      `class '${schema.className}' has no field '${shortenText(root)}': ${suggest(root, schema.fields)}get_schema lists those it has`,
+    );
 }
 
-const NUMBER_TEXT = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
+/** Documents of plain collections may have columns that no declaration names and no sample saw. */
+function noteUnseen(path: string, { className, fields }: ClassSchema, note: Note): void {
+  const [root = '', ...inside] = path.split('.');
+  if (root === 'objectId') return;
+  const field = fields.get(root);
+  const known = inside.length > 0 ? memberField(field, inside.slice(0, -1))?.members : undefined;
+  const isUnseen =
+    field === undefined || (known && !/^\d+$/.test(inside.at(-1) ?? '') && !memberField(field, inside));
+  if (!isUnseen) return;
+  const near = suggest(inside.at(-1) ?? root, field === undefined ? fields : (known ?? fields));
+  note(
+    `'${shortenText(field === undefined ? root : path)}' is no column that is known of class '${className}': ${near}get_schema lists those that are, and ` +
+      'documents may hold others',
+  );
+}
+
+function suggest(name: string, fields: ReadonlyMap<string, unknown>): string {
+  const [near] = name === 'id' ? ['objectId'] : suggestNames(name, [...fields.keys()]);
+  return near === undefined ? '' : `did you mean '${near}'? `;
+}
+
+export const NUMBER_TEXT = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
 /**
  * A written value in the form in which it is compared with values of a type: for `where` and for every expression. ISO text is

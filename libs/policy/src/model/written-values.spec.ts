@@ -29,6 +29,24 @@ describe('Extended JSON', () => {
     expect(readExtendedJson({ a: [{ $gte: written }] })).toEqual({ a: [{ $gte: read }] });
   });
 
+  it.each<[unknown, unknown]>([
+    [{ $numberDecimal: '0.10' }, { $toDecimal: '0.10' }],
+    [{ $numberLong: '9007199254740993' }, { $toLong: '9007199254740993' }],
+    [{ $numberLong: '5' }, 5],
+    [{ $numberDouble: 'NaN' }, { $toDouble: 'NaN' }],
+  ])('%j keeps its type where a pipeline calculates with it, and is compared as before', (written, kept) => {
+    const compared = readExtendedJson([written, written]);
+    for (const operator of ['$add', '$multiply', '$subtract', '$divide', '$ifNull', '$max'])
+      expect(readExtendedJson([{ $project: { x: { [operator]: ['$a', written] } } }])).toEqual([
+        { $project: { x: { [operator]: ['$a', kept] } } },
+      ]);
+    expect(readExtendedJson({ $addFields: { rate: written } })).toEqual({ $addFields: { rate: kept } });
+    for (const operator of ['$match', '$literal', '$in', '$eq'])
+      expect(readExtendedJson({ $project: { x: { [operator]: [written, written] } } })).toEqual({
+        $project: { x: { [operator]: compared } },
+      });
+  });
+
   it.each([
     { $oid: 'x' },
     { $oid: null },

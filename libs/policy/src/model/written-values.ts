@@ -101,22 +101,33 @@ function readShown(value: PlainObject): PlainObject | undefined {
 const MAX_DEPTH = 32;
 
 /**
- * Extended JSON (`{"$oid": …}`, `{"$date": …}`) as Parse's JSON, at any depth. What holds none of it is returned as it is.
+ * Extended JSON (`{"$oid": …}`, `{"$date": …}`) as Parse's JSON, at any depth. What holds none of it is returned as it is. What an
+ * operator of a pipeline calculates with keeps the type that was written.
  * @throws Refused `invalid_query` for a malformed one
  */
 export const readExtendedJson = (written: unknown): unknown =>
-  convert(written, { shown: false, pattern: '$regex' }, 0);
+  convert(written, { shown: false, pattern: '$regex', calculates: false }, 0);
 
 /** The same, and values as answers show them (`{"_type": "Pointer", …}`). @throws Refused `invalid_query` */
 export const readWrittenValues = (written: unknown): unknown =>
-  convert(written, { shown: true, pattern: '$regex' }, 0);
+  convert(written, { shown: true, pattern: '$regex', calculates: false }, 0);
 
 interface WrittenForm {
   /** Whether values may be written as answers show them. */
   readonly shown: boolean;
   /** The member that is a pattern. */
   readonly pattern: '$regex' | 'regex';
+  /** Whether the value is an operand of `CALCULATING`. */
+  readonly calculates: boolean;
 }
+
+/** Stages and expressions whose numbers become results: a double beside a decimal would leave digits that nobody wrote. */
+const CALCULATING: ReadonlySet<string> = new Set(
+  (
+    '$abs $add $addFields $avg $ceil $cond $divide $exp $floor $ifNull $let $ln $log $log10 $max $min $mod $multiply $pow $project ' +
+    '$round $set $sqrt $subtract $sum $switch $trunc'
+  ).split(' '),
+);
 
 /** Expressions whose member `regex` is a pattern. */
 export const PATTERN_EXPRESSIONS: ReadonlySet<string> = new Set([
@@ -135,7 +146,7 @@ function convert(value: unknown, form: WrittenForm, depth: number): unknown {
   const names = Object.keys(value);
   const [only = ''] = names;
   if (names.length === 1 && only.startsWith('$') && Object.hasOwn(EXTENDED_FORMS, only))
-    return readExtended(only, value[only]);
+    return form.calculates ? readCalculated(only, value[only]) : readExtended(only, value[only]);
   if (form.shown && depth > 0 && '_type' in value) {
     const typed = readShown(value);
     if (typed) return typed;
@@ -143,7 +154,11 @@ function convert(value: unknown, form: WrittenForm, depth: number): unknown {
   let changed: [string, unknown][] | undefined;
   for (const [index, name] of names.entries()) {
     const written = value[name];
-    const within: WrittenForm = { ...form, pattern: PATTERN_EXPRESSIONS.has(name) ? 'regex' : '$regex' };
+    const within: WrittenForm = {
+      ...form,
+      pattern: PATTERN_EXPRESSIONS.has(name) ? 'regex' : '$regex',
+      calculates: name.startsWith('$') ? CALCULATING.has(name) : form.calculates,
+    };
     const member =
       name === form.pattern && typeof written === 'string'
         ? escapeQuoted(written)
@@ -161,6 +176,15 @@ function readExtended(name: string, written: unknown): unknown {
   const value = read(written);
   if (value !== undefined) return value;
   throw new Refused(refusals.invalidQuery(`'${name}' takes ${form}`));
+}
+
+/** A number that a double does not hold as it was written, by the operator that makes it. */
+function readCalculated(name: string, written: unknown): unknown {
+  const value = readExtended(name, written);
+  if (name === '$numberDecimal') return { $toDecimal: String(written) };
+  if (typeof value !== 'string') return value;
+  if (name === '$numberLong') return { $toLong: value };
+  return name === '$numberDouble' ? { $toDouble: value } : value;
 }
 
 /** A text that is JSON of an object or a list, which some clients send in its place; any other value as it is. */

@@ -54,7 +54,9 @@ describe('an accumulator that adds', () => {
   it('notes a type that only a sample shows, and a name that nothing describes', () => {
     for (const stage of STAGES) {
       expect(walk([stage({ $sum: '$amount' })])).toEqual([expect.stringContaining("'$amount' held values")]);
-      expect(walk([stage({ $avg: '$totl' })])).toEqual([expect.stringContaining("'$totl' is no column")]);
+      expect(walk([stage({ $avg: '$totl' })])).toEqual([
+        expect.stringContaining("'totl' is no column that is known"),
+      ]);
     }
   });
 
@@ -75,6 +77,67 @@ describe('an accumulator that adds', () => {
 
   it('may be of the key of a group', () => {
     expect(walk([{ $group: { _id: { $sum: '$tags' }, output: { $sum: 1 }, groupBy: { $sum: 1 } } }])).toEqual(
+      [],
+    );
+  });
+});
+
+describe('a text in a calculation', () => {
+  it.each(['$add', '$subtract', '$multiply', '$divide', '$mod'])(
+    '%s refuses it, and says what to write',
+    (operator) => {
+      const calculate = (value: unknown) => walk([{ $project: { x: { [operator]: ['$total', value] } } }]);
+      expect(catchRefusal(() => calculate('0.10'))).toMatchObject({
+        code: 'invalid_query',
+        message: `${operator} takes numbers, and '0.10' is text: write the number, or {"$numberDecimal":"0.10"} for its digits`,
+      });
+      expect(catchRefusal(() => calculate('ten'))?.message).toContain('$toDouble');
+      for (const number of [2, '$total', { $numberDecimal: '0.10' }, { $toDouble: '$amount' }, '$amount'])
+        expect(calculate(number)).toEqual([]);
+    },
+  );
+});
+
+describe('a path into a reference', () => {
+  const reach = (pipeline: unknown) => () =>
+    walkPipeline(validatePipeline(pipeline), music('Song'), shopReach, {});
+  it.each([
+    [[{ $group: { _id: '$artist.name' } }]],
+    [[{ $project: { name: '$artist.name' } }]],
+    [[{ $sort: { 'artist.name': 1 } }]],
+    [[{ $unwind: '$artist.name' }]],
+  ])('is refused with the join that leads there: %j', (pipeline) => {
+    expect(catchRefusal(reach(pipeline))).toMatchObject({
+      code: 'invalid_query',
+      message: expect.stringContaining(`'artist' points to another class`),
+    });
+  });
+
+  it('leads into what a join put in its place', () => {
+    const lookup = { from: 'Artist', localField: 'artist', foreignField: 'objectId', as: 'artist' };
+    const pipeline = [{ $lookup: lookup }, { $project: { name: '$artist.name' } }];
+    expect(catchRefusal(reach(pipeline))).toBeNull();
+  });
+});
+
+describe('a name that nothing describes', () => {
+  it.each([
+    ['totl', "did you mean 'total'"],
+    ['id', "did you mean 'objectId'"],
+    ['lines.prise', "did you mean 'price'"],
+    ['unheard', 'get_schema lists'],
+  ])('%s is noted wherever it stands', (name, hint) => {
+    for (const stage of [
+      { $match: { [name]: 1 } },
+      { $group: { _id: `$${name}` } },
+      { $sort: { [name]: 1 } },
+    ])
+      expect(walk([stage])).toEqual([
+        expect.stringMatching(
+          new RegExp(`^'${name}' is no column that is known of class 'Bill': .*${hint}|^${hint}`),
+        ),
+      ]);
+    expect(walk([{ $match: { total: 1, 'lines.0.price': 2, 'address.floor': 3, objectId: 'a' } }])).toEqual(
       [],
     );
   });

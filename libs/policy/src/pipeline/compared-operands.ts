@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { refusals, Refused } from '#core';
-import { ALL_TEXT, compareValue, DATE, type ValueType } from '../model/value-type.js';
+import { ALL_TEXT, compareValue, DATE, NUMBER_TEXT, type ValueType } from '../model/value-type.js';
 import { isPlainObject, parseIsoDate, type PlainObject, toTypedDate } from '../model/where.js';
 import { listBranches, readConstant, readMembers, typeOfExpression } from './expression-types.js';
 import type { Frame } from './frame.js';
@@ -194,12 +194,31 @@ const ofDate: Compare = (operand, frame) => {
   return isPlainObject(operand) && 'date' in operand ? dates('date')(operand, frame) : asDate(operand, frame);
 };
 
-/** The time between two dates. */
+/** The time between two dates, or a difference of numbers. */
 const convertSubtracted: Compare = (operand, frame) => {
   if (!Array.isArray(operand)) return operand;
   const isDate = (expression: unknown) => typeOfExpression(expression, frame)?.type === DATE.type;
-  return operand.some(isDate) ? operand.map((value) => asDate(value, frame)) : operand;
+  if (operand.some(isDate)) return operand.map((value) => asDate(value, frame));
+  return refuseTexts('$subtract')(operand, frame);
 };
+
+/** A text in a calculation is an error of the database, which does not say which one. @throws Refused `invalid_query` */
+const refuseTexts =
+  (operator: string): Compare =>
+  (operand, frame) => {
+    for (const value of [operand].flat()) {
+      const type = typeOfExpression(value, frame);
+      if (type?.type !== 'String' || type === ALL_TEXT || type.uncertain) continue;
+      const written = describeExpression(value).slice(0, 128);
+      const instead = NUMBER_TEXT.test(written)
+        ? `write the number, or {"$numberDecimal":"${written}"} for its digits`
+        : 'make a number of it with $toDouble or $toDecimal, or with $convert where some are none';
+      throw new Refused(
+        refusals.invalidQuery(`${operator} takes numbers, and '${written}' is text: ${instead}`),
+      );
+    }
+    return operand;
+  };
 
 /** What the database adds up to 0, or to nothing, without a word. */
 const NEVER_ADDED: ReadonlySet<ValueType['type'] | undefined> = new Set<ValueType['type']>([
@@ -246,10 +265,6 @@ export function checkAccumulators(outputs: unknown, frame: Frame): void {
 function checkAdded(operator: string, added: unknown, frame: Frame): void {
   const type = typeOfExpression(added, frame);
   const written = describeExpression(added).slice(0, 128);
-  if (typeof added === 'string' && /^\$[^$]/.test(added) && frame.isUndescribed(added.slice(1)))
-    frame.note?.(
-      `'${written}' is no column that is known: a row without a number there adds nothing to ${operator}`,
-    );
   if (!type || type === ALL_TEXT || type.type === 'Number' || type.type === 'Null') return;
   if (type.uncertain) {
     frame.note?.(
@@ -282,6 +297,21 @@ const COMPARING: Readonly<Record<string, Compare>> = {
   $cond: convertBranches('$cond'),
   $switch: convertBranches('$switch'),
   $subtract: convertSubtracted,
+  ...Object.fromEntries(
+    [
+      '$add',
+      '$multiply',
+      '$divide',
+      '$mod',
+      '$pow',
+      '$round',
+      '$abs',
+      '$ceil',
+      '$floor',
+      '$trunc',
+      '$sqrt',
+    ].map((name) => [name, refuseTexts(name)]),
+  ),
   ...Object.fromEntries(
     ['$sum', '$avg', '$stdDevPop', '$stdDevSamp'].map((name) => [name, addNumbers(name)]),
   ),

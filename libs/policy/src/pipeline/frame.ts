@@ -120,15 +120,6 @@ export class Frame {
     );
   }
 
-  /** Whether documents of other programs may have the name, and nothing says so. */
-  isUndescribed(path: string): boolean {
-    const { introduced, sourceAddressable, access } = this.parts;
-    const root = takeRoot(path);
-    if (!sourceAddressable || introduced.has(root) || access.schema?.storage !== 'plain') return false;
-    const name = this.resolveName(root);
-    return name !== 'objectId' && name !== '_id' && !access.schema.fields.has(name);
-  }
-
   /** What is known of the documents as values. */
   get documentType(): ValueType {
     return toObjectType((name) => this.findType(name, true));
@@ -179,6 +170,17 @@ export class Frame {
     return introduced.get(root) ?? (sourceAddressable ? access.names.resolveColumn(root) : root);
   }
 
+  /** A stored reference has no members: a path into it would be null in every row. */
+  private assertNoReference(root: string, wire: string): void {
+    if (this.parts.types.has(wire) || this.access.schema?.fields.get(wire)?.type !== 'Pointer') return;
+    throw new Refused(
+      refusals.invalidQuery(
+        `'${root}' points to another class, and its id is '${root}' itself: for other columns join it in aggregate, by ` +
+          `{"$lookup":{"from":CLASS,"localField":"${root}","foreignField":"objectId","as":NAME}}, and write NAME.COLUMN`,
+      ),
+    );
+  }
+
   private resolveRoot(root: string, path: string, context: string): string {
     const { introduced, open } = this.parts;
     const given = introduced.get(root);
@@ -192,7 +194,10 @@ export class Frame {
     const wire = names.wireName(root);
     if (hasInternalSegment(wire)) throw pipelineBlocked('denied_internal_field', path);
     orThrow(columnRefusal(context, path, wire, this.access, introduced.keys()));
-    if (path !== root) assertNotInsideFlat(wire, this.access, true);
+    if (path !== root) {
+      assertNotInsideFlat(wire, this.access, true);
+      this.assertNoReference(root, wire);
+    }
     noteColumn(wire + path.slice(root.length), this.access, this.note);
     return wire;
   }

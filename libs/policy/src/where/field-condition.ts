@@ -17,6 +17,7 @@ import {
   isScalar,
   isTyped,
   isWithin,
+  parseIsoDate,
   parsePrefixedPointer,
   type PlainObject,
   type Pointer,
@@ -97,7 +98,19 @@ export function fieldConditions(value: unknown, column: Column, rules: Condition
     return operatorConditions(value, column, rules);
   }
   assertNoBareOperators(value, column);
+  noteDay(value, column, rules.note);
   return [{ [column.path]: columnValue(value, column, rules) }];
+}
+
+/** Notes that a date without a time equals its first moment alone. */
+function noteDay(value: unknown, { path, known }: Column, note: Note | undefined): void {
+  if (known?.type !== 'Date' || typeof value !== 'string' || !/^\d{4}-\d\d-\d\d$/.test(value)) return;
+  const day = parseIsoDate(value);
+  if (!day) return;
+  const next = new Date(day.getTime() + 86_400_000).toISOString().slice(0, 10);
+  note?.(
+    `'${path.slice(0, 128)}' equals ${value} at midnight UTC alone: for the day write {"$gte":"${value}","$lt":"${next}"}`,
+  );
 }
 
 /**
@@ -189,6 +202,7 @@ function comparison(operator: string): Translate {
     ) {
       throw invalidQuery(`'${operator}' compares with one value, not with an array or object`);
     }
+    if (operator === '$eq') noteDay(operand, column, rules.note);
     return { [operator]: columnValue(operand, column, rules) };
   };
 }

@@ -270,6 +270,7 @@ const OTHER_WORDS: ReadonlyMap<string, string> = new Map([
   ['$notin', '$nin'],
   ['$after', '$gt'],
   ['$before', '$lt'],
+  ['$size', '{"FIELD":[]} for an empty list, or $size in a $match of aggregate,'],
   ['$elemmatch', 'paths to members ("lines.sku"), or $elemMatch in a $match of aggregate,'],
 ]);
 const OWN_DEPTH = new Set<string>(CROSS_CLASS);

@@ -148,7 +148,7 @@ export class GroupByDate {
     const column = findGroupedColumn(args.field, 'field', known);
     const reduced = reduction(args, known);
     const timezone = zone(args.timezone);
-    refuseOtherTypes(column, known);
+    const other = findOtherType(column, known);
     const stages = [
       { $group: { _id: dateGroupId(column.reference, interval, timezone), value: accumulator(reduced) } },
       ...sortStages(sort),
@@ -176,6 +176,9 @@ export class GroupByDate {
       ...(timezone !== undefined && { timezone }),
       sort,
       ...(groups.some(({ key }) => key.endsWith(SPLIT_WEEK)) && { note: SPLIT_WEEK_NOTE }),
+      ...(other !== null && {
+        note: `'${column.written}' held values of type ${other} in the documents that were looked at: what is no date is under "null"`,
+      }),
       ...(rows.length > limit && cutNote('groups', { limit, max: MAX_GROUPS })),
       limit,
     };
@@ -190,11 +193,15 @@ function zone(written: string | undefined): string | undefined {
     : refuseArgument('timezone must be an Olson name such as Europe/Berlin, or an offset such as +02:00');
 }
 
-/** An unreadable field reveals nothing, not even its type: the policy refuses its name. */
-function refuseOtherTypes({ written, wireName }: GroupedColumn, known: GovernedClass): void {
+/**
+ * The type of a field that is no date, as far as a sample shows; null: it may be one. An unreadable field reveals nothing, not even
+ * its type: the policy refuses its name.
+ */
+function findOtherType({ written, wireName }: GroupedColumn, known: GovernedClass): string | null {
   const column = known.fields.includes(takeRoot(wireName)) ? findColumn(known, wireName) : undefined;
-  if (column && column.type !== 'Date' && column.origin !== 'sample')
-    refuseArgument(`field '${written}' is of type ${column.type}; group_by_date needs a date`);
+  if (!column || column.type === 'Date') return null;
+  if (column.origin === 'sample') return column.type;
+  return refuseArgument(`field '${written}' is of type ${column.type}; group_by_date needs a date`);
 }
 
 interface Group {

@@ -1,5 +1,5 @@
 import { refusals, Refused } from '#core';
-import { suggestNames } from '#policy';
+import { findOtherName, suggestNames } from '#policy';
 import { compileReader, type DecoratedClass, type Given, listUndeclaredNames } from '#schema';
 import { isClassReader } from '../declaration/class-reader.js';
 import type { ToolRegistration } from '../declaration/tool.decorator.js';
@@ -62,10 +62,12 @@ function isIdentity(name: string): boolean {
 }
 
 /**
- * Similar names, or else those of two words of which the written one is a word: `id` for `object_id`. A word of a longer name
+ * The name for what other libraries call as it was written, or similar names, or else those of two words of which the written one is a word: `id` for `object_id`. A word of a longer name
  * says too little of it: `filter` is no `apply_canonical_filter`.
  */
 function meant(written: string, declared: readonly string[]): readonly string[] {
+  const other = findOtherName(written, declared);
+  if (other !== undefined) return [other];
   const near = suggestNames(written, declared);
   if (near.length > 0) return near;
   const word = written.toLowerCase();
