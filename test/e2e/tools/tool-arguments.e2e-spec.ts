@@ -105,7 +105,7 @@ describe.each(ROUTES)('an argument that a built-in tool does not take, by %s', (
     [
       'count_objects',
       { class_name: 'Item', filter: { n: 1 } },
-      "count_objects does not take 'filter'. It takes: class_name, where",
+      "count_objects does not take 'filter'. Did you mean 'where'? It takes: class_name, where",
     ],
     [
       'query_class',
