@@ -21,11 +21,9 @@ export {
   callRecord,
   listFilteredFields,
   readWrittenObject,
-  MAX_LOG_SIZE,
-  type OperationEntry,
-  OperationLog,
   resultCost,
 } from './call-record.js';
+export { MAX_LOG_SIZE, type OperationEntry, OperationLog } from './operation-log.js';
 export { ArgumentDigest, RecordSeal, type SealedRecord } from './chain/audit-chain.js';
 export { AuditCollection, CollectionAuditTrail } from './delivery/audit-collection.js';
 export { FileAuditTrail, filesOfSink } from './delivery/file-audit-trail.js';

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Agent, compileAgentDefinition, deriveAgent, refusals, sessionIdentity } from '#core';
-import { toAuditedAgent, OperationLog, resultCost } from './call-record.js';
+import { toAuditedAgent, resultCost } from './call-record.js';
+import { OperationLog } from './operation-log.js';
 
 const definition = compileAgentDefinition('analyst', {
   classes: { only: ['Post', 'Author'], except: ['User'] },

@@ -25,21 +25,11 @@ export {
   unknownAgentNames,
   type UnknownName,
 } from './lint/lint-policy.js';
-export {
-  describeMasks,
-  listDisclosedMasks,
-  type MaskConfig,
-  MASKED_TEXT,
-  maskRow,
-  type MasksConfig,
-  type NamePseudonym,
-} from './masking/column-masks.js';
-export {
-  holdsWithheld,
-  redact,
-  withholdUnreadable,
-  withoutWithheldObjects,
-} from './masking/withheld-objects.js';
+export { describeMasks, listDisclosedMasks } from './masking/column-masks.js';
+export { type MaskConfig, type MasksConfig } from './masking/compile-masks.js';
+export { MASKED_TEXT, maskRow, type NamePseudonym } from './masking/mask-row.js';
+export { holdsWithheld, redact, withholdUnreadable } from './masking/redact.js';
+export { withoutWithheldObjects } from './masking/withheld-objects.js';
 export * from './model/class-access.js';
 export * from './model/class-schema.js';
 export * from './model/field-names.js';

@@ -7,7 +7,7 @@ import {
   refusals,
   Refused,
 } from '#core';
-import { type TierMasks, maskIssue } from '../masking/column-masks.js';
+import { type TierMasks, maskIssue } from '../masking/compile-masks.js';
 import type { ClassAccess, ReachSite } from '../model/class-access.js';
 import { type ClassSchema, memberField, type SchemaSnapshot } from '../model/class-schema.js';
 import { ALWAYS_KEEP, FieldNames, isInternalField, takeRoot, suggestNames } from '../model/field-names.js';

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { canonicalClassName, compileBudget, isParseClassName, Refused } from '#core';
-import { compileMasks, Pseudonyms } from '../masking/column-masks.js';
+import { compileMasks } from '../masking/compile-masks.js';
+import { Pseudonyms } from '../masking/mask-row.js';
 import type { StorageForm } from '../model/class-schema.js';
 import { ALWAYS_KEEP, FieldNames, isInternalField } from '../model/field-names.js';
 import {

@@ -1,7 +1,7 @@
 import type { BudgetOptions } from '#core';
 import type { StorageForm } from '../model/class-schema.js';
 import type { BypassFunction, IdKind, ReadHooks, TenantSource } from '../model/policy.js';
-import type { MasksConfig } from '../masking/column-masks.js';
+import type { MasksConfig } from '../masking/compile-masks.js';
 
 export interface PropertyConfig {
   readonly type?: string;

@@ -4,19 +4,17 @@ import { compileAgentDefinition } from '#core';
 import { type ClassAccess, columnRefusal } from '../model/class-access.js';
 import { FieldNames } from '../model/field-names.js';
 import { parseKeys } from '../where/requested-fields.js';
+import { findMaskedColumns, listDisclosedMasks, withoutColumns } from './column-masks.js';
 import {
   describeMask,
   FULL_MASK,
   isAsStrict,
-  findMaskedColumns,
   type MaskRule,
   chooseStrictest,
-  listDisclosedMasks,
-  withoutColumns,
   compileMasks,
   joinMasks,
   type MasksConfig,
-} from './column-masks.js';
+} from './compile-masks.js';
 
 const rules: fc.Arbitrary<MaskRule> = fc.oneof(
   fc.constantFrom('none' as const, 'drop' as const, 'deny' as const).map((kind) => ({ kind })),

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { compilePolicy } from '../compile/compile-policy.js';
-import type { MasksConfig } from './column-masks.js';
+import type { MasksConfig } from './compile-masks.js';
 
 const KEY = 'a-secret-of-at-least-32-characters!!';
 const listIssues = (masks: MasksConfig, maskingKey: string | null = KEY) =>

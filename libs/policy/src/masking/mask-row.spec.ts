@@ -1,14 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compileAgentDefinition, type Tier } from '#core';
-import {
-  compileMasks,
-  MASKED_TEXT,
-  findMaskedColumns,
-  maskRow,
-  type MasksConfig,
-  Pseudonyms,
-} from './column-masks.js';
+import { findMaskedColumns } from './column-masks.js';
+import { compileMasks, type MasksConfig } from './compile-masks.js';
+import { MASKED_TEXT, maskRow, Pseudonyms } from './mask-row.js';
 
 const KNOWN = new Set(['objectId', 'name', 'pin', 'address', 'card']);
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ALL_TEXT, toListType, toObjectType, TEXT, type ValueType } from '../model/value-type.js';
-import { holdsWithheld, redact, type Withholding, withholdUnreadable } from './withheld-objects.js';
+import { holdsWithheld, redact, type Withholding, withholdUnreadable } from './redact.js';
 
 /** As where no class is shown but `Open`. */
 const viewer: Withholding = {

@@ -6,7 +6,8 @@ import {
   findRootAgent,
   type Tier,
 } from '#core';
-import type { Pseudonyms, TierMasks } from '../masking/column-masks.js';
+import type { TierMasks } from '../masking/compile-masks.js';
+import type { Pseudonyms } from '../masking/mask-row.js';
 import type { FieldSchema, FieldType, StorageForm } from './class-schema.js';
 import type { FieldNames } from './field-names.js';
 import type { TenantDatabases } from './tenant-database.js';
