@@ -1,19 +1,13 @@
-import { Inject, Injectable, Optional } from '@nestjs/common';
 import {
   type Agent,
   type AgentDefinition,
   readAssumedName,
   authType,
-  type AuthType,
   type CallApproval,
   canonicalClassName,
-  type ApplicationCode,
-  type ErrorCode,
   isClassName,
   type NameFilter,
   type Refusal,
-  setOwn,
-  type Tier,
 } from '#core';
 import {
   type AuditedAgent,
