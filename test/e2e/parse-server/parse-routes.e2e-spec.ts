@@ -219,6 +219,18 @@ describe('writing with a Parse Server', { timeout: 60_000 }, () => {
     expect(await traces()).toEqual([]);
   });
 
+  it.each([100, 101, 119, 124, 142, 209, 4711])(
+    'says that code of the application refused a write, which threw the code %d',
+    async (code) => {
+      const fields = { title: `refuse me with ${code}` };
+      for (const headers of [AS.ada, AS.operator]) {
+        const answer = await call('create_object', { class_name: 'Note', fields }, headers);
+        expect(answer).toMatchObject({ isError: true, code: 'parse_error' });
+        expect(answer.text).toBe('Parse error: code of the application refused this');
+      }
+    },
+  );
+
   it('loses none of many changes to one row at once', async () => {
     const target = { class_name: 'Note', object_id: 'count' };
     const raise = { rank: { __op: 'Increment', amount: 1 } };

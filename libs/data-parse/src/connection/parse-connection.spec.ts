@@ -119,7 +119,7 @@ describe('a connection to Parse Server', () => {
     expect(printed(fault)).not.toMatch(/MASTER-KEY|REST-KEY/);
   });
 
-  it.each([101, 102, 105, 107, 111, 119, 121, 137, 141, 142, 155, 202, 206, 208, 209, 4711])(
+  it.each([100, 101, 102, 105, 107, 111, 119, 121, 124, 137, 141, 142, 155, 202, 206, 208, 209, 4711])(
     'calls what a trigger threw as %d a refusal of the application, whoever writes',
     async (code) => {
       const connection = await serving(answering(400, JSON.stringify({ code, error: 'out of stock' })));

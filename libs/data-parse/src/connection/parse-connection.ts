@@ -250,6 +250,7 @@ function readAnswer(response: Response, body: unknown, request: ParseRequest): P
     throw new ParseServerError(code, text, {
       isWrite: request.method !== 'GET' && request.expected === undefined,
       hasSession: request.credentials.kind === 'session',
+      status: response.status,
     });
   if (response.status >= 500) throw parseServerError('unavailable', `status ${response.status}: ${text}`);
   // An answer without a code was rejected before routing: the application id or key is wrong.
@@ -268,7 +269,8 @@ const NOT_SENT =
 const SERVER_ERRORS = new Set([-1, 1, 100, 124]);
 
 function mayHaveHappened(error: StoreError): boolean {
-  if (error instanceof ParseServerError) return SERVER_ERRORS.has(error.parseCode);
+  if (error instanceof ParseServerError)
+    return error.code !== 'rejected' && SERVER_ERRORS.has(error.parseCode);
   if (!['timeout', 'unavailable', 'failed', 'too_large', 'cancelled'].includes(error.code)) return false;
   const { cause } = error;
   const reason = cause instanceof Error ? cause.message : '';

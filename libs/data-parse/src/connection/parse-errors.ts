@@ -67,6 +67,8 @@ const QUOTING: ReadonlySet<StoreErrorCode> = new Set<StoreErrorCode>([
 export interface SentRequest {
   readonly isWrite: boolean;
   readonly hasSession: boolean;
+  /** Of the answer. */
+  readonly status: number;
 }
 
 /** Parse Server refused the request. Its text is for the log only, and not even for that where it may contain values. */
@@ -92,8 +94,16 @@ export class ParseServerError extends StoreError {
   }
 }
 
+/** Parse Server itself gives its states with another status: a trigger that throws one of their codes is answered with 400. */
+const CODES_OF_STATES: ReadonlySet<number> = new Set([100, 124]);
+
 /** Whether Parse Server refuses, and no trigger of the application. */
-function isOwnRefusal(parseCode: number, text: string, { isWrite, hasSession }: SentRequest): boolean {
+function isOwnRefusal(
+  parseCode: number,
+  text: string,
+  { isWrite, hasSession, status }: SentRequest,
+): boolean {
+  if (CODES_OF_STATES.has(parseCode) && status === 400) return false;
   if (parseCode === 209 && !hasSession) return false;
   if (isWrite && CODES.get(parseCode) === 'invalid_query' && parseCode !== 142)
     return OWN_TEXTS_OF_VALUES.test(text);
