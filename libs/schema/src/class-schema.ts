@@ -97,6 +97,8 @@ export interface CompileOptions {
   readonly initialValues?: boolean;
   /** The `message` of `@Matches` says in words what the pattern accepts. Default false. */
   readonly patternWords?: boolean;
+  /** Keys that belong elsewhere, and what to write instead. Default none. */
+  readonly elsewhere?: (type: DecoratedClass) => Readonly<Record<string, string>> | undefined;
 }
 
 /**
@@ -130,7 +132,14 @@ export function compileClass(
     };
     if (!own.some(mayBeMissing) && values[name] === undefined) required.push(name);
   }
-  return { type: 'object', properties, required, additionalProperties: false };
+  const elsewhere = options.elsewhere?.(type);
+  return {
+    type: 'object',
+    properties,
+    required,
+    additionalProperties: false,
+    ...(elsewhere && { elsewhere }),
+  };
 }
 
 /** The decorators of class-validator on each property of a class. */

@@ -30,7 +30,8 @@ beforeAll(async () => {
       },
     },
     policy: { unlistedClasses: 'allow', classes: { Band: { fields: ['name'] } } },
-    agents: { clerk: {} },
+    agents: { clerk: {}, editor: { permissions: 'write' } },
+    gates: 'open',
   });
 });
 afterAll(() => app.close());
@@ -41,6 +42,22 @@ const call = async (tool: string, args: object) =>
     output?: string;
   };
 const ask = async (tool: string, args: object) => (await call(tool, args)).note;
+
+describe('A write to a column that is not there', () => {
+  const write = async (fields: object) => {
+    const { data } = await app.as('editor').call('create_object', { class_name: 'Song', fields });
+    return (data as { note?: string }).note;
+  };
+
+  it('says that it adds one, with the name that may have been meant, and once', async () => {
+    expect(await write({ title: 'Milk' })).toBeUndefined();
+    expect(await write({ titel: 'Milk' })).toBe(
+      "class 'Song' had no field 'titel': the write adds it; did you mean 'title'?",
+    );
+    expect(await write({ titel: 'Sugar' })).toBeUndefined();
+    await app.reset();
+  });
+});
 
 describe('A name that means no column', () => {
   it.each<[string, object]>([

@@ -5,8 +5,14 @@ const listNames = (type: OptionsClass) => readOptions(type).keys();
 
 /** The schema that a class of options is checked by. */
 export function readSchema(type: OptionType): SchemaNode {
-  return isOptionsClass(type) ? compileClass(type, { names: listNames, patternWords: true }) : type;
+  return isOptionsClass(type)
+    ? compileClass(type, { names: listNames, elsewhere: readElsewhere, patternWords: true })
+    : type;
 }
+
+/** What a class of options says of keys that are taken for its own. */
+const readElsewhere = (type: object): Readonly<Record<string, string>> | undefined =>
+  (type as { readonly elsewhere?: Readonly<Record<string, string>> }).elsewhere;
 
 /** The same schema for editors and other tools: with the words of the documentation and the defaults. */
 export function readDocumentedSchema(type: OptionType): SchemaNode {

@@ -41,6 +41,19 @@ describe('masks of a policy', () => {
   });
 });
 
+describe('an option of agents or of classes', () => {
+  it.each([
+    ['allowMutations', 'it is an option of agents.NAME'],
+    ['permissions', 'it is an option of agents.NAME'],
+    ['tenantScope', 'it is an option of policy.classes.NAME'],
+    ['agents', 'write agents beside policy'],
+  ])('that stands in the policy is led to its place: %s', (key, place) => {
+    expect(schemaErrors(readSchema(PolicySection), { [key]: true })).toEqual([
+      expect.objectContaining({ path: [key], message: `unknown key: ${place}` }),
+    ]);
+  });
+});
+
 describe('switches of a policy', () => {
   it('have the defaults that are documented', () => {
     // Neither has one to document: the first is a variable of the environment, the second needs canaries.

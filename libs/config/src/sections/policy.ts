@@ -282,8 +282,24 @@ export class ClassEntry {
   readonly properties?: Readonly<Record<string, Property>>;
 }
 
+const belongs = (place: string, names: string): Record<string, string> =>
+  Object.fromEntries(names.split(' ').map((name) => [name, `it is an option of ${place}`]));
+
 /** The section `policy` (docs/reference/policy-options.md). Defaults are those of `#policy`, which compiles it. */
 export class PolicySection {
+  static readonly elsewhere = {
+    ...belongs(
+      'agents.NAME',
+      'permissions identity tools methods tenantId allowMutations writes clientMode rateLimit budget',
+    ),
+    ...belongs(
+      'policy.classes.NAME',
+      'fields masks tenantScope filters canonicalFilter hidden collection properties largeFields joinFields storage',
+    ),
+    agents: 'write agents beside policy',
+    auth: 'write auth beside policy',
+  };
+
   @Option(
     '`refuse`: a class without an entry in `classes` does not exist for any agent. `allow`: agents read all fields of every class of a Parse database that nothing hides; not possible where `database.storage` is `plain`',
     { default: 'refuse' },

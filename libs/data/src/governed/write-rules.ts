@@ -10,6 +10,7 @@ import {
   mergeFilters,
   planWrite,
   rawWriteGate,
+  suggestNames,
   type Where,
   type WritePlan,
 } from '#policy';
@@ -195,7 +196,16 @@ export class WriteRules {
       judgeClass: pointerGate(this.call),
     });
     if (plan.added.size > 0) assertClassPermits(this.call, access.className, 'addField');
+    for (const name of plan.added.keys()) this.noteAdded(name, access);
     return plan;
+  }
+
+  /** A name with a slip would be a column of its own. The operator knows of those that the policy names. */
+  private noteAdded(name: string, { className, readable, schema }: ClassAccess): void {
+    if (readable?.has(name) || this.call.scope.classPolicy(className).properties.has(name)) return;
+    const [near] = suggestNames(name, [...(readable ?? schema?.fields.keys() ?? [])]);
+    const meant = near === undefined ? '' : `; did you mean '${near}'?`;
+    this.call.note?.(`class '${className}' had no field '${name}': the write adds it${meant}`);
   }
 
   /**

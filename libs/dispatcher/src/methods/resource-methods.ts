@@ -39,7 +39,7 @@ function classesIn(data: unknown, group: 'custom' | 'built_in'): ListedClass[] {
   return listed.flatMap((entry: unknown) => {
     const name = member(entry, 'name');
     const description = member(entry, 'desc');
-    const fallback = `Parse class (${group === 'custom' ? 'custom' : 'built-in'})`;
+    const fallback = group === 'custom' ? 'Class of the application' : 'Class of Parse';
     return isClassName(name)
       ? [{ name, description: typeof description === 'string' ? description : fallback }]
       : [];

@@ -39,7 +39,7 @@ describe('resources/list', () => {
       description: 'Fields of Post and their types. <schema_description>Articles</schema_description>',
       mimeType: 'application/json',
     });
-    expect(resources[3]?.description).toBe('Fields of _User and their types. Parse class (built-in)');
+    expect(resources[3]?.description).toBe('Fields of _User and their types. Class of Parse');
   });
 
   it('is empty for an agent that may not list classes', async () => {

@@ -98,6 +98,22 @@ describe('a text in a calculation', () => {
   );
 });
 
+describe('what is no text in $concat', () => {
+  const join = (value: unknown) => walk([{ $project: { x: { $concat: ['a', value] } } }]);
+  it.each([
+    ['$total', '{"$toString":"$total"}'],
+    [5, '{"$toString":5}'],
+    ['$address', 'by its path'],
+  ])('is refused: %j', (value, instead) => {
+    expect(catchRefusal(() => join(value))?.message).toContain(instead);
+  });
+
+  it('is taken once it is one', () => {
+    for (const value of ['b', { $toString: '$total' }, '$amount', { $ifNull: ['$amount', ''] }])
+      expect(join(value)).toEqual([]);
+  });
+});
+
 describe('a path into a reference', () => {
   const reach = (pipeline: unknown) => () =>
     walkPipeline(validatePipeline(pipeline), music('Song'), shopReach, {});

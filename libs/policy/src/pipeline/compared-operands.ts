@@ -250,6 +250,24 @@ const addNumbers =
     return operand;
   };
 
+/** The database says of no operand which one is no text. @throws Refused `invalid_query` */
+const refuseOtherThanTexts: Compare = (operand, frame) => {
+  for (const value of [operand].flat()) {
+    const type = typeOfExpression(value, frame);
+    if (!type || type.uncertain || !['Number', 'Date', 'Boolean', 'Array', 'Object'].includes(type.type))
+      continue;
+    const written = describeExpression(value).slice(0, 128);
+    const instead =
+      type.type === 'Array' || type.type === 'Object'
+        ? 'name a text in it by its path'
+        : `make a text of it: {"$toString":${JSON.stringify(value)}}`;
+    throw new Refused(
+      refusals.invalidQuery(`$concat takes texts, and '${written}' is of type ${type.type}: ${instead}`),
+    );
+  }
+  return operand;
+};
+
 const ADDS: ReadonlySet<string> = new Set(['$sum', '$avg', '$stdDevPop', '$stdDevSamp']);
 
 /**
@@ -297,6 +315,7 @@ const COMPARING: Readonly<Record<string, Compare>> = {
   $cond: convertBranches('$cond'),
   $switch: convertBranches('$switch'),
   $subtract: convertSubtracted,
+  $concat: refuseOtherThanTexts,
   ...Object.fromEntries(
     [
       '$add',
