@@ -51,6 +51,14 @@ beforeAll(async () => {
 const faultsOf = (fault: string) => texts.filter((text) => modules.readJson(text).fault === fault);
 
 describe('the generator of fuzzed frames', () => {
+  it('makes objects of many members, long lists and long texts', () => {
+    const large = texts.filter((text) => text.length > 10_000);
+    const holds = (isHeld: (text: string) => boolean) => expect(large.some(isHeld)).toBe(true);
+    holds((text) => text.includes('9999":'));
+    holds((text) => text.split(',').length > 9_000 && !text.includes('9999":'));
+    holds((text) => text.split('"').some((part) => part.length >= 10_000 && part.startsWith(part.slice(-8))));
+  });
+
   it('makes numbers that readers round, in arguments as well as in ids', () => {
     const rounded = faultsOf('number');
     expect(rounded.length).toBeGreaterThan(FRAMES / 100);

@@ -292,6 +292,7 @@ export function mutated(random, given, times = 1) {
       [2, () => renamed(container, key, random)],
       [1, () => define(container, key, structuredClone(other.container[other.key]))],
       [1, () => define(container, key, [container[key]])],
+      [0.2, () => define(container, key, swollen(random, container[key]))],
       [1, () => define(container, key, objectOf([[edgeName(random), container[key]]]))],
       [
         1,
@@ -307,6 +308,20 @@ export function mutated(random, given, times = 1) {
     );
   }
   return value.given;
+}
+
+/** Times that a part of a value is repeated: what costs its square takes seconds then. */
+const REPEATED = 10_000;
+
+function swollen(random, value) {
+  if (typeof value === 'string') return value.slice(0, 8).repeat(REPEATED);
+  if (Array.isArray(value)) return Array.from({ length: REPEATED }, () => value[0] ?? 1);
+  if (value === null || typeof value !== 'object') return value;
+  const [name = 'a', member = random.pick([1, '$title', { $sum: 1 }])] = Object.entries(value)[0] ?? [];
+  return objectOf([
+    ...Object.entries(value),
+    ...Array.from({ length: REPEATED }, (_, at) => [`${name}${at}`, member]),
+  ]);
 }
 
 function renamed(container, key, random) {

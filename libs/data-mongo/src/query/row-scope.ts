@@ -36,6 +36,9 @@ export type ScopedRef = ColumnRef & Omit<ScopedColumn, 'column'>;
  * through their columns; a name that an earlier stage introduced refers to that stage's output and is never renamed.
  */
 export class RowScope {
+  /** `introduced` by columns, once it is asked for: every row of a result asks for every column. */
+  private columns: ReadonlyMap<string, IntroducedColumn> | null = null;
+
   private constructor(
     private origin: ClassStorage,
     private source: ClassStorage | null,
@@ -104,6 +107,7 @@ export class RowScope {
   introduce(name: string, what: Content = {}): string | undefined {
     const { written, column } = this.root(name);
     this.introduced.set(name, columnWith(name, what));
+    this.columns = null;
     return written?.every((carried) => carried === name) && column !== name && column !== '_id'
       ? column
       : undefined;
@@ -123,6 +127,7 @@ export class RowScope {
   narrowTo(names: Map<string, ScopedColumn>): void {
     this.source = null;
     this.introduced = names;
+    this.columns = null;
   }
 
   /** The stage created new rows that have only these names, which belong to the scope from now on. */
@@ -130,6 +135,7 @@ export class RowScope {
     this.source = null;
     this.identity = null;
     this.introduced = names;
+    this.columns = null;
   }
 
   /** The stage replaced these rows with others. */
@@ -138,6 +144,7 @@ export class RowScope {
     this.source = other?.source ?? null;
     this.identity = other?.identity ?? null;
     this.introduced = new Map(other?.introduced);
+    this.columns = null;
   }
 
   /** The scope as it is now, for a branch or a snapshot of whole rows. */
@@ -147,16 +154,37 @@ export class RowScope {
 
   /** The names under which rows carry a column of the resulting documents. */
   listNames(column: string): readonly string[] {
-    let names: readonly string[] | undefined;
-    for (const { column: held, written } of this.introduced.values())
-      if (written && held === column) names = names ? [...names, ...written] : written;
-    return names ?? [column];
+    const names = this.findIntroduced(column)?.names ?? [];
+    return names.length > 0 ? names : [column];
   }
 
   /** What a column of the resulting documents holds, for converting results to rows. */
   findContent(column: string): Content {
-    for (const content of this.introduced.values()) if (content.column === column) return content;
+    const introduced = this.findIntroduced(column);
+    if (introduced) return introduced.content;
     const name = this.source?.toField(column);
     return { field: name === undefined ? undefined : this.source?.field(name) };
   }
+
+  private findIntroduced(column: string): IntroducedColumn | undefined {
+    this.columns ??= indexColumns(this.introduced.values());
+    return this.columns.get(column);
+  }
+}
+
+interface IntroducedColumn {
+  readonly content: Content;
+  /** The names that projections wrote for it. */
+  readonly names: string[];
+}
+
+function indexColumns(introduced: Iterable<ScopedColumn>): ReadonlyMap<string, IntroducedColumn> {
+  const columns = new Map<string, IntroducedColumn>();
+  for (const content of introduced) {
+    const { column, written = [] } = content;
+    const known = columns.get(column);
+    if (known) known.names.push(...written);
+    else columns.set(column, { content, names: [...written] });
+  }
+  return columns;
 }

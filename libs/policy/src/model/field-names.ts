@@ -65,8 +65,11 @@ const STORED_STAMPS: ReadonlyMap<string, string> = new Map([
   ['_updated_at', 'updatedAt'],
 ]);
 
+/** Characters of a name that may be another spelling of a column. */
+const LONGEST_SPELLING = 1_024;
+
 export function toLowerCamel(name: string): string {
-  if (name.startsWith('_') || isLowerCamel(name)) return name;
+  if (name.startsWith('_') || name.length > LONGEST_SPELLING || isLowerCamel(name)) return name;
   const camel = name.replace(/_+([A-Za-z0-9])/g, (_, letter: string) => letter.toUpperCase());
   return camel.charAt(0).toLowerCase() + camel.slice(1);
 }

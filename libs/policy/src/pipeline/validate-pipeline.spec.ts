@@ -36,6 +36,17 @@ const SLIPS: [string, unknown, string][] = [
   ['nothing in it', [], 'pipeline is empty'],
   ['21 stages', limits(21), 'pipeline has 21 stages; at most 20'],
   ['61 stages with inner ones', [{ $facet: { a: limits(30), b: limits(30) } }], 'more than 60 stages'],
+  [
+    '3001 fields and operators',
+    [
+      {
+        $facet: {
+          a: [{ $project: Object.fromEntries(Array.from({ length: 2_998 }, (_, at) => [`f${at}`, 1])) }],
+        },
+      },
+    ],
+    'pipeline exceeds 3000 fields and operators',
+  ],
   ['a stage that is no object', ['$match'], 'stage 0: a stage is an object such as {"$limit":10}'],
   ['an array as a stage', [{ $limit: 1 }, [{ $match: {} }]], 'stage 1: a stage is an object'],
   ['an empty stage', [{}], 'stage 0: the stage is empty'],

@@ -17,6 +17,9 @@ const MAX_CALLER_STAGES = 20;
 /** The stages of the caller including those of all sub-pipelines. */
 const MAX_ALL_STAGES = 60;
 
+/** Fields and operators of all stages together: each is a column of the rows, or part of an expression on each of them. */
+const MAX_MEMBERS = 3_000;
+
 const EXAMPLE = '[{"$match":{"FIELD":VALUE}},{"$limit":10}]';
 
 /**
@@ -28,6 +31,8 @@ export function validatePipeline(written: unknown): Pipeline {
   const pipeline = readExtendedJson(readObjectText(written));
   refuseTornText(pipeline, 'pipeline');
   assertNothingForbidden(pipeline);
+  if (countMembers(pipeline) > MAX_MEMBERS)
+    throw invalidArgument(`pipeline exceeds ${MAX_MEMBERS} fields and operators`);
   if (!Array.isArray(pipeline)) throw invalidArgument(`pipeline is a list of stages, such as ${EXAMPLE}`);
   if (pipeline.length === 0)
     throw invalidArgument(
@@ -37,6 +42,12 @@ export function validatePipeline(written: unknown): Pipeline {
     throw invalidArgument(`pipeline has ${pipeline.length} stages; at most ${MAX_CALLER_STAGES}`);
   assertStages(pipeline, '', { left: MAX_ALL_STAGES });
   return pipeline as Pipeline;
+}
+
+function countMembers(value: unknown): number {
+  if (Array.isArray(value)) return value.reduce<number>((sum, one) => sum + countMembers(one), 0);
+  if (!isPlainObject(value)) return 0;
+  return Object.values(value).reduce<number>((sum, one) => sum + 1 + countMembers(one), 0);
 }
 
 function assertStages(stages: readonly unknown[], within: string, budget: { left: number }): void {

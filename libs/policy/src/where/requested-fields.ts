@@ -166,11 +166,12 @@ const NO_ORDER: readonly RequestedSortKey[] = Object.freeze([]);
 
 function sortKeys(order: string, access: ClassAccess): readonly RequestedSortKey[] {
   const keys = new Map<string, RequestedSortKey>();
-  for (const entry of order.split(',').map((part) => part.trim())) {
-    const key = sortKey(entry, access);
+  const entries = order.split(',');
+  if (entries.length > MAX_SORT_KEYS) throw invalidArgument(`order names at most ${MAX_SORT_KEYS} fields`);
+  for (const entry of entries) {
+    const key = sortKey(entry.trim(), access);
     if (!keys.has(key.field)) keys.set(key.field, key);
   }
-  if (keys.size > MAX_SORT_KEYS) throw invalidArgument(`order names at most ${MAX_SORT_KEYS} fields`);
   return [...keys.values()];
 }
 
