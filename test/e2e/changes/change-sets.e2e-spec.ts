@@ -23,7 +23,7 @@ const ENV = {
   PARSE_AGENT_ALLOW_SCHEMA_OPS: 'true',
 };
 
-const COMMAND = fileURLToPath(new URL('../../../tools/parley.mjs', import.meta.url));
+const COMMAND = fileURLToPath(new URL('../../../dist/bundle/cli.js', import.meta.url));
 
 let database: Database;
 let view: DatabaseView;

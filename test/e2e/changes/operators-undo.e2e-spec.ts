@@ -18,7 +18,7 @@ const AGENTS = {
 };
 type AgentName = keyof typeof AGENTS;
 const as = (agent: AgentName) => ({ 'X-MCP-API-Key': `key-of-${agent}` });
-const COMMAND = fileURLToPath(new URL('../../../tools/parley.mjs', import.meta.url));
+const COMMAND = fileURLToPath(new URL('../../../dist/bundle/cli.js', import.meta.url));
 
 let database: Database;
 let view: DatabaseView;
@@ -84,7 +84,8 @@ describe('What an agent wrote within a time', () => {
   let before: string;
   beforeEach(async () => {
     before = await dump();
-    since = new Date().toISOString();
+    // The service goes on by the clock that its machine had at its start. What was written before is taken back already.
+    since = new Date(Date.now() - 1_000).toISOString();
     await rename('p00', 'Wrong');
     await rename('p00', 'Wrong again');
     await rename('p03', 'Wrong');
