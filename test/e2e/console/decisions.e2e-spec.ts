@@ -94,8 +94,9 @@ beforeEach(async () => {
   calls = [];
 });
 afterEach(async () => {
-  for (const id of await waiting())
-    await decideApproval(`${service.origin}/approvals/${id}`, as('chief'), { decision: 'deny' });
+  const decide = (id: string) =>
+    decideApproval(`${service.origin}/approvals/${id}`, as('chief'), { decision: 'deny' });
+  await Promise.all((await waiting()).map(decide));
   await Promise.all(calls);
   await context.close();
   if (complaints.length > 0) throw new Error(`the page complains: ${complaints.join('; ')}`);
@@ -111,7 +112,7 @@ async function ask(...writes: readonly (readonly [tool: string, args: object])[]
   for (const [tool, args] of writes) {
     const before = (await waiting()).length;
     calls.push(callTool(service, tool, args, as('writer')));
-    await expect.poll(async () => (await waiting()).length, PATIENT).toBe(before + 1);
+    await expect.poll(async () => (await waiting()).length, { ...PATIENT, interval: 10 }).toBe(before + 1);
   }
 }
 const update = (id: string, fields: object = { title: `Title ${(asked += 1)}` }) =>
