@@ -126,7 +126,11 @@ export function examineFile(path: string): Promise<number> {
       assertRegular(path, found);
       await access(path, constants.R_OK | constants.W_OK);
       const handle = await open(path);
-      await assertRecords(path, handle).finally(() => handle.close());
+      try {
+        await assertRecords(path, handle);
+      } finally {
+        await handle.close();
+      }
     }
     const { bavail, bsize } = await statfs(folder);
     return bavail * bsize;
