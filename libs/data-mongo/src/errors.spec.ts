@@ -62,6 +62,22 @@ describe('errors of the driver', () => {
     });
   });
 
+  it.each([
+    [241, 'a text', /\$convert/],
+    [17124, 'a text', /\$ifNull/],
+    [16702, 'a text', /\$toString/],
+    [31253, 'a text', /_id/],
+    [31254, 'a text', /_id/],
+    [2, "PlanExecutor error :: caused by :: can't $divide by zero", /\$cond/],
+    [14, '$add only supports numeric or date types, not string', /\$convert/],
+    [14, "can't $subtract string from decimal", /\$convert/],
+  ])('%d says what to write instead, and nothing of what the server said', (code, message, instead) => {
+    const error = toStoreError(Object.assign(server(code), { message }));
+    expect(error.code).toBe('invalid_query');
+    expect(error.advice).toMatch(instead);
+    expect(error.advice).not.toContain('string');
+  });
+
   it('are a cancellation under an aborted signal', () => {
     expect(toStoreError(server(2), { signal: AbortSignal.abort() }).code).toBe('cancelled');
   });

@@ -130,13 +130,40 @@ const INDEX_NOT_FOUND = 27;
 const TEXT_INDEX_ADVICE =
   "'$text' needs a text index, and this class has none: search one column by $regex instead";
 
+const MIXED_PROJECTION =
+  '$project names either what rows keep or, by 0, what they leave out: only _id may be left out beside what they keep';
+
+/** What an agent should write instead, by the code of the server. Its messages may quote values of rows. */
+const ADVICE_OF_CODES: ReadonlyMap<unknown, string> = new Map<unknown, string>([
+  [241, 'a value of some row cannot be converted: use $convert with onError and onNull'],
+  [16702, '$concat takes texts, and some row has another value: make a text of it with $toString'],
+  [17124, '$size takes lists, and some row has none there: {"$size":{"$ifNull":["$FIELD",[]]}}'],
+  [31253, MIXED_PROJECTION],
+  [31254, MIXED_PROJECTION],
+]);
+
+const DIVIDED_BY_ZERO = /can't \$(?:divide|mod) by zero/;
+const ZERO_ADVICE = 'a division by zero: leave such rows out, or give them another value with $cond';
+
+/** `$add`, `$subtract`, `$multiply` and others of their kind met a value that is no number. */
+const NO_NUMBER = /only supports numeric|can't \$subtract/;
+const NUMBER_ADVICE =
+  'some row has no number where the pipeline calculates: use $convert with onError and onNull';
+
 function findAdvice(error: unknown): { readonly advice?: string } {
   if (isDriverError(error, 'MongoWriteConcernError')) return { advice: UNCONFIRMED_ADVICE };
   if (!isServerError(error)) return {};
   if (error.code === INVALID_DOCUMENT) return { advice: ROW_REFUSED };
   if (error.code === INDEX_NOT_FOUND) return { advice: TEXT_INDEX_ADVICE };
   if (LOGIN_REFUSED.has(error.code)) return { advice: LOGIN_ADVICE };
-  return error.code === UNAUTHORIZED_CODE ? { advice: RIGHTS_ADVICE } : {};
+  if (error.code === UNAUTHORIZED_CODE) return { advice: RIGHTS_ADVICE };
+  const advice = ADVICE_OF_CODES.get(error.code) ?? ofMessage(error.message);
+  return advice === undefined ? {} : { advice };
+}
+
+function ofMessage(message: string): string | undefined {
+  if (DIVIDED_BY_ZERO.test(message)) return ZERO_ADVICE;
+  return NO_NUMBER.test(message) ? NUMBER_ADVICE : undefined;
 }
 
 /** Converts any error of an operation to a `StoreError`. The driver's error is its cause, for the log only. */

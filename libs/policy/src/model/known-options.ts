@@ -7,7 +7,7 @@ const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
   keys: ['select', 'fields', 'projection', 'columns', 'attributes'],
   include: ['populate', 'includes', 'relations', 'expand'],
   skip: ['offset', 'start'],
-  limit: ['take', 'first', 'top', 'max', 'count', 'perPage'],
+  limit: ['take', 'first', 'top', 'max', 'perPage'],
   input: ['inputSchema', 'parameters', 'schema', 'args', 'arguments'],
   output: ['outputSchema', 'result', 'returns'],
   permission: ['tier', 'level', 'role'],

@@ -73,7 +73,7 @@ const SLIPS: [string, unknown, string][] = [
   [
     'a negative $limit',
     [{ $limit: -1 }],
-    'stage 0 $limit: its value is a whole number, 0 or more. Write {"$limit":10}',
+    'stage 0 $limit: its value is a whole number, 1 or more. Write {"$limit":10}',
   ],
   ['a fractional $skip', [{ $skip: 0.5 }], 'a whole number'],
   ['a $limit as text', [{ $limit: '5' }], 'a whole number'],
@@ -188,7 +188,6 @@ describe('validatePipeline: structure', () => {
   it.each<[string, unknown]>([
     ['20 stages', limits(20)],
     ['60 stages with those of sub-pipelines', [{ $facet: { a: limits(30), b: limits(29) } }]],
-    ['$limit 0', [{ $limit: 0 }]],
     ['$facet and $sample', [{ $facet: { a: [{ $sample: { size: 3 } }] } }]],
     ['an empty sub-pipeline', lookup({})],
     ['$regexMatch outside $expr', [{ $project: { x: { $regexMatch: { input: '$title', regex: '^a' } } } }]],

@@ -96,7 +96,7 @@ describe('a word of an argument', () => {
     ['query_class', 'fields', 'keys'],
     ['query_class', 'populate', 'include'],
     ['get_objects', 'object_ids', 'ids'],
-    ['get_sample_objects', 'count', 'limit'],
+    ['get_sample_objects', 'top', 'limit'],
     ['group_by', 'group_by', 'field'],
     ['group_by_date', 'date_field', 'field'],
     ['group_by_date', 'granularity', 'interval'],
