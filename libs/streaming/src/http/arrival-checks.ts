@@ -1,6 +1,5 @@
 import type { Era } from '#core';
 import type { RateLimiter } from '#core';
-import { oneLine } from '#audit';
 import { remoteNetwork } from '#auth';
 import {
   CLIENT_CAPABILITIES_KEY,
