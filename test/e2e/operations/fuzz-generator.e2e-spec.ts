@@ -54,9 +54,9 @@ describe('the generator of fuzzed frames', () => {
   it('makes objects of many members, long lists and long texts', () => {
     const large = texts.filter((text) => text.length > 10_000);
     const holds = (isHeld: (text: string) => boolean) => expect(large.some(isHeld)).toBe(true);
-    holds((text) => text.includes('9999":'));
-    holds((text) => text.split(',').length > 9_000 && !text.includes('9999":'));
-    holds((text) => text.split('"').some((part) => part.length >= 10_000 && part.startsWith(part.slice(-8))));
+    holds((text) => text.includes('3999":'));
+    holds((text) => text.split(',').length > 3_900 && !text.includes('3999":'));
+    holds((text) => text.split('"').some((part) => part.length >= 3_990 && part.startsWith(part.slice(-8))));
   });
 
   it('makes numbers that readers round, in arguments as well as in ids', () => {

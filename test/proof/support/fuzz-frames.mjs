@@ -232,7 +232,7 @@ function bodyOf(random, inputs, number) {
   };
   const batch = random.chance(0.05);
   const made = batch ? random.list(random.chance(0.1) ? 60 : 4, one) : one();
-  const value = random.weighted([6, () => made], [3, () => mutated(random, made, 1 + random.below(2))]);
+  const value = random.weighted([6, () => made], [3, () => mutated(random, made, 1 + random.below(2), true)]);
   const text = JSON.stringify(value) ?? 'null';
   const bytes = random.weighted(
     [8, () => Buffer.from(text)],

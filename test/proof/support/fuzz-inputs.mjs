@@ -415,7 +415,7 @@ export class FuzzInputs {
     const args = this.argumentsOf(random, tool);
     const made = random.weighted(
       [5, () => args],
-      [3, () => mutated(random, args, 1)],
+      [3, () => mutated(random, args, 1, true)],
       [1, () => mutated(random, args, 1 + random.below(4))],
       [0.5, () => anyValue(random)],
     );
@@ -527,7 +527,7 @@ export class FuzzInputs {
     const made = (value) =>
       random.weighted(
         [6, () => value],
-        [3, () => mutated(random, value, 1)],
+        [3, () => mutated(random, value, 1, true)],
         [1, () => mutated(random, value, 3)],
       );
     if (random.chance(0.6)) {

@@ -269,8 +269,8 @@ export function placesOf(value, depth = 0) {
   return Object.keys(value).flatMap((key) => [{ container: value, key }, ...placesOf(value[key], depth + 1)]);
 }
 
-/** Changes the value at a few places. */
-export function mutated(random, given, times = 1) {
+/** Changes the value at a few places. @param isSwollen whether objects, lists and texts may become large */
+export function mutated(random, given, times = 1, isSwollen = false) {
   const value = structuredClone({ given });
   for (let time = 0; time < times; time += 1) {
     const places = placesOf(value.given);
@@ -292,7 +292,7 @@ export function mutated(random, given, times = 1) {
       [2, () => renamed(container, key, random)],
       [1, () => define(container, key, structuredClone(other.container[other.key]))],
       [1, () => define(container, key, [container[key]])],
-      [0.2, () => define(container, key, swollen(random, container[key]))],
+      [isSwollen ? 0.3 : 0, () => define(container, key, swollen(random, container[key]))],
       [1, () => define(container, key, objectOf([[edgeName(random), container[key]]]))],
       [
         1,
@@ -310,14 +310,17 @@ export function mutated(random, given, times = 1) {
   return value.given;
 }
 
-/** Times that a part of a value is repeated: what costs its square takes seconds then. */
-const REPEATED = 10_000;
+/** Times that a part of a value is repeated: what costs its square shows by then. */
+const REPEATED = 4_000;
+/** Characters of a part that is repeated. */
+const SMALL = 64;
 
 function swollen(random, value) {
   if (typeof value === 'string') return value.slice(0, 8).repeat(REPEATED);
-  if (Array.isArray(value)) return Array.from({ length: REPEATED }, () => value[0] ?? 1);
   if (value === null || typeof value !== 'object') return value;
-  const [name = 'a', member = random.pick([1, '$title', { $sum: 1 }])] = Object.entries(value)[0] ?? [];
+  const [[name, member] = ['a', random.pick([1, '$title', { $sum: 1 }])]] = Object.entries(value);
+  if (name.length > SMALL || (JSON.stringify(member)?.length ?? 0) > SMALL) return value;
+  if (Array.isArray(value)) return Array.from({ length: REPEATED }, () => member);
   return objectOf([
     ...Object.entries(value),
     ...Array.from({ length: REPEATED }, (_, at) => [`${name}${at}`, member]),
