@@ -64,7 +64,8 @@ export class Operation implements Pace {
   readonly startedAt = Date.now();
   private stopped: MongoError | undefined;
   private turnStarted = 0;
-  private cpuAtStart = 0;
+  /** Processor time when this turn had become a long one: asking for it is too dear for every command. */
+  private cpuInTurn: number | undefined;
   private readonly stopListeners = new Set<() => void>();
 
   /** @param deadline time in epoch milliseconds after which the operation fails; 0 for none */
@@ -85,16 +86,18 @@ export class Operation implements Pace {
 
   readonly tickExpression = (): void => {
     this.tick();
+    if (!this.turnIsOver) return;
+    this.cpuInTurn ??= cpuMilliseconds();
     if (Date.now() - this.turnStarted < EXPRESSION_MS) return;
     // On a busy machine time passes without any work being done.
-    if (cpuMilliseconds() - this.cpuAtStart < EXPRESSION_MS) return;
+    if (cpuMilliseconds() - this.cpuInTurn < EXPRESSION_MS) return;
     throw mongoError(50, 'operation exceeded time limit: an expression took too long on one document');
   };
 
   /** Starts the clock again: called when the operation goes on after it has waited for others. */
   startTurn(): void {
     this.turnStarted = Date.now();
-    this.cpuAtStart = cpuMilliseconds();
+    this.cpuInTurn = undefined;
   }
 
   /** Ends the operation at its next tick or wait. */

@@ -1,6 +1,7 @@
 import {
   Binary,
   BSONRegExp,
+  BSONType as T,
   Code,
   DBRef,
   Decimal128,
@@ -14,7 +15,7 @@ import {
 import { type Document, setField } from '../bson/document.js';
 import { createDate } from '../bson/times.js';
 import { mongoError, type MongoError } from '../errors.js';
-import { ElementType as T, MAX_COMMAND_DEPTH } from './raw-bson.js';
+import { MAX_COMMAND_DEPTH } from './raw-bson.js';
 
 /**
  * Decodes one document and keeps every number type apart: int32 is a JS number, an integral double inside the
@@ -87,18 +88,18 @@ class Reader {
       case T.string:
       case T.symbol:
         return this.string();
-      case T.document:
+      case T.object:
         return this.document(depth + 1);
       case T.array:
         return this.array(depth + 1);
-      case T.binary:
+      case T.binData:
         return this.binary();
       case T.undefined:
       case T.null:
         return null;
       case T.objectId:
         return new ObjectId(Buffer.from(this.take(12)));
-      case T.boolean:
+      case T.bool:
         return this.byte() !== 0;
       case T.date:
         return createDate(Number(this.take(8).readBigInt64LE(0)));
@@ -106,23 +107,23 @@ class Reader {
         return new BSONRegExp(this.cstring(), Array.from(this.cstring()).sort().join(''));
       case T.dbPointer:
         return new DBRef(this.string(), new ObjectId(Buffer.from(this.take(12))));
-      case T.code:
+      case T.javascript:
         return new Code(this.string());
-      case T.codeWithScope:
+      case T.javascriptWithScope:
         return this.codeWithScope(depth);
-      case T.int32:
+      case T.int:
         return this.int32();
       case T.timestamp: {
         const raw = this.take(8);
         return new Timestamp({ i: raw.readUInt32LE(0), t: raw.readUInt32LE(4) });
       }
-      case T.int64: {
+      case T.long: {
         const raw = this.take(8);
         return new Long(raw.readInt32LE(0), raw.readInt32LE(4));
       }
       case T.decimal:
         return new Decimal128(Uint8Array.from(this.take(16)));
-      case T.minKey:
+      case T.minKey & 0xff:
         return new MinKey();
       case T.maxKey:
         return new MaxKey();

@@ -1,7 +1,8 @@
 import type * as bson from 'bson';
+import { BSONType as T } from 'bson';
 import { bsonTag, type Document } from '../bson/document.js';
 import { mongoError } from '../errors.js';
-import { ElementType as T, MAX_COMMAND_DEPTH, RawBson, rawFields } from './raw-bson.js';
+import { MAX_COMMAND_DEPTH, RawBson, rawFields } from './raw-bson.js';
 
 /** No message is longer (48 MB), so what grows past this is a value that holds itself many times over. */
 const MOST_BYTES = 64 * 1024 * 1024;
@@ -117,13 +118,24 @@ export function encodeChanged(
   after: Document,
   maxDepth: number,
 ): Buffer {
-  const kept = new Map<string, Buffer>();
-  for (const field of rawFields(rawBefore)) {
-    if (Object.is(before[field.name], after[field.name]))
-      kept.set(field.name, rawBefore.subarray(field.start, field.end));
-  }
+  const fields = new Map(rawFields(rawBefore).map((field) => [field.name, field]));
+  const encoder = new Encoder(sink, maxDepth);
   sink.reset();
-  new Encoder(sink, maxDepth).document(after, 1, kept);
+  const start = sink.startLength();
+  // Unchanged neighbours are copied in one stretch.
+  let [from, to] = [0, 0];
+  for (const name of Object.keys(after)) {
+    const kept = Object.is(before[name], after[name]) ? fields.get(name) : undefined;
+    if (kept?.start !== to) {
+      sink.raw(rawBefore.subarray(from, to));
+      from = kept?.start ?? to;
+    }
+    if (kept) to = kept.end;
+    else encoder.field(name, after[name], 1);
+  }
+  sink.raw(rawBefore.subarray(from, to));
+  sink.byte(0);
+  sink.endLength(start);
   return sink.copy();
 }
 
@@ -133,15 +145,10 @@ class Encoder {
     private readonly maxDepth: number,
   ) {}
 
-  /** `kept` has the bytes of fields that are copied. */
-  document(document: Document | RawBson, depth = 1, kept?: ReadonlyMap<string, Buffer>): void {
+  document(document: Document | RawBson, depth = 1): void {
     if (document instanceof RawBson) return this.out.raw(document.bytes);
     const start = this.begin(depth);
-    for (const name of Object.keys(document)) {
-      const bytes = kept?.get(name);
-      if (bytes === undefined) this.field(name, document[name], depth);
-      else this.out.raw(bytes);
-    }
+    for (const name of Object.keys(document)) this.field(name, document[name], depth);
     this.end(start);
   }
 
@@ -169,7 +176,7 @@ class Encoder {
     return this.out;
   }
 
-  private field(name: string, value: unknown, depth: number): void {
+  field(name: string, value: unknown, depth: number): void {
     switch (typeof value) {
       case 'undefined':
       case 'function':
@@ -177,14 +184,14 @@ class Encoder {
         return;
       case 'number':
         return (value | 0) === value && !Object.is(value, -0)
-          ? this.element(T.int32, name).int32(value)
+          ? this.element(T.int, name).int32(value)
           : this.element(T.double, name).double(value);
       case 'string':
         return this.element(T.string, name).string(value);
       case 'boolean':
-        return this.element(T.boolean, name).byte(value ? 1 : 0);
+        return this.element(T.bool, name).byte(value ? 1 : 0);
       case 'bigint':
-        return this.element(T.int64, name).int64(BigInt.asIntN(64, value));
+        return this.element(T.long, name).int64(BigInt.asIntN(64, value));
       case 'object':
         return this.object(name, value, depth);
     }
@@ -200,12 +207,12 @@ class Encoder {
     const tag = bsonTag(value);
     if (tag !== undefined) return this.tagged(name, tag, value, depth);
     if (value instanceof Uint8Array) return this.binary(name, value, 0);
-    this.element(T.document, name);
+    this.element(T.object, name);
     this.document(value as Document, depth + 1);
   }
 
   private binary(name: string, data: Uint8Array, subtype: number): void {
-    const out = this.element(T.binary, name);
+    const out = this.element(T.binData, name);
     const repeatsLength = subtype === 2;
     out.int32(data.length + (repeatsLength ? 4 : 0));
     out.byte(subtype);
@@ -220,14 +227,14 @@ class Encoder {
       case 'Long':
       case 'Timestamp': {
         const { low, high } = value as bson.Long;
-        const out = this.element(type === 'Long' ? T.int64 : T.timestamp, name);
+        const out = this.element(type === 'Long' ? T.long : T.timestamp, name);
         out.int32(low);
         return out.int32(high);
       }
       case 'Double':
         return this.element(T.double, name).double((value as bson.Double).value);
       case 'Int32':
-        return this.element(T.int32, name).int32((value as bson.Int32).value);
+        return this.element(T.int, name).int32((value as bson.Int32).value);
       case 'Decimal128':
         return this.element(T.decimal, name).raw((value as bson.Decimal128).bytes);
       case 'Binary':
@@ -247,7 +254,7 @@ class Encoder {
         return this.code(name, value as bson.Code, depth);
       case 'DBRef': {
         const { collection: $ref, oid: $id, db: $db, fields } = value as bson.DBRef;
-        this.element(T.document, name);
+        this.element(T.object, name);
         return this.document({ $ref, $id, $db, ...fields }, depth + 1);
       }
       default:
@@ -256,8 +263,8 @@ class Encoder {
   }
 
   private code(name: string, { code, scope }: bson.Code, depth: number): void {
-    if (scope === null || scope === undefined) return this.element(T.code, name).string(code);
-    const out = this.element(T.codeWithScope, name);
+    if (scope === null || scope === undefined) return this.element(T.javascript, name).string(code);
+    const out = this.element(T.javascriptWithScope, name);
     const start = out.startLength();
     out.string(code);
     this.document(scope as Document, depth + 1);

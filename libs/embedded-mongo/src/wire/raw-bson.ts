@@ -1,4 +1,4 @@
-import { onDemand } from 'bson';
+import { BSONType, onDemand } from 'bson';
 import { mongoError } from '../errors.js';
 
 /** Largest wire message accepted or sent, in bytes (announced in the handshake). */
@@ -12,34 +12,15 @@ export const MAX_DOCUMENT_DEPTH = 100;
 /** Deepest nesting of a command, which wraps documents and pipelines. */
 export const MAX_COMMAND_DEPTH = 200;
 
-/** BSON element type bytes. */
-export const ElementType = {
-  double: 0x01,
-  string: 0x02,
-  document: 0x03,
-  array: 0x04,
-  binary: 0x05,
-  undefined: 0x06,
-  objectId: 0x07,
-  boolean: 0x08,
-  date: 0x09,
-  null: 0x0a,
-  regex: 0x0b,
-  dbPointer: 0x0c,
-  code: 0x0d,
-  symbol: 0x0e,
-  codeWithScope: 0x0f,
-  int32: 0x10,
-  timestamp: 0x11,
-  int64: 0x12,
-  decimal: 0x13,
-  maxKey: 0x7f,
-  minKey: 0xff,
-} as const;
-
 /** An already encoded document: the encoder copies its bytes instead of encoding it again. */
 export class RawBson {
   constructor(readonly bytes: Buffer) {}
+}
+
+/** Errors: 10334. */
+export function refuseLarge({ length }: Buffer, most: number): void {
+  if (length > most)
+    throw mongoError(10334, `BSONObj size: ${length} is invalid. Size must be between 0 and ${most}`);
 }
 
 /** Where one top-level element of an encoded document lies. */
@@ -73,11 +54,11 @@ export function rawFields(bytes: Buffer): RawField[] {
 export function readRawDocuments(bytes: Buffer, name: string): Buffer[] | undefined {
   for (const field of rawFields(bytes)) {
     if (field.name !== name) continue;
-    if (field.type !== ElementType.array) return undefined;
+    if (field.type !== BSONType.array) return undefined;
     const documents: Buffer[] = [];
     const array = bytes.subarray(field.value, field.end);
     for (const item of rawFields(array)) {
-      if (item.type !== ElementType.document) return undefined;
+      if (item.type !== BSONType.object) return undefined;
       documents.push(array.subarray(item.value, item.end));
     }
     return documents;
@@ -89,7 +70,7 @@ export function readRawDocuments(bytes: Buffer, name: string): Buffer[] | undefi
 export function readRawDocument(bytes: Buffer, name: string): Buffer | undefined {
   for (const field of rawFields(bytes)) {
     if (field.name === name)
-      return field.type === ElementType.document ? bytes.subarray(field.value, field.end) : undefined;
+      return field.type === BSONType.object ? bytes.subarray(field.value, field.end) : undefined;
   }
   return undefined;
 }
