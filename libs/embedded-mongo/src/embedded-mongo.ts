@@ -56,7 +56,18 @@ export interface StepDownOptions {
 export class EmbeddedMongo {
   private closing: Promise<void> | undefined;
 
-  private constructor(private readonly running: RunningServer) {}
+  /** Connection string for any MongoDB driver. */
+  readonly uri: string;
+  /** The address listened on; the path for a unix socket. */
+  readonly host: string;
+  /** The port listened on; 0 for a unix socket. */
+  readonly port: number;
+  /** Where the server runs. */
+  readonly mode: 'worker' | 'in-process';
+
+  private constructor(private readonly running: RunningServer) {
+    ({ uri: this.uri, host: this.host, port: this.port, mode: this.mode } = running);
+  }
 
   /**
    * Starts a server. It runs in a worker thread where the built worker file is at hand, otherwise (sources run by a
@@ -90,26 +101,6 @@ export class EmbeddedMongo {
       control: async (control) => server.control(control),
       close: () => server.close(),
     });
-  }
-
-  /** Connection string for any MongoDB driver. */
-  get uri(): string {
-    return this.running.uri;
-  }
-
-  /** The address listened on; the path for a unix socket. */
-  get host(): string {
-    return this.running.host;
-  }
-
-  /** The port listened on; 0 for a unix socket. */
-  get port(): number {
-    return this.running.port;
-  }
-
-  /** Where the server runs. */
-  get mode(): 'worker' | 'in-process' {
-    return this.running.mode;
   }
 
   /**

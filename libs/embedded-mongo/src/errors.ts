@@ -111,12 +111,19 @@ export const mongoError = (code: number, message: string, extra?: object): Mongo
 
 export const badValue = (message: string): MongoError => new MongoError(2, message);
 export const createParseError = (message: string): MongoError => new MongoError(9, message);
+export const createIdError = (): MongoError =>
+  new MongoError(66, "Performing an update on the path '_id' would modify the immutable field '_id'");
 export const typeMismatch = (message: string): MongoError => new MongoError(14, message);
 /** Errors: 40415 for a member that a part of a command does not have. */
 export function refuseUnknown(part: object, known: readonly string[], name: string): void {
   const unknown = Object.keys(part).find((member) => !known.includes(member));
   if (unknown !== undefined)
     throw new MongoError(40415, `BSON field '${name}.${unknown}' is an unknown field.`);
+}
+/** Errors: 2 for a value that an option does not have. */
+export function requireOneOf(value: unknown, values: readonly unknown[], name: string): void {
+  if (!values.includes(value))
+    throw badValue(`Enumeration value '${String(value)}' for field '${name}' is not a valid value.`);
 }
 /** A documented MongoDB feature that this server does not have: said aloud, never guessed at. */
 export const notImplemented = (feature: string): MongoError =>
@@ -138,7 +145,4 @@ export const searchLack = (feature: string): MongoError => notImplemented(`${fea
 
 /** What a server without search answers. */
 export const searchNotEnabled = (stage: string): MongoError =>
-  mongoError(
-    31082,
-    `Using ${stage} requires additional configuration. Please connect to Atlas or an AtlasCLI local deployment to enable.`,
-  );
+  mongoError(31082, `Using ${stage} requires additional configuration`);

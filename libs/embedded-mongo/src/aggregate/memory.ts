@@ -16,10 +16,7 @@ export class StageMemory {
   hold(value: unknown): void {
     this.bytes += countBytes(value, MOST_BYTES);
     if (this.bytes > MOST_BYTES)
-      throw mongoError(
-        146,
-        `${this.name} used too much memory and cannot use the disk. Memory limit: ${MOST_BYTES} bytes`,
-      );
+      throw mongoError(146, `${this.name} needs more memory than ${MOST_BYTES} bytes`);
   }
 }
 

@@ -968,7 +968,7 @@ describe('a final writing stage', () => {
   it.each([
     ['elsewhere', [{ $out: 'c' }, { $match: {} }], 40601],
     ['without a target', [{ $merge: {} }], 16990],
-    ['with an unknown mode', [{ $merge: { into: 'c', whenMatched: 'guess' } }], 9],
+    ['with an unknown mode', [{ $merge: { into: 'c', whenMatched: 'guess' } }], 2],
     ['with a bad name', [{ $out: 'a$b' }], 73],
   ] as [string, Document[], number][])('is refused %s', (_title, pipeline, code) => {
     expect(() => splitWriteStage(pipeline)).toThrow(expect.objectContaining({ code }));

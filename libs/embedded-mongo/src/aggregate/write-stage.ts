@@ -1,6 +1,6 @@
 import { type Document, getField, isDocument } from '../bson/document.js';
 import { typeName } from '../bson/type-name.js';
-import { createParseError, mongoError } from '../errors.js';
+import { mongoError, requireOneOf } from '../errors.js';
 import { refuseOthers, requireDocument } from './arguments.js';
 
 /** Where the results of a pipeline are to be written; the caller does the writing. */
@@ -99,10 +99,6 @@ function readMatchedMode(value: unknown): WhenMatched {
 }
 
 function choice<const Value extends string>(value: unknown, allowed: readonly Value[], field: string): Value {
-  const found = allowed.find((item) => item === value);
-  if (found === undefined)
-    throw createParseError(
-      `Enumeration value '${String(value)}' for field '$merge.${field}' is not a valid value.`,
-    );
-  return found;
+  requireOneOf(value, allowed, `$merge.${field}`);
+  return value as Value;
 }

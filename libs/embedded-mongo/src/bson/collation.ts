@@ -1,5 +1,5 @@
 import { EJSON } from 'bson';
-import { badValue, mongoError, notImplemented, typeMismatch } from '../errors.js';
+import { badValue, mongoError, notImplemented, typeMismatch, requireOneOf } from '../errors.js';
 import type { Document } from './document.js';
 import { coerceInteger, numberKind } from './number.js';
 import { remember } from './remember.js';
@@ -60,10 +60,7 @@ function checkTypes(doc: Document): void {
     const found = numberKind(value) === undefined ? typeof value : 'number';
     if (found !== (Array.isArray(type) ? 'string' : type))
       throw typeMismatch(`BSON field 'collation.${name}' is the wrong type '${found}'`);
-    if (Array.isArray(type) && !type.includes(value))
-      throw badValue(
-        `Enumeration value '${String(value)}' for field 'collation.${name}' is not a valid value.`,
-      );
+    if (Array.isArray(type)) requireOneOf(value, type, `collation.${name}`);
   }
   if (![undefined, null, '57.1'].includes(doc['version'] as string))
     throw mongoError(161, `Requested collation version ${String(doc['version'])} is not available`);
@@ -72,8 +69,7 @@ function checkTypes(doc: Document): void {
 function createCollation(doc: Document): Collation {
   const locale = doc['locale'] as string;
   const strength = coerceInteger(doc['strength'] ?? 3);
-  if (![1, 2, 3, 4, 5].includes(strength))
-    throw badValue(`Enumeration value '${strength}' for field 'collation.strength' is not a valid value.`);
+  requireOneOf(strength, [1, 2, 3, 4, 5], 'collation.strength');
   const caseLevel = doc['caseLevel'] === true;
   const caseFirst = doc['caseFirst'] ?? undefined;
   if (caseFirst !== undefined && caseFirst !== 'off' && !caseLevel && strength < 3)

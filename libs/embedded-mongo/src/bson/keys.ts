@@ -193,10 +193,7 @@ function descend(walk: Walk): Walk {
 function elementAt(array: readonly unknown[], name: string | undefined): { value: unknown } | undefined {
   if (name === undefined || !/^(0|[1-9]\d*)$/.test(name)) return undefined;
   if (array.some((item) => isDocument(item) && Object.hasOwn(item, name)))
-    throw mongoError(
-      16746,
-      `Ambiguous field name found in array (do not use numeric field names in embedded elements in an array), field: '${name}'`,
-    );
+    throw mongoError(16746, `Ambiguous field name found in array: '${name}'`);
   const position = Number(name);
   return position < array.length ? { value: array[position] } : undefined;
 }
@@ -293,11 +290,7 @@ function readElement(element: unknown, path: string): unknown {
 
 /** Errors: 15974 for what is no number, 15975 for a number other than ±1. */
 function sortDirection(value: unknown): 1 | -1 {
-  if (numberKind(value) === undefined)
-    throw mongoError(
-      15974,
-      'Illegal key in $sort specification: the value of a key must be 1, -1 or {$meta: …}',
-    );
+  if (numberKind(value) === undefined) throw mongoError(15974, 'a key of a sort must be 1, -1 or {$meta: …}');
   const direction = coerceInteger(value);
   if (direction !== 1 && direction !== -1)
     throw mongoError(15975, '$sort key ordering must be 1 (for ascending) or -1 (for descending)');

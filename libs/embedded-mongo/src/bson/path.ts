@@ -28,10 +28,7 @@ export function parseFieldPath(text: string): FieldPath {
   for (const part of path.parts) {
     if (part === '') throw mongoError(15998, 'FieldPath field names may not be empty strings.');
     if (part.startsWith('$') && !['$ref', '$id', '$db'].includes(part))
-      throw mongoError(
-        16410,
-        `FieldPath field names may not start with '$'. Consider using $getField or $setField. Got: ${part}`,
-      );
+      throw mongoError(16410, `FieldPath field names may not start with '$': ${part}`);
   }
   return path;
 }

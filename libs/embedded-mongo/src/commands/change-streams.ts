@@ -98,11 +98,7 @@ function readScope(
   spec: Document,
 ): { db: string | undefined; coll: string | undefined } {
   if (spec['allChangesForCluster'] === true) {
-    if (ctx.db !== 'admin')
-      throw mongoError(
-        72,
-        "A $changeStream with 'allChangesForCluster:true' may only be opened on the 'admin' database",
-      );
+    if (ctx.db !== 'admin') throw mongoError(72, "'allChangesForCluster' is for the 'admin' database");
     return { db: undefined, coll: undefined };
   }
   const name = command['aggregate'];

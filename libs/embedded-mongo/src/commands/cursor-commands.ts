@@ -6,7 +6,7 @@ import type { Operation } from '../server/operation.js';
 import type { CommandContext, CommandHandler } from '../server/server-state.js';
 import { drain, mapRows, type Rows, toRows } from '../server/steps.js';
 import { encodeDocument } from '../wire/encode.js';
-import { MAX_DOCUMENT_BYTES, RawBson } from '../wire/raw-bson.js';
+import { MAX_DOCUMENT_BYTES, RawBson, refuseLarge } from '../wire/raw-bson.js';
 import { collectionName, documentOr, optionalCount, optionalNumber, requireFields } from './arguments.js';
 
 /** Documents of a first batch when the client names no number. */
@@ -93,11 +93,7 @@ export function listReply(
 /** Errors: 10334 for a result document that is too large. */
 export function encodeReplyDocument(document: Document): Buffer {
   const bytes = encodeDocument(document);
-  if (bytes.length > MAX_DOCUMENT_BYTES + 16 * 1024)
-    throw mongoError(
-      10334,
-      `BSONObj size: ${bytes.length} is invalid. Size must be between 0 and ${MAX_DOCUMENT_BYTES}`,
-    );
+  refuseLarge(bytes, MAX_DOCUMENT_BYTES + 16 * 1024);
   return bytes;
 }
 
@@ -156,20 +152,11 @@ export const getMore: CommandHandler = async (command, ctx) => {
 
 function checkOwner(cursor: Cursor, namespace: string, ctx: CommandContext): void {
   if (cursor.namespace !== namespace)
-    throw mongoError(
-      13,
-      `Requested getMore on namespace '${namespace}', but cursor belongs to a different namespace ${cursor.namespace}`,
-    );
+    throw mongoError(13, `the cursor belongs to ${cursor.namespace}, not to ${namespace}`);
   if (cursor.sessionKey !== ctx.session?.key)
-    throw mongoError(
-      50738,
-      `Cannot run getMore on cursor ${cursor.id.toString()}, which was created in another session`,
-    );
+    throw mongoError(50738, 'the cursor was created in another session');
   if (cursor.txnNumber !== ctx.txnNumber)
-    throw mongoError(
-      50740,
-      `Cannot run getMore on cursor ${cursor.id.toString()} outside of its transaction`,
-    );
+    throw mongoError(50740, 'the cursor is read outside of its transaction');
   if (cursor.inUse) throw mongoError(12051, `cursor id ${cursor.id.toString()} is already in use`);
 }
 

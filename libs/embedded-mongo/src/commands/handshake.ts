@@ -154,10 +154,7 @@ export const replSetStepDown: CommandHandler = (command, ctx) => {
     throw badValue('stepdown period must be a positive number of seconds');
   const { server, client } = ctx;
   if (server.replicas.size === 1 && !flag(command, 'force'))
-    throw mongoError(
-      262,
-      'No electable secondaries caught up. Please use the replSetStepDown command with the argument {force: true} to force node to step down.',
-    );
+    throw mongoError(262, 'No electable secondaries caught up: use {force: true}');
   server.stepDown(client.member, toDouble(seconds), flag(command, 'closeConnections'), client.connectionId);
   return {};
 };

@@ -1,6 +1,5 @@
-import { compareValues } from '../bson/compare.js';
 import { type Document, firstKey, isDocument } from '../bson/document.js';
-import { createParseError, mongoError } from '../errors.js';
+import { createParseError } from '../errors.js';
 import { compileProjection } from '../projection/projection.js';
 import { compileFilter } from '../query/filter.js';
 import type { CommandContext, CommandHandler } from '../server/server-state.js';
@@ -104,8 +103,6 @@ class UpdateRun {
       outcome.after = current;
       const { doc, modified } = this.update.apply(current.document, selection.filter);
       if (!modified) return;
-      if (compareValues(doc['_id'], current.document['_id']) !== 0)
-        throw mongoError(66, "Performing an update on the path '_id' would modify the immutable field '_id'");
       check(doc, current.document);
       const kind = this.update.replacement ? 'replace' : 'update';
       outcome.after = ctx.workspace.replace(collection, current, draftNext(current, doc), kind);
@@ -169,10 +166,7 @@ export const findAndModify: CommandHandler = async (command, ctx) => {
     if (command['update'] !== undefined)
       throw createParseError('Cannot specify both an update and remove=true');
     if (flag(command, 'upsert')) throw createParseError('Cannot specify both upsert=true and remove=true');
-    if (flag(command, 'new'))
-      throw createParseError(
-        "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document",
-      );
+    if (flag(command, 'new')) throw createParseError('Cannot specify both new=true and remove=true');
     const { last } = await runDelete(ctx, ctx.db, name, where);
     const value = projectStored(ctx, name, command, last);
     return acknowledge(ctx, command, { lastErrorObject: { n: last ? 1 : 0 }, value });

@@ -137,10 +137,7 @@ function keepImage(
 ): Document | null {
   if (available) return document;
   if (mode === 'whenAvailable') return null;
-  throw fatal(
-    47,
-    `Change stream was configured to require a ${which}-image for all events, but the ${which}-image was not found`,
-  );
+  throw fatal(47, `the ${which}-image of a change that the stream requires was not found`);
 }
 
 function operation(change: Change, expanded: boolean): Document {
@@ -250,11 +247,7 @@ export class ChangeStream {
     const shaped: Buffer[] = [];
     for (const result of this.transform(event)) {
       if (compareValues(result['_id'], event['_id']) !== 0)
-        throw fatal(
-          280,
-          'Encountered an event whose _id field, which contains the resume token, was modified by the pipeline. ' +
-            'Modifying the _id field of an event makes it impossible to resume the stream from that point.',
-        );
+        throw fatal(280, 'the pipeline changed the _id of an event, which is its resume token');
       shaped.push(encodeDocument(result));
     }
     return shaped;

@@ -1,6 +1,6 @@
 import { Timestamp } from 'bson';
 import { type Document, isDocument } from '../bson/document.js';
-import { mongoError, type MongoError } from '../errors.js';
+import { mongoError, type MongoError, requireOneOf } from '../errors.js';
 import { type ChangeLog, createToken, toStartKey, toEndKey, readToken } from './change-log.js';
 
 /** How much a stream insists on the document before or after a change. */
@@ -35,10 +35,7 @@ export function startPosition(log: ChangeLog, spec: Document): StreamStart {
   if (resume !== undefined) {
     const { key, invalidate } = readToken(resume);
     if (invalidate && spec['resumeAfter'] !== undefined)
-      throw mongoError(
-        260,
-        'Attempting to resume a change stream using resumeAfter is not allowed from an invalidate notification.',
-      );
+      throw mongoError(260, 'resumeAfter takes no token of an invalidate event');
     const position = log.positionAfter(key);
     if (position === undefined) throw historyLost();
     return { position, token: createToken(key) };
@@ -55,16 +52,8 @@ export function startPosition(log: ChangeLog, spec: Document): StreamStart {
 /** Checks the options of `$changeStream`. Errors: 2 for an unknown value, 9 for contradicting starts. */
 export function streamOptions(spec: Document): StreamOptions {
   const { fullDocument = 'default', fullDocumentBeforeChange = 'off' } = spec;
-  if (!['default', 'updateLookup', 'whenAvailable', 'required'].includes(String(fullDocument)))
-    throw mongoError(
-      2,
-      `Enumeration value '${String(fullDocument)}' for field '$changeStream.fullDocument' is not a valid value.`,
-    );
-  if (!['off', 'whenAvailable', 'required'].includes(String(fullDocumentBeforeChange)))
-    throw mongoError(
-      2,
-      `Enumeration value '${String(fullDocumentBeforeChange)}' for field '$changeStream.fullDocumentBeforeChange' is not a valid value.`,
-    );
+  requireOneOf(fullDocument, ['default', 'updateLookup', 'whenAvailable', 'required'], 'fullDocument');
+  requireOneOf(fullDocumentBeforeChange, ['off', 'whenAvailable', 'required'], 'fullDocumentBeforeChange');
   const starts = ['resumeAfter', 'startAfter', 'startAtOperationTime'].filter(
     (name) => spec[name] !== undefined,
   );

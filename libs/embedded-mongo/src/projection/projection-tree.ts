@@ -29,10 +29,7 @@ export class ProjectionNode {
       return;
     }
     if (existing && !(existing instanceof ProjectionNode))
-      throw mongoError(
-        31249,
-        `Path collision at ${path} remaining portion ${parts.slice(depth + 1).join('.')}`,
-      );
+      throw mongoError(31249, `Path collision at ${path}, below ${part}`);
     const node = existing ?? new ProjectionNode();
     this.children.set(part, node);
     node.insert(parts, depth + 1, leaf, path);

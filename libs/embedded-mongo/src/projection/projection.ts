@@ -19,15 +19,9 @@ function sliceLeaf(argument: unknown): ProjectionLeaf {
   ) {
     throw mongoError(28667, 'Invalid $slice syntax: expected a number or an array of two numbers');
   }
-  const [first, limit] = numbers.map((item) => Math.trunc(toDouble(item)) || 0) as [
-    number,
-    number | undefined,
-  ];
+  const [first = 0, limit] = numbers.map((item) => Math.trunc(toDouble(item)) || 0);
   if (limit !== undefined && limit <= 0)
-    throw mongoError(
-      28724,
-      `First argument to $slice must be a number, third argument to $slice must be positive: ${limit}`,
-    );
+    throw mongoError(28724, `the limit of $slice must be positive: ${limit}`);
   return {
     kind: 'rewrite',
     rewrite: (value) => (Array.isArray(value) ? sliceArray(value, first, limit) : value),
@@ -81,10 +75,7 @@ function positionalProjection(
 function narrow(value: unknown, parts: readonly string[], index: number | undefined): unknown {
   if (Array.isArray(value)) {
     if (index === undefined)
-      throw mongoError(
-        51246,
-        "Executor error during find command :: caused by :: positional operator '.$' couldn't find a matching element in the array",
-      );
+      throw mongoError(51246, "positional operator '.$' couldn't find a matching element");
     if (index >= value.length) throw mongoError(51247, 'positional operator element mismatch');
     return [value[index]];
   }
@@ -190,10 +181,7 @@ class ProjectionCompiler {
     const argument = getField(value, first);
     const ofFind = first === '$slice' || first === '$elemMatch';
     if (this.place === 'find' && ofFind && Object.keys(value).length > 1)
-      throw mongoError(
-        16410,
-        "FieldPath field names may not start with '$'. Consider using $getField or $setField.",
-      );
+      throw mongoError(16410, "FieldPath field names may not start with '$'");
     if (this.place === 'find' && first === '$slice' && !expressionSlice(argument)) {
       this.tree.add(parseFieldPath(path).parts, sliceLeaf(argument));
     } else if (this.place === 'find' && first === '$elemMatch') {

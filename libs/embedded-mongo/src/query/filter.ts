@@ -83,10 +83,7 @@ function topLevel(key: string, argument: unknown, ctx: QueryContext): Predicate 
     case '$jsonSchema':
       return compileJsonSchema(argument);
     default:
-      throw badValue(
-        `unknown top level operator: ${key}. If you have a field name that starts with a '$' symbol, ` +
-          'consider using $getField or $setField.',
-      );
+      throw badValue(`unknown top level operator: ${key}`);
   }
 }
 

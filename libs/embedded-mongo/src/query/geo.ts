@@ -171,10 +171,7 @@ function listNear(filter: Document): NearCondition[] {
 
 /** The refusal Parse Server understands and answers by creating the index. */
 export const createMissingGeoIndex = (path: string): Error =>
-  mongoError(
-    291,
-    `error processing query: field=${path} :: caused by :: unable to find index for $geoNear query`,
-  );
+  mongoError(291, `field=${path} unable to find index for $geoNear query`);
 
 interface Near {
   readonly kinds: readonly IndexKind[];
@@ -275,10 +272,7 @@ function checkGeoKey(value: unknown, kind: IndexKind, [low, high]: PlaneLimits):
     const point = readPoint(value);
     if (!point) throw mongoError(13026, `geo values must be 'legacy coordinate pairs' for 2d indexes`);
     if (point.some((part) => part < low || part > high))
-      throw mongoError(
-        13027,
-        `point not in interval of [ ${low}, ${high} ] :: caused by :: ${printValue(value)}`,
-      );
+      throw mongoError(13027, `point not in interval of [ ${low}, ${high} ]: ${printValue(value)}`);
     return;
   }
   const refuse = (reason: string): Error =>

@@ -97,10 +97,7 @@ function guard(translated: TranslatedRegex, unicode: boolean): Matcher {
     throw mongoError(51091, 'Regular expression is invalid: it can take exponential time on some texts');
   return (text, from) => {
     if (text.length > longest)
-      throw mongoError(
-        51091,
-        `Regular expression is refused: it takes too long on texts of over ${longest} characters`,
-      );
+      throw mongoError(51091, `Regular expression takes too long on over ${longest} characters`);
     const engine = linear && text.length > cheap ? linear : regex;
     engine.lastIndex = from;
     const match = engine.exec(text);

@@ -94,10 +94,7 @@ export function modulo(argument: unknown): ValueTest {
     const double = toDouble(item);
     if (numberKind(item) === undefined)
       throw badValue(`malformed mod, ${i === 0 ? 'divisor' : 'remainder'} not a number`);
-    if (!Number.isFinite(double))
-      throw badValue(
-        `malformed mod, ${i === 0 ? 'divisor' : 'remainder'} value is invalid :: caused by :: Unable to coerce NaN/Inf to integral type`,
-      );
+    if (!Number.isFinite(double)) throw badValue(`malformed mod, ${printValue(item)} is no whole number`);
     const whole = toBigInt(item);
     if (!fitsLong(whole)) throw badValue(`malformed mod, ${printValue(item)} is out of range`);
     return whole;

@@ -67,9 +67,7 @@ export function wholeMember(
   const value = getField(spec, name) ?? fallback;
   const whole = numberKind(value) === undefined ? NaN : toDouble(value);
   if (Number.isInteger(whole) && whole >= least && whole <= most) return whole;
-  throw searchFault(
-    `"${at}.${name}" must be a whole number of at least ${least}${most < Infinity ? ` and at most ${most}` : ''}`,
-  );
+  throw searchFault(`"${at}.${name}" must be a whole number from ${least} to ${most}`);
 }
 
 /** `score: {boost: {value}}` and `{constant: {value}}`. Errors: 238 for scores that are computed, 8 for malformed ones. */

@@ -43,9 +43,7 @@ function vectorFields(definition: Document): VectorField[] {
       const dimensions = toDouble(getField(field, 'numDimensions'));
       const similarity = SIMILARITIES.find((known) => known === getField(field, 'similarity'));
       if (getField(field, 'type') !== 'vector' || typeof path !== 'string' || !similarity)
-        throw badValue(
-          'a vector field needs type, path and one of the similarities cosine, dotProduct, euclidean',
-        );
+        throw badValue(`a vector field needs type, path and similarity: ${SIMILARITIES.join(', ')}`);
       if (!Number.isInteger(dimensions) || dimensions < 1 || dimensions > 8192)
         throw badValue('numDimensions must be between 1 and 8192');
       return { path, dimensions, similarity };

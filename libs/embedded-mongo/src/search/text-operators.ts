@@ -214,12 +214,8 @@ function compound(spec: Document, depth: number): SearchOperator {
       return compileOperator(clause, [], depth + 1);
     });
   };
-  const [must, mustNot, should, filter] = LISTS.map(clauses) as [
-    SearchOperator[],
-    SearchOperator[],
-    SearchOperator[],
-    SearchOperator[],
-  ];
+  const [must, mustNot] = [clauses('must'), clauses('mustNot')];
+  const [should, filter] = [clauses('should'), clauses('filter')];
   const shown = [...must, ...should, ...filter];
   if (shown.length + mustNot.length === 0) throw searchFault('"compound" must have at least one clause');
   const least = leastShould(spec, must.length + filter.length + mustNot.length === 0 ? 1 : 0, should.length);

@@ -1,7 +1,14 @@
 import { Timestamp } from 'bson';
 import { type Document, isDocument } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
-import { badValue, createParseError, mongoError, refuseUnknown, typeMismatch } from '../errors.js';
+import {
+  badValue,
+  createParseError,
+  mongoError,
+  refuseUnknown,
+  typeMismatch,
+  requireOneOf,
+} from '../errors.js';
 import type { DocumentStore } from '../storage/store.js';
 import { Transaction } from './transaction.js';
 
@@ -140,8 +147,7 @@ export function readSnapshot(
   const { level, atClusterTime: time } = concern;
   if (level !== undefined && level !== null && typeof level !== 'string')
     throw typeMismatch("BSON field 'readConcern.level' must be a string");
-  if (!levels.includes(level))
-    throw mongoError(2, `Enumeration value '${level}' for field 'readConcern.level' is not a valid value.`);
+  requireOneOf(level, levels, 'readConcern.level');
   for (const at of ['afterClusterTime', 'atClusterTime']) {
     if (concern[at] !== undefined && !(concern[at] instanceof Timestamp))
       throw typeMismatch(`BSON field 'readConcern.${at}' must be a timestamp`);

@@ -45,7 +45,7 @@ export class ReplicaSet {
   /** `host:port` of each member, or the socket path, once the server listens. */
   addresses: readonly string[] = [''];
   /** Counts the elections. */
-  private currentTerm = 1;
+  term = 1;
   private elected = 0;
   private electedAt = 0;
   /** When each member may be elected again, in epoch milliseconds. */
@@ -58,10 +58,6 @@ export class ReplicaSet {
     private readonly now: () => number = Date.now,
   ) {
     this.barredUntil = Array.from({ length: size }, () => 0);
-  }
-
-  get term(): number {
-    return this.currentTerm;
   }
 
   /** The member that takes writes; undefined until the next election. */
@@ -89,7 +85,7 @@ export class ReplicaSet {
     );
     this.elected = next;
     this.electedAt = Math.max(now + ELECTION_MS, free(next));
-    this.currentTerm += 1;
+    this.term += 1;
   }
 }
 

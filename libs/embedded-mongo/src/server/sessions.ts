@@ -46,10 +46,7 @@ export class ServerSession {
   begin(number: string, catalog: Catalog): Transaction {
     this.advance(number);
     if (this.transaction?.number === number && this.transaction.state === 'open')
-      throw mongoError(
-        117,
-        `Cannot start a transaction at given transaction number ${number} a transaction with the same number is already in progress`,
-      );
+      throw mongoError(117, `transaction ${number} is already in progress`);
     if (this.transaction?.state === 'open') this.transaction.abort();
     this.transaction = new Transaction(number, catalog);
     for (const wake of this.startWaiters) wake();
@@ -77,10 +74,7 @@ export class ServerSession {
   current(number: string): Transaction {
     const transaction = this.transaction;
     if (transaction?.number !== number) {
-      const active = transaction?.number ?? '-1';
-      throw noSuchTransaction(
-        `Given transaction number ${number} does not match any in-progress transactions. The active transaction number is ${active}`,
-      );
+      throw noSuchTransaction(`transaction ${number} is not in progress, but ${transaction?.number ?? '-1'}`);
     }
     if (transaction.state === 'committed')
       throw mongoError(256, `Transaction with { txnNumber: ${number} } has been committed.`);
@@ -92,10 +86,7 @@ export class ServerSession {
   private advance(number: string): void {
     const value = BigInt(number);
     if (value < this.latestNumber)
-      throw mongoError(
-        225,
-        `Cannot use transaction number ${number}: a newer one, ${this.latestNumber}, was already used in this session`,
-      );
+      throw mongoError(225, `Cannot use transaction number ${number}: ${this.latestNumber} is newer`);
     this.latestNumber = value;
   }
 }

@@ -211,11 +211,7 @@ export class Collection {
   addIndex(spec: IndexSpec): boolean {
     const specs = this.indexes.map((index) => index.spec);
     if (indexExists(specs, spec)) return false;
-    if (this.indexes.length >= MAX_INDEXES)
-      throw mongoError(
-        67,
-        `add index fails, too many indexes for ${this.fullName} key:${shellText(spec.key)}`,
-      );
+    if (this.indexes.length >= MAX_INDEXES) throw mongoError(67, `too many indexes for ${this.fullName}`);
     const index = CollectionIndex.create(spec);
     for (const stored of this.records.range()) {
       const keys = index.listKeys(stored.document);

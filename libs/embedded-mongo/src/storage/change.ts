@@ -1,10 +1,11 @@
+import { isRegex } from '../query/regex.js';
 import { ObjectId, type UUID } from 'bson';
 import { type Document, firstKey, idFirst, isDocument } from '../bson/document.js';
 import { withServerTimes } from '../bson/times.js';
 import { badValue, mongoError } from '../errors.js';
 import { decodeDocument } from '../wire/decode.js';
 import { encodeChanged, encodeDocument } from '../wire/encode.js';
-import { MAX_DOCUMENT_BYTES, MAX_DOCUMENT_DEPTH, RawBson } from '../wire/raw-bson.js';
+import { MAX_DOCUMENT_BYTES, MAX_DOCUMENT_DEPTH, RawBson, refuseLarge } from '../wire/raw-bson.js';
 
 /** A document ready to be stored: its encoded bytes are the truth, the decoded view serves queries. */
 export interface Draft {
@@ -52,12 +53,7 @@ export function draftNext(before: StoredDocument, after: Document): Draft {
 }
 
 function checkSize(draft: Draft): Draft {
-  const size = draft.raw.bytes.length;
-  if (size > MAX_DOCUMENT_BYTES)
-    throw mongoError(
-      10334,
-      `BSONObj size: ${size} is invalid. Size must be between 0 and ${MAX_DOCUMENT_BYTES}`,
-    );
+  refuseLarge(draft.raw.bytes, MAX_DOCUMENT_BYTES);
   return draft;
 }
 
@@ -67,16 +63,8 @@ function checkId(id: unknown): void {
   if (!isDocument(id)) return;
   const operator = Object.keys(id).find((name) => name.startsWith('$'));
   if (operator === undefined) return;
-  throw mongoError(
-    52,
-    `_id fields may not contain '$'-prefixed fields: ${operator} is not valid for storage.`,
-  );
+  throw mongoError(52, `_id fields may not contain '$'-prefixed fields: ${operator}`);
 }
-
-const isRegex = (value: unknown): boolean =>
-  typeof value === 'object' &&
-  value !== null &&
-  (value as { _bsontype?: unknown })._bsontype === 'BSONRegExp';
 
 /** A collection's full name. */
 export interface Namespace {

@@ -63,11 +63,6 @@ function isHeld(lock: string): boolean {
   }
 }
 
-/** A group of changes as one journal record. */
-function toRecord(changes: readonly Change[]): Document {
-  return { c: changes.map(changeRecord) };
-}
-
 function changeRecord(change: Change): Document {
   if (change.kind === 'dropDatabase') return { o: change.kind, db: change.db };
   const base = { o: change.kind, db: change.ns.db, coll: change.ns.coll };
@@ -186,7 +181,7 @@ export class Journal {
 
   append(changes: readonly Change[]): void {
     if (this.failure) throw this.failure;
-    this.pending.push(frame(toRecord(changes)));
+    this.pending.push(frame({ c: changes.map(changeRecord) }));
     this.timer ??= setTimeout(() => void this.sync().catch(() => undefined), SYNC_MS);
   }
 

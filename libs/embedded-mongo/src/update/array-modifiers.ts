@@ -7,7 +7,7 @@ import { printValue } from '../bson/text.js';
 import { typeName } from '../bson/type-name.js';
 import { badValue, createParseError, typeMismatch } from '../errors.js';
 import { isRegex } from '../query/regex.js';
-import { documentId, type ModifierCompiler, type ModifierContext, unchanged } from './field-modifiers.js';
+import { type ModifierCompiler, type ModifierContext, unchanged } from './field-modifiers.js';
 import { requireViable } from './path.js';
 
 /** `$push` and `$addToSet` take one value, or several as `{$each: […]}`. */
@@ -39,9 +39,7 @@ function wholeOption(options: Document, name: string): number | undefined {
     throw badValue(`The value for ${name} must be an integer value but was given type: ${typeName(value)}`);
   const whole = wholeNumber(value);
   if (whole === undefined)
-    throw badValue(
-      `The value for ${name} must be an integer value but was given a non-integer: ${printValue(value)}`,
-    );
+    throw badValue(`The value for ${name} must be an integer, not ${printValue(value)}`);
   return whole;
 }
 
@@ -52,9 +50,7 @@ const push: ModifierCompiler = (argument, _field, context) => {
   const order = Object.hasOwn(options, '$sort') ? pushOrder(options['$sort'], context) : undefined;
   return (current, target) => {
     if (current !== undefined && !Array.isArray(current))
-      throw badValue(
-        `The field '${target.path}' must be an array but is of type ${typeName(current)} in document ${documentId(target.doc)}`,
-      );
+      throw badValue(`The field '${target.path}' must be an array but is of type ${typeName(current)}`);
     let result: unknown[] = [...((current as unknown[] | undefined) ?? [])];
     if (position === undefined) result.push(...items);
     else result.splice(position < 0 ? Math.max(0, result.length + position) : position, 0, ...items);
@@ -76,10 +72,7 @@ function pushOrder(sort: unknown, { ctx }: ModifierContext): (a: unknown, b: unk
     }
     return compileElementSort(sort, ctx.collation);
   }
-  if (!isOne(sort))
-    throw badValue(
-      'The $sort is invalid: use 1/-1 to sort the whole element, or {field:1/-1} to sort embedded fields',
-    );
+  if (!isOne(sort)) throw badValue('The $sort is invalid: use 1, -1 or an object of fields with them');
   const direction = toDouble(sort);
   return (a, b) => compareValues(a, b, ctx.collation) * direction;
 }
@@ -90,9 +83,7 @@ const addToSet: ModifierCompiler = (argument, _field, { ctx }) => {
   const { items } = readEach(argument, '$addToSet', []);
   return (current, target) => {
     if (current !== undefined && !Array.isArray(current))
-      throw badValue(
-        `Cannot apply $addToSet to non-array field. Field named '${target.path.split('.').at(-1)}' has non-array type ${typeName(current)}`,
-      );
+      throw badValue(`Cannot apply $addToSet to '${target.path}' of type ${typeName(current)}`);
     const result: unknown[] = [...((current as unknown[] | undefined) ?? [])];
     const known = new Set(result.map((item) => toKey(item, ctx.collation)));
     for (const item of items) {
@@ -116,9 +107,7 @@ const pop: ModifierCompiler = (argument, field) => {
       return unchanged;
     }
     if (!Array.isArray(current))
-      throw typeMismatch(
-        `Path '${target.path}' contains an element of non-array type '${typeName(current)}'`,
-      );
+      throw typeMismatch(`Path '${target.path}' is no array but of type '${typeName(current)}'`);
     if (current.length === 0) return unchanged;
     return end === 1 ? current.slice(0, -1) : current.slice(1);
   };

@@ -58,9 +58,7 @@ const arithmetic =
         ['int', 'long'].includes(numberKind(value) as string),
       );
       if (integers && numberKind(result) === 'double')
-        throw badValue(
-          `Failed to apply ${name} operations to current value (${printValue(current)}) for document ${documentId(target.doc)}`,
-        );
+        throw badValue(`Failed to apply ${name} to ${printValue(current)} of ${documentId(target.doc)}`);
       return result;
     };
   };
@@ -81,40 +79,23 @@ const currentDate: ModifierCompiler = (argument, field, { ctx }) => {
   const type = isDocument(argument) ? getField(argument, '$type') : undefined;
   if (typeof argument === 'boolean' || type === 'date') return () => new Date(ctx.now);
   if (type === 'timestamp') return () => new Timestamp({ t: Math.floor(Number(ctx.now) / 1000), i: 1 });
-  if (isDocument(argument))
-    throw badValue(
-      "The '$type' string field is required to be 'date' or 'timestamp': {$currentDate: {field : {$type: 'date'}}}",
-    );
-  throw badValue(
-    `${typeName(argument)} is not valid type for $currentDate. Please use a boolean ('true') or a $type expression ({$type: 'timestamp/date'}) for ${field}.`,
-  );
+  throw badValue(`$currentDate takes a boolean or {$type: 'date' | 'timestamp'} for ${field}`);
 };
 
 const bit: ModifierCompiler = (argument, field) => {
   if (!isDocument(argument))
-    throw badValue(
-      `The $bit modifier is not compatible with a ${typeName(argument)}. You must pass in an embedded document: {$bit: {field: {and/or/xor: #}}`,
-    );
+    throw badValue(`$bit takes {and | or | xor: number}, not a ${typeName(argument)}`);
   const names = Object.keys(argument);
-  if (names.length === 0)
-    throw badValue(
-      `You must pass in at least one bitwise operation. The format is: {$bit: {field: {and/or/xor: #}}`,
-    );
+  if (names.length === 0) throw badValue('$bit takes at least one operation: {and | or | xor: number}');
   for (const name of names) {
     if (!['and', 'or', 'xor'].includes(name))
-      throw badValue(
-        `The $bit modifier only supports 'and', 'or', and 'xor', not '${name}' which is an unknown operator: {${name}: ${printValue(argument[name])}}`,
-      );
+      throw badValue(`$bit knows 'and', 'or' and 'xor', not '${name}'`);
     if (!isInteger(argument[name]))
-      throw badValue(
-        `The $bit modifier field must be an Integer(32/64 bit); a '${typeName(argument[name])}' is not supported here: {${field}: ${printValue(argument)}}`,
-      );
+      throw badValue(`$bit takes whole numbers for ${field}, not a ${typeName(argument[name])}`);
   }
   return (current, target) => {
     if (current !== undefined && !isInteger(current))
-      throw badValue(
-        `Cannot apply $bit to a value of non-integral type.${documentId(target.doc)} has the field ${target.path} of non-integer type ${typeName(current)}`,
-      );
+      throw badValue(`Cannot apply $bit to '${target.path}' of type ${typeName(current)}`);
     let value = toBigInt(current ?? 0);
     let long = numberKind(current) === 'long';
     for (const name of names) {
@@ -155,9 +136,7 @@ export function renameTarget(field: string, argument: unknown): string {
   if (`${field}.${argument}`.split('.').some((part) => /^\$(\[.*\])?$/.test(part)))
     throw badValue(`The source and target field for $rename may not be dynamic: ${field}`);
   if (argument.startsWith(`${field}.`) || field.startsWith(`${argument}.`))
-    throw badValue(
-      `The source and target field for $rename must not be on the same path: ${field}: ${printValue(argument)}`,
-    );
+    throw badValue(`source and target of $rename are on one path: ${field}: ${argument}`);
   if (argument === '') throw createParseError('An empty update path is not valid.');
   if (argument.startsWith('$'))
     throw mongoError(52, `The dollar ($) prefixed field '${argument}' is not valid for storage.`);

@@ -1,14 +1,12 @@
 import { identical } from '../bson/compare.js';
 import { type Document, getField, isDocument } from '../bson/document.js';
 import { arrayIndex } from '../bson/path.js';
-import { printValue } from '../bson/text.js';
 import { typeName } from '../bson/type-name.js';
-import { badValue, createParseError, mongoError } from '../errors.js';
+import { badValue, createParseError, mongoError, createIdError } from '../errors.js';
 import type { Filter } from '../query/context.js';
 import { arrayModifiers } from './array-modifiers.js';
 import {
   absent,
-  documentId,
   fieldModifiers,
   type Modifier,
   type ModifierContext,
@@ -49,7 +47,7 @@ export function compileModifiers(
     changes.push(...listChanges(name, getField(update, name), filters, context));
   const touched = new TouchedPaths();
   for (const change of changes) touched.add(change.path.text.split('.'));
-  checkFiltersUsed(filters, changes, update);
+  checkFiltersUsed(filters, changes);
   changes.sort((a, b) => comparePaths(a.path.text.split('.'), b.path.text.split('.')));
   const dynamic = changes.some((change) => change.path.dynamic);
 
@@ -76,24 +74,14 @@ function listChanges(
   context: ModifierContext,
 ): Change[] {
   const compile = Object.hasOwn(compilers, name) ? compilers[name] : undefined;
-  if (!compile && name !== '$rename')
-    throw createParseError(
-      `Unknown modifier: ${name}. Expected a valid update modifier or pipeline-style update specified as an array`,
-    );
-  if (!isDocument(fields))
-    throw createParseError(
-      `Modifiers operate on fields but we found type ${typeName(fields)} instead. ` +
-        `For example: {$mod: {<field>: ...}} not {${name}: ${printValue(fields)}}`,
-    );
+  if (!compile && name !== '$rename') throw createParseError(`Unknown modifier: ${name}`);
+  if (!isDocument(fields)) throw createParseError(`${name} operates on fields, not on a ${typeName(fields)}`);
   return Object.keys(fields).flatMap((field): Change[] => {
     const argument = getField(fields, field);
     const path = parseUpdatePath(field, filters);
     // Below the top a name may begin with a dollar, and in a new document.
     if (/^\$(?!(ref|id|db)(\.|$))/.test(field) && !['$setOnInsert', '$rename', '$unset'].includes(name))
-      throw mongoError(
-        52,
-        `The dollar ($) prefixed field '${field}' in '${field}' is not valid for storage.`,
-      );
+      throw mongoError(52, `The dollar ($) prefixed field '${field}' is not valid for storage.`);
     if (!compile) return renameChanges(path, renameTarget(field, argument), filters);
     const modifier = compile(argument, field, context);
     return [
@@ -134,11 +122,7 @@ function renameChanges(from: UpdatePath, target: string, filters: ArrayFilters):
       apply: (doc, place, original) => {
         const value = valueAt(original, source);
         if (value === undefined) return doc;
-        if (place[0] === '_id')
-          throw mongoError(
-            66,
-            "Performing an update on the path '_id' would modify the immutable field '_id'",
-          );
+        if (place[0] === '_id') throw createIdError();
         refuseArrays(original, place, 'destination', target);
         return withValue(doc, place, value);
       },
@@ -150,24 +134,19 @@ function refuseArrays(doc: Document, parts: readonly string[], role: string, tex
   let value: unknown = doc;
   for (const [i, part] of parts.entries()) {
     if (Array.isArray(value))
-      throw badValue(
-        `The ${role} field cannot be an array element, '${text}' in doc with ${documentId(doc).slice(1, -1)} ` +
-          `has an array field called '${parts[i - 1]}'`,
-      );
+      throw badValue(`The ${role} of $rename, '${text}', is in the array '${parts[i - 1]}'`);
     value = readChild(value, part);
   }
 }
 
-function checkFiltersUsed(filters: ArrayFilters, changes: readonly Change[], update: Document): void {
+function checkFiltersUsed(filters: ArrayFilters, changes: readonly Change[]): void {
   const used = new Set<string>();
   for (const change of changes) {
     for (const step of change.path.steps) if (step.kind === 'filtered') used.add(step.identifier);
   }
   for (const identifier of filters.keys()) {
     if (!used.has(identifier))
-      throw createParseError(
-        `The array filter for identifier '${identifier}' was not used in the update ${printValue(update)}`,
-      );
+      throw createParseError(`The array filter for identifier '${identifier}' was not used`);
   }
 }
 

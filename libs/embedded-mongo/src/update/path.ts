@@ -61,9 +61,7 @@ export function compileArrayFilters(
     if (identifier === undefined)
       throw createParseError('Cannot use an expression without a top-level field name in arrayFilters');
     if (!/^[a-z][a-zA-Z0-9]*$/.test(identifier))
-      throw badValue(
-        `Error parsing array filter :: caused by :: The top-level field name must be an alphanumeric string beginning with a lowercase letter, found '${identifier}'`,
-      );
+      throw badValue(`an array filter begins with letters and digits, not '${identifier}'`);
     if (compiled.has(identifier))
       throw createParseError(`Found multiple array filters with the same top-level field name ${identifier}`);
     const predicate = compileFilter(filter);
@@ -84,9 +82,7 @@ function findIdentifier(filter: Document): string | undefined {
     for (const name of names) {
       if (name === undefined) continue;
       if (found !== undefined && found !== name)
-        throw createParseError(
-          `Error parsing array filter :: caused by :: Expected a single top-level field name, found '${found}' and '${name}'`,
-        );
+        throw createParseError(`an array filter is of one field, not of '${found}' and '${name}'`);
       found = name;
     }
   }
@@ -201,10 +197,7 @@ function removeIn(container: unknown, parts: readonly string[], depth: number): 
 }
 
 function notViable(part: string, parent: string | undefined, container: unknown): Error {
-  return mongoError(
-    28,
-    `Cannot create field '${part}' in element {${parent ?? ''}: ${printValue(container)}}`,
-  );
+  return mongoError(28, `Cannot create field '${part}' in {${parent ?? ''}: ${printValue(container)}}`);
 }
 
 /** Refuses two modifiers that touch the same place: each path may be written once, and nothing below it. */
@@ -231,7 +224,4 @@ interface PathNode {
 }
 
 const conflict = (parts: readonly string[], length: number): Error =>
-  mongoError(
-    40,
-    `Updating the path '${parts.join('.')}' would create a conflict at '${parts.slice(0, length).join('.')}'`,
-  );
+  mongoError(40, `Updating the path would create a conflict at '${parts.slice(0, length).join('.')}'`);

@@ -2,10 +2,9 @@ import { compilePipeline } from '../aggregate/pipeline.js';
 import { withoutPauses } from '../aggregate/stage.js';
 import { identical, valuesEqual } from '../bson/compare.js';
 import { type Document, firstKey, getField, idFirst, isDocument } from '../bson/document.js';
-import { printValue } from '../bson/text.js';
 import { withServerTimes } from '../bson/times.js';
 import { typeName } from '../bson/type-name.js';
-import { badValue, createParseError, mongoError } from '../errors.js';
+import { badValue, createParseError, mongoError, createIdError } from '../errors.js';
 import type { Filter, QueryContext } from '../query/context.js';
 import { holdsOperators } from '../query/field-predicate.js';
 import { compilePredicate } from '../query/filter.js';
@@ -126,10 +125,7 @@ export function compileUpdate(update: Document | Document[], options: UpdateOpti
 function replacement(update: Document): Change {
   for (const key of Object.keys(update)) {
     if (key.startsWith('$'))
-      throw mongoError(
-        52,
-        `The dollar ($) prefixed field '${key}' in '${key}' is not allowed in the context of an update's replacement document. Consider using an aggregation pipeline with $replaceWith.`,
-      );
+      throw mongoError(52, `The dollar ($) prefixed field '${key}' is not allowed in a replacement`);
   }
   return (doc) => {
     const id = getField(doc, '_id');
@@ -143,7 +139,7 @@ function finish(change: Change, isReplacement: boolean, always = false): Update 
   return {
     replacement: isReplacement,
     apply: (doc, filter, onInsert = false) => {
-      const changed = keepId(doc, idFirst(change(doc, filter, onInsert)), isReplacement);
+      const changed = keepId(doc, idFirst(change(doc, filter, onInsert)));
       if (!always && (changed === doc || identical(changed, doc))) return { doc, modified: false };
       return { doc: changed, modified: true };
     },
@@ -156,17 +152,12 @@ function finish(change: Change, isReplacement: boolean, always = false): Update 
 }
 
 /** An `_id` that compares equal is accepted, and the stored one kept. */
-function keepId(before: Document, after: Document, isReplacement: boolean): Document {
+function keepId(before: Document, after: Document): Document {
   const old = getField(before, '_id');
   const id = getField(after, '_id');
   if (Array.isArray(id) || typeName(id) === 'regex')
     throw mongoError(53, `The '_id' value cannot be of type ${typeName(id)}`);
   if (old === undefined || identical(old, id)) return after;
   if (id !== undefined && valuesEqual(old, id)) return { ...after, _id: old };
-  throw mongoError(
-    66,
-    isReplacement
-      ? `After applying the update, the (immutable) field '_id' was found to have been altered to _id: ${printValue(id)}`
-      : "Performing an update on the path '_id' would modify the immutable field '_id'",
-  );
+  throw createIdError();
 }

@@ -166,10 +166,7 @@ function createParsed(text: string, parts: Parts, zone?: Zone): Date {
   const half = parts['p']?.toLowerCase();
   const [hour, minute, second] = [number('H', 0), number('M', 0), number('S', 0)];
   if (zone && zone !== utcZone && (parts['z'] ?? parts['Z']) !== undefined)
-    throw failure(
-      text,
-      'you cannot pass in a date/time string with time zone information together with a timezone argument',
-    );
+    throw failure(text, 'a time zone in the text and a timezone beside it');
   const midnight = parseDay(text, parts, number);
   if (hour > (half ? 12 : 24) || minute > 59 || second > 60) throw failure(text, 'a part is out of range');
   const hours = half ? (hour % 12) + (half === 'p' ? 12 : 0) : hour;

@@ -27,11 +27,7 @@ const mostDocuments = 500_000;
 function readRange(spec: Document): Range {
   const range = getField(spec, 'range');
   if (!isDocument(range)) throw mongoError(5733201, "The 'range' argument to $densify must be an object");
-  const { step, unit, bounds } = {
-    step: getField(range, 'step'),
-    unit: getField(range, 'unit'),
-    bounds: getField(range, 'bounds'),
-  };
+  const [step, unit, bounds] = ['step', 'unit', 'bounds'].map((name) => getField(range, name));
   if (numberKind(step) === undefined || !(toDouble(step) > 0))
     throw mongoError(5733401, "'step' of a range must be a positive number");
   if (unit !== undefined && !isDateUnit(unit))
@@ -69,10 +65,7 @@ const densify: StageCompiler = (spec, { ctx }) => {
   const partitionPaths = (names as string[]).map((name) => parseFieldPath(name).parts);
   const check = (value: unknown): void => {
     if (range.unit ? !(value instanceof Date) : numberKind(value) === undefined)
-      throw mongoError(
-        range.unit ? 6053600 : 5733201,
-        `$densify needs a ${range.unit ? 'date' : 'number'} in its field`,
-      );
+      throw mongoError(range.unit ? 6053600 : 5733201, `$densify has no place for a ${typeName(value)}`);
   };
 
   return function* (source) {

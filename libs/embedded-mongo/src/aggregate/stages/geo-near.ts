@@ -49,11 +49,8 @@ const geoNear: StageCompiler = (spec, { ctx }, name) => {
       throw mongoError(2, `$geoNear ${field} must be a nonnegative number`);
     return toDouble(value);
   };
-  const [min, max, factor] = [
-    option('minDistance', 0),
-    option('maxDistance', Infinity),
-    option('distanceMultiplier', 1),
-  ];
+  const [min, max] = [option('minDistance', 0), option('maxDistance', Infinity)];
+  const factor = option('distanceMultiplier', 1);
   const query = Object.hasOwn(spec, 'query') ? spec['query'] : {};
   if (!isDocument(query)) throw mongoError(14, '$geoNear query must be an object');
   if (requiresGeoIndex(query)) throw mongoError(5626500, '$near is not allowed in the query of $geoNear');

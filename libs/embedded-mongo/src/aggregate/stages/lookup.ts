@@ -118,12 +118,8 @@ function readSpec(spec: unknown): LookupSpec {
     throw mongoError(14, "'pipeline' option must be specified as an array");
   const variables = getField(spec, 'let') ?? {};
   if (!isDocument(variables)) throw createParseError("$lookup argument 'let' must be an object");
-  const [as, from, localField, foreignField] = [
-    text('as'),
-    text('from'),
-    text('localField') || undefined,
-    text('foreignField') || undefined,
-  ];
+  const [as, from] = [text('as'), text('from')];
+  const [localField, foreignField] = [text('localField') || undefined, text('foreignField') || undefined];
   if (as === undefined) throw createParseError("must specify 'as' field for a $lookup");
   if ((localField === undefined) !== (foreignField === undefined))
     throw createParseError("$lookup requires both or neither of 'localField' and 'foreignField'");

@@ -36,11 +36,7 @@ const everything: WindowBounds = {
 export function windowBounds(spec: unknown, sortBy: unknown): WindowBounds {
   if (spec === undefined) return everything;
   if (!isDocument(spec)) throw createParseError("'window' field must be an object");
-  const [documents, range, unit] = [
-    getField(spec, 'documents'),
-    getField(spec, 'range'),
-    getField(spec, 'unit'),
-  ];
+  const [documents, range, unit] = ['documents', 'range', 'unit'].map((name) => getField(spec, name));
   if (documents !== undefined && range !== undefined)
     throw createParseError("Window bounds can specify either 'documents' or 'range', not both.");
   if (documents === undefined && range === undefined) return everything;
