@@ -257,6 +257,12 @@ const conversions: Row[] = [
   ['$toDate of a text between wide spaces', { $toDate: '\u00a01970-01-01\u00a0' }, new Date(0)],
   ['$toDate of a long', { $toDate: long(5) }, new Date(5)],
   ['$toDecimal keeps the scale', { $toDecimal: '1.10' }, dec('1.10')],
+  [
+    '$toDecimal cuts a text behind 34 digits',
+    { $toDecimal: `0.${'9'.repeat(36)}` },
+    dec(`0.${'9'.repeat(34)}`),
+  ],
+  ['$toDecimal cuts below zero as well', { $toDecimal: `-${'6'.repeat(35)}` }, dec(`-${'6'.repeat(34)}E1`)],
   ['$toInt', { $toInt: '12' }, 12],
   ['$toInt truncates', { $toInt: 2.9 }, 2],
   ['$toLong of a decimal', { $toLong: dec('1234567890123.9') }, Long.fromString('1234567890123')],
@@ -608,6 +614,7 @@ describe('an expression', () => {
 describe('an expression refuses', () => {
   it.each([
     ['an unknown operator', { $nope: 1 }, 168],
+    ['an order without a key', { $sortArray: { input: [1], sortBy: {} } }, 2942505],
     ['two operators in one object', { $add: [1], $sum: 1 }, 15983],
     ['an undefined variable', '$$nobody', 17276],
     ['a name of the object prototype as a variable', '$$constructor', 17276],

@@ -125,11 +125,15 @@ export function roundDecimal(
 }
 
 /** Rounds to the 34 digits a Decimal128 holds and packs the result. `negativeZero` is the sign of an exact zero. */
-export function packDecimal(value: ExactDecimal, negativeZero = false): Decimal128 {
+export function packDecimal(
+  value: ExactDecimal,
+  negativeZero = false,
+  mode: 'halfEven' | 'truncate' = 'halfEven',
+): Decimal128 {
   let { coefficient, exponent } = value;
   const excess = digitCount(coefficient) - digits;
   if (excess > 0) {
-    coefficient = dropDigits(coefficient, excess, 'halfEven');
+    coefficient = dropDigits(coefficient, excess, mode);
     exponent += excess;
   }
   const size = digitCount(coefficient) + exponent;
@@ -137,7 +141,7 @@ export function packDecimal(value: ExactDecimal, negativeZero = false): Decimal1
   if (coefficient !== 0n && size > 6145) return Decimal128.fromString(`${sign}Infinity`);
   if (size < -6176) return Decimal128.fromString(`${sign}0E-6176`);
   if (exponent < -6176) {
-    coefficient = dropDigits(coefficient, -6176 - exponent, 'halfEven');
+    coefficient = dropDigits(coefficient, -6176 - exponent, mode);
     exponent = -6176;
   }
   return Decimal128.fromStringWithRounding(

@@ -7,7 +7,7 @@ import type { Document } from '../bson/document.js';
 import { keyOfAll } from '../bson/keys.js';
 import { coerceInteger, toDouble } from '../bson/number.js';
 import { shellText } from '../bson/text.js';
-import { badValue, mongoError, notImplemented } from '../errors.js';
+import { badValue, mongoError, notImplemented, requireOneOf } from '../errors.js';
 import { permits } from '../server/access.js';
 import type { CommandContext, CommandHandler } from '../server/server-state.js';
 import { type Collection, VIEW_CATALOG } from '../storage/catalog.js';
@@ -56,13 +56,13 @@ export const create: CommandHandler = (command, ctx) => {
 };
 
 /** Measurements of one kind stand together in an index that MongoDB makes by itself. */
-function indexMeasurements({ server }: CommandContext, collection: Collection): void {
-  const { ns, uuid, options } = collection;
-  const { metaField: meta, timeField: time } = (options['timeseries'] ?? {}) as Record<string, string>;
+function indexMeasurements({ workspace }: CommandContext, collection: Collection): void {
+  const { metaField: meta, timeField: time } = (collection.options['timeseries'] ?? {}) as Record<
+    string,
+    string
+  >;
   if (meta === undefined || time === undefined) return;
-  const spec = { v: 2, key: { [meta]: 1, [time]: 1 }, name: `${meta}_1_${time}_1` };
-  collection.addIndex(spec);
-  server.store.publish([{ kind: 'createIndexes', ns, uuid, spec }]);
+  workspace.addIndex(collection, { v: 2, key: { [meta]: 1, [time]: 1 }, name: `${meta}_1_${time}_1` });
 }
 
 /** The options of a view. Errors: those of its definition and of the stages in it. */
@@ -80,20 +80,13 @@ export function collectionOptions(command: Document, ctx: CommandContext): Docum
     if ((command[option] ?? undefined) !== undefined) options[option] = command[option];
   const validator = optionalDocument(options, 'validator');
   if (validator) plainFilter(validator, ctx, { clusterTime: ctx.clusterTime });
-  requireOneOf(options, 'validationLevel', ['off', 'strict', 'moderate']);
-  requireOneOf(options, 'validationAction', ['error', 'warn', 'errorAndLog']);
+  requireOneOf(options['validationLevel'], [undefined, 'off', 'strict', 'moderate'], 'validationLevel');
+  requireOneOf(options['validationAction'], [undefined, 'error', 'warn', 'errorAndLog'], 'validationAction');
   const collation = optionalDocument(options, 'collation');
   const compiled = collation && compileCollation(collation);
   if (compiled) options['collation'] = compiled.spec;
   else delete options['collation'];
   return { ...options, ...limits(command), ...measurements(command, ctx) };
-}
-
-/** Errors: 2. */
-function requireOneOf(options: Document, name: string, values: readonly string[]): void {
-  const value = options[name];
-  if (value === undefined || (typeof value === 'string' && values.includes(value))) return;
-  throw badValue(`Enumeration value '${shellText(value)}' for field '${name}' is not a valid value.`);
 }
 
 /** The limits of a capped collection, in MongoDB's steps of 256 bytes. Errors: 72 for one without the other. */
@@ -102,10 +95,7 @@ function limits(command: Document): Document {
   const max = optionalCount(command, 'max');
   if (!flag(command, 'capped')) {
     if (command['size'] === undefined && command['max'] === undefined) return {};
-    throw mongoError(
-      72,
-      "the 'capped' field needs to be true when either the 'size' or 'max' fields are present",
-    );
+    throw mongoError(72, "'size' and 'max' are for a capped collection");
   }
   if (!size) throw mongoError(72, "the 'size' field is required when 'capped' is true");
   return { capped: true, size: roundCappedSize(size), ...(max === undefined ? {} : { max }) };
@@ -160,16 +150,11 @@ function readTimeseries(given: Document): Document {
     return seconds;
   });
   const grain = (granularity ?? 'seconds') as string;
-  if (!Object.hasOwn(spans, grain))
-    throw badValue(`Enumeration value '${grain}' for field 'timeseries.granularity' is not a valid value.`);
+  requireOneOf(grain, Object.keys(spans), 'timeseries.granularity');
   const fits = given['granularity']
     ? (span ?? spans[grain]) === spans[grain] && !rounding
     : span === rounding;
-  if (!fits)
-    throw mongoError(
-      72,
-      "'bucketMaxSpanSeconds' must be that of 'granularity', or equal 'bucketRoundingSeconds'",
-    );
+  if (!fits) throw mongoError(72, "'bucketMaxSpanSeconds' does not fit the options beside it");
   return {
     timeField,
     ...((metaField ?? undefined) === undefined ? {} : { metaField }),
@@ -361,9 +346,5 @@ function refuseDuplicates(collection: Collection, index: CollectionIndex): void 
     }
   }
   if (violations.length === 0) return;
-  throw mongoError(
-    359,
-    'Cannot convert the index to unique. Please resolve conflicting documents before running collMod again.',
-    { violations },
-  );
+  throw mongoError(359, 'Cannot convert the index to unique', { violations });
 }

@@ -95,7 +95,7 @@ export const serverStatus: CommandHandler = (_command, ctx) => {
     metrics: { cursor: { open: { total: Long.fromNumber(server.cursors.size) } } },
     logicalSessionRecordCache: { activeSessionsCount: server.sessions.size },
     mem: { bits: 64, resident: Math.round(memory.rss / 1048576), virtual: 0, supported: true },
-    storageEngine: { name: 'embedded', persistent: server.store.persistent },
+    storageEngine: { name: 'embedded', persistent: server.store.journal !== undefined },
     ...(server.replSet
       ? {
           repl: {

@@ -16,16 +16,14 @@ export const createIndexes: CommandHandler = (command, ctx) => {
   const name = collectionName(command, 'createIndexes');
   const specs = documentArray(command, 'indexes').map(normaliseIndex);
   if (specs.length === 0) throw mongoError(2, 'Must specify at least one index to create');
-  const { store } = ctx.server;
   if (name.startsWith('system.')) throw mongoError(73, `cannot create an index on '${ctx.db}.${name}'`);
-  const before = store.catalog.find(ctx.db, name);
+  const before = ctx.workspace.find(ctx.db, name);
   const collection = insertTarget(ctx, ctx.db, name);
   const numIndexesBefore = collection.listed.length;
   for (const spec of specs) {
     const complete = withCollation(spec, collection);
     if (collection.options['timeseries'] !== undefined) refuseForMeasurements(complete, collection);
-    if (!collection.addIndex(complete)) continue;
-    store.publish([{ kind: 'createIndexes', ns: collection.ns, uuid: collection.uuid, spec: complete }]);
+    ctx.workspace.addIndex(collection, complete);
   }
   const numIndexesAfter = collection.listed.length;
   return {
@@ -52,10 +50,7 @@ function refuseForMeasurements({ key, ...spec }: IndexSpec, { options }: Collect
     (kinds.length > 0 && spec['sparse'] === true ? true : undefined) ??
     (partial ? undefined : spec['expireAfterSeconds']);
   if (refused !== undefined)
-    throw mongoError(
-      72,
-      'Unique, text, sparse and expiring indexes are not supported on time-series collections',
-    );
+    throw mongoError(72, 'an index of a time series cannot be unique, text, sparse or expiring');
 }
 
 /** An index compares as its collection does, unless it says otherwise; the order of bytes is not written down. */
@@ -96,19 +91,9 @@ function chooseIndexes(collection: Collection, index: unknown): CollectionIndex[
     throw typeMismatch("BSON field 'dropIndexes.index' must hold strings");
   return named.map((wanted, i) => {
     const matching = collection.indexes.filter(({ spec }) => fits(spec, wanted));
-    if (matching.length > 1)
-      throw mongoError(
-        181,
-        `${matching.length} indexes found for key: ${shellText(wanted)}, identify by name instead`,
-      );
+    if (matching.length > 1) throw mongoError(181, `several indexes found for key: ${shellText(wanted)}`);
     const [found] = named.indexOf(wanted) < i ? [] : matching;
-    if (!found)
-      throw mongoError(
-        27,
-        typeof wanted === 'string'
-          ? `index not found with name [${wanted}]`
-          : `can't find index with key: ${shellText(wanted)}`,
-      );
+    if (!found) throw mongoError(27, `index not found: ${shellText(wanted)}`);
     if (found.spec.name === '_id_') throw mongoError(72, 'cannot drop _id index');
     return found;
   });

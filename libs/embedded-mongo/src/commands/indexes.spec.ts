@@ -151,6 +151,27 @@ describe('indexes', () => {
     expect(await counted.toArray()).toEqual([{ name: 'place_1_at_1' }]);
   });
 
+  it('of places and of all fields are explained as what MongoDB looks into, unless they are hidden', async () => {
+    const places = db.collection('places');
+    await places.insertMany([{ at: [1, 1], any: { deep: 3 } }, { at: [50, 50] }, { any: { deep: 4 } }]);
+    await places.createIndex({ at: '2dsphere' }, { name: 'at' });
+    await places.createIndex({ 'any.$**': 1 }, { name: 'any' });
+    const within = { at: { $geoWithin: { $centerSphere: [[0, 0], 0.1] } } };
+    const names = async (filter: Document): Promise<unknown> => {
+      const { winningPlan } = (await places.find(filter).explain('queryPlanner'))['queryPlanner'];
+      return winningPlan.inputStage?.indexName ?? winningPlan.stage;
+    };
+    expect(await names(within)).toBe('at');
+    expect(await names({ 'any.deep': { $gt: 3 } })).toBe('any');
+    expect(await names({ 'any.deep': null })).toBe('COLLSCAN');
+    expect(await places.countDocuments(within)).toBe(1);
+    expect(await places.countDocuments({ 'any.deep': { $gte: 3 } })).toBe(2);
+    for (const name of ['at', 'any']) await db.command({ collMod: 'places', index: { name, hidden: true } });
+    expect(await names(within)).toBe('COLLSCAN');
+    expect(await names({ 'any.deep': { $gt: 3 } })).toBe('COLLSCAN');
+    await expect(places.aggregate([{ $indexStats: { all: true } }]).toArray()).rejects.toThrow(code(28803));
+  });
+
   it('are explained as the scan they give', async () => {
     await items.createIndex({ kind: 1, n: -1 });
     const { queryPlanner, executionStats } = await items

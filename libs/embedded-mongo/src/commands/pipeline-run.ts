@@ -66,10 +66,7 @@ export class PipelineRun {
       return pipelineRows(run(special.documents));
     }
     if (this.coll === undefined)
-      throw mongoError(
-        73,
-        `{aggregate: 1} is not valid for '${firstKey(written[0] ?? {}) ?? ''}'; a collection is required.`,
-      );
+      throw mongoError(73, '{aggregate: 1} is not valid here: a collection is required');
     const options = readSourceOptions(this.command, this.named?.options);
     // The whole pipeline is checked before its beginning is taken off.
     compilePipeline(written, this.context(takeLeadingQuery(written, options).spec.filter));
@@ -124,6 +121,8 @@ export class PipelineRun {
     if (name === '$listSearchIndexes')
       return { documents: listSearchIndexes(this.ctx, this.collection, stage?.[name]), rest: true };
     if (name === '$indexStats') {
+      if (!isDocument(stage?.[name]) || firstKey(stage[name]) !== undefined)
+        throw mongoError(28803, '$indexStats takes an empty object');
       const documents = (this.collection?.listed ?? []).map(({ spec, accesses: { ops, since } }) => ({
         name: spec.name,
         key: spec.key,

@@ -139,7 +139,7 @@ const rows: readonly Row[] = [
   ['collMod', collMod, 'write'],
   ['listCollections', listCollections, 'read', 'filter nameOnly authorizedCollections cursor'],
   ['listDatabases', listDatabases, 'login', 'filter nameOnly authorizedDatabases'],
-  ['createIndexes', createIndexes, 'write', 'indexes commitQuorum'],
+  ['createIndexes', createIndexes, 'write', 'indexes commitQuorum', transactional],
   ['createSearchIndexes', createSearchIndexes, 'write', 'indexes'],
   ['updateSearchIndex', updateSearchIndex, 'write', 'name id definition'],
   ['dropSearchIndex', dropSearchIndex, 'write', 'name id'],

@@ -42,10 +42,7 @@ export async function runBatch<T>(
 /** Errors: 16 for an empty or too large batch. */
 export function checkBatchSize(statements: readonly unknown[]): void {
   if (statements.length >= 1 && statements.length <= MAX_WRITE_BATCH) return;
-  throw mongoError(
-    16,
-    `Write batch sizes must be between 1 and ${MAX_WRITE_BATCH}. Got ${statements.length} operations.`,
-  );
+  throw mongoError(16, `Write batch sizes must be between 1 and ${MAX_WRITE_BATCH}`);
 }
 
 /** Completes a write's reply as its write concern asks for: waits for the disk, or says what cannot be had. */
@@ -56,7 +53,7 @@ export async function acknowledge(
 ): Promise<Document> {
   const concern = command['writeConcern'];
   if (!isDocument(concern)) return reply;
-  if (concern['j'] === true) await ctx.server.store.sync();
+  if (concern['j'] === true) await ctx.server.store.journal?.sync();
   const nodes = concern['w'];
   if (numberKind(nodes) === undefined || toDouble(nodes) <= 1) return reply;
   return {
@@ -93,10 +90,7 @@ export function writeTarget(
   if (timeseries !== undefined && kind === 'change')
     throw notImplemented('changing or deleting the documents of a time-series collection');
   if (ctx.transaction && (collection.capped || timeseries !== undefined))
-    throw mongoError(
-      263,
-      `Writes to the ${collection.capped ? 'capped' : 'time-series'} collection ${collection.fullName} are not allowed in transactions.`,
-    );
+    throw mongoError(263, `no transaction may write to ${collection.fullName}`);
   return collection;
 }
 

@@ -194,8 +194,8 @@ function countedEnds({ index, bounds = [] }: Plan): Document | undefined {
 }
 
 function indexScan(plan: Plan): Document {
-  const { index, bounds } = plan;
-  if (!index || !bounds) return { stage: 'OR', inputStages: plan.branches?.map(indexScan) ?? [] };
+  const { index, bounds = [] } = plan;
+  if (!index) return { stage: 'OR', inputStages: plan.branches?.map(indexScan) ?? [] };
   return {
     stage: 'IXSCAN',
     keyPattern: index.spec.key,

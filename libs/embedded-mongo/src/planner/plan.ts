@@ -7,7 +7,8 @@ import { PAUSE, type Step, STEPS_PER_PAUSE } from '../server/steps.js';
 import type { Collection } from '../storage/catalog.js';
 import type { StoredDocument } from '../storage/change.js';
 import type { CollectionIndex } from '../storage/collection-index.js';
-import { type IndexCondition, listConditions } from './conditions.js';
+import { isWildcard } from '../storage/index-spec.js';
+import { excludesNull, type IndexCondition, listConditions } from './conditions.js';
 import {
   findBounds,
   holdsAllMatches,
@@ -79,6 +80,9 @@ export function plan(collection: Collection, request: PlanRequest): Planned {
   if (bounded.length > 0) return best(bounded);
   const either = orPlan(collection, request, sort);
   if (either) return { winner: either, rejected: [] };
+  const special = collection.indexes.find((index) => servesByName(index, conditions, request.collation));
+  if (special)
+    return { winner: { ...heldDocuments(unsorted, special), kind: 'IXSCAN', index: special }, rejected: [] };
   const ordering = sort?.length ? candidates.filter((one) => one.sorted) : [];
   return ordering.length > 0 ? best(ordering) : { winner: unsorted, rejected: [] };
 }
@@ -119,6 +123,23 @@ function heldDocuments(scan: Plan, { definition }: CollectionIndex): Plan {
       for (const step of scan.run(counts)) if (step === PAUSE || definition.holds(step.document)) yield step;
     },
   };
+}
+
+/** Whether MongoDB would look into a geo or wildcard index, whose keys are not kept here: it scans and says what was meant. */
+function servesByName(
+  index: CollectionIndex,
+  conditions: readonly IndexCondition[],
+  collation: Collation | undefined,
+): boolean {
+  const { spec, definition } = index;
+  if (spec['hidden'] === true || !holdsAllMatches(index, conditions, collation)) return false;
+  return Object.entries(spec.key).some(([field, kind]) => {
+    if (kind === '2d' || kind === '2dsphere')
+      return conditions.some((one) => one.field === field && /^\$(geoW|w)ithin$|^\$geoIn/.test(one.operator));
+    if (definition.fields.length > 1 || spec['wildcardProjection'] !== undefined) return false;
+    const covers = (path: string): boolean => field === '$**' || path.startsWith(field.slice(0, -3));
+    return isWildcard(field) && conditions.some((one) => covers(one.field) && excludesNull(one));
+  });
 }
 
 function indexPlan(
@@ -216,10 +237,7 @@ function findHintedIndex(collection: Collection, hint: unknown): CollectionIndex
     typeof hint === 'string' ? spec.name === hint : compareValues(spec.key, hint) === 0,
   );
   if (found && found.spec['hidden'] !== true) return found;
-  throw mongoError(
-    2,
-    `error processing query: ns=${collection.fullName} planner returned error :: caused by :: hint provided does not correspond to an existing index`,
-  );
+  throw mongoError(2, 'hint provided does not correspond to an existing index');
 }
 
 const naturalSort = ({ sort }: PlanRequest): boolean =>

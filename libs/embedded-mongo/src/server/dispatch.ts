@@ -54,7 +54,7 @@ export async function dispatch(
       }
     }
     const reply = await run(server, client, request, name);
-    if (server.store.persistent) await server.store.settle();
+    await server.store.journal?.settle();
     return addClusterTime(server, { ...reply, ...extra, ok: new Double(1) });
   } catch (error) {
     if (error instanceof Closed) return error;
@@ -263,12 +263,11 @@ function errorReply(error: unknown, command: Document, name: string, watching: b
   return { ok: 0, errmsg: 'internal error', code: 1, codeName: 'InternalError' };
 }
 
+/** Nobody signs the time here. */
+const signature = { hash: new Binary(new Uint8Array(20)), keyId: Long.ZERO };
+
 function addClusterTime(server: ServerState, reply: Document): Document {
   if (!server.replSet) return reply;
   const clusterTime = server.store.log.time;
-  return {
-    ...reply,
-    $clusterTime: { clusterTime, signature: { hash: new Binary(new Uint8Array(20)), keyId: Long.ZERO } },
-    operationTime: clusterTime,
-  };
+  return { ...reply, $clusterTime: { clusterTime, signature }, operationTime: clusterTime };
 }

@@ -244,11 +244,26 @@ describe('a transaction', () => {
   it.each([
     ['count', { count: 'x' }],
     ['dropDatabase', { dropDatabase: 1 }],
-    ['createIndexes', { createIndexes: 'x', indexes: [{ key: { a: 1 }, name: 'a' }] }],
   ])('refuses %s inside it', async (_title, command) => {
     session.startTransaction();
     await expect(db.command(command, { session })).rejects.toThrow(expect.objectContaining({ code: 263 }));
     await session.abortTransaction();
+  });
+
+  it('creates indexes of the collections that it creates, and of no others', async () => {
+    const fresh = db.collection(`fresh${(made += 1)}`);
+    session.startTransaction();
+    await fresh.createIndex({ n: 1 }, { name: 'by_n', unique: true, session });
+    await fresh.insertOne({ n: 1 }, { session });
+    expect(await db.listCollections({ name: fresh.collectionName }).toArray()).toEqual([]);
+    await session.commitTransaction();
+    expect((await fresh.indexes()).map(({ name }) => name)).toEqual(['_id_', 'by_n']);
+    await expect(fresh.insertOne({ n: 1 })).rejects.toThrow(expect.objectContaining({ code: 11000 }));
+    session.startTransaction();
+    const late = fresh.createIndex({ m: 1 }, { session });
+    await expect(late).rejects.toThrow(expect.objectContaining({ code: 263 }));
+    await session.abortTransaction();
+    expect(await fresh.indexes()).toHaveLength(2);
   });
 
   it('appears in change streams as one group', async () => {

@@ -3,6 +3,7 @@ import { toKey } from '../bson/keys.js';
 import { mongoError, MongoError } from '../errors.js';
 import { type Catalog, checkNamespace, Collection } from '../storage/catalog.js';
 import type { Change, ChangeOrigin, ChangeSink, Draft, StoredDocument } from '../storage/change.js';
+import type { IndexSpec } from '../storage/index-spec.js';
 import type { Workspace } from '../storage/store.js';
 
 /** The label by which drivers know that running the whole transaction again may help. */
@@ -21,15 +22,13 @@ interface View {
 /** A write of the transaction, in order, to be repeated on the live data at commit. */
 type Write =
   | { readonly kind: 'create'; readonly view: View; readonly options: Document }
+  | { readonly kind: 'createIndexes'; readonly view: View; readonly spec: IndexSpec }
   | { readonly kind: 'insert'; readonly view: View; readonly draft: Draft }
   | { readonly kind: 'update' | 'replace'; readonly view: View; readonly draft: Draft }
   | { readonly kind: 'delete'; readonly view: View; readonly id: unknown };
 
 function writeConflict(): MongoError {
-  const error = mongoError(
-    112,
-    'Caused by :: Write conflict during plan execution and yielding is disabled. :: Please retry your operation or multi-document transaction.',
-  );
+  const error = mongoError(112, 'Write conflict: please retry your operation or multi-document transaction.');
   error.labels = [TRANSIENT];
   return error;
 }
@@ -76,6 +75,15 @@ export class Transaction implements Workspace {
     this.views.set(working.fullName, view);
     this.writes.push({ kind: 'create', view, options });
     return working;
+  }
+
+  addIndex(collection: Collection, spec: IndexSpec): boolean {
+    const view = this.openView(collection);
+    if (!collection.addIndex(spec)) return false;
+    if (view.origin ?? collection.count > 0)
+      throw mongoError(263, `Cannot create new indexes on existing collection ${collection.fullName}`);
+    this.writes.push({ kind: 'createIndexes', view, spec });
+    return true;
   }
 
   insert(collection: Collection, draft: Draft): StoredDocument {
@@ -151,6 +159,10 @@ export class Transaction implements Workspace {
     const live = this.catalog.find(ns.db, ns.coll);
     if (!live) throw writeConflict();
     if (!undo.has(live)) undo.set(live, live.fork());
+    if (write.kind === 'createIndexes') {
+      live.addIndex(write.spec);
+      return { kind: write.kind, ns, uuid, spec: write.spec };
+    }
     if (write.kind === 'insert') return { kind: 'insert', ns, uuid, after: live.insert(write.draft) };
     const id = write.kind === 'delete' ? write.id : write.draft.document['_id'];
     const before = live.byId(id);

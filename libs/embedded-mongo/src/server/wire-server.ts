@@ -130,7 +130,7 @@ export class WireServer {
     );
     for (const socket of this.sockets) socket.destroy();
     await Promise.all(closed);
-    await this.state.store.close();
+    await this.state.store.journal?.close();
     if (this.path !== undefined) await rm(this.path, { force: true });
   }
 

@@ -80,10 +80,10 @@ describe('the data file', () => {
         const store = await openStore(file);
         for (const one of steps) apply(store, one);
         const before = content(store.catalog);
-        await store.close();
+        await store.journal?.close();
         const reopened = await openStore(file);
         expect(content(reopened.catalog)).toEqual(before);
-        await reopened.close();
+        await reopened.journal?.close();
       }),
       { numRuns: 30 },
     );
@@ -94,14 +94,14 @@ describe('the data file', () => {
     const store = await openStore(file);
     const collection = store.live.obtain('d', 'c');
     store.live.insert(collection, createDraft({ _id: 1 }));
-    await store.sync();
+    await store.journal?.sync();
     const whole = statSync(file).size;
     store.live.insert(collection, createDraft({ _id: 2 }));
-    await store.close();
+    await store.journal?.close();
     writeFileSync(file, readFileSync(file).subarray(0, -3));
     const reopened = await openStore(file);
     expect(reopened.catalog.find('d', 'c')?.count).toBe(1);
-    await reopened.close();
+    await reopened.journal?.close();
     expect(statSync(file).size).toBe(whole);
   });
 
@@ -111,7 +111,7 @@ describe('the data file', () => {
     const collection = store.live.obtain('d', 'c');
     for (let id = 0; id < 5; id += 1)
       store.live.insert(collection, createDraft({ _id: id, text: 'x'.repeat(50) }));
-    await store.close();
+    await store.journal?.close();
     const bytes = readFileSync(file);
     const middle = Math.floor(bytes.length / 2);
     bytes[middle] = (bytes[middle] ?? 0) ^ 0xff;
@@ -123,13 +123,13 @@ describe('the data file', () => {
     const file = newFile();
     const store = await openStore(file);
     await expect(openStore(file)).rejects.toThrow('in use');
-    await store.close();
+    await store.journal?.close();
     // No process has this number: its owner is gone.
     writeFileSync(`${file}.lock`, '999999999');
-    await (await openStore(file)).close();
+    await (await openStore(file)).journal?.close();
     // This process has the number of the one that crashed, but began later.
     writeFileSync(`${file}.lock`, `${process.pid} 5`);
-    await (await openStore(file)).close();
+    await (await openStore(file)).journal?.close();
   });
 
   it('is rewritten when most of it is history', async () => {
@@ -145,11 +145,11 @@ describe('the data file', () => {
         'update',
       );
     }
-    await store.close();
+    await store.journal?.close();
     const before = statSync(file).size;
     const reopened = await openStore(file);
     expect(statSync(file).size).toBeLessThan(before / 5);
     expect(reopened.catalog.find('d', 'c')?.byId(1)?.document['turn']).toBe(19);
-    await reopened.close();
+    await reopened.journal?.close();
   });
 });

@@ -4,6 +4,7 @@ import { ChangeLog } from '../feed/change-log.js';
 import { Catalog, type Collection } from './catalog.js';
 import type { Change, ChangeOrigin, ChangeSink, Draft, StoredDocument } from './change.js';
 import type { CollectionIndex } from './collection-index.js';
+import type { IndexSpec } from './index-spec.js';
 import type { Journal } from './journal.js';
 
 /** How many bytes of recent changes are kept for change streams. */
@@ -16,7 +17,7 @@ export class DocumentStore implements ChangeSink {
   readonly live: LiveWorkspace;
 
   constructor(
-    private readonly journal: Journal | undefined,
+    readonly journal: Journal | undefined,
     catalog: Catalog = new Catalog(),
     logBytes = DEFAULT_LOG_BYTES,
   ) {
@@ -25,27 +26,9 @@ export class DocumentStore implements ChangeSink {
     this.live = new LiveWorkspace(catalog, this);
   }
 
-  get persistent(): boolean {
-    return this.journal !== undefined;
-  }
-
   publish(changes: readonly Change[], origin?: ChangeOrigin): void {
     this.journal?.append(changes);
     this.log.append(changes, origin);
-  }
-
-  /** Waits until everything published is on disk; at once without a journal. */
-  async sync(): Promise<void> {
-    await this.journal?.sync();
-  }
-
-  /** Waits until what was published may be answered (`fsync`). Errors: those of the file system. */
-  async settle(): Promise<void> {
-    await this.journal?.settle();
-  }
-
-  async close(): Promise<void> {
-    await this.journal?.close();
   }
 }
 
@@ -55,6 +38,8 @@ export interface Workspace {
   /** The collection, created when it is missing. Errors: 73. */
   obtain(db: string, coll: string): Collection;
   create(db: string, coll: string, options: Document): Collection;
+  /** False when the index is there. Errors: 67, 85, 86, 171, 11000; 263 in a transaction that did not make the collection. */
+  addIndex(collection: Collection, spec: IndexSpec): boolean;
   /** Errors: 11000, 171; 112 in a transaction. */
   insert(collection: Collection, draft: Draft): StoredDocument;
   replace(
@@ -85,6 +70,12 @@ export class LiveWorkspace implements Workspace {
     const collection = this.catalog.create(db, coll, options);
     this.sink.publish([{ kind: 'create', ns: collection.ns, uuid: collection.uuid, options }]);
     return collection;
+  }
+
+  addIndex(collection: Collection, spec: IndexSpec): boolean {
+    if (!collection.addIndex(spec)) return false;
+    this.sink.publish([{ kind: 'createIndexes', ns: collection.ns, uuid: collection.uuid, spec }]);
+    return true;
   }
 
   insert(collection: Collection, draft: Draft): StoredDocument {

@@ -1,5 +1,5 @@
 import { compareValues } from '../../bson/compare.js';
-import { type Document, getField, isDocument, setField } from '../../bson/document.js';
+import { type Document, firstKey, getField, isDocument, setField } from '../../bson/document.js';
 import { toKey, compileElementSort } from '../../bson/keys.js';
 import { numberKind, toDouble } from '../../bson/number.js';
 import { typeName } from '../../bson/type-name.js';
@@ -102,6 +102,7 @@ const sortArray: OperatorCompiler = (argument, builder, name) => {
 
 function arrayOrder(sortBy: unknown, { ctx }: Builder): (a: unknown, b: unknown) => number {
   if (isDocument(sortBy)) {
+    if (firstKey(sortBy) === undefined) throw mongoError(2942505, '$sortArray needs at least one key');
     const order = compileElementSort(sortBy, ctx.collation);
     return (a, b) => {
       ctx.tick();

@@ -211,7 +211,9 @@ function parseNumber(text: string, to: 'int' | 'long' | 'double' | 'decimal'): u
   const special = /^([+-]?)(inf|nan)/i.exec(text);
   if (!special) {
     const negative = text.startsWith('-');
-    const result = to === 'decimal' ? packDecimal(parseDecimal(text), negative) : doubleValue(Number(text));
+    // Unlike arithmetic, reading a text cuts what has no place.
+    const result =
+      to === 'decimal' ? packDecimal(parseDecimal(text), negative, 'truncate') : doubleValue(Number(text));
     if (typeof exactDecimal(result) === 'number') throw bad();
     return result;
   }
