@@ -31,7 +31,7 @@ export interface ModifierContext {
 export type ModifierCompiler = (argument: unknown, field: string, context: ModifierContext) => Modifier;
 
 /** `{_id: 1}` as error texts name the document. */
-export const documentId = (doc: Document): string => `{_id: ${printValue(getField(doc, '_id'))}}`;
+const documentId = (doc: Document): string => `{_id: ${printValue(getField(doc, '_id'))}}`;
 
 const arithmetic =
   (
