@@ -19,7 +19,7 @@ export { parseExpiry } from './named-rule.js';
 export { createSlowHash, hashPlainKey, newKey, parseKeyHash } from './key-hash.js';
 export { requestJson, isTrustworthyUrl } from './oauth/issuer-request.js';
 export { isScopeName, toPrincipal, toSubject, type TenantClaim } from './oauth/claims.js';
-export { USER_FIELDS, type UserClaim } from './oauth/grants.js';
+export { type UserClaim } from './oauth/grants.js';
 export { CurrentDocuments, isResourceUrl, resourceUrlOf, resourceUrls } from './oauth/configured-rules.js';
 export { DEFAULT_ISSUER, type IssuerTrust, issuerTrust } from './oauth/oauth-rule.js';
 export {

@@ -77,6 +77,8 @@ export {
   MAX_ROLE_DEPTH,
   PrincipalDirectory,
   type SessionOwner,
+  USER_FIELDS,
+  type UserField,
 } from './identity/principal-directory.js';
 export {
   type ImpersonateOptions,

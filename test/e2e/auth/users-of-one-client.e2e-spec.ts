@@ -57,7 +57,8 @@ beforeAll(async () => {
         },
       ],
       changes: { undo: 'agents' },
-      policy: { unlistedClasses: 'allow' },
+      // Users are known to the service, whatever agents may read.
+      policy: { classes: { Letter: {} } },
       plugins: [fileURLToPath(new URL('../../fixtures/plugins/slow.mjs', import.meta.url))],
     },
     env: { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' },

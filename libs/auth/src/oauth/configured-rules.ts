@@ -1,12 +1,11 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { ageClock, type AgentDefinition, type Identity, ServedAt } from '#core';
-import { ExpiringCache, ReadStore } from '#data';
+import { type AgentDefinition, type Identity, ServedAt } from '#core';
+import { PrincipalDirectory } from '#data';
 import { SharedState } from '#state';
 import type { SessionOwners } from '../auth-rules.js';
 import { type AuthVersion, AuthVersions, type DeclaredIssuer, type DeclaredRule } from '../auth-versions.js';
-import { AuthenticationUnavailable } from '../errors.js';
 import type { TenantClaim } from './claims.js';
-import { type Admission, ClaimedUsers, Grant, type UserClaim, type UserField } from './grants.js';
+import { type Admission, Grant, type UserClaim } from './grants.js';
 import { isTrustworthyUrl } from './issuer-request.js';
 import { DEFAULT_ISSUER, type IssuerTrust, issuerTrust, oauthRule, type OAuthRule } from './oauth-rule.js';
 import { ResourceDocuments } from './resource-metadata.js';
@@ -24,40 +23,17 @@ export interface AgentOfTokens {
   readonly tenantId?: string | number | null | TenantClaim;
 }
 
-/** Users of the service's own store, cached as long as their roles. */
-class StoredUsers extends ClaimedUsers {
-  private readonly known = new ExpiringCache<string | null>(30_000, 10_000, ageClock);
-
-  constructor(private readonly store: ReadStore) {
-    super();
-  }
-
-  findUserId(field: UserField, value: string): Promise<string | null> {
-    return this.known.get(JSON.stringify([field, value]), () => this.find(field, value));
-  }
-
-  private async find(field: UserField, value: string): Promise<string | null> {
-    const where = { [field]: value };
-    const query = { kind: 'find', className: '_User', where, keys: ['objectId'], limit: 2 } as const;
-    const operation = { maxTimeMS: 5_000, comment: 'parley:auth', signal: AbortSignal.timeout(6_000) };
-    const rows = await this.store.run(query, operation, 'operator').catch((error: unknown) => {
-      throw new AuthenticationUnavailable(`users: ${String((error as Error).name)}`);
-    });
-    const [user, another] = rows;
-    return user && !another ? String(user['objectId']) : null;
-  }
-}
-
 /** The dependencies of `oauth` rules. */
 @Injectable()
 export class OAuthRules {
-  private readonly users: ClaimedUsers;
   private readonly store: SharedRevocations;
   /** Keyed by their dependencies: a configuration reload keeps the keys of its issuers. */
   private readonly trusts = new Map<string, IssuerTrust>();
 
-  constructor(rows: ReadStore, shared: SharedState) {
-    this.users = new StoredUsers(rows);
+  constructor(
+    private readonly users: PrincipalDirectory,
+    shared: SharedState,
+  ) {
     this.store = new SharedRevocations(shared.revocations);
   }
 

@@ -1,18 +1,12 @@
 import { Agent, type AgentDefinition, type Identity, isUserId } from '#core';
+import type { PrincipalDirectory, UserField } from '#data';
 import type { StepUp } from '../authenticator.js';
 import type { Credentials } from '../credentials.js';
-import { InvalidToken } from '../errors.js';
+import { AuthenticationUnavailable, InvalidToken } from '../errors.js';
 import { claimAt, type ClaimPath, type Claims, type TenantClaim, readTenant } from './claims.js';
 
-/** The fields of a user that a claim may match. */
-export const USER_FIELDS = ['objectId', 'username', 'email'] as const;
-export type UserField = (typeof USER_FIELDS)[number];
-
 /** Looks up users in Parse. */
-export abstract class ClaimedUsers {
-  /** @returns the id of the only user with that value; null when there is none or more than one */
-  abstract findUserId(field: UserField, value: string): Promise<string | null>;
-}
+type ClaimedUsers = Pick<PrincipalDirectory, 'findUser'>;
 
 /** The claim that names the user with whose rights an agent reads. */
 export interface UserClaim {
@@ -35,7 +29,9 @@ async function findUser(
   if (!usable || (field === 'objectId' && !isUserId(value))) throw new InvalidToken('no user');
   // An unverified email address could be that of another user.
   if (field === 'email' && claims['email_verified'] !== true) throw new InvalidToken('email not verified');
-  const userId = await users.findUserId(field, value);
+  const userId = await users.findUser(field, value).catch((error: unknown) => {
+    throw new AuthenticationUnavailable(`users: ${String((error as Error).name)}`);
+  });
   if (userId === null) throw new InvalidToken('unknown user');
   return { kind: 'aclUser', userId };
 }

@@ -2,21 +2,16 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { compileAgentDefinition, MASTER } from '#core';
 import { AUDIENCE, makeKey, outage, type SmallIssuer, startIssuer } from '../contracts/index.js';
 import { AuthenticationUnavailable, InvalidToken } from '../errors.js';
-import { ClaimedUsers, Grant } from './grants.js';
+import { Grant } from './grants.js';
 import { IssuerDocuments, KeyRing, wellKnownUrls } from './issuer-metadata.js';
 import { isLoopbackUrl } from './issuer-request.js';
 import { type OAuthIssuer, oauthRule } from './oauth-rule.js';
 import { ALGORITHMS, TokenVerifier } from './token-verifier.js';
 
-class NoUsers extends ClaimedUsers {
-  findUserId(): Promise<null> {
-    return Promise.resolve(null);
-  }
-}
 const grant = new Grant({
   definition: compileAgentDefinition('reader'),
   identity: MASTER,
-  users: new NoUsers(),
+  users: { findUser: () => Promise.resolve(null) },
 });
 
 let issuer: SmallIssuer;

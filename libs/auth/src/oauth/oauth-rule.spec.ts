@@ -2,26 +2,21 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { compileAgentDefinition, MASTER, Unauthorized } from '#core';
+import type { UserField } from '#data';
 import { AUDIENCE, outage, type SmallIssuer, startIssuer } from '../contracts/index.js';
 import { AuthenticationUnavailable, InsufficientScope, InvalidToken } from '../errors.js';
 import { RuleAuthenticator } from '../authenticator.js';
 import { toPrincipal } from './claims.js';
-import {
-  ClaimedUsers,
-  Grant,
-  type GrantOptions,
-  type ScopedGrantsOptions,
-  type UserField,
-} from './grants.js';
+import { Grant, type GrantOptions, type ScopedGrantsOptions } from './grants.js';
 import { type OAuthIssuer, oauthRule } from './oauth-rule.js';
 import { RevocationList, revocationName, RevocationStore } from './revocations.js';
 
-class TwoUsers extends ClaimedUsers {
-  findUserId(field: UserField, value: string): Promise<string | null> {
+const USERS = {
+  findUser(field: UserField, value: string): Promise<string | null> {
     const known = { objectId: { u1: 'u1' }, username: { ada: 'u1' }, email: { 'ada@example.com': 'u1' } };
     return Promise.resolve((known[field] as Record<string, string>)[value] ?? null);
-  }
-}
+  },
+};
 
 const definitions = {
   reader: compileAgentDefinition('reader', { tenantId: 'of the definition' }),
@@ -29,7 +24,7 @@ const definitions = {
   admin: compileAgentDefinition('admin', { permissions: 'admin' }),
 };
 const findGrant = (name: keyof typeof definitions, options: Partial<GrantOptions> = {}) =>
-  new Grant({ definition: definitions[name], identity: MASTER, users: new TwoUsers(), ...options });
+  new Grant({ definition: definitions[name], identity: MASTER, users: USERS, ...options });
 const GRANTS: ScopedGrantsOptions = {
   required: [],
   base: findGrant('reader'),

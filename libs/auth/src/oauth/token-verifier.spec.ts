@@ -4,18 +4,16 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { compileAgentDefinition, MASTER } from '#core';
 import { AUDIENCE, makeKey, type SmallIssuer, startIssuer } from '../contracts/index.js';
 import { InvalidToken } from '../errors.js';
-import { ClaimedUsers, Grant } from './grants.js';
+import { Grant } from './grants.js';
 import { type OAuthIssuer, oauthRule } from './oauth-rule.js';
 import { VerifiedTokens } from './token-verifier.js';
 
-class NoUsers extends ClaimedUsers {
-  findUserId(): Promise<null> {
-    return Promise.resolve(null);
-  }
-}
-
 const reader = compileAgentDefinition('reader');
-const base = new Grant({ definition: reader, identity: MASTER, users: new NoUsers() });
+const base = new Grant({
+  definition: reader,
+  identity: MASTER,
+  users: { findUser: () => Promise.resolve(null) },
+});
 const bearer = (token: string) => ({
   headers: { authorization: `Bearer ${token}` },
   remoteAddress: '203.0.113.9',

@@ -6,7 +6,8 @@ import {
   WRITE_MODES,
   type WriteMode,
 } from '#core';
-import { type TenantClaim, USER_FIELDS, type UserClaim } from '#auth';
+import type { TenantClaim, UserClaim } from '#auth';
+import { USER_FIELDS } from '#data';
 import { Equals, IsBoolean, IsIn, IsInt, IsNumber, IsPositive, IsString, Max, Min } from 'class-validator';
 import { Nullable, type SchemaNode } from '#schema';
 import { AnyOf, IsTexts, MapOf, Nested, Option, type Plain } from '../schema/option.js';

@@ -1,6 +1,6 @@
 import type { Document } from 'mongodb';
 import { isUserId } from '#core';
-import { MAX_ROLE_DEPTH, PrincipalDirectory, type SessionOwner } from '#data';
+import { MAX_ROLE_DEPTH, PrincipalDirectory, type SessionOwner, type UserField } from '#data';
 import { SIMPLE_COLLATION } from '../connection/collation.js';
 import type { MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
@@ -52,6 +52,17 @@ export class MongoPrincipalDirectory extends PrincipalDirectory {
       // An expiry that cannot be parsed counts as passed.
       if (expiresAt !== null && !(expiresAt instanceof Date && expiresAt > this.now())) return null;
       return (await this.userExists(user.objectId)) ? { userId: user.objectId, expiresAt } : null;
+    });
+  }
+
+  findUser(field: UserField, value: string): Promise<string | null> {
+    return asStoreOperation(undefined, async () => {
+      const column = field === 'objectId' ? '_id' : field;
+      const [user, another] = await this.connection
+        .collection('_User')
+        .find({ [column]: { $eq: value } } as Document, { ...LIMITS, projection: { _id: 1 }, limit: 2 })
+        .toArray();
+      return user && !another && isUserId(user._id) ? user._id : null;
     });
   }
 

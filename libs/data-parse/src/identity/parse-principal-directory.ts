@@ -1,5 +1,5 @@
 import { isUserId } from '#core';
-import { MAX_ROLE_DEPTH, PrincipalDirectory, type SessionOwner, StoreError } from '#data';
+import { MAX_ROLE_DEPTH, PrincipalDirectory, type SessionOwner, StoreError, type UserField } from '#data';
 import {
   MASTER_KEY,
   type ParseAnswer,
@@ -57,6 +57,14 @@ export class ParsePrincipalDirectory extends PrincipalDirectory {
     const where = { objectId };
     const { results } = await this.get('/classes/_User', MASTER_KEY, { where, keys: 'objectId', limit: 1 });
     return Array.isArray(results) && results.length === 1 ? objectId : null;
+  }
+
+  async findUser(field: UserField, value: string): Promise<string | null> {
+    if (this.options.roles) return this.options.roles.findUser(field, value);
+    const query = { where: { [field]: { $eq: value } }, keys: 'objectId', limit: 2 };
+    const [user, another] = readResults(await this.get('/classes/_User', MASTER_KEY, query));
+    const id = user?.['objectId'];
+    return !another && isUserId(id) ? id : null;
   }
 
   async rolesOfUser(userId: string): Promise<readonly string[]> {

@@ -20,7 +20,11 @@ const role = (name: string, users: readonly string[], roles: readonly string[] =
 
 /** A role inherits the roles that list it in `roles`: an admin is an editor where the role of editors lists admins. */
 const SEED = {
-  users: ['ada', 'bob', 'cy', 'dee', 'eve', 'gone'].map((objectId) => ({ objectId, username: objectId })),
+  users: ['ada', 'bob', 'cy', 'dee', 'eve', 'gone'].map((objectId) => ({
+    objectId,
+    username: `name of ${objectId}`,
+    email: `${objectId}@example.org`,
+  })),
   roles: [
     role('editors', ['bob'], ['admins']),
     role('admins', ['ada']),
@@ -61,6 +65,18 @@ export function principalDirectoryContract(
         userId: 'ada',
         expiresAt: new Date('2099-01-01T00:00:00.000Z'),
       });
+    });
+
+    it.each([
+      ['objectId', 'ada', 'ada'],
+      ['username', 'name of bob', 'bob'],
+      ['email', 'cy@example.org', 'cy'],
+      ['username', 'ada', null],
+      ['email', 'nobody@example.org', null],
+      ['objectId', 'gone', null],
+      ['username', '{"$ne":""}', null],
+    ] as const)('finds by %s %j the user %s', async (field, value, found) => {
+      expect(await store.directory.findUser(field, value)).toBe(found);
     });
 
     it.each([

@@ -37,6 +37,10 @@ class MusicCatalogue extends SchemaCatalogue {
 /** A directory in which no user holds a role. */
 class Strangers extends PrincipalDirectory {
   ownerOfSession = () => Promise.resolve(null);
+  findUser(): Promise<null> {
+    return Promise.resolve(null);
+  }
+
   rolesOfUser = () => Promise.resolve([]);
   rolesOfRole = (name: string) => Promise.resolve([name]);
 }

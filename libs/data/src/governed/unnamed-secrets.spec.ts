@@ -24,6 +24,10 @@ class EmptyStore extends RecordReader {
 
 class Strangers extends PrincipalDirectory {
   ownerOfSession = () => Promise.resolve(null);
+  findUser(): Promise<null> {
+    return Promise.resolve(null);
+  }
+
   rolesOfUser = () => Promise.resolve([]);
   rolesOfRole = (name: string) => Promise.resolve([name]);
 }

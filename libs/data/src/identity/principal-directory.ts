@@ -11,6 +11,10 @@ export interface SessionOwner {
   readonly expiresAt: Date | null;
 }
 
+/** The fields by which a user is found. */
+export const USER_FIELDS = ['objectId', 'username', 'email'] as const;
+export type UserField = (typeof USER_FIELDS)[number];
+
 /** The holder of roles: a user, or a role that inherits others. */
 type RoleHolder = { readonly userId: string } | { readonly role: string };
 
@@ -26,6 +30,8 @@ export const MAX_ROLE_DEPTH = 10;
 export abstract class PrincipalDirectory {
   /** Null: no such session, it has expired, or its user was deleted. */
   abstract ownerOfSession(token: string): Promise<SessionOwner | null>;
+  /** The id of the only user with that value; null: none has it, or several have. */
+  abstract findUser(field: UserField, value: string): Promise<string | null>;
   /** Names of the roles of a user, inherited ones included, sorted. */
   abstract rolesOfUser(userId: string): Promise<readonly string[]>;
   /** The role itself and all roles that it inherits, sorted. Null: no such role. */
@@ -51,6 +57,7 @@ export interface DirectoryCacheOptions {
  */
 export class CachedPrincipalDirectory extends PrincipalDirectory {
   private readonly sessions: ExpiringCache<SessionOwner | null>;
+  private readonly users: ExpiringCache<string | null>;
   private readonly userRoles: ExpiringCache<readonly string[]>;
   private readonly roleRoles: ExpiringCache<readonly string[] | null>;
   private readonly wallClock: () => number;
@@ -64,6 +71,7 @@ export class CachedPrincipalDirectory extends PrincipalDirectory {
     this.wallClock = options.wallClock ?? Date.now;
     // One user may have many sessions; every other cache has one entry for each user or role.
     this.sessions = new ExpiringCache(seconds * 1000, maxEntries, now, ({ userId }) => userId);
+    this.users = new ExpiringCache(seconds * 1000, maxEntries, now);
     this.userRoles = new ExpiringCache(seconds * 1000, maxEntries, now);
     this.roleRoles = new ExpiringCache(seconds * 1000, maxEntries, now);
   }
@@ -75,6 +83,11 @@ export class CachedPrincipalDirectory extends PrincipalDirectory {
     if (!owner?.expiresAt || owner.expiresAt.getTime() > this.wallClock()) return owner;
     this.sessions.forget(key);
     return null;
+  }
+
+  /** Cached for `seconds`. */
+  findUser(field: UserField, value: string): Promise<string | null> {
+    return this.users.get(JSON.stringify([field, value]), () => this.directory.findUser(field, value));
   }
 
   /** Cached for `seconds`. */
@@ -101,6 +114,7 @@ export class CachedPrincipalDirectory extends PrincipalDirectory {
   /** Rows of a class were written: removes what was cached from it. */
   forgetClass(className: string): void {
     if (className === '_Session' || className === '_User') this.sessions.clear();
+    if (className === '_User') this.users.clear();
     if (className === '_Role' || className === '_User') {
       this.userRoles.clear();
       this.roleRoles.clear();

@@ -14,6 +14,7 @@ import {
   estimateTokens,
   NoRowTransactions,
   PrincipalDirectory,
+  type UserField,
   ReadStore,
   RowTransactions,
   SchemaCatalogue,
@@ -76,6 +77,10 @@ export class SimulatedDirectory extends PrincipalDirectory {
 
   ownerOfSession(token: string): Promise<SessionOwner | null> {
     return Promise.resolve({ userId: isUserId(token) ? token : SIMULATED_USER, expiresAt: null });
+  }
+
+  findUser(field: UserField, value: string): Promise<string | null> {
+    return this.roles.findUser(field, value);
   }
 
   rolesOfUser(userId: string): Promise<readonly string[]> {
