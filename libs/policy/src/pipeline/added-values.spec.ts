@@ -129,6 +129,10 @@ describe('a path into a reference', () => {
     });
   });
 
+  it('leads to the members of a placeholder', () => {
+    expect(catchRefusal(reach([{ $project: { withheld: '$artist.__redacted' } }]))).toBeNull();
+  });
+
   it('leads into what a join put in its place', () => {
     const lookup = { from: 'Artist', localField: 'artist', foreignField: 'objectId', as: 'artist' };
     const pipeline = [{ $lookup: lookup }, { $project: { name: '$artist.name' } }];

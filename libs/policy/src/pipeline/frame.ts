@@ -51,6 +51,9 @@ interface Parts {
   readonly note: Note | undefined;
 }
 
+/** What rows show of an object of a withheld class. */
+const PLACEHOLDER_MEMBERS: ReadonlySet<string> = new Set(['__redacted', 'className']);
+
 /**
  * The names that a stage may use at its place in the pipeline, and what is known of their values: columns of the class while the
  * source documents still exist, and names that earlier stages introduced. Immutable; `after` creates the frame of the next stage.
@@ -170,8 +173,9 @@ export class Frame {
     return introduced.get(root) ?? (sourceAddressable ? access.names.resolveColumn(root) : root);
   }
 
-  /** A stored reference has no members: a path into it would be null in every row. */
-  private assertNoReference(root: string, wire: string): void {
+  /** A stored reference has no members, but for those of a placeholder: a path into it would be null in every row. */
+  private assertNoReference(root: string, wire: string, path: string): void {
+    if (PLACEHOLDER_MEMBERS.has(path.slice(root.length + 1))) return;
     if (this.parts.types.has(wire) || this.access.schema?.fields.get(wire)?.type !== 'Pointer') return;
     throw new Refused(
       refusals.invalidQuery(
@@ -196,7 +200,7 @@ export class Frame {
     orThrow(columnRefusal(context, path, wire, this.access, introduced.keys()));
     if (path !== root) {
       assertNotInsideFlat(wire, this.access, true);
-      this.assertNoReference(root, wire);
+      this.assertNoReference(root, wire, path);
     }
     noteColumn(wire + path.slice(root.length), this.access, this.note);
     return wire;
