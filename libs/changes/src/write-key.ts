@@ -16,7 +16,10 @@ export function readKey(key: unknown, write: ProposedWrite): WriteKey {
     throw new Refused(
       refusals.invalidArgument('idempotency_key must be 1 to 128 letters, digits and the characters . _ : -'),
     );
-  const digest = createHash('sha256').update(JSON.stringify(write)).digest('base64url');
+  // With the key, which nobody stores: who reads the digest cannot try values.
+  const digest = createHash('sha256')
+    .update(JSON.stringify([key, write]))
+    .digest('base64url');
   // Names of members of a document contain no dots.
   return { key: createHash('sha256').update(key).digest('base64url'), digest };
 }
