@@ -77,14 +77,16 @@ const CHUNK_BYTES = 65_536;
 /** Bytes: far more than any record has. */
 const LONGEST_LINE = 64 * 1_048_576;
 
-/** What stands before the first line end, and whether there is one. */
+const OPENING = '{'.charCodeAt(0);
+
+/** What stands before the first line end, and whether there is one; the first bytes of what cannot be a record. */
 async function firstLine(handle: FileHandle): Promise<{ readonly text: string; readonly isWhole: boolean }> {
   let head = Buffer.alloc(0);
   for (;;) {
     const { bytesRead, buffer } = await handle.read(Buffer.alloc(CHUNK_BYTES), 0, CHUNK_BYTES, head.length);
     head = Buffer.concat([head, buffer.subarray(0, bytesRead)]);
     const end = head.indexOf(0x0a, head.length - bytesRead);
-    if (end >= 0 || bytesRead === 0 || head.length > LONGEST_LINE)
+    if (end >= 0 || bytesRead === 0 || head[0] !== OPENING || head.length > LONGEST_LINE)
       return { text: head.toString('utf8', 0, end < 0 ? head.length : end), isWhole: end >= 0 };
   }
 }
