@@ -87,7 +87,6 @@ export {
   UserSessions,
 } from './identity/impersonation.js';
 export { PrincipalResolver } from './identity/principal-resolver.js';
-export { ExpiringCache } from './identity/expiring-cache.js';
 export { QueryEmbeddings } from './embeddings/query-embeddings.js';
 export {
   type Embedding,
