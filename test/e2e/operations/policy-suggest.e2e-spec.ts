@@ -139,9 +139,18 @@ describe('parley policy suggest', () => {
   });
 
   it('prints no character of a record that drives a terminal, and nothing that the file would fill in', async () => {
-    const record = { type: 'tool_call', at: '2026-01-01T00:00:00.000Z', agent_name: 'unused', success: true };
-    const lines = ['\u009B31m', '${HOME}', 'query_class'].map((name) =>
-      JSON.stringify({ ...record, tool: name, class_name: name, rows: 1e308, cause: name }),
+    const at = '2026-01-01T00:00:00.000Z';
+    const record = {
+      type: 'tool_call',
+      at,
+      agent_name: 'unused',
+      success: true,
+      chain: 'c',
+      prev: '',
+      hash: '',
+    };
+    const lines = ['\u009B31m', '${HOME}', 'query_class'].map((name, seq) =>
+      JSON.stringify({ ...record, seq, tool: name, class_name: name, rows: 1e308, cause: name }),
     );
     writeFileSync(join(folder, 'hostile.jsonl'), `${lines.join('\n')}\n${'['.repeat(100_000)}\n`);
     const named = ['--file', 'hostile.jsonl', '--named-classes'];
