@@ -59,6 +59,12 @@ describe('The change sets of an owner', () => {
   });
   afterEach(() => void vi.useRealTimers());
 
+  it('have ids that a command takes for no option', () => {
+    const ids = Array.from({ length: 2_000 }, () => owned.newId());
+    expect(ids.filter((id) => !/^[A-Za-z0-9_][A-Za-z0-9_-]{19}$/.test(id))).toEqual([]);
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+
   it('are one open set, whichever call opens it', async () => {
     const opened = await Promise.all([owned.open(ada), owned.open(ada), owned.open(ada)]);
     expect(new Set(opened.map(({ id }) => id)).size).toBe(1);

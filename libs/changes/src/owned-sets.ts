@@ -129,8 +129,10 @@ export class OwnedSets {
     return set;
   }
 
+  /** None that a command would read as one of its options. */
   newId(): string {
-    return randomBytes(ID_BYTES).toString('base64url');
+    const id = randomBytes(ID_BYTES).toString('base64url');
+    return id.startsWith('-') ? this.newId() : id;
   }
 
   private createSet(
