@@ -31,6 +31,11 @@ export interface RowPage {
   readonly rows: ParseRow[];
   /** Rows that were found. Absent: as many as there are. */
   readonly count?: number;
+  /**
+   * Rows of the order behind which the next page begins: more than were found where Cloud Code of a Parse Server removes some. Absent:
+   * those that were found.
+   */
+  readonly passed?: number;
   /** Rows beyond these match. Absent unless requested. */
   readonly more?: boolean;
   /** Per included pointer, the large fields that were left out. Absent when no pointer was auto-projected. */

@@ -67,8 +67,8 @@ export interface FirstRows {
   /** Rows that the query found; fewer may be read. */
   readonly count: number;
   readonly rows: readonly ParseRow[];
-  /** Whether as many rows match as the query asks for, those included that something removes behind it. Default: by `count`. */
-  readonly isFull?: boolean;
+  /** Rows that match within what the query asks for, those included that Cloud Code of a Parse Server removes. Default: `count`. */
+  readonly passed?: number;
 }
 
 /** The rows to count. */

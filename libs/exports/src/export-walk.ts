@@ -63,9 +63,8 @@ export class ExportWalk {
       const wanted = limit === null ? BATCH_ROWS : Math.min(BATCH_ROWS, limit - rows);
       if (wanted <= 0) return;
       await walker.proceed();
-      const page = { after, skip, limit: wanted, tellsMore: true, expectsScan: true };
-      const options: FindOptions = { where, keys, include, ...page };
-      const { rows: found, more } = await this.payForBatch(walker, (meter) =>
+      const options: FindOptions = { where, keys, include, after, skip, limit: wanted, expectsScan: true };
+      const { rows: found, passed = found.length } = await this.payForBatch(walker, (meter) =>
         withinTime(walker.signal, (signal) =>
           this.recordsFor(walker, signal, meter).page(className, options),
         ),
@@ -81,8 +80,8 @@ export class ExportWalk {
         after = last;
         skip = 0;
         yield batch;
-      } else skip += wanted;
-      if (more !== true) return;
+      } else skip += passed;
+      if (passed < wanted) return;
     }
   }
 

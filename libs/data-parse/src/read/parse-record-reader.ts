@@ -62,8 +62,8 @@ export class ParseRecordReader extends RecordReader {
   }
 
   override async findShown(query: ShownQuery, operation: OperationContext): Promise<FirstRows> {
-    const { rows, isFull } = await this.findWithin(query, operation, answerLeft(query.maxBytes));
-    return { ...firstRows(rows, query), isFull };
+    const { rows, passed } = await this.findWithin(query, operation, answerLeft(query.maxBytes));
+    return { ...firstRows(rows, query), passed };
   }
 
   /** Rows and what they include are one answer. */
@@ -73,7 +73,7 @@ export class ParseRecordReader extends RecordReader {
     left: AnswerLeft,
   ): Promise<FoundRows> {
     const { className, where, keys, include = [], order, limit, skip } = query;
-    if (!(limit > 0)) return { rows: [], isFull: true };
+    if (!(limit > 0)) return { rows: [], passed: 0 };
     const wanted = keys && [...keys, ...include.map((plan) => plan.field)];
     const sent = await this.keysToSend(className, wanted);
     // Answers to subqueries, of which only the ids matter: their pages follow one another in the order of these.
@@ -95,7 +95,7 @@ export class ParseRecordReader extends RecordReader {
     const rows = found.rows.map((row) => rowFromRest(row, wanted));
     const findIncluded = async (further: FindQuery) => (await this.findWithin(further, operation, left)).rows;
     await includeRows(rows, include, findIncluded, left);
-    return { rows, isFull: found.isFull };
+    return { rows, passed: found.passed };
   }
 
   async count(query: CountQuery, operation: OperationContext): Promise<number> {

@@ -19,8 +19,8 @@ interface RowsAsked {
 
 export interface FoundRows {
   readonly rows: ParseRow[];
-  /** Whether as many rows match as were asked for, those included that Cloud Code removed. */
-  readonly isFull: boolean;
+  /** Rows that match within what was asked for, those included that Cloud Code removed. */
+  readonly passed: number;
 }
 
 /**
@@ -46,7 +46,7 @@ export async function readPages({ server, skip = 0, limit, read, count }: RowsAs
     if (total === null && found.length === 0) break;
     at += Math.min(wanted, server.longestPage);
   }
-  return { rows: [...rows.values()], isFull: (total ?? at) >= end };
+  return { rows: [...rows.values()], passed: Math.max(0, Math.min(total ?? at, end) - skip) };
 }
 
 /** A session may find what it may not count. */

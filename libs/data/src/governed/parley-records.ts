@@ -73,18 +73,16 @@ export class ParleyRecords implements GovernedRecords {
     // One row more than the limit shows whether there are more.
     const read = options.tellsMore ? limit + 1 : limit;
     const query = { className: access.className, where, limit: read, skip, order, ...columns.asked };
-    const {
-      count,
-      rows,
-      isFull = count > limit,
-    } = await this.call.read(
+    const found = await this.call.read(
       { kind: 'findShown', ...query, atMost: Math.min(options.atMost ?? limit, limit) },
       options.where,
     );
+    const { count, rows, passed = count } = found;
     return {
       rows: showRows(rows, this.call, columns.guard).map(createNarrowing(columns.request)),
       count: Math.min(count, limit),
-      ...(options.tellsMore && { more: isFull }),
+      passed: Math.min(passed, limit),
+      ...(options.tellsMore && { more: passed > limit }),
       ...(columns.truncated && { truncatedIncludeFields: columns.truncated }),
     };
   }

@@ -259,7 +259,11 @@ async function fetchRows(
   }
   const usual = asked === undefined ? DEFAULT_LIMIT : Math.max(cap, DEFAULT_LIMIT);
   const limit = Math.min(args.limit ?? usual, Math.max(cap, DEFAULT_ROW_CAP));
-  const { rows, more = false } = await call.records.page(className, {
+  const {
+    rows,
+    passed = rows.length,
+    more = false,
+  } = await call.records.page(className, {
     where,
     keys: readKeys(args),
     include,
@@ -269,7 +273,7 @@ async function fetchRows(
     ceiling: MAX_ROWS,
     tellsMore: true,
   });
-  return { rows, more, passed: limit };
+  return { rows, more, passed };
 }
 
 interface Cut {

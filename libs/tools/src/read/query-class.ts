@@ -78,7 +78,8 @@ export class QueryClass {
 
   private answer(args: QueryClassArguments, page: RowPage, call: ToolCall) {
     const { class_name: className, limit, skip } = args;
-    const { rows, count = rows.length, more: hasMore = false, truncatedIncludeFields } = page;
+    const { rows, count = rows.length, passed = count, more: hasMore = false } = page;
+    const { truncatedIncludeFields } = page;
     const truncated = count > ROWS_SHOWN;
     return {
       class_name: className,
@@ -89,7 +90,7 @@ export class QueryClass {
       ...(truncatedIncludeFields && { truncated_include_fields: truncatedIncludeFields }),
       ...(hasMore && { next_call: describeFollowingCall(args, limit, skip + limit) }),
       ...(truncated && {
-        truncated_call: describeFollowingCall(args, count - ROWS_SHOWN, skip + ROWS_SHOWN),
+        truncated_call: describeFollowingCall(args, passed - ROWS_SHOWN, skip + ROWS_SHOWN),
       }),
       results: presentRows(rows, className, call),
     };
@@ -98,7 +99,7 @@ export class QueryClass {
   /** Every fetched row as one text, values in Parse's own form. */
   private text(
     args: QueryClassArguments,
-    { rows, more = false }: RowPage,
+    { rows, passed = rows.length, more = false }: RowPage,
     format: TextFormat,
     call: ToolCall,
   ) {
@@ -115,7 +116,7 @@ export class QueryClass {
         truncated: true,
         truncated_note: `More rows match than these ${kept}`,
         pagination: { limit, skip, has_more: true },
-        next_call: describeFollowingCall(args, limit, skip + (kept < rows.length ? kept : limit), format),
+        next_call: describeFollowingCall(args, limit, skip + (kept < rows.length ? kept : passed), format),
       }),
     });
     return withTextOfRows(build(rows.length, more), { rows: written, columns, build });
