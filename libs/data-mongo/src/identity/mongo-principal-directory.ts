@@ -51,7 +51,8 @@ export class MongoPrincipalDirectory extends PrincipalDirectory {
       const expiresAt: unknown = session['expiresAt'] ?? null;
       // An expiry that cannot be parsed counts as passed.
       if (expiresAt !== null && !(expiresAt instanceof Date && expiresAt > this.now())) return null;
-      return (await this.userExists(user.objectId)) ? { userId: user.objectId, expiresAt } : null;
+      const userId = await this.findUser('objectId', user.objectId);
+      return userId === null ? null : { userId, expiresAt };
     });
   }
 
@@ -85,13 +86,6 @@ export class MongoPrincipalDirectory extends PrincipalDirectory {
       ]);
       return names.length === 0 ? null : names;
     });
-  }
-
-  private async userExists(userId: string): Promise<boolean> {
-    const user = await this.connection
-      .collection('_User')
-      .findOne({ _id: { $eq: userId } }, { ...LIMITS, projection: { _id: 1 } });
-    return user !== null;
   }
 
   private async closure(collection: string, start: readonly Document[]): Promise<string[]> {

@@ -53,10 +53,7 @@ export class ParsePrincipalDirectory extends PrincipalDirectory {
   /** Permissions may hide a user's own row from the user: then the master key reads whether the row exists. */
   private async findExistingUser(user: unknown): Promise<unknown> {
     if (!this.connection.hasMasterKey || !isPlainObject(user) || !isUserId(user['objectId'])) return null;
-    const { objectId } = user;
-    const where = { objectId };
-    const { results } = await this.get('/classes/_User', MASTER_KEY, { where, keys: 'objectId', limit: 1 });
-    return Array.isArray(results) && results.length === 1 ? objectId : null;
+    return this.findUser('objectId', user.objectId);
   }
 
   async findUser(field: UserField, value: string): Promise<string | null> {
