@@ -47,6 +47,18 @@ describe('Extended JSON', () => {
       });
   });
 
+  it('is a number in a filter, whose $mod calculates nothing', () => {
+    const two = { $numberDecimal: '2' };
+    const asNumber = { total: { $mod: [2, 0] } };
+    const written = { total: { $mod: [two, 0] } };
+    expect(readWrittenValues(written)).toEqual(asNumber);
+    expect(readExtendedJson([{ $match: written }])).toEqual([{ $match: asNumber }]);
+    const compared = (divisor: unknown) => [
+      { $match: { $expr: { $eq: [{ $mod: ['$total', divisor] }, 0] } } },
+    ];
+    expect(readExtendedJson(compared(two))).toEqual(compared({ $toDecimal: '2' }));
+  });
+
   it.each([
     { $oid: 'x' },
     { $oid: null },

@@ -106,20 +106,22 @@ const MAX_DEPTH = 32;
  * @throws Refused `invalid_query` for a malformed one
  */
 export const readExtendedJson = (written: unknown): unknown =>
-  convert(written, { shown: false, pattern: '$regex', calculates: false }, 0);
+  convert(written, { shown: false, pattern: '$regex', place: 'other' }, 0);
 
-/** The same, and values as answers show them (`{"_type": "Pointer", …}`). @throws Refused `invalid_query` */
+/** The same of a filter or a row, and values as answers show them (`{"_type": "Pointer", …}`). @throws Refused `invalid_query` */
 export const readWrittenValues = (written: unknown): unknown =>
-  convert(written, { shown: true, pattern: '$regex', calculates: false }, 0);
+  convert(written, { shown: true, pattern: '$regex', place: 'filter' }, 0);
 
 interface WrittenForm {
   /** Whether values may be written as answers show them. */
   readonly shown: boolean;
   /** The member that is a pattern. */
   readonly pattern: '$regex' | 'regex';
-  /** Whether the value is an operand of `CALCULATING`. */
-  readonly calculates: boolean;
+  readonly place: Place;
 }
+
+/** Where a value stands: in a filter, whose operators calculate nothing, in an operand of `CALCULATING`, or elsewhere. */
+type Place = 'filter' | 'calculation' | 'other';
 
 /** Stages and expressions whose numbers become results: a double beside a decimal would leave digits that nobody wrote. */
 const CALCULATING: ReadonlySet<string> = new Set(
@@ -136,6 +138,13 @@ export const PATTERN_EXPRESSIONS: ReadonlySet<string> = new Set([
   '$regexFindAll',
 ]);
 
+function placeBelow(name: string, place: Place): Place {
+  if (name === '$match') return 'filter';
+  if (name === '$expr') return 'other';
+  if (place === 'filter' || !name.startsWith('$')) return place;
+  return CALCULATING.has(name) ? 'calculation' : 'other';
+}
+
 function convert(value: unknown, form: WrittenForm, depth: number): unknown {
   if (depth > MAX_DEPTH) return value;
   if (Array.isArray(value)) {
@@ -146,7 +155,7 @@ function convert(value: unknown, form: WrittenForm, depth: number): unknown {
   const names = Object.keys(value);
   const [only = ''] = names;
   if (names.length === 1 && only.startsWith('$') && Object.hasOwn(EXTENDED_FORMS, only))
-    return form.calculates ? readCalculated(only, value[only]) : readExtended(only, value[only]);
+    return form.place === 'calculation' ? readCalculated(only, value[only]) : readExtended(only, value[only]);
   if (form.shown && depth > 0 && '_type' in value) {
     const typed = readShown(value);
     if (typed) return typed;
@@ -157,7 +166,7 @@ function convert(value: unknown, form: WrittenForm, depth: number): unknown {
     const within: WrittenForm = {
       ...form,
       pattern: PATTERN_EXPRESSIONS.has(name) ? 'regex' : '$regex',
-      calculates: name.startsWith('$') ? CALCULATING.has(name) : form.calculates,
+      place: placeBelow(name, form.place),
     };
     const member =
       name === form.pattern && typeof written === 'string'
