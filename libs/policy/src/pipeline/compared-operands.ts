@@ -202,23 +202,31 @@ const convertSubtracted: Compare = (operand, frame) => {
   return refuseTexts('$subtract')(operand, frame);
 };
 
-/** A text in a calculation is an error of the database, which does not say which one. @throws Refused `invalid_query` */
-const refuseTexts =
-  (operator: string): Compare =>
+/**
+ * Checks operands whose types are known: of a wrong one the database fails, or answers 0, and does not say which it was.
+ * @param explain why the operand is refused; null: it is not
+ * @throws Refused `invalid_query`
+ */
+const refuseOperands =
+  (explain: (type: ValueType, written: string, value: unknown) => string | null): Compare =>
   (operand, frame) => {
     for (const value of [operand].flat()) {
       const type = typeOfExpression(value, frame);
-      if (type?.type !== 'String' || type === ALL_TEXT || type.uncertain) continue;
-      const written = describeExpression(value).slice(0, 128);
-      const instead = NUMBER_TEXT.test(written)
-        ? `write the number, or {"$numberDecimal":"${written}"} for its digits`
-        : 'make a number of it with $toDouble or $toDecimal, or with $convert where some are none';
-      throw new Refused(
-        refusals.invalidQuery(`${operator} takes numbers, and '${written}' is text: ${instead}`),
-      );
+      if (!type || type === ALL_TEXT || type.uncertain) continue;
+      const reason = explain(type, describeExpression(value).slice(0, 128), value);
+      if (reason !== null) throw new Refused(refusals.invalidQuery(reason));
     }
     return operand;
   };
+
+const refuseTexts = (operator: string): Compare =>
+  refuseOperands(({ type }, written) => {
+    if (type !== 'String') return null;
+    const instead = NUMBER_TEXT.test(written)
+      ? `write the number, or {"$numberDecimal":"${written}"} for its digits`
+      : 'make a number of it with $toDouble or $toDecimal, or with $convert where some are none';
+    return `${operator} takes numbers, and '${written}' is text: ${instead}`;
+  });
 
 /** What the database adds up to 0, or to nothing, without a word. */
 const NEVER_ADDED: ReadonlySet<ValueType['type'] | undefined> = new Set<ValueType['type']>([
@@ -233,40 +241,35 @@ const NEVER_ADDED: ReadonlySet<ValueType['type'] | undefined> = new Set<ValueTyp
   'Bytes',
 ]);
 
-const addNumbers =
-  (operator: string): Compare =>
-  (operand, frame) => {
-    for (const value of [operand].flat()) {
-      const type = typeOfExpression(value, frame);
-      if (!type || type === ALL_TEXT || type.uncertain || !NEVER_ADDED.has(type.type)) continue;
-      const written = describeExpression(value).slice(0, 128);
-      throw new Refused(
-        refusals.invalidQuery(
-          `${operator} takes numbers, and '${written}' is of type ${type.type}: count with {"$sum":1}, take $min or $max, ` +
-            'or make numbers of it with $cond or $toDouble',
-        ),
-      );
-    }
-    return operand;
-  };
+const addNumbers = (operator: string): Compare =>
+  refuseOperands(({ type }, written) =>
+    NEVER_ADDED.has(type)
+      ? `${operator} takes numbers, and '${written}' is of type ${type}: count with {"$sum":1}, take $min or $max, ` +
+        'or make numbers of it with $cond or $toDouble'
+      : null,
+  );
 
-/** The database says of no operand which one is no text. @throws Refused `invalid_query` */
-const refuseOtherThanTexts: Compare = (operand, frame) => {
-  for (const value of [operand].flat()) {
-    const type = typeOfExpression(value, frame);
-    if (!type || type.uncertain || !['Number', 'Date', 'Boolean', 'Array', 'Object'].includes(type.type))
-      continue;
-    const written = describeExpression(value).slice(0, 128);
-    const instead =
-      type.type === 'Array' || type.type === 'Object'
-        ? 'name a text in it by its path'
-        : `make a text of it: {"$toString":${JSON.stringify(value)}}`;
-    throw new Refused(
-      refusals.invalidQuery(`$concat takes texts, and '${written}' is of type ${type.type}: ${instead}`),
-    );
-  }
-  return operand;
-};
+/** What `$concat` does not take, and what of it has a text inside. */
+const NO_TEXTS: ReadonlyMap<ValueType['type'], 'whole' | 'parts'> = new Map<
+  ValueType['type'],
+  'whole' | 'parts'
+>([
+  ['Number', 'whole'],
+  ['Date', 'whole'],
+  ['Boolean', 'whole'],
+  ['Array', 'parts'],
+  ['Object', 'parts'],
+]);
+
+const refuseOtherThanTexts = refuseOperands(({ type }, written, value) => {
+  const kind = NO_TEXTS.get(type);
+  if (kind === undefined) return null;
+  const instead =
+    kind === 'parts'
+      ? 'name a text in it by its path'
+      : `make a text of it: {"$toString":${JSON.stringify(value)}}`;
+  return `$concat takes texts, and '${written}' is of type ${type}: ${instead}`;
+});
 
 const ADDS: ReadonlySet<string> = new Set(['$sum', '$avg', '$stdDevPop', '$stdDevSamp']);
 

@@ -105,7 +105,7 @@ const STAGE_FORMS: Readonly<Record<StageName, StageForm>> = {
   $redact: { check: acceptAnything, example: '{"$redact":EXPRESSION}' },
   $replaceWith: { check: acceptAnything, example: '{"$replaceWith":{"NAME":EXPRESSION}}' },
   $sortByCount: { check: acceptAnything, example: '{"$sortByCount":"$FIELD"}' },
-  $limit: { check: positive, example: '{"$limit":10}' },
+  $limit: { check: (value, at) => count(value, at, 'its value', 1), example: '{"$limit":10}' },
   $skip: { check: count, example: '{"$skip":10}' },
   $sample: {
     check: (value, at) => count(members(value, ['size'], at)['size'], at, 'size'),
@@ -283,12 +283,9 @@ function stageList(value: unknown, at: string, member: string): void {
   if (!Array.isArray(value)) reject(at, `'${cut(member)}' is a list of stages`);
 }
 
-function count(value: unknown, at: string, member = 'its value'): void {
-  if (!Number.isSafeInteger(value) || Number(value) < 0) reject(at, `${member} is a whole number, 0 or more`);
-}
-
-function positive(value: unknown, at: string): void {
-  if (!Number.isSafeInteger(value) || Number(value) < 1) reject(at, 'its value is a whole number, 1 or more');
+function count(value: unknown, at: string, member = 'its value', least = 0): void {
+  if (!Number.isSafeInteger(value) || Number(value) < least)
+    reject(at, `${member} is a whole number, ${least} or more`);
 }
 
 function reject(at: string, what: string): never {
