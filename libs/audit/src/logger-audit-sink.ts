@@ -1,7 +1,16 @@
-import { Injectable, Logger } from '@nestjs/common';
+import { ConsoleLogger, Injectable, Logger, type LogLevel } from '@nestjs/common';
 import { type ApprovalRecord, type AuditEvent, type AuditRecord, AuditSink } from './audit-record.js';
-import { LogLevels } from './log-levels.js';
 import { describeCall, type LogMembers, LogMessage, withoutTime } from './log-message.js';
+
+/** What the logger of the application writes, in the versions of NestJS that Parley runs in. */
+class LogLevels extends Logger {
+  static isEnabled(level: LogLevel): boolean {
+    const logger = this.staticInstanceRef;
+    if (logger instanceof ConsoleLogger) return logger.isLevelEnabled(level);
+    // NestJS 11 calls every level disabled while none are set; any that are set enable the highest.
+    return Logger.isLevelEnabled(level) || !Logger.isLevelEnabled('fatal');
+  }
+}
 
 /**
  * Writes a line for each call to the application's log, and for events. Calls that were refused or failed (with their private
