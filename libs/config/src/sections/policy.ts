@@ -25,7 +25,7 @@ import {
   MinLength,
 } from 'class-validator';
 import { Nullable, type SchemaNode } from '#schema';
-import { AnyOf, IsText, IsTexts, MapOf, Nested, Option } from '../schema/option.js';
+import { AnyOf, IsText, IsTexts, MapOf, Nested, Option, readOptions } from '../schema/option.js';
 import { MASK, MASKED_PATH } from './masks.js';
 
 /** Permission levels, as options name them. */
@@ -282,20 +282,28 @@ export class ClassEntry {
   readonly properties?: Readonly<Record<string, Property>>;
 }
 
-const belongs = (place: string, names: string): Record<string, string> =>
-  Object.fromEntries(names.split(' ').map((name) => [name, `it is an option of ${place}`]));
+const belongs = (place: string, names: Iterable<string>): Record<string, string> =>
+  Object.fromEntries([...names].map((name) => [name, `it is an option of ${place}`]));
+
+/** Those that are most often written here; `agents.ts` needs this module. */
+const OPTIONS_OF_AGENTS = [
+  'permissions',
+  'identity',
+  'tools',
+  'methods',
+  'tenantId',
+  'allowMutations',
+  'writes',
+  'clientMode',
+  'rateLimit',
+  'budget',
+];
 
 /** The section `policy` (docs/reference/policy-options.md). Defaults are those of `#policy`, which compiles it. */
 export class PolicySection {
   static readonly elsewhere = {
-    ...belongs(
-      'agents.NAME',
-      'permissions identity tools methods tenantId allowMutations writes clientMode rateLimit budget',
-    ),
-    ...belongs(
-      'policy.classes.NAME',
-      'fields masks tenantScope filters canonicalFilter hidden collection properties largeFields joinFields storage',
-    ),
+    ...belongs('agents.NAME', OPTIONS_OF_AGENTS),
+    ...belongs('policy.classes.NAME', readOptions(ClassEntry).keys()),
     agents: 'write agents beside policy',
     auth: 'write auth beside policy',
   };
