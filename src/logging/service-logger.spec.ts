@@ -1,5 +1,6 @@
+import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { gatherLines, type LineWriter, type LogLine } from './service-logger.js';
+import { gatherLines, type LineWriter, type LogLine, writeUnlessUnread } from './service-logger.js';
 
 function writing(): { write: LineWriter; written: string[] } {
   const written: string[] = [];
@@ -52,5 +53,28 @@ describe('lines of the log that every call leaves', () => {
     write(line('log', 'Audit', 'last'));
     for (const end of process.listeners('exit').slice(-1)) end.call(process, 0);
     expect(written).toEqual(['log last\n']);
+  });
+});
+
+describe('a log that nobody reads', () => {
+  it('keeps what fits, and says how many lines are lost once it is read', () => {
+    const read: string[] = [];
+    let proceed = (): void => undefined;
+    const output = new Writable({
+      decodeStrings: false,
+      write: (chunk: string, _encoding, done) => {
+        read.push(chunk);
+        proceed = done;
+      },
+    });
+    const write = writeUnlessUnread(output);
+    const kept = `${'x'.repeat(2_000_000)}\n`;
+    write(kept);
+    write('lost\n');
+    write('lost\nlost too\n');
+    proceed();
+    write('after\n');
+    proceed();
+    expect(read).toEqual([kept, expect.stringContaining('3 lines of the log are lost'), 'after\n']);
   });
 });

@@ -327,12 +327,20 @@ async function openJsonLines(write: ((text: string) => void) | undefined): Promi
 /** Bytes that may wait for who reads the log. */
 const MAX_UNREAD = 1_048_576;
 
-/** Writes without waiting for a reader: of a pipe that nobody reads, further lines are lost. */
-export const writeUnlessUnread =
-  (output: Writable) =>
-  (text: string): void => {
-    if (output.writableLength < MAX_UNREAD) output.write(text);
+/** Writes without waiting for a reader: of a pipe that nobody reads, further lines are lost, and their number is written once it is read. */
+export function writeUnlessUnread(output: Writable): (text: string) => void {
+  let lost = 0;
+  return (text) => {
+    if (output.writableLength >= MAX_UNREAD) {
+      lost += text.split('\n').length - 1;
+      return;
+    }
+    if (lost > 0)
+      output.write(`{"level":"warn","message":"${lost} lines of the log are lost: nobody read it"}\n`);
+    lost = 0;
+    output.write(text);
   };
+}
 
 export interface LoggerDependencies {
   /** Source of the secrets that lines must not contain. */
