@@ -42,7 +42,10 @@ const FIRST_WARM_UP = 2000;
 const WARM_UP_OF_ANOTHER = 6000;
 
 const file = join(root, 'test/bench/recorded.json');
-const recorded = JSON.parse(readFileSync(file, 'utf8'));
+/** Processors differ by more than a path that became slower: each is compared with itself, an unknown one with the first. */
+const records = JSON.parse(readFileSync(file, 'utf8'));
+const processor = cpus()[0].model.trim();
+const recorded = records[processor] ?? Object.values(records)[0];
 /** @type {(import('./works.mjs').Work & { count: number, warmUp: number, fast?: boolean, of?: string })[]} */
 const WORK = [
   ...WORKS.map((work, at) => ({
@@ -138,9 +141,9 @@ console.log(
     `Node ${process.version}, ${cpus().length} × ${cpus()[0].model}, load ${loadavg()[0].toFixed(1)}`,
 );
 if (values.record) {
-  const node = process.version;
   const kept = Object.fromEntries(result.lines.map(({ name, ratio }) => [name, Number(ratio.toFixed(3))]));
-  writeFileSync(file, `${JSON.stringify({ node, ratios: kept }, null, 2)}\n`);
+  const own = { node: process.version, ratios: kept };
+  writeFileSync(file, `${JSON.stringify({ ...records, [processor]: own }, null, 2)}\n`);
 } else if (result.fell) {
   console.log(
     `FELL: one by more than ${percent(FALL)}, or all together by more than ${percent(result.limit)}`,
