@@ -9,7 +9,7 @@ describe('the digest of a keyed write', () => {
     expect(readKey('a', write).digest).not.toBe(readKey('a', { ...write, fields: { total: 6 } }).digest);
   });
 
-  it('tells nothing of the write to whoever lacks the key', () => {
+  it('differs for another key, so that values cannot be guessed from it', () => {
     expect(readKey('a', write).digest).not.toBe(readKey('b', write).digest);
   });
 });
