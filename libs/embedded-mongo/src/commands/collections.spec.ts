@@ -513,6 +513,21 @@ describe('a time-series collection', () => {
     ]);
   });
 
+  it('takes one _id several times, and finds all that have it', async () => {
+    const twice = await db.createCollection('twice', { timeseries: { timeField: 'at' } });
+    await twice.insertMany([2, 1, 2].map((n) => ({ _id: 7 as never, at: new Date(n), n })));
+    expect(await twice.find({ _id: 7 as never }, { sort: { at: 1 } }).toArray()).toMatchObject([
+      { n: 1 },
+      { n: 2 },
+      { n: 2 },
+    ]);
+    expect(await twice.distinct('n', { _id: 7 as never })).toEqual([1, 2]);
+    await twice
+      .aggregate([{ $out: { db: db.databaseName, coll: 'again', timeseries: { timeField: 'at' } } as never }])
+      .toArray();
+    expect(await db.collection('again').countDocuments()).toBe(3);
+  });
+
   it('is created and filled again by $out', async () => {
     await db.collection('raw').insertMany([{ at: new Date(0), n: 1 }, { n: 2 }]);
     const write = (timeseries: Document | undefined, n: number): Promise<Document[]> =>

@@ -89,9 +89,13 @@ export function checkNamespace(db: string, coll: string): void {
 /** Most indexes of one collection, as in MongoDB. */
 const MAX_INDEXES = 64;
 
-/** The `_id` index compares strings as the collection does. */
-const idIndex = ({ collation }: Document): CollectionIndex =>
-  CollectionIndex.create({ v: 2, key: { _id: 1 }, name: '_id_', ...(collation ? { collation } : {}) });
+/** It compares strings as the collection does. Measurements may share an `_id`: the oldest comes first, and expires first. */
+function idIndex({ collation, timeseries }: Document): CollectionIndex {
+  const id = timeseries
+    ? { key: { _id: 1, [String((timeseries as Document)['timeField'])]: 1 }, name: '_id_time' }
+    : { key: { _id: 1 }, name: '_id_' };
+  return CollectionIndex.create({ v: 2, ...id, ...(collation ? { collation } : {}) });
+}
 
 /** A view: a pipeline over another collection or view of its database. */
 export interface ViewDefinition {

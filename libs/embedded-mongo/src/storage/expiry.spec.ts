@@ -1,5 +1,9 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { createDraft } from './change.js';
+import { loadCatalog, openJournal } from './journal.js';
 import { normaliseIndex } from './index-spec.js';
 import { DocumentStore, removeExpired } from './store.js';
 
@@ -17,6 +21,24 @@ describe('removeExpired of a time-series collection', () => {
     expect(Array.from(collection.snapshotRecords().range(), ({ document }) => document['_id'])).toEqual([
       'fresh',
     ]);
+  });
+
+  it('removes the old ones of one _id, also where a data file is read again', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'embedded-expiry-'));
+    const dataFile = join(folder, 'data');
+    const { journal, catalog } = await openJournal(dataFile);
+    const store = new DocumentStore(journal, catalog);
+    const options = { timeseries: { timeField: 'at' }, expireAfterSeconds: 60 };
+    const collection = store.live.create('d', 'c', options);
+    for (const seconds of [1, 90, 2, 70, 3])
+      store.live.insert(collection, createDraft({ _id: 'same', at: ago(seconds), seconds }));
+    removeExpired(store, now);
+    await journal.close();
+    for (const read of [collection, loadCatalog(dataFile).find('d', 'c')])
+      expect(
+        Array.from(read?.snapshotRecords().range() ?? [], ({ document }) => document['seconds']),
+      ).toEqual([1, 2, 3]);
+    rmSync(folder, { recursive: true });
   });
 });
 
