@@ -67,6 +67,7 @@ describe.each(ROUTES)('one principal with slow calls, on %s', (_, env, options) 
     await new Promise((resolve) => setTimeout(resolve, 1_000));
     let left = 12;
     const served = await servedWhile(
+      service,
       () => (left -= 1) > 0,
       () => callTool(service, 'query_class', { class_name: 'Post', limit: 1 }, as('modest')),
     );

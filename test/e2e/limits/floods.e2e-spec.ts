@@ -55,6 +55,7 @@ async function servedDuring(service: Service, flood: Promise<unknown>): Promise<
   });
   const headers = { 'Content-Type': 'application/json', ...ADA };
   const served = await servedWhile(
+    service,
     () => !over,
     async () => {
       const signal = AbortSignal.timeout(60_000);
@@ -141,6 +142,7 @@ describe('a flood of sessions', () => {
       let over = false;
       void flooding.finally(() => (over = true));
       const served = await servedWhile(
+        service,
         () => !over,
         () => lists(service, session),
       );

@@ -391,7 +391,6 @@ describe('a replica whose clock is set back by an hour', () => {
     expect((await approve(ahead, asked.id)).status).toBe(200);
     expect((await call).isError).toBe(false);
     await expect.poll(async () => (await count()).isError, { timeout: 20_000, interval: 100 }).toBe(false);
-    expect(performance.now() - began).toBeLessThan((WINDOW + 2) * 1000);
     const { change_set } = proposed.data;
     const { data: shown } = await ofSets(right, 'discard_changes', { change_set });
     expect(shown['state']).toBe('discarded');

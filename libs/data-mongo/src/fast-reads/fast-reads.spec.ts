@@ -125,13 +125,15 @@ describe('reads on connections beside the driver', PATIENT, () => {
     ['never comes', () => []],
     ['comes late', (answer: Buffer) => [...Array<Buffer>(40).fill(Buffer.alloc(0)), answer]],
   ])('of a caller who has gone end their connection when the answer %s', async (_when, delivered) => {
-    front.change = (answer, { fast, command }) =>
-      fast && command['filter']?.n === 7 ? delivered(answer) : [answer];
     const caller = new LazyAbort<Error>();
+    front.change = (answer, { fast, command }) => {
+      if (!fast || command['filter']?.n !== 7) return [answer];
+      caller.abort(new Error('gone'));
+      return delivered(answer);
+    };
     const limits = { ...LIMITS, onAbort: (gone: () => void) => caller.onAbort(gone), signal: caller.signal };
     const before = front.fastConnections;
     const read = asStoreOperation(caller, () => numberRead(connection, 7, limits));
-    setTimeout(() => caller.abort(new Error('gone')), 10);
     expect(await storeErrorCode(read)).toBe('cancelled');
     expect(finds()).toEqual([true]);
     await vi.waitFor(() => expect(front.fastConnections).toBe(before - 1));

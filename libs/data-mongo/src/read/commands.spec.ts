@@ -101,7 +101,7 @@ describe('commands to the database', PATIENT, () => {
   });
 
   it.skipIf(process.env['MONGODB_URI'])('stops waiting when the caller does', async () => {
-    await failNext({ failCommands: ['find'], blockConnection: true, blockTimeMS: 2000 });
+    await failNext({ failCommands: ['find'], blockConnection: true, blockTimeMS: 90_000 });
     const caller = new AbortController();
     const find = store.reader.find(
       { className: 'Album', where: {}, limit: 1 },
