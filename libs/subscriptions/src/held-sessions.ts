@@ -37,6 +37,8 @@ interface Held {
   /** The agent that opened the stream. */
   agent: Agent;
   readonly watchers: Map<string, Promise<WatchHandle>>;
+  /** Whether the store says that the stream is on this replica, or did until another one took it. */
+  isConfirmed: boolean;
 }
 
 /** The sessions whose listening stream is on this replica: their resources are watched here. */
@@ -59,9 +61,21 @@ export class HeldSessions {
     return this.held.has(session);
   }
 
-  /** Sessions that watch something. */
-  listWatching(): string[] {
-    return [...this.held].filter(([, { watchers }]) => watchers.size > 0).map(([session]) => session);
+  get sessions(): string[] {
+    return [...this.held.keys()];
+  }
+
+  confirm(session: string): void {
+    const known = this.held.get(session);
+    if (known) known.isConfirmed = true;
+  }
+
+  isConfirmed(session: string): boolean {
+    return this.held.get(session)?.isConfirmed ?? false;
+  }
+
+  isWatching(session: string, uri: string): boolean {
+    return this.held.get(session)?.watchers.has(uri) ?? false;
   }
 
   /** Resources that are watched here, each once for every session. */
@@ -73,17 +87,15 @@ export class HeldSessions {
     return this.held.get(session)?.agent;
   }
 
-  /** @returns whether the stream is new here, and not a newer one of a session that the same agent held already */
-  take(session: string, agent: Agent): boolean {
+  /** A stream of the session opened here. Resources that another agent watched are not watched with its rights for this one. */
+  take(session: string, agent: Agent): void {
     const known = this.held.get(session);
     if (known && callerKey(known.agent) === callerKey(agent)) {
       known.agent = agent;
-      return false;
+      return;
     }
-    // Resources that another agent watched are not watched with its rights for this one.
     this.release(session);
-    this.held.set(session, { agent, watchers: new Map() });
-    return true;
+    this.held.set(session, { agent, watchers: new Map(), isConfirmed: false });
   }
 
   /** Stops watching the resources of the session here. */

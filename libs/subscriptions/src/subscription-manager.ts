@@ -1,6 +1,15 @@
 import { Inject, Injectable, Logger, Optional } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
-import { defer, finalize, Observable, type Subscriber, type Subscription } from 'rxjs';
+import {
+  defer,
+  finalize,
+  from,
+  lastValueFrom,
+  mergeMap,
+  Observable,
+  type Subscriber,
+  type Subscription,
+} from 'rxjs';
 import { type Agent, Refused, type McpRequest, Unauthorized } from '#core';
 import {
   faultLine,
@@ -10,7 +19,7 @@ import {
   ResourceSubscriptions,
   type WarningLog,
 } from '#dispatcher';
-import { type OpenedStream, SessionStreams, SharedState, type SubscriptionStore } from '#state';
+import { SessionStreams, SharedState, SharedStateUnavailable, type SubscriptionStore } from '#state';
 import { watchDenied, watchUnavailable } from './channels.js';
 import { HeldSessions, RunningAttempts } from './held-sessions.js';
 import { type ReplicaMessage, ReplicaMessages, type WatchOutcome } from './replica-messages.js';
@@ -20,6 +29,10 @@ import { WatchService } from './watching.js';
 
 /** Milliseconds between the renewals that keep used subscriptions from expiring. */
 const TOUCH_INTERVAL = 600_000;
+/** Milliseconds between two looks at what is stored: messages of replicas may be lost, and what a watch needs may have been away. */
+const LOOK_INTERVAL = 10_000;
+/** Sessions that are looked at at once. */
+const MAX_CONCURRENT_LOOKS = 16;
 
 /**
  * Subscriptions to resources. A session's subscriptions are stored and watched on the replica that holds its listening
@@ -32,7 +45,8 @@ export class SubscriptionManager extends ResourceSubscriptions {
   private readonly store: SubscriptionStore;
   private readonly subscribing = new RunningAttempts();
   private readonly subscriptions: Subscription[];
-  private readonly touching: NodeJS.Timeout;
+  private readonly timers: NodeJS.Timeout[];
+  private looking = false;
   private listeners = 0;
 
   constructor(
@@ -47,16 +61,19 @@ export class SubscriptionManager extends ResourceSubscriptions {
     super();
     this.store = store;
     this.subscriptions = [
-      streams.opened.subscribe((stream) => this.inBackground(this.handleOpened(stream))),
+      streams.opened.subscribe(({ session, agent }) => {
+        this.held.take(session, agent);
+        this.inBackground(this.hold(session, false));
+      }),
       streams.left.subscribe((session) => this.inBackground(this.leave(session))),
       // The subscriptions stay stored: the replica that gets the stream continues them.
       streams.returning.subscribe((session) => this.held.release(session)),
       this.replicas.messages.subscribe((message) => this.inBackground(this.handle(message))),
     ];
-    this.touching = setInterval(
-      () => this.inBackground(store.touch(this.held.listWatching())),
-      TOUCH_INTERVAL,
-    ).unref();
+    this.timers = [
+      setInterval(() => this.inBackground(store.touch(this.held.sessions)), TOUCH_INTERVAL).unref(),
+      setInterval(() => this.inBackground(this.look()), LOOK_INTERVAL).unref(),
+    ];
   }
 
   /** Resources that this process watches, each once for every client. */
@@ -113,7 +130,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
 
   /** Ends every watch; stored subscriptions stay for another replica. */
   close(): void {
-    clearInterval(this.touching);
+    for (const timer of this.timers) clearInterval(timer);
     for (const subscription of this.subscriptions) subscription.unsubscribe();
     this.held.releaseAll();
     this.service.close();
@@ -166,17 +183,53 @@ export class SubscriptionManager extends ResourceSubscriptions {
     throw new Refused(outcome === 'denied' ? watchDenied() : watchUnavailable());
   }
 
-  private async handleOpened({ session, agent }: OpenedStream): Promise<void> {
-    if (!this.held.take(session, agent)) return;
+  /**
+   * The stream of the session is here: other replicas send its subscriptions here, and release what they watch for it.
+   * @param isLate whether it was here before
+   */
+  private async hold(session: string, isLate: boolean): Promise<void> {
     const before = await this.store.hold(session, this.replica);
+    this.held.confirm(session);
     await this.replicas.publish({ do: 'hold', session, replica: this.replica });
-    const carriedOn = before !== undefined;
+    await this.watchStored(session, isLate || before !== undefined);
+  }
+
+  /** @param mayHaveMissed whether changes went unseen until now: one update covers them */
+  private async watchStored(session: string, mayHaveMissed: boolean): Promise<void> {
     for (const uri of await this.store.of(session)) {
+      if (this.held.isWatching(session, uri)) continue;
       const outcome = await this.tryToWatch(session, uri);
       if (outcome === 'denied') await this.store.remove(session, uri);
-      // Changes during the gap are unknown: one update covers them.
-      else if (carriedOn && outcome === 'watching') this.held.notify(session, uri);
+      if (outcome !== 'watching') continue;
+      // It may have been unsubscribed meanwhile.
+      if (!(await this.store.of(session)).includes(uri)) this.held.unwatch(session, uri);
+      else if (mayHaveMissed) this.held.notify(session, uri);
     }
+  }
+
+  /** Compares what is stored of the sessions whose streams are here with what is watched for them. */
+  async look(): Promise<void> {
+    if (this.looking) return;
+    this.looking = true;
+    try {
+      const looks = from(this.held.sessions).pipe(
+        mergeMap((session) => this.lookAt(session), MAX_CONCURRENT_LOOKS),
+      );
+      await lastValueFrom(looks, { defaultValue: undefined });
+    } catch (error) {
+      // The next look asks again.
+      if (!(error instanceof SharedStateUnavailable)) throw error;
+    } finally {
+      this.looking = false;
+    }
+  }
+
+  private async lookAt(session: string): Promise<void> {
+    if (!this.held.has(session)) return;
+    const holder = this.held.isConfirmed(session) ? await this.store.holder(session) : undefined;
+    if (holder === undefined) await this.hold(session, true);
+    else if (holder === this.replica) await this.watchStored(session, true);
+    else this.held.release(session);
   }
 
   private async leave(session: string): Promise<void> {
@@ -188,7 +241,8 @@ export class SubscriptionManager extends ResourceSubscriptions {
   private async handle(message: ReplicaMessage): Promise<void> {
     switch (message.do) {
       case 'hold':
-        if (message.replica !== this.replica) this.held.release(message.session);
+        // Two streams of a session may open at once: the store says which replica was last.
+        if (message.replica !== this.replica) await this.lookAt(message.session);
         return;
       case 'unwatch':
         this.held.unwatch(message.session, message.uri);

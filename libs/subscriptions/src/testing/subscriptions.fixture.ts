@@ -8,7 +8,7 @@ import {
   sessionIdentity,
   McpRequest,
 } from '#core';
-import { ProcessMessageBus, processState, ProcessSubscriptionStore, SuspendedAgents } from '#state';
+import { processState, ProcessSubscriptionStore, SuspendedAgents } from '#state';
 import {
   type ChangeSource,
   GovernedRecordsSource,
@@ -34,6 +34,7 @@ import { HeldSessions } from '../held-sessions.js';
 import { ReplicaMessages } from '../replica-messages.js';
 import { SubscriptionLimits, type SubscriptionOptions } from '../subscription-limits.js';
 import { SubscriptionManager } from '../subscription-manager.js';
+import { LossyBus } from './lossy-bus.js';
 import { SmallStreams } from './small-streams.js';
 
 const LATER = '2099-01-01T00:00:00.000Z';
@@ -127,7 +128,7 @@ export class WatchedPosts {
   readonly store = new ProcessSubscriptionStore();
   readonly warnings: string[] = [];
   readonly suspended = new SuspendedAgents(processState());
-  private readonly bus = new ProcessMessageBus();
+  readonly bus = new LossyBus();
   private readonly managers: SubscriptionManager[] = [];
 
   private constructor(
