@@ -92,6 +92,7 @@ describe('The change sets of an owner', () => {
     await owned.update(id, ada, () => ({ put: [ENTRY], next: 2 }));
     vi.setSystemTime(Date.now() + HOUR + 1);
     expect((await owned.list(ada, 1)).map(showSet)).toMatchObject([{ state: 'expired' }]);
+    expect(await owned.list(ada, 1, { states: ['open', 'submitted'] })).toEqual([]);
     expect(await owned.findOpen(ada)).toBe(null);
     const expired = await owned.find(id, ada);
     expect(expired).toMatchObject({ state: 'expired', entries: [{ entry: 1 }] });

@@ -84,10 +84,11 @@ export class OwnedSets {
     return this.listNow(query);
   }
 
-  /** Sets of any owner, each in the state that it has by now. */
+  /** Sets of any owner, each in the state that it has by now: none in another than is asked for. */
   async listNow(query: ChangeSetQuery): Promise<readonly ChangeSet[]> {
     const listed = await this.atStore(() => this.sets.list(query));
-    return listed.map((set) => (this.isOver(set) ? { ...set, state: 'expired' } : set));
+    const now = listed.map((set): ChangeSet => (this.isOver(set) ? { ...set, state: 'expired' } : set));
+    return now.filter(({ state }) => query.states?.includes(state) ?? true);
   }
 
   /** Whether the time of a set that still waits is over. */

@@ -99,7 +99,7 @@ export class SetSubmissions {
 
   private async assertRoom(call: ToolCall): Promise<void> {
     const waiting = await this.owned.list(call, MAX_RECENT, { states: ['submitted'] });
-    if (waiting.filter(isWaiting).length < MAX_WAITING) return;
+    if (waiting.length < MAX_WAITING) return;
     throw new Refused(
       refusals.invalidArgument(
         `${MAX_WAITING} of your change sets wait for their approval already: discard_changes drops one`,
