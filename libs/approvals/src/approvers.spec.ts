@@ -77,6 +77,7 @@ class ClientInProcess implements ClientRequests {
 function createRequest(
   more: Partial<RequestTransport> & RequestOptions = {},
   states: readonly string[] = ['row 1'],
+  title = 'old\u2028title\u001b[2J',
 ): ApprovalRequest {
   let shown = 0;
   return {
@@ -92,7 +93,6 @@ function createRequest(
     isCurrent: () => true,
     preview: () => {
       const holdsFor = states[Math.min(shown++, states.length - 1)] ?? '';
-      const title = 'old\u2028title\u001b[2J';
       return Promise.resolve({ shown: { tool: 'update_object', change: { before: { title } } }, holdsFor });
     },
   };
@@ -133,6 +133,17 @@ describe('the approver at the client', () => {
     expect(message).toMatch(/^Approve the write operation 'update_object'\? Review the change/);
     // eslint-disable-next-line no-control-regex
     expect(message).not.toMatch(/[\u2028\u001b]/);
+  });
+
+  it('is told how much of a long change its message does not show', async () => {
+    const client = new ClientInProcess(yes);
+    const request = createRequest({ clientRequests: client }, ['row 1'], 'x'.repeat(5_000));
+    await new ClientApprover(300, processState().bus).review(request);
+    const { question } = client.asked[0] ?? {};
+    const message = question?.kind === 'form' ? question.message : '';
+    const [, hidden] =
+      /x…\n\n(\d+) more characters are not in this message: decline unless/.exec(message) ?? [];
+    expect(5_000 - (message.match(/x{2,}/)?.[0].length ?? 0)).toBeLessThan(Number(hidden));
   });
 
   it.each<[FormAnswer, string]>([

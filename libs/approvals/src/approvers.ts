@@ -111,7 +111,9 @@ function approvalQuestion(
 /** Stored text is escaped, so that it cannot imitate other lines. */
 function formatFields(shown: Readonly<Record<string, unknown>>): string {
   const lines = JSON.stringify(shown, null, 2).split('\n').map(oneLine).join('\n');
-  return lines.length > MAX_TOLD ? `${lines.slice(0, MAX_TOLD)}…` : lines;
+  const hidden = lines.length - MAX_TOLD;
+  if (hidden <= 0) return lines;
+  return `${lines.slice(0, MAX_TOLD)}…\n\n${hidden} more characters are not in this message: decline unless your client shows the whole change.`;
 }
 
 const QUESTION = 'approve';
