@@ -132,9 +132,8 @@ class ChatLoop {
     this.afterwards(answer);
   }
 
-  private afterwards({ text, error, usage }: Answer): void {
+  private afterwards({ error, usage }: Answer): void {
     const { terminal } = this.dependencies;
-    if (text.trim() === '') terminal.line('[empty response]');
     if (error !== null) terminal.line(terminal.paint('yellow', `[${error}]`));
     if (this.commands.trace) terminal.line(terminal.paint('dim', `  ${usage.toString()}`));
   }

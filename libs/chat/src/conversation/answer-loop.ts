@@ -148,7 +148,7 @@ export class AnswerLoop {
         calls: reply.stop === 'tools' ? reply.calls : [],
       });
       if (reply.stop !== 'tools') {
-        end = reply.stop === 'done' ? 'answered' : reply.stop;
+        end = reply.stop === 'done' ? (reply.text.trim() === '' ? 'empty' : 'answered') : reply.stop;
         break;
       }
       const executed = await makeCalls(reply.calls, {

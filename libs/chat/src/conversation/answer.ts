@@ -119,10 +119,10 @@ export function safely(
 }
 
 /**
- * `answerQuestion`: the model finished. `max-iterations`: it requested calls in the last permitted turn. Others as in
- * `StopReason`.
+ * `answered`: the model finished. `empty`: it finished in silence, and the text is of an earlier turn. `max-iterations`: it requested calls
+ * in the last permitted turn. Others as in `StopReason`.
  */
-export type AnswerEnd = 'answered' | 'max-iterations' | 'cut-off' | 'withheld';
+export type AnswerEnd = 'answered' | 'empty' | 'max-iterations' | 'cut-off' | 'withheld';
 
 interface AnswerParts {
   readonly text: string;
@@ -134,8 +134,9 @@ interface AnswerParts {
 
 const ENDS: Readonly<Record<AnswerEnd, string | null>> = {
   answered: null,
+  empty: 'The model ended without an answer',
   'max-iterations': 'Max iterations reached',
-  'cut-off': 'The answer was cut off: the model ran out of tokens',
+  'cut-off': 'The answer was cut off, as when a model runs out of tokens',
   withheld: 'The provider withheld the answer',
 };
 

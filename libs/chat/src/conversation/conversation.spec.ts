@@ -86,6 +86,17 @@ describe('a question', () => {
     expect(listSentMessages(0)[0]).toEqual(['system', 'Only this.']);
   });
 
+  it('says that a model which ends in silence gave no answer, whatever it announced before', async () => {
+    const announced = openAi.calls([{ name: 'count', args: {} }], 'Let me count, it may be 7.');
+    const answer = await conversation({}, announced, openAi.says('')).ask('How many songs?');
+    expect(answer).toMatchObject({
+      text: 'Let me count, it may be 7.',
+      end: 'empty',
+      error: 'The model ended without an answer',
+    });
+    expect(await conversation({}, openAi.says(' \n')).ask('Well?')).toMatchObject({ text: '', end: 'empty' });
+  });
+
   it('ends after so many turns, and says so', async () => {
     const answer = await conversation({ maxIterations: 3 }, call('count', {})).ask('Again and again');
     expect(answer).toMatchObject({ text: '', end: 'max-iterations', error: 'Max iterations reached' });

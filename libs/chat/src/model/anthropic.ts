@@ -5,10 +5,9 @@ import {
   type ModelMessage,
   type ModelRequest,
   type ModelTurn,
-  type StopReason,
 } from './language-model.js';
 import { type AnswerCollector, type ModelClient, HttpModel } from './model-client.js';
-import { CallCollector, readCount, toText } from './model-json.js';
+import { CallCollector, readCount, readStop, toText } from './model-json.js';
 
 /** The request of the messages API. It refuses empty texts, so they are omitted. */
 function anthropicRequest(
@@ -66,7 +65,6 @@ function apiMessage(message: ModelMessage): ApiMessage {
   }
 }
 
-const STOPS: Readonly<Record<string, StopReason>> = { max_tokens: 'cut-off', refusal: 'withheld' };
 const TRANSIENT = new Set(['overloaded_error', 'api_error', 'rate_limit_error', 'timeout_error']);
 
 /** Collects an answer of the messages API from its events. */
@@ -126,7 +124,7 @@ class AnthropicAnswer implements AnswerCollector {
       text: this.text,
       calls,
       tokens: this.counted ? { prompt: this.prompt, completion: this.completion } : null,
-      stop: STOPS[this.stop ?? ''] ?? (calls.length > 0 ? 'tools' : 'done'),
+      stop: readStop(this.stop, calls),
     };
   }
 

@@ -44,7 +44,8 @@ export interface TokenCount {
 }
 
 /**
- * `tools`: it requests calls. `cut-off`: the token limit was reached. `withheld`: the provider stopped the answer.
+ * `tools`: it requests calls. `cut-off`: the token limit was reached, or it ended for a reason that is not known. `withheld`: the provider
+ * stopped the answer.
  */
 export type StopReason = 'done' | 'tools' | 'cut-off' | 'withheld';
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { markInexact, readJson } from '#core';
 import { isJsonObject, type JsonObject } from '#dispatcher';
-import { LanguageModelError, type RequestedCall } from './language-model.js';
+import { LanguageModelError, type RequestedCall, type StopReason } from './language-model.js';
 
 /** Invalid payloads after which a stream is refused. */
 const MAX_INVALID = 100;
@@ -34,6 +34,21 @@ export function parseObject(text: string, label: string): JsonObject {
 /** Of a payload, a number that a double does not hold is its text. */
 function parseJson(text: string): unknown {
   return readJson(text, MAX_NESTING).value;
+}
+
+/** Of providers and of servers with their protocols, in lower case. Empty: none is given. */
+const WHOLE = new Set([
+  ...['', 'stop', 'end_turn', 'stop_sequence', 'eos', 'eos_token'],
+  ...['tool_calls', 'tool_use', 'function_call'],
+]);
+const WITHHELD = new Set(['content_filter', 'refusal']);
+
+/** Why an answer ended. One that ended for a reason that is not known may lack its end. */
+export function readStop(given: string | null, calls: readonly RequestedCall[]): StopReason {
+  const reason = (given ?? '').toLowerCase();
+  if (WITHHELD.has(reason)) return 'withheld';
+  if (!WHOLE.has(reason)) return 'cut-off';
+  return calls.length > 0 ? 'tools' : 'done';
 }
 
 /** Maximum plausible token count. */

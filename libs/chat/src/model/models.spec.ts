@@ -186,6 +186,20 @@ describe('the chat completions wire', () => {
     expect(await turn('openai', streamEnd('content_filter'))).toMatchObject({ stop: 'withheld' });
   });
 
+  it('takes no answer for whole that ended for a reason which is not known', async () => {
+    const openAiEnd = (finish: string) =>
+      streamText(openAi.chunk({ content: 'So' }) + openAi.chunk({}, finish) + openAi.done);
+    const anthropicEnd = (stop: string) =>
+      streamText(anthropic.start() + anthropic.text(0, 'So') + anthropic.end(stop));
+    for (const finish of ['abort', 'error', 'insufficient_system_resource'])
+      expect(await turn('openai', openAiEnd(finish))).toMatchObject({ text: 'So', stop: 'cut-off' });
+    for (const stop of ['model_context_window_exceeded', 'pause_turn', 'compaction'])
+      expect(await turn('anthropic', anthropicEnd(stop))).toMatchObject({ text: 'So', stop: 'cut-off' });
+    for (const finish of ['stop', 'STOP', 'eos_token'])
+      expect(await turn('openai', openAiEnd(finish))).toMatchObject({ stop: 'done' });
+    expect(await turn('anthropic', anthropicEnd('stop_sequence'))).toMatchObject({ stop: 'done' });
+  });
+
   it('passes over lines that are nonsense, until there is nothing else', async () => {
     const noise = 'data: {oops\n\ndata: 4\n\ndata: []\n\n: ping\n\n';
     expect(

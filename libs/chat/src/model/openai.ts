@@ -5,11 +5,10 @@ import {
   type ModelMessage,
   type ModelRequest,
   type ModelTurn,
-  type StopReason,
   type TokenCount,
 } from './language-model.js';
 import { type AnswerCollector, type ModelClient, HttpModel } from './model-client.js';
-import { CallCollector, readCount, toText } from './model-json.js';
+import { CallCollector, readCount, readStop, toText } from './model-json.js';
 
 /** The request of the chat completions API. */
 function openAiRequest(model: string, { system, messages, tools }: ModelRequest): JsonObject {
@@ -56,11 +55,6 @@ function apiMessages(message: ModelMessage): JsonObject[] {
   }
 }
 
-const STOPS: Readonly<Record<string, StopReason>> = {
-  length: 'cut-off',
-  content_filter: 'withheld',
-};
-
 /** Collects an answer of the chat completions API, complete or in chunks. */
 class OpenAiAnswer implements AnswerCollector {
   readonly ending = '[DONE]';
@@ -86,8 +80,7 @@ class OpenAiAnswer implements AnswerCollector {
     if (!complete && this.finish === null)
       throw new LanguageModelError('malformed', 'the answer of the model broke off');
     const calls = this.calls.finishCalls();
-    const stop = STOPS[this.finish ?? ''] ?? (calls.length > 0 ? 'tools' : 'done');
-    return { text: this.text, calls, tokens: this.tokens, stop };
+    return { text: this.text, calls, tokens: this.tokens, stop: readStop(this.finish, calls) };
   }
 
   /** @throws LanguageModelError for an error that the server reports in a successful response */
