@@ -152,9 +152,10 @@ class ExpressionBuilder implements Builder {
   }
 }
 
-function checkVariableName(name: string): void {
-  if (name !== 'CURRENT' && !/^[a-z\u0080-\uffff][\w\u0080-\uffff]*$/.test(name))
-    throw mongoError(16867, `'${name}' starts with an invalid character for a user variable name`);
+/** Errors: 9. */
+export function checkVariableName(name: unknown): void {
+  if (name !== 'CURRENT' && !/^[a-z\u0080-\uffff][\w\u0080-\uffff]*$/.test(String(name)))
+    throw createParseError(`'${String(name)}' starts with an invalid character for a user variable name`);
 }
 
 function fieldEvaluator(path: FieldPath): Evaluator {

@@ -4,7 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 import type { Document } from '../bson/document.js';
 import { typeName } from '../bson/type-name.js';
 import { MongoError } from '../errors.js';
-import { runPipeline } from './pipeline.js';
+import { runPipeline } from '../testing/run-pipeline.js';
 
 // The machine may be busy: a slow rule is not a broken one.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });

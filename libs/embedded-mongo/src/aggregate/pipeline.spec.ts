@@ -6,7 +6,9 @@ import { MongoError } from '../errors.js';
 import { compileFilter } from '../query/filter.js';
 import { compileText } from '../query/text.js';
 import { PAUSE, type Step } from '../server/steps.js';
-import { compilePipeline, type PipelineContext, runPipeline, splitWriteStage } from './pipeline.js';
+import type { QueryContext } from '../query/context.js';
+import { runPipeline } from '../testing/run-pipeline.js';
+import { compilePipeline, splitWriteStage } from './pipeline.js';
 
 import fc from 'fast-check';
 
@@ -19,7 +21,7 @@ const collections: Record<string, Document[]> = {
     { _id: 4, name: 'D', boss: 'D' },
   ],
 };
-const ctx: PipelineContext = {
+const ctx: QueryContext = {
   tick: () => undefined,
   now: new Date(0),
   collection: (name) => collections[name] ?? [],
@@ -865,6 +867,10 @@ describe('a text search', () => {
   });
 });
 
+const joinWith = (pipeline: Document[], from = 'other'): Document => ({
+  $lookup: { from, pipeline, as: 'o' },
+});
+
 describe('a pipeline refuses', () => {
   it.each([
     ['a stage of two names', [{ $match: {}, $limit: 1 }], 40323],
@@ -906,6 +912,23 @@ describe('a pipeline refuses', () => {
     ['$lookup with half an equality', [{ $lookup: { from: 'x', localField: 'a', as: 'o' } }], 9],
     ['unsorted boundaries', [{ $bucket: { groupBy: '$n', boundaries: [2, 1] } }], 40194],
     ['nested facets', [{ $facet: { a: [{ $facet: { b: [] } }] } }], 40600],
+    ['a facet in a join in a facet', [{ $facet: { a: [joinWith([{ $facet: { b: [] } }])] } }], 40600],
+    ['a facet with a dot', [{ $facet: { 'a.b': [] } }], 16412],
+    ['a facet without a name', [{ $facet: { '': [] } }], 40352],
+    ['a group by a number in an object', [{ $group: { _id: { a: 1 } } }], 17390],
+    ['a group by a truth in an object', [{ $group: { _id: { a: '$a', b: true } } }], 17390],
+    ['buckets of a constant', [{ $bucket: { groupBy: 2.5, boundaries: [0, 5] } }], 40202],
+    ['buckets of an object without operator', [{ $bucketAuto: { groupBy: { a: 1 }, buckets: 2 } }], 40239],
+    ['buckets of nothing', [{ $bucketAuto: { buckets: 2 } }], 40246],
+    ['over 2^31 buckets', [{ $bucketAuto: { groupBy: '$n', buckets: 2 ** 31 } }], 40242],
+    ['a count with a null byte', [{ $count: 'a\0b' }], 40159],
+    ['a join of a name that begins with a dot', [joinWith([], '.x')], 73],
+    ['a join of a collection and of $documents', [joinWith([{ $documents: [] }])], 73],
+    [
+      'a variable of a join with a capital',
+      [{ $lookup: { from: 'x', let: { A: 1 }, pipeline: [], as: 'o' } }],
+      9,
+    ],
     ['a group accumulator of several', [{ $group: { _id: null, n: { $push: ['$a'] } } }], 40237],
     [
       'numbers of documents by two fields',

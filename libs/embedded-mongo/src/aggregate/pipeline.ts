@@ -5,22 +5,15 @@ import { listSearches } from '../query/text.js';
 import { compileSearchStage, SEARCH_STAGES, type SearchStage } from '../search/search-stage.js';
 import { PAUSE, type Step } from '../server/steps.js';
 import { StageMemory } from './memory.js';
-import {
-  type PipelineContext,
-  type StageBuilder,
-  type StageRun,
-  type StageTable,
-  withoutPauses,
-} from './stage.js';
-import { densifyStages, fillStages } from './stages/densify.js';
+import type { StageBuilder, StageRun, StageTable } from './stage.js';
+import { densifyStages } from './stages/densify.js';
 import { fieldStages } from './stages/fields.js';
 import { flowStages } from './stages/flow.js';
 import { geoStages } from './stages/geo-near.js';
-import { bucketStages, groupStages, handOver } from './stages/group.js';
-import { graphLookupStages, joinStages } from './stages/lookup.js';
+import { groupStages, handOver } from './stages/group.js';
+import { joinStages } from './stages/lookup.js';
 import { windowStages } from './stages/window.js';
 
-export type { PipelineContext, StageRun } from './stage.js';
 export { splitWriteStage, type WriteStage } from './write-stage.js';
 
 const stages: StageTable = Object.assign(
@@ -28,11 +21,8 @@ const stages: StageTable = Object.assign(
   fieldStages,
   flowStages,
   geoStages,
-  graphLookupStages,
   groupStages,
-  bucketStages,
   densifyStages,
-  fillStages,
   joinStages,
   windowStages,
 );
@@ -55,18 +45,9 @@ const elsewhere = new Set(
 );
 
 /**
- * Runs an aggregation lazily. Errors before the first document: 40323 for a malformed stage, 40324 for an
- * unknown one, 31082 for search where there is none, 238 for what this server lacks, and the codes of each stage.
+ * Compiles a pipeline once for many lazy runs. Errors: 40323 for a malformed stage, 40324 for an unknown one, 31082 for search
+ * where there is none, 238 for what this server lacks, and the codes of each stage.
  */
-export function runPipeline(
-  pipeline: Document[],
-  source: Iterable<Document>,
-  ctx: PipelineContext,
-): Iterable<Document> {
-  return withoutPauses(compilePipeline(pipeline, ctx)(source));
-}
-
-/** Compiles a pipeline once for many runs. */
 export function compilePipeline(pipeline: readonly unknown[], ctx: QueryContext): StageRun {
   let stageCtx: QueryContext = { ...ctx, metadata: ctx.metadata ?? new WeakMap() };
   const names = pipeline.map((stage) => (isDocument(stage) ? (firstKey(stage) ?? '') : ''));

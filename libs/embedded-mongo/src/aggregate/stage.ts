@@ -6,12 +6,6 @@ import { mongoError } from '../errors.js';
 import type { QueryContext } from '../query/context.js';
 import { PAUSE, sortInSteps, type Step } from '../server/steps.js';
 
-/** The context of a pipeline: the collections it may join, and its `let` variables. */
-export type PipelineContext = QueryContext & {
-  collection(name: string): Iterable<Document>;
-  readonly variables: Record<string, unknown>;
-};
-
 /** A compiled stage or pipeline; running it twice gives two independent, lazy results. Pauses of the source are passed on. */
 export type StageRun = (source: Iterable<Step<Document>>) => Iterable<Step<Document>>;
 
@@ -130,7 +124,7 @@ export function wholeOption(value: unknown, code: number, message: string): numb
 
 /** The context for documents of another collection, whose text and geo indexes are not those of the outer one. */
 export function foreignContext(ctx: QueryContext): QueryContext {
-  const { text: _text, textScore: _score, found: _found, geoPaths: _paths, search, ...rest } = ctx;
+  const { text: _text, textScore: _score, found: _found, geoIndexes: _geo, search, ...rest } = ctx;
   return search ? { ...rest, search: { vectorField: () => undefined } } : rest;
 }
 

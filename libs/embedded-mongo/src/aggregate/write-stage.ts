@@ -1,7 +1,8 @@
 import { type Document, getField, isDocument } from '../bson/document.js';
 import { typeName } from '../bson/type-name.js';
 import { mongoError, requireOneOf } from '../errors.js';
-import { refuseOthers, requireDocument } from './arguments.js';
+import { refuseOthers, requireDocument, requireText } from './arguments.js';
+import { checkVariableName } from './expression.js';
 
 /** Where the results of a pipeline are to be written; the caller does the writing. */
 export type WriteStage =
@@ -38,13 +39,17 @@ function target(value: unknown, stage: string): { db?: string; coll: string } {
   if (!isDocument(value))
     throw mongoError(16990, `${stage} only supports a string or object argument, not ${typeName(value)}`);
   refuseOthers(value, ['db', 'coll', ...(stage === '$out' ? ['timeseries'] : [])], stage, 40415);
-  const [db, coll] = [getField(value, 'db') || undefined, getField(value, 'coll')];
+  const [db, coll] = [getField(value, 'db') ?? undefined, getField(value, 'coll')];
+  if (stage === '$out' && db === undefined) throw mongoError(40414, "BSON field '$out.db' is missing");
   if (typeof coll !== 'string' || (db !== undefined && typeof db !== 'string'))
     throw mongoError(16994, `${stage} takes a name or {db, coll}`);
-  return db === undefined ? { coll: checkName(coll, stage) } : { db, coll: checkName(coll, stage) };
+  if (db === '' && stage === '$out') throw mongoError(73, `Invalid ${stage} target database: ''`);
+  return db ? { db, coll: checkName(coll, stage) } : { coll: checkName(coll, stage) };
 }
 
 function checkName(name: string, stage: string): string {
+  if (name.startsWith('system.'))
+    throw mongoError(stage === '$out' ? 17385 : 31319, `${stage} cannot write to ${name}`);
   if (name === '' || name.includes('$') || name.includes('\0'))
     throw mongoError(73, `Invalid ${stage} target namespace: '${name}'`);
   return name;
@@ -65,7 +70,10 @@ function readMerge(spec: unknown): WriteStage {
     throw mongoError(51186, "$merge 'on' field must be a string or an array of strings");
   const own = getField(options, 'let') ?? {};
   if (!isDocument(own)) throw mongoError(14, "BSON field '$merge.let' must be an object");
-  const whenMatched = readMatchedMode(getField(options, 'whenMatched') ?? 'merge');
+  Object.keys(own).forEach(checkVariableName);
+  const whenMatched = readMatchedMode(
+    Object.hasOwn(options, 'whenMatched') ? options['whenMatched'] : 'merge',
+  );
   if (typeof whenMatched === 'string' && isDocument(options['let']))
     throw mongoError(51199, "$merge takes 'let' only with a pipeline as 'whenMatched'");
   if (Object.hasOwn(own, 'new') && own['new'] !== '$$ROOT')
@@ -95,6 +103,7 @@ type WhenMatched = 'replace' | 'keepExisting' | 'merge' | 'fail' | readonly Docu
 function readMatchedMode(value: unknown): WhenMatched {
   if (Array.isArray(value))
     return value.map((stage) => requireDocument(stage, "'whenMatched' of $merge", 14));
+  requireText(value, "'whenMatched' of $merge", 51191);
   return choice(value, ['replace', 'keepExisting', 'merge', 'fail'], 'whenMatched');
 }
 

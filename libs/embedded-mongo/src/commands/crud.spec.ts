@@ -243,6 +243,9 @@ describe('writing', () => {
     [{ whenMatched: [1] }, 14],
     [{ whenMatched: 'merge', let: { mine: 1 } }, 51199],
     [{ whenMatched: 'keepExisting', whenNotMatched: 'discard' }, 51181],
+    [{ whenMatched: null }, 51191],
+    [{ whenMatched: [], let: { A: 1 } }, 9],
+    [{ whenMatched: [{ $set: { a: '$$gone' } }], let: { gone: '$none' } }, 17276],
   ])('refuses to merge with %j', async (options, expected) => {
     const target = db.collection<Document>(`target-${made}`);
     await target.createIndex({ key: 1 }, { unique: true });
@@ -251,6 +254,18 @@ describe('writing', () => {
     const pipeline = [{ $match: { _id: 1 } }, { $set: { key: '$title' } }, { $merge: merge }];
     await expect(books.aggregate(pipeline).toArray()).rejects.toThrow(code(expected));
     expect(await target.find().toArray()).toEqual([{ _id: 10, key: 'a' }]);
+  });
+
+  it.each([
+    [{ $merge: 'system.own' }, 31319],
+    [{ $out: 'system.own' }, 17385],
+    [{ $merge: { into: { db: 'admin', coll: 'c' } } }, 31320],
+    [{ $merge: { into: { db: 'local', coll: 'c' } } }, 31320],
+    [{ $out: { db: 'config', coll: 'c' } }, 31321],
+    [{ $out: { db: '', coll: 'c' } }, 73],
+    [{ $out: { coll: 'c' } }, 40414],
+  ])('writes with %j nowhere', async (stage: Document, expected) => {
+    await expect(books.aggregate([stage]).toArray()).rejects.toThrow(code(expected));
   });
 
   it('merges nothing into a collection that it would not make', async () => {

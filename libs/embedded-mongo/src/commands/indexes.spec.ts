@@ -324,6 +324,16 @@ describe('indexes', () => {
       { $project: { same: { $eq: ['$d', distance] } } },
     ];
     expect(await items.aggregate([...measured, { $match: { same: false } }]).toArray()).toEqual([]);
+    for (const [option, expected] of [
+      [{ near: { type: 'Point', coordinates: [10, 10] } }, 291],
+      [{ near: [200, 10], spherical: true }, 2],
+      [{ maxDistance: '$n' }, 7555702],
+      [{ minDistance: '$n' }, 7555701],
+      [{ distanceMultiplier: { $add: [1, 1] } }, 2],
+    ] as const)
+      await expect(items.aggregate([{ $geoNear: { ...near, ...option } }]).toArray()).rejects.toThrow(
+        code(expected),
+      );
     const joined = { $lookup: { from: items.collectionName, pipeline, as: 'near' } };
     const [first] = await items.aggregate([{ $limit: 1 }, joined]).toArray();
     expect(first?.['near']).toEqual(found);

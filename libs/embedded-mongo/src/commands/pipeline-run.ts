@@ -1,9 +1,10 @@
 import { Long } from 'bson';
 import { requireDocument } from '../aggregate/arguments.js';
-import { compilePipeline, type PipelineContext, splitWriteStage } from '../aggregate/pipeline.js';
+import { compilePipeline, splitWriteStage } from '../aggregate/pipeline.js';
 import { reorderPipeline } from '../aggregate/reorder/reorder-pipeline.js';
 import { type Document, firstKey, isDocument } from '../bson/document.js';
-import { createParseError, mongoError, typeMismatch } from '../errors.js';
+import { createParseError, mongoError, notImplemented, refuseUnknown, typeMismatch } from '../errors.js';
+import type { QueryContext } from '../query/context.js';
 import { Reader } from '../server/cursors.js';
 import type { CommandContext, CommandHandler } from '../server/server-state.js';
 import { collect, mapRows, type Rows, rowsFrom, type Step, toRows } from '../server/steps.js';
@@ -18,6 +19,7 @@ import { queryContext } from './query-context.js';
 import { readSourceOptions, Selection, takeLeadingQuery } from './selection.js';
 import { refuseOtherCollation, resolveSource } from './views.js';
 import { writeResults } from './write-stage.js';
+import { refuseView } from './write-target.js';
 
 /** The results of a pipeline, as documents or encoded; only one of the two may be read. */
 interface PipelineRows {
@@ -89,16 +91,15 @@ export class PipelineRun {
     return pipelineRows(run(stored.map(({ document }) => document)));
   }
 
-  private context(filter?: Document): PipelineContext {
+  private context(filter?: Document): QueryContext {
     const options = { ...readSourceOptions(this.command, this.named?.options), filter };
-    const context = queryContext(this.ctx, this.reader, this.collection, options);
-    return { ...context, variables: context.variables ?? {} };
+    return queryContext(this.ctx, this.reader, this.collection, options);
   }
 
   /** Sources that are not the documents of a collection; `rest` when the stage is used up. */
   private specialSource(stage: Document | undefined): { documents: Document[]; rest: boolean } | undefined {
     const { server, db } = this.ctx;
-    const name = stage && firstKey(stage);
+    const name = stage && Object.keys(stage).length === 1 ? firstKey(stage) : undefined;
     const code = name === undefined ? undefined : OPERAND_CODES[name];
     if (stage && name && code !== undefined) requireDocument(stage[name], name, code);
     if (this.coll === undefined) {
@@ -107,17 +108,11 @@ export class PipelineRun {
       return name === '$documents' ? { documents: [], rest: false } : undefined;
     }
     const namespace = `${db}.${this.coll}`;
-    if (name === '$collStats') {
-      const stats = collectionStats(namespace, this.collection);
-      const document = {
-        ns: namespace,
-        host: server.address,
-        localTime: this.ctx.now,
-        storageStats: stats,
-        count: stats['count'],
+    if (name === '$collStats')
+      return {
+        documents: [this.statistics(namespace, requireDocument(stage?.[name], name, 5447000))],
+        rest: true,
       };
-      return { documents: this.collection ? [document] : [], rest: true };
-    }
     if (name === '$listSearchIndexes')
       return { documents: listSearchIndexes(this.ctx, this.collection, stage?.[name]), rest: true };
     if (name === '$indexStats') {
@@ -133,6 +128,27 @@ export class PipelineRun {
       return { documents, rest: true };
     }
     return undefined;
+  }
+
+  /** Errors: 14, 26, 166, 31170, 40415; 238 for times, which nobody takes here. */
+  private statistics(ns: string, spec: Document): Document {
+    const { address: host } = this.ctx.server;
+    refuseUnknown(spec, ['storageStats', 'count', 'latencyStats', 'queryExecStats'], '$collStats');
+    const [storageStats, count] = ['storageStats', 'count'].map((part) => optionalDocument(spec, part));
+    if (spec['latencyStats'] ?? spec['queryExecStats'])
+      throw notImplemented('$collStats with latencyStats or queryExecStats');
+    if (count && firstKey(count) !== undefined)
+      throw mongoError(31170, "'count' of $collStats has no options");
+    if ((storageStats || count) && this.named) refuseView(this.named);
+    if ((storageStats || count) && !this.collection) throw mongoError(26, `Collection [${ns}] not found.`);
+    const stats = collectionStats(ns, this.collection);
+    return {
+      ns,
+      host,
+      localTime: this.ctx.now,
+      ...(storageStats && { storageStats: stats }),
+      ...(count && { count: stats['count'] }),
+    };
   }
 }
 

@@ -4,7 +4,7 @@ import type { Collation } from '../bson/collation.js';
 import { type Document, isDocument, setField } from '../bson/document.js';
 import { toDouble } from '../bson/number.js';
 import type { QueryContext, SearchIndexes, SpecialIndexes } from '../query/context.js';
-import { createMissingGeoIndex, type NearCondition } from '../query/geo.js';
+import { createMissingGeoIndex, type GeoIndex, type NearCondition } from '../query/geo.js';
 import { withTextScore } from '../query/text.js';
 import type { Pace } from '../server/operation.js';
 import type { CommandContext } from '../server/server-state.js';
@@ -89,22 +89,19 @@ export function requireGeoIndex(collection: Collection | undefined, { path, kind
   if (serves === false) throw createMissingGeoIndex(path);
 }
 
-const isGeo = ([, kind]: [string, unknown]): boolean => kind === '2d' || kind === '2dsphere';
-
 function findSpecialIndexes(collection: Collection | undefined): SpecialIndexes {
   const specs = collection?.indexes.map((index) => index.spec).filter(({ hidden }) => hidden !== true) ?? [];
   const spec = specs.find(({ weights }) => weights !== undefined);
-  const geo = specs.flatMap(({ key }) =>
-    Object.entries(key)
-      .filter(isGeo)
-      .map(([path]) => path),
+  const geoIndexes = specs.flatMap(({ key }) =>
+    Object.entries(key).flatMap(([path, kind]): GeoIndex[] =>
+      kind === '2d' || kind === '2dsphere' ? [{ path, kind }] : [],
+    ),
   );
-  const geoPaths = [...new Set(geo)];
-  if (!isDocument(spec?.['weights'])) return { geoPaths };
+  if (!isDocument(spec?.['weights'])) return { geoIndexes };
   const language = spec['default_language'];
   const text = {
     fields: Object.entries(spec['weights']).map(([path, weight]) => ({ path, weight: toDouble(weight) })),
     ...(typeof language === 'string' ? { language } : {}),
   };
-  return { geoPaths, text };
+  return { geoIndexes, text };
 }

@@ -31,6 +31,11 @@ export async function writeResults(
   options: WriteOptions,
 ): Promise<void> {
   const db = write.db ?? ctx.db;
+  if (['admin', 'config', 'local'].includes(db))
+    throw mongoError(
+      write.kind === 'out' ? 31321 : 31320,
+      `$${write.kind} cannot write to the database ${db}`,
+    );
   if (write.kind === 'out') return replaceAll(ctx, db, write, documents, options.bypass);
   const existing = writeTarget(ctx, db, write.coll, 'change');
   const creates = documents.length > 0 && write.whenNotMatched === 'insert';
@@ -151,10 +156,9 @@ class Merging {
     const other = whenMatched.map(firstKey).find((name) => !name || !MERGE_STAGES.has(name));
     if (other !== undefined) throw mongoError(72, `${other} is not allowed in 'whenMatched' of $merge`);
     const base = queryContext(this.ctx, this.ctx.operation, undefined, this.options);
-    const values = Object.entries(own).map(([name, value]): [string, unknown] => [
-      name,
-      compileExpression(value, base).evaluate(incoming),
-    ]);
+    const values = Object.entries(own)
+      .map(([name, value]) => [name, compileExpression(value, base).evaluate(incoming)] as const)
+      .filter(([, value]) => value !== undefined);
     const variables = extendVariables(base.variables, Object.fromEntries(values));
     const [result] = withoutPauses(compilePipeline(whenMatched, { ...base, variables })([existing]));
     if (result) keepId(result, id);

@@ -3,14 +3,15 @@ import type { Collation } from '../bson/collation.js';
 import type { Document } from '../bson/document.js';
 import { mongoError, notImplemented } from '../errors.js';
 import type { EvaluationOrder } from './evaluation-order.js';
+import type { GeoIndex } from './geo.js';
 import type { VectorField } from '../search/search-index.js';
 
 /** Indexes without which their operators are refused. */
 export interface SpecialIndexes {
   /** The collection's text index, for `$text`. */
   readonly text?: TextIndex;
-  /** Paths of the collection's geo indexes, which `$geoNear` chooses its field from. */
-  readonly geoPaths?: readonly string[];
+  /** The collection's geo indexes, which `$geoNear` chooses its field from. */
+  readonly geoIndexes?: readonly GeoIndex[];
 }
 
 /** What compiled queries, projections, updates and expressions need from the operation they serve. */
@@ -42,6 +43,8 @@ export interface QueryContext extends SpecialIndexes {
   readonly search?: SearchIndexes;
   /** Set where filters are not evaluated as they are written. */
   readonly order?: EvaluationOrder;
+  /** In a `$facet`, which has none within. */
+  readonly inFacet?: boolean;
   /** The same for `$and` and `$or` of expressions, which have it inside `$expr` only. */
   readonly expressionOrder?: EvaluationOrder;
 }

@@ -105,6 +105,16 @@ function inRing([x, y]: Point, ring: readonly Point[]): boolean {
 /** The kinds of geo index. */
 export type IndexKind = '2d' | '2dsphere';
 
+/** A field and the geo index that it has. */
+export interface GeoIndex {
+  readonly path: string;
+  readonly kind: IndexKind;
+}
+
+/** The kinds of index that can serve a distance. */
+export const servingKinds = (spherical: boolean, metres: boolean): readonly IndexKind[] =>
+  metres ? ['2dsphere'] : spherical ? ['2d', '2dsphere'] : ['2d'];
+
 /** A `$near` or `$nearSphere` condition: the caller orders by `distance` and needs an index on `path`. */
 export interface NearCondition {
   readonly path: string;
@@ -210,7 +220,7 @@ function readNear(condition: Document): Near {
     return distance;
   };
   return {
-    kinds: metres ? ['2dsphere'] : spherical ? ['2d', '2dsphere'] : ['2d'],
+    kinds: servingKinds(spherical, metres),
     min: limit('$minDistance', 0),
     max: limit('$maxDistance', Infinity),
     distance: compileDistance(center, spherical, metres),
@@ -234,7 +244,7 @@ export function compileDistance(
   spherical: boolean,
   metres: boolean,
 ): (value: unknown) => number {
-  const from = toVector(center);
+  const from = toVector(spherical ? readPosition(center) : center);
   const measure = (value: unknown): number => {
     const point = readPoint(value);
     if (!spherical) return point ? Math.hypot(point[0] - center[0], point[1] - center[1]) : NaN;

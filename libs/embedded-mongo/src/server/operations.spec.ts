@@ -314,6 +314,16 @@ describe('diagnostics', () => {
     expect(stats).toMatchObject({ count: 1_000, nindexes: 1 });
     const [row] = await many.aggregate([{ $collStats: { count: {} } }]).toArray();
     expect(row).toMatchObject({ ns: 'ops.many', count: 1_000 });
+    expect(row).not.toHaveProperty('storageStats');
+    const asked = [{ count: 1 }, { count: { a: 1 } }, { counts: {} }, { latencyStats: {} }];
+    for (const [i, expected] of [14, 31170, 40415, 238].entries())
+      await expect(many.aggregate([{ $collStats: asked[i] }]).toArray()).rejects.toThrow(code(expected));
+    const none = client
+      .db('ops')
+      .collection('none')
+      .aggregate([{ $collStats: { count: {} } }]);
+    await expect(none.toArray()).rejects.toThrow(code(26));
+    await expect(many.aggregate([{ $indexStats: {}, $limit: 1 }]).toArray()).rejects.toThrow(code(40323));
     expect(await client.db('ops').stats()).toMatchObject({ db: 'ops' });
     const [own] = await admin.aggregate([{ $currentOp: {} }, { $match: { active: true } }]).toArray();
     expect(own).toMatchObject({ ns: 'admin.$cmd' });

@@ -92,7 +92,7 @@ export const utcZone: Zone = { name: 'UTC', offsetAt: () => 0, toUtc: (local) =>
 
 /** Reads an Olson name, `UTC`, `GMT` or an offset such as `+05:30`. Errors: 40485 for anything else. */
 export const findZone = remember(cachedZones, (name): Zone =>
-  /^(UTC|GMT|Z)$/i.test(name) ? utcZone : (parseFixedZone(name) ?? olsonZone(name)),
+  /^(UTC|GMT)$/i.test(name) ? utcZone : (parseFixedZone(name) ?? olsonZone(name)),
 );
 
 function parseFixedZone(name: string): Zone | undefined {

@@ -173,7 +173,8 @@ function createParsed(text: string, parts: Parts, zone?: Zone): Date {
   const millisecond = Math.trunc(number('L', 0) * 10 ** (3 - (parts['L']?.length ?? 0)));
   const local = midnight + ((hours * 60 + minute) * 60 + second) * 1000 + millisecond;
   if (parts['Z'] !== undefined) return createDate(local - Number(parts['Z']) * 60_000);
-  return createDate((parts['z'] === undefined ? (zone ?? utcZone) : findZone(parts['z'])).toUtc(local));
+  const own = parts['z'] && (/^z$/i.test(parts['z']) ? utcZone : findZone(parts['z']));
+  return createDate((own || zone || utcZone).toUtc(local));
 }
 
 function parseDay(text: string, parts: Parts, number: (name: string, fallback: number) => number): number {

@@ -79,7 +79,10 @@ const compileRounding = (mode: 'halfEven' | 'truncate'): OperatorCompiler =>
     const count = wholeNumber(digits);
     if (count === undefined || count < -20 || count > 100)
       throw mongoError(51083, `${name} takes -20 to 100 places, not ${printValue(digits)}`);
-    return roundNumber(input, count, mode);
+    const rounded = roundNumber(input, count, mode);
+    if (numberKind(input) === 'long' && numberKind(rounded) === 'double')
+      throw mongoError(51080, `${name} found no room for ${printValue(input)} with ${count} places`);
+    return rounded;
   });
 
 const toWhole = (apply: (value: number) => number, upward: boolean): OperatorCompiler =>

@@ -3,7 +3,7 @@ import { type Document, firstKey, getField, isDocument, setField } from '../../b
 import { toKey, compileElementSort } from '../../bson/keys.js';
 import { numberKind, toDouble } from '../../bson/number.js';
 import { typeName } from '../../bson/type-name.js';
-import { mongoError } from '../../errors.js';
+import { createParseError, mongoError } from '../../errors.js';
 import { positiveCount, smallest } from '../accumulators.js';
 import {
   binary,
@@ -184,8 +184,8 @@ function elementwise(
   if (!isDocument(argument)) throw mongoError(16878, `${name} only supports an object as its argument`);
   requireMembers(argument, ['input', body], name, 16880);
   refuseOthers(argument, ['input', 'as', body, ...(name === '$filter' ? ['limit'] : [])], name, 16879);
-  const alias = getField(argument, 'as') ?? 'this';
-  if (typeof alias !== 'string') throw mongoError(16866, `'as' of ${name} must be a string`);
+  const alias = Object.hasOwn(argument, 'as') ? argument['as'] : 'this';
+  if (typeof alias !== 'string') throw createParseError(`'as' of ${name} must be a string`);
   const { builder: inner, slots } = builder.bind([alias]);
   return {
     input: builder.compile(argument['input']),
@@ -232,6 +232,7 @@ const filter: OperatorCompiler = (argument, builder, name) => {
 
 const reduce: OperatorCompiler = (argument, builder, name) => {
   const spec = requireDocument(argument, name, 40075);
+  refuseOthers(spec, ['input', 'initialValue', 'in'], name, 40076);
   requireMembers(spec, ['input', 'initialValue', 'in'], name, 40077);
   const input = builder.compile(spec['input']);
   const initial = builder.compile(spec['initialValue']);
@@ -325,7 +326,11 @@ export const arrayOperators: OperatorTable = {
       const value = input(scope);
       if (nullish(value)) return null;
       const result: Document = {};
-      for (const item of requireArray(value, name, 40386)) {
+      const items = requireArray(value, name, 40386);
+      const pairs = Array.isArray(items[0]);
+      for (const item of items) {
+        if (Array.isArray(item) !== pairs)
+          throw mongoError(pairs ? 40396 : 40391, `${name} takes pairs or objects, not both`);
         const [key, field] = readPair(item, name);
         setField(result, key, field ?? null);
       }

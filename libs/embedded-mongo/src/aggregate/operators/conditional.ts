@@ -2,7 +2,7 @@ import { compareValues } from '../../bson/compare.js';
 import { getField, isDocument } from '../../bson/document.js';
 import { mongoError } from '../../errors.js';
 import { allHold, someHolds } from '../../query/evaluation-order.js';
-import { binary, positional, readNamedArguments, unary } from '../arguments.js';
+import { binary, positional, readNamedArguments, refuseOthers, requireMembers, unary } from '../arguments.js';
 import {
   type Evaluator,
   isConstant,
@@ -52,6 +52,7 @@ export const conditionalOperators: OperatorTable = {
     const branches = getField(argument, 'branches');
     if (!Array.isArray(branches)) throw mongoError(40061, "$switch expected an array for 'branches'");
     if (branches.length === 0) throw mongoError(40068, '$switch requires at least one branch.');
+    refuseOthers(argument, ['branches', 'default'], '$switch', 40067);
     const compiled = branches.map((branch) => {
       const { case: test, then } = readNamedArguments(branch, builder, '$switch branch', ['case', 'then']);
       return [test, then] as const;
@@ -67,7 +68,8 @@ export const conditionalOperators: OperatorTable = {
     if (!isDocument(argument)) throw mongoError(16874, '$let only supports an object as its argument');
     const definitions = getField(argument, 'vars');
     if (!isDocument(definitions)) throw mongoError(16876, "Missing 'vars' parameter to $let");
-    if (!Object.hasOwn(argument, 'in')) throw mongoError(16877, "Missing 'in' parameter to $let");
+    requireMembers(argument, ['in'], '$let', 16877);
+    refuseOthers(argument, ['vars', 'in'], '$let', 16875);
     const names = Object.keys(definitions);
     const values = names.map((name) => builder.compile(definitions[name]));
     const { builder: inner, slots } = builder.bind(names);

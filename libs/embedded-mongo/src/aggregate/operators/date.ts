@@ -177,6 +177,9 @@ const truncate = named(
     const bin = wholeNumber(binSize);
     if (bin === undefined || bin < 1)
       throw mongoError(5439018, `${name} requires 'binSize' to be a positive integer`);
+    const inMonths = unitMonths[kind] !== undefined;
+    if (inMonths ? bin > 1e11 : (unitLength[kind] ?? 0) * bin >= 2 ** 63)
+      throw mongoError(inMonths ? 5439006 : 5439002, `${name} has no bins of ${bin} units`);
     const weekStart = kind === 'week' ? readStartOfWeek(startOfWeek, name) : 0;
     return weekStart === null ? null : createDate(truncateDate(instant, kind, bin, zone, weekStart));
   },

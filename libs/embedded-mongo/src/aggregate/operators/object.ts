@@ -14,15 +14,22 @@ import { nullish, type OperatorCompiler, type OperatorTable } from '../evaluate.
 function fieldName(value: unknown, name: string): string {
   const quote = isDocument(value) ? firstKey(value) : undefined;
   const literal = isDocument(value) && (quote === '$literal' || quote === '$const') ? value[quote] : value;
-  return requireText(literal, `'field' of ${name}`, 5654601);
+  const text = requireText(literal, `'field' of ${name}`, 5654601);
+  if (literal === value && text.startsWith('$'))
+    throw mongoError(4161108, `${name} takes a path as 'field' only as a $literal`);
+  if (text.includes('\0')) throw mongoError(9534700, `'field' of ${name} contains a null byte`);
+  return text;
 }
 
 const getOperator: OperatorCompiler = (argument, builder, name) => {
   const spec: Document =
-    isDocument(argument) && Object.hasOwn(argument, 'field') ? argument : { field: argument };
+    isDocument(argument) && Object.hasOwn(argument, 'field')
+      ? argument
+      : { field: argument, input: '$$CURRENT' };
   refuseOthers(spec, ['field', 'input'], name, 3041701);
-  const field = spec['field'];
-  const input = builder.compile(Object.hasOwn(spec, 'input') ? spec['input'] : '$$CURRENT');
+  requireMembers(spec, ['input'], name, 3041703);
+  const { field } = spec;
+  const input = builder.compile(spec['input']);
   const key =
     isDocument(field) || (typeof field === 'string' && field.startsWith('$'))
       ? builder.compile(field)
@@ -37,8 +44,9 @@ const getOperator: OperatorCompiler = (argument, builder, name) => {
 };
 
 const setOperator: OperatorCompiler = (argument, builder, name) => {
-  const spec = name === '$unsetField' && isDocument(argument) ? { ...argument, value: '$$REMOVE' } : argument;
-  if (!isDocument(spec)) throw mongoError(4161100, `${name} requires an object as an argument`);
+  const given = requireDocument(argument, name, 4161100);
+  if (name === '$unsetField') refuseOthers(given, ['field', 'input'], name, 4161101);
+  const spec = name === '$unsetField' ? { ...given, value: '$$REMOVE' } : given;
   requireMembers(spec, ['field', 'input', 'value'], name, 4161102);
   const key = fieldName(spec['field'], name);
   const { field: _field, ...rest } = spec;

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Document } from '../../bson/document.js';
 import { EvaluationOrder } from '../../query/evaluation-order.js';
-import { type PipelineContext, runPipeline } from '../pipeline.js';
+import type { QueryContext } from '../../query/context.js';
+import { runPipeline } from '../../testing/run-pipeline.js';
 import { reorderPipeline } from './reorder-pipeline.js';
 
 import fc from 'fast-check';
@@ -9,7 +10,7 @@ import fc from 'fast-check';
 const NOW = new Date('2025-01-01T00:00:00.000Z');
 type Rows = Readonly<Record<string, readonly Document[]>>;
 
-const createContext = (rows: Rows, order?: EvaluationOrder): PipelineContext => ({
+const createContext = (rows: Rows, order?: EvaluationOrder): QueryContext => ({
   tick: () => {},
   now: NOW,
   variables: {},

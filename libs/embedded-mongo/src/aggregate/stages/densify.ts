@@ -123,8 +123,6 @@ const densify: StageCompiler = (spec, { ctx }) => {
   };
 };
 
-export const densifyStages: StageTable = { $densify: densify };
-
 /** `$fill` is written in terms of `$setWindowFields` and `$addFields`, as MongoDB defines it. */
 const fill: StageCompiler = (spec, builder) => {
   if (!isDocument(spec)) throw createParseError('The $fill stage specification must be an object');
@@ -175,4 +173,4 @@ function readPartition(spec: Document): unknown {
   return Object.fromEntries(fields.map((field, i) => [`field${i}`, `$${field as string}`]));
 }
 
-export const fillStages: StageTable = { $fill: fill };
+export const densifyStages: StageTable = { $densify: densify, $fill: fill };

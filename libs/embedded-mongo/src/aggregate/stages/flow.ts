@@ -112,6 +112,7 @@ const count: StageCompiler = (spec, { ctx }) => {
   if (typeof spec !== 'string') throw mongoError(40156, 'the count field must be a non-empty string');
   if (spec === '') throw mongoError(40157, 'the count field must be a non-empty string');
   if (spec.startsWith('$')) throw mongoError(40158, 'the count field cannot be a $-prefixed path');
+  if (spec.includes('\0')) throw mongoError(40159, 'the count field cannot contain a null byte');
   if (spec === '_id') throw mongoError(9039800, "the count field cannot be '_id'");
   if (spec.includes('.')) throw mongoError(40160, "the count field cannot contain '.'");
   return function* (source) {
@@ -152,7 +153,9 @@ const NOT_IN_A_FACET = new Set(
 const facet: StageCompiler = (spec, builder) => {
   if (!isDocument(spec) || firstKey(spec) === undefined)
     throw mongoError(40169, 'the $facet specification must be a non-empty object');
+  if (builder.ctx.inFacet) throw mongoError(40600, '$facet is not allowed to be used within a $facet stage');
   const branches = Object.keys(spec).map((name) => {
+    if (parseFieldPath(name).parts.length > 1) throw mongoError(16412, `'${name}' of $facet contains a '.'`);
     const stages = getField(spec, name);
     if (!Array.isArray(stages))
       throw mongoError(40170, `arguments to $facet must be arrays, ${name} is no array`);
@@ -161,7 +164,7 @@ const facet: StageCompiler = (spec, builder) => {
       if (NOT_IN_A_FACET.has(inner))
         throw mongoError(40600, `${inner} is not allowed to be used within a $facet stage`);
     }
-    return { name, run: builder.pipeline(stages, builder.ctx) };
+    return { name, run: builder.pipeline(stages, { ...builder.ctx, inFacet: true }) };
   });
   return function* (source) {
     const docs = yield* gather(builder.ctx, source);

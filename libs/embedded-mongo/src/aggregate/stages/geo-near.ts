@@ -5,26 +5,34 @@ import { typeName } from '../../bson/type-name.js';
 import { mongoError } from '../../errors.js';
 import type { QueryContext } from '../../query/context.js';
 import { compileFilter } from '../../query/filter.js';
-import { compileDistance, createMissingGeoIndex, readCenter, requiresGeoIndex } from '../../query/geo.js';
+import {
+  compileDistance,
+  createMissingGeoIndex,
+  type GeoIndex,
+  type IndexKind,
+  readCenter,
+  requiresGeoIndex,
+  servingKinds,
+} from '../../query/geo.js';
 import { refuseOthers } from '../arguments.js';
 import { compileExpression } from '../expression.js';
 import { sortWithinMemory, type StageCompiler, type StageTable, visitAll } from '../stage.js';
 import { truthy } from '../evaluate.js';
 
 /** The indexed field to measure from: the one asked for, or the only one there is. */
-function geoPath(spec: Document, indexed: readonly string[]): FieldPath {
+function geoPath(spec: Document, indexes: readonly GeoIndex[], kinds: readonly IndexKind[]): FieldPath {
   const key = getField(spec, 'key');
-  if (key !== undefined) {
-    if (typeof key !== 'string' || key === '')
-      throw mongoError(14, '$geoNear parameter key must be a non-empty string');
-    if (!indexed.includes(key)) throw createMissingGeoIndex(key);
-    return parseFieldPath(key);
-  }
-  const [only] = indexed;
-  if (only === undefined)
+  if (key !== undefined && (typeof key !== 'string' || key === ''))
+    throw mongoError(14, '$geoNear parameter key must be a non-empty string');
+  const paths = [...new Set(indexes.map(({ path }) => path))];
+  const path = key ?? paths[0];
+  if (path === undefined)
     throw mongoError(27, '$geoNear requires a 2d or 2dsphere index, but none were found');
-  if (indexed.length > 1) throw mongoError(27, `$geoNear needs 'key', one of ${indexed.join(', ')}`);
-  return parseFieldPath(only);
+  if (key === undefined && paths.length > 1)
+    throw mongoError(27, `$geoNear needs 'key', one of ${paths.join(', ')}`);
+  if (!indexes.some((one) => one.path === path && kinds.includes(one.kind)))
+    throw createMissingGeoIndex(path);
+  return parseFieldPath(path);
 }
 
 const known =
@@ -43,8 +51,10 @@ const geoNear: StageCompiler = (spec, { ctx }, name) => {
   refuseOthers(spec, known, name, 40415);
   const spherical = metres || truthy(getField(spec, 'spherical'));
   const option = (field: string, fallback: number): number => {
-    const value = constant(getField(spec, field), ctx);
-    if (value === undefined) return fallback;
+    if (!Object.hasOwn(spec, field)) return fallback;
+    const value = field === 'distanceMultiplier' ? spec[field] : constant(spec[field], ctx);
+    if (value === undefined)
+      throw mongoError(field === 'minDistance' ? 7555701 : 7555702, `$geoNear ${field} must be constant`);
     if (numberKind(value) === undefined || !(toDouble(value) >= 0))
       throw mongoError(2, `$geoNear ${field} must be a nonnegative number`);
     return toDouble(value);
@@ -61,7 +71,7 @@ const geoNear: StageCompiler = (spec, { ctx }, name) => {
     throw mongoError(16607, '$geoNear requires that includeLocs is a string');
   const locs = includeLocs === undefined ? undefined : parseFieldPath(includeLocs).parts;
   const distance = compileDistance(center, spherical, metres);
-  const place = geoPath(spec, ctx.geoPaths ?? []);
+  const place = geoPath(spec, ctx.geoIndexes ?? [], servingKinds(spherical, metres));
   return function* (source) {
     const found: { doc: Document; at: unknown; distance: number }[] = [];
     yield* visitAll(ctx, source, (doc) => {

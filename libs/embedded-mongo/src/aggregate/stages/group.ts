@@ -1,13 +1,14 @@
 import { Code, MaxKey, MinKey } from 'bson';
 import type { Collation } from '../../bson/collation.js';
 import { compareValues } from '../../bson/compare.js';
-import { type Document, getField, isDocument, setField } from '../../bson/document.js';
+import { type Document, firstKey, getField, isDocument, setField } from '../../bson/document.js';
 import { toKey } from '../../bson/keys.js';
+import { numberKind } from '../../bson/number.js';
 import { mongoError, notImplemented } from '../../errors.js';
 import type { QueryContext } from '../../query/context.js';
 import { PAUSE } from '../../server/steps.js';
 import { type AccumulatorPlan, compileAccumulator } from '../accumulators.js';
-import { refuseOthers, requireDocument } from '../arguments.js';
+import { refuseOthers, requireDocument, requireMembers } from '../arguments.js';
 import { compileExpression, expressionBuilder } from '../expression.js';
 import type { Accumulator } from '../folds.js';
 import { StageMemory } from '../memory.js';
@@ -58,6 +59,9 @@ const group: StageCompiler = (spec, { ctx }) => {
   if (!isDocument(spec)) throw mongoError(15947, "a group's fields must be specified in an object");
   if (!Object.hasOwn(spec, '_id')) throw mongoError(15955, 'a group specification must include an _id');
   const { _id, ...outputs } = spec;
+  const isFlag = (value: unknown): boolean => typeof value === 'boolean' || numberKind(value) !== undefined;
+  if (isDocument(_id) && !firstKey(_id)?.startsWith('$') && Object.values(_id).some(isFlag))
+    throw mongoError(17390, '$group does not support inclusion-style expressions');
   const output = new GroupOutput(outputs, ctx);
   const identity = expressionBuilder(ctx).compile(_id);
   return function* (source) {
@@ -96,16 +100,18 @@ function handOverValue(value: unknown): unknown {
   return value instanceof Code && !value.scope ? value.code : value;
 }
 
+/** Errors: `code` for what is neither a path nor an operator. */
+function requireComputed(value: unknown, code: number): void {
+  const start = isDocument(value) ? firstKey(value) : value;
+  if (typeof start !== 'string' || !start.startsWith('$'))
+    throw mongoError(code, 'Documents are grouped by a $-prefixed path or an expression object');
+}
+
 const sortByCount: StageCompiler = (spec, builder) => {
-  const valid =
-    (typeof spec === 'string' && spec.startsWith('$')) ||
-    (isDocument(spec) && Object.keys(spec)[0]?.startsWith('$'));
-  if (!valid) throw mongoError(40147, '$sortByCount takes a $-prefixed path or an expression');
+  requireComputed(spec, 40147);
   const group = { _id: spec, count: { $sum: 1 } };
   return builder.pipeline([{ $group: group }, { $sort: { count: -1 } }], builder.ctx);
 };
-
-export const groupStages: StageTable = { $group: group, $sortByCount: sortByCount };
 
 /** The outputs of the buckets; a count where none are asked for. */
 function readOutput(spec: Document, name: string, code: number): Document {
@@ -118,9 +124,11 @@ function readOutput(spec: Document, name: string, code: number): Document {
 /** `$bucket` is written in terms of `$group` and `$sort`, as MongoDB defines it. */
 const bucket: StageCompiler = (spec, { ctx, pipeline }) => {
   if (!isDocument(spec)) throw mongoError(40201, 'Argument to $bucket stage must be an object');
-  const groupBy = requireField(spec, 'groupBy');
-  const boundaries = readBoundaries(requireField(spec, 'boundaries'), ctx.collation);
   refuseOthers(spec, ['groupBy', 'boundaries', 'default', 'output'], '$bucket', 40197);
+  requireMembers(spec, ['groupBy', 'boundaries'], '$bucket', 40198);
+  const { groupBy } = spec;
+  requireComputed(groupBy, 40202);
+  const boundaries = readBoundaries(spec['boundaries'], ctx.collation);
   const hasDefault = Object.hasOwn(spec, 'default');
   const fallback = constant(getField(spec, 'default'));
   const order = (bound: unknown): number => compareValues(fallback, bound, ctx.collation);
@@ -137,11 +145,6 @@ const bucket: StageCompiler = (spec, { ctx, pipeline }) => {
   const output = readOutput(spec, '$bucket', 40196);
   return pipeline([{ $group: { ...output, _id } }, { $sort: { _id: 1 } }], ctx);
 };
-
-function requireField(spec: Document, name: string): unknown {
-  if (!Object.hasOwn(spec, name)) throw mongoError(40198, `$bucket requires '${name}' to be specified`);
-  return spec[name];
-}
 
 const constant = (value: unknown): unknown =>
   isDocument(value) && Object.hasOwn(value, '$literal') ? value['$literal'] : value;
@@ -162,12 +165,15 @@ function readBoundaries(value: unknown, collation?: Collation): unknown[] {
 const bucketAuto: StageCompiler = (spec, { ctx }) => {
   if (!isDocument(spec)) throw mongoError(40240, 'The argument to $bucketAuto must be an object');
   refuseOthers(spec, ['groupBy', 'buckets', 'output', 'granularity'], '$bucketAuto', 40245);
-  const groupBy = compileExpression(getField(spec, 'groupBy'), ctx);
+  requireMembers(spec, ['groupBy', 'buckets'], '$bucketAuto', 40246);
+  requireComputed(spec['groupBy'], 40239);
+  const groupBy = compileExpression(spec['groupBy'], ctx);
   const wanted = wholeOption(
     getField(spec, 'buckets'),
     40241,
     "The $bucketAuto 'buckets' field must be a numeric value",
   );
+  if (wanted > 0x7fffffff) throw mongoError(40242, "'buckets' of $bucketAuto must be a 32-bit integer");
   if (wanted <= 0) throw mongoError(40243, "The $bucketAuto 'buckets' field must be greater than 0");
   if (getField(spec, 'granularity') !== undefined) throw notImplemented('$bucketAuto granularity');
   const output = new GroupOutput(readOutput(spec, '$bucketAuto', 40244), ctx);
@@ -199,4 +205,9 @@ const bucketAuto: StageCompiler = (spec, { ctx }) => {
   }
 };
 
-export const bucketStages: StageTable = { $bucket: bucket, $bucketAuto: bucketAuto };
+export const groupStages: StageTable = {
+  $group: group,
+  $sortByCount: sortByCount,
+  $bucket: bucket,
+  $bucketAuto: bucketAuto,
+};

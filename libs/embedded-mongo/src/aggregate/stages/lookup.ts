@@ -9,7 +9,7 @@ import { withTextScore } from '../../query/text.js';
 import { PAUSE, type Step } from '../../server/steps.js';
 import { MAX_DOCUMENT_BYTES } from '../../wire/raw-bson.js';
 import { refuseOthers } from '../arguments.js';
-import { compileExpression, readPath } from '../expression.js';
+import { checkVariableName, compileExpression, readPath } from '../expression.js';
 import { countBytes, StageMemory } from '../memory.js';
 import {
   expandDocuments,
@@ -129,7 +129,8 @@ function readSpec(spec: unknown): LookupSpec {
     throw createParseError("$lookup with a 'let' argument must also specify 'pipeline'");
   if (from === undefined && !startsWithDocuments(pipeline))
     throw createParseError("must specify 'from' field for a $lookup");
-  if (from === '') throw mongoError(73, "$lookup needs a name as 'from'");
+  if (from === '' || from?.startsWith('.') || from?.includes('\0') || (from && startsWithDocuments(pipeline)))
+    throw mongoError(73, "$lookup needs a name as 'from', and none before $documents");
   return { from, as: parseFieldPath(as).parts, localField, foreignField, variables, pipeline };
 }
 
@@ -212,8 +213,7 @@ class InnerPipeline {
     this.ctx = builder.ctx;
     const names = Object.keys(variables);
     this.definitions = names.map((name) => {
-      if (!/^[a-z\u0080-\uffff][\w\u0080-\uffff]*$/.test(name))
-        throw mongoError(16867, `'${name}' starts with an invalid character for a user variable name`);
+      checkVariableName(name);
       return { name, expression: compileExpression(variables[name], builder.ctx) };
     });
     this.values = extendVariables(
@@ -227,7 +227,7 @@ class InnerPipeline {
     this.makes = made ? builder.pipeline(pipeline.slice(0, 1), inner) : undefined;
     this.run = builder.pipeline(made ? pipeline.slice(1) : pipeline, inner);
     this.judged = builder.ctx.order && isDocument(lead) ? compileFilter(lead, inner) : undefined;
-    const found = joinEquality(pipeline[0], names);
+    const found = isDocument(lead) ? equalityIn(getField(lead, '$expr'), names) : undefined;
     this.equality = found && {
       field: found.field,
       value: compileExpression(variables[found.variable], builder.ctx),
@@ -245,15 +245,7 @@ class InnerPipeline {
   }
 }
 
-/** Finds `{$match: {$expr: {$eq: ["$field", "$$variable"]}}}`, also inside `$and`. */
-function joinEquality(
-  stage: unknown,
-  names: readonly string[],
-): { field: string; variable: string } | undefined {
-  const match = isDocument(stage) ? getField(stage, '$match') : undefined;
-  return isDocument(match) ? equalityIn(getField(match, '$expr'), names) : undefined;
-}
-
+/** Finds `{$eq: ["$field", "$$variable"]}`, also inside `$and`. */
 function equalityIn(
   expression: unknown,
   names: readonly string[],
@@ -298,8 +290,6 @@ function createJoinedContext(ctx: QueryContext, coll: unknown, pipeline: unknown
   const joined = { ...foreignContext(ctx), ...indexes };
   return withTextScore(joined, isDocument(lead) ? getField(lead, '$match') : undefined);
 }
-
-export const joinStages: StageTable = { $lookup: lookup, $unionWith: unionWith };
 
 const known =
   'from startWith connectFromField connectToField as maxDepth depthField restrictSearchWithMatch'.split(' ');
@@ -364,4 +354,8 @@ function addKey(seen: Set<string>, key: string): boolean {
   return true;
 }
 
-export const graphLookupStages: StageTable = { $graphLookup: graphLookup };
+export const joinStages: StageTable = {
+  $lookup: lookup,
+  $unionWith: unionWith,
+  $graphLookup: graphLookup,
+};
