@@ -187,7 +187,10 @@ export function showToApprover(preview: JsonObject): JsonObject {
 }
 
 function shorten(value: unknown, withheld: Set<string>): unknown {
-  if (typeof value === 'string') return value.length > MAX_TEXT ? `${value.slice(0, MAX_TEXT)}…` : value;
+  if (typeof value === 'string') {
+    const hidden = value.length - MAX_TEXT;
+    return hidden > 0 ? `${value.slice(0, MAX_TEXT)}… ${hidden} more characters` : value;
+  }
   if (Array.isArray(value)) {
     const items = value.slice(0, MAX_ITEMS).map((item) => shorten(item, withheld));
     return value.length > MAX_ITEMS ? [...items, `… ${value.length - MAX_ITEMS} more`] : items;

@@ -68,11 +68,11 @@ describe('what leaves for an approver', () => {
     });
   });
 
-  it('is bounded, whatever was proposed', () => {
+  it('is bounded, whatever was proposed, and says what it leaves out', () => {
     const long = { tool: 'x', text: 'y'.repeat(10_000), list: Array.from({ length: 100 }, (_, n) => n) };
     const shown = showToApprover(long);
-    expect(String(shown['text']).length).toBe(501);
-    expect(shown['list']).toHaveLength(21);
+    expect(shown['text']).toBe(`${'y'.repeat(500)}… 9500 more characters`);
+    expect(shown['list']).toEqual([...long.list.slice(0, 20), '… 80 more']);
     const wide = Object.fromEntries(Array.from({ length: 200 }, (_, n) => [`f${n}`, 'y'.repeat(400)]));
     expect(showToApprover({ tool: 'x', wide })).toEqual({
       tool: 'x',
