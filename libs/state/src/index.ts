@@ -3,6 +3,7 @@ export * from './memory/stores.js';
 export { ExpiringMap, processClock } from './memory/expiring-map.js';
 export { ProcessMessageBus } from './memory/stores.js';
 export * from './memory/sessions.js';
+export * from './large-reads.js';
 export * from './open-shared-state.js';
 export type { RedisFacts } from './redis/redis-facts.js';
 export * from './ports/approvals.js';

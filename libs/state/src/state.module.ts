@@ -3,6 +3,7 @@ import { provideFromInstance } from '#core';
 import { MessageBus, OneTimeStore } from './ports/stores.js';
 import { SessionStore, StreamLog } from './ports/sessions.js';
 import { SharedState } from './ports/shared-state.js';
+import { LargeReads } from './large-reads.js';
 import { SuspendedAgents } from './suspended-agents.js';
 
 /** Provides one port of the shared state. */
@@ -19,8 +20,9 @@ function providePort<T>(port: abstract new (...args: never[]) => T, read: (share
     providePort(OneTimeStore, ({ oneTime }) => oneTime),
     providePort(StreamLog, ({ streams }) => streams),
     SuspendedAgents,
+    LargeReads,
   ],
-  exports: [SharedState, SessionStore, MessageBus, OneTimeStore, StreamLog, SuspendedAgents],
+  exports: [SharedState, SessionStore, MessageBus, OneTimeStore, StreamLog, SuspendedAgents, LargeReads],
 })
 export class StateModule implements OnModuleDestroy {
   constructor(private readonly suspended: SuspendedAgents) {}

@@ -3,7 +3,7 @@ import { EventEmitter2 } from '@nestjs/event-emitter';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { Agent, type AgentDefinition, compileAgentDefinition, type Owner } from '#core';
 import { type AuditEvent, type AuditRecord, AuditSink, OperationLog } from '#audit';
-import { processState } from '#state';
+import { LargeReads, processState } from '#state';
 import { BackgroundCalls, CallJournal, ToolCallbacks } from '#dispatcher';
 import { compilePolicy } from '#policy';
 import { ToolRunner } from '#tools';
@@ -73,7 +73,7 @@ beforeEach(() => {
     new EventEmitter2(),
   );
   const calls = new BackgroundCalls(runner, { warn: () => undefined }, journal);
-  tasks = new StoredTaskService(records, queue, agents, calls, SETTINGS, state);
+  tasks = new StoredTaskService(records, queue, agents, calls, SETTINGS, new LargeReads(), state);
   worker = new TaskWorker(records, agents, calls, { get: () => undefined }, SETTINGS, state);
 });
 

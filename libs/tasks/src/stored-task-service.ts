@@ -11,7 +11,7 @@ import {
   spendLimit,
   toOwner,
 } from '#core';
-import { type MessageBus, SharedState } from '#state';
+import { LargeReads, type MessageBus, SharedState } from '#state';
 import {
   BackgroundCalls,
   fittingResponses,
@@ -49,6 +49,7 @@ export class StoredTaskService extends TaskStore {
     private readonly agents: AgentReferences,
     private readonly calls: BackgroundCalls,
     private readonly settings: TaskSettings,
+    private readonly largeReads: LargeReads,
     @Inject(SharedState) { bus, limiters }: Pick<SharedState, 'bus' | 'limiters'>,
   ) {
     super();
@@ -132,7 +133,7 @@ export class StoredTaskService extends TaskStore {
   }
 
   private async findOwned(taskId: string, owner: Owner): Promise<TaskRecord | undefined> {
-    const record = await this.records.find(taskId);
+    const record = await this.largeReads.run(owner.principal, () => this.records.find(taskId));
     return record && isSameOwner(record.owner, owner) ? record : undefined;
   }
 

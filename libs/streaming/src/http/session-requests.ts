@@ -99,7 +99,7 @@ async function resume(
   const { edge } = exchange;
   const { resumption } = edge.wire;
   const place = resumption.findPlace({ session, agent }, eventId);
-  const missed = place && (await resumption.log.after(place.stream, place.entry));
+  const missed = place && (await resumption.readAfter(place));
   if (!place || !missed) return UNKNOWN_EVENT;
   if (exchange.isGone) return 'gone';
   const noPlace = refuseStream(edge.counts.listeningStreams, agent.principal, null);

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { createHash, randomUUID } from 'node:crypto';
 import { callerKey, type Agent } from '#core';
-import { type LoggedFrame, StreamLog } from '#state';
+import { LargeReads, type LoggedFrame, StreamLog } from '#state';
 import { isJsonObject, type JsonObject } from '#dispatcher';
 import type { Reply } from '../message.js';
 import { ReplicaSignals, text } from '../sessions/replica-signals.js';
@@ -40,6 +40,9 @@ export interface ResumableOwner {
 
 /** The position in a stream after which its client resumes. */
 export interface StreamPlace {
+  readonly principal: string;
+  /** The part of the stream's name that its client sees. */
+  readonly id: string;
   readonly stream: string;
   readonly entry: string;
 }
@@ -55,6 +58,7 @@ export class Resumption {
   constructor(
     readonly log: StreamLog,
     private readonly signals: ReplicaSignals,
+    private readonly largeReads: LargeReads,
   ) {
     signals
       .listenTo('resumed')
@@ -83,9 +87,15 @@ export class Resumption {
   }
 
   /** The position that a `Last-Event-ID` names for its owner; `null` when the id is invalid. */
-  findPlace(owner: ResumableOwner, eventId: string): (StreamPlace & { readonly id: string }) | null {
+  findPlace(owner: ResumableOwner, eventId: string): StreamPlace | null {
     const [, id, entry] = EVENT_ID.exec(eventId) ?? [];
-    return id && entry ? { id, stream: this.toName(owner, id), entry } : null;
+    const { principal } = owner.agent;
+    return id && entry ? { principal, id, stream: this.toName(owner, id), entry } : null;
+  }
+
+  /** The frames after a place; `undefined` when it is unknown. @throws SharedStateUnavailable */
+  readAfter({ principal, stream, entry }: StreamPlace): Promise<readonly LoggedFrame[] | undefined> {
+    return this.largeReads.run(principal, () => this.log.after(stream, entry));
   }
 
   write(stream: string, writer: WrittenStream): void {
@@ -261,7 +271,7 @@ export class ReturnedStream implements FollowedStream, OpenStream {
     private readonly stream: EventStream,
     private readonly keepAlives: KeepAlives,
     private readonly resumption: Resumption,
-    private readonly place: StreamPlace & { readonly id: string },
+    private readonly place: StreamPlace,
   ) {
     this.entry = place.entry;
   }
@@ -304,7 +314,7 @@ export class ReturnedStream implements FollowedStream, OpenStream {
     while (this.again && this.stream.isOpen) {
       this.again = false;
       try {
-        const missed = await this.resumption.log.after(this.place.stream, this.entry);
+        const missed = await this.resumption.readAfter({ ...this.place, entry: this.entry });
         if (missed) this.publish(missed);
         // The stream was cancelled or removed: no further frame will arrive.
         else this.end();

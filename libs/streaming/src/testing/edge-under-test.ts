@@ -2,7 +2,7 @@ import { createServer, type IncomingHttpHeaders, request as httpRequest, type Se
 import type { AddressInfo } from 'node:net';
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import { Subject } from 'rxjs';
-import { ProcessSessionStore, processState, type SharedState, SuspendedAgents } from '#state';
+import { LargeReads, ProcessSessionStore, processState, type SharedState, SuspendedAgents } from '#state';
 import type { Kernel, WarningLog } from '#dispatcher';
 import { kernelOf } from '#dispatcher/contracts';
 import {
@@ -90,7 +90,7 @@ function createWire(state: SharedState, log: WarningLog): Wire {
   const listening = new ListeningStreams(signals, state);
   const clientRequests = new PendingClientRequests(state.oneTime, signals, listening);
   const listChanges = new ReplicatedListChanges(signals, listening);
-  const resumption = new Resumption(state.streams, signals);
+  const resumption = new Resumption(state.streams, signals, new LargeReads());
   return new Wire(signals, listening, clientRequests, listChanges, resumption, new SuspendedAgents(state));
 }
 
