@@ -77,6 +77,19 @@ describe('a subscription that is stored', () => {
     expect(there.manager.watches).toBe(1);
   });
 
+  it('is watched when it is its turn, where there are more streams than one look asks for', async () => {
+    const here = await replica();
+    const sessions = Array.from({ length: 600 }, (_, n) => `s${n}`);
+    for (const session of sessions) await here.subscribe(session, POSTS, admin(session));
+    isAway = true;
+    for (const session of sessions) watched.streams.listen(session, admin(session));
+    await vi.waitFor(() => expect(missed).toBe(600), SOON);
+    isAway = false;
+    await here.manager.look();
+    await here.manager.look();
+    expect(here.manager.watches).toBe(600);
+  });
+
   it('is removed at the next look where the listener may not watch it', async () => {
     const here = await replica();
     await here.subscribe('s', 'parse://Payroll/count', admin());

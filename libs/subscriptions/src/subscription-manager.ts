@@ -31,8 +31,8 @@ import { WatchService } from './watching.js';
 const TOUCH_INTERVAL = 600_000;
 /** Milliseconds between two looks at what is stored: messages of replicas may be lost, and what a watch needs may have been away. */
 const LOOK_INTERVAL = 10_000;
-/** Sessions that are looked at at once. */
-const MAX_CONCURRENT_LOOKS = 16;
+/** Sessions that one look asks for, and at once: of others the next looks do. */
+const MAX_LOOKS = { total: 500, atOnce: 16 };
 
 /**
  * Subscriptions to resources. A session's subscriptions are stored and watched on the replica that holds its listening
@@ -47,6 +47,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
   private readonly subscriptions: Subscription[];
   private readonly timers: NodeJS.Timeout[];
   private looking = false;
+  private unseen: string[] = [];
   private listeners = 0;
 
   constructor(
@@ -207,13 +208,14 @@ export class SubscriptionManager extends ResourceSubscriptions {
     }
   }
 
-  /** Compares what is stored of the sessions whose streams are here with what is watched for them. */
+  /** Compares what is stored of sessions whose streams are here with what is watched for them: of each in its turn. */
   async look(): Promise<void> {
     if (this.looking) return;
     this.looking = true;
     try {
-      const looks = from(this.held.sessions).pipe(
-        mergeMap((session) => this.lookAt(session), MAX_CONCURRENT_LOOKS),
+      if (this.unseen.length === 0) this.unseen = this.held.sessions;
+      const looks = from(this.unseen.splice(0, MAX_LOOKS.total)).pipe(
+        mergeMap((session) => this.lookAt(session), MAX_LOOKS.atOnce),
       );
       await lastValueFrom(looks, { defaultValue: undefined });
     } catch (error) {
