@@ -728,6 +728,11 @@ describe('an expression refuses', () => {
     ['$unsetField with a value', { $unsetField: { field: 'a', input: {}, value: 1 } }, 4161101],
     ['$setField of a path', { $setField: { field: '$a', input: {}, value: 1 } }, 4161108],
     ['$unsetField of a null byte', { $unsetField: { field: 'a\0', input: {} } }, 9534700],
+    ['a double below the smallest', { $toDouble: '1e-400' }, 241],
+    ['a decimal below the smallest', { $convert: { input: '1E-6177', to: 'decimal' } }, 241],
+    ['bytes from past 32 bits', { $substrBytes: ['hello', 1e20, 1] }, 31109],
+    ['bytes without end', { $substr: ['hello', 0, Infinity] }, 31109],
+    ['bytes from a decimal past 32 bits', { $substrBytes: ['hello', dec('1E+33'), 1] }, 50752],
     ['server-side JavaScript', { $function: { body: 'x', args: [], lang: 'js' } }, 31264],
     ['what it does not have', { $toHashedIndexKey: 'a' }, 238],
   ])('%s', (_title, expression, code) => {

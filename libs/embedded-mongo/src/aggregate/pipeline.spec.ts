@@ -871,6 +871,10 @@ const joinWith = (pipeline: Document[], from = 'other'): Document => ({
   $lookup: { from, pipeline, as: 'o' },
 });
 
+const windowed = (window: Document): Document => ({
+  $setWindowFields: { sortBy: { a: 1 }, output: { n: { $sum: '$n', window } } },
+});
+
 describe('a pipeline refuses', () => {
   it.each([
     ['a stage of two names', [{ $match: {}, $limit: 1 }], 40323],
@@ -929,6 +933,19 @@ describe('a pipeline refuses', () => {
       [{ $lookup: { from: 'x', let: { A: 1 }, pipeline: [], as: 'o' } }],
       9,
     ],
+    [
+      'an order by over 32 fields',
+      [{ $sort: Object.fromEntries([...Array(33).keys()].map((i) => [`a${i}`, 1])) }],
+      13103,
+    ],
+    ['an order called $natural', [{ $sort: { $natural: 1 } }], 16410],
+    ['an unknown member of $unwind', [{ $unwind: { path: '$a', keep: true } }], 28811],
+    ['null as a truth of $unwind', [{ $unwind: { path: '$a', preserveNullAndEmptyArrays: null } }], 28809],
+    ['an unknown member of $replaceRoot', [{ $replaceRoot: { newRoot: '$a', keep: 1 } }], 40415],
+    ['a dotted name within a new object', [{ $set: { a: { 'b.c': 1 } } }], 40183],
+    ['an unknown member of a window', [windowed({ documents: [0, 0], last: 1 })], 9],
+    ['a joined pipeline of over 1000 stages', [joinWith(Array(1001).fill({ $limit: 1 }))], 7749501],
+    ['a unit of documents', [windowed({ documents: [0, 0], unit: 'day' })], 9],
     ['a group accumulator of several', [{ $group: { _id: null, n: { $push: ['$a'] } } }], 40237],
     [
       'numbers of documents by two fields',

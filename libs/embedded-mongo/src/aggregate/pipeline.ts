@@ -49,6 +49,7 @@ const elsewhere = new Set(
  * where there is none, 238 for what this server lacks, and the codes of each stage.
  */
 export function compilePipeline(pipeline: readonly unknown[], ctx: QueryContext): StageRun {
+  if (pipeline.length > 1000) throw mongoError(7749501, 'A pipeline has at most 1000 stages');
   let stageCtx: QueryContext = { ...ctx, metadata: ctx.metadata ?? new WeakMap() };
   const names = pipeline.map((stage) => (isDocument(stage) ? (firstKey(stage) ?? '') : ''));
   const isGrouped = (i: number): boolean => ['$group', '$lookup'].includes(names[i] ?? '$group');

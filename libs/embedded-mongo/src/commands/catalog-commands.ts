@@ -338,7 +338,7 @@ function refuseDuplicates(collection: Collection, index: CollectionIndex): void 
   const seen = new Map<string, Document>();
   const violations: Document[] = [];
   for (const { document } of collection.snapshotRecords().range()) {
-    for (const key of index.listKeys(document)?.keys ?? []) {
+    for (const key of index.definition.listKeys(document)?.keys ?? []) {
       const id = keyOfAll(key, index.definition.collation);
       const other = seen.get(id);
       if (other) violations.push({ ids: [other['_id'], document['_id']] });

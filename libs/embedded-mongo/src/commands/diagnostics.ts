@@ -203,7 +203,7 @@ export const validate: CommandHandler = (command, ctx) => {
     let keys = 0;
     for (const stored of collection.snapshotRecords().range()) {
       ctx.operation.tick();
-      keys += index.listKeys(stored.document)?.keys.length ?? 0;
+      keys += index.definition.listKeys(stored.document)?.keys.length ?? 0;
     }
     keysPerIndex[index.spec.name] = index.size;
     if (keys !== index.size)

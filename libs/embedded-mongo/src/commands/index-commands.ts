@@ -103,6 +103,7 @@ export const listIndexes: CommandHandler = async (command, ctx) => {
   const name = collectionName(command, 'listIndexes');
   const collection = requireCollection(ctx, name);
   const wrapped = flag(command, 'includeIndexBuildInfo');
+  flag(command, 'includeBuildUUIDs');
   const specs: Document[] = collection.listed.map(({ spec }) => (wrapped ? { spec } : spec));
   return listReply(ctx, `${ctx.db}.${name}`, specs, command);
 };

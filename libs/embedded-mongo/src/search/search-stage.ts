@@ -120,8 +120,8 @@ function compileHighlight(spec: unknown, isHit: HitTest): Highlighter {
       const found = path
         .values(doc)
         .filter((value): value is string => typeof value === 'string')
-        .flatMap((value) => sentences(value.slice(0, examined)))
-        .map((sentence) => passage(sentence, (term) => isHit(path.name, term)))
+        .flatMap((value) => value.slice(0, examined).match(sentence) ?? [])
+        .map((text) => passage(text, (term) => isHit(path.name, term)))
         .filter(({ hits }) => hits > 0)
         .sort((a, b) => b.hits - a.hits);
       return found
@@ -130,25 +130,23 @@ function compileHighlight(spec: unknown, isHit: HitTest): Highlighter {
     });
 }
 
-function sentences(text: string): string[] {
-  return text.match(/[^.!?\n]+[.!?\n]*\s*|[.!?\n]+/gu) ?? [];
-}
+const sentence = /[^.!?\n]+[.!?\n]*\s*|[.!?\n]+/gu;
 
-function passage(sentence: string, isHit: (term: string) => boolean): { texts: Document[]; hits: number } {
+function passage(text: string, isHit: (term: string) => boolean): { texts: Document[]; hits: number } {
   const texts: Document[] = [];
   let at = 0;
   let hits = 0;
   const plain = (end: number): void => {
-    if (end > at) texts.push({ value: sentence.slice(at, end), type: 'text' });
+    if (end > at) texts.push({ value: text.slice(at, end), type: 'text' });
   };
-  for (const { term, start, end } of splitWords(sentence)) {
+  for (const { term, start, end } of splitWords(text)) {
     if (!isHit(term)) continue;
     plain(start);
-    texts.push({ value: sentence.slice(start, end), type: 'hit' });
+    texts.push({ value: text.slice(start, end), type: 'hit' });
     at = end;
     hits += 1;
   }
-  plain(sentence.length);
+  plain(text.length);
   return { texts, hits };
 }
 
@@ -178,11 +176,15 @@ export function compileSearchStage(
   for (const member of LACKING) {
     if (Object.hasOwn(spec, member)) throw searchLack(`the option ${member}`);
   }
+  for (const flag of ['returnStoredSource', 'scoreDetails', 'concurrent'])
+    if (Object.hasOwn(spec, flag) && typeof spec[flag] !== 'boolean')
+      throw searchFault(`"${flag}" must be a boolean`);
+  const kind = countKind(getField(spec, 'count'));
   if (getField(spec, 'returnStoredSource') === true || getField(spec, 'scoreDetails') === true)
     throw searchLack('stored source and score details');
   const index = getField(spec, 'index') ?? 'default';
   if (typeof index !== 'string' || index === '') throw searchFault('"index" must be a string');
-  return name === '$search' ? textStage(spec, ctx) : metaStage(spec, ctx);
+  return name === '$search' ? textStage(spec, ctx) : metaStage(spec, ctx, kind);
 }
 
 function textStage(spec: Document, ctx: QueryContext): SearchStage {
@@ -211,7 +213,7 @@ function vectorStage(spec: unknown, ctx: QueryContext): SearchStage {
 }
 
 /** One document: how many there are, and the facets. */
-function metaStage(spec: Document, ctx: QueryContext): SearchStage {
+function metaStage(spec: Document, ctx: QueryContext, kind: 'total' | 'lowerBound'): SearchStage {
   const facet = getField(spec, 'facet');
   if (facet !== undefined && !isDocument(facet)) throw searchFault('"facet" must be a document');
   const inner = facet === undefined ? undefined : getField(facet, 'operator');
@@ -219,7 +221,6 @@ function metaStage(spec: Document, ctx: QueryContext): SearchStage {
   const operator =
     facet === undefined ? compileOperator(spec, STAGE_MEMBERS) : inner && compileOperator(inner);
   const counted = facet === undefined ? undefined : compileFacets(getField(facet, 'facets'));
-  const kind = countKind(getField(spec, 'count'));
   return {
     run: function* (source) {
       if (ctx.search?.exists === false) return;
@@ -236,7 +237,9 @@ function metaStage(spec: Document, ctx: QueryContext): SearchStage {
 
 function countKind(count: unknown): 'total' | 'lowerBound' {
   if (count === undefined) return 'lowerBound';
-  const type = isDocument(count) ? (getField(count, 'type') ?? 'lowerBound') : undefined;
+  if (!isDocument(count)) throw searchFault('"count" must be a document');
+  wholeMember(count, 'threshold', 'count', 1000, [0, 0x7fffffff]);
+  const type = getField(count, 'type') ?? 'lowerBound';
   if (type === 'total' || type === 'lowerBound') return type;
   throw searchFault('"count.type" must be one of [lowerBound, total]');
 }

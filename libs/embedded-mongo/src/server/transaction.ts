@@ -2,7 +2,7 @@ import type { Document } from '../bson/document.js';
 import { toKey } from '../bson/keys.js';
 import { mongoError, MongoError } from '../errors.js';
 import { type Catalog, checkNamespace, Collection } from '../storage/catalog.js';
-import type { Change, ChangeOrigin, ChangeSink, Draft, StoredDocument } from '../storage/change.js';
+import type { Change, ChangeOrigin, ChangeSink, Draft, Renewal, StoredDocument } from '../storage/change.js';
 import type { IndexSpec } from '../storage/index-spec.js';
 import type { Workspace } from '../storage/store.js';
 
@@ -24,7 +24,7 @@ type Write =
   | { readonly kind: 'create'; readonly view: View; readonly options: Document }
   | { readonly kind: 'createIndexes'; readonly view: View; readonly spec: IndexSpec }
   | { readonly kind: 'insert'; readonly view: View; readonly draft: Draft }
-  | { readonly kind: 'update' | 'replace'; readonly view: View; readonly draft: Draft }
+  | { readonly kind: Renewal; readonly view: View; readonly draft: Draft }
   | { readonly kind: 'delete'; readonly view: View; readonly id: unknown };
 
 function writeConflict(): MongoError {
@@ -94,12 +94,7 @@ export class Transaction implements Workspace {
     return stored;
   }
 
-  replace(
-    collection: Collection,
-    before: StoredDocument,
-    draft: Draft,
-    kind: 'update' | 'replace',
-  ): StoredDocument {
+  replace(collection: Collection, before: StoredDocument, draft: Draft, kind: Renewal): StoredDocument {
     const view = this.openView(collection);
     this.touch(view, before.document['_id']);
     const stored = collection.replace(before, draft);

@@ -3,7 +3,7 @@ import type { Document } from '../bson/document.js';
 import type { ExtractedKeys } from '../bson/keys.js';
 import { toDouble } from '../bson/number.js';
 import { shellText } from '../bson/text.js';
-import { badValue, mongoError, type MongoError } from '../errors.js';
+import { badValue, mongoError } from '../errors.js';
 import { createDraft, type Draft, type Namespace, StoredDocument } from './change.js';
 import { CollectionIndex } from './collection-index.js';
 import { indexExists, type IndexSpec } from './index-spec.js';
@@ -173,7 +173,7 @@ export class Collection {
     if (this.capped && draft.raw.bytes.length > toDouble(this.options['size']))
       throw badValue('object to insert exceeds cappedMaxSize');
     const keys = this.indexes.map((index) => {
-      const own = index.listKeys(draft.document);
+      const own = index.definition.listKeys(draft.document);
       if (own) this.refuseDuplicate(index, own);
       return own;
     });
@@ -188,8 +188,8 @@ export class Collection {
   /** Stores the next version of `before`. Errors: 11000, 171. */
   replace(before: StoredDocument, draft: Draft): StoredDocument {
     const moves = this.indexes.flatMap((index) => {
-      const from = index.listKeys(before.document);
-      const to = index.listKeys(draft.document);
+      const from = index.definition.listKeys(before.document);
+      const to = index.definition.listKeys(draft.document);
       if (index.sameKeys(from, to)) return [];
       if (to) this.refuseDuplicate(index, to, before.recordId);
       return [{ index, from, to }];
@@ -205,7 +205,8 @@ export class Collection {
   }
 
   remove(stored: StoredDocument): void {
-    for (const index of this.indexes) index.remove(index.listKeys(stored.document), stored.recordId);
+    for (const index of this.indexes)
+      index.remove(index.definition.listKeys(stored.document), stored.recordId);
     this.records.remove(stored);
     this.dataBytes -= stored.raw.bytes.length;
     this.version += 1;
@@ -218,7 +219,7 @@ export class Collection {
     if (this.indexes.length >= MAX_INDEXES) throw mongoError(67, `too many indexes for ${this.fullName}`);
     const index = CollectionIndex.create(spec);
     for (const stored of this.records.range()) {
-      const keys = index.listKeys(stored.document);
+      const keys = index.definition.listKeys(stored.document);
       if (keys) this.refuseDuplicate(index, keys, stored.recordId);
       index.add(keys, stored.recordId);
     }
@@ -281,15 +282,12 @@ export class Collection {
   private refuseDuplicate(index: CollectionIndex, keys: ExtractedKeys, own?: number): void {
     if (!index.definition.unique) return;
     const found = index.conflict(keys.keys, own);
-    if (found) throw this.duplicateKey(index, found.key);
-  }
-
-  /** Parse Server and others read the index name and the key out of this text. */
-  private duplicateKey(index: CollectionIndex, key: readonly unknown[]): MongoError {
+    if (!found) return;
     const keyValue: Document = Object.fromEntries(
-      index.definition.fields.map((field, i) => [field, key[i] ?? null]),
+      index.definition.fields.map((field, i) => [field, found.key[i] ?? null]),
     );
-    return mongoError(
+    // Parse Server and others read the index name and the key out of this text.
+    throw mongoError(
       11000,
       `E11000 duplicate key error collection: ${this.fullName} index: ${index.spec.name} dup key: ${shellText(keyValue)}`,
       { keyPattern: index.spec.key, keyValue },

@@ -72,6 +72,9 @@ export interface Namespace {
   readonly coll: string;
 }
 
+/** How a write takes the place of a document. */
+export type Renewal = 'update' | 'replace';
+
 interface InCollection {
   readonly ns: Namespace;
   readonly uuid: UUID;
@@ -81,7 +84,7 @@ interface InCollection {
 export type Change =
   | (InCollection & { readonly kind: 'insert'; readonly after: StoredDocument })
   | (InCollection & {
-      readonly kind: 'update' | 'replace';
+      readonly kind: Renewal;
       readonly before: StoredDocument;
       readonly after: StoredDocument;
       /** Whether the collection keeps pre- and post-images for change streams. */

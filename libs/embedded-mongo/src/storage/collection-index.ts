@@ -138,10 +138,6 @@ export class CollectionIndex {
     return undefined;
   }
 
-  listKeys(document: Document): ExtractedKeys | undefined {
-    return this.definition.listKeys(document);
-  }
-
   /** Whether two versions of a document stand at the same places of the index. */
   sameKeys(a: ExtractedKeys | undefined, b: ExtractedKeys | undefined): boolean {
     if (a === undefined || b === undefined) return a === b;

@@ -100,13 +100,7 @@ function* toRecords(catalog: Catalog): Generator<Document> {
   }
 }
 
-/** Applies one encoded journal record. Errors: an Error when the record does not fit the data before it. */
-function applyRecord(catalog: Catalog, record: Buffer): void {
-  const changes = readRawDocuments(record, 'c');
-  if (!changes) throw new Error('the data file holds a record without changes');
-  for (const change of changes) applyChange(catalog, change);
-}
-
+/** Errors: an Error when the change does not fit the data before it. */
 function applyChange(catalog: Catalog, raw: Buffer): void {
   const change = decodeDocument(raw);
   const kind = String(change['o']) as Change['kind'];
@@ -275,7 +269,9 @@ function replay(file: string, catalog: Catalog, cut: (file: string, at: number) 
       cut(file, at);
       return at;
     }
-    applyRecord(catalog, content);
+    const changes = readRawDocuments(content, 'c');
+    if (!changes) throw new Error('the data file holds a record without changes');
+    for (const change of changes) applyChange(catalog, change);
     at = end;
   }
   return at;

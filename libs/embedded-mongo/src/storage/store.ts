@@ -2,27 +2,23 @@ import type { Document } from '../bson/document.js';
 import { toDouble } from '../bson/number.js';
 import { ChangeLog } from '../feed/change-log.js';
 import { Catalog, type Collection } from './catalog.js';
-import type { Change, ChangeOrigin, ChangeSink, Draft, StoredDocument } from './change.js';
+import type { Change, ChangeOrigin, ChangeSink, Draft, Renewal, StoredDocument } from './change.js';
 import type { CollectionIndex } from './collection-index.js';
 import type { IndexSpec } from './index-spec.js';
 import type { Journal } from './journal.js';
 
 /** How many bytes of recent changes are kept for change streams. */
-const DEFAULT_LOG_BYTES = 32 * 1024 * 1024;
+const LOG_BYTES = 32 * 1024 * 1024;
 
 /** All stored data with its change log and, when a file is given, its journal. */
 export class DocumentStore implements ChangeSink {
-  readonly catalog: Catalog;
-  readonly log: ChangeLog;
+  readonly log = new ChangeLog(LOG_BYTES);
   readonly live: LiveWorkspace;
 
   constructor(
     readonly journal: Journal | undefined,
-    catalog: Catalog = new Catalog(),
-    logBytes = DEFAULT_LOG_BYTES,
+    readonly catalog: Catalog = new Catalog(),
   ) {
-    this.catalog = catalog;
-    this.log = new ChangeLog(logBytes);
     this.live = new LiveWorkspace(catalog, this);
   }
 
@@ -42,12 +38,7 @@ export interface Workspace {
   addIndex(collection: Collection, spec: IndexSpec): boolean;
   /** Errors: 11000, 171; 112 in a transaction. */
   insert(collection: Collection, draft: Draft): StoredDocument;
-  replace(
-    collection: Collection,
-    before: StoredDocument,
-    draft: Draft,
-    kind: 'update' | 'replace',
-  ): StoredDocument;
+  replace(collection: Collection, before: StoredDocument, draft: Draft, kind: Renewal): StoredDocument;
   remove(collection: Collection, stored: StoredDocument): void;
 }
 
@@ -84,12 +75,7 @@ export class LiveWorkspace implements Workspace {
     return after;
   }
 
-  replace(
-    collection: Collection,
-    before: StoredDocument,
-    draft: Draft,
-    kind: 'update' | 'replace',
-  ): StoredDocument {
+  replace(collection: Collection, before: StoredDocument, draft: Draft, kind: Renewal): StoredDocument {
     const after = collection.replace(before, draft);
     const { ns, uuid, keepsImages: images } = collection;
     this.sink.publish([{ kind, ns, uuid, before, after, images }]);

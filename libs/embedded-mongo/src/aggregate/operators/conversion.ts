@@ -6,6 +6,7 @@ import {
   doubleValue,
   exactDecimal,
   fitsLong,
+  compareNumbers,
   longValue,
   numberKind,
   toBigInt,
@@ -214,7 +215,8 @@ function parseNumber(text: string, to: 'int' | 'long' | 'double' | 'decimal'): u
     // Unlike arithmetic, reading a text cuts what has no place.
     const result =
       to === 'decimal' ? packDecimal(parseDecimal(text), negative, 'truncate') : doubleValue(Number(text));
-    if (typeof exactDecimal(result) === 'number') throw bad();
+    const lost = compareNumbers(result, 0) === 0 && /^[^e]*[1-9]/i.test(text);
+    if (lost || typeof exactDecimal(result) === 'number') throw bad();
     return result;
   }
   if (to === 'decimal') return specialDecimal(text);

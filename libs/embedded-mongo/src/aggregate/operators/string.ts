@@ -1,6 +1,6 @@
 import { Binary, BSONRegExp, Code, Decimal128, Timestamp } from 'bson';
 import { compareStrings } from '../../bson/compare.js';
-import { coerceInteger, numberKind, toDouble } from '../../bson/number.js';
+import { coerceInteger, isInt32, numberKind, toDouble } from '../../bson/number.js';
 import { codePoints } from '../../bson/text.js';
 import { typeName } from '../../bson/type-name.js';
 import { mongoError } from '../../errors.js';
@@ -119,12 +119,12 @@ const substringBytes = several(3, 3, ([text, first, length], name) => {
   return bytes.subarray(start, end).toString();
 });
 
-/** A decimal without a value counts as negative. Errors: 31109 for a double without one. */
+/** A decimal past 32 bits counts as negative. Errors: 31109 for a double past them. */
 function byteCount(value: unknown): number {
   const count = coerceInteger(value);
-  if (value instanceof Decimal128 && !Number.isFinite(count)) return -1;
-  if (Number.isNaN(count)) throw mongoError(31109, "Can't coerce out of range value to int");
-  return count;
+  if (isInt32(count + 0) || numberKind(value) === 'long') return count;
+  if (value instanceof Decimal128) return -1;
+  throw mongoError(31109, "Can't coerce out of range value to int");
 }
 
 const compileReplace = (all: boolean): OperatorCompiler =>

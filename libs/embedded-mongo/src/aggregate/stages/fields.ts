@@ -5,6 +5,7 @@ import { typeName } from '../../bson/type-name.js';
 import { mongoError } from '../../errors.js';
 import { applyTree, ProjectionNode } from '../../projection/projection-tree.js';
 import { compileProjection } from '../../projection/projection.js';
+import { refuseOthers } from '../arguments.js';
 import { compileExpression } from '../expression.js';
 import { expandDocuments, mapDocuments, type StageCompiler, type StageTable } from '../stage.js';
 import { extendVariables } from '../evaluate.js';
@@ -22,7 +23,10 @@ const addFields: StageCompiler = (spec, { ctx }, name) => {
   const add = (path: string, value: unknown): void => {
     const first = isDocument(value) ? firstKey(value) : undefined;
     if (isDocument(value) && first !== undefined && !first.startsWith('$')) {
-      for (const key of Object.keys(value)) add(`${path}.${key}`, value[key]);
+      for (const key of Object.keys(value)) {
+        if (key.includes('.')) throw mongoError(40183, `${name} has a dotted name within an object: ${key}`);
+        add(`${path}.${key}`, value[key]);
+      }
       return;
     }
     const expression = compileExpression(value, ctx);
@@ -52,6 +56,7 @@ const replaceRoot: StageCompiler = (spec, { ctx }, name) => {
       throw mongoError(40229, 'expected an object as specification for $replaceRoot stage');
     if (!Object.hasOwn(spec, 'newRoot'))
       throw mongoError(40231, 'no newRoot specified for the $replaceRoot stage');
+    refuseOthers(spec, ['newRoot'], name, 40415);
     newRoot = spec['newRoot'];
   }
   const expression = compileExpression(newRoot, ctx);

@@ -33,6 +33,8 @@ const match: StageCompiler = (spec, { ctx }) => {
 const sort: StageCompiler = (spec, { ctx }) => {
   if (!isDocument(spec)) throw mongoError(15973, 'the $sort key specification must be an object');
   if (firstKey(spec) === undefined) throw mongoError(15976, '$sort stage must have at least one sort key');
+  if (Object.keys(spec).length > 32) throw mongoError(13103, 'a $sort stage has at most 32 keys');
+  if (Object.hasOwn(spec, '$natural')) throw mongoError(16410, '$sort has no order called $natural');
   const scored = Object.values(spec).some((value) => isDocument(value) && Object.hasOwn(value, '$meta'));
   if (scored && !ctx.textScore)
     throw mongoError(40218, 'query requires text score metadata, but it is not available');
@@ -77,6 +79,7 @@ const skip: StageCompiler = (spec, { ctx }) => {
 const unwind: StageCompiler = (spec, { ctx }) => {
   const options: Document = isDocument(spec) ? spec : { path: spec };
   const path = getField(options, 'path');
+  refuseOthers(options, ['path', 'includeArrayIndex', 'preserveNullAndEmptyArrays'], '$unwind', 28811);
   if (typeof path !== 'string') throw mongoError(28808, 'expected a string as the path for $unwind stage');
   if (!path.startsWith('$'))
     throw mongoError(28818, `path option to $unwind stage should be prefixed with a '$': ${path}`);
@@ -89,8 +92,9 @@ const unwind: StageCompiler = (spec, { ctx }) => {
     throw mongoError(28810, 'expected a non-empty string for the includeArrayIndex option to $unwind stage');
   }
   const indexPath = typeof indexName === 'string' ? parseFieldPath(indexName).parts : undefined;
-  const preserve = getField(options, 'preserveNullAndEmptyArrays') ?? false;
-  if (typeof preserve !== 'boolean') throw mongoError(28809, 'preserveNullAndEmptyArrays must be a bool');
+  const preserve = getField(options, 'preserveNullAndEmptyArrays');
+  if (preserve !== undefined && typeof preserve !== 'boolean')
+    throw mongoError(28809, 'preserveNullAndEmptyArrays must be a bool');
   const numberDocument = (doc: Document, index: number | null): Document =>
     indexPath ? withNested(doc, indexPath, index === null ? null : Long.fromNumber(index)) : doc;
   return expandDocuments(ctx, function* (doc) {

@@ -2,6 +2,7 @@ import { addNumbers } from '../../bson/arithmetic.js';
 import { compareValues } from '../../bson/compare.js';
 import { type Document, getField, isDocument } from '../../bson/document.js';
 import { numberKind, toDouble, wholeNumber } from '../../bson/number.js';
+import { refuseOthers } from '../arguments.js';
 import { printValue } from '../../bson/text.js';
 import { createParseError, mongoError } from '../../errors.js';
 import { type DateUnit, isDateUnit, utcZone } from '../date/calendar.js';
@@ -36,9 +37,10 @@ const everything: WindowBounds = {
 export function windowBounds(spec: unknown, sortBy: unknown): WindowBounds {
   if (spec === undefined) return everything;
   if (!isDocument(spec)) throw createParseError("'window' field must be an object");
+  refuseOthers(spec, ['documents', 'range', 'unit'], 'window', 9);
   const [documents, range, unit] = ['documents', 'range', 'unit'].map((name) => getField(spec, name));
-  if (documents !== undefined && range !== undefined)
-    throw createParseError("Window bounds can specify either 'documents' or 'range', not both.");
+  if (documents !== undefined && (range ?? unit) !== undefined)
+    throw createParseError("Window bounds can specify either 'documents' or 'range' and 'unit', not both.");
   if (documents === undefined && range === undefined) return everything;
   const sortKeys = isDocument(sortBy) ? Object.keys(sortBy) : [];
   const [lower, upper] = readBounds(documents ?? range, documents !== undefined);
