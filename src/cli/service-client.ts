@@ -27,9 +27,9 @@ export class ServiceClient {
   private readonly key: string | undefined;
 
   /** @throws UsageError for an address that is none, and for a key that is none. It repeats neither. */
-  constructor({ url, config }: ServiceOptions, env: Environment = process.env) {
-    this.origin = readAddress(url ?? env['PARLEY_URL'] ?? configuredAddress(withConfig(config)));
-    this.key = readKey(env['PARLEY_API_KEY']);
+  constructor({ url, config }: ServiceOptions) {
+    this.origin = readAddress(url ?? process.env['PARLEY_URL'] ?? configuredAddress(withConfig(config)));
+    this.key = readKey(process.env['PARLEY_API_KEY']);
   }
 
   get address(): string {

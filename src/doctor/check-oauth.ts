@@ -52,12 +52,11 @@ async function checkIssuer({ issuer, jwksUri }: Issuer, resolve?: ResolveHost): 
  */
 export async function checkSignIn(
   config: Pick<ParleyConfig, 'console' | 'auth' | 'approvals'>,
-  resolve?: ResolveHost,
 ): Promise<Finding[]> {
   const { oidc } = config.console;
   const issuer = consoleIssuer(config);
   if (!oidc || issuer === null) return [];
-  const documents = new IssuerDocuments(issuer, resolve);
+  const documents = new IssuerDocuments(issuer);
   try {
     await documents.endpoint('authorization_endpoint');
     await documents.endpoint('token_endpoint');

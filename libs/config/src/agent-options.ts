@@ -216,13 +216,8 @@ function placeIssue(message: string, path: string): ConfigIssue {
   return { path: path === '' ? option : `${path}.${option}`, message: rest };
 }
 
-function assertFits(
-  source: string,
-  schema: SchemaNode,
-  given: unknown,
-  prefix: readonly string[] = [],
-): void {
-  const { errors } = readablePart(schema, given, { prefix });
+function assertFits(source: string, schema: SchemaNode, given: unknown): void {
+  const { errors } = readablePart(schema, given);
   if (errors.length > 0) throw new AgentOptionsError(source, errors);
 }
 

@@ -71,12 +71,12 @@ function readClassName(reference: unknown, option: string): unknown {
  * The value of `classes` with names in place of classes of code. Anything else stays as it is, for the check of names.
  * @throws TypeError for a class of code that stands for no class of the database
  */
-export function nameClassReferences(value: unknown, option = 'classes'): unknown {
+export function nameClassReferences(value: unknown): unknown {
   const nameAll = (list: unknown, path: string): unknown =>
     Array.isArray(list) ? list.map((entry) => readClassName(entry, path)) : list;
-  if (Array.isArray(value)) return nameAll(value, option);
+  if (Array.isArray(value)) return nameAll(value, 'classes');
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(
-    Object.entries(value).map(([key, list]) => [key, nameAll(list, `${option}.${key}`)]),
+    Object.entries(value).map(([key, list]) => [key, nameAll(list, `classes.${key}`)]),
   );
 }

@@ -258,15 +258,15 @@ export class ProcessRateLimiter extends SlidingRateLimiter {
   }
 }
 
+/** Limiters stored at once. */
+const MAX_LIMITERS = 1000;
+
 /** Limiters of one process. The application chooses the names of sub-agents: the longest unused limiter is removed first. */
 export class ProcessRateLimiters extends RateLimiters {
   private readonly limiters = new Map<string, ProcessRateLimiter>();
 
-  /** @param now seconds. @param maxLimiters stored at once. Default 1000 */
-  constructor(
-    private readonly now?: () => number,
-    private readonly maxLimiters = 1000,
-  ) {
+  /** @param now seconds */
+  constructor(private readonly now?: () => number) {
     super();
   }
 
@@ -275,7 +275,7 @@ export class ProcessRateLimiters extends RateLimiters {
     const known = this.limiters.get(key) ?? new ProcessRateLimiter(rate, this.now);
     this.limiters.delete(key);
     this.limiters.set(key, known);
-    const idle = this.limiters.size > this.maxLimiters ? this.limiters.keys().next().value : undefined;
+    const idle = this.limiters.size > MAX_LIMITERS ? this.limiters.keys().next().value : undefined;
     if (idle !== undefined) this.limiters.delete(idle);
     return known;
   }

@@ -78,8 +78,8 @@ export class UnbegunCall extends ProtocolError {
   }
 }
 
-export function invalidParams(message = 'Invalid params', data?: unknown): ProtocolError {
-  return new ProtocolError(RPC.invalidParams, message, data);
+export function invalidParams(message = 'Invalid params'): ProtocolError {
+  return new ProtocolError(RPC.invalidParams, message);
 }
 
 export function methodNotFound(method: string): ProtocolError {

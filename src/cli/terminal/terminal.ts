@@ -15,14 +15,14 @@ interface ColourStream {
 }
 
 /** Colours only on a terminal, and not with NO_COLOR. */
-function painterFor(stream: ColourStream, env: NodeJS.ProcessEnv = process.env): Paint {
-  const colours = movesCursor(stream, env) && !env['NO_COLOR'];
+function painterFor(stream: ColourStream): Paint {
+  const colours = movesCursor(stream) && !process.env['NO_COLOR'];
   return (style, text) => (colours ? `\u001b[${CODES[style]}m${text}\u001b[0m` : text);
 }
 
 /** Whether lines can be erased. */
-function movesCursor(stream: ColourStream, env: NodeJS.ProcessEnv = process.env): boolean {
-  return stream.isTTY === true && env['TERM'] !== 'dumb';
+function movesCursor(stream: ColourStream): boolean {
+  return stream.isTTY === true && process.env['TERM'] !== 'dumb';
 }
 
 /** `interrupted`: Ctrl-C without other work to interrupt, or an aborted wait. */

@@ -30,16 +30,13 @@ export class Introspection implements Revocations {
   /** Expiry of each positive answer, by digest of the token. */
   private readonly active = new LRUCache<string, number>({ max: MAX_ENTRIES });
 
-  constructor(
-    private readonly options: IntrospectionOptions,
-    private readonly now: () => number = ageClock,
-  ) {}
+  constructor(private readonly options: IntrospectionOptions) {}
 
   async assertHolds(token: string, claims: Claims): Promise<void> {
     const digest = createHash('sha256').update(token, 'utf8').digest('base64');
-    if ((this.active.peek(digest) ?? -Infinity) > this.now()) return;
+    if ((this.active.peek(digest) ?? -Infinity) > ageClock()) return;
     this.active.delete(digest);
-    const asked = this.now();
+    const asked = ageClock();
     const { status, value } = await this.ask(token);
     if (status !== 200 || !value) throw new AuthenticationUnavailable(`introspection answered ${status}`);
     const same = ['iss', 'sub'].every((name) => value[name] === undefined || value[name] === claims[name]);

@@ -155,7 +155,6 @@ export class VerifiedTokens<K extends object> {
     private readonly lifetime: number,
     maxEntries = 2_000,
     now: () => number = ageClock,
-    private readonly wallClock: () => number = Date.now,
   ) {
     this.entries = new ExpiringMap(maxEntries, now);
   }
@@ -168,7 +167,7 @@ export class VerifiedTokens<K extends object> {
     const entry = this.entries.get(digest);
     if (!entry) return undefined;
     const { exp } = entry.claims as { exp: number };
-    const expired = exp + skew <= this.wallClock() / 1000;
+    const expired = exp + skew <= Date.now() / 1000;
     if (entry.by === keys && !expired) return entry.claims;
     this.entries.delete(digest);
     return undefined;

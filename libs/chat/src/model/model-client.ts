@@ -19,9 +19,9 @@ const FIRST_DELAY = 0.5;
  * Seconds until a request is repeated: the delay that the server asks for, else exponential with jitter.
  * @returns null when the server asks for a longer delay than the maximum
  */
-function retryDelay(attempt: number, asked: number | undefined, random = Math.random): number | null {
+function retryDelay(attempt: number, asked: number | undefined): number | null {
   if (asked !== undefined) return asked > MAX_DELAY ? null : asked;
-  return Math.min(MAX_DELAY, FIRST_DELAY * 2 ** attempt * (0.5 + random()));
+  return Math.min(MAX_DELAY, FIRST_DELAY * 2 ** attempt * (0.5 + Math.random()));
 }
 
 interface ServerSentEvent {

@@ -15,7 +15,7 @@ const MOST_VALUES = 200_000;
  * Keys that are refused at every depth, whatever the schema accepts there, and what no file can hold: objects that
  * hold themselves, or far more than is meant.
  */
-function forbiddenKeys(value: unknown, path: readonly string[] = []): SchemaFinding[] {
+function forbiddenKeys(value: unknown): SchemaFinding[] {
   const findings: SchemaFinding[] = [];
   let left = MOST_VALUES;
   const walk = (at: unknown, here: readonly string[], above: ReadonlySet<unknown>): void => {
@@ -35,8 +35,8 @@ function forbiddenKeys(value: unknown, path: readonly string[] = []): SchemaFind
       else walk((at as Record<string, unknown>)[key], [...here, key], within);
     }
   };
-  walk(value, path, new Set());
-  if (left < 0) findings.push({ path, message: `must not hold more than ${MOST_VALUES} values` });
+  walk(value, [], new Set());
+  if (left < 0) findings.push({ path: [], message: `must not hold more than ${MOST_VALUES} values` });
   return findings;
 }
 

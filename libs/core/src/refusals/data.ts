@@ -88,8 +88,8 @@ export function withoutTenantDatabase(className: string): Refusal {
 }
 
 /** The database of the class could not be reached when the classes were read. */
-export function databaseAway(className: string, cause?: string): Refusal {
-  return parseError(`the database of '${className}' is unavailable`, cause);
+export function databaseAway(className: string): Refusal {
+  return parseError(`the database of '${className}' is unavailable`);
 }
 
 export function fieldDenied(

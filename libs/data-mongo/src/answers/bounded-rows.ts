@@ -33,10 +33,9 @@ export function readBoundedRows<Row>(
   documents: DocumentBatches | AbstractCursor<unknown>,
   read: BoundedRead,
   toRow: (document: Document) => Row,
-  memory?: AnswerMemory,
 ): Promise<Row[]> {
   const batches = 'readBufferedDocuments' in documents ? new CursorBatches(documents) : documents;
-  return readBoundedAnswer(batches, read, (found) => toRows(found, toRow, read.bson), memory);
+  return readBoundedAnswer(batches, read, (found) => toRows(found, toRow, read.bson));
 }
 
 /** As `readBoundedRows`, for all documents at once. */

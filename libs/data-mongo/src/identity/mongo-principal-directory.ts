@@ -32,11 +32,7 @@ const UPWARDS: readonly Document[] = [
  * enter a query; each query ends after five seconds.
  */
 export class MongoPrincipalDirectory extends PrincipalDirectory {
-  constructor(
-    private readonly connection: MongoConnection,
-    /** For tests. */
-    private readonly now: () => Date = () => new Date(),
-  ) {
+  constructor(private readonly connection: MongoConnection) {
     super();
   }
 
@@ -50,7 +46,7 @@ export class MongoPrincipalDirectory extends PrincipalDirectory {
       if (user?.className !== '_User' || !isUserId(user.objectId)) return null;
       const expiresAt: unknown = session['expiresAt'] ?? null;
       // An expiry that cannot be parsed counts as passed.
-      if (expiresAt !== null && !(expiresAt instanceof Date && expiresAt > this.now())) return null;
+      if (expiresAt !== null && !(expiresAt instanceof Date && expiresAt > new Date())) return null;
       const userId = await this.findUser('objectId', user.objectId);
       return userId === null ? null : { userId, expiresAt };
     });

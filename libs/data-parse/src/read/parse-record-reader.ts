@@ -166,14 +166,9 @@ export class ParseRecordReader extends RecordReader {
     { className, where }: CountQuery,
     options: Readonly<Record<string, unknown>>,
     operation: OperationContext,
-    size?: AnswerSize,
   ): Promise<ParseAnswer> {
-    return this.send(
-      className,
-      { where: whereToRest(where, this.restForm('count' in options)), ...options },
-      operation,
-      size,
-    );
+    const query = { where: whereToRest(where, this.restForm('count' in options)), ...options };
+    return this.send(className, query, operation);
   }
 
   private async send(

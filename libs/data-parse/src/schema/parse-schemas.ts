@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common';
 import {
-  type CatalogueOptions,
   ClassSchemas,
   type NewClass,
   NO_PERMISSIONS,
@@ -103,11 +102,8 @@ const READ_LIMITS = { maxTimeMS: 10_000 };
 
 /** Classes and permissions as Parse Server returns them to the master key. */
 export class ParseSchemaCatalogue extends RenewedCatalogue {
-  constructor(
-    private readonly connection: ParseConnection,
-    options?: CatalogueOptions,
-  ) {
-    super(options);
+  constructor(private readonly connection: ParseConnection) {
+    super();
   }
 
   /** Parse Server returns the indexes with the class. */

@@ -41,12 +41,8 @@ export interface ImpersonateOptions {
   readonly label?: unknown;
 }
 
-export interface ImpersonationTimes {
-  /** Seconds for which a found session is used without another lookup. Default 30. */
-  readonly seconds?: number;
-  /** Milliseconds; for tests. */
-  readonly now?: () => number;
-}
+/** Milliseconds for which a found session is used without another lookup. */
+const SESSION_AGE = 30_000;
 
 /** Maximum number of cached sessions. */
 const MAX_USERS = 10_000;
@@ -56,14 +52,9 @@ const MAX_USERS = 10_000;
  * application code; nothing in a request can reach it.
  */
 export class Impersonation {
-  private readonly tokens: ExpiringCache<string | null>;
+  private readonly tokens = new ExpiringCache<string | null>(SESSION_AGE, MAX_USERS, ageClock);
 
-  constructor(
-    private readonly sessions: UserSessions,
-    { seconds = 30, now = ageClock }: ImpersonationTimes = {},
-  ) {
-    this.tokens = new ExpiringCache(seconds * 1000, MAX_USERS, now);
-  }
+  constructor(private readonly sessions: UserSessions) {}
 
   /**
    * A token for acting as the user.

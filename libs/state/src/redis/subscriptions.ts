@@ -69,17 +69,13 @@ return 1`);
 
 /** The subscriptions of all replicas: a set of addresses for each session, and an index that counts the sessions. */
 export class RedisSubscriptionStore extends SubscriptionStore {
-  /** @param ttl milliseconds for which an unused session is stored. Default one hour */
-  constructor(
-    private readonly redis: RedisConnection,
-    private readonly ttl = SUBSCRIPTION_TTL,
-  ) {
+  constructor(private readonly redis: RedisConnection) {
     super();
   }
 
   async add(session: string, uri: string, limits: SubscriptionStoreLimits): Promise<SubscriptionOutcome> {
     const { maxPerSession, maxSessions, share } = limits;
-    const args = [uri, digest(session), maxPerSession, maxSessions, this.ttl, share?.maxSessions ?? -1];
+    const args = [uri, digest(session), maxPerSession, maxSessions, SUBSCRIPTION_TTL, share?.maxSessions ?? -1];
     return (await this.run(ADD, session, args, share?.owner)) as SubscriptionOutcome;
   }
 
@@ -94,7 +90,7 @@ export class RedisSubscriptionStore extends SubscriptionStore {
 
   async hold(session: string, replica: string): Promise<string | undefined> {
     const { holder } = this.keys(session);
-    const before = await this.redis.send((redis) => HOLD.run(redis, [holder], [replica, this.ttl]));
+    const before = await this.redis.send((redis) => HOLD.run(redis, [holder], [replica, SUBSCRIPTION_TTL]));
     return typeof before === 'string' ? before : undefined;
   }
 
@@ -104,7 +100,7 @@ export class RedisSubscriptionStore extends SubscriptionStore {
   }
 
   async touch(sessions: readonly string[]): Promise<void> {
-    for (const session of sessions) await this.run(TOUCH, session, [digest(session), this.ttl]);
+    for (const session of sessions) await this.run(TOUCH, session, [digest(session), SUBSCRIPTION_TTL]);
   }
 
   async forget(session: string): Promise<void> {

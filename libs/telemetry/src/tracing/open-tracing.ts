@@ -60,11 +60,9 @@ const RECORD_AND_SAMPLED = 2;
  * from the operator or flood the collector. Child spans follow their local parent.
  */
 class OwnSampler implements Sampler {
-  /** @param random from 0 up to, not including, 1 */
   constructor(
     private readonly api: Pick<typeof Api, 'trace' | 'TraceFlags'>,
     private readonly ratio: number,
-    private readonly random: () => number = Math.random,
   ) {}
 
   shouldSample(context: Api.Context): SamplingResult {
@@ -72,7 +70,7 @@ class OwnSampler implements Sampler {
     const kept =
       parent && parent.isRemote !== true
         ? (parent.traceFlags & this.api.TraceFlags.SAMPLED) !== 0
-        : this.random() < this.ratio;
+        : Math.random() < this.ratio;
     return { decision: kept ? RECORD_AND_SAMPLED : NOT_RECORD };
   }
 

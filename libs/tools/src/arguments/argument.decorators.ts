@@ -49,8 +49,8 @@ export function RequiredText(description?: string) {
 }
 
 /** The `class_name` of a built-in tool. A list of tools adds the names of the classes that the caller may use. */
-export function ClassName(description = 'A class.') {
-  return RequiredText(description);
+export function ClassName() {
+  return RequiredText('A class.');
 }
 
 /** A required text. Later code decides whether it may be empty. */
