@@ -15,7 +15,7 @@ import {
   isDirectLoopback,
   readKeyHeader,
   readSessionHeader,
-  presentsCredential,
+  listShownCredentials,
   remoteNetwork,
   TrustedNetworks,
 } from './credentials.js';
@@ -88,7 +88,8 @@ export class AnonymousRule extends AuthRule {
   }
 
   recognise(credentials: Credentials): Agent | null {
-    if (presentsCredential(credentials, this.otherCredentials) || !isDirectLoopback(credentials)) return null;
+    const shown = listShownCredentials(credentials, this.otherCredentials);
+    if (shown.length > 0 || !isDirectLoopback(credentials)) return null;
     return new Agent({
       definition: this.definition,
       identity: this.identity,

@@ -56,14 +56,6 @@ export function listShownCredentials(
   return [...CREDENTIAL_HEADERS, ...others].filter((name) => readHeader(credentials, name) !== undefined);
 }
 
-/** @param others additional credential headers, in lower case */
-export function presentsCredential(
-  credentials: Pick<Credentials, 'headers'>,
-  others: readonly string[] = [],
-): boolean {
-  return listShownCredentials(credentials, others).length > 0;
-}
-
 /**
  * The same request with one of its credentials alone.
  * @param others additional credential headers, in lower case

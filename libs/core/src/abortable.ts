@@ -69,11 +69,9 @@ export class LazyAbort<Reason = unknown> implements Abortable {
 
   onAbort(listener: () => void): () => void {
     this.listeners.push(listener);
-    return () => this.remove(listener);
-  }
-
-  private remove(listener: () => void): void {
-    const at = this.listeners.indexOf(listener);
-    if (at !== -1) this.listeners.splice(at, 1);
+    return () => {
+      const at = this.listeners.indexOf(listener);
+      if (at !== -1) this.listeners.splice(at, 1);
+    };
   }
 }

@@ -358,7 +358,11 @@ export class FairQueue {
     return () => {
       if (ended) return;
       ended = true;
-      this.end(key);
+      this.running -= 1;
+      const left = (this.runningOf.get(key) ?? 1) - 1;
+      if (left > 0) this.runningOf.set(key, left);
+      else this.runningOf.delete(key);
+      while (this.running < this.options.atOnce && this.serveNext());
     };
   }
 
@@ -370,14 +374,6 @@ export class FairQueue {
   private begin(key: string): void {
     this.running += 1;
     this.runningOf.set(key, (this.runningOf.get(key) ?? 0) + 1);
-  }
-
-  private end(key: string): void {
-    this.running -= 1;
-    const left = (this.runningOf.get(key) ?? 1) - 1;
-    if (left > 0) this.runningOf.set(key, left);
-    else this.runningOf.delete(key);
-    while (this.running < this.options.atOnce && this.serveNext());
   }
 
   private serveNext(): boolean {

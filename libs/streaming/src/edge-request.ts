@@ -297,9 +297,16 @@ export class RunningRequests {
   }
 
   end(call: RunningCall): void {
-    this.remove(call);
     const key = this.keyOfCall(call);
     if (key !== null && this.named.get(key) === call) this.named.delete(key);
+    const { place } = call;
+    if (place < 0) return;
+    call.place = -1;
+    const last = this.running.pop();
+    if (!last || last === call) return;
+    // The last one takes its place.
+    this.running[place] = last;
+    last.place = place;
   }
 
   /** @returns whether there was such a call */
@@ -334,17 +341,6 @@ export class RunningRequests {
   /** Those of this moment: an aborted call may end at once. */
   private get now(): readonly RunningCall[] {
     return [...this.running];
-  }
-
-  /** The last one takes its place. */
-  private remove(call: RunningCall): void {
-    const { place } = call;
-    if (place < 0) return;
-    call.place = -1;
-    const last = this.running.pop();
-    if (!last || last === call) return;
-    this.running[place] = last;
-    last.place = place;
   }
 
   private keyOfCall({ label, message: { id }, agent }: RunningCall): string | null {

@@ -325,7 +325,9 @@ class DriverSignal {
   removeEventListener(_type: 'abort', listener: () => void): void {
     const at = this.listeners.indexOf(listener);
     if (at !== -1) this.listeners.splice(at, 1);
-    if (this.listeners.length === 0) this.release();
+    if (this.listeners.length > 0) return;
+    this.removeListener?.();
+    this.removeListener = null;
   }
 
   /** The driver's listeners read the reason of `this`. */
@@ -334,11 +336,6 @@ class DriverSignal {
     this.listeners = [];
     this.removeListener = null;
     for (const listener of listeners) listener.call(this);
-  }
-
-  private release(): void {
-    this.removeListener?.();
-    this.removeListener = null;
   }
 }
 

@@ -262,7 +262,7 @@ function operatorsToQuery(constraint: unknown, ref: ColumnRef, form: QueryForm):
   if (!isPlainObject(constraint)) throw untranslatable('an operator object is expected');
   const query: Document = {};
   for (const [operator, operand] of Object.entries(constraint)) {
-    if (isDistanceKey(operator)) continue;
+    if (Object.hasOwn(UNITS_PER_RADIAN, operator)) continue;
     if (operator === '$nearSphere' || operator === '$near') {
       Object.assign(query, nearToQuery(constraint, form.filterOnly ?? false));
       continue;
@@ -302,8 +302,6 @@ const UNITS_PER_RADIAN: Readonly<Record<string, number>> = {
   $maxDistanceInMiles: EARTH_RADIUS_MILES,
   $maxDistanceInKilometers: EARTH_RADIUS_KILOMETERS,
 };
-
-const isDistanceKey = (key: string): boolean => Object.hasOwn(UNITS_PER_RADIAN, key);
 
 function nonNegative(value: unknown, what: string): number {
   if (typeof value !== 'number' || !(value >= 0))

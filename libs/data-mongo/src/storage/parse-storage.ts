@@ -102,6 +102,9 @@ const WITHOUT_SECRETS: Document = Object.fromEntries(
   ),
 );
 
+/** Columns with a field of their own that a row never has under it. */
+const NEVER_IN_ROWS: ReadonlySet<string> = new Set(['_id', '_session_token']);
+
 const SET_BY_THE_STORE = new Set(['objectId', 'createdAt', 'updatedAt']);
 
 const FIELD_NAME = /^[A-Za-z][A-Za-z0-9_]*$/;
@@ -203,8 +206,10 @@ export class ParseStorage extends ClassStorage {
       else if (isPointerColumn(column)) {
         const pointer = parsePointerString(value);
         if (pointer) setOwn(row, this.toField(column), pointer);
-      } else if (!column.startsWith('_') || this.field(this.toField(column))) {
-        this.setReadable(row, column, value);
+      } else if (!NEVER_IN_ROWS.has(column)) {
+        const name = this.toField(column);
+        const field = this.field(name);
+        if (field || !column.startsWith('_')) setOwn(row, name, columnFromStorage(value, field, 'typed'));
       }
     }
     const acl = columnsToAcl(document);
@@ -213,12 +218,6 @@ export class ParseStorage extends ClassStorage {
       if (!wanted || wanted.has(field)) setOwn(row, field, { __type: 'Relation', className });
     }
     return row;
-  }
-
-  private setReadable(row: ParseRow, column: string, value: unknown): void {
-    const field = this.toField(column);
-    if (column === '_id' || column === '_session_token') return;
-    setOwn(row, field, columnFromStorage(value, this.field(field), 'typed'));
   }
 
   rightsToQuery(right: 'read' | 'write', principals: readonly string[]): Document {

@@ -21,7 +21,8 @@ import { SharedState } from '#state';
 export class CallMeter implements DataMeter {
   /** The start time of each running operation. */
   private readonly running = new Map<object, number>();
-  private readonly reached = new Set<string>();
+  /** The classes that the call reached from others. */
+  readonly joined = new Set<string>();
   private rows = 0;
   private databaseTime = 0;
 
@@ -40,12 +41,7 @@ export class CallMeter implements DataMeter {
   }
 
   reaches(className: string): void {
-    this.reached.add(className);
-  }
-
-  /** The classes that the call reached from others. */
-  get joined(): ReadonlySet<string> {
-    return this.reached;
+    this.joined.add(className);
   }
 
   /**

@@ -229,17 +229,19 @@ export class RunningCalls {
           });
   }
 
-  /** @returns a function that releases the slot, where one is free now; null where the call has to wait */
-  beginNow({ agent, background }: McpRequest): (() => void) | null {
-    if (!this.turns || agent.depth > 0 || background === 'running') return NO_SLOT;
-    return this.turns.turnNow(agent.principal);
+  /**
+   * Takes a slot, at once where one is free.
+   * @returns a function that releases the slot; it may be called more than once. @throws Refused
+   */
+  begin(request: McpRequest): Awaitable<() => void> {
+    const { turns } = this;
+    if (!turns || request.agent.depth > 0 || request.background === 'running') return NO_SLOT;
+    return turns.turnNow(request.agent.principal) ?? this.waitForSlot(turns, request);
   }
 
-  /** @returns a function that releases the slot; it may be called more than once. @throws Refused */
-  async begin({ agent, signal, background }: McpRequest): Promise<() => void> {
-    if (!this.turns || agent.depth > 0 || background === 'running') return NO_SLOT;
+  private async waitForSlot(turns: FairQueue, { agent, signal }: McpRequest): Promise<() => void> {
     try {
-      return await this.turns.turn(agent.principal, signal);
+      return await turns.turn(agent.principal, signal);
     } catch (error) {
       if (error instanceof NoCapacityError)
         throw new Refused(refusals.tooManyRunning(this.limit, retryAfter()));
@@ -260,10 +262,10 @@ export class RunningCallsInterceptor implements NestInterceptor<ToolOutcome, Too
   constructor(private readonly running: RunningCalls) {}
 
   intercept({ request }: ParleyToolCall, next: CallHandler<ToolOutcome>): Observable<ToolOutcome> {
-    const end = this.running.beginNow(request);
-    if (end) return next.handle().pipe(finalize(end));
+    const end = this.running.begin(request);
+    if (!(end instanceof Promise)) return next.handle().pipe(finalize(end));
     return new Observable((answer) => {
-      this.running.begin(request).then(
+      end.then(
         (begun) => {
           // An interceptor further out may have ended the call while it waited.
           if (answer.closed) begun();

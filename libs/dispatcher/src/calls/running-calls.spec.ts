@@ -13,8 +13,8 @@ const contextOf = (
   const { agent = new Agent({ definition, principal }), signal = new AbortController().signal } = options;
   return new McpRequest(agent, { signal }, options);
 };
-const toRefusal = (work: Promise<unknown>) =>
-  work.then(
+const toRefusal = (work: unknown) =>
+  Promise.resolve(work).then(
     () => null,
     (error: unknown) => (error instanceof Refused ? error.refusal : error),
   );

@@ -368,19 +368,16 @@ export const servedMethod = modernCheck('served-method', (exchange) => {
   return refuse(exchange, methodNotFound(method));
 });
 
-/** Messages that need no negotiated version. */
-function needsNoVersion({ message }: HttpExchange): boolean {
-  return (
-    message.isResponse || message.method === 'initialize' || message.method === 'notifications/cancelled'
-  );
-}
+/** Messages that need no negotiated version, beside replies. */
+const WITHOUT_VERSION: ReadonlySet<string> = new Set(['initialize', 'notifications/cancelled']);
 
 export const legacyVersion: RequestCheck = {
   name: 'legacy-version',
   check: (exchange) => {
-    if (exchange.era !== 'legacy' || needsNoVersion(exchange)) return null;
+    const { message } = exchange;
+    if (exchange.era !== 'legacy' || message.isResponse || WITHOUT_VERSION.has(message.method)) return null;
     const requested = headerText(exchange.headers, VERSION_HEADER);
     if (requested === undefined || isLegacyVersion(requested)) return null;
-    return unsupportedLegacyVersion(requested, exchange.message.id);
+    return unsupportedLegacyVersion(requested, message.id);
   },
 };

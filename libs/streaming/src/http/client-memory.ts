@@ -194,11 +194,6 @@ interface Reader {
   readonly answers: Set<ServerResponse>;
 }
 
-/** Node takes the socket from a request whose body was refused before its end. The answer still has it. */
-function findSocket(response: ServerResponse): Socket | null {
-  return response.socket ?? (response.req.socket as Socket | null);
-}
-
 /** A principal, or an address before authentication, and the answers that wait for its readers. */
 interface Caller {
   readonly name: string;
@@ -287,7 +282,11 @@ export class UnreadAnswers {
   /** Must be called for every answer, once it or a part of it was written, and once a part of a stream was accepted. */
   wrote(response: ServerResponse): void {
     const caller = this.count(response);
-    if (caller) this.enforceLimits(caller);
+    if (!caller) return;
+    const { perCaller, total } = this.limits;
+    // The limit of the caller ends before the last answer, because a single answer may have any size; the common one does not.
+    while (caller.answers.size > 1 && caller.bytes > perCaller) this.cut(caller);
+    while (this.total > total) this.cut(this.mostWaitedFor());
   }
 
   /** Closes the connections whose readers accept nothing. */
@@ -306,14 +305,19 @@ export class UnreadAnswers {
   /** Counts the bytes of an answer that wait now. @returns its caller; `undefined` when none wait */
   private count(response: ServerResponse): Caller | undefined {
     const known = this.counted.get(response);
-    const socket = known?.reader.socket ?? findSocket(response);
+    // Node takes the socket from a request whose body was refused before its end. The answer still has it.
+    const socket = known?.reader.socket ?? response.socket ?? (response.req.socket as Socket | null);
     const reader = socket === null ? undefined : this.readers.get(socket);
     const bytes = response.destroyed || socket === null || socket.destroyed ? 0 : response.writableLength;
     if (!reader || bytes === 0) {
       if (known) this.uncount(response, known);
       return undefined;
     }
-    const name = this.callerName(response, reader);
+    const principal = (response as OwnedAnswer)[PRINCIPAL];
+    const name =
+      principal === undefined
+        ? `address:${remoteNetwork(reader.socket.remoteAddress)}`
+        : `principal:${principal}`;
     if (known?.caller.name === name) {
       known.caller.bytes += bytes - known.bytes;
       this.total += bytes - known.bytes;
@@ -334,7 +338,13 @@ export class UnreadAnswers {
     reader.answers.add(response);
     this.total += bytes;
     this.counted.set(response, { caller, reader, bytes });
-    this.follow(response);
+    if (this.followed.has(response)) return caller;
+    this.followed.add(response);
+    // Streams report each accepted part by `wrote`; every other answer is written whole, or waits for `drain`.
+    const count = () => void this.count(response);
+    response.on('drain', count);
+    // A sent answer is closed at once.
+    onceClosed(response.req, response, count);
     return caller;
   }
 
@@ -345,23 +355,6 @@ export class UnreadAnswers {
     caller.bytes -= bytes;
     this.total -= bytes;
     if (caller.answers.size === 0) this.callers.delete(caller.name);
-  }
-
-  /** Streams report each accepted part by `wrote`; every other answer is written whole, or waits for `drain`. */
-  private follow(response: ServerResponse): void {
-    if (this.followed.has(response)) return;
-    this.followed.add(response);
-    const count = () => void this.count(response);
-    response.on('drain', count);
-    // A sent answer is closed at once.
-    onceClosed(response.req, response, count);
-  }
-
-  /** The limit of the caller ends before the last answer, because a single answer may have any size; the common one does not. */
-  private enforceLimits(caller: Caller): void {
-    const { perCaller, total } = this.limits;
-    while (caller.answers.size > 1 && caller.bytes > perCaller) this.cut(caller);
-    while (this.total > total) this.cut(this.mostWaitedFor());
   }
 
   /** Only runs when a connection is about to be closed, so it may read all callers. */
@@ -388,12 +381,6 @@ export class UnreadAnswers {
     if (!caller) return;
     caller.answers.delete(answer);
     caller.answers.add(answer);
-  }
-
-  private callerName(response: ServerResponse, { socket }: Reader): string {
-    const principal = (response as OwnedAnswer)[PRINCIPAL];
-    if (principal !== undefined) return `principal:${principal}`;
-    return `address:${remoteNetwork(socket.remoteAddress)}`;
   }
 
   private forget(socket: Socket): void {

@@ -103,12 +103,6 @@ const ROUTE_CHECKS: readonly RequestCheck[] = [wholeHeaders, host, accepting, pr
 /** Milliseconds that aborted calls have to answer their clients. */
 const ABORT_GRACE = 1_000;
 
-/** Measures the refusal of a check. The outcome of a call is measured with the call. */
-function measureRefusal({ observed }: HttpExchange, by: RequestCheck, verdict: CheckVerdict): void {
-  if (!observed || by === dispatch || verdict === null || typeof verdict !== 'object') return;
-  if (verdict.status >= 400) observed.recordRefusal(by.name);
-}
-
 /** MCP over HTTP, on plain Node requests: the surrounding framework passes them on unread. */
 @Injectable()
 export class McpEdge {
@@ -310,7 +304,9 @@ export class McpEdge {
         const settled = verdict instanceof Promise ? await verdict : verdict;
         ended?.(settled === null);
         if (!settled) continue;
-        measureRefusal(exchange, requestCheck, settled);
+        // The outcome of a call is measured with the call.
+        if (requestCheck !== dispatch && typeof settled === 'object' && settled.status >= 400)
+          exchange.observed?.recordRefusal(requestCheck.name);
         return settled;
       }
     } catch (error) {
