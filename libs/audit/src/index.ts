@@ -1,6 +1,12 @@
 export { AuditRecorder } from './audit-recorder.js';
-export { type LogMembers, LogMessage, writeMembers } from './log-message.js';
-export { oneLine, terminalText, wellFormed } from './one-line.js';
+export {
+  type LogMembers,
+  LogMessage,
+  oneLine,
+  terminalText,
+  wellFormed,
+  writeMembers,
+} from './log-message.js';
 export {
   type ApprovalRecord,
   type AuditEvent,

@@ -1,6 +1,4 @@
 import { inspect } from 'node:util';
-import type { ApprovalRecord, AuditEvent, AuditRecord } from './audit-record.js';
-import { oneLine } from './one-line.js';
 
 /** The members of a line of the log. */
 export type LogMembers = Readonly<Record<string, unknown>>;
@@ -40,51 +38,36 @@ export function writeMembers(members: LogMembers): string {
   return line;
 }
 
-/**
- * What an operator asks of a call. Its whole record is in the sinks.
- * @param servesParse false: there is no master key to name
- */
-export function describeCall(record: AuditRecord, servesParse: boolean): LogMembers {
-  const { success, agent_name, tenant_id, tool, class_name, error_code, gate, cause, rows } = record;
-  const members: Record<string, unknown> = { tool, agent: agent_name, principal: record.principal };
-  if (record.key_name !== undefined) members['key'] = record.key_name;
-  if (class_name !== undefined) members['class'] = class_name;
-  if (record.class_database !== undefined) members['database'] = record.class_database;
-  members['outcome'] = success ? 'ok' : hasFailed(record) ? 'failed' : 'refused';
-  if (error_code !== undefined) members['code'] = error_code;
-  if (gate !== undefined) members['gate'] = gate;
-  if (record.denial_kind !== undefined) members['denial_kind'] = record.denial_kind;
-  if (cause !== undefined) members['cause'] = cause;
-  if (record.prompt_injection_phrase !== undefined) members['canary'] = record.prompt_injection_phrase;
-  members['ms'] = record.duration_ms;
-  if (rows !== undefined) members['rows'] = rows;
-  if (tenant_id !== undefined) members['tenant'] = tenant_id;
-  Object.assign(members, describeMode(record, servesParse));
-  if (record.request_id !== undefined) members['request_id'] = record.request_id;
-  if (record.correlation_id !== undefined) members['correlation_id'] = record.correlation_id;
-  if (record.trace_id !== undefined) members['trace_id'] = record.trace_id;
-  return members;
+// Control, bidi, zero-width and invisible characters. They could forge a log line, drive a terminal, or hide text from a person
+// who has to decide on it.
+const UNSAFE_CHARACTERS =
+  // eslint-disable-next-line no-control-regex
+  /[\u0000-\u0008\u000B-\u001F\u007F-\u009F\u00AD\u061C\u115F\u1160\u180E\u200B-\u200F\u2028-\u202E\u2060-\u2064\u2066-\u2069\u3164\uFEFF\uFFA0\n\u{E0000}-\u{E007F}]/gu;
+
+/** Visible ASCII, as nearly every line is: nothing in it is unsafe. */
+const PLAIN_TEXT = /^[ -~]*$/;
+
+/** Untrusted text on one log line: unsafe characters are escaped, not removed. */
+export function oneLine(text: string): string {
+  if (PLAIN_TEXT.test(text)) return text;
+  return text.replace(UNSAFE_CHARACTERS, (character) =>
+    character === '\n' ? '\\n' : character.split('').map(escapeUnit).join(''),
+  );
 }
 
-/** As metrics count it. */
-const hasFailed = ({ error_code: code }: AuditRecord) =>
-  code === 'internal_error' || code === 'parse_error' || code === 'timeout';
-
-/** By which rights a call ran that no signed-in user made. */
-function describeMode({ auth_type, identity }: AuditRecord, servesParse: boolean): LogMembers {
-  switch (auth_type) {
-    case 'master_key':
-      return servesParse ? { mode: 'master_key' } : {};
-    case 'acl_role':
-      return { role: identity };
-    case 'acl_user':
-      return { user: identity };
-    case 'session_token':
-      return {};
-  }
+function escapeUnit(unit: string): string {
+  const code = unit.charCodeAt(0);
+  return code < 0x100
+    ? `\\x${code.toString(16).padStart(2, '0')}`
+    : `\\u${code.toString(16).padStart(4, '0')}`;
 }
 
-/** A record as members, without its time: the line has one. */
-export function withoutTime({ at: _at, ...members }: AuditRecord | ApprovalRecord | AuditEvent): LogMembers {
-  return members;
+/** Untrusted text on several lines of a terminal: unsafe characters are escaped. */
+export function terminalText(text: string): string {
+  return wellFormed(text).split('\n').map(oneLine).join('\n');
+}
+
+/** Replaces lone surrogates with the replacement character. */
+export function wellFormed(text: string): string {
+  return Buffer.from(text).toString();
 }

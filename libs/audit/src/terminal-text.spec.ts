@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { oneLine, terminalText } from './one-line.js';
+import { oneLine, terminalText } from './log-message.js';
 
 describe('text of others at a terminal', () => {
   it.each([

@@ -60,22 +60,15 @@ const METHOD_HANDLERS = [
   TaskMethods,
 ] as const;
 
-/** All methods by name. */
-export class MethodTable {
-  private readonly methods: ReadonlyMap<string, Method>;
-
+/** All methods by name; none for a name that no revision has. */
+export class MethodTable extends Map<string, Method> {
   /** @param rounds sends client requests of running calls; null: client requests are not supported */
   constructor(handlers: readonly object[], rounds: InputRounds | null) {
-    this.methods = new Map(
+    super(
       handlers
         .flatMap(listMcpMethods)
         .map((method) => [method.name, rounds ? asking(method, rounds) : method]),
     );
-  }
-
-  /** @returns `undefined` for a name that no revision has */
-  find(name: string): Method | undefined {
-    return this.methods.get(name);
   }
 }
 
@@ -114,7 +107,7 @@ export class Kernel {
 
   /** Whether a revision has a request of that name: lets a transport refuse before it authenticates. */
   serves(method: string, era: Era, version: string): boolean {
-    const known = this.methods.find(method);
+    const known = this.methods.get(method);
     return known !== undefined && existsIn(known, findDialect(era, version));
   }
 
@@ -151,7 +144,7 @@ export class Kernel {
         400,
       );
     }
-    const known = this.methods.find(method);
+    const known = this.methods.get(method);
     if (!known || !existsIn(known, readDialect(request))) throw methodNotFound(method);
     // The pipeline of tools refuses calls itself, and records them.
     const unread = method === CALLS ? undefined : this.suspended.assertActive(request.agent);

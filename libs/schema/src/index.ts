@@ -1,7 +1,6 @@
 export { compileReader, type Given, listUndeclaredNames } from './class-reader.js';
 export { compileClass, findUnreadDates, Keywords, Nullable } from './class-schema.js';
 export { compileJsonSchema, type JsonSchemaCheck } from './json-schema-check.js';
-export { nearKey } from './near-key.js';
 export {
   Alias,
   ArgumentSchema,
@@ -12,5 +11,5 @@ export {
   type JsonSchema,
   Undeclared,
 } from './property.decorators.js';
-export { type SchemaFinding, schemaErrors } from './schema-errors.js';
+export { nearKey, type SchemaFinding, schemaErrors } from './schema-errors.js';
 export { acceptsType, type SchemaNode } from './schema-node.js';

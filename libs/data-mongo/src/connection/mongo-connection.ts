@@ -249,8 +249,9 @@ export class MongoConnection {
     const held = database === undefined ? this : this.further.get(database)?.forTenant(tenant);
     if (!held) throw new StoreError('invalid_query', { cause: new Error(`no database ${database}`) });
     const { changed } = this.parts;
-    const isChanged = changed?.place.database === database && changed?.connection.name === held.name;
-    return changed && isChanged ? changed.connection : held;
+    if (!changed) return held;
+    const isChanged = changed.place.database === database && changed.connection.name === held.name;
+    return isChanged ? changed.connection : held;
   }
 
   /**

@@ -57,7 +57,13 @@ abstract class DeferredAccess<Access> {
     if (this.opened && ageClock() - this.openedAt < LONGEST_USE) return this.opened;
     // While it is being opened, it is not old.
     this.openedAt = Infinity;
-    const opening = openAccess(this.open);
+    let opening: Opening<Access>;
+    try {
+      opening = this.open();
+    } catch (error) {
+      // An access that cannot be opened rejects where it is used.
+      opening = Promise.reject(error as Error);
+    }
     this.opened = opening;
     if (opening instanceof Promise)
       void opening.then(
@@ -97,15 +103,6 @@ abstract class DeferredAccess<Access> {
     if (!(await (isAnswered ? isKnownNow.catch(() => false) : isKnownNow))) return answer;
     this.opened = null;
     return use((await this.current()).access);
-  }
-}
-
-/** An access that cannot be opened rejects where it is used. */
-function openAccess<Access>(open: () => Opening<Access>): Opening<Access> {
-  try {
-    return open();
-  } catch (error) {
-    return Promise.reject(error as Error);
   }
 }
 

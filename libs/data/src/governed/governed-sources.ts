@@ -25,7 +25,6 @@ import {
   type MeteredCall,
   READ_MEASURES,
   SEARCH_MEASURES,
-  type Turn,
   WRITE_MEASURES,
 } from '../metering/metered-stores.js';
 import { SearchStore } from '../record-search.js';
@@ -179,9 +178,8 @@ export class GovernedRecordsSource {
     const scope = this.scopes.of(schemas, agent, principals);
     const catalogue = this.catalogue.forTenant(operation.tenant);
     const findDatabase = (className: string) => schemas.get(className)?.database;
-    const turn: Turn = (work, ending, className) =>
-      this.turns.at(findDatabase(className)).run(findRootAgent(agent).principal, work, ending);
-    const metering = { meter, turn, findDatabase };
+    const turns = { of: this.turns, principal: findRootAgent(agent).principal };
+    const metering = { meter, turns, findDatabase };
     const call = { agent, scope, tool: budget.tool };
     const readAs = (caller: Caller) =>
       refusing(operation, runMetered(store, READ_MEASURES, { caller, context: operation, ...metering }));

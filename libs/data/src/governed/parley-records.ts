@@ -23,7 +23,7 @@ import type {
 } from '../governed-access.js';
 import type { FindQuery, ParseRow, PlannedQuery, QueryPlan } from '../record-store.js';
 import { GovernedAggregation } from './governed-aggregation.js';
-import { explain, refuseCollectionScan, readableIndexes } from './query-plan.js';
+import { explain, listJoinedReads, refuseCollectionScan, readableIndexes } from './query-plan.js';
 import {
   createNarrowing,
   mayInclude,
@@ -36,7 +36,6 @@ import {
 } from './read-plan.js';
 import { createReach, enterClass, type GovernedCall } from './governed-call.js';
 import { RowRules } from './row-rules.js';
-import { listJoinedReads } from './joined-scans.js';
 import { findListClass, IncludeResolver } from './included-rows.js';
 import { mayScan, showClass, showRows } from './shown-rows.js';
 

@@ -82,15 +82,12 @@ export class DatabaseTurns {
   }
 }
 
-/** Waits for a slot for the principal of the call, at the database that holds the class. */
-export type Turn = <T>(work: () => Promise<T>, operation: Abortable, className: string) => Promise<T>;
-
 /** The wrapper of every operation of one call. */
 export interface Metering {
   /** Absent when nothing is measured. */
   readonly meter?: DataMeter | undefined;
-  /** Absent when no other principal uses the database. */
-  readonly turn?: Turn | undefined;
+  /** The slots at the databases, and the principal that takes them. Absent when no other principal uses the database. */
+  readonly turns?: { readonly of: DatabaseTurns; readonly principal: string } | undefined;
   /** The name of the further database that holds a class. */
   readonly findDatabase?: (className: string) => string | undefined;
 }
@@ -134,13 +131,13 @@ export function runMetered<P extends Operations<P>>(
 export async function runMeasured<T>(
   { name, className, rows }: DataOperation & { readonly rows: (answer: T) => number },
   work: () => Promise<T>,
-  { context, meter, turn, findDatabase }: Omit<MeteredCall, 'caller'>,
+  { context, meter, turns, findDatabase }: Omit<MeteredCall, 'caller'>,
 ): Promise<T> {
   // Waiting is part of the time of an operation, and the time of a failed one counts too.
-  const database = meter && findDatabase?.(className);
+  const database = findDatabase?.(className);
   const ends = meter?.begins({ name, className, ...(database !== undefined && { database }) });
   try {
-    const answer = await (turn ? turn(work, context, className) : work());
+    const answer = await (turns ? turns.of.at(database).run(turns.principal, work, context) : work());
     ends?.(rows(answer));
     return answer;
   } catch (error) {

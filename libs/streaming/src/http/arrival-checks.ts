@@ -252,18 +252,16 @@ export const messageShape: RequestCheck = {
 export const VERSION_HEADER = 'mcp-protocol-version';
 
 /** The body takes precedence; the header counts only where the body names no version. */
-function findEra(message: Message, header: string | undefined): Era {
-  if (message.isResponse) return 'legacy';
-  if (readClaimedVersion(message) !== undefined) return 'modern';
-  if (!namesModernEra(header)) return 'legacy';
-  // `initialize` is the handshake itself: there its header is only checked for a contradiction.
-  return message.method === 'initialize' && !isServedModernVersion(header) ? 'legacy' : 'modern';
-}
-
 export const era: RequestCheck = {
   name: 'era',
   check: (exchange) => {
-    exchange.era = findEra(exchange.message, headerText(exchange.headers, VERSION_HEADER));
+    const { message } = exchange;
+    const header = headerText(exchange.headers, VERSION_HEADER);
+    // `initialize` is the handshake itself: there its header is only checked for a contradiction.
+    const isNamed =
+      namesModernEra(header) && (message.method !== 'initialize' || isServedModernVersion(header));
+    const isModern = !message.isResponse && (readClaimedVersion(message) !== undefined || isNamed);
+    exchange.era = isModern ? 'modern' : 'legacy';
     return null;
   },
 };

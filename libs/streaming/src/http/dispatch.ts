@@ -105,9 +105,6 @@ function legacyStream(exchange: HttpExchange, stream: EventStream): ResponseStre
   });
 }
 
-const isReply = (chosen: ResponseStream | Reply | null): chosen is Reply =>
-  chosen !== null && 'status' in chosen;
-
 /** The client disconnected: its work ends, unless the client may reconnect. */
 function onGone(
   call: EdgeRequest,
@@ -186,7 +183,7 @@ async function answer(exchange: HttpExchange, agent: Agent): Promise<CheckVerdic
   const stepUp = findStepUp(exchange.message, edge, agent);
   if (stepUp) return answerStepUp(stepUp, exchange, agent);
   const responseStream = chooseResponseStream(exchange, agent);
-  if (isReply(responseStream)) return responseStream;
+  if (responseStream && 'status' in responseStream) return responseStream;
   const call = createCall(agent, exchange.message, exchange);
   let running = true;
   exchange.onGone = () => onGone(call, responseStream, edge, () => running);

@@ -226,13 +226,23 @@ export class McpEdge {
     const exchange = new HttpExchange(request, response, this.edge);
     openToPage(exchange.headers, response, this.edge.settings);
     this.running += 1;
-    this.observe(exchange, route);
+    const { verb, headers, requestId } = exchange;
+    const { httpVersion } = request;
+    exchange.observed =
+      this.edge.telemetry?.request({ verb, route, headers, requestId, httpVersion }) ?? null;
     try {
       const verdict = await this.runChecks(exchange, checks);
       if (exchange.refusalsUntilLater > 0) await exchange.keepRefusalPace();
       if (verdict !== 'streamed' && verdict && verdict !== 'gone') exchange.send(verdict);
       this.edge.unread.wrote(response);
-      if (verdict === 'streamed') await this.waitForFlush(exchange);
+      // A streamed answer counts as running until its client has received it. Listening streams are counted separately.
+      if (
+        verdict === 'streamed' &&
+        response.writableEnded &&
+        !response.writableFinished &&
+        !response.destroyed
+      )
+        await new Promise((resolve) => response.once('close', resolve));
     } catch (error) {
       // An answer that cannot be sent, as with a challenge that no header can carry, is dropped and not sent partially.
       this.edge.log.warn(faultLine('', error));
@@ -275,25 +285,6 @@ export class McpEdge {
       timer = setTimeout(resolve, milliseconds);
     });
     clearTimeout(timer);
-  }
-
-  /** A streamed answer counts as running until its client has received it. Listening streams are counted separately. */
-  private waitForFlush({ response }: HttpExchange): Promise<void> | void {
-    if (!response.writableEnded || response.writableFinished || response.destroyed) return;
-    return new Promise((resolve) => response.once('close', resolve));
-  }
-
-  private observe(exchange: HttpExchange, route: string): void {
-    const { telemetry } = this.edge;
-    if (!telemetry) return;
-    const { verb, headers, request, requestId } = exchange;
-    exchange.observed = telemetry.request({
-      verb,
-      route,
-      headers,
-      requestId,
-      httpVersion: request.httpVersion,
-    });
   }
 
   private async runChecks(exchange: HttpExchange, checks: readonly RequestCheck[]): Promise<CheckVerdict> {
