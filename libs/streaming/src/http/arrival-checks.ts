@@ -1,4 +1,3 @@
-import type { Era } from '#core';
 import type { RateLimiter } from '#core';
 import { remoteNetwork } from '#auth';
 import {
@@ -17,7 +16,6 @@ import {
 } from '#dispatcher';
 import {
   readClaimedVersion,
-  type Message,
   parseBody,
   readBatch,
   readMessage,
