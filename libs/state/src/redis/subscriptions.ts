@@ -75,7 +75,14 @@ export class RedisSubscriptionStore extends SubscriptionStore {
 
   async add(session: string, uri: string, limits: SubscriptionStoreLimits): Promise<SubscriptionOutcome> {
     const { maxPerSession, maxSessions, share } = limits;
-    const args = [uri, digest(session), maxPerSession, maxSessions, SUBSCRIPTION_TTL, share?.maxSessions ?? -1];
+    const args = [
+      uri,
+      digest(session),
+      maxPerSession,
+      maxSessions,
+      SUBSCRIPTION_TTL,
+      share?.maxSessions ?? -1,
+    ];
     return (await this.run(ADD, session, args, share?.owner)) as SubscriptionOutcome;
   }
 
