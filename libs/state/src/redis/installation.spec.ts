@@ -1,5 +1,8 @@
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { openSharedState } from '../open-shared-state.js';
 import { type RedisServer, startRedis } from '../contracts/redis-server.js';
 import { ForeignInstallation, type SharedState } from '../ports/shared-state.js';
@@ -179,6 +182,38 @@ describe('the keys of a prefix', () => {
     await client.config('SET', 'maxmemory', '0');
     client.disconnect();
   });
+
+  it('that were lost are reported once by each replica that had them, and not after an outage without a loss', async () => {
+    const own = await startRedis([
+      '--appendonly',
+      'yes',
+      '--dir',
+      mkdtempSync(join(tmpdir(), 'parley-redis-')),
+    ]);
+    const lines: string[] = [];
+    const log = { warn: (line: string) => void lines.push(line) };
+    const open = () => openSharedState({ url: own.url, log, installation: ACME });
+    const replicas = await Promise.all([open(), open()]);
+    const back = async () => {
+      await own.stop();
+      await own.start();
+      for (const state of replicas)
+        await vi.waitFor(async () => expect(await state.isUp()).toBe(true), {
+          timeout: 20_000,
+          interval: 50,
+        });
+    };
+    const losses = () => lines.filter((line) => line.includes('it lost what it held')).length;
+    await back();
+    expect(losses()).toBe(0);
+    const client = new Redis(own.url);
+    await client.flushall();
+    client.disconnect();
+    await back();
+    expect(losses()).toBe(2);
+    await Promise.all(replicas.map((state) => state.close()));
+    await own.stop();
+  }, 60_000);
 
   it('serve their own installation again once they were asked for', async () => {
     const state = await open('nine', ACME);

@@ -7,9 +7,10 @@ import { readOrStore, readSecret } from './secrets.js';
  * Makes the keys of a prefix those of one installation, the first that asks. What is kept are digests of its places, by a key that is
  * kept beside them: they tell nothing without that Redis. One place in common suffices, because replicas may name different members of one
  * replica set.
+ * @returns the key beside them: another one than before tells that Redis lost what it held
  * @throws ForeignInstallation when the keys belong to another one. @throws SharedStateUnavailable
  */
-export async function claimInstallation(redis: CheckedRedis, places: readonly string[]): Promise<void> {
+export async function claimInstallation(redis: CheckedRedis, places: readonly string[]): Promise<Buffer> {
   const secret = await readSecret(redis, 'installation');
   const own = places.map((place) => createHmac('sha256', secret).update(place).digest('base64url'));
   const key = redis.key('installation', '');
@@ -20,4 +21,5 @@ export async function claimInstallation(redis: CheckedRedis, places: readonly st
   const all = [...new Set([...(kept as unknown[]), ...own])];
   if (all.length > kept.length)
     await redis.send((client) => client.set(key, JSON.stringify({ places: all })));
+  return secret;
 }

@@ -100,6 +100,9 @@ class RedisMessageBus extends MessageBus {
   }
 }
 
+const DATA_LOST =
+  '[Redis] it lost what it held: sessions, limits, tasks, exports and approvals. Tokens that `parley revoke` ended are accepted again until they expire: revoke them again';
+
 /** Milliseconds for which the start waits for Redis. */
 const FIRST_CONNECTION = 1_000;
 
@@ -127,11 +130,14 @@ export async function openRedisState(
     return error;
   };
   let foreign: ForeignInstallation | undefined;
+  let known: Buffer | undefined;
   // Redis may have lost what it held, or have been away at the start, and another installation may have come first.
   if (installation.length > 0)
     commands.checkFirst(async (redis) => {
       try {
-        await claimInstallation(redis, installation);
+        const mark = await claimInstallation(redis, installation);
+        if (known && !known.equals(mark)) log.warn(DATA_LOST);
+        known = mark;
       } catch (error) {
         if (error instanceof ForeignInstallation) foreign = refuse(error);
         throw error;
