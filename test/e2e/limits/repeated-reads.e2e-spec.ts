@@ -86,6 +86,6 @@ describe('a caller that has a stored answer of megabytes sent again and again', 
     expect((await (await resume()).text()).length).toBeGreaterThan(BYTES);
     const { statuses, refusals } = await besides(resume);
     expect(refusals).toEqual([]);
-    expect([...statuses].sort()).toEqual([200, 503]);
+    expect(statuses).toEqual(new Set([200, 503]));
   });
 });

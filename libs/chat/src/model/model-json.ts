@@ -37,10 +37,9 @@ function parseJson(text: string): unknown {
 }
 
 /** Of providers and of servers with their protocols, in lower case. Empty: none is given. */
-const WHOLE = new Set([
-  ...['', 'stop', 'end_turn', 'stop_sequence', 'eos', 'eos_token'],
-  ...['tool_calls', 'tool_use', 'function_call'],
-]);
+const WHOLE = new Set(
+  ' stop end_turn stop_sequence eos eos_token tool_calls tool_use function_call'.split(' '),
+);
 const WITHHELD = new Set(['content_filter', 'refusal']);
 
 /** Why an answer ended. One that ended for a reason that is not known may lack its end. */
