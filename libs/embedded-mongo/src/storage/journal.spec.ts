@@ -1,6 +1,6 @@
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { Double, Long } from 'bson';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Catalog } from './catalog.js';
@@ -117,6 +117,22 @@ describe('the data file', () => {
     bytes[middle] = (bytes[middle] ?? 0) ^ 0xff;
     writeFileSync(file, bytes);
     await expect(openStore(file)).rejects.toThrow('damaged');
+  });
+
+  it.each(['server: { port: 3001 }\nagents: {}\n', 'short'])(
+    'leaves a file of somebody else as it is: %j',
+    async (text) => {
+      const file = newFile();
+      writeFileSync(file, text);
+      await expect(openStore(file)).rejects.toThrow(`${file} is no data file of this database`);
+      expect(readFileSync(file, 'utf8')).toBe(text);
+    },
+  );
+
+  it('says of a file that cannot be made what to do', async () => {
+    const file = newFile();
+    await expect(openStore(join(file, 'data'))).rejects.toThrow(`make the folder ${file} first`);
+    await expect(openStore(dirname(file))).rejects.toThrow('is a folder: name a file in it');
   });
 
   it('belongs to one process at a time, and to the next one after a crash', async () => {

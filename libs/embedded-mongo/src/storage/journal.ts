@@ -7,9 +7,11 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   truncateSync,
   writeSync,
 } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { Binary, UUID } from 'bson';
 import { type Document, isDocument } from '../bson/document.js';
@@ -25,7 +27,7 @@ const toLockPath = (file: string): string => `${file}.lock`;
 /** When this process started, in epoch seconds; the same in all its threads. */
 const startedAt = Math.round(Date.now() / 1000 - process.uptime());
 
-/** Reserves a file for this process. Errors: an Error when another process has it. */
+/** Reserves a file for this process. Errors: an Error when another process has it, or where no file can be made. */
 function takeLock(file: string): void {
   const lock = toLockPath(file);
   for (;;) {
@@ -35,7 +37,16 @@ function takeLock(file: string): void {
       closeSync(fd);
       return;
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === 'ENOENT')
+        throw new Error(
+          `the data file ${file} cannot be made: make the folder ${dirname(resolve(file))} first`,
+          {
+            cause: error,
+          },
+        );
+      if (code !== 'EEXIST')
+        throw new Error(`the data file ${file} cannot be made (${code}): name another`, { cause: error });
       if (isHeld(lock))
         throw new Error(`the data file ${file} is in use; if no process uses it, remove ${lock}`, {
           cause: error,
@@ -234,6 +245,8 @@ export async function openJournal(
   file: string,
   fsync: FsyncMode = 'interval',
 ): Promise<{ journal: Journal; catalog: Catalog }> {
+  if (statSync(file, { throwIfNoEntry: false })?.isDirectory())
+    throw new Error(`the data file ${file} is a folder: name a file in it`);
   takeLock(file);
   try {
     const catalog = new Catalog();
@@ -265,6 +278,8 @@ function replay(file: string, catalog: Catalog, cut: (file: string, at: number) 
     const whole = end <= bytes.length;
     const content = whole ? bytes.subarray(head, end) : undefined;
     if (content === undefined || crc32(content) !== bytes.readUInt32LE(at + 4)) {
+      if (at === 0 && !isTornFrame(bytes))
+        throw new Error(`${file} is no data file of this database and stays as it is: name another`);
       if (whole && end < bytes.length) throw new Error(`the data file ${file} is damaged at byte ${at}`);
       cut(file, at);
       return at;
@@ -276,6 +291,10 @@ function replay(file: string, catalog: Catalog, cut: (file: string, at: number) 
   }
   return at;
 }
+
+/** Whether bytes begin as a frame does: the length of its content, its checksum, and the same length in the content. */
+const isTornFrame = (bytes: Buffer): boolean =>
+  bytes.length >= FRAME_HEAD + 4 && bytes.readUInt32LE(0) === bytes.readUInt32LE(FRAME_HEAD);
 
 const liveBytes = (catalog: Catalog): number =>
   [...catalog.all()].reduce((sum, one) => sum + one.dataBytes, 0);
