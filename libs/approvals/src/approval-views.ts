@@ -95,7 +95,7 @@ export class CaseViews {
     if (changeSet !== undefined) return this.showSet(known, changeSet, context);
     if (className === undefined) return toShown(known, viewer, preview, null);
     const readable = await this.readable(className, known, context);
-    if (!readable) return unreadable(known, viewer);
+    if (typeof readable === 'string') return unreadable(known, viewer, readable);
     const narrow = new Narrowing(new Set(readable.fields), (row) =>
       this.viewing.methods(context).present(row),
     );
@@ -110,29 +110,29 @@ export class CaseViews {
   /** A whole change set, read again for the viewer: what its owner was shown is the owner's. */
   private async showSet(known: ApprovalCase, changeSet: string, context: McpRequest): Promise<Shown> {
     const { agent } = context;
-    const set = await this.changes.showTo(changeSet, context).catch(undefinedIfRefused);
-    if (set === undefined) return unreadable(known, agent);
+    const set = await this.changes.showTo(changeSet, context).catch(describeRefusal);
+    if (typeof set === 'string') return unreadable(known, agent, set);
     if (set === null) return unreadable(known, agent, 'this change set waits for nobody any more');
     const { digest, shown, isReadable } = set;
     return { ...toShown(known, agent, { tool: known.tool, ...shown }, { digest }), isReadable };
   }
 
+  /** What the viewer may read of it, or why nothing. */
   private async readable(
     className: string,
     { tool, objectId, preview }: ApprovalCase,
     context: McpRequest,
-  ): Promise<{ readonly fields: readonly string[]; readonly row?: Members } | null> {
+  ): Promise<{ readonly fields: readonly string[]; readonly row?: Members } | string> {
     const records = this.records.for(context);
     try {
       const { fields } = await records.describe(className);
       if (objectId === undefined && tool === 'call_method') return { fields };
       if (objectId === undefined)
-        return (await this.mayReadNew(className, preview, context)) ? { fields } : null;
+        return (await this.mayReadNew(className, preview, context)) ? { fields } : NOT_PERMITTED;
       const [row] = (await records.getMany(className, [objectId])).rows;
-      return row ? { fields, row } : null;
+      return row ? { fields, row } : NOT_PERMITTED;
     } catch (error) {
-      if (error instanceof Refused) return null;
-      throw error;
+      return describeRefusal(error);
     }
   }
 
@@ -148,16 +148,19 @@ export class CaseViews {
   }
 }
 
-function undefinedIfRefused(error: unknown): undefined {
-  if (error instanceof Refused) return undefined;
-  throw error;
+const NOT_PERMITTED = 'of a class or row that you may not read';
+/** Codes of what failed, and may be read later. */
+const FAILED: readonly string[] = ['parse_error', 'timeout'];
+
+/** Why nothing is shown. @throws what is no refusal */
+function describeRefusal(error: unknown): string {
+  if (!(error instanceof Refused)) throw error;
+  return FAILED.includes(error.refusal.code)
+    ? 'it cannot be read at the moment: try again in a few seconds'
+    : NOT_PERMITTED;
 }
 
-function unreadable(
-  known: ApprovalCase,
-  viewer: Agent,
-  why = 'of a class or row that you may not read',
-): Shown {
+function unreadable(known: ApprovalCase, viewer: Agent, why: string): Shown {
   const preview = { tool: known.tool, preview_error: why };
   return { ...toShown(known, viewer, preview, null), isReadable: false };
 }
