@@ -74,9 +74,9 @@ export async function undoChanges(id: string | undefined, options: UndoOptions):
   const { agent, dryRun, skipConflicts, json } = options;
   const since = toTime('since', options.since);
   const until = toTime('until', options.until) ?? new Date().toISOString();
-  const byTime = agent !== undefined && since !== undefined;
-  if ((id === undefined) !== byTime)
-    throw new UsageError('either the ID of a change set is needed, or --agent and --since');
+  const times = [agent, options.since, options.until].filter((given) => given !== undefined).length;
+  if (id === undefined ? agent === undefined || since === undefined : times > 0)
+    throw new UsageError('either the ID of a change set is needed, or --agent and --since, not both');
   const target = id === undefined ? { agent, since, until } : { change_set: id };
   const client = new ServiceClient(options);
   const preview = await client.call(`${ROUTE}/undo`, target);
@@ -101,7 +101,11 @@ const HEADER = ['ID', 'AGENT', 'STATE', 'OPENED', 'APPLIED', 'ROWS', 'TITLE'];
 const toPath = (id: string) => `${ROUTE}/${encodeURIComponent(id)}`;
 
 const toCells = (set: Members): string[] => [
-  ...['change_set', 'agent', 'state', 'opened_at', 'applied_at'].map((name) => toCell(set[name])),
+  toCell(set['change_set']),
+  toCell(set['agent']),
+  set['undone_by'] === undefined ? toCell(set['state']) : 'undone',
+  toCell(set['opened_at']),
+  toCell(set['applied_at']),
   describeRows(set['rows'] as Members),
   toCell(set['title']),
 ];

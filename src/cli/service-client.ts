@@ -1,5 +1,5 @@
 import { readJson } from '#core';
-import { type Environment, loadConfig } from '#config';
+import { ConfigError, type Environment, loadConfig } from '#config';
 import { UsageError, withConfig } from './command-options.js';
 
 /** How a command reaches a service that runs. */
@@ -43,7 +43,9 @@ export class ServiceClient {
   /** @throws ServiceRefused when nothing answers, or no JSON */
   async ask(path: string, body?: object): Promise<ServiceAnswer> {
     const { status, text } = await this.send(path, body).catch((error: unknown) => {
-      throw new ServiceRefused(`nothing answers at ${this.origin.origin}: ${causeOf(error)}`);
+      throw new ServiceRefused(
+        `nothing answers at ${this.origin.origin}: ${causeOf(error)}; --url or PARLEY_URL names another address`,
+      );
     });
     const reading = readJson(text);
     if (!reading.ok || reading.value === null || typeof reading.value !== 'object')
@@ -72,7 +74,10 @@ export class ServiceClient {
     const answer = await this.ask(path, body);
     if (answer.status === 200) return answer.body;
     const { error, message } = answer.body;
-    throw new ServiceRefused(`refused (${answer.status}): ${describe(message ?? error)}`);
+    const said = describe(message ?? error);
+    if (answer.status === 503)
+      throw new ServiceRefused(`not possible now (503): ${said}; parley status says what is down`);
+    throw new ServiceRefused(`refused (${answer.status}): ${said}`);
   }
 }
 
@@ -86,10 +91,21 @@ function causeOf(error: unknown): string {
   return cause?.code ?? cause?.message ?? message;
 }
 
+/** A service that refused a file still runs with the one before. @throws ConfigError, which says how it is reached */
 function configuredAddress(env: Environment): string {
-  const { host, port } = loadConfig(env, process.cwd()).config.server;
+  const { host, port } = readServer(env);
   const open = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
   return `http://${open.includes(':') ? `[${open}]` : open}:${port}`;
+}
+
+function readServer(env: Environment): { readonly host: string; readonly port: number } {
+  try {
+    return loadConfig(env, process.cwd()).config.server;
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const message = 'its address is not known: a service that runs is reached with --url or PARLEY_URL';
+    throw new ConfigError(error.source, [...error.issues, { path: '--url', message }]);
+  }
 }
 
 function readAddress(text: string): URL {

@@ -1,6 +1,8 @@
 import { spawn } from 'node:child_process';
 import { type AddressInfo, createServer } from 'node:net';
+import { rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
@@ -51,7 +53,21 @@ describe('parley status', () => {
 
   it('names the address where nothing answers, and shows no stack', async () => {
     const { code, stderr } = await parley(['status'], null, NOBODY);
-    expect([code, stderr]).toEqual([1, `nothing answers at ${NOBODY}: ECONNREFUSED\n`]);
+    expect([code, stderr]).toEqual([
+      1,
+      `nothing answers at ${NOBODY}: ECONNREFUSED; --url or PARLEY_URL names another address\n`,
+    ]);
+  });
+
+  it('says how a service is reached whose file is wrong: it still runs with the one before', async () => {
+    const config = join(tmpdir(), `parley-wrong-${process.pid}.yaml`);
+    writeFileSync(config, 'agents: { editor: { permissions: all } }\n');
+    const { code, stderr } = await runCommand(['status', '--config', config], '', { cwd: tmpdir(), env: {} });
+    expect([code, stderr]).toEqual([1, expect.stringContaining('agents.editor.permissions')]);
+    expect(stderr).toContain('a service that runs is reached with --url or PARLEY_URL');
+    const reached = await parley(['status', '--config', config]);
+    expect([reached.code, reached.stdout]).toEqual([0, expect.stringContaining('ready: true')]);
+    rmSync(config);
   });
 
   it('asks for an address that is one', async () => {

@@ -152,7 +152,7 @@ export class AgentsController {
   private assertKnown(agent: string): void {
     const { agents } = this.versions.current;
     if (!agents.has(agent) && !this.suspended.list().some((one) => one.agent === agent))
-      throw new NotServed(404, 'no such agent');
+      throw new NotServed(404, `no such agent; the configuration has: ${[...agents.keys()].join(', ')}`);
   }
 
   private async readUse(
