@@ -76,11 +76,11 @@ const NO_LIMITS = { bytes: Infinity, records: Infinity };
 export function openSearchedTrail(
   files: readonly string[],
   collection: AuditCollection | undefined,
-  config: AuditConfig,
+  config: AuditConfig | null,
 ): AuditTrail {
   if (collection) return new CollectionAuditTrail(collection);
-  assertFiles(files.length > 0 ? files : listPaths(config).slice(0, 1));
-  const [path] = files.length > 0 ? [] : listPaths(config);
+  const [path] = files.length > 0 || !config ? [] : listPaths(config);
+  assertFiles(path === undefined ? files : [path]);
   if (files.length === 0 && path === undefined) throw noRecords('name files');
   return path === undefined
     ? new FilesAuditTrail(files.map(fileSource))
@@ -113,7 +113,8 @@ export async function runAuditSearch(
   files: readonly string[],
   { config: file, json, class: className, ...asked }: SearchOptions,
 ): Promise<void> {
-  const { config } = loadConfig(withConfig(file));
+  // Named files are read without a configuration: it may be what is wrong.
+  const config = files.length > 0 && file === undefined ? null : loadConfig(withConfig(file)).config;
   if (asked.outcome !== undefined && asked.outcome !== 'success' && asked.outcome !== 'failure')
     throw new UsageError('--outcome: expected success or failure');
   if (asked.type !== undefined && !Object.hasOwn(TYPES, asked.type))
@@ -123,9 +124,9 @@ export async function runAuditSearch(
     ...(className !== undefined && { className }),
     limit: Number(asked.limit),
   } as AuditQuery;
-  const collections = files.length === 0 ? auditCollections(config) : [];
+  const collections = files.length === 0 && config ? auditCollections(config) : [];
   try {
-    const page = await openSearchedTrail(files, collections[0], config.audit).search(query);
+    const page = await openSearchedTrail(files, collections[0], config?.audit ?? null).search(query);
     process.stdout.write(json ? `${jsonText(page)}\n` : describePage(page));
   } catch (error) {
     if (error instanceof AuditQueryError) throw new UsageError(`--${error.message}`);
@@ -135,19 +136,7 @@ export async function runAuditSearch(
   }
 }
 
-const HEADER = [
-  'TIME',
-  'TYPE',
-  'AGENT',
-  'TENANT',
-  'WHAT',
-  'CLASS',
-  'OUTCOME',
-  'GATE',
-  'ROWS',
-  'MS',
-  'CORRELATION',
-];
+const HEADER = ['TIME', 'TYPE', 'AGENT', 'TENANT', 'WHAT', 'CLASS', 'OUTCOME', 'GATE', 'ROWS', 'MS', 'WHY'];
 
 function describePage({ entries, cursor }: AuditPage): string {
   if (entries.length === 0) return 'nothing was found\n';
@@ -166,14 +155,27 @@ function toRow(entry: AuditEntry): string[] {
     entry.type,
     cell('agent_name', 'replica'),
     cell('tenant_id'),
-    cell('tool', 'action', 'remote_address'),
+    cell('tool', 'action', 'step', 'by', 'remote_address'),
     cell('class_name'),
     entry.success ? 'success' : cell('error_code', 'outcome') || 'failure',
     cell('gate'),
     cell('rows'),
     cell('duration_ms'),
-    cell('correlation_id'),
+    describeWhy(members),
   ];
+}
+
+/** The longest text of the last column. */
+const MAX_WHY = 200;
+
+/** What is known of the reason: of a configuration its first error, or the policies before and after it. */
+function describeWhy(record: Readonly<Record<string, unknown>>): string {
+  const { type, cause, reason, issues, previous_policy_version: before, policy_version: now } = record;
+  const [issue] = Array.isArray(issues) ? (issues as readonly unknown[]) : [];
+  const policies =
+    type === 'configuration' ? [before, now].filter((version) => typeof version === 'string') : [];
+  const found = cause ?? reason ?? issue ?? (policies.length > 0 ? `policy ${policies.join(' -> ')}` : '');
+  return typeof found === 'string' ? found.slice(0, MAX_WHY) : '';
 }
 
 export interface VerifyCommandOptions {
@@ -186,6 +188,8 @@ export interface VerifyCommandOptions {
 
 /** Verifies a history of records; exit code 1 when it is invalid. @throws Error when there is nothing to read */
 export async function runAuditVerify(files: readonly string[], options: VerifyCommandOptions): Promise<void> {
+  // A file after --head is read as a head, and is said to be none.
+  const heads = (options.head ?? []).map(parseHead);
   const { config } = loadConfig(withConfig(options.config));
   const collections = files.length === 0 || options.mongo ? auditCollections(config) : [];
   if (options.mongo && collections.length === 0)
@@ -196,7 +200,7 @@ export async function runAuditVerify(files: readonly string[], options: VerifyCo
       throw new UsageError('there are no audit files: name them, or configure audit.sinks');
     const result = await verifyRecords(sources, {
       seal: new RecordSeal(config.audit.chainKey),
-      heads: (options.head ?? []).map(parseHead),
+      heads,
       partial: options.partial ?? false,
     });
     process.stdout.write(options.json ? `${jsonText(result)}\n` : describeVerification(result));
@@ -209,7 +213,8 @@ export async function runAuditVerify(files: readonly string[], options: VerifyCo
 /** @throws UsageError for an invalid head */
 function parseHead(text: string): ChainHead {
   const [, chain, seq, hash] = /^([0-9a-f]+):(\d+):([0-9a-f]{64})$/.exec(text) ?? [];
-  if (chain === undefined || hash === undefined) throw new UsageError('--head: expected chain:sequence:hash');
+  if (chain === undefined || hash === undefined)
+    throw new UsageError(`--head: expected chain:sequence:hash, not ${text}; write files before it`);
   return { chain, seq: Number(seq), hash };
 }
 

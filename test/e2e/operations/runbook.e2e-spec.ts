@@ -114,6 +114,13 @@ describe('the runbook, followed to the letter', { timeout: 120_000 }, () => {
 
     await redis.stop();
     await saysStatus(/^dependencies\.redis: down$/m);
+    const away = {
+      code: 1,
+      said: 'not possible now (503): shared state cannot be reached at the moment; parley status says what is down\n',
+    };
+    expect(await follow('ParleyApprovalsWait', 'approvals list')).toEqual(away);
+    expect(await follow(gone, 'changes undo', { NAME: 'analyst', TIME: '2020-01-01' })).toEqual(away);
+    expect(await follow(gone, 'agents resume', { NAME: 'analyst', TEXT: 'mended' })).toEqual(away);
     await redis.start();
     await saysStatus(/^ready: true$/m);
     expect(await ask()).toMatchObject(refused);

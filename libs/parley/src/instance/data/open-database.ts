@@ -43,8 +43,10 @@ export function readSeedFile(path: string): Seed {
 function contentOf(path: string): Buffer {
   try {
     return readFileSync(path);
-  } catch {
-    throw new ConfigError(path, [{ path: '', message: `the seed file ${path} cannot be read` }]);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const why = code === 'ENOENT' ? 'no such file' : `it cannot be read (${code ?? 'unknown'})`;
+    throw new ConfigError(path, [{ path: '', message: `the seed file: ${why}` }]);
   }
 }
 
