@@ -1,6 +1,6 @@
 import { cloneElement, type ComponentChildren, type VNode } from 'preact';
 import { useEffect, useId, useRef } from 'preact/hooks';
-import { exactTime, formatTime } from './formats.js';
+import { exactTime, formatRecentTime, formatTime } from './formats.js';
 import { type Answer, Busy, errorText, Refusal } from './server.js';
 import { type SortKey, useSorting } from './sorting.js';
 
@@ -93,10 +93,11 @@ export function Badge({ kind = 'plain', children }: { kind?: Kind; children: Com
   return <span class={`badge ${kind}`}>{children}</span>;
 }
 
-export function Time({ iso }: { readonly iso: string }) {
+/** @param recent leaves the date of today to the title, where many times stand below each other */
+export function Time({ iso, recent = false }: { readonly iso: string; readonly recent?: boolean }) {
   return (
     <time dateTime={iso} title={exactTime(iso)}>
-      {formatTime(iso)}
+      {recent ? formatRecentTime(iso) : formatTime(iso)}
     </time>
   );
 }

@@ -20,6 +20,12 @@ export function formatTime(iso: string): string {
   return Number.isNaN(at.getTime()) ? iso : `${DAY.format(at)}, ${CLOCK.format(at)}`;
 }
 
+/** The same without the date of today. */
+export function formatRecentTime(iso: string, now = new Date()): string {
+  const at = new Date(iso);
+  return at.toDateString() === now.toDateString() ? CLOCK.format(at) : formatTime(iso);
+}
+
 /** With weekday, year and time zone. */
 export function exactTime(iso: string): string {
   const at = new Date(iso);

@@ -90,8 +90,9 @@ function describeReason(record: ConsoleRecord): string {
   // The kind of a refusal says more than its code.
   const parts = [...new Set([gate, kind ?? code, cause].map(valueText))].filter((part) => part !== '');
   if (parts.length > 0) return parts.join(' · ');
-  const target = record['action'] === 'console.sign_in' ? undefined : record['target'];
-  return valueText(record['outcome'] ?? target ?? record['reason']);
+  // Of a sign-in it is the network.
+  if (record['action'] === 'console.sign_in') return `from ${valueText(record['target'])}`;
+  return valueText(record['outcome'] ?? record['target'] ?? record['reason']);
 }
 
 function describeConfiguration(record: ConsoleRecord): string {
@@ -103,9 +104,10 @@ function describeConfiguration(record: ConsoleRecord): string {
   );
 }
 
-/** The remote network: of a sign-in it is the target of the action. */
-function addressText({ remote_address: address, action, target }: ConsoleRecord): string {
-  return valueText(action === 'console.sign_in' ? target : address);
+/** The agent; of a caller that is none, its network. */
+function callerText({ agent_name: agent, remote_address: address }: ConsoleRecord): string {
+  if (agent !== undefined || address === undefined) return valueText(agent);
+  return `from ${valueText(address)}`;
 }
 
 /** Members by which the audit can be searched, and the names of these filters. */
@@ -146,15 +148,14 @@ function memberValue(name: string, value: unknown): ComponentChildren {
   );
 }
 
-const COLUMNS = ['Time', 'Verdict', 'Call', 'Class', 'Agent', 'Tenant', 'Address', 'Why', 'Took'] as const;
+const COLUMNS = ['Time', 'Verdict', 'Call', 'Class', 'Agent', 'Tenant', 'Why', 'Took'] as const;
 type Column = (typeof COLUMNS)[number];
 
 /** The text of each column that may be empty. */
 const TEXTS: Readonly<Partial<Record<Column, (record: ConsoleRecord) => string>>> = {
   Class: (record) => valueText(record['class_name']),
-  Agent: (record) => valueText(record['agent_name']),
+  Agent: callerText,
   Tenant: (record) => valueText(record['tenant_id']),
-  Address: addressText,
   Why: describeReason,
   Took: ({ duration_ms: duration }) => (typeof duration === 'number' ? formatMilliseconds(duration) : ''),
 };
@@ -331,7 +332,7 @@ function RecordRow({
       <tr role="row" class={isRefused(record) ? 'record refused' : 'record'} onClick={toggle}>
         <td role="cell" data-label="Time" class="when">
           <button type="button" class="plain" aria-expanded={isOpen}>
-            <Time iso={valueText(record['at'])} />
+            <Time iso={valueText(record['at'])} recent />
           </button>
         </td>
         {cell('Verdict', 'verdict-cell', <Badge kind={kind}>{verdict}</Badge>, verdict)}
@@ -347,7 +348,6 @@ function RecordRow({
         {textCell('Class', 'class-name')}
         {textCell('Agent', 'agent')}
         {textCell('Tenant', 'tenant')}
-        {textCell('Address', 'address')}
         {textCell('Why', 'reason')}
         {textCell('Took', 'figure')}
       </tr>

@@ -141,7 +141,9 @@ function toNotServed(error: Refused | StoreError): NotServed | null {
   if (error instanceof Refused) {
     const { code, message } = error.refusal;
     if (code === 'internal_error') return null;
-    return new NotServed(STATUS[code as ErrorCode] ?? 403, message);
+    // An agent reads that Parse failed; here it is said what did.
+    const said = code === 'parse_error' ? message.replace(/^Parse error: /, '') : message;
+    return new NotServed(STATUS[code as ErrorCode] ?? 403, said);
   }
   if (error.code !== 'unavailable' && error.code !== 'timeout') return null;
   return new NotServed(503, `${error.store} does not answer at the moment`, { 'Retry-After': '5' });

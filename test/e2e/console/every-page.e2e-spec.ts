@@ -152,12 +152,17 @@ describe('every page of the console has no violation that axe finds, is in view 
       await write(PROPOSER, 'update_object', { object_id: `p1${at}`, fields: { title: `Better ${at}` } });
     }
     await write(PROPOSER, 'delete_object', { object_id: 'p20' });
-    const why = { title: 'Better titles', reason: 'A customer asked' };
-    waiting.push(callTool(service, 'submit_changes', why, as(PROPOSER)));
+    const asked = { title: 'Better titles', reason: 'A customer asked' };
+    waiting.push(callTool(service, 'submit_changes', asked, as(PROPOSER)));
     waiting.push(write('writer', 'delete_object', { object_id: 'p21' }));
     await open('approvals', page);
     await page.getByRole('heading', { name: 'Waiting (2)' }).waitFor(PATIENT);
     expect(await judgeAll('full')).toEqual([]);
+    await open('live', page);
+    await page.getByText('class · hidden_class').first().waitFor();
+    const CUT = `[...document.querySelectorAll('.reason > span')]
+      .filter((one) => one.textContent === 'class · hidden_class' && one.scrollWidth > one.clientWidth).length`;
+    expect(await page.evaluate<number>(CUT)).toBe(0);
     await open('changes?state=waiting', page);
     await page.getByRole('link', { name: 'Better titles' }).click();
     await page.getByRole('button', { name: /^Approve/ }).waitFor();
@@ -193,6 +198,10 @@ describe('every page of the console has no violation that axe finds, is in view 
     await open('changes', page);
     await page.getByText('change sets cannot be reached at the moment').waitFor(PATIENT);
     expect(await page.getByText('No change set').count()).toBe(0);
+    expect(await page.getByText('Parse error').count()).toBe(0);
+    await open('approvals', page);
+    await page.getByText('it cannot be read at the moment').first().waitFor(PATIENT);
+    expect(await page.getByText('that you may not read').count()).toBe(0);
     expect(await judgeAll('without-mongodb', true)).toEqual([]);
   });
 

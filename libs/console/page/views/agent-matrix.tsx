@@ -22,6 +22,7 @@ export function AgentMatrix({ agents }: { readonly agents: readonly Agent[] }) {
   const shown = agents.slice(first, first + MOST_AGENTS);
   const [columns, setColumns] = useState<ReadonlyMap<string, Column>>(new Map());
   const [after, setAfter] = useState<readonly string[]>([]);
+  const [round, setRound] = useState(0);
   const from = after.at(-1) ?? '';
   useEffect(() => {
     const leaving = new AbortController();
@@ -40,7 +41,7 @@ export function AgentMatrix({ agents }: { readonly agents: readonly Agent[] }) {
     setColumns(new Map());
     void load();
     return () => leaving.abort();
-  }, [from, first, agents]);
+  }, [from, first, agents, round]);
 
   const pages = [...columns.values()].flatMap(({ page }) => (page ? [page] : []));
   const classes = [...new Set(pages.flatMap((page) => page.classes.map(({ name }) => name)))].sort();
@@ -52,9 +53,11 @@ export function AgentMatrix({ agents }: { readonly agents: readonly Agent[] }) {
   const chosen = { agent: filters.get('agent') ?? '', className: filters.get('class') ?? '' };
   const sight = findSight(chosen.agent, chosen.className);
   const next = pages.find(({ next: more }) => more !== null)?.next ?? null;
+  const failure = failed && <Failure error={failed.error} retry={() => setRound(round + 1)} />;
+  if (failed && classes.length === 0) return failure;
   return (
     <>
-      {failed && <Failure error={failed.error} />}
+      {failure}
       <Legend />
       <div class="table-frame matrix" tabIndex={0} role="region" aria-label="Agents and classes">
         <table>

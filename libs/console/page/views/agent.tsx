@@ -243,7 +243,7 @@ function Keys({ agent: { keys }, toRecords }: KeysProps) {
             {expired ? ' (expired)' : ''}
           </>
         ),
-        name === null ? '' : <a href={toRecords({ key: name })}>Its records</a>,
+        name === null ? '–' : <a href={toRecords({ key: name })}>Its records</a>,
       ])}
     />
   );

@@ -34,6 +34,10 @@ interface Decided extends Outcome {
 function PendingApprovals({ pending }: { readonly pending: Answer<ApprovalsAnswer> }) {
   const [decided, setDecided] = useState<readonly Decided[]>([]);
   const [cards, setCards] = useState<readonly ApprovalView[]>([]);
+  // What the shell asked for last may be seconds old.
+  useEffect(() => {
+    if (pending.answeredAt !== undefined) pending.reload();
+  }, []);
   const listed = pending.value?.approvals;
   const isCut = pending.value?.more === true;
   // One that is not listed may be among those that the list leaves out.

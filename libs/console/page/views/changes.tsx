@@ -186,8 +186,8 @@ function Listed({ sets }: { readonly sets: readonly OperatorSet[] }) {
             {set.agent}
           </a>,
           describeSize(set.rows),
-          <Time iso={set.opened_at} />,
-          set.applied_at === undefined ? '–' : <Time iso={set.applied_at} />,
+          <Time iso={set.opened_at} recent />,
+          set.applied_at === undefined ? '–' : <Time iso={set.applied_at} recent />,
         ])}
       />
     </div>

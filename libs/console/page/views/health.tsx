@@ -57,7 +57,7 @@ function Report({ state: { scope, replicas } }: { readonly state: ServiceState }
           </div>
         </>
       )}
-      <div class="columns">
+      <div class="columns even">
         <section class="panel">
           <h2>Dependencies</h2>
           <Facts
@@ -78,7 +78,7 @@ function Report({ state: { scope, replicas } }: { readonly state: ServiceState }
               ['version', policy.version],
               ['loaded', <Time iso={policy.loaded_at} />],
               ['number since the start', policy.number],
-              ['than the one before', describeWidening(policy.widened)],
+              ['than the one before', describeWidening(policy)],
               ['classes with rules', policy.classes],
               ['agents', policy.agents],
             ]}
@@ -149,8 +149,8 @@ function Report({ state: { scope, replicas } }: { readonly state: ServiceState }
 const prefixNames = (sinks: ReplicaState['sinks']) =>
   Object.fromEntries(Object.entries(sinks).map(([name, state]) => [`audit sink ${name}`, state]));
 
-function describeWidening(widened: boolean | null): ComponentChildren {
-  if (widened === null) return 'not compared: none before it is known';
+function describeWidening({ widened, number }: ReplicaState['policy']): ComponentChildren {
+  if (widened === null) return number > 1 ? 'is being compared' : 'not compared: none before it is known';
   return widened ? <Badge kind="busy">widens access</Badge> : <Badge kind="good">widens nothing</Badge>;
 }
 

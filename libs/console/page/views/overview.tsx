@@ -87,12 +87,13 @@ function Charts({ overview }: { readonly overview: OverviewAnswer }) {
         </Notice>
       )}
       <ul class="tiles">
-        {waiting.approvals !== null && (
+        {(waiting.approvals !== null || overview.degraded) && (
           <Tile
             name="Approvals waiting"
             value={formatCapped(waiting.approvals, waiting.approvals_capped)}
+            note={waiting.approvals === null ? 'not known now' : undefined}
             href="#/approvals"
-            bad={waiting.approvals > 0}
+            bad={waiting.approvals !== null && waiting.approvals > 0}
           />
         )}
         <Tile
@@ -171,7 +172,7 @@ function Charts({ overview }: { readonly overview: OverviewAnswer }) {
           series={[{ name: 'tokens', colour: '2', values: buckets.map(({ tokens }) => tokens) }]}
         />
       </div>
-      <div class="columns">
+      <div class="columns even four">
         <RankedBars
           title="Refusals by gate"
           empty="No call was refused."
