@@ -129,6 +129,19 @@ export class EventStream {
     return this.isOpen;
   }
 
+  /** Resolves once the client has accepted what waits for it, or is gone. */
+  async accepted(): Promise<void> {
+    const { response } = this;
+    if (!response.writableNeedDrain || response.destroyed) return;
+    await new Promise<void>((resolve) => {
+      const settle = () => {
+        response.off('drain', settle).off('close', settle);
+        resolve();
+      };
+      response.on('drain', settle).on('close', settle);
+    });
+  }
+
   /** Written data still arrives, if the client reads it. */
   end(): void {
     const { response } = this;

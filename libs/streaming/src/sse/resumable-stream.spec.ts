@@ -28,11 +28,11 @@ const createProgress = (progress: number) => ({
 
 /** A call that reports what the test sends to it, and answers when the test ends it. */
 function teller(edge: EdgeUnderTest) {
-  let say: (step: number) => void = () => undefined;
+  let say: (step: number, message?: string) => void = () => undefined;
   let finish: (data: unknown) => void = () => undefined;
   let endStream: (() => void) | undefined;
   edge.tools.work = (context) => {
-    say = (progress) => context.progress({ progress });
+    say = (progress, message) => context.progress({ progress, ...(message && { message }) });
     endStream = context.endStream;
     return new Promise((resolve) => {
       finish = resolve;
@@ -40,7 +40,7 @@ function teller(edge: EdgeUnderTest) {
     });
   };
   return {
-    say: (step: number) => say(step),
+    say: (step: number, message?: string) => say(step, message),
     finish: () => finish({ done: true }),
     endStream: () => endStream?.(),
     offersEnd: () => endStream !== undefined,
@@ -143,6 +143,24 @@ describe.each([
     const second = await comeBack(at, session, id);
     await second.over;
     expect(second.messages()).toMatchObject([{ id: 'r', result: { isError: false } }]);
+  });
+
+  it('receives more than may wait for a client at once', async () => {
+    const tells = teller(here);
+    const session = await openSession(here, '2025-11-25');
+    const first = await begin(session);
+    const id = lastId(first);
+    first.leave();
+    const large = 'x'.repeat(600_000);
+    for (const step of [1, 2, 3, 4, 5]) tells.say(step, large);
+    tells.finish();
+    await until(() => here.tools.contexts.length === 1);
+    const second = await comeBack(at, session, id);
+    await second.over;
+    expect(second.messages()).toMatchObject([
+      ...[1, 2, 3, 4, 5].map((progress) => ({ params: { progress, message: large } })),
+      { id: 'r' },
+    ]);
   });
 
   it('takes the stream over from a connection that is still open', async () => {

@@ -254,11 +254,18 @@ export class ResumableStream implements ResponseStream, WrittenStream {
 /** Keep-alives after which the log is read without an announcement: its writer may have died. */
 const BEATS_BETWEEN_LOOKS = 8;
 
-/** An answer by JSON-RPC: it has no method, and ends its stream. */
-function isAnswer(json: string): boolean {
-  const message: unknown = JSON.parse(json);
-  return isJsonObject(message) && !('method' in message);
+/** A message of JSON-RPC; null: nothing that a stream logs. */
+function readMessage(frame: string): JsonObject | null {
+  try {
+    const message: unknown = JSON.parse(frame);
+    return isJsonObject(message) ? message : null;
+  } catch {
+    return null;
+  }
 }
+
+/** An answer by JSON-RPC: it has no method, and ends its stream. */
+const isAnswer = (message: JsonObject): boolean => !('method' in message);
 
 /** Sends the rest of a logged stream to a client that reconnected. */
 export class ReturnedStream implements FollowedStream, OpenStream {
@@ -279,9 +286,9 @@ export class ReturnedStream implements FollowedStream, OpenStream {
   /** @param missed the frames that were read from the log already */
   begin(missed: readonly LoggedFrame[]): void {
     this.keepAlives.add(this);
-    this.publish(missed);
+    this.again = true;
+    void this.read(missed);
     this.resumption.follow(this.place.stream, this);
-    this.follow();
   }
 
   beat(): void {
@@ -309,13 +316,14 @@ export class ReturnedStream implements FollowedStream, OpenStream {
     this.end();
   }
 
-  private async read(): Promise<void> {
+  private async read(missed: readonly LoggedFrame[] = []): Promise<void> {
     this.reading = true;
+    await this.publish(missed);
     while (this.again && this.stream.isOpen) {
       this.again = false;
       try {
-        const missed = await this.resumption.readAfter({ ...this.place, entry: this.entry });
-        if (missed) this.publish(missed);
+        const frames = await this.resumption.readAfter({ ...this.place, entry: this.entry });
+        if (frames) await this.publish(frames);
         // The stream was cancelled or removed: no further frame will arrive.
         else this.end();
       } catch {
@@ -325,13 +333,16 @@ export class ReturnedStream implements FollowedStream, OpenStream {
     this.reading = false;
   }
 
-  private publish(frames: readonly LoggedFrame[]): void {
+  /** One frame after the other, as the client accepts them: many at once would be too much for one that reads slowly. */
+  private async publish(frames: readonly LoggedFrame[]): Promise<void> {
     for (const { entry, frame } of frames) {
       if (!this.stream.isOpen) return;
       this.entry = entry;
-      if (frame === '') continue;
+      const message = readMessage(frame);
+      if (!message) continue;
       this.stream.write(formatIdentifiedFrame(`${this.place.id}.${entry}`, frame));
-      if (isAnswer(frame)) this.end();
+      if (isAnswer(message)) this.end();
+      await this.stream.accepted();
     }
   }
 }
