@@ -91,7 +91,7 @@ export function toRefusal(
   if (error instanceof AuthenticationUnavailable)
     return new NotServed(...CALLER_WORDS.notNow, { 'Retry-After': '5' });
   if (error instanceof SharedStateUnavailable)
-    return new NotServed(503, 'shared state cannot be reached at the moment', { 'Retry-After': '5' });
+    return new NotServed(...CALLER_WORDS.noStateNow, { 'Retry-After': '5' });
   if (error instanceof NotServed) return error;
   if (error instanceof Refused) return new NotServed(...toCallerWords(error.refusal));
   if (!(error instanceof Unauthorized)) return null;

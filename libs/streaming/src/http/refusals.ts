@@ -250,6 +250,7 @@ export const CALLER_WORDS = {
   scopeMissing: [403, 'Insufficient scope'],
   notNow: [503, 'authentication unavailable'],
   noIssuerNow: [503, 'authorization server unavailable'],
+  noStateNow: [503, 'shared state cannot be reached at the moment'],
 } as const;
 
 /** Of a known caller whose agent may not act. */
