@@ -646,7 +646,7 @@ describe('a search of the audit', () => {
     await page.getByText('from the memory (forgotten at a restart) of this replica').waitFor();
     // A wrong key says from where it came, and why it was refused.
     const refused = page.locator('.record').first();
-    expect(await refused.locator('.address').textContent()).toContain('127.0.0.1');
+    expect(await refused.locator('.agent').textContent()).toContain('from 127.0.0.1');
     expect(await refused.locator('.reason').textContent()).toContain('no rule');
     const [download] = await Promise.all([
       page.waitForEvent('download'),
