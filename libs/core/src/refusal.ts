@@ -93,7 +93,6 @@ export const GATES = [
   'database',
   'system_class',
   'tenant',
-  'scope',
   'agent_filter',
   'joins',
   'facets',

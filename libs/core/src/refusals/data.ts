@@ -263,9 +263,22 @@ export function tenantJoinDenied(className: string): Refusal {
   );
 }
 
-/** A row right cannot be enforced in the operation. */
-export function unenforceableScope(message: string): Refusal {
-  return accessDenied('scope', message, 'unenforceable_scope');
+/** Making and removing classes needs the master key, as in Parse. */
+export function classChangeDenied(): Refusal {
+  return accessDenied(
+    'class_permission',
+    'Classes can only be made or removed by an agent in master posture',
+    'unenforceable_scope',
+  );
+}
+
+/** Who removes a class removes every row of it. */
+export function holdsOthersRows(className: string): Refusal {
+  return accessDenied(
+    'agent_filter',
+    `Class '${className}' may hold rows that this agent does not read: only an agent that reads all of them may remove it`,
+    'unenforceable_scope',
+  );
 }
 
 /** The search process counts facets before row filters apply. */

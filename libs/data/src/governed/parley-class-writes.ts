@@ -44,7 +44,8 @@ export class ParleyClassWrites implements GovernedClassWrites {
     const { operation, schemaWriter } = this.call;
     const className = admitDeletedClass(this.call, given);
     // Whether the class is empty would reveal rows that a filter of the agent leaves out.
-    if (!(await new RowRules(this.call).readsEveryRow(className))) throw holdsOthersRows(className);
+    if (!(await new RowRules(this.call).readsEveryRow(className)))
+      throw new Refused(refusals.holdsOthersRows(className));
     const outcome = await atStore(operation, () => schemaWriter.deleteClass(className, operation));
     if (outcome === 'not_empty')
       throw new Refused(
@@ -100,16 +101,6 @@ function findListedGate({ policy }: AgentScope, className: string): Refusal | nu
 
 function exists(className: string): Refused {
   return new Refused(refusals.invalidArgument(`class '${className}' exists already`));
-}
-
-function holdsOthersRows(className: string): Refused {
-  return new Refused(
-    refusals.accessDenied(
-      'agent_filter',
-      `Class '${className}' may hold rows that this agent does not read: only an agent that reads all of them may remove it`,
-      'unenforceable_scope',
-    ),
-  );
 }
 
 function createSharedByTenants(className: string): Refused {

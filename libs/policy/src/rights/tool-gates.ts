@@ -188,10 +188,5 @@ export function schemaChangeGate(agent: Agent, className: string): Refusal | nul
   if (isSystemClassName(className)) {
     return refusals.invalidArgument('class_name must not name a system class', 'system_class');
   }
-  if (agent.usesMasterKey) return null;
-  return refusals.accessDenied(
-    'class_permission',
-    'Classes can only be made or removed by an agent in master posture',
-    'unenforceable_scope',
-  );
+  return agent.usesMasterKey ? null : refusals.classChangeDenied();
 }
