@@ -146,12 +146,12 @@ class SetRequests {
       column ? [column] : this.columnsOf(name),
     );
     if (!column) return { ...made, by: 'chief' };
-    const args = made.params['arguments'] as object;
-    return {
-      ...made,
-      by: 'chief',
-      marked: { ...made.params, arguments: { ...args, fields: { [column.name]: MARKED_LATER } } },
-    };
+    // Neither is a value for which the write could be refused in one world alone.
+    const writing = (text: string) => ({
+      ...made.params,
+      arguments: { ...(made.params['arguments'] as object), fields: { [column.name]: text } },
+    });
+    return { ...made, by: 'chief', params: writing('changed later'), marked: writing(MARKED_LATER) };
   }
 
   /** @param row undefined: there is none, and one is created */
