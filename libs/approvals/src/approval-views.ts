@@ -150,12 +150,12 @@ export class CaseViews {
 
 const NOT_PERMITTED = 'of a class or row that you may not read';
 /** Codes of what failed, and may be read later. */
-const FAILED: readonly string[] = ['parse_error', 'timeout'];
+const PASSING_CODES: readonly string[] = ['parse_error', 'timeout'];
 
 /** Why nothing is shown. @throws what is no refusal */
 function describeRefusal(error: unknown): string {
   if (!(error instanceof Refused)) throw error;
-  return FAILED.includes(error.refusal.code)
+  return PASSING_CODES.includes(error.refusal.code)
     ? 'it cannot be read at the moment: try again in a few seconds'
     : NOT_PERMITTED;
 }
