@@ -3,9 +3,19 @@ import { Binary, Decimal128, type Document, Double, Long, MongoClient, UUID } fr
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
 
+/** JSON has the digits of larger doubles as of whole numbers: such are refused, with what to write instead. */
+const isSentBackWhole = (value: number): boolean =>
+  Math.abs(value) <= Number.MAX_SAFE_INTEGER || !/^-?\d+$/.test(JSON.stringify(value));
+
 /** Of each column, a stored name that is no identifier, its type for the policy, and any value that it may hold. */
 const COLUMNS = {
-  straße: ['Number', fc.double().map((value) => new Double(value))],
+  straße: [
+    'Number',
+    fc
+      .double()
+      .filter(isSentBackWhole)
+      .map((value) => new Double(value)),
+  ],
   'units sold': [
     'Number',
     fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }).map((value) => Long.fromBigInt(value)),
