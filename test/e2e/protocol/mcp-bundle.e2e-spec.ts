@@ -29,6 +29,8 @@ const run = (...args: readonly string[]) => {
 
 describe('the MCP bundle', () => {
   let folder: string;
+  /** Where hosts start programs: no configuration lies there. */
+  const elsewhere = mkdtempSync(join(tmpdir(), 'parley-host-'));
   let manifest: Manifest;
 
   beforeAll(() => {
@@ -37,7 +39,9 @@ describe('the MCP bundle', () => {
     run(MCPB, 'unpack', archive, folder);
     manifest = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8')) as Manifest;
   });
-  afterAll(() => rmSync(folder, { recursive: true }));
+  afterAll(() => {
+    for (const made of [folder, elsewhere]) rmSync(made, { recursive: true });
+  });
 
   /** Starts it as a host does: variables of the manifest are replaced by what the user entered. */
   async function connected(entered: Readonly<Record<string, string>>): Promise<Client> {
@@ -55,7 +59,7 @@ describe('the MCP bundle', () => {
         command: process.execPath,
         args: args.map(filled),
         env: Object.fromEntries(Object.entries(env).map(([name, value]) => [name, filled(value)])),
-        cwd: tmpdir(),
+        cwd: elsewhere,
         stderr: 'ignore',
       }),
     );

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -120,6 +120,7 @@ describe('server.json', () => {
     const { serverJson } = await tool<{ serverJson(options: object): ServerJson }>('server-json.mjs');
     const [first] = serverJson({ name: 'io.github.someone/parley' }).packages;
     const client = new Client({ name: 'host', version: '1' });
+    const elsewhere = mkdtempSync(join(tmpdir(), 'parley-host-'));
     await client.connect(
       new StdioClientTransport({
         command: process.execPath,
@@ -127,12 +128,13 @@ describe('server.json', () => {
           join(root, 'dist/bundle/cli.js'),
           ...(first?.packageArguments ?? []).map(({ value }) => value),
         ],
-        cwd: tmpdir(),
+        cwd: elsewhere,
         stderr: 'ignore',
       }),
     );
     expect((await client.listTools()).tools.map(({ name }) => name)).toContain('query_class');
     await client.close();
+    rmSync(elsewhere, { recursive: true });
     const reference = readFileSync(join(root, 'docs/reference/configuration.md'), 'utf8');
     for (const { name, isSecret } of first?.environmentVariables ?? []) {
       expect(reference).toContain(`\`${name}\``);
