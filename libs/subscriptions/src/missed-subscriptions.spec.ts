@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Refused, refusals } from '#core';
+import { type Refusal, Refused, refusals } from '#core';
 import { DELIVERIES } from './testing/lossy-bus.js';
 import { admin, createSignedIn, type Replica, WatchedPosts } from './testing/subscriptions.fixture.js';
 
@@ -10,16 +10,19 @@ const SAMPLES = 'parse://Post/samples';
 
 let watched: WatchedPosts;
 let isAway: boolean;
+/** Why rights are not read then. */
+let refusal: Refusal;
 /** How often rights were not read. */
 let missed: number;
 const replica = () =>
   watched.replica({ debounce: 0 }, [], (agent) => {
     if (isAway) missed += 1;
-    if (isAway) throw new Refused(refusals.parseError('the rights cannot be read'));
+    if (isAway) throw new Refused(refusal);
     return agent;
   });
 beforeEach(async () => {
   isAway = false;
+  refusal = refusals.parseError('the rights cannot be read');
   missed = 0;
   watched = await WatchedPosts.open();
 });
@@ -29,20 +32,24 @@ const updates = (session = 's') => watched.streams.listUpdates(session);
 const holder = () => watched.store.holder('s');
 
 describe('a subscription that is stored', () => {
-  it('is watched at the next look when its rights could not be read as the stream opened', async () => {
-    const here = await replica();
-    await here.subscribe('s', POSTS, admin());
-    isAway = true;
-    watched.streams.listen('s', admin());
-    await vi.waitFor(() => expect(missed).toBeGreaterThan(0), SOON);
-    await here.manager.look();
-    expect(here.manager.watches).toBe(0);
-    isAway = false;
-    await here.manager.look();
-    expect(updates()).toEqual([POSTS]);
-    await watched.create('Post', {});
-    await vi.waitFor(() => expect(updates()).toEqual([POSTS, POSTS]), SOON);
-  });
+  it.each([refusals.parseError('the rights cannot be read'), refusals.cancelled()])(
+    'is watched at the next look when its rights could not be read as the stream opened: $code',
+    async (why) => {
+      refusal = why;
+      const here = await replica();
+      await here.subscribe('s', POSTS, admin());
+      isAway = true;
+      watched.streams.listen('s', admin());
+      await vi.waitFor(() => expect(missed).toBeGreaterThan(0), SOON);
+      await here.manager.look();
+      expect(here.manager.watches).toBe(0);
+      isAway = false;
+      await here.manager.look();
+      expect(updates()).toEqual([POSTS]);
+      await watched.create('Post', {});
+      await vi.waitFor(() => expect(updates()).toEqual([POSTS, POSTS]), SOON);
+    },
+  );
 
   it('is watched by itself, without another request of the client', async () => {
     const here = await replica();

@@ -24,7 +24,7 @@ import { watchDenied, watchUnavailable } from './channels.js';
 import { HeldSessions, RunningAttempts } from './held-sessions.js';
 import { type ReplicaMessage, ReplicaMessages, type WatchOutcome } from './replica-messages.js';
 import { SubscriptionLimits } from './subscription-limits.js';
-import type { WatchHandle } from './watcher.js';
+import { isPassing, type WatchHandle } from './watcher.js';
 import { WatchService } from './watching.js';
 
 /** Milliseconds between the renewals that keep used subscriptions from expiring. */
@@ -264,12 +264,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
       await this.watchHere(session, uri);
       return 'watching';
     } catch (error) {
-      if (error instanceof ProtocolError || error instanceof Unauthorized) return 'denied';
-      return error instanceof Refused &&
-        error.refusal.code !== 'parse_error' &&
-        error.refusal.code !== 'timeout'
-        ? 'denied'
-        : 'failed';
+      return isDenial(error) ? 'denied' : 'failed';
     }
   }
 
@@ -277,9 +272,6 @@ export class SubscriptionManager extends ResourceSubscriptions {
     work.catch((error: unknown) => this.log.warn(faultLine('', error)));
   }
 }
-
-/** Temporary refusals, which do not mean that this agent lacks a right. */
-const PASSING: ReadonlySet<string> = new Set(['parse_error', 'timeout', 'cancelled']);
 
 /** The resources of one listening request, watched while the request is open. */
 function listenTo(service: WatchService, uris: readonly string[], agent: Agent): Observable<ListenEvent> {
@@ -340,6 +332,6 @@ class Listening {
 
 /** Resources that the agent may not watch, or that cannot be watched, are left out without a reason. */
 function isDenial(error: unknown): boolean {
-  if (error instanceof Refused) return !PASSING.has(error.refusal.code);
+  if (error instanceof Refused) return !isPassing(error);
   return error instanceof ProtocolError || error instanceof Unauthorized;
 }

@@ -282,6 +282,7 @@ export class Watcher implements ChannelMember, WatchHandle {
   }
 }
 
-function isPassing(error: unknown): boolean {
+/** Whether a refusal does not mean that the agent lacks a right. */
+export function isPassing(error: unknown): boolean {
   return error instanceof Refused && PASSING.has(error.refusal.code);
 }
