@@ -135,7 +135,7 @@ describe('the approver at the client', () => {
     expect(message).not.toMatch(/[\u2028\u001b]/);
   });
 
-  it('is told how much of a long change its message does not show', async () => {
+  it('gets a message that counts the characters of a long change it leaves out', async () => {
     const client = new ClientInProcess(yes);
     const request = createRequest({ clientRequests: client }, ['row 1'], 'x'.repeat(5_000));
     await new ClientApprover(300, processState().bus).review(request);
