@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
-import { refusals, Refused } from '#core';
+import { refuse } from '#core';
 import type { AppliedChange, ChangeSet, HeldChange, StoredEntry } from '#data';
 import { SealedText, StateKeys } from '#dispatcher';
 
@@ -41,11 +41,9 @@ export class ChangeSeal {
     const { entry, operation, className, objectId, sealed } = stored;
     const plain = sealed === undefined ? undefined : await this.text.open(sealed, bind(set, entry));
     if (plain === undefined)
-      throw new Refused(
-        refusals.parseError(
-          'the values of this change set cannot be read any more: discard it',
-          `entry ${entry} of change set ${set}`,
-        ),
+      throw refuse.parseError(
+        'the values of this change set cannot be read any more: discard it',
+        `entry ${entry} of change set ${set}`,
       );
     return { operation, className, objectId, ...(JSON.parse(plain) as Hidden) };
   }
@@ -73,11 +71,9 @@ const MAX_SEALED_BYTES = 15 * 1_048_576;
 export function assertStorable(entries: readonly StoredEntry[]): void {
   const bytes = entries.reduce((sum, { sealed = '' }) => sum + sealed.length, 0);
   if (bytes <= MAX_SEALED_BYTES) return;
-  throw new Refused(
-    refusals.invalidArgument(
-      `the rows of this take ${bytes} bytes as they are kept to be taken back, and one change set holds at most ${MAX_SEALED_BYTES}: ` +
-        'change, or take back, fewer rows or smaller ones at once',
-    ),
+  throw refuse.invalidArgument(
+    `the rows of this take ${bytes} bytes as they are kept to be taken back, and one change set holds at most ${MAX_SEALED_BYTES}: ` +
+      'change, or take back, fewer rows or smaller ones at once',
   );
 }
 

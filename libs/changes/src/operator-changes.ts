@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { type Agent, McpRequest, orThrow, refusals, Refused } from '#core';
+import { type Agent, McpRequest, orThrow, refuse } from '#core';
 import {
   type ChangeConflict,
   type ChangeSet,
@@ -156,7 +156,7 @@ export class OperatorChanges {
   async discard(operator: Agent, id: string): Promise<OperatorSet> {
     const set = await this.find(operator, id);
     if (set.state === 'applied')
-      throw new Refused(refusals.invalidArgument('the change set is applied: it can be taken back'));
+      throw refuse.invalidArgument('the change set is applied: it can be taken back');
     if (!isWaiting(set)) return showOwned(set);
     this.application.assertPermitted(operator, set.entries);
     const ended = await this.owned.endNow(set, 'discarded', new McpRequest(operator));
@@ -186,18 +186,16 @@ export class OperatorChanges {
     const { originals, changes, preview } = await this.prepare(operator, target, governed);
     const { conflicts } = preview;
     if (preview.digest !== options.digest)
-      throw new Refused(
-        refusals.approvalDenied('this digest is not of what would be taken back now: read the preview again'),
+      throw refuse.approvalDenied(
+        'this digest is not of what would be taken back now: read the preview again',
       );
     if (changes.length === 0 || (conflicts.length > 0 && options.skip_conflicts !== true))
-      throw new Refused(
-        refusals.changesInConflict(
-          conflicts.slice(0, 20).map(({ class_name: name, object_id: id, conflict }) => {
-            const row = name === undefined ? 'a row that you may not read' : `${name} ${id ?? ''}`;
-            return `${row}: ${conflict ?? ''}`;
-          }),
-          Math.max(0, conflicts.length - 20),
-        ),
+      throw refuse.changesInConflict(
+        conflicts.slice(0, 20).map(({ class_name: name, object_id: id, conflict }) => {
+          const row = name === undefined ? 'a row that you may not read' : `${name} ${id ?? ''}`;
+          return `${row}: ${conflict ?? ''}`;
+        }),
+        Math.max(0, conflicts.length - 20),
       );
     await assertPossible(governed, changes);
     const set = await this.undoing.create(request, originals, changes);
@@ -213,17 +211,15 @@ export class OperatorChanges {
 
   private async prepare(operator: Agent, target: UndoTarget, governed: ParleyChanges) {
     if (this.settings.undo === 'nobody')
-      throw new Refused(refusals.accessDenied('mutations', 'nothing is taken back here (changes.undo)'));
+      throw refuse.accessDenied('mutations', 'nothing is taken back here (changes.undo)');
     const originals = await this.findTargets(operator, target);
     this.assertNotAlone(operator, originals);
     const { changes: inverse, conflicts: found } = await governed.invert(
       await this.undoing.openApplied(originals),
     );
     if (inverse.length > this.settings.maxEntries)
-      throw new Refused(
-        refusals.invalidArgument(
-          `${inverse.length} rows would be taken back, and at most ${this.settings.maxEntries} can be at once (changes.maxEntries): choose a shorter time`,
-        ),
+      throw refuse.invalidArgument(
+        `${inverse.length} rows would be taken back, and at most ${this.settings.maxEntries} can be at once (changes.maxEntries): choose a shorter time`,
       );
     this.application.assertPermitted(operator, inverse);
     orThrow(directWriteGate(operator, 'Undoing'));
@@ -268,19 +264,15 @@ export class OperatorChanges {
     const query = { ...target, tenant: operator.tenantId, states: ['applied'], limit: MAX_SETS } as const;
     const listed = await this.owned.atStore(() => this.sets.list(query));
     if (listed.length === MAX_SETS)
-      throw new Refused(
-        refusals.invalidArgument(
-          `${MAX_SETS} change sets or more were applied in this time: choose a shorter one`,
-        ),
+      throw refuse.invalidArgument(
+        `${MAX_SETS} change sets or more were applied in this time: choose a shorter one`,
       );
     // What took others back is no mistake of the agent, and what was taken back is no more.
     const wanted = listed.filter(
       (set) => set.kind !== 'undo' && set.undoneBy === undefined && isOfTenant(set, operator),
     );
     if (wanted.length === 0)
-      throw new Refused(
-        refusals.invalidArgument('this agent wrote nothing in this time that can be taken back'),
-      );
+      throw refuse.invalidArgument('this agent wrote nothing in this time that can be taken back');
     return Promise.all(wanted.map(({ id }) => this.find(operator, id)));
   }
 
@@ -289,13 +281,13 @@ export class OperatorChanges {
     const { requireApprovalFor } = this.policies.of(operator).switches;
     const isOwn = originals.some(({ owner }) => owner.principal === operator.principal);
     if (isOwn && requireApprovalFor.length > 0)
-      throw new Refused(refusals.approvalDenied('what you wrote yourself is taken back by another operator'));
+      throw refuse.approvalDenied('what you wrote yourself is taken back by another operator');
   }
 
   private async find(operator: Agent, id: string): Promise<ChangeSet> {
     const found = await this.owned.atStore(() => this.sets.find(id));
     if (found && isOfTenant(found, operator)) return this.owned.expire(found, new McpRequest(operator));
-    throw new Refused(refusals.invalidArgument('there is no such change set'));
+    throw refuse.invalidArgument('there is no such change set');
   }
 
   private open(operator: Agent, signal: AbortSignal | undefined): Promise<ParleyChanges> {
@@ -311,10 +303,8 @@ function toStates(state: NonNullable<OperatorQuery['state']>): Pick<ChangeSetQue
 /** A database reads what is no time as 1970, and everything since then would be meant. @throws Refused */
 function assertTimes({ since = 0, until = 0 }: Pick<OperatorQuery, 'since' | 'until'>): void {
   if (![since, until].every((time) => Number.isFinite(new Date(time).getTime())))
-    throw new Refused(
-      refusals.invalidArgument(
-        'since and until must be times: a date, or a date and time such as 2025-01-01T10:00Z',
-      ),
+    throw refuse.invalidArgument(
+      'since and until must be times: a date, or a date and time such as 2025-01-01T10:00Z',
     );
 }
 

@@ -6,10 +6,10 @@ import {
   isSameOwner,
   type Owner,
   type McpRequest,
-  refusals,
   Refused,
   sharesTenant,
   toOwner,
+  refuse,
 } from '#core';
 import {
   type ChangeSet,
@@ -71,7 +71,7 @@ export class OwnedSets {
   async find(id: unknown, request: McpRequest): Promise<ChangeSet> {
     const found = typeof id === 'string' ? await this.atStore(() => this.sets.find(id)) : null;
     if (!found || !isSameOwner(found.owner, ownerOf(request.agent)))
-      throw new Refused(refusals.invalidArgument('there is no such change set: list_changes names yours'));
+      throw refuse.invalidArgument('there is no such change set: list_changes names yours');
     return this.expire(found, request);
   }
 
@@ -217,9 +217,7 @@ export class OwnedSets {
       return await work();
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
-      throw new Refused(
-        refusals.parseError('change sets cannot be reached at the moment', String(error.cause)),
-      );
+      throw refuse.parseError('change sets cannot be reached at the moment', String(error.cause));
     }
   }
 }
@@ -233,8 +231,6 @@ export const isWaiting = ({ state }: ChangeSet): boolean => state === 'open' || 
 
 /** A set that nobody could change in all attempts. While a database that it is applied in is away, nobody knows what became of it. */
 export const tooContended = (): Refused =>
-  new Refused(
-    refusals.parseError(
-      'other calls are changing this change set, or a database that it is applied in cannot be reached: call again later',
-    ),
+  refuse.parseError(
+    'other calls are changing this change set, or a database that it is applied in cannot be reached: call again later',
   );

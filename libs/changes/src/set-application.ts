@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { type Agent, type McpRequest, orThrow, refusals, Refused } from '#core';
+import { type Agent, type McpRequest, orThrow, refuse } from '#core';
 import {
   type AppliedChange,
   type ChangeSet,
@@ -93,10 +93,10 @@ export class SetApplication {
   private refuseUnapplied(error: unknown, set: ChangeSet, request: McpRequest): unknown {
     if (error instanceof ConflictingChanges) {
       this.records.record(set, 'conflict', request, { rows: error.conflicts.length });
-      return new Refused(refusals.changesInConflict(...nameConflicts(error.conflicts)));
+      return refuse.changesInConflict(...nameConflicts(error.conflicts));
     }
     return error instanceof SetChanged
-      ? new Refused(refusals.approvalDenied('the change set is no longer the one that was approved'))
+      ? refuse.approvalDenied('the change set is no longer the one that was approved')
       : error;
   }
 }

@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { refusals, Refused } from '#core';
+import { refuse } from '#core';
 import {
   type ChangeSet,
   GovernedChangesSource,
@@ -59,13 +59,11 @@ export class SetSubmissions {
     const reason = readText('reason', given['reason'], MAX_REASON);
     const found = await this.findSubmitted(given['change_set'], { title, reason }, call);
     if (found.kind !== 'proposed')
-      throw new Refused(
-        refusals.invalidArgument('this change set takes another one back: call undo_changes'),
-      );
+      throw refuse.invalidArgument('this change set takes another one back: call undo_changes');
     if (found.state === 'submitted' && found.title === title && found.reason === reason) return found.id;
-    if (!isWaiting(found)) throw new Refused(refusals.invalidArgument(`this change set is ${found.state}`));
+    if (!isWaiting(found)) throw refuse.invalidArgument(`this change set is ${found.state}`);
     if (found.entries.length === 0)
-      throw new Refused(refusals.invalidArgument('the change set is empty: propose a write first'));
+      throw refuse.invalidArgument('the change set is empty: propose a write first');
     this.application.assertPermitted(call.agent, found.entries);
     await assertPossible(governed, found.entries);
     const held = await this.seal.openAll(found);
@@ -74,9 +72,7 @@ export class SetSubmissions {
     if (found.state === 'open') await this.assertRoom(call);
     const change = { state: 'submitted', title, reason, submittedAt: this.owned.now() } as const;
     if (!(await this.owned.change(found, change)))
-      throw new Refused(
-        refusals.parseError('another call has changed the change set: read it and call again'),
-      );
+      throw refuse.parseError('another call has changed the change set: read it and call again');
     this.records.record(found, 'submitted', call);
     return found.id;
   }
@@ -94,16 +90,14 @@ export class SetSubmissions {
     );
     const found = again ? await this.owned.find(again.id, call) : await this.owned.findOpen(call);
     if (found) return found;
-    throw new Refused(refusals.invalidArgument('you have no open change set: propose a write first'));
+    throw refuse.invalidArgument('you have no open change set: propose a write first');
   }
 
   private async assertRoom(call: ToolCall): Promise<void> {
     const waiting = await this.owned.list(call, MAX_RECENT, { states: ['submitted'] });
     if (waiting.length < MAX_WAITING) return;
-    throw new Refused(
-      refusals.invalidArgument(
-        `${MAX_WAITING} of your change sets wait for their approval already: discard_changes drops one`,
-      ),
+    throw refuse.invalidArgument(
+      `${MAX_WAITING} of your change sets wait for their approval already: discard_changes drops one`,
     );
   }
 
@@ -113,9 +107,7 @@ export class SetSubmissions {
     call: ToolCall,
   ): Promise<string> {
     if (this.settings.undo !== 'agents')
-      throw new Refused(
-        refusals.accessDenied('mutations', 'change sets are not taken back by agents here (changes.undo)'),
-      );
+      throw refuse.accessDenied('mutations', 'change sets are not taken back by agents here (changes.undo)');
     const original = await this.owned.find(given['change_set'], call);
     const waiting = await this.owned.list(call, MAX_RECENT, { states: ['submitted'] });
     const again = waiting.find(({ undoes = [] }) => undoes.includes(original.id));
@@ -125,7 +117,7 @@ export class SetSubmissions {
     await assertReadable(applied, governed, call);
     const { changes, conflicts } = await governed.invert(applied);
     if (conflicts.length > 0 && (given['skip_conflicts'] !== true || changes.length === 0))
-      throw new Refused(refusals.changesInConflict(...nameConflicts(conflicts)));
+      throw refuse.changesInConflict(...nameConflicts(conflicts));
     this.application.assertPermitted(call.agent, changes);
     await this.assertRoom(call);
     return (await this.undo.create(call, [original], changes)).id;
@@ -138,7 +130,7 @@ async function assertAsProposed(changes: readonly HeldChange[], { views }: Parle
     ({ judged: { className, objectId }, conflict: reason }) =>
       reason === null ? [] : [{ className, objectId, reason }],
   );
-  if (conflicts.length > 0) throw new Refused(refusals.changesInConflict(...nameConflicts(conflicts)));
+  if (conflicts.length > 0) throw refuse.changesInConflict(...nameConflicts(conflicts));
 }
 
 /** A sub-agent asks nobody about rows of the agents above it that are hidden from it. @throws Refused */
@@ -149,11 +141,9 @@ async function assertReadable(
 ): Promise<void> {
   if (agent.parent === null) return;
   if ((await views.view(changes)).every(({ isReadable }) => isReadable)) return;
-  throw new Refused(
-    refusals.accessDenied(
-      'mutations',
-      'rows of this change set are hidden from this sub-agent: the agent at its root submits it and takes it back',
-    ),
+  throw refuse.accessDenied(
+    'mutations',
+    'rows of this change set are hidden from this sub-agent: the agent at its root submits it and takes it back',
   );
 }
 
@@ -163,16 +153,13 @@ export async function assertPossible(
   [first]: readonly Pick<StoredEntry, 'className'>[],
 ): Promise<void> {
   const obstacle = first ? await governed.findObstacle(first.className) : null;
-  if (obstacle !== null)
-    throw new Refused(refusals.notImplemented(`a change set cannot be applied here: ${obstacle}`));
+  if (obstacle !== null) throw refuse.notImplemented(`a change set cannot be applied here: ${obstacle}`);
 }
 
 function readText(name: string, given: unknown, most: number): string {
   const text = typeof given === 'string' ? given.trim() : '';
-  if (text === '') throw new Refused(refusals.invalidArgument(`${name} is required`));
+  if (text === '') throw refuse.invalidArgument(`${name} is required`);
   if (text.length > most)
-    throw new Refused(
-      refusals.invalidArgument(`${name} has ${text.length} characters; at most ${most} are permitted`),
-    );
+    throw refuse.invalidArgument(`${name} has ${text.length} characters; at most ${most} are permitted`);
   return text;
 }

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { type McpRequest, refusals, Refused } from '#core';
+import { type McpRequest, refuse } from '#core';
 import { type AppliedChange, type ChangeSet, ChangeSets, type HeldChange, type StoredEntry } from '#data';
 import { ChangeRecords } from './change-records.js';
 import { ChangeSeal } from './change-seal.js';
@@ -73,5 +73,5 @@ function assertUndoable({ state, undoneBy, entries }: ChangeSet): void {
         : entries.some(({ sealed }) => sealed === undefined)
           ? 'the rows before this change set were not kept (changes.record, changes.keep)'
           : null;
-  if (obstacle !== null) throw new Refused(refusals.invalidArgument(obstacle));
+  if (obstacle !== null) throw refuse.invalidArgument(obstacle);
 }

@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { type McpRequest, refusals, Refused } from '#core';
+import { type McpRequest, Refused, refuse } from '#core';
 import {
   type ChangeSet,
   ChangeSets,
@@ -167,10 +167,8 @@ export class StoredChanges extends Changes {
           ? `${maxBytes} bytes (changes.maxBytes)`
           : null;
     if (full === null) return;
-    throw new Refused(
-      refusals.invalidArgument(
-        `the change set is full: it holds at most ${full}. Submit it, then propose the rest`,
-      ),
+    throw refuse.invalidArgument(
+      `the change set is full: it holds at most ${full}. Submit it, then propose the rest`,
     );
   }
 
@@ -249,7 +247,7 @@ export class StoredChanges extends Changes {
     const set = await this.owned.find(id, call);
     call.belongsTo(set.id);
     if (set.state === 'applied')
-      throw new Refused(refusals.invalidArgument('the change set is applied: undo_changes takes it back'));
+      throw refuse.invalidArgument('the change set is applied: undo_changes takes it back');
     return showSet(await this.owned.end(id, call, 'discarded'));
   }
 
@@ -258,7 +256,7 @@ export class StoredChanges extends Changes {
     const refreshed = await this.owned.update(id, call, async (set) => {
       call.belongsTo(set.id);
       if (set.kind !== 'proposed' || !isWaiting(set))
-        throw new Refused(refusals.invalidArgument(`a change set that is ${set.state} cannot be refreshed`));
+        throw refuse.invalidArgument(`a change set that is ${set.state} cannot be refreshed`);
       const held = await this.seal.openAll(set);
       const put: StoredEntry[] = [];
       for (const [at, stored] of set.entries.entries()) {
@@ -307,13 +305,11 @@ export class StoredChanges extends Changes {
 
   async apply(call: ToolCall): Promise<AppliedSet> {
     const { changes: approved, by, id: approvalId } = call.approval ?? {};
-    if (!approved) throw new Refused(refusals.approvalDenied('nobody has approved this change set'));
+    if (!approved) throw refuse.approvalDenied('nobody has approved this change set');
     const set = await this.owned.find(approved.id, call);
     call.belongsTo(set.id);
     if (set.state !== 'submitted' || digestSet(set) !== approved.digest)
-      throw new Refused(
-        refusals.approvalDenied(`the change set is ${set.state} and no longer the one that was approved`),
-      );
+      throw refuse.approvalDenied(`the change set is ${set.state} and no longer the one that was approved`);
     const approval = {
       ...(by !== undefined && { approver: by }),
       ...(approvalId && { approval_id: approvalId }),

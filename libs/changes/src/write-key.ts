@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { refusals, Refused } from '#core';
+import { refuse } from '#core';
 import type { ChangeSet, ProposedWrite, StoredEntry } from '#data';
 
 /** A key of a write, and the write that it stands for, both as digests. */
@@ -13,8 +13,8 @@ const KEY = /^[A-Za-z0-9._:-]{1,128}$/;
 /** @throws Refused for what is no key */
 export function readKey(key: unknown, write: ProposedWrite): WriteKey {
   if (typeof key !== 'string' || !KEY.test(key))
-    throw new Refused(
-      refusals.invalidArgument('idempotency_key must be 1 to 128 letters, digits and the characters . _ : -'),
+    throw refuse.invalidArgument(
+      'idempotency_key must be 1 to 128 letters, digits and the characters . _ : -',
     );
   // With the key, which nobody stores: who reads the digest cannot try values.
   const digest = createHash('sha256')
@@ -29,9 +29,7 @@ export function findKeyed({ entries }: ChangeSet, { key, digest }: WriteKey): St
   const found = entries.find(({ keys = {} }) => Object.hasOwn(keys, key));
   if (!found) return null;
   if (found.keys?.[key] === digest) return found;
-  throw new Refused(
-    refusals.invalidArgument(
-      'idempotency_key was used for another call: a key stands for one write, so give a new one to this',
-    ),
+  throw refuse.invalidArgument(
+    'idempotency_key was used for another call: a key stands for one write, so give a new one to this',
   );
 }

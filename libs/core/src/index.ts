@@ -19,6 +19,7 @@ export * from './core.module.js';
 export * from './instance-providers.js';
 export * from './refusal.js';
 export * as refusals from './refusals/index.js';
+export * from './refuse.js';
 export type { ClassFilterSite } from './refusals/index.js';
 export * from './sub-agent.js';
 export * from './served-at.js';

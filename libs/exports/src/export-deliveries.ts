@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { type Agent, refusals, Refused, toOwner } from '#core';
+import { type Agent, refusals, Refused, toOwner, refuse } from '#core';
 import {
   type ListedResource,
   type ResourceCall,
@@ -71,9 +71,7 @@ export class ExportResources implements ResourceProvider {
     const position = sealed === undefined ? undefined : await this.openPosition(sealed, bound);
     if (sealed !== undefined && position === undefined) return undefined;
     if (position && position.columns !== file.columnsDigest)
-      throw new Refused(
-        refusals.invalidQuery('The columns of this export have changed: read it from its start'),
-      );
+      throw refuse.invalidQuery('The columns of this export have changed: read it from its start');
     const most = this.limit.for(call.agent) - ADDRESS_BYTES;
     const { text, next } = await this.partFrom(file, position ?? FROM_THE_START, most);
     const part = { uri, mimeType: MEDIA_TYPES[ticket.order.format], text };

@@ -2,7 +2,15 @@ import { Inject, Injectable, Logger } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import { createHash } from 'node:crypto';
 import { toAuditedAgent, toAuditedRefusal, AuditSink, resultCost } from '#audit';
-import { type Agent, refusals, Refused, type McpRequest, type RequestTransport, Unauthorized } from '#core';
+import {
+  type Agent,
+  refusals,
+  Refused,
+  type McpRequest,
+  type RequestTransport,
+  Unauthorized,
+  refuse,
+} from '#core';
 import type { GovernedClass } from '#data';
 import { spendCall } from '#dispatcher';
 import { ALWAYS_KEEP, hasInternalSegment, Policies, PolicyCache, takeRoot } from '#policy';
@@ -200,7 +208,7 @@ export class ExportFile {
   private async stillPromised(): Promise<void> {
     const { id, ticket, reader, tickets } = this.options;
     if (tickets.hasExpired(ticket) || (await tickets.find(id, reader.agent))) return;
-    throw new Refused(refusals.cancelled('revoked'));
+    throw refuse.cancelled('revoked');
   }
 }
 
@@ -235,10 +243,10 @@ export class ExportFiles {
     const { tickets, walk, journal, policies } = this;
     await spendCall(reader.agent);
     const retryAfter = journal.admit();
-    if (retryAfter !== null) throw new Refused(refusals.auditUnavailable(retryAfter));
+    if (retryAfter !== null) throw refuse.auditUnavailable(retryAfter);
     const ticket = await tickets.find(id, reader.agent);
     if (!ticket) return undefined;
-    if (!this.permits(reader)) throw new Refused(refusals.toolFiltered(TOOL));
+    if (!this.permits(reader)) throw refuse.toolFiltered(TOOL);
     const { order } = ticket;
     const columns = chooseColumns(order, await walk.admit(order, reader));
     const { neutralizeFormulas } = policies.of(reader.agent).switches;
@@ -263,6 +271,6 @@ export class ExportFiles {
       class_name: className,
     });
     if (policy.switches.canaryAction !== 'refuse') return phrase;
-    throw new Refused(refusals.securityBlocked('canary', `canary: ${phrase}`));
+    throw refuse.securityBlocked('canary', `canary: ${phrase}`);
   }
 }

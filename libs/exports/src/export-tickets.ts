@@ -6,10 +6,9 @@ import {
   isSameOwner,
   type Owner,
   type McpRequest,
-  refusals,
-  Refused,
   ServedAt,
   toOwner,
+  refuse,
 } from '#core';
 import { SharedState, SharedStateUnavailable, type VersionedStore } from '#state';
 import {
@@ -93,8 +92,7 @@ export class ExportTicketStore extends ExportStore {
 
   async promise(order: ExportOrder, { agent }: Pick<McpRequest, 'agent'>): Promise<OfferedExport> {
     // No name identifies the limits of a sub-agent: it could not be distinguished from others later.
-    if (agent.parent)
-      throw new Refused(refusals.invalidArgument('a sub-agent cannot ask for delivery resource'));
+    if (agent.parent) throw refuse.invalidArgument('a sub-agent cannot ask for delivery resource');
     const id = randomBytes(ID_BYTES).toString('base64url');
     const expires = Math.round(this.now()) + this.settings.lifetime;
     const ticket: ExportTicket = { owner: toOwner(agent), order, expires };
@@ -110,7 +108,7 @@ export class ExportTicketStore extends ExportStore {
       await this.store.create(id, { ...ticket }, this.settings.lifetime, agent.principal);
     } catch (error) {
       if (!(error instanceof SharedStateUnavailable)) throw error;
-      throw new Refused(refusals.exportNotStored(1 + Math.random() * 4));
+      throw refuse.exportNotStored(1 + Math.random() * 4);
     }
   }
 

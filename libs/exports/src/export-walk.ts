@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { McpRequest, type RequestTransport, type DataMeter, refusals, Refused } from '#core';
+import { McpRequest, type RequestTransport, type DataMeter, refusals, Refused, refuse } from '#core';
 import {
   type FindOptions,
   type GovernedClass,
@@ -143,7 +143,7 @@ function readId(row: ParseRow): string {
 
 /** Runs one batch under a separate signal: no listener remains on the walk's signal afterwards. */
 async function withinTime<T>(outer: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-  if (outer.aborted) throw new Refused(refusals.cancelled());
+  if (outer.aborted) throw refuse.cancelled();
   const own = new AbortController();
   const stop = () => own.abort(outer.reason);
   outer.addEventListener('abort', stop, { once: true });

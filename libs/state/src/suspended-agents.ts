@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { filter, type Observable, startWith, Subject, type Subscription } from 'rxjs';
-import { type Agent, refusals, Refused } from '#core';
+import { type Agent, refuse } from '#core';
 import { type MessageBus, SharedStateUnavailable, type VersionedStore } from './ports/stores.js';
 import { SharedState } from './ports/shared-state.js';
 
@@ -123,7 +123,7 @@ export class SuspendedAgents {
 
   private assertNotAmong(agent: Agent): void {
     const name = this.findName(agent);
-    if (name !== undefined) throw new Refused(refusals.agentSuspended(name));
+    if (name !== undefined) throw refuse.agentSuspended(name);
   }
 
   private findName(agent: Agent): string | undefined {

@@ -10,6 +10,7 @@ import {
   Refused,
   spendLimit,
   toOwner,
+  refuse,
 } from '#core';
 import { LargeReads, type MessageBus, SharedState } from '#state';
 import {
@@ -63,7 +64,7 @@ export class StoredTaskService extends TaskStore {
     const { records, queue, agents, bus, begun } = this;
     const taskId = randomUUID();
     const agent = await agents.write(call.agent, taskId);
-    if (agent === undefined) throw new Refused(refusals.notImplemented('This agent cannot begin tasks'));
+    if (agent === undefined) throw refuse.notImplemented('This agent cannot begin tasks');
     const record = newRecord(call, agent, records.now());
     const refusal = await findRefusal(begun, call.agent.principal);
     if (refusal) {

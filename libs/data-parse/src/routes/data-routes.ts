@@ -1,4 +1,4 @@
-import { refusals, Refused } from '#core';
+import { refuse } from '#core';
 import { type CachedPrincipalDirectory, type ReadStore, type StoreCall, StoreError } from '#data';
 import type { ReadHooks } from '#policy';
 import type { ParseCredentials } from '../connection/parse-connection.js';
@@ -42,7 +42,7 @@ export function findPipelineRoute(call: StoreCall): RoutedOperation {
 /** Reads with the operator's authority. @throws Refused when neither route is configured */
 export function operatorStore({ direct, restMaster }: DataRoutes): ReadStore {
   const store = direct ?? restMaster;
-  if (!store) throw new Refused(refusals.noRoute(NEEDS_DIRECT));
+  if (!store) throw refuse.noRoute(NEEDS_DIRECT);
   return store;
 }
 

@@ -1,4 +1,4 @@
-import { type Agent, refusals, Refused } from '#core';
+import { type Agent, refuse } from '#core';
 
 /** The authority with which a call reads and writes. */
 export type AuthMode = 'master' | 'session' | 'assumed' | 'client';
@@ -165,8 +165,8 @@ export function chooseRoute({ operation, agent, isOpen, listHookedClasses: hooke
     if (rule === WITHOUT_READ_HOOKS) hooked = hookedClasses();
     if (rule !== WITHOUT_READ_HOOKS || hooked.length === 0) return route;
   }
-  if (hooked.length > 0) throw new Refused(refusals.readHooksPossible(hooked));
-  throw new Refused(refusals.noRoute(rules.some((rule) => rule !== 'rest') ? NEEDS_DIRECT : NOT_THIS_WAY));
+  if (hooked.length > 0) throw refuse.readHooksPossible(hooked);
+  throw refuse.noRoute(rules.some((rule) => rule !== 'rest') ? NEEDS_DIRECT : NOT_THIS_WAY);
 }
 
 /** The reason why a route of the table is not used. */

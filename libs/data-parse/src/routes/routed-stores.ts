@@ -1,4 +1,4 @@
-import { type Agent, refusals, Refused } from '#core';
+import { type Agent, refuse } from '#core';
 import {
   type CountQuery,
   type FindQuery,
@@ -215,7 +215,7 @@ export function routedSearches({ direct, sessions, readHooks }: SearchRoutes): S
           isOpen: () => direct !== null,
           listHookedClasses: () => listHooked([operation.className], caller, readHooks),
         });
-      if (!direct) throw new Refused(refusals.noRoute(NEEDS_DIRECT));
+      if (!direct) throw refuse.noRoute(NEEDS_DIRECT);
       // MongoDB does not check whether the session still exists.
       if (agent?.identity.kind === 'sessionToken') await sessions.assertAlive(agent.identity.token);
       return direct.run(operation, context, caller);
@@ -243,7 +243,7 @@ export function routedWrites({ rest, sessions }: WriteRoutes): WriteStore {
     idFor: (_className, text) => Promise.resolve(text),
     run: async (operation, context, caller) => {
       if (caller === 'operator' || !routesFor('row_writes', caller.agent).includes('rest'))
-        throw new Refused(refusals.noRoute(NOBODY_SIGNED_IN));
+        throw refuse.noRoute(NOBODY_SIGNED_IN);
       const store = rest(toCredentials(caller.agent.identity));
       return withSession(caller, sessions, () => store.run(operation, context, caller));
     },

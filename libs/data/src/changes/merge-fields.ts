@@ -1,4 +1,4 @@
-import { Refused, refusals } from '#core';
+import { refuse } from '#core';
 import type { ParseRow } from '../record-store.js';
 
 type Operation = Readonly<Record<string, unknown>> & { readonly __op: string };
@@ -107,10 +107,8 @@ function mergeOperations(name: string, held: Operation, written: Operation): unk
 }
 
 function refuseMerge(name: string): never {
-  throw new Refused(
-    refusals.invalidArgument(
-      `the change set writes ${name} already, and both writes cannot be one: write the value that it should have at the end`,
-      'fields',
-    ),
+  throw refuse.invalidArgument(
+    `the change set writes ${name} already, and both writes cannot be one: write the value that it should have at the end`,
+    'fields',
   );
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { type Agent, findTenant, Refused, type McpRequest, refusals } from '#core';
+import { type Agent, findTenant, type McpRequest, refuse } from '#core';
 import { ExpiringMap, processClock } from '#state';
 import { EmbeddingError, type EmbeddingProvider, estimateTokens } from './openai-embeddings.js';
 
@@ -117,9 +117,7 @@ export class QueryEmbeddings {
     { agent, signal }: Pick<McpRequest, 'agent' | 'signal'>,
   ): Promise<QueryEmbedding> {
     if (text.length > MAX_CHARACTERS)
-      throw new Refused(
-        refusals.invalidArgument(`the text to look for is longer than ${MAX_CHARACTERS} characters`),
-      );
+      throw refuse.invalidArgument(`the text to look for is longer than ${MAX_CHARACTERS} characters`);
     const owner = toOwner(agent);
     const { provider, cache } = this;
     this.assertAffordable(agent, text);
@@ -131,8 +129,8 @@ export class QueryEmbeddings {
       cache.set(owner, provider.model, text, vector);
       return { vector, calls: 1, tokens };
     } catch (error) {
-      if (signal.aborted) throw new Refused(refusals.cancelled());
-      if (error instanceof EmbeddingError) throw new Refused(refusals.embeddingFailed(error.message));
+      if (signal.aborted) throw refuse.cancelled();
+      if (error instanceof EmbeddingError) throw refuse.embeddingFailed(error.message);
       throw error;
     }
   }
@@ -140,11 +138,9 @@ export class QueryEmbeddings {
   private assertAffordable({ permissions }: Agent, text: string): void {
     const { budget } = this;
     if (!budget || permissions === 'admin' || budget.covers(estimateTokens(text))) return;
-    throw new Refused(
-      refusals.invalidArgument(
-        'the text to look for costs more than the embedding budget',
-        'embedding_budget',
-      ),
+    throw refuse.invalidArgument(
+      'the text to look for costs more than the embedding budget',
+      'embedding_budget',
     );
   }
 
@@ -154,7 +150,7 @@ export class QueryEmbeddings {
     const wait = budget.spend(owner, estimateTokens(text));
     if (wait === null) return;
     const { tokens, window } = budget.options;
-    throw new Refused(refusals.embeddingBudgetSpent(tokens, window, wait));
+    throw refuse.embeddingBudgetSpent(tokens, window, wait);
   }
 }
 

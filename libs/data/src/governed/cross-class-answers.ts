@@ -1,4 +1,4 @@
-import { refusals, Refused } from '#core';
+import { Refused, refuse } from '#core';
 import {
   mergeFilters,
   type CrossClassQuery,
@@ -166,8 +166,7 @@ export class CrossClassAnswers {
   }
 }
 
-const tooMany = (operator: string, className: string): Refused =>
-  new Refused(refusals.tooManyAnswers(operator, className));
+const tooMany = (operator: string, className: string): Refused => refuse.tooManyAnswers(operator, className);
 
 type DistributiveOmit<T, K extends PropertyKey> = T extends unknown ? Omit<T, K> : never;
 

@@ -1,4 +1,4 @@
-import { orThrow, type Refusal, refusals, Refused } from '#core';
+import { orThrow, type Refusal, Refused, refuse } from '#core';
 import {
   ALWAYS_KEEP,
   type ClassAccess,
@@ -50,16 +50,13 @@ interface Hop {
 
 function readEntries(include: unknown): string[] {
   if (include === undefined || include === null) return [];
-  if (!Array.isArray(include))
-    throw new Refused(refusals.invalidArgument('include must be an array of field names'));
+  if (!Array.isArray(include)) throw refuse.invalidArgument('include must be an array of field names');
   if (include.length > MAX_ENTRIES)
-    throw new Refused(refusals.invalidArgument(`include takes at most ${MAX_ENTRIES} entries`));
+    throw refuse.invalidArgument(`include takes at most ${MAX_ENTRIES} entries`);
   for (const entry of include) {
     if (!isFieldPath(entry)) {
-      throw new Refused(
-        refusals.invalidArgument(
-          'include entries must be field names; underscore-prefixed names are not permitted',
-        ),
+      throw refuse.invalidArgument(
+        'include entries must be field names; underscore-prefixed names are not permitted',
       );
     }
   }
@@ -101,7 +98,7 @@ export class IncludeResolver {
     for (const entry of readEntries(include)) this.addEntry(entry.split('.'), access, roots);
     for (const path of listCrossed(keys)) this.addKey(path.split('.'), access, roots);
     if (roots.size > MAX_ENTRIES)
-      throw new Refused(refusals.invalidArgument(`keys lead through more than ${MAX_ENTRIES} Pointers`));
+      throw refuse.invalidArgument(`keys lead through more than ${MAX_ENTRIES} Pointers`);
     const truncated: Record<string, readonly string[]> = {};
     const included = await this.planIncludes(roots, keys, truncated);
     const shown = keys && [...new Set(keys.map((key) => (roots.has(takeRoot(key)) ? takeRoot(key) : key)))];

@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { Refused, refusals } from '#core';
+import { Refused, refuse } from '#core';
 import {
   type KeyedWrite,
   type WriteKeys,
@@ -70,7 +70,7 @@ export class KeyedWrites {
     const known = await this.atKeys(() => this.keys.begin(this.owner, checked, digest));
     if (known && known.digest !== digest) throw otherArguments();
     if (known?.state === 'done') return action.again(known.objectId ?? '');
-    if (known && !known.mark && !action.repeatable) throw new Refused(refusals.keyedOutcomeUnknown());
+    if (known && !known.mark && !action.repeatable) throw refuse.keyedOutcomeUnknown();
     return this.write(checked, digest, action, known);
   }
 
@@ -89,7 +89,7 @@ export class KeyedWrites {
         const next = stamps && nextMark(stamps, known?.mark);
         const write = { digest, objectId, ...(next && { mark: next }) };
         if (!(await this.atKeys(() => keys.markSending(owner, key, write, mark))))
-          throw new Refused(refusals.keyedOutcomeUnknown());
+          throw refuse.keyedOutcomeUnknown();
         mark = next;
       },
     };
@@ -113,9 +113,9 @@ export class KeyedWrites {
     } catch (error) {
       if (error instanceof WriteKeysSpent) {
         const { limit, window, retryAfter } = error.rate;
-        throw new Refused(refusals.rateLimited(limit, window, retryAfter));
+        throw refuse.rateLimited(limit, window, retryAfter);
       }
-      throw error instanceof WriteKeysUnavailable ? new Refused(refusals.keysUnavailable()) : error;
+      throw error instanceof WriteKeysUnavailable ? refuse.keysUnavailable() : error;
     }
   }
 }
@@ -126,22 +126,18 @@ function nextMark(
   previous: WriteMark | undefined,
 ): WriteMark {
   const stamps = [...(previous?.after ?? []), ...(after === undefined ? [] : [after])];
-  if (stamps.length > MAX_ATTEMPTS) throw new Refused(refusals.keyedOutcomeUnknown());
+  if (stamps.length > MAX_ATTEMPTS) throw refuse.keyedOutcomeUnknown();
   return { attempt: randomUUID(), before, after: stamps };
 }
 
 function checkKey(key: unknown): string {
   if (typeof key === 'string' && KEY.test(key)) return key;
-  throw new Refused(
-    refusals.invalidArgument('idempotency_key must be 1 to 128 letters, digits and the characters . _ : -'),
-  );
+  throw refuse.invalidArgument('idempotency_key must be 1 to 128 letters, digits and the characters . _ : -');
 }
 
 function otherArguments(): Refused {
-  return new Refused(
-    refusals.invalidArgument(
-      'idempotency_key was used for another call: a key stands for one write, so give a new one to this',
-    ),
+  return refuse.invalidArgument(
+    'idempotency_key was used for another call: a key stands for one write, so give a new one to this',
   );
 }
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { Refused, refusals } from '#core';
+import { refuse } from '#core';
 import { mergeFields, withoutDeleted } from '../changes/merge-fields.js';
 import { type BoundStores, type RowTransaction, type RowTransactions } from '../changes/row-transactions.js';
 import type { JudgedWrite, ProposedWrite } from '../governed-access.js';
@@ -58,14 +58,13 @@ export class ParleyChanges {
     const className = await this.rules.nameClass(write.className, operation);
     this.assertOneDatabase([...classes, className], PROPOSED_APART);
     const held = findHeld(className, String(write.objectId));
-    if (held?.operation === 'delete')
-      throw new Refused(refusals.objectNotFound(className, String(write.objectId)));
+    if (held?.operation === 'delete') throw refuse.objectNotFound(className, String(write.objectId));
     if (held?.operation === 'create') return this.proposeOfNew(write, held);
     if (!held || operation === 'delete') {
       const planned = await this.rules.plan(write);
       const objectId = planned.objectId ?? '';
       const before = held ? held.before : planned.image;
-      if (before === null) throw new Refused(refusals.objectNotFound(className, objectId));
+      if (before === null) throw refuse.objectNotFound(className, objectId);
       return proposed(planned, { objectId, fields: planned.given, before });
     }
     // The later write alone first: what is wrong with it is said of it.
@@ -81,7 +80,7 @@ export class ParleyChanges {
     const findDatabase = (className: string) => classes.get(className)?.database ?? null;
     const [first = ''] = classNames;
     const other = classNames.find((className) => findDatabase(className) !== findDatabase(first));
-    if (other !== undefined) throw new Refused(refusals.crossDatabaseChanges(first, other, advice));
+    if (other !== undefined) throw refuse.crossDatabaseChanges(first, other, advice);
   }
 
   /** A further write of a row that the set creates. */

@@ -1,4 +1,4 @@
-import { orThrow, type Refusal, refusals, Refused } from '#core';
+import { orThrow, type Refusal, refusals, Refused, refuse } from '#core';
 import {
   type AgentScope,
   directWriteGate,
@@ -44,14 +44,11 @@ export class ParleyClassWrites implements GovernedClassWrites {
     const { operation, schemaWriter } = this.call;
     const className = admitDeletedClass(this.call, given);
     // Whether the class is empty would reveal rows that a filter of the agent leaves out.
-    if (!(await new RowRules(this.call).readsEveryRow(className)))
-      throw new Refused(refusals.holdsOthersRows(className));
+    if (!(await new RowRules(this.call).readsEveryRow(className))) throw refuse.holdsOthersRows(className);
     const outcome = await atStore(operation, () => schemaWriter.deleteClass(className, operation));
     if (outcome === 'not_empty')
-      throw new Refused(
-        refusals.invalidArgument(`class '${className}' still has objects; delete them first`),
-      );
-    if (outcome === 'absent') throw new Refused(refusals.unknownClass(className, []));
+      throw refuse.invalidArgument(`class '${className}' still has objects; delete them first`);
+    if (outcome === 'absent') throw refuse.unknownClass(className, []);
     await this.readClassesAgain();
   }
 
@@ -100,15 +97,13 @@ function findListedGate({ policy }: AgentScope, className: string): Refusal | nu
 }
 
 function exists(className: string): Refused {
-  return new Refused(refusals.invalidArgument(`class '${className}' exists already`));
+  return refuse.invalidArgument(`class '${className}' exists already`);
 }
 
 function createSharedByTenants(className: string): Refused {
-  return new Refused(
-    refusals.accessDenied(
-      'tenant',
-      `Class '${className}' is shared by tenants: only an agent that its scope does not bind may remove it`,
-      'tenant_scope',
-    ),
+  return refuse.accessDenied(
+    'tenant',
+    `Class '${className}' is shared by tenants: only an agent that its scope does not bind may remove it`,
+    'tenant_scope',
   );
 }

@@ -1,4 +1,4 @@
-import { canonicalClassName, isClassName, refusals, Refused, type Tier } from '#core';
+import { canonicalClassName, isClassName, Refused, type Tier, refuse } from '#core';
 import { type AgentScope, idForm, isIdFor, isRefusal, redact } from '#policy';
 import type { GovernedMethods } from '../governed-access.js';
 import { assertClassPermits, OPERATION_OF_TIER, type GovernedCall } from './governed-call.js';
@@ -16,7 +16,7 @@ export class ParleyMethods implements Omit<GovernedMethods, 'writes'> {
 
   async checkId(className: string, objectId: string): Promise<void> {
     const schema = this.call.scope.schemas.get(className);
-    if (!isIdFor(schema, objectId)) throw new Refused(refusals.invalidArgument(idForm(schema)));
+    if (!isIdFor(schema, objectId)) throw refuse.invalidArgument(idForm(schema));
   }
 
   async permit(className: string, permission: Tier): Promise<void> {

@@ -1,4 +1,4 @@
-import { type Refusal, refusals, Refused } from '#core';
+import { type Refusal, refusals, Refused, refuse } from '#core';
 import {
   mergeFilters,
   type ClassAccess,
@@ -106,7 +106,7 @@ export class ParleyRecords implements GovernedRecords {
     options: Pick<FindOptions, 'keys' | 'include'> = {},
   ): Promise<RowPage> {
     if (objectId === undefined || objectId === null || objectId === '') {
-      throw new Refused(refusals.invalidArgument('missing required argument: object_id'));
+      throw refuse.invalidArgument('missing required argument: object_id');
     }
     const access = this.enter(className, 'get');
     const page = await this.byIds(access, [objectId], options);
@@ -192,7 +192,7 @@ export class ParleyRecords implements GovernedRecords {
 
   private describeClass(access: ClassAccess): GovernedClass {
     const known = showClass(access, this.call);
-    if (!known) throw new Refused(refusals.unknownClass(access.className, []));
+    if (!known) throw refuse.unknownClass(access.className, []);
     return known;
   }
 

@@ -1,4 +1,4 @@
-import { type Agent, orThrow, type Refusal, refusals, Refused } from '#core';
+import { type Agent, orThrow, type Refusal, refusals, refuse } from '#core';
 import {
   mergeFilters,
   allTextFields,
@@ -122,7 +122,7 @@ export class ParleySearch implements GovernedSearch {
     const { scope, agent } = this.call;
     const agentFilter = await scope.agentFilter(agent, className);
     const active = filtersOfFacets(this.call, className, agentFilter, this.rules.tenant(className));
-    if (active.length > 0) throw new Refused(refusals.facetFilterUnsafe(className, active));
+    if (active.length > 0) throw refuse.facetFilterUnsafe(className, active);
   }
 
   private async hits(
@@ -179,7 +179,7 @@ export function facetsRefusal({ definition }: Agent): Refusal | null {
 }
 
 function nonBlank(query: string): string {
-  if (query.trim() === '') throw new Refused(refusals.invalidArgument('query must not be blank'));
+  if (query.trim() === '') throw refuse.invalidArgument('query must not be blank');
   return query;
 }
 
@@ -202,23 +202,25 @@ type Members = Readonly<Record<string, unknown>>;
 /** Facets as a caller wrote them, on fields it may read. @throws Refused */
 function planFacets(facets: unknown, access: ClassAccess): ReadonlyMap<string, Facet> {
   const entries = isObject(facets) ? Object.entries(facets) : [];
-  if (entries.length === 0) refuse('facets must be an object that names at least one facet');
-  if (entries.length > MAX_FACETS) refuse(`facets holds at most ${MAX_FACETS} entries`);
+  if (entries.length === 0) refuseFacets('facets must be an object that names at least one facet');
+  if (entries.length > MAX_FACETS) refuseFacets(`facets holds at most ${MAX_FACETS} entries`);
   return new Map(entries.map(([name, facet]) => [facetName(name), planFacet(name, facet, access)]));
 }
 
 function facetName(name: string): string {
-  return NAME.test(name) ? name : refuse('names of facets are letters, digits, _, - and spaces, at most 64');
+  return NAME.test(name)
+    ? name
+    : refuseFacets('names of facets are letters, digits, _, - and spaces, at most 64');
 }
 
 function planFacet(name: string, facet: unknown, access: ClassAccess): Facet {
-  if (!isObject(facet)) return refuse(`facets.${name} must be an object with a path`);
+  if (!isObject(facet)) return refuseFacets(`facets.${name} must be an object with a path`);
   const { path: written, type: kind = 'string' } = facet;
   if (typeof written !== 'string' || written === '')
-    return refuse(`facets.${name}.path must be a field name`);
+    return refuseFacets(`facets.${name}.path must be a field name`);
   const path = facetField(written, access, `facets.${name}.path`);
   const type = TYPES.find((known) => known === kind);
-  if (!type) return refuse(`facets.${name}.type must be one of ${TYPES.join(', ')}`);
+  if (!type) return refuseFacets(`facets.${name}.type must be one of ${TYPES.join(', ')}`);
   if (type === 'string') return { type, path, ...buckets(name, facet) };
   return { type, path, boundaries: boundaries(name, type, facet['boundaries']) };
 }
@@ -227,19 +229,19 @@ function buckets(name: string, facet: Members): Pick<Facet, 'buckets'> {
   const given = facet['num_buckets'] ?? facet['numBuckets'];
   if (given === undefined) return {};
   if (!Number.isInteger(given) || (given as number) < 1 || (given as number) > MAX_BUCKETS)
-    return refuse(`facets.${name}.num_buckets must be between 1 and ${MAX_BUCKETS}`);
+    return refuseFacets(`facets.${name}.num_buckets must be between 1 and ${MAX_BUCKETS}`);
   return { buckets: given as number };
 }
 
 function boundaries(name: string, type: 'number' | 'date', given: unknown): readonly (number | string)[] {
   const list: readonly unknown[] = Array.isArray(given) ? given : [];
   if (list.length < 2 || list.length > MAX_BOUNDARIES)
-    return refuse(`facets.${name}.boundaries must hold between 2 and ${MAX_BOUNDARIES} values`);
+    return refuseFacets(`facets.${name}.boundaries must hold between 2 and ${MAX_BOUNDARIES} values`);
   const read = list.map((value) => (type === 'number' ? readNumber(value) : readInstant(value)));
   const ascending = read.every(
     (value, i) => !Number.isNaN(value) && (i === 0 || (read[i - 1] as number) < value),
   );
-  if (!ascending) return refuse(`facets.${name}.boundaries must be ${type}s in ascending order`);
+  if (!ascending) return refuseFacets(`facets.${name}.boundaries must be ${type}s in ascending order`);
   return type === 'number' ? read : read.map((value) => new Date(value).toISOString());
 }
 
@@ -256,6 +258,6 @@ function isObject(value: unknown): value is Members {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function refuse(message: string): never {
-  throw new Refused(refusals.invalidArgument(message));
+function refuseFacets(message: string): never {
+  throw refuse.invalidArgument(message);
 }

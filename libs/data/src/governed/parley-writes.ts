@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { callerKey, orThrow, refusals, Refused } from '#core';
+import { callerKey, orThrow, Refused, refuse } from '#core';
 import { type ClassAccess, directWriteGate, mergeFilters, type WritePlan } from '#policy';
 import type { GovernedWrites, JudgedWrite, ProposedWrite, WriteOptions } from '../governed-access.js';
 import type { ParseRow } from '../record-store.js';
@@ -101,7 +101,7 @@ export class ParleyWrites implements GovernedWrites {
       const { where, row: found } = await this.rules.ownRow(access, id, 'update');
       const before = found['updatedAt'];
       if (previous?.after.includes(String(before))) return this.rules.readShown(access, id);
-      if (previous && previous.before !== before) throw new Refused(refusals.keyedOutcomeUnknown());
+      if (previous && previous.before !== before) throw refuse.keyedOutcomeUnknown();
       if (typeof before !== 'string') break;
       const after = stampAfter(before);
       await attempt.markSending(id, { before, after });
@@ -118,7 +118,7 @@ export class ParleyWrites implements GovernedWrites {
       );
       if (row) return this.rules.present(row, access);
     }
-    if (previous) throw new Refused(refusals.keyedOutcomeUnknown());
+    if (previous) throw refuse.keyedOutcomeUnknown();
     await attempt.markSending(id);
     return this.updateObject(access, id, plan);
   }
@@ -154,7 +154,7 @@ export class ParleyWrites implements GovernedWrites {
     const { previous } = attempt;
     if (previous && !(await this.isStored(access, id, previous))) return;
     // Parse Server may still be processing the write, and its triggers would run twice.
-    if (previous && !takesObjectIds) throw new Refused(refusals.keyedOutcomeUnknown());
+    if (previous && !takesObjectIds) throw refuse.keyedOutcomeUnknown();
     const { where, row } = await this.rules.ownRow(access, id, 'delete');
     const before = row['createdAt'];
     if (typeof before !== 'string') {

@@ -1,4 +1,4 @@
-import { refusals, Refused } from '#core';
+import { refuse } from '#core';
 import {
   mergeFilters,
   type ClassAccess,
@@ -156,7 +156,7 @@ const QUERY_LIMITS = { default: 100, max: 1000 } as const;
 export function readOptOut(applyCanonicalFilter: unknown): boolean {
   if ((applyCanonicalFilter ?? true) === true) return false;
   if (applyCanonicalFilter === false) return true;
-  throw new Refused(refusals.invalidArgument('apply_canonical_filter must be true or false'));
+  throw refuse.invalidArgument('apply_canonical_filter must be true or false');
 }
 
 /** Larger limits are reduced to the maximum; a value that is not a whole number in range is refused. */
@@ -166,9 +166,9 @@ export function readPage(options: Pick<FindOptions, 'limit' | 'skip' | 'ceiling'
 } {
   const { limit = QUERY_LIMITS.default, skip = 0, ceiling = QUERY_LIMITS.max } = options;
   if (!Number.isInteger(limit) || limit < 1)
-    throw new Refused(refusals.invalidArgument('limit must be a whole number, at least 1'));
+    throw refuse.invalidArgument('limit must be a whole number, at least 1');
   if (!Number.isInteger(skip) || skip < 0)
-    throw new Refused(refusals.invalidArgument('skip must be a whole number, at least 0'));
+    throw refuse.invalidArgument('skip must be a whole number, at least 0');
   return { limit: Math.min(limit, ceiling), skip };
 }
 
@@ -184,7 +184,6 @@ export function readOrder(
   access: ClassAccess,
 ): { readonly where: Where; readonly order: readonly RequestedSortKey[] } {
   if (after === undefined) return { where, order: parseOrder(order, access) };
-  if (order !== undefined)
-    throw new Refused(refusals.invalidArgument('rows behind an id come in the order of ids'));
+  if (order !== undefined) throw refuse.invalidArgument('rows behind an id come in the order of ids');
   return { where: after === '' ? where : mergeFilters(where, { objectId: { $gt: after } }), order: BY_ID };
 }

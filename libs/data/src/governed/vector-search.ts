@@ -1,4 +1,4 @@
-import { refusals, Refused } from '#core';
+import { Refused, refuse } from '#core';
 import {
   assertOptions,
   type OptionNames,
@@ -56,11 +56,11 @@ export function admitVectorSearch(
   if (typeof name !== 'string') throw new Refused(name);
   const declared = call.scope.classPolicy(name);
   const { searchable } = declared;
-  if (!searchable) throw new Refused(refusals.notSearchable(String(className)));
+  if (!searchable) throw refuse.notSearchable(String(className));
   const access = enterClass(call, className, 'find');
   const { policy } = call.scope;
   if (policy.hasTenantScopes && !keepsTenantsApart(declared, policy))
-    throw new Refused(refusals.missingTenantScope(access.className));
+    throw refuse.missingTenantScope(access.className);
   assertUnprotected(access, searchable);
   return { access, searchable };
 }
@@ -70,7 +70,7 @@ function assertUnprotected(access: ClassAccess, { field, textFields }: Searchabl
   // The refusal must not name a field that its caller did not, and cannot see.
   for (const name of [field, ...(textFields ?? [])])
     if (access.guarded?.hidden.has(name) || isMasked(access, name))
-      throw new Refused(refusals.notSearchable(access.className));
+      throw refuse.notSearchable(access.className);
 }
 
 const FILTER_OPTIONS = { filter: true, vectorFilter: true } satisfies OptionNames<VectorFilters>;
@@ -110,14 +110,14 @@ class ParleyVectorSearch implements SimilaritySearch {
 
   async readVector(objectId: string): Promise<readonly number[]> {
     const { access, className, field, inner } = this;
-    if (!isIdFor(access.schema, objectId)) throw new Refused(refusals.invalidArgument(idForm(access.schema)));
+    if (!isIdFor(access.schema, objectId)) throw refuse.invalidArgument(idForm(access.schema));
     const limits = await inner.rules.predicate(className, { canonical: false, operation: 'find' });
     const where = mergeFilters({ objectId }, limits.where);
     const [row] = await inner.call.read({ kind: 'find', className, where, keys: [field], limit: 1 });
     if (!row) throw new Refused(await inner.rules.noSuchRow(className, [objectId]));
     const vector = row[field];
     if (isVector(vector)) return vector;
-    throw new Refused(refusals.invalidArgument(`object '${objectId}' has no vector to compare with`));
+    throw refuse.invalidArgument(`object '${objectId}' has no vector to compare with`);
   }
 
   async nearest(request: NearestRequest): Promise<NearestRows> {
@@ -150,8 +150,7 @@ class ParleyVectorSearch implements SimilaritySearch {
     });
     if (tenant) {
       for (const { row } of found) {
-        if (!isOwnRow(tenant, row))
-          throw new Refused(refusals.notTenantsRows(className, [String(row['objectId'])]));
+        if (!isOwnRow(tenant, row)) throw refuse.notTenantsRows(className, [String(row['objectId'])]);
         if (!mayShow(access, tenant.field)) delete row[tenant.field];
       }
     }
@@ -164,7 +163,7 @@ class ParleyVectorSearch implements SimilaritySearch {
   private judgeInside(vectorFilter: unknown): Where {
     const judged = this.judgeFilter(vectorFilter, 'vector_filter');
     if (hasCrossClassQuery(judged))
-      throw new Refused(refusals.invalidQuery('vector_filter cannot ask other classes; use filter'));
+      throw refuse.invalidQuery('vector_filter cannot ask other classes; use filter');
     return judged;
   }
 
@@ -177,7 +176,7 @@ class ParleyVectorSearch implements SimilaritySearch {
   private assertListed(filter: unknown, argument: string): void {
     if (filter === undefined || filter === null || typeof filter !== 'object') return;
     if (holdsUnderscoredKey(filter))
-      throw new Refused(refusals.invalidArgument(`${argument} names must not begin with an underscore`));
+      throw refuse.invalidArgument(`${argument} names must not begin with an underscore`);
     const { access, searchable } = this;
     const filterFields = searchable.filterFields.filter(
       (name) => mayShow(access, name) && !isMasked(access, name),
@@ -185,10 +184,8 @@ class ParleyVectorSearch implements SimilaritySearch {
     const listed = filterFields.length > 0 ? filterFields.join(', ') : 'none';
     for (const key of Object.keys(filter)) {
       if (filterFields.includes(this.wireName(key))) continue;
-      throw new Refused(
-        refusals.invalidArgument(
-          `${argument} may not name '${key.slice(0, 128)}'; filter fields of this class: ${listed}`,
-        ),
+      throw refuse.invalidArgument(
+        `${argument} may not name '${key.slice(0, 128)}'; filter fields of this class: ${listed}`,
       );
     }
   }

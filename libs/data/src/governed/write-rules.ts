@@ -1,4 +1,4 @@
-import { refusals, Refused } from '#core';
+import { Refused, refuse } from '#core';
 import {
   ALWAYS_KEEP,
   type ClassAccess,
@@ -317,7 +317,7 @@ async function readAsCaller(call: GovernedCall, className: string, id: string): 
 /** @throws Refused for text that is no id of the class */
 export function readId(objectId: unknown, { schema }: ClassAccess): string {
   if (objectId === undefined || objectId === null || objectId === '')
-    throw new Refused(refusals.invalidArgument('missing required argument: object_id'));
+    throw refuse.invalidArgument('missing required argument: object_id');
   if (isIdFor(schema, objectId)) return objectId;
-  throw new Refused(refusals.invalidArgument(idForm(schema)));
+  throw refuse.invalidArgument(idForm(schema));
 }

@@ -4,12 +4,11 @@ import {
   MASTER_PRINCIPALS,
   type Principals,
   createPrincipals,
-  refusals,
-  Refused,
   toRoleName,
   strictPrincipals,
   Unauthorized,
   findWidening,
+  refuse,
 } from '#core';
 import { StoreError } from '../record-store.js';
 import type { PrincipalDirectory } from './principal-directory.js';
@@ -47,7 +46,7 @@ export class PrincipalResolver {
       case 'sessionToken':
         return this.user(await this.findSignedIn(identity.token));
       case 'aclUser':
-        if (!isUserId(identity.userId)) throw new Refused(refusals.identityUnresolved('not a user id'));
+        if (!isUserId(identity.userId)) throw refuse.identityUnresolved('not a user id');
         return this.user(identity.userId);
       case 'aclRole':
         return this.role(toRoleName(identity.role), this.strictRole(agent));
@@ -64,7 +63,7 @@ export class PrincipalResolver {
     for (let above = agent.parent; above; above = above.parent) {
       if (above.identity === agent.identity) continue;
       const widened = findWidening(await this.resolve(above), own);
-      if (widened) throw new Refused(refusals.subAgentWidens(widened));
+      if (widened) throw refuse.subAgentWidens(widened);
     }
     return own;
   }
@@ -93,9 +92,9 @@ export class PrincipalResolver {
   }
 
   private async role(name: string, strict: boolean): Promise<Principals> {
-    if (name === '') throw new Refused(refusals.identityUnresolved('an empty role name'));
+    if (name === '') throw refuse.identityUnresolved('an empty role name');
     const roles = await fewerOnFault(() => this.directory.rolesOfRole(name), [name]);
-    if (roles === null) throw new Refused(refusals.identityUnresolved(`no role '${name}'`));
+    if (roles === null) throw refuse.identityUnresolved(`no role '${name}'`);
     return strict ? strictPrincipals(roles) : createPrincipals(null, roles);
   }
 }

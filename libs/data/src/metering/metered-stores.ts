@@ -5,8 +5,7 @@ import {
   FairQueue,
   isAborted,
   NoCapacityError,
-  refusals,
-  Refused,
+  refuse,
 } from '#core';
 import type { SearchHit, Searches } from '../record-search.js';
 import {
@@ -76,7 +75,7 @@ export class DatabaseTurns {
     } catch (error) {
       if (signal.aborted) throw new StoreError('cancelled', { cause: error });
       if (!(error instanceof NoCapacityError)) throw error;
-      if (error.own) throw new Refused(refusals.databaseShareTaken(1 + Math.random() * 4));
+      if (error.own) throw refuse.databaseShareTaken(1 + Math.random() * 4);
       throw new StoreError('unavailable', { cause: error });
     }
   }

@@ -14,6 +14,7 @@ import {
   Refused,
   findRootAgent,
   findTenant,
+  refuse,
 } from '#core';
 import { SharedState } from '#state';
 
@@ -125,7 +126,7 @@ export class DataBudgets {
           cause: `the budget could not be counted: ${String(error)}`,
         });
       }
-      if (verdict) throw new Refused(refusals.budgetExhausted(verdict));
+      if (verdict) throw refuse.budgetExhausted(verdict);
     }
   }
 

@@ -8,6 +8,7 @@ import {
   refusals,
   Refused,
   spendLimit,
+  refuse,
 } from '#core';
 import { AuditSink } from '#audit';
 import {
@@ -125,7 +126,7 @@ export class ArgumentsGuard implements CanActivate {
     const { args, policy } = call;
     try {
       const inexact = inexactIn(args);
-      if (inexact !== undefined) throw new Refused(refusals.invalidArgument(inexact));
+      if (inexact !== undefined) throw refuse.invalidArgument(inexact);
       refuseTornText(args, 'arguments');
       if (policy.switches.unknownArguments !== 'ignore') call.registered?.refuseUnknown?.(args);
       return true;

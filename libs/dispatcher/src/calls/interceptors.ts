@@ -11,6 +11,7 @@ import {
   type McpRequest,
   toSentCode,
   whenAborted,
+  refuse,
 } from '#core';
 import { PolicyCache } from '#policy';
 import { SuspendedAgents } from '#state';
@@ -243,9 +244,8 @@ export class RunningCalls {
     try {
       return await turns.turn(agent.principal, signal);
     } catch (error) {
-      if (error instanceof NoCapacityError)
-        throw new Refused(refusals.tooManyRunning(this.limit, retryAfter()));
-      if (signal.aborted) throw new Refused(refusals.cancelled(signal.reason));
+      if (error instanceof NoCapacityError) throw refuse.tooManyRunning(this.limit, retryAfter());
+      if (signal.aborted) throw refuse.cancelled(signal.reason);
       throw error;
     }
   }
@@ -291,14 +291,14 @@ export class DeadlineInterceptor implements NestInterceptor<ToolOutcome, ToolOut
     return new Observable((answer) => {
       let isOver = false;
       const end = () => void (isOver = true);
-      const refuse = (refused: Refused) => {
+      const endWith = (refused: Refused) => {
         end();
         // The caller is answered first: what the abort does is of no interest to it.
         answer.error(refused);
         call.abort(refused.refusal.code);
       };
-      const refuseGone = () => refuse(new Refused(refusals.cancelled(request.signal.reason)));
-      const refuseSuspended = () => refuse(new Refused(refusals.cancelled(AGENT_SUSPENDED)));
+      const refuseGone = () => endWith(refuse.cancelled(request.signal.reason));
+      const refuseSuspended = () => endWith(refuse.cancelled(AGENT_SUSPENDED));
       if (call.isCancelled) return refuseGone();
       if (suspended.isSuspended(agent)) return refuseSuspended();
       const running = next
@@ -320,7 +320,7 @@ export class DeadlineInterceptor implements NestInterceptor<ToolOutcome, ToolOut
         const writes = (definition?.needs ?? []).length > 0;
         const work = writes ? 'write' : definition?.use === undefined ? 'other' : 'query';
         const refusal = refusals.toolTimedOut(call.name, call.seconds, work);
-        refuse(new Refused(writes ? refusals.outcomeUnknown(refusal) : refusal));
+        endWith(new Refused(writes ? refusals.outcomeUnknown(refusal) : refusal));
       });
       return running;
     });
@@ -369,7 +369,7 @@ export class ResultInterceptor implements NestInterceptor<unknown, ToolOutcome> 
     if (phrase !== null) {
       this.announceCanary(phrase, call);
       if (policy.switches.canaryAction === 'refuse')
-        throw new Refused(refusals.securityBlocked('canary', `canary: ${phrase}`));
+        throw refuse.securityBlocked('canary', `canary: ${phrase}`);
     }
     const declared = definition?.outputSchema !== undefined;
     if (content) {

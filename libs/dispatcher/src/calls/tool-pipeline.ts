@@ -7,7 +7,7 @@ import {
   type Provider,
 } from '@nestjs/common';
 import { lastValueFrom, Observable, type Subscriber } from 'rxjs';
-import { type CodeCaller, Refused, refusals, type McpRequest, tierCovers, toRequest } from '#core';
+import { type CodeCaller, type McpRequest, tierCovers, toRequest, refuse } from '#core';
 import { GovernedRecordsSource, GovernedSearchSource, GovernedWritesSource } from '#data';
 import { Policies } from '#policy';
 import {
@@ -157,7 +157,7 @@ export class ToolPipeline {
 
 /** @throws Refused for a guard that does not admit the call */
 function pass({ name }: Placed & { interceptor: null }, admitted: boolean, call: ParleyToolCall): void {
-  if (!admitted) throw new Refused(refusals.accessDenied('application', FORBIDDEN));
+  if (!admitted) throw refuse.accessDenied('application', FORBIDDEN);
   call.trace?.notePassed(name);
 }
 

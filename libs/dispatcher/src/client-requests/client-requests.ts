@@ -7,10 +7,9 @@ import {
   type FormAnswer,
   type EarlierApprovals,
   ApprovedCallChanged,
-  refusals,
-  Refused,
   ClientUnreachable,
   type McpRequest,
+  refuse,
 } from '#core';
 import {
   isDeclared,
@@ -63,7 +62,7 @@ export class LegacyClientRequests implements ClientRequests {
     question: Question,
     { withdrawn }: AskOptions = {},
   ): Promise<ClientAnswerTo<Question>> {
-    if (!this.canAnswer(question)) throw new Refused(refusals.clientCannotAnswer(question.kind));
+    if (!this.canAnswer(question)) throw refuse.clientCannotAnswer(question.kind);
     const { aborted, correlationId, transport } = this.request;
     const { link } = transport;
     if (aborted) throw new ClientUnreachable('aborted');
@@ -75,7 +74,7 @@ export class LegacyClientRequests implements ClientRequests {
     if (question.kind === 'form' || question.kind === 'url') {
       return { action: 'cancel' } satisfies FormAnswer as ClientAnswerTo<Question>;
     }
-    throw new Refused(refusals.clientUnreachable('no usable answer'));
+    throw refuse.clientUnreachable('no usable answer');
   }
 
   /** Each question is a separate request, so no answer is used twice. */

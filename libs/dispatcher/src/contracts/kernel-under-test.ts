@@ -8,9 +8,9 @@ import {
   type ClassFilterSite,
   compileAgentDefinition,
   refusals,
-  Refused,
   tierCovers,
   TIERS,
+  refuse,
 } from '#core';
 import type { GovernedClass, GovernedRecords, GovernedSearch } from '#data';
 import { FieldNames, type FieldSchema, type ReadOperation } from '#policy';
@@ -122,7 +122,7 @@ export class SmallRecords extends RecordsSource {
       describe: (className) => {
         const found = classes.find((candidate) => candidate.className === className);
         if (found) return Promise.resolve(found);
-        return Promise.reject(new Refused(refusals.classFiltered(String(className), SITE)));
+        return Promise.reject(refuse.classFiltered(String(className), SITE));
       },
     };
   }

@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { describeError, type McpRequest, refusals, Refused } from '#core';
+import { describeError, type McpRequest, refusals, Refused, refuse } from '#core';
 import { AuditSink } from '#audit';
 import type { GovernedRecords } from '#data';
 import type { ToolOutcome } from '#tools';
@@ -76,7 +76,7 @@ export class ReadAccounts {
     // A resource that is not there has no content.
     const text = admission && result !== undefined ? JSON.stringify(result) : '';
     await settled({ ok: true, data: result, text, structured: false }).catch(() => {
-      throw new Refused(refusals.auditWithheld(name, false));
+      throw refuse.auditWithheld(name, false);
     });
     return result;
   }
@@ -85,7 +85,7 @@ export class ReadAccounts {
   private async admit({ agent }: McpRequest, budgeted: BudgetedCall | null): Promise<void> {
     await spendCall(agent);
     const retryAfter = this.audit.admit();
-    if (retryAfter !== null) throw new Refused(refusals.auditUnavailable(retryAfter));
+    if (retryAfter !== null) throw refuse.auditUnavailable(retryAfter);
     if (budgeted) await this.budgets.admit(budgeted);
   }
 }

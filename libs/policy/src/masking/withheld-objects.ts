@@ -1,4 +1,4 @@
-import { canonicalClassName, type Refusal, refusals, Refused } from '#core';
+import { canonicalClassName, type Refusal, Refused, refuse } from '#core';
 import type { ClassAccess, WithheldNames } from '../model/class-access.js';
 import type { FieldType } from '../model/class-schema.js';
 import { takeRoot } from '../model/field-names.js';
@@ -105,10 +105,8 @@ export function assertNotInsideFlat(
 ): void {
   const root = takeRoot(path);
   if (!isInside || !flat?.has(root)) return;
-  throw new Refused(
-    refusals.invalidQuery(
-      `'${root}' is no object: '${path.slice(0, 128)}' leads into it; compare '${root}' itself`,
-    ),
+  throw refuse.invalidQuery(
+    `'${root}' is no object: '${path.slice(0, 128)}' leads into it; compare '${root}' itself`,
   );
 }
 
@@ -161,11 +159,9 @@ export function besideCondition(
   assertComparable(own, access, judgeClass);
   if (isExact(own)) return noneWithheldOn(path, access);
   if (ordersObjects(own)) {
-    throw new Refused(
-      refusals.invalidQuery(
-        `'${path}' may hold objects of classes that are not yours: compare it with a number, a date or a text, or compare ` +
-          'its members in a pipeline',
-      ),
+    throw refuse.invalidQuery(
+      `'${path}' may hold objects of classes that are not yours: compare it with a number, a date or a text, or compare ` +
+        'its members in a pipeline',
     );
   }
   return withoutWithheldObjects(path, access);

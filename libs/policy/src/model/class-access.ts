@@ -1,4 +1,4 @@
-import { orThrow, type Refusal, Refused, refusals } from '#core';
+import { orThrow, type Refusal, Refused, refusals, refuse } from '#core';
 import type { ClassSchema } from './class-schema.js';
 import { type ColumnMasks, isSecretColumn } from '../masking/column-masks.js';
 import type { ProtectedColumns } from '../rights/class-permissions.js';
@@ -77,7 +77,7 @@ export function assertOneDatabase(
   to: Pick<ClassAccess, 'className' | 'database'>,
 ): void {
   if ((from.database ?? null) !== (to.database ?? null))
-    throw new Refused(refusals.crossDatabase(from.className, to.className));
+    throw refuse.crossDatabase(from.className, to.className);
 }
 
 export function isRefusal<T extends object>(answer: T | Refusal | null): answer is Refusal {
@@ -158,7 +158,7 @@ function isOddSegment(segment: string): boolean {
  */
 export function assertFieldPath(path: string): void {
   if (path.includes('.') ? path.split('.').some(isOddSegment) : isOddSegment(path)) {
-    throw new Refused(refusals.invalidQuery(`'${path.slice(0, 128)}' is not a field name`));
+    throw refuse.invalidQuery(`'${path.slice(0, 128)}' is not a field name`);
   }
   assertNotInternal(path);
 }
@@ -214,10 +214,8 @@ export function assertNotWithheld(
  */
 export function assertNoTextOfOthers({ withheld, mayHold }: ClassAccess): void {
   if (!mayHold && (withheld?.size ?? 0) === 0) return;
-  throw new Refused(
-    refusals.invalidQuery(
-      "'$text' searches columns that may hold objects of classes that are not yours: search one column by $regex instead",
-    ),
+  throw refuse.invalidQuery(
+    "'$text' searches columns that may hold objects of classes that are not yours: search one column by $regex instead",
   );
 }
 

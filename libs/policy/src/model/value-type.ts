@@ -1,4 +1,4 @@
-import { refusals, Refused } from '#core';
+import { Refused, refuse } from '#core';
 import {
   type ClassSchema,
   type FieldSchema,
@@ -308,9 +308,7 @@ export function assertMayBeText(type: ValueType | undefined, at: Comparison): vo
     type?.type === 'Date'
       ? 'compare it by $gte and $lt with ISO 8601 text, such as 2024-01-31'
       : kind.write(null);
-  throw new Refused(
-    refusals.invalidQuery(`'${shortenText(at.with)}' is ${kind.a}, and $regex matches texts: ${instead}`),
-  );
+  throw refuse.invalidQuery(`'${shortenText(at.with)}' is ${kind.a}, and $regex matches texts: ${instead}`);
 }
 
 function neverMatches(value: unknown, kind: Kind, at: Comparison): Refused {
@@ -318,7 +316,7 @@ function neverMatches(value: unknown, kind: Kind, at: Comparison): Refused {
     typeof value === 'string' && kind === KINDS.Date && isDateLike(value)
       ? `${quoteValue(value)} is a day or time that does not exist`
       : kind.write(value);
-  return new Refused(refusals.invalidQuery(`'${shortenText(at.with)}' is ${kind.a}: ${none}`));
+  return refuse.invalidQuery(`'${shortenText(at.with)}' is ${kind.a}: ${none}`);
 }
 
 /** A text that could be meant as a date is compared as text. */

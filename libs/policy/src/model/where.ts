@@ -1,4 +1,4 @@
-import { canonicalClassName, isClassName, refusals, Refused } from '#core';
+import { canonicalClassName, isClassName, Refused, refuse } from '#core';
 import { takeRoot } from './field-names.js';
 
 /**
@@ -148,25 +148,21 @@ const REDUCTIONS: Readonly<Record<string, (value: TypedValue) => TypedValue>> = 
 export function reduceTyped(value: TypedValue): TypedValue {
   const smuggled = Object.keys(value).find((key) => key.startsWith('$'));
   if (smuggled !== undefined) {
-    throw new Refused(
-      refusals.invalidQuery(`A ${value.__type} value cannot carry the operator '${smuggled}'`),
-    );
+    throw refuse.invalidQuery(`A ${value.__type} value cannot carry the operator '${smuggled}'`);
   }
   const reduce = Object.hasOwn(REDUCTIONS, value.__type) ? REDUCTIONS[value.__type] : undefined;
   if (!reduce) {
-    throw new Refused(
-      refusals.invalidQuery(
-        value.__type === 'Object'
-          ? 'A row that include shows is compared by its Pointer: {"__type":"Pointer","className":"…","objectId":"…"}, with its own two'
-          : `Unknown __type. Known types: ${Object.keys(REDUCTIONS).join(', ')}`,
-      ),
+    throw refuse.invalidQuery(
+      value.__type === 'Object'
+        ? 'A row that include shows is compared by its Pointer: {"__type":"Pointer","className":"…","objectId":"…"}, with its own two'
+        : `Unknown __type. Known types: ${Object.keys(REDUCTIONS).join(', ')}`,
     );
   }
   return reduce(value);
 }
 
 function createMalformed(type: string, needs: string): Refused {
-  return new Refused(refusals.invalidQuery(`A ${type} value needs ${needs}`));
+  return refuse.invalidQuery(`A ${type} value needs ${needs}`);
 }
 
 export function isWithin(value: unknown, limit: number): value is number {
@@ -344,5 +340,5 @@ export function blockFilter(
   reason: SecurityReason,
   at?: string,
 ): Refused {
-  return new Refused(refusals.securityBlocked(gate, reason, at?.slice(0, 200)));
+  return refuse.securityBlocked(gate, reason, at?.slice(0, 200));
 }

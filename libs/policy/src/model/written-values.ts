@@ -1,4 +1,4 @@
-import { readJson, refusals, Refused } from '#core';
+import { readJson, refuse } from '#core';
 import { isPlainObject, parseIsoDate, type PlainObject, toTypedDate } from './where.js';
 
 /*
@@ -184,7 +184,7 @@ function readExtended(name: string, written: unknown): unknown {
   const { form, read } = EXTENDED_FORMS[name] as (typeof EXTENDED_FORMS)[string];
   const value = read(written);
   if (value !== undefined) return value;
-  throw new Refused(refusals.invalidQuery(`'${name}' takes ${form}`));
+  throw refuse.invalidQuery(`'${name}' takes ${form}`);
 }
 
 /** A number that a double does not hold as it was written, by the operator that makes it. */
@@ -228,5 +228,5 @@ const MOST_OF_PLACE = 200;
 /** The driver sends half of a surrogate pair as another character. @throws Refused */
 export function refuseTornText(value: unknown, place: string): void {
   const torn = findTornText(value, place);
-  if (torn !== null) throw new Refused(refusals.invalidArgument(`${torn} ${TORN_TEXT}`));
+  if (torn !== null) throw refuse.invalidArgument(`${torn} ${TORN_TEXT}`);
 }

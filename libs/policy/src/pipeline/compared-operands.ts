@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { refusals, Refused } from '#core';
+import { refuse } from '#core';
 import { ALL_TEXT, compareValue, DATE, NUMBER_TEXT, type ValueType } from '../model/value-type.js';
 import { isPlainObject, parseIsoDate, type PlainObject, toTypedDate } from '../model/where.js';
 import { listBranches, readConstant, readMembers, typeOfExpression } from './expression-types.js';
@@ -214,7 +214,7 @@ const refuseOperands =
       const type = typeOfExpression(value, frame);
       if (!type || type === ALL_TEXT || type.uncertain) continue;
       const reason = explain(type, describeExpression(value).slice(0, 128), value);
-      if (reason !== null) throw new Refused(refusals.invalidQuery(reason));
+      if (reason !== null) throw refuse.invalidQuery(reason);
     }
     return operand;
   };
@@ -297,10 +297,8 @@ function checkAdded(operator: string, added: unknown, frame: Frame): void {
       type.type === 'Array'
         ? `put {"$unwind":"${written.split('.', 1)[0]}"} in front, or add the entries of each row: {"${operator}":{"$sum":"${written}"}}`
         : `name a number in it by its path, such as ${written}.NAME`;
-    throw new Refused(
-      refusals.invalidQuery(
-        `${operator} takes one number of each row, and '${written}' is of type ${type.type}: ${instead}`,
-      ),
+    throw refuse.invalidQuery(
+      `${operator} takes one number of each row, and '${written}' is of type ${type.type}: ${instead}`,
     );
   }
 }

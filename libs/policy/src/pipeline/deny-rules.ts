@@ -1,4 +1,4 @@
-import { canonicalClassName, isClassName, Refused, refusals } from '#core';
+import { canonicalClassName, isClassName, refuse } from '#core';
 import { JOINABLE_SYSTEM_CLASSES } from '../model/class-access.js';
 import { hasInternalSegment, hasMagicSegment, takeRoot } from '../model/field-names.js';
 import { isPlainObject } from '../model/where.js';
@@ -191,7 +191,7 @@ function inspectRegex(pattern: unknown, options: string | null, at: string): voi
   if (typeof pattern !== 'string' || options === null) throw pipelineBlocked('invalid_regex', at);
   if (Buffer.byteLength(pattern) > MAX_REGEX_BYTES) throw pipelineBlocked('regex_pattern_too_long', at);
   const issue = regexIssue(pattern, options);
-  if (issue === 'invalid_regex') throw new Refused(refusals.invalidQuery(NO_PATTERN));
+  if (issue === 'invalid_regex') throw refuse.invalidQuery(NO_PATTERN);
   if (issue) throw pipelineBlocked(issue, at);
 }
 

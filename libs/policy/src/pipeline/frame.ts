@@ -1,4 +1,4 @@
-import { orThrow, Refused, refusals } from '#core';
+import { orThrow, refuse } from '#core';
 import { type ClassAccess, columnRefusal, mayNameColumn } from '../model/class-access.js';
 import { assertNotInsideFlat } from '../masking/withheld-objects.js';
 import { hasInternalSegment, takeRoot } from '../model/field-names.js';
@@ -132,7 +132,7 @@ export class Frame {
   variable(name: string): Frame | null {
     const variable = this.parts.variables.get(name);
     if (variable === undefined) {
-      throw new Refused(refusals.invalidArgument(`the pipeline uses the undefined variable '$$${name}'`));
+      throw refuse.invalidArgument(`the pipeline uses the undefined variable '$$${name}'`);
     }
     return variable.document;
   }
@@ -177,11 +177,9 @@ export class Frame {
   private assertNoReference(root: string, wire: string, path: string): void {
     if (PLACEHOLDER_MEMBERS.has(path.slice(root.length + 1))) return;
     if (this.parts.types.has(wire) || this.access.schema?.fields.get(wire)?.type !== 'Pointer') return;
-    throw new Refused(
-      refusals.invalidQuery(
-        `'${root}' points to another class, and its id is '${root}' itself: for other columns join it in aggregate, by ` +
-          `{"$lookup":{"from":CLASS,"localField":"${root}","foreignField":"objectId","as":NAME}}, and write NAME.COLUMN`,
-      ),
+    throw refuse.invalidQuery(
+      `'${root}' points to another class, and its id is '${root}' itself: for other columns join it in aggregate, by ` +
+        `{"$lookup":{"from":CLASS,"localField":"${root}","foreignField":"objectId","as":NAME}}, and write NAME.COLUMN`,
     );
   }
 
@@ -193,7 +191,7 @@ export class Frame {
     if (!this.sourceAddressable) {
       if (readable === null) return root;
       if (open && !hasInternalSegment(root)) return root;
-      throw new Refused(refusals.fieldDenied(context, path, root, [...introduced.keys()]));
+      throw refuse.fieldDenied(context, path, root, [...introduced.keys()]);
     }
     const wire = names.wireName(root);
     if (hasInternalSegment(wire)) throw pipelineBlocked('denied_internal_field', path);

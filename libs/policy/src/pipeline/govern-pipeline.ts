@@ -1,4 +1,4 @@
-import { type Refusal, refusals, Refused } from '#core';
+import { type Refusal, Refused, refuse } from '#core';
 import { inexactColumns, noneWithheldWithin } from '../masking/withheld-objects.js';
 import { type ClassAccess, isRefusal } from '../model/class-access.js';
 import { takeRoot } from '../model/field-names.js';
@@ -61,11 +61,9 @@ export function governPipeline(
   const stages = walkPipeline(pipeline, source.access, reach, options);
   // The source may have text and distance searches: its filter is the first stage.
   if (hasCrossClassQuery(source.where)) {
-    throw new Refused(
-      refusals.accessDenied(
-        'filters',
-        `A constraint on '${source.access.className}' cannot be applied in a pipeline`,
-      ),
+    throw refuse.accessDenied(
+      'filters',
+      `A constraint on '${source.access.className}' cannot be applied in a pipeline`,
     );
   }
   return restrictStages(stages, source, { scopeOf: findScope, use: findUse(stages) });
@@ -161,7 +159,7 @@ function restrictJoin(
 ): Stage[] {
   const scope = scopeOf(className);
   const joined = { scopeOf, use: useAll(use) };
-  if (!isCarriable(scope.where)) throw new Refused(refusals.tenantJoinDenied(className));
+  if (!isCarriable(scope.where)) throw refuse.tenantJoinDenied(className);
   if (name === '$graphLookup') return restrictGraph(join, scope, joined.use);
   const inner = restrictStages((join['pipeline'] ?? []) as Pipeline, restrictJoined(join, scope), joined);
   return [{ [name]: { ...join, pipeline: inner } }];

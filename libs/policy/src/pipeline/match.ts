@@ -1,4 +1,4 @@
-import { type Refusal, Refused, refusals } from '#core';
+import { type Refusal, refuse } from '#core';
 import { assertComparable, assertNotInsideFlat, noneWithheldOn } from '../masking/withheld-objects.js';
 import { assertNotWithheld, assertNoTextOfOthers } from '../model/class-access.js';
 import { takeRoot } from '../model/field-names.js';
@@ -73,9 +73,7 @@ function operatorClause(
         assertNoTextOfOthers(frame.access);
         return [operator, value];
       }
-      throw new Refused(
-        refusals.fieldDenied('$match operator', operator, operator, [...frame.access.readable]),
-      );
+      throw refuse.fieldDenied('$match operator', operator, operator, [...frame.access.readable]);
     default:
       throw invalidPipeline(
         '$match',
@@ -134,10 +132,8 @@ function operandValue(operator: string, operand: unknown, column: Column, rules:
   if (LISTS.has(operator) && Array.isArray(operand)) return columnValues(operand, column, rules);
   if (operator === '$not') return conditionValue(operand, column, rules);
   if (OTHERS.has(operator) || LISTS.has(operator)) return operand;
-  throw new Refused(
-    refusals.invalidQuery(
-      `Operator '${operator.slice(0, 64)}' cannot be used in a $match on '${column.path}'`,
-    ),
+  throw refuse.invalidQuery(
+    `Operator '${operator.slice(0, 64)}' cannot be used in a $match on '${column.path}'`,
   );
 }
 

@@ -1,4 +1,4 @@
-import { refusals, Refused } from '#core';
+import { Refused, refuse } from '#core';
 import { isPlainObject, type PlainObject } from '../model/where.js';
 import { constantText } from './deny-rules.js';
 import { listOperands } from './expression-types.js';
@@ -24,7 +24,7 @@ export function assertCannotFail(filter: unknown): void {
   for (const [key, value] of Object.entries(filter)) {
     if (key === '$expr') assertTotal(value);
     else if (key.startsWith('$') && !MATCH_OPERATORS.has(key)) {
-      throw createRefused(`Operator '${key.slice(0, 64)}' cannot be used in a $match`);
+      throw refuse.invalidQuery(`Operator '${key.slice(0, 64)}' cannot be used in a $match`);
     } else assertCannotFail(value);
   }
 }
@@ -131,7 +131,7 @@ function notInFilters(operator: string, fit: FitOperands = 'anything'): Refused 
   const what = known
     ? `'${name}' ${REFUSED_IN_FILTERS[operator] === undefined ? 'can fail' : REASONS[REFUSED_IN_FILTERS[operator]]}, so it cannot stand in a filter as written.`
     : `'${name}' is no operator that may stand in the $expr of a filter (${Object.keys(FILTER_OPERATORS).join(' ')}).`;
-  return createRefused(`${what} ${INSTEAD[fit](name)}`);
+  return refuse.invalidQuery(`${what} ${INSTEAD[fit](name)}`);
 }
 
 const REASONS = {
@@ -139,7 +139,3 @@ const REASONS = {
   repeats: 'can repeat a value without end',
   unproven: 'may fail on a row',
 } as const;
-
-function createRefused(message: string): Refused {
-  return new Refused(refusals.invalidQuery(message));
-}

@@ -1,4 +1,4 @@
-import { isClassName, refusals, Refused } from '#core';
+import { isClassName, Refused, refuse } from '#core';
 import { suggestNames } from '../model/field-names.js';
 import { isPlainObject, type PlainObject } from '../model/where.js';
 import { readExtendedJson, readObjectText, refuseTornText } from '../model/written-values.js';
@@ -32,14 +32,15 @@ export function validatePipeline(written: unknown): Pipeline {
   refuseTornText(pipeline, 'pipeline');
   assertNothingForbidden(pipeline);
   if (countMembers(pipeline) > MAX_MEMBERS)
-    throw invalidArgument(`pipeline exceeds ${MAX_MEMBERS} fields and operators`);
-  if (!Array.isArray(pipeline)) throw invalidArgument(`pipeline is a list of stages, such as ${EXAMPLE}`);
+    throw refuse.invalidArgument(`pipeline exceeds ${MAX_MEMBERS} fields and operators`);
+  if (!Array.isArray(pipeline))
+    throw refuse.invalidArgument(`pipeline is a list of stages, such as ${EXAMPLE}`);
   if (pipeline.length === 0)
-    throw invalidArgument(
+    throw refuse.invalidArgument(
       `pipeline is empty: write one stage at least, such as ${EXAMPLE}; to read rows use query_class`,
     );
   if (pipeline.length > MAX_CALLER_STAGES)
-    throw invalidArgument(`pipeline has ${pipeline.length} stages; at most ${MAX_CALLER_STAGES}`);
+    throw refuse.invalidArgument(`pipeline has ${pipeline.length} stages; at most ${MAX_CALLER_STAGES}`);
   assertStages(pipeline, '', { left: MAX_ALL_STAGES });
   return pipeline as Pipeline;
 }
@@ -54,7 +55,7 @@ function assertStages(stages: readonly unknown[], within: string, budget: { left
   for (let index = 0; index < stages.length; index += 1) {
     const at = `${within}stage ${index}`;
     if (--budget.left < 0)
-      throw invalidArgument(
+      throw refuse.invalidArgument(
         `pipeline has more than ${MAX_ALL_STAGES} stages, those inside other stages included`,
       );
     const stage = stages[index];
@@ -79,10 +80,6 @@ function assertStage(stage: unknown, at: string): StageName {
     at,
     `'${name.slice(0, 64)}' is no stage that can be used.${meant} Stages: ${STAGE_NAMES.join(', ')}`,
   );
-}
-
-function invalidArgument(what: string): Refused {
-  return new Refused(refusals.invalidArgument(what));
 }
 
 /** @throws Refused `invalid_argument` */

@@ -5,8 +5,8 @@ import {
   type FilterEntry,
   type FilterSubject,
   isConstraint,
-  refusals,
   Refused,
+  refuse,
 } from '#core';
 import type { MissingColumn } from '../compile/bind-policy.js';
 
@@ -76,5 +76,5 @@ export function unknownColumn({ className, written }: MissingColumn, filtered: s
 }
 
 function createFilterFailure(className: string, cause: string): Refused {
-  return new Refused(refusals.agentFilterFailed(className, cause));
+  return refuse.agentFilterFailed(className, cause);
 }

@@ -1,4 +1,4 @@
-import { type Agent, refusals, Refused } from '#core';
+import { type Agent, refuse } from '#core';
 import { isPlainObject, isPointer, type Where } from '../model/where.js';
 
 /** `{ $agent: NAME }` stands for a value of the agent in a constraint of the operator. */
@@ -63,8 +63,7 @@ export function withAgentValues(
   const literals = new Set<string>();
   const where = fillConstraint(constraint, (name) => {
     const value = agentValue(agent, userId, readName(name));
-    if (value === null)
-      throw new Refused(refusals.agentValueUnset(className, `${MARK}: ${readName(name)} is not set`));
+    if (value === null) throw refuse.agentValueUnset(className, `${MARK}: ${readName(name)} is not set`);
     if (typeof value === 'string') literals.add(value);
     return value;
   });
@@ -83,7 +82,7 @@ export function withSampleValues(constraint: Where): Where {
 function readName(name: unknown): string {
   if (name === 'user' || name === 'tenant') return name;
   if (typeof name === 'string' && name.startsWith(CLAIM) && name.length > CLAIM.length) return name;
-  throw new Refused(refusals.invalidQuery(`${MARK} takes user, tenant or claims.NAME`));
+  throw refuse.invalidQuery(`${MARK} takes user, tenant or claims.NAME`);
 }
 
 function agentValue(agent: Agent, userId: string | null, name: string): AgentValue | null {

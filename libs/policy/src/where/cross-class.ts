@@ -1,4 +1,4 @@
-import { canonicalClassName, isClassName, refusals, Refused } from '#core';
+import { canonicalClassName, isClassName, Refused, refuse } from '#core';
 import { isFieldPath } from '../model/field-names.js';
 import { noneWithheldOn } from '../masking/withheld-objects.js';
 import {
@@ -62,10 +62,8 @@ export function parseRelatedTo(operand: unknown, rules: CrossClassRules): { obje
   const field = access.schema?.fields.get(relation);
   const leadsHere = !field?.targetClass || field.targetClass === rules.access.className;
   if (access.schema && (field?.type !== 'Relation' || !leadsHere)) {
-    throw new Refused(
-      refusals.invalidQuery(
-        `'${relation}' of ${access.className} is not a relation to ${rules.access.className}`,
-      ),
+    throw refuse.invalidQuery(
+      `'${relation}' of ${access.className} is not a relation to ${rules.access.className}`,
     );
   }
   return { object: owner, key: relation };
@@ -73,7 +71,7 @@ export function parseRelatedTo(operand: unknown, rules: CrossClassRules): { obje
 
 function innerQuery(operator: string, operand: unknown, rules: CrossClassRules) {
   const { className, where } = requireMembers(operator, operand, ['className', 'where']);
-  if (className === undefined) throw new Refused(refusals.invalidQuery(`'${operator}' needs className`));
+  if (className === undefined) throw refuse.invalidQuery(`'${operator}' needs className`);
   const access = admitClass(className, rules);
   return { access, query: { className: access.className, where: rules.inner(where, access) } };
 }
@@ -104,9 +102,7 @@ function columnKey(operator: string, key: unknown, access: ClassAccess, rules: C
 
 function requireMembers(operator: string, operand: unknown, names: readonly string[]): PlainObject {
   if (!isPlainObject(operand) || Object.keys(operand).some((name) => !names.includes(name))) {
-    throw new Refused(
-      refusals.invalidQuery(`'${operator}' takes an object with ${names.join(' and ')} only`),
-    );
+    throw refuse.invalidQuery(`'${operator}' takes an object with ${names.join(' and ')} only`);
   }
   return operand;
 }
@@ -119,7 +115,7 @@ function parseOwner(object: unknown): Pointer | null {
 }
 
 function needsKey(operator: string): Refused {
-  return new Refused(refusals.invalidQuery(`'${operator}' needs key, the name of a field`));
+  return refuse.invalidQuery(`'${operator}' needs key, the name of a field`);
 }
 
 /** Of each operator on a relation, how the rows that hold a member are compared. */
@@ -147,7 +143,7 @@ export function relationConditions(
     if (holds === undefined) throw needsMember(column);
     // The caller named the column, and may not learn of a class behind it.
     const gate = values.judgeClass(targetClass);
-    if (gate) throw new Refused(refusals.withheldColumn(path, gate.details?.kind ?? 'hidden_class'));
+    if (gate) throw refuse.withheldColumn(path, gate.details?.kind ?? 'hidden_class');
     const asked = rules();
     if (operator === '$inQuery' || operator === '$notInQuery') {
       const { query } = innerQuery(operator, operand, asked);
@@ -170,10 +166,8 @@ function memberId(value: unknown, column: Column, rules: ValueRules): string {
 }
 
 function needsMember({ path }: Column): Refused {
-  return new Refused(
-    refusals.invalidQuery(
-      `'${path}' is a relation: compare it with a Pointer to one member, with $eq, $ne, $in, $nin, $inQuery or $notInQuery. ` +
-        'The members of one row are asked for with $relatedTo in a query of their class',
-    ),
+  return refuse.invalidQuery(
+    `'${path}' is a relation: compare it with a Pointer to one member, with $eq, $ne, $in, $nin, $inQuery or $notInQuery. ` +
+      'The members of one row are asked for with $relatedTo in a query of their class',
   );
 }

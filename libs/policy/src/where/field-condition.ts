@@ -1,4 +1,4 @@
-import { canonicalClassName, isClassName, type Refusal, refusals, Refused } from '#core';
+import { canonicalClassName, isClassName, type Refusal, Refused, refuse } from '#core';
 import type { ClassAccess } from '../model/class-access.js';
 import { type FieldSchema, type FieldType, memberField } from '../model/class-schema.js';
 import { takeRoot } from '../model/field-names.js';
@@ -52,7 +52,7 @@ const OPERATORS: Readonly<Record<string, Translate>> = {
   $containedBy: list('$containedBy'),
   $containsAll: list('$all'),
   $exists: (operand) => {
-    if (typeof operand !== 'boolean') throw invalidQuery("'$exists' needs true or false");
+    if (typeof operand !== 'boolean') throw refuse.invalidQuery("'$exists' needs true or false");
     return { $exists: operand };
   },
   $regex: (operand, column, _rules, beside) => {
@@ -61,7 +61,7 @@ const OPERATORS: Readonly<Record<string, Translate>> = {
     return condition;
   },
   $options: (_operand, _column, _rules, beside) => {
-    if (!('$regex' in beside)) throw invalidQuery("'$options' needs '$regex' beside it");
+    if (!('$regex' in beside)) throw refuse.invalidQuery("'$options' needs '$regex' beside it");
     return {};
   },
   $near: (operand) => geoCondition('$near', operand),
@@ -93,7 +93,7 @@ export function fieldConditions(value: unknown, column: Column, rules: Condition
       );
     }
     if (operators.length < Object.keys(value).length) {
-      throw invalidQuery(`The condition on '${column.path}' mixes operators and field names`);
+      throw refuse.invalidQuery(`The condition on '${column.path}' mixes operators and field names`);
     }
     return operatorConditions(value, column, rules);
   }
@@ -123,7 +123,7 @@ export function assertNoBareOperators(value: unknown, { path, known }: Column): 
   const isOperator = (name: string) => Object.hasOwn(OPERATORS, `$${name}`) && !known?.member?.(name);
   const [name] = names;
   if (name === undefined || !names.every(isOperator)) return;
-  throw invalidQuery(
+  throw refuse.invalidQuery(
     `'${name}' is no operator: write '$${name}'. For a member of that name write the path '${path.slice(0, 128)}.${name}'`,
   );
 }
@@ -139,7 +139,7 @@ export function assertNoBareLogic(
 ): void {
   if (!LOGIC.has(name) || !Array.isArray(value) || !value.every(isPlainObject)) return;
   if ((readable ?? schema?.fields)?.has(name)) return;
-  throw invalidQuery(`'${name}' is no operator: write '$${name}'`);
+  throw refuse.invalidQuery(`'${name}' is no operator: write '$${name}'`);
 }
 
 const LOGIC: ReadonlySet<string> = new Set(['and', 'or', 'nor']);
@@ -148,14 +148,14 @@ function operatorConditions(value: PlainObject, column: Column, rules: Condition
   const conditions: Record<string, unknown>[] = [];
   for (const [operator, operand] of Object.entries(value)) {
     if (operator === '$text') {
-      throw invalidQuery("'$text' searches the whole class: write it at the top of the query");
+      throw refuse.invalidQuery("'$text' searches the whole class: write it at the top of the query");
     }
     if (ALL.has(operator) && Array.isArray(operand) && operand.length > 0 && operand.every(isPattern)) {
       for (const pattern of operand) place(regexOperator(pattern, column, rules), conditions);
       continue;
     }
     const translate = Object.hasOwn(OPERATORS, operator) ? OPERATORS[operator] : undefined;
-    if (!translate) throw invalidQuery(`Operator '${operator}' cannot stand under '${column.path}'`);
+    if (!translate) throw refuse.invalidQuery(`Operator '${operator}' cannot stand under '${column.path}'`);
     place(translate(operand, column, rules, value), conditions);
   }
   return conditions.map((condition) => ({ [column.path]: condition }));
@@ -200,7 +200,7 @@ function comparison(operator: string): Translate {
       !isTyped(operand) &&
       !(operand instanceof Date)
     ) {
-      throw invalidQuery(`'${operator}' compares with one value, not with an array or object`);
+      throw refuse.invalidQuery(`'${operator}' compares with one value, not with an array or object`);
     }
     if (operator === '$eq') noteDay(operand, column, rules.note);
     return { [operator]: columnValue(operand, column, rules) };
@@ -209,7 +209,7 @@ function comparison(operator: string): Translate {
 
 function list(operator: string): Translate {
   return (operand, column, rules) => {
-    if (!Array.isArray(operand)) throw invalidQuery(`'${operator}' needs an array`);
+    if (!Array.isArray(operand)) throw refuse.invalidQuery(`'${operator}' needs an array`);
     return { [operator]: columnValues(operand, column, rules) };
   };
 }
@@ -217,14 +217,10 @@ function list(operator: string): Translate {
 function nearOnly(operator: string): Translate {
   return (operand, _column, _rules, beside) => {
     if (!('$near' in beside) && !('$nearSphere' in beside)) {
-      throw invalidQuery(`'${operator}' needs '$near' or '$nearSphere' beside it`);
+      throw refuse.invalidQuery(`'${operator}' needs '$near' or '$nearSphere' beside it`);
     }
     return { [operator]: distance(operator, operand) };
   };
-}
-
-function invalidQuery(message: string): Refused {
-  return new Refused(refusals.invalidQuery(message));
 }
 
 /** The column of a condition. `type` is undefined for undeclared columns and inside objects. */
@@ -304,7 +300,7 @@ export function columnValue(value: unknown, column: Column, rules: ValueRules): 
 }
 
 const createNoMember = ({ path }: Column): Refused =>
-  invalidQuery(`'${path}' points to another class: compare it with a Pointer, or ask with $inQuery`);
+  refuse.invalidQuery(`'${path}' points to another class: compare it with a Pointer, or ask with $inQuery`);
 
 /** Notes that an object equals another one only with the same members: a part of them matches nothing. */
 function noteWhole(value: PlainObject, { path, type, stored }: Column, note: Note | undefined): void {
@@ -356,8 +352,7 @@ function columnText(text: string, column: Column, target: string | undefined, ru
   const prefixed = rules.literals?.has(text) ? null : parsePrefixedPointer(text);
   if (prefixed) return admitValue({ ...prefixed }, rules);
   if (target !== undefined) return admitValue({ ...pointer(target, text) }, rules);
-  if (rules.strictPointerShapes)
-    throw new Refused(refusals.pointerShapeMismatch(column.className, column.path));
+  if (rules.strictPointerShapes) throw refuse.pointerShapeMismatch(column.className, column.path);
   return text;
 }
 
@@ -373,7 +368,7 @@ const describeListOfIds = (text: string, { path }: Column): string =>
   `{"__type":"Pointer","className":"CLASS","objectId":"${text}"}`;
 
 const createUnfitting = ({ className, path }: Column): Refused =>
-  new Refused(refusals.agentValueUnset(className, `the value of the agent is no value of '${path}'`));
+  refuse.agentValueUnset(className, `the value of the agent is no value of '${path}'`);
 
 /** Values inside arrays and objects are not compared with a column of their own. */
 function plainValue(value: unknown, rules: ValueRules): unknown {
@@ -383,7 +378,7 @@ function plainValue(value: unknown, rules: ValueRules): unknown {
   if (!isPlainObject(value)) return value;
   const operator = Object.keys(value).find((key) => key.startsWith('$'));
   if (operator !== undefined) {
-    throw new Refused(refusals.invalidQuery(`Operator '${operator}' cannot stand inside a value`));
+    throw refuse.invalidQuery(`Operator '${operator}' cannot stand inside a value`);
   }
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, plainValue(member, rules)]));
 }
@@ -415,13 +410,13 @@ const OPTIONS = /^[imsx]{0,8}$/;
  * @throws Refused `invalid_query` for what is no pattern, `security_blocked` for one that could run for ever
  */
 function regexCondition(pattern: unknown, options: unknown): Record<string, unknown> {
-  if (typeof pattern !== 'string') throw invalidQuery("'$regex' takes a pattern as text");
+  if (typeof pattern !== 'string') throw refuse.invalidQuery("'$regex' takes a pattern as text");
   if (options !== undefined && (typeof options !== 'string' || !OPTIONS.test(options))) {
-    throw invalidQuery("'$options' takes the letters i, m, s and x");
+    throw refuse.invalidQuery("'$options' takes the letters i, m, s and x");
   }
   if (Array.from(pattern).length > MAX_CHARACTERS) throw blockFilter('where', 'regex_too_long');
   const issue = regexIssue(pattern, options);
-  if (issue === 'invalid_regex') throw invalidQuery(NO_PATTERN);
+  if (issue === 'invalid_regex') throw refuse.invalidQuery(NO_PATTERN);
   if (issue) throw blockFilter('where', issue);
   return { $regex: pattern, ...(options !== undefined && options !== '' && { $options: options }) };
 }
@@ -444,7 +439,7 @@ function geoCondition(operator: string, operand: unknown): Record<string, unknow
 
 function distance(operator: string, operand: unknown): number {
   if (typeof operand === 'number' && Number.isFinite(operand) && operand >= 0) return operand;
-  throw invalidQuery(`'${operator}' needs a number that is not negative`);
+  throw refuse.invalidQuery(`'${operator}' needs a number that is not negative`);
 }
 
 /** Distances of GeoJSON are in metres, those of Parse in radians unless named otherwise. */
@@ -452,7 +447,7 @@ function nearGeometry(operator: string, operand: Readonly<Record<string, unknown
   const { $geometry, $maxDistance, ...others } = operand;
   const place = geometry($geometry);
   if (Object.keys(others).length > 0 || place.type !== 'Point') {
-    throw invalidQuery(
+    throw refuse.invalidQuery(
       `'${operator}' takes a GeoPoint, or $geometry with a Point and $maxDistance in metres`,
     );
   }
@@ -478,14 +473,14 @@ function region(operand: unknown): Record<string, unknown> {
     if (isTyped(value) && value.__type === 'Polygon') return { $polygon: reduceTyped(value) };
     if (Array.isArray(value) && value.length >= 3) return { $polygon: value.map(point) };
   }
-  throw invalidQuery(
+  throw refuse.invalidQuery(
     "'$geoWithin' takes one of $centerSphere: [point, radians], $box: [point, point], $polygon: [three or more points], $geometry",
   );
 }
 
 function only(operand: unknown, key: string): unknown {
   if (isPlainObject(operand) && Object.keys(operand).length === 1 && key in operand) return operand[key];
-  throw invalidQuery("'$geoIntersects' takes $geometry or $point");
+  throw refuse.invalidQuery("'$geoIntersects' takes $geometry or $point");
 }
 
 /** A GeoPoint, or a `[longitude, latitude]` pair in GeoJSON order. */
@@ -494,7 +489,7 @@ function point(value: unknown): TypedValue {
   if (Array.isArray(value) && value.length === 2 && isWithin(value[0], 180) && isWithin(value[1], 90)) {
     return { __type: 'GeoPoint', latitude: value[1], longitude: value[0] };
   }
-  throw invalidQuery('A point is a GeoPoint or [longitude, latitude]');
+  throw refuse.invalidQuery('A point is a GeoPoint or [longitude, latitude]');
 }
 
 /** The nesting of the coordinates of each GeoJSON type above one position. */
@@ -519,7 +514,7 @@ function geometry(value: unknown): { readonly type: string; readonly coordinates
       return { type, coordinates };
     }
   }
-  throw invalidQuery(`'$geometry' takes a GeoPoint or GeoJSON: ${Object.keys(NESTING).join(', ')}`);
+  throw refuse.invalidQuery(`'$geometry' takes a GeoPoint or GeoJSON: ${Object.keys(NESTING).join(', ')}`);
 }
 
 function isNested(value: unknown, levels: number): boolean {

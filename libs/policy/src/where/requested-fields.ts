@@ -1,4 +1,4 @@
-import { orThrow, refusals, Refused } from '#core';
+import { orThrow, Refused, refuse } from '#core';
 import { isDeniedPath } from '../masking/column-masks.js';
 import { mayHoldWithheld } from '../masking/withheld-objects.js';
 import {
@@ -99,18 +99,14 @@ export function noteKey(key: string, access: ClassAccess, note: Note | undefined
 
 function readRequestedKeys(keys: unknown): string[] {
   if (keys === undefined || keys === null) return [];
-  if (!Array.isArray(keys)) throw invalidArgument('keys is an array of field names');
-  if (keys.length > MAX_KEYS) throw invalidArgument(`keys holds at most ${MAX_KEYS} names`);
+  if (!Array.isArray(keys)) throw refuse.invalidArgument('keys is an array of field names');
+  if (keys.length > MAX_KEYS) throw refuse.invalidArgument(`keys holds at most ${MAX_KEYS} names`);
   return keys.map((key: unknown) => {
     if (isFieldPath(key)) return key;
-    throw invalidArgument(
+    throw refuse.invalidArgument(
       'keys entries are field names, with dots between the names of a path; underscore-prefixed names are not permitted',
     );
   });
-}
-
-function invalidArgument(message: string): Refused {
-  return new Refused(refusals.invalidArgument(message));
 }
 
 /** The fields of a class that are returned for an included pointer. */
@@ -157,7 +153,7 @@ const MAX_SORT_KEYS = 32;
  */
 export function parseOrder(order: unknown, access: ClassAccess): readonly RequestedSortKey[] {
   if (order === undefined || order === null || order === '') return NO_ORDER;
-  if (typeof order !== 'string') throw invalidArgument("order is text such as '-createdAt,title'");
+  if (typeof order !== 'string') throw refuse.invalidArgument("order is text such as '-createdAt,title'");
   const { orders } = findPlans(access);
   return orders.get(order) ?? keep(orders, order, sortKeys(order, access));
 }
@@ -167,7 +163,8 @@ const NO_ORDER: readonly RequestedSortKey[] = Object.freeze([]);
 function sortKeys(order: string, access: ClassAccess): readonly RequestedSortKey[] {
   const keys = new Map<string, RequestedSortKey>();
   const entries = order.split(',');
-  if (entries.length > MAX_SORT_KEYS) throw invalidArgument(`order names at most ${MAX_SORT_KEYS} fields`);
+  if (entries.length > MAX_SORT_KEYS)
+    throw refuse.invalidArgument(`order names at most ${MAX_SORT_KEYS} fields`);
   for (const entry of entries) {
     const key = sortKey(entry.trim(), access);
     if (!keys.has(key.field)) keys.set(key.field, key);
@@ -178,22 +175,24 @@ function sortKeys(order: string, access: ClassAccess): readonly RequestedSortKey
 function sortKey(entry: string, access: ClassAccess): RequestedSortKey {
   const name = entry.replace(/^-/, '');
   if (!isFieldPath(name)) {
-    throw invalidArgument("order entries are field names, with '-' in front for descending");
+    throw refuse.invalidArgument("order entries are field names, with '-' in front for descending");
   }
   const [, worded, direction = ''] = /^(.*\S)\s+(asc|desc)(?:ending)?$/i.exec(name) ?? [];
   // Names of plain collections may hold blanks.
   if (worded !== undefined && !(access.readable?.has(name) ?? access.schema?.fields.has(name)))
-    throw invalidArgument(`order: write '${/^desc/i.test(direction) ? '-' : ''}${worded}' for '${name}'`);
+    throw refuse.invalidArgument(
+      `order: write '${/^desc/i.test(direction) ? '-' : ''}${worded}' for '${name}'`,
+    );
   const field = access.names.wirePath(name);
   if (hasInternalSegment(name) || hasInternalSegment(field))
-    throw invalidArgument(`order cannot use '${name}'`);
+    throw refuse.invalidArgument(`order cannot use '${name}'`);
   assertReadable('order field', name, field, access);
   const withheld = withheldTarget(field, access);
   if (withheld) throw new Refused(withheld.refusal);
   assertHasMembers(field, access);
   // Rows are sorted by stored values: their order would reveal ids.
   if (mayHoldWithheld(field, access)) {
-    throw invalidArgument(
+    throw refuse.invalidArgument(
       `'${takeRoot(field)}' may hold objects of classes that are not yours: order cannot use it; ` +
         'aggregate can, by a $sort, which sees placeholders in their place',
     );
@@ -206,7 +205,7 @@ function assertHasMembers(path: string, { schema }: ClassAccess): void {
   const root = takeRoot(path);
   const type = schema?.fields.get(root)?.type;
   if (path === root || type === undefined || type === 'Object' || type === 'Array') return;
-  throw invalidArgument(
+  throw refuse.invalidArgument(
     type === 'Pointer' || type === 'Relation'
       ? `'${root}' points to another class: order cannot follow it`
       : `'${root}' is a ${type}: order cannot look inside it`,
@@ -244,9 +243,7 @@ function textFields(access: ClassAccess, isMeant: (name: string) => boolean): re
     .filter(([name, { type }]) => SEARCHED_TYPES.has(type) && isOpen(name, access) && isMeant(name))
     .map(([name]) => name);
   if (names.length === 0)
-    throw new Refused(
-      refusals.invalidArgument(`class '${access.className}' has no text that could be searched`),
-    );
+    throw refuse.invalidArgument(`class '${access.className}' has no text that could be searched`);
   return names;
 }
 
@@ -267,10 +264,8 @@ export function facetField(written: string, access: ClassAccess, argument: strin
   const path = checkField(written, access, argument, COUNTED_TYPES, 'cannot be counted by');
   if (!mayHoldWithheld(path, access)) return path;
   // The search process counts, where placeholders cannot replace objects.
-  throw new Refused(
-    refusals.invalidArgument(
-      `${argument}: '${written.slice(0, 128)}' may hold objects of classes that are not yours: count it by group_by`,
-    ),
+  throw refuse.invalidArgument(
+    `${argument}: '${written.slice(0, 128)}' may hold objects of classes that are not yours: count it by group_by`,
   );
 }
 
@@ -286,9 +281,8 @@ function checkField(
   if (withheld) throw new Refused(withheld.refusal);
   const type = access.schema?.fields.get(takeRoot(path))?.type;
   const shownName = written.slice(0, 128);
-  if (type === undefined)
-    throw new Refused(refusals.invalidArgument(`${argument}: there is no field '${shownName}'`));
-  if (!types.has(type)) throw new Refused(refusals.invalidArgument(`${argument}: '${shownName}' ${issue}`));
+  if (type === undefined) throw refuse.invalidArgument(`${argument}: there is no field '${shownName}'`);
+  if (!types.has(type)) throw refuse.invalidArgument(`${argument}: '${shownName}' ${issue}`);
   return path;
 }
 

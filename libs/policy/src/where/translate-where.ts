@@ -1,5 +1,5 @@
 import { takeRoot, suggestNames } from '../model/field-names.js';
-import { type Refusal, refusals, Refused, setOwn } from '#core';
+import { type Refusal, refuse, setOwn } from '#core';
 import { assertNotInsideFlat, besideCondition } from '../masking/withheld-objects.js';
 import {
   assertFieldPath,
@@ -71,7 +71,7 @@ class Translation {
     if (level === 0) refuseTornText(where, 'where');
     if (!isPlainObject(where)) {
       const instead = typeof written === 'string' ? ', not text, such as {"name":"value"}' : '';
-      throw createRefused(`A query is an object of field names and conditions${instead}`);
+      throw refuse.invalidQuery(`A query is an object of field names and conditions${instead}`);
     }
     scanWhere(where);
     return this.conjunction(where, access, level);
@@ -101,16 +101,16 @@ class Translation {
       case '$text':
         return [{ $text: this.textSearch(operand, access) }];
       default:
-        throw createRefused(`Operator '${operator}' needs a field around it`);
+        throw refuse.invalidQuery(`Operator '${operator}' needs a field around it`);
     }
   }
 
   private branches(operator: string, operand: unknown, access: ClassAccess, level: number): Where[] {
     if (!Array.isArray(operand) || operand.length === 0) {
-      throw createRefused(`'${operator}' needs an array of at least one condition`);
+      throw refuse.invalidQuery(`'${operator}' needs an array of at least one condition`);
     }
     return operand.map((branch) => {
-      if (!isPlainObject(branch)) throw createRefused(`'${operator}' needs an array of objects`);
+      if (!isPlainObject(branch)) throw refuse.invalidQuery(`'${operator}' needs an array of objects`);
       return this.conjunction(branch, access, level);
     });
   }
@@ -118,7 +118,7 @@ class Translation {
   /** A text index may cover hidden columns: refused for a class with an allowlist. */
   private textSearch(operand: unknown, access: ClassAccess): Where {
     if (this.checkFields && access.readable !== null) {
-      throw new Refused(refusals.fieldDenied('where operator', '$text', '$text', [...access.readable]));
+      throw refuse.fieldDenied('where operator', '$text', '$text', [...access.readable]);
     }
     if (this.checkFields) assertNoTextOfOthers(access);
     const search =
@@ -128,7 +128,7 @@ class Translation {
     const isOption = ([name, value]: [string, unknown]) =>
       name === '$language' ? typeof value === 'string' : TEXT_FLAGS.has(name) && typeof value === 'boolean';
     if (typeof term !== 'string' || !Object.entries(options).every(isOption))
-      throw createRefused(
+      throw refuse.invalidQuery(
         "'$text' takes an object with $search: a text, or $term with $language, $caseSensitive, $diacriticSensitive",
       );
     return { $search: term, ...options };
@@ -147,7 +147,7 @@ class Translation {
     assertNotWithheld(path, value, access, (className) => this.judgeClass(className));
     const root = takeRoot(path);
     if (path !== root && columnAt(root, access).type === 'Pointer') {
-      throw createRefused(
+      throw refuse.invalidQuery(
         `'${root}' points to another class: compare it with a Pointer, or ask with $inQuery`,
       );
     }
@@ -184,10 +184,12 @@ class Translation {
 
   private crossClass(access: ClassAccess, level: number): CrossClassRules {
     if (++this.crossClassQueries > MAX_CROSS_CLASS_QUERIES) {
-      throw createRefused(`A query asks other classes at most ${MAX_CROSS_CLASS_QUERIES} times`);
+      throw refuse.invalidQuery(`A query asks other classes at most ${MAX_CROSS_CLASS_QUERIES} times`);
     }
     if (level >= MAX_CROSS_CLASS_LEVELS) {
-      throw createRefused(`Queries on other classes nest at most ${MAX_CROSS_CLASS_LEVELS} levels deep`);
+      throw refuse.invalidQuery(
+        `Queries on other classes nest at most ${MAX_CROSS_CLASS_LEVELS} levels deep`,
+      );
     }
     return {
       access,
@@ -227,10 +229,6 @@ function distinct(besides: readonly (Where | null)[]): Where[] {
   return [
     ...new Map(besides.flatMap((where) => (where ? [[JSON.stringify(where), where] as const] : []))).values(),
   ];
-}
-
-function createRefused(message: string): Refused {
-  return new Refused(refusals.invalidQuery(message));
 }
 
 const MAX_DEPTH = 8;
@@ -291,7 +289,7 @@ interface Budget {
 function scanMember(key: string, value: unknown, depth: number, budget: Budget): void {
   budget.left -= 1;
   if (budget.left < 0) {
-    throw new Refused(refusals.invalidQuery(`Query exceeds ${MAX_MEMBERS} fields and operators`));
+    throw refuse.invalidQuery(`Query exceeds ${MAX_MEMBERS} fields and operators`);
   }
   if (!key.startsWith('$')) {
     assertFieldPath(key);
@@ -299,11 +297,9 @@ function scanMember(key: string, value: unknown, depth: number, budget: Budget):
     throw blockFilter('where', 'code_execution', key);
   } else if (!KNOWN_OPERATORS.has(key)) {
     const instead = OTHER_WORDS.get(key.toLowerCase()) ?? suggestNames(key, SCANNED_OPERATORS)[0];
-    throw new Refused(
-      refusals.invalidQuery(
-        `Unknown query operator '${key.slice(0, 64)}'. Allowed operators: ${SCANNED_OPERATORS.join(', ')}` +
-          (instead === undefined ? '' : `. Write ${instead} instead`),
-      ),
+    throw refuse.invalidQuery(
+      `Unknown query operator '${key.slice(0, 64)}'. Allowed operators: ${SCANNED_OPERATORS.join(', ')}` +
+        (instead === undefined ? '' : `. Write ${instead} instead`),
     );
   }
   // A cross-class query is scanned when it is translated, with its own depth.
@@ -313,15 +309,15 @@ function scanMember(key: string, value: unknown, depth: number, budget: Budget):
 function scanValue(value: unknown, depth: number, budget: Budget): void {
   if (isScalar(value) || value instanceof Date) return;
   if (depth > MAX_DEPTH) {
-    throw new Refused(refusals.invalidQuery(`Query exceeds maximum depth of ${MAX_DEPTH}`));
+    throw refuse.invalidQuery(`Query exceeds maximum depth of ${MAX_DEPTH}`);
   }
   if (Array.isArray(value)) {
     for (const element of value) scanValue(element, depth + 1, budget);
   } else if (isPlainObject(value)) {
     for (const [key, member] of Object.entries(value)) scanMember(key, member, depth + 1, budget);
   } else {
-    throw new Refused(
-      refusals.invalidQuery('A query holds only strings, finite numbers, booleans, null, arrays and objects'),
+    throw refuse.invalidQuery(
+      'A query holds only strings, finite numbers, booleans, null, arrays and objects',
     );
   }
 }

@@ -1,4 +1,4 @@
-import { refusals, Refused } from '#core';
+import { refuse } from '#core';
 import { isPlainObject, isTyped, type PlainObject, type Where } from '../model/where.js';
 import type { ClassSchema } from '../model/class-schema.js';
 import { typeAt, typeOfColumn } from '../model/value-type.js';
@@ -50,7 +50,7 @@ export function assertAdmitted(
   const named = listConditions(filter).find(
     ([column, condition]) => written.has(column) && meets(column, condition, fields, schema) !== true,
   );
-  throw new Refused(refusals.rowNotAdmitted(className, named?.[0]));
+  throw refuse.rowNotAdmitted(className, named?.[0]);
 }
 
 /** The conditions that every row has to meet, one column in each. */

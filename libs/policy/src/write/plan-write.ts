@@ -1,4 +1,4 @@
-import { type Agent, type Refusal, Refused, refusals } from '#core';
+import { type Agent, type Refusal, Refused, refuse } from '#core';
 import { type ClassAccess, columnRefusal, isMasked } from '../model/class-access.js';
 import type { ClassPolicy } from '../model/policy.js';
 import { type ClassSchema, type FieldSchema, type IndexSchema, isIdFor } from '../model/class-schema.js';
@@ -200,9 +200,7 @@ const isParseUser = ({ className, schema }: ClassAccess): boolean =>
 
 function assertOwnTenant(tenant: TenantBinding, value: unknown, className: string): void {
   if (isTenant(tenant, value)) return;
-  throw new Refused(
-    refusals.accessDenied('tenant', `Tenant scope conflict on class '${className}'`, 'tenant_scope'),
-  );
+  throw refuse.accessDenied('tenant', `Tenant scope conflict on class '${className}'`, 'tenant_scope');
 }
 
 function assertWritable(written: string, name: string, access: ClassAccess, policy: ClassPolicy): void {
@@ -224,13 +222,11 @@ function assertNoMaskedIndex(written: readonly string[], { operation, access, in
     return isEntered || fields.some((field) => written.includes(takeRoot(field)));
   });
   if (!telling) return;
-  throw new Refused(
-    refusals.accessDenied(
-      'fields',
-      `A unique index of '${access.className}' covers a field that this agent may not read in clear: whether it takes a ` +
-        'value would tell what other rows hold',
-      'masked_field',
-    ),
+  throw refuse.accessDenied(
+    'fields',
+    `A unique index of '${access.className}' covers a field that this agent may not read in clear: whether it takes a ` +
+      'value would tell what other rows hold',
+    'masked_field',
   );
 }
 

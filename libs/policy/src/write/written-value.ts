@@ -1,4 +1,4 @@
-import { isObjectId, refusals, Refused } from '#core';
+import { isObjectId, Refused, refuse } from '#core';
 import { isInternalField, isMagicName, toLowerCamel } from '../model/field-names.js';
 import {
   blockFilter,
@@ -26,7 +26,7 @@ interface Named {
 }
 
 export function refuseFields(message: string): never {
-  throw new Refused(refusals.invalidArgument(message, 'fields'));
+  throw refuse.invalidArgument(message, 'fields');
 }
 
 const OPERATIONS: Readonly<Record<string, readonly string[]>> = {

@@ -1,4 +1,4 @@
-import { refusals, Refused } from '#core';
+import { refuse } from '#core';
 import { findOtherName, suggestNames } from '#policy';
 import { compileReader, type DecoratedClass, type Given, listUndeclaredNames } from '#schema';
 import { isClassReader } from '../declaration/class-reader.js';
@@ -10,7 +10,7 @@ import type { ToolCall } from '../tool.js';
 export type Arguments = Given;
 
 export function refuseArgument(message: string): never {
-  throw new Refused(refusals.invalidArgument(message));
+  throw refuse.invalidArgument(message);
 }
 
 /** An argument class of a tool that checks its class before its other arguments: a refusal of the class comes first. */
@@ -91,6 +91,6 @@ export function unknownArguments({
     const unknown = Object.keys(args).find((name) => !taken.has(name) && !isIdentity(name));
     if (unknown === undefined) return;
     const written = unknown.slice(0, MAX_NAME);
-    throw new Refused(refusals.unknownArgument(tool, written, meant(written, declared), declared));
+    throw refuse.unknownArgument(tool, written, meant(written, declared), declared);
   };
 }

@@ -1,4 +1,4 @@
-import { readJson, refusals, Refused, setOwn } from '#core';
+import { readJson, setOwn, refuse } from '#core';
 import type { JsonSchema } from '../tool.js';
 
 /*
@@ -68,7 +68,7 @@ function readText(value: unknown, { name, object, list }: Form): unknown {
   if (typeof value !== 'string' || !/^\s*[{[]/.test(value)) return value;
   const reading = readJson(value);
   if (!reading.ok && reading.fault !== 'syntax')
-    throw new Refused(refusals.invalidArgument(`${name} as JSON text: ${reading.why}`));
+    throw refuse.invalidArgument(`${name} as JSON text: ${reading.why}`);
   if (!reading.ok) return value;
   return Array.isArray(reading.value) ? (list ? reading.value : value) : object ? reading.value : value;
 }

@@ -1,4 +1,4 @@
-import { readErrorCode, type Refusal, Refused, refusals } from '#core';
+import { readErrorCode, type Refusal, Refused, refusals, refuse } from '#core';
 import { ToolContent, type ToolHandler } from '../tool.js';
 import type { SchemaReader, ValueReader } from '../json-schema.js';
 import { schemaReader } from './value-schema.js';
@@ -39,7 +39,7 @@ export function createCheckedHandler(registration: ToolRegistration): ToolHandle
   const check = output && compileReader(definition.name, 'output', output);
   return async (args, call) => {
     const given = await read(toForms(args ?? {}));
-    if (!given.ok) throw new Refused(refusals.invalidArgument(joinErrors(given.issues)));
+    if (!given.ok) throw refuse.invalidArgument(joinErrors(given.issues));
     const result = await handler(given.value as Readonly<Record<string, unknown>>, call);
     const returned = readReturned(definition.name, result);
     if ('failure' in returned) throw new Refused(returned.failure);

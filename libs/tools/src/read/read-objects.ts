@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { isObjectId, Refused, refusals } from '#core';
+import { isObjectId, refuse } from '#core';
 import { isIdFor } from '#policy';
 import {
   CheckedBy,
@@ -47,7 +47,7 @@ export class GetObject {
     const { class_name: className, object_id: objectId, keys, include } = args;
     const { rows, truncatedIncludeFields } = await call.records.get(className, objectId, { keys, include });
     const row = rows[0];
-    if (!row) throw new Refused(refusals.objectNotFound(className, objectId));
+    if (!row) throw refuse.objectNotFound(className, objectId);
     const object = simplifyRow(row);
     return {
       class_name: className,
@@ -78,7 +78,7 @@ function idsError(ids: unknown): string | null {
 async function assertIds(className: string, ids: readonly string[], call: ToolCall): Promise<void> {
   const { schema } = await call.records.describe(className);
   if (ids.every((id) => isIdFor(schema, id))) return;
-  throw new Refused(refusals.invalidArgument('ids: every entry must be an object id'));
+  throw refuse.invalidArgument('ids: every entry must be an object id');
 }
 
 class GetObjectsArguments {

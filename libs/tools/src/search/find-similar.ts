@@ -1,5 +1,5 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
-import { Refused, refusals } from '#core';
+import { refuse } from '#core';
 import { QueryEmbeddings } from '#data';
 import { admitsSearchedClass, refuseArgument } from '../arguments/argument-class.js';
 import { ClassName, JsonObject, ResultCount, Text } from '../arguments/argument.decorators.js';
@@ -70,7 +70,7 @@ export class FindSimilar {
   }
 
   private async vectorOfText(text: string, call: ToolCall): Promise<readonly number[]> {
-    if (!this.embeddings) throw new Refused(refusals.embeddingsNotConfigured());
+    if (!this.embeddings) throw refuse.embeddingsNotConfigured();
     const { vector, calls, tokens } = await this.embeddings.embed(text, call);
     call.spend({ calls, tokens });
     return vector;

@@ -1,5 +1,5 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
-import { Refused, refusals } from '#core';
+import { refuse } from '#core';
 import { type VectorFilters, QueryEmbeddings, type SearchHit } from '#data';
 import { Alias } from '#schema';
 import { admitsSearchedClass, refuseArgument } from '../arguments/argument-class.js';
@@ -139,7 +139,7 @@ export class SemanticSearch {
     const field = chooseText(args.text_field, similarity.textFields, (name) => similarity.wireName(name));
     const options = readOptions(args);
     similarity.check(options.filters);
-    if (!this.embeddings) throw new Refused(refusals.embeddingsNotConfigured());
+    if (!this.embeddings) throw refuse.embeddingsNotConfigured();
     const { vector, calls, tokens } = await this.embeddings.embed(query, call);
     call.spend({ calls, tokens });
     const { hits, mayLackRows } = await similarity.nearest({ vector, limit: args.k, ...options.filters });

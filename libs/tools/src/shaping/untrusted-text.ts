@@ -1,4 +1,4 @@
-import { Refused, refusals } from '#core';
+import { refuse } from '#core';
 import { withoutHidden } from './safe-text.js';
 
 const OPEN = '<schema_description>';
@@ -31,8 +31,7 @@ export function hardenSchemaText(text: string, { strict }: SchemaTextOptions): s
   // Invisible characters are removed first, because one inside a marker would hide it.
   const visible = withoutHidden(text);
   const neutral = neutralizeMarkers(visible);
-  if (strict && neutral !== visible)
-    throw new Refused(refusals.securityBlocked('canary', 'schema_text_marker'));
+  if (strict && neutral !== visible) throw refuse.securityBlocked('canary', 'schema_text_marker');
   const shown =
     neutral.length > MAX_CHARACTERS ? Array.from(neutral).slice(0, MAX_CHARACTERS).join('') : neutral;
   return `${OPEN}${shown}${CLOSE}`;

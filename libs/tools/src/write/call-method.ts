@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { orThrow, Refused, refusals } from '#core';
+import { orThrow, refuse } from '#core';
 import { listRefusedArgumentKeys, methodGate, suggestNames } from '#policy';
 import { type AdmittingArguments, type Arguments, refuseArgument } from '../arguments/argument-class.js';
 import { CheckedByData, ClassName, RequiredText, Text } from '../arguments/argument.decorators.js';
@@ -147,7 +147,7 @@ export class CallMethod {
       return refuseArgument(`object_id is required by '${className}.${method.name}'`);
     const { rows } = await call.records.get(className, objectId);
     const row = rows[0];
-    if (!row) throw new Refused(refusals.objectNotFound(className, objectId));
+    if (!row) throw refuse.objectNotFound(className, objectId);
     return row;
   }
 }

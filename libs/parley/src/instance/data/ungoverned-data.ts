@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { Refused, refusals } from '#core';
+import { refuse } from '#core';
 import { AuditSink } from '#audit';
 import { type OperationContext, type ParseRow, ReadStore, type SortKey, WriteStore } from '#data';
 import { assertOptions, type OptionNames, type Where } from '#policy';
@@ -100,7 +100,7 @@ export class UngovernedData {
     work: (operation: OperationContext) => Promise<T>,
   ): Promise<T> {
     const retryAfter = this.audit.admit();
-    if (retryAfter !== null) throw new Refused(refusals.auditUnavailable(retryAfter));
+    if (retryAfter !== null) throw refuse.auditUnavailable(retryAfter);
     let success = false;
     try {
       const result = await work({
