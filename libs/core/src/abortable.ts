@@ -2,6 +2,8 @@
 export const SERVER_SHUTDOWN = 'server_shutdown';
 /** Why a transport ends the calls of an agent that an operator suspends. */
 export const AGENT_SUSPENDED = 'agent_suspended';
+/** Why a file breaks off whose reader a changed configuration would admit otherwise. */
+export const CONFIGURATION_CHANGED = 'configuration_changed';
 
 /**
  * Work that may have to end before it is done: a request, a call, an operation at a store. A Node `AbortSignal` and each of its

@@ -4,6 +4,8 @@ import { createHash } from 'node:crypto';
 import { toAuditedAgent, toAuditedRefusal, AuditSink, resultCost } from '#audit';
 import {
   type Agent,
+  CONFIGURATION_CHANGED,
+  CurrentAgents,
   refusals,
   Refused,
   type McpRequest,
@@ -136,6 +138,7 @@ export interface ExportFileOptions {
   readonly columns: readonly TextColumn[];
   readonly writer: ExportLineWriter;
   readonly tickets: Pick<ExportTicketStore, 'find' | 'hasExpired'>;
+  readonly agents: Pick<CurrentAgents, 'isCurrent'>;
   readonly walk: ExportWalk;
   readonly journal: ExportJournal;
   /**
@@ -204,9 +207,13 @@ export class ExportFile {
     }
   }
 
-  /** A file that its owner revokes stops at once; one that expires during a read is read to its end. */
+  /**
+   * A file that its owner revokes stops at once, and so does one whose reader a changed configuration would admit otherwise; one
+   * that expires during a read is read to its end.
+   */
   private async stillPromised(): Promise<void> {
-    const { id, ticket, reader, tickets } = this.options;
+    const { id, ticket, reader, tickets, agents } = this.options;
+    if (!agents.isCurrent(reader.agent)) throw refuse.cancelled(CONFIGURATION_CHANGED);
     if (tickets.hasExpired(ticket) || (await tickets.find(id, reader.agent))) return;
     throw refuse.cancelled('revoked');
   }
@@ -229,6 +236,7 @@ export class ExportFiles {
     @Inject(ToolRunner) private readonly runner: Pick<ToolRunner, 'list'>,
     @Inject(Policies) private readonly policies: Pick<Policies, 'of'>,
     @Inject(EventEmitter2) private readonly events: Pick<EventEmitter2, 'emit'>,
+    @Inject(CurrentAgents) private readonly agents: Pick<CurrentAgents, 'isCurrent'>,
   ) {}
 
   permits({ agent }: Pick<ExportReader, 'agent'>): boolean {
@@ -240,7 +248,7 @@ export class ExportFiles {
     id: string,
     reader: ExportReader,
   ): Promise<{ file: ExportFile; ticket: ExportTicket } | undefined> {
-    const { tickets, walk, journal, policies } = this;
+    const { tickets, walk, journal, policies, agents } = this;
     await spendCall(reader.agent);
     const retryAfter = journal.admit();
     if (retryAfter !== null) throw refuse.auditUnavailable(retryAfter);
@@ -255,8 +263,8 @@ export class ExportFiles {
       wholeRows: order.columns.length === 0,
     });
     const inspect = (rows: readonly WalkedRow[]) => this.inspect(rows, reader, order.className);
-    const file = new ExportFile({ id, ticket, reader, columns, writer, tickets, walk, journal, inspect });
-    return { file, ticket };
+    const options = { id, ticket, reader, columns, writer, tickets, agents, walk, journal, inspect };
+    return { file: new ExportFile(options), ticket };
   }
 
   /** Canaries are phrases of JSON text, independent of the format of the file. */

@@ -133,6 +133,19 @@ describe('an export', () => {
     await expect(download(room, id, ANN)).rejects.toMatchObject(matchRefusal({ code: 'cancelled' }));
   });
 
+  it('is broken off when a changed configuration would admit its reader otherwise, whole or in parts', async () => {
+    const room = exportsUnderTest(songs(3000));
+    const id = await promise(room, ANN);
+    room.reader.before = () => void room.returning.add(ANN);
+    const changed = matchRefusal({ code: 'cancelled', message: expect.stringContaining('policy') as string });
+    for (const read of [download, readParts]) {
+      room.returning.clear();
+      room.reader.queries.length = 0;
+      await expect(read(room, id, ANN)).rejects.toMatchObject(changed);
+      expect(room.reader.queries).toHaveLength(1);
+    }
+  });
+
   it('is broken off when its reader is gone', async () => {
     const room = exportsUnderTest(songs(3000));
     const reading = new AbortController();

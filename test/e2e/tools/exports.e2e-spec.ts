@@ -393,6 +393,31 @@ describe('an export that is read later', () => {
     await closed.stop();
   }, 120_000);
 
+  it('breaks off when a reload takes rights from its reader while it is read', async () => {
+    const reloading = await start({ reload: { interval: 0.2 } });
+    const adopt = async (changes: object) => {
+      const versions = () => reloading.output().stderr.split(' is served, policy version').length;
+      const before = versions();
+      reloading.reconfigure({ ...config, reload: { interval: 0.2 }, ...changes });
+      await vi.waitFor(() => expect(versions()).toBe(before + 1), WAIT);
+    };
+    for (const narrower of [
+      { policy: policy(['sensor', 'value']) },
+      { agents: { ...agents, analyst: { ...agent(), tools: { except: ['export_data'] } } } },
+      { agents: { ...agents, analyst: agent('globex') } },
+      { agents: { ...agents, analyst: { ...agent(), filters: { Reading: { sensor: 's1' } } } } },
+    ]) {
+      const { path } = await order(reloading);
+      const response = await slowly(reloading, path);
+      await adopt(narrower);
+      const { whole, text } = await rest(response);
+      expect(whole).toBe(false);
+      expect(text.split('\r\n').length).toBeLessThan(ROWS);
+      await adopt({});
+    }
+    await reloading.stop();
+  }, 120_000);
+
   it('is gone when its time is over', async () => {
     const brief = await start({ exports: { lifetime: 2 } });
     const [first, second] = [await order(brief), await order(brief)];

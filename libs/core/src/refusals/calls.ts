@@ -1,6 +1,6 @@
 import type { BudgetVerdict, Quantity } from '../data-budget.js';
 import type { Tier } from '../tier.js';
-import { AGENT_SUSPENDED, SERVER_SHUTDOWN } from '../abortable.js';
+import { AGENT_SUSPENDED, CONFIGURATION_CHANGED, SERVER_SHUTDOWN } from '../abortable.js';
 import { MIN_RETRY_AFTER } from '../limits.js';
 import type { Refusal } from '../refusal.js';
 import { accessDenied, invalidArgument, notImplemented } from './general.js';
@@ -251,13 +251,17 @@ export function auditWithheld(tool: string, wrote: boolean): Refusal {
   };
 }
 
+/** What ends work besides its client. */
+const ENDED_BY: ReadonlyMap<unknown, string> = new Map([
+  [SERVER_SHUTDOWN, 'the service shuts down'],
+  [AGENT_SUSPENDED, 'the agent is suspended'],
+  [CONFIGURATION_CHANGED, 'the policy, the agent or the rules of authentication changed'],
+]);
+
 /** @param reason what the transport gave as the reason; any other value is not sent */
 export function cancelled(reason?: unknown): Refusal {
-  const why =
-    reason === SERVER_SHUTDOWN
-      ? 'the service shuts down'
-      : reason === AGENT_SUSPENDED && 'the agent is suspended';
-  const by = why === false ? 'Cancelled by client' : `Ended before it was done: ${why}`;
+  const why = ENDED_BY.get(reason);
+  const by = why === undefined ? 'Cancelled by client' : `Ended before it was done: ${why}`;
   return {
     code: 'cancelled',
     gate: 'cancellation',

@@ -151,6 +151,7 @@ export function exportsUnderTest(rows: readonly ParseRow[], options: ExportsUnde
     },
   );
   const canaries: string[] = [];
+  const returning = new Set<Agent>();
   const records = new GovernedRecordsSource(
     new AgentScopes(policies),
     reader,
@@ -169,10 +170,11 @@ export function exportsUnderTest(rows: readonly ParseRow[], options: ExportsUnde
     { list: (caller) => (toRequest(caller).agent.definition.tools.permits(tool.name) ? [tool] : []) },
     policies,
     { emit: (_event: unknown, { phrase }: { phrase: string }) => canaries.push(phrase) > 0 },
+    { isCurrent: (agent) => !returning.has(agent) },
   );
   const resources = new ExportResources(files, tickets, options.keys ?? processSecret(), limit);
   const downloads = new ExportDownloads(files, tickets);
-  return { reader, sessions, audit, tickets, canaries, resources, downloads, records };
+  return { reader, sessions, audit, tickets, canaries, returning, resources, downloads, records };
 }
 
 export type ExportsUnderTest = ReturnType<typeof exportsUnderTest>;
