@@ -2,11 +2,7 @@ import { UsageError } from './command-options.js';
 import { ServiceClient, type ServiceOptions } from './service-client.js';
 import { jsonText, textTable } from './text-output.js';
 
-export interface AgentsOptions extends ServiceOptions {
-  readonly json?: boolean;
-}
-
-export interface SuspensionOptions extends ServiceOptions {
+interface SuspensionOptions extends ServiceOptions {
   readonly reason?: string;
 }
 
@@ -19,11 +15,11 @@ const PATH = '/console/api/suspensions';
 const THIS_PROCESS = 'Without Redis this counts for the process that answered alone, until it ends.\n';
 
 /** The agents of a service, and which are suspended. */
-export async function listAgents(options: AgentsOptions): Promise<void> {
+export async function listAgents(options: ServiceOptions): Promise<void> {
   const { agents, scope } = await new ServiceClient(options).call(PATH);
   if (!Array.isArray(agents)) throw new UsageError('--url: what answers there is no Parley service');
   if (options.json) {
-    process.stdout.write(`${jsonText({ scope, agents })}\n`);
+    process.stdout.write(jsonText({ scope, agents }));
     return;
   }
   const rows = (agents as readonly AgentState[]).map(({ name, suspended }) =>
@@ -36,18 +32,16 @@ export async function listAgents(options: AgentsOptions): Promise<void> {
 }
 
 /** Suspends an agent at once, or resumes it. @throws UsageError without the reason of a suspension */
-export async function changeAgent(
-  name: string,
-  action: 'suspend' | 'resume',
-  { reason, ...options }: SuspensionOptions,
-): Promise<void> {
-  if (action === 'suspend' && (reason ?? '').trim() === '')
-    throw new UsageError('--reason is needed: the audit record says why');
-  const body = { action, ...(reason !== undefined && { reason }) };
-  const { scope, ...agent } = await new ServiceClient(options).call(
-    `${PATH}/${encodeURIComponent(name)}`,
-    body,
-  );
-  process.stdout.write(`${jsonText(agent)}\n`);
-  if (scope === 'process') process.stderr.write(THIS_PROCESS);
-}
+export const changeAgent =
+  (action: 'suspend' | 'resume') =>
+  async (name: string, { reason, ...options }: SuspensionOptions): Promise<void> => {
+    if (action === 'suspend' && (reason ?? '').trim() === '')
+      throw new UsageError('--reason is needed: the audit record says why');
+    const body = { action, ...(reason !== undefined && { reason }) };
+    const { scope, ...agent } = await new ServiceClient(options).call(
+      `${PATH}/${encodeURIComponent(name)}`,
+      body,
+    );
+    process.stdout.write(jsonText(agent));
+    if (scope === 'process') process.stderr.write(THIS_PROCESS);
+  };

@@ -2,10 +2,6 @@ import { UsageError } from './command-options.js';
 import { ServiceClient, type ServiceOptions } from './service-client.js';
 import { jsonText, textTable } from './text-output.js';
 
-export interface ApprovalOptions extends ServiceOptions {
-  readonly json?: boolean;
-}
-
 export interface DecisionOptions extends ServiceOptions {
   /** Of what was shown: a case that changed since is not decided. */
   readonly digest?: string;
@@ -13,12 +9,12 @@ export interface DecisionOptions extends ServiceOptions {
 }
 
 /** The pending approvals that the caller may decide. */
-export async function listApprovals(options: ApprovalOptions): Promise<void> {
+export async function listApprovals(options: ServiceOptions): Promise<void> {
   const { approvals, more } = await new ServiceClient(options).call('/approvals');
   if (!Array.isArray(approvals)) throw new UsageError('--url: what answers there is no Parley service');
   const cases = approvals as readonly Readonly<Record<string, unknown>>[];
   if (options.json) {
-    process.stdout.write(`${jsonText(cases)}\n`);
+    process.stdout.write(jsonText(cases));
     if (more === true) process.stderr.write(MORE_WAIT);
     return;
   }
@@ -40,21 +36,21 @@ export async function listApprovals(options: ApprovalOptions): Promise<void> {
 const MORE_WAIT = 'More calls wait than are listed: others follow once these are decided.\n';
 
 /** One case with its preview and its digest. */
-export async function showApproval(id: string, options: ApprovalOptions): Promise<void> {
-  process.stdout.write(`${jsonText(await new ServiceClient(options).call(toPath(id)))}\n`);
+export async function showApproval(id: string, options: ServiceOptions): Promise<void> {
+  process.stdout.write(jsonText(await new ServiceClient(options).call(toPath(id))));
 }
 
 /** Decides a case as it was shown. @throws UsageError without the digest of an approval */
-export async function decideApproval(
-  id: string,
-  decision: 'approve' | 'deny',
-  { reason, digest, ...options }: DecisionOptions,
-): Promise<void> {
-  if (digest === undefined)
-    throw new UsageError('--digest is needed: parley approvals show ID prints it with what would be changed');
-  const body = { decision, digest, ...(reason !== undefined && { reason }) };
-  process.stdout.write(`${jsonText(await new ServiceClient(options).call(toPath(id), body))}\n`);
-}
+export const decideApproval =
+  (decision: 'approve' | 'deny') =>
+  async (id: string, { reason, digest, ...options }: DecisionOptions): Promise<void> => {
+    if (digest === undefined)
+      throw new UsageError(
+        '--digest is needed: parley approvals show ID prints it with what would be changed',
+      );
+    const body = { decision, digest, ...(reason !== undefined && { reason }) };
+    process.stdout.write(jsonText(await new ServiceClient(options).call(toPath(id), body)));
+  };
 
 const toPath = (id: string) => `/approvals/${encodeURIComponent(id)}`;
 

@@ -14,7 +14,6 @@ import {
   FilesAuditTrail,
   filesOfSink,
   fileSource,
-  oneLine,
   RecordSeal,
   type RecordSource,
   type Verification,
@@ -23,8 +22,8 @@ import {
 import { type AuditConfig, loadConfig, type ParleyConfig } from '#config';
 import { MongoAuditCollection } from '#data-mongo';
 import { connectTo } from '#parley/instance';
-import { UsageError, withConfig } from './command-options.js';
-import { countOf, jsonText, textTable } from './text-output.js';
+import { type OutputOptions, UsageError, withConfig } from './command-options.js';
+import { countOf, jsonText, textTable, textLines } from './text-output.js';
 
 /** @throws Error when one does not exist, or is a folder */
 function assertFiles(paths: readonly string[]): void {
@@ -99,10 +98,8 @@ export function auditCollections({ audit, database }: ParleyConfig): AuditCollec
   });
 }
 
-export interface SearchOptions extends Omit<AuditQuery, 'limit' | 'type' | 'outcome' | 'className'> {
+interface SearchOptions extends OutputOptions, Omit<AuditQuery, 'limit' | 'type' | 'outcome' | 'className'> {
   readonly class?: string;
-  readonly config?: string;
-  readonly json?: boolean;
   readonly limit: string;
   readonly type?: string;
   readonly outcome?: string;
@@ -127,7 +124,7 @@ export async function runAuditSearch(
   const collections = files.length === 0 && config ? auditCollections(config) : [];
   try {
     const page = await openSearchedTrail(files, collections[0], config?.audit ?? null).search(query);
-    process.stdout.write(json ? `${jsonText(page)}\n` : describePage(page));
+    process.stdout.write(json ? jsonText(page) : describePage(page));
   } catch (error) {
     if (error instanceof AuditQueryError) throw new UsageError(`--${error.message}`);
     throw error;
@@ -178,12 +175,10 @@ function describeWhy(record: Readonly<Record<string, unknown>>): string {
   return typeof found === 'string' ? found.slice(0, MAX_WHY) : '';
 }
 
-export interface VerifyCommandOptions {
-  readonly config?: string;
+interface VerifyCommandOptions extends OutputOptions {
   readonly mongo?: boolean;
   readonly head?: readonly string[];
   readonly partial?: boolean;
-  readonly json?: boolean;
 }
 
 /** Verifies a history of records; exit code 1 when it is invalid. @throws Error when there is nothing to read */
@@ -203,7 +198,7 @@ export async function runAuditVerify(files: readonly string[], options: VerifyCo
       heads,
       partial: options.partial ?? false,
     });
-    process.stdout.write(options.json ? `${jsonText(result)}\n` : describeVerification(result));
+    process.stdout.write(options.json ? jsonText(result) : describeVerification(result));
     if (result.faults.length > 0) process.exitCode = 1;
   } finally {
     await Promise.all(collections.map((collection) => collection.close()));
@@ -235,7 +230,7 @@ function describeVerification({ faults, notes, records, chains }: Verification):
       ? countOf(records, 'record holds', 'records hold')
       : countOf(records, 'record, which does not hold', 'records, which do not hold'),
   ];
-  return lines.map((line) => `${oneLine(line)}\n`).join('');
+  return textLines(lines);
 }
 
 function issueLine({ kind, message, source, line, chain, seq }: ChainIssue): string {

@@ -5,16 +5,15 @@ import { UsageError } from './command-options.js';
 import { ServiceClient, type ServiceOptions } from './service-client.js';
 import { countOf, jsonText, textTable } from './text-output.js';
 
-export interface ChangesOptions extends ServiceOptions {
+interface ChangesOptions extends ServiceOptions {
   readonly agent?: string;
   readonly class?: string;
   readonly since?: string;
   readonly until?: string;
   readonly state?: string;
-  readonly json?: boolean;
 }
 
-export interface UndoOptions extends Omit<ChangesOptions, 'state' | 'class'> {
+interface UndoOptions extends Omit<ChangesOptions, 'state' | 'class'> {
   readonly dryRun?: boolean;
   readonly skipConflicts?: boolean;
 }
@@ -35,7 +34,7 @@ export async function listChanges(options: ChangesOptions): Promise<void> {
   for (const [name, value] of Object.entries(given)) if (value !== undefined) query.set(name, value);
   const answer = await new ServiceClient(options).call(`${ROUTE}?${query.toString()}`);
   const sets = answer['change_sets'] as readonly Members[];
-  if (json) process.stdout.write(`${jsonText(sets)}\n`);
+  if (json) process.stdout.write(jsonText(sets));
   else
     process.stdout.write(
       sets.length > 0 ? textTable(HEADER, sets.map(toCells)) : 'There are no change sets.\n',
@@ -44,30 +43,28 @@ export async function listChanges(options: ChangesOptions): Promise<void> {
 
 /** One set, row by row. */
 export async function showChanges(id: string, options: ServiceOptions): Promise<void> {
-  process.stdout.write(`${jsonText(await new ServiceClient(options).call(toPath(id)))}\n`);
+  process.stdout.write(jsonText(await new ServiceClient(options).call(toPath(id))));
 }
 
 /** Drops a set that is not applied. */
 export async function discardChanges(id: string, options: ServiceOptions): Promise<void> {
-  process.stdout.write(`${jsonText(await new ServiceClient(options).call(`${toPath(id)}/discard`, {}))}\n`);
+  process.stdout.write(jsonText(await new ServiceClient(options).call(`${toPath(id)}/discard`, {})));
 }
 
 /** Decides the case that asks about a set, as it was shown. @throws UsageError */
-export async function decideChanges(
-  id: string,
-  decision: 'approve' | 'deny',
-  options: DecisionOptions,
-): Promise<void> {
-  const { approvals } = await new ServiceClient(options).call(
-    `/approvals?${new URLSearchParams({ change_set: id }).toString()}`,
-  );
-  const found = (approvals as readonly Members[] | undefined)?.find((one) => one['change_set'] === id);
-  if (!found) throw new Error(`change set ${id} does not wait for your decision`);
-  const opened = toCell(found['id']);
-  if (options.digest === undefined)
-    throw new UsageError(`--digest is needed: parley approvals show ${opened} prints it with every row`);
-  await decideApproval(opened, decision, options);
-}
+export const decideChanges =
+  (decision: 'approve' | 'deny') =>
+  async (id: string, options: DecisionOptions): Promise<void> => {
+    const { approvals } = await new ServiceClient(options).call(
+      `/approvals?${new URLSearchParams({ change_set: id }).toString()}`,
+    );
+    const found = (approvals as readonly Members[] | undefined)?.find((one) => one['change_set'] === id);
+    if (!found) throw new Error(`change set ${id} does not wait for your decision`);
+    const opened = toCell(found['id']);
+    if (options.digest === undefined)
+      throw new UsageError(`--digest is needed: parley approvals show ${opened} prints it with every row`);
+    await decideApproval(decision)(opened, options);
+  };
 
 /** Takes one set back, or what an agent wrote within a time. @throws UsageError */
 export async function undoChanges(id: string | undefined, options: UndoOptions): Promise<void> {
@@ -81,7 +78,7 @@ export async function undoChanges(id: string | undefined, options: UndoOptions):
   const client = new ServiceClient(options);
   const preview = await client.call(`${ROUTE}/undo`, target);
   if (dryRun) {
-    process.stdout.write(json ? `${jsonText(preview)}\n` : describePreview(preview));
+    process.stdout.write(json ? jsonText(preview) : describePreview(preview));
     return;
   }
   const { digest } = preview;
@@ -91,7 +88,7 @@ export async function undoChanges(id: string | undefined, options: UndoOptions):
     skip_conflicts: skipConflicts === true,
   });
   process.stdout.write(
-    json ? `${jsonText(undone)}\n` : `Taken back by change set ${toCell(undone['change_set'])}.\n`,
+    json ? jsonText(undone) : `Taken back by change set ${toCell(undone['change_set'])}.\n`,
   );
 }
 
@@ -126,7 +123,7 @@ function describePreview(preview: Members): string {
   return [
     `${countOf(sets.length, 'change set')} would be taken back: ${describeRows(preview['rows'] as Members)}.`,
     ...conflicts.map((row) => oneLine(`conflict: ${name(row)}: ${toCell(row['conflict'])}`)),
-    ...entries.map((row) => jsonText(row).replaceAll(/\n */g, ' ')),
+    ...entries.map((row) => jsonText(row).trimEnd().replaceAll(/\n */g, ' ')),
     '',
   ].join('\n');
 }

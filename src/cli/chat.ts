@@ -7,7 +7,7 @@ import { openAgent, type OpenAgent, prepareConversation } from './open-agent.js'
 import { PersonAtTerminal } from './terminal/person-at-terminal.js';
 import { Terminal, TextStream } from './terminal/terminal.js';
 
-export interface ChatOptions {
+interface ChatOptions {
   readonly agent?: string;
   readonly config?: string;
 }

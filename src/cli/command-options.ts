@@ -6,6 +6,12 @@ export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
+/** What a command reads, and how it writes. */
+export interface OutputOptions {
+  readonly config?: string;
+  readonly json?: boolean;
+}
+
 export interface StartOptions {
   readonly config?: string;
   readonly port?: string;

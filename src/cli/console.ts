@@ -14,7 +14,7 @@ import { PersonAtTerminal } from './terminal/person-at-terminal.js';
 import { PromptTerminal } from './terminal/terminal.js';
 import { toolEnvelope } from './tool.js';
 
-export interface ConsoleCommandOptions {
+interface ConsoleCommandOptions {
   readonly agent?: string;
   readonly config?: string;
 }

@@ -1,9 +1,7 @@
 import { describeExamination, examinationJson, examine } from '../doctor/examine.js';
-import { withConfig } from './command-options.js';
+import { type OutputOptions, withConfig } from './command-options.js';
 
-export interface DoctorOptions {
-  readonly config?: string;
-  readonly json?: boolean;
+interface DoctorOptions extends OutputOptions {
   readonly all?: boolean;
 }
 

@@ -3,7 +3,7 @@ import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { readSeedFile } from '#parley/instance';
 import { UsageError } from './command-options.js';
 
-export interface EmbeddedOptions {
+interface EmbeddedOptions {
   readonly port: string;
   readonly database: string;
   readonly seed?: string;

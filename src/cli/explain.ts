@@ -1,18 +1,15 @@
-import { oneLine } from '#audit';
 import { type SimulatedCall, createSimulatedFor, type StoreCommand } from '#dispatcher';
 import { loadWithPlugins } from '#parley/instance';
-import { readObject, withConfig } from './command-options.js';
+import { type OutputOptions, readObject, withConfig } from './command-options.js';
 import { agentNamed, openConfiguredSimulation } from './simulation.js';
-import { jsonText, textTable } from './text-output.js';
+import { jsonText, textTable, textLines } from './text-output.js';
 
-export interface ExplainOptions {
+interface ExplainOptions extends OutputOptions {
   readonly as: string;
   readonly user?: string;
   readonly tenant?: string;
   /** A JSON object. */
   readonly claims?: string;
-  readonly config?: string;
-  readonly json?: boolean;
 }
 
 /** Simulates a call, gate by gate, and sends nothing. Exit code 1 where it would be refused. */
@@ -33,7 +30,7 @@ export async function runExplain(tool: string, text: string, options: ExplainOpt
       ...(claims && { claims }),
     });
     const simulated = await simulation.simulator.simulate(agent, tool, args);
-    const output = options.json ? `${jsonText(simulated)}\n` : describeSimulation(simulated);
+    const output = options.json ? jsonText(simulated) : describeSimulation(simulated);
     process.stdout.write(output);
     if (!simulated.allowed) process.exitCode = 1;
   } finally {
@@ -61,7 +58,7 @@ function verdict({ tool, agent, allowed, asksApproval, refusal }: SimulatedCall)
     lines.push(`  told     ${opaque ? 'Invalid params' : message}`);
     if (cause !== undefined) lines.push(`  because  ${cause}`);
   }
-  return lines.map((line) => `${oneLine(line)}\n`).join('');
+  return textLines(lines);
 }
 
 function gates({ passed, refusal }: SimulatedCall): string {

@@ -14,7 +14,7 @@ import {
 import { UsageError, withConfig } from './command-options.js';
 import { countOf, jsonText } from './text-output.js';
 
-export interface InitOptions {
+interface InitOptions {
   readonly uri?: string;
   readonly out?: string;
   /** A database beside the first one of the configuration. */
@@ -142,7 +142,7 @@ function schemaFor(path: string | null): string {
 function writeSchemaFor(path: string): void {
   if (schemaFor(path) !== SCHEMA_FILE) return;
   const copy = join(dirname(path), SCHEMA_FILE);
-  if (!existsSync(copy)) write(copy, `${jsonText(configurationSchema())}\n`);
+  if (!existsSync(copy)) write(copy, jsonText(configurationSchema()));
 }
 
 function write(path: string, text: string): void {

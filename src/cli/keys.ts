@@ -1,26 +1,21 @@
 import type { AuditTrail } from '#audit';
 import { type ListedKey, listKeys, loadConfig } from '#config';
 import { auditCollections, openSearchedTrail } from './audit.js';
-import { withConfig } from './command-options.js';
+import { type OutputOptions, withConfig } from './command-options.js';
 import { jsonText, textTable } from './text-output.js';
-
-export interface KeysOptions {
-  readonly config?: string;
-  readonly json?: boolean;
-}
 
 /** A key with the time of its last use; null: the records have none, or there are no records. */
 type UsedKey = ListedKey & { readonly last_use: string | null };
 
 /** Lists the rules of `auth`, without what they compare. */
-export async function runKeys({ config: file, json }: KeysOptions): Promise<void> {
+export async function runKeys({ config: file, json }: OutputOptions): Promise<void> {
   const { config } = loadConfig(withConfig(file));
   const collections = auditCollections(config);
   try {
     const hasRecords = collections.length > 0 || config.audit.sinks.some(({ kind }) => kind === 'file');
     const trail = hasRecords ? openSearchedTrail([], collections[0], config.audit) : null;
     const keys = await addLastUse(listKeys(config.auth), trail);
-    process.stdout.write(json ? `${jsonText(keys)}\n` : describeKeys(keys, hasRecords));
+    process.stdout.write(json ? jsonText(keys) : describeKeys(keys, hasRecords));
   } finally {
     await Promise.all(collections.map((collection) => collection.close()));
   }

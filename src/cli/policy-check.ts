@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs';
-import { oneLine } from '#audit';
 import {
   bindPolicy,
   type IndexSchema,
@@ -31,12 +30,10 @@ import {
   createParseConnection,
   openDatabase,
 } from '#parley/instance';
-import { withConfig } from './command-options.js';
-import { countOf, jsonText } from './text-output.js';
+import { type OutputOptions, withConfig } from './command-options.js';
+import { countOf, jsonText, textLines } from './text-output.js';
 
-export interface CheckOptions {
-  readonly config?: string;
-  readonly json?: boolean;
+interface CheckOptions extends OutputOptions {
   /** A warning is a finding as well. */
   readonly strict?: boolean;
 }
@@ -63,7 +60,7 @@ interface SchemaReport extends Omit<CheckReport, 'security'> {
  */
 export async function runPolicyCheck({ config, json, strict = false }: CheckOptions): Promise<void> {
   const report = await check(config);
-  process.stdout.write(json ? `${jsonText(report)}\n` : describe(report));
+  process.stdout.write(json ? jsonText(report) : describe(report));
   if (report.faults.length > 0 || (strict && report.warnings.length > 0)) process.exitCode = 1;
 }
 
@@ -204,11 +201,11 @@ function unreadIssue(error: StoreError): ConfigIssue {
 }
 
 function describe({ faults, warnings, security }: CheckReport): string {
-  const line = (level: string) => (issue: ConfigIssue) => `${oneLine(`${level} ${describeIssue(issue)}`)}\n`;
-  return [
+  const line = (level: string) => (issue: ConfigIssue) => `${level} ${describeIssue(issue)}`;
+  return textLines([
     ...faults.map(line('fault  ')),
     ...warnings.map(line('warning')),
     ...security.map(line('security')),
-    `${countOf(faults.length, 'fault')}, ${countOf(warnings.length, 'warning')}\n`,
-  ].join('');
+    `${countOf(faults.length, 'fault')}, ${countOf(warnings.length, 'warning')}`,
+  ]);
 }

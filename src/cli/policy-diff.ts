@@ -1,11 +1,10 @@
-import { oneLine } from '#audit';
 import { compareSurfaces, EVERY_FIELD, type SurfaceChange, widens } from '#dispatcher';
 import { type LoadedService, loadWithPlugins } from '#parley/instance';
 import { withConfig } from './command-options.js';
 import { openConfiguredSimulation } from './simulation.js';
-import { jsonText } from './text-output.js';
+import { jsonText, textLines } from './text-output.js';
 
-export interface DiffOptions {
+interface DiffOptions {
   readonly json?: boolean;
   readonly failOnWidening?: boolean;
 }
@@ -19,9 +18,7 @@ export async function runPolicyDiff(before: string, after: string, options: Diff
     openConfiguredSimulation(loaded, withConfig(loaded === old ? before : after), { schemas }),
   );
   const widening = changes.some(widens);
-  process.stdout.write(
-    options.json ? `${jsonText({ widens: widening, changes })}\n` : describeChanges(changes),
-  );
+  process.stdout.write(options.json ? jsonText({ widens: widening, changes }) : describeChanges(changes));
   if (options.failOnWidening && widening) process.exitCode = 1;
 }
 
@@ -46,7 +43,7 @@ function describeChanges(changes: readonly SurfaceChange[]): string {
   }
   const widening = changes.filter(widens).length;
   lines.push(`${widening} gained or changed, ${changes.length - widening} lost`);
-  return lines.map((line) => `${oneLine(line)}\n`).join('');
+  return textLines(lines);
 }
 
 function ofGroup(changes: readonly SurfaceChange[]): string[] {

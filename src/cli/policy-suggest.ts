@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { relative } from 'node:path';
-import { AuditQueryError, collectionSource, oneLine, parseMoment, type RecordSource } from '#audit';
+import { AuditQueryError, collectionSource, parseMoment, type RecordSource } from '#audit';
 import { ConfigError, configPath } from '#config';
 import { loadWithPlugins, toolsOfPlugins } from '#parley/instance';
 import { BUILT_IN_TOOLS, toolDeclarations } from '#tools';
@@ -8,15 +8,13 @@ import { editConfiguration, type EditedConfiguration } from '../suggestion/confi
 import { budgetWindow, type NarrowedAgent, narrowAgents } from '../suggestion/narrowed-agents.js';
 import { type RecordedUse, UseOfRecords } from '../suggestion/recorded-use.js';
 import { auditCollections, auditFiles, noRecords } from './audit.js';
-import { UsageError, withConfig } from './command-options.js';
-import { countOf, jsonText } from './text-output.js';
+import { type OutputOptions, UsageError, withConfig } from './command-options.js';
+import { countOf, jsonText, textLines } from './text-output.js';
 
-export interface SuggestOptions {
-  readonly config?: string;
+interface SuggestOptions extends OutputOptions {
   readonly file?: readonly string[];
   readonly from?: string;
   readonly namedClasses?: boolean;
-  readonly json?: boolean;
 }
 
 /** Writes the narrowest policy that the recorded calls would have passed, as a diff of the configuration. It changes no file. */
@@ -61,7 +59,7 @@ export async function runPolicySuggest(options: SuggestOptions): Promise<void> {
   });
   const edited = editConfiguration(relative(process.cwd(), path), readFileSync(path, 'utf8'), narrowed);
   if (options.json) {
-    process.stdout.write(`${jsonText(report(recorded, narrowed, edited))}\n`);
+    process.stdout.write(jsonText(report(recorded, narrowed, edited)));
     return;
   }
   process.stdout.write(edited.diff);
@@ -139,7 +137,7 @@ function describeUse(
       ? 'Nothing to change.'
       : 'The present configuration was not changed. Read the diff, apply it with git apply -p0 or patch -p0, then run parley policy diff.',
   ];
-  return lines.map((line) => `${oneLine(line)}\n`).join('');
+  return textLines(lines);
 }
 
 const MAX_SHOWN_ENTRIES = 20;

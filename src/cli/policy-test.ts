@@ -1,23 +1,17 @@
 import { readFileSync } from 'node:fs';
-import { oneLine } from '#audit';
 import { judgeCases, type JudgedCase, type PolicyCase, readPolicyCases } from '#dispatcher';
 import { ConfigError, readYaml } from '#config';
 import { loadWithPlugins } from '#parley/instance';
-import { withConfig } from './command-options.js';
+import { type OutputOptions, withConfig } from './command-options.js';
 import { openConfiguredSimulation } from './simulation.js';
-import { jsonText } from './text-output.js';
-
-export interface PolicyTestOptions {
-  readonly config?: string;
-  readonly json?: boolean;
-}
+import { jsonText, textLines } from './text-output.js';
 
 interface CaseResult extends JudgedCase {
   readonly file: string;
 }
 
 /** Runs files of policy cases; exit code 1 when one fails. */
-export async function runPolicyTest(files: readonly string[], options: PolicyTestOptions): Promise<void> {
+export async function runPolicyTest(files: readonly string[], options: OutputOptions): Promise<void> {
   const read = files.map((file) => ({ file, cases: readCases(file) }));
   const env = withConfig(options.config);
   const simulation = await openConfiguredSimulation(await loadWithPlugins(env), env);
@@ -28,7 +22,7 @@ export async function runPolicyTest(files: readonly string[], options: PolicyTes
   } finally {
     await simulation.close();
   }
-  process.stdout.write(options.json ? `${jsonText(results)}\n` : describe(results));
+  process.stdout.write(options.json ? jsonText(results) : describe(results));
   if (results.some(({ faults }) => faults.length > 0)) process.exitCode = 1;
 }
 
@@ -54,7 +48,7 @@ function readCases(file: string): PolicyCase[] {
 
 function describe(results: readonly CaseResult[]): string {
   const failed = results.filter(({ faults }) => faults.length > 0);
-  return [
+  return textLines([
     ...results.map(
       ({ file, rule, faults }) => `${faults.length === 0 ? 'ok    ' : 'FAILED'} ${file}: ${rule}`,
     ),
@@ -63,7 +57,5 @@ function describe(results: readonly CaseResult[]): string {
       ...faults.map((error) => `  ${error}`),
     ]),
     `${results.length - failed.length} held, ${failed.length} failed`,
-  ]
-    .map((line) => `${oneLine(line)}\n`)
-    .join('');
+  ]);
 }

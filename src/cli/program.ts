@@ -5,28 +5,8 @@ import { StoreError } from '#data';
 import { connectionProblem } from '#data-mongo';
 import { productVersion } from '#parley/instance';
 import { ConfigError, configurationSchema, dotEnv } from '#config';
-import type { AgentsOptions, SuspensionOptions } from './agents.js';
-import type { ApprovalOptions, DecisionOptions } from './approvals.js';
-import type { SearchOptions, VerifyCommandOptions } from './audit.js';
-import { runEmbedded } from './embedded.js';
 import { demoConfig } from './demo.js';
-import type { DoctorOptions } from './doctor.js';
-import type { ChatOptions } from './chat.js';
-import type { ConsoleCommandOptions } from './console.js';
-import type { ExplainOptions } from './explain.js';
-import type { InitOptions } from './init.js';
-import type { KeysOptions } from './keys.js';
-import type { CheckOptions } from './policy-check.js';
-import type { DiffOptions } from './policy-diff.js';
-import type { PolicyTestOptions } from './policy-test.js';
-import type { SuggestOptions } from './policy-suggest.js';
-import type { StatusOptions } from './status.js';
-import type { RevokeOptions } from './revoke.js';
-import type { ChangesOptions, UndoOptions } from './changes.js';
 import { type StartOptions, UsageError, withStartOptions } from './command-options.js';
-import { runSeed } from './seed.js';
-import type { ToolCommandOptions } from './tool.js';
-import type { UsageOptions } from './usage.js';
 import { jsonText } from './text-output.js';
 
 /** Commands that serve data; the others check an existing configuration, or take none. */
@@ -59,6 +39,12 @@ function endWithoutReader({ code = 'unknown' }: NodeJS.ErrnoException): void {
 const CONFIG = ['--config <file>', 'configuration file (default: PARLEY_CONFIG, else parley.yaml)'] as const;
 const JSON_OUTPUT = ['--json', 'write JSON instead of text'] as const;
 
+/** The action of a command, whose code is loaded only when it runs: the others start fast. */
+const run =
+  <Given extends unknown[]>(load: () => Promise<(...given: Given) => Promise<void>>) =>
+  async (...given: Given): Promise<void> =>
+    (await load())(...given);
+
 program
   .command('serve')
   .option(...CONFIG)
@@ -68,7 +54,6 @@ program
   )
   .action(async (options: StartOptions) => {
     const env = withStartOptions(options);
-    // Loaded only here, so that the other commands start fast.
     const { serve } = await import('../serve.js');
     await serve(env, process.cwd());
   });
@@ -98,13 +83,13 @@ program
     'interval',
   )
   .option('--members <number>', 'members of its replica set, each with a port of its own', '1')
-  .action(runEmbedded);
+  .action(run(async () => (await import('./embedded.js')).runEmbedded));
 
 program
   .command('seed')
   .argument('<file>', 'seed file')
   .description('load a seed into an empty database (MONGODB_URI, or database.uri of the configuration)')
-  .action(runSeed);
+  .action(run(async () => (await import('./seed.js')).runSeed));
 
 program
   .command('init')
@@ -120,16 +105,13 @@ program
   .option('--tenant <tenant>', 'with --database, where each tenant has its own: whose is read')
   .option(...CONFIG)
   .description('read a live database and write a first configuration for it, with what looks secret left out')
-  .action(async (options: InitOptions) => {
-    const { runInit } = await import('./init.js');
-    await runInit(options);
-  });
+  .action(run(async () => (await import('./init.js')).runInit));
 
 program
   .command('schema')
   .description('write the JSON Schema of parley.yaml, for editors that complete and check it')
   .action(() => {
-    process.stdout.write(`${jsonText(configurationSchema())}\n`);
+    process.stdout.write(jsonText(configurationSchema()));
   });
 
 program
@@ -138,20 +120,14 @@ program
   .description(
     'write the hash of an API key for the configuration (apiKeyHash); the key is read from standard input',
   )
-  .action(async (options: { generate?: boolean }) => {
-    const { runHashKey } = await import('./hash-key.js');
-    await runHashKey(options);
-  });
+  .action(run(async () => (await import('./hash-key.js')).runHashKey));
 
 program
   .command('keys')
   .option(...CONFIG)
   .option(...JSON_OUTPUT)
   .description('list the rules of auth: name, kind, agent, end, and the last call by the audit records')
-  .action(async (options: KeysOptions) => {
-    const { runKeys } = await import('./keys.js');
-    await runKeys(options);
-  });
+  .action(run(async () => (await import('./keys.js')).runKeys));
 
 program
   .command('explain')
@@ -167,10 +143,7 @@ program
   .option(...CONFIG)
   .option(...JSON_OUTPUT)
   .description('simulate a call, gate by gate, and send nothing; exit code 1 when it would be refused')
-  .action(async (tool: string, text: string, options: ExplainOptions) => {
-    const { runExplain } = await import('./explain.js');
-    await runExplain(tool, text, options);
-  });
+  .action(run(async () => (await import('./explain.js')).runExplain));
 
 program
   .command('doctor')
@@ -178,10 +151,7 @@ program
   .option(...JSON_OUTPUT)
   .option('--all', 'also every option in force, with where its value comes from')
   .description('look at configuration, files, databases and limits; exit code 1 when something fails')
-  .action(async (options: DoctorOptions) => {
-    const { runDoctor } = await import('./doctor.js');
-    await runDoctor(options);
-  });
+  .action(run(async () => (await import('./doctor.js')).runDoctor));
 
 const AGENT = ['--agent <name>', 'agent of the configuration (default: the only one)'] as const;
 
@@ -190,20 +160,14 @@ program
   .option(...AGENT)
   .option(...CONFIG)
   .description('ask questions in plain words; a language model answers them with the tools of an agent')
-  .action(async (options: ChatOptions) => {
-    const { runChat } = await import('./chat.js');
-    await runChat(options);
-  });
+  .action(run(async () => (await import('./chat.js')).runChat));
 
 program
   .command('console')
   .option(...AGENT)
   .option(...CONFIG)
   .description('a JavaScript prompt with the tools of an agent')
-  .action(async (options: ConsoleCommandOptions) => {
-    const { runConsole } = await import('./console.js');
-    await runConsole(options);
-  });
+  .action(run(async () => (await import('./console.js')).runConsole));
 
 program
   .command('tool')
@@ -215,10 +179,7 @@ program
   .description(
     'call one tool; its result is JSON on stdout. Exit codes: 0 done, 1 refused or failed, 2 wrong usage',
   )
-  .action(async (name: string | undefined, json: string | undefined, options: ToolCommandOptions) => {
-    const { runTool } = await import('./tool.js');
-    await runTool(name, json, options);
-  });
+  .action(run(async () => (await import('./tool.js')).runTool));
 
 program
   .command('revoke')
@@ -229,26 +190,18 @@ program
   .option('--for <seconds>', 'how long the revocation is stored: at least the lifetime of a token', '86400')
   .option(...CONFIG)
   .description('revoke access tokens (revocationList) and console sessions on all replicas')
-  .action(async (options: RevokeOptions) => {
-    const { runRevoke } = await import('./revoke.js');
-    await runRevoke(options);
-  });
+  .action(run(async () => (await import('./revoke.js')).runRevoke));
 
-const URL_OPTION = [
-  '--url <url>',
-  'of the service (default: PARLEY_URL, else that of the configuration)',
-] as const;
+/** Options of a command that asks a running service. */
+const withService = (command: Command) =>
+  command
+    .option('--url <url>', 'of the service (default: PARLEY_URL, else that of the configuration)')
+    .option(...CONFIG);
 
-program
-  .command('status')
-  .option(...URL_OPTION)
-  .option(...CONFIG)
+withService(program.command('status'))
   .option(...JSON_OUTPUT)
   .description('whether a running service is ready; with an operator’s PARLEY_API_KEY also its status')
-  .action(async (options: StatusOptions) => {
-    const { runStatus } = await import('./status.js');
-    await runStatus(options);
-  });
+  .action(run(async () => (await import('./status.js')).runStatus));
 
 const agents = program
   .command('agents')
@@ -256,32 +209,20 @@ const agents = program
     'list, suspend and resume the agents of a running service; PARLEY_API_KEY holds the key of an operator',
   );
 
-agents
-  .command('list')
-  .option(...URL_OPTION)
-  .option(...CONFIG)
+withService(agents.command('list'))
   .option(...JSON_OUTPUT)
   .description('the agents, and which are suspended: since when, by whom and why')
-  .action(async (options: AgentsOptions) => {
-    const { listAgents } = await import('./agents.js');
-    await listAgents(options);
-  });
+  .action(run(async () => (await import('./agents.js')).listAgents));
 
 for (const [action, what] of [
   ['suspend', 'refuse every call of an agent at once, on all replicas, until it is resumed'],
   ['resume', 'let a suspended agent call again'],
 ] as const)
-  agents
-    .command(action)
-    .argument('<name>')
-    .option('--reason <text>', 'for operators and the audit record')
-    .option(...URL_OPTION)
-    .option(...CONFIG)
+  withService(
+    agents.command(action).argument('<name>').option('--reason <text>', 'for operators and the audit record'),
+  )
     .description(what)
-    .action(async (name: string, options: SuspensionOptions) => {
-      const { changeAgent } = await import('./agents.js');
-      await changeAgent(name, action, options);
-    });
+    .action(run(async () => (await import('./agents.js')).changeAgent(action)));
 
 const approvals = program
   .command('approvals')
@@ -289,41 +230,25 @@ const approvals = program
     'list and decide pending approvals of a running service; PARLEY_API_KEY holds the key of an approver',
   );
 
-approvals
-  .command('list')
-  .option(...URL_OPTION)
-  .option(...CONFIG)
+withService(approvals.command('list'))
   .option(...JSON_OUTPUT)
   .description('pending approvals, the next one to expire first')
-  .action(async (options: ApprovalOptions) => {
-    const { listApprovals } = await import('./approvals.js');
-    await listApprovals(options);
-  });
+  .action(run(async () => (await import('./approvals.js')).listApprovals));
 
-approvals
-  .command('show')
-  .argument('<id>')
-  .option(...URL_OPTION)
-  .option(...CONFIG)
+withService(approvals.command('show').argument('<id>'))
   .description('one pending approval: what would be changed, and its digest')
-  .action(async (id: string, options: ApprovalOptions) => {
-    const { showApproval } = await import('./approvals.js');
-    await showApproval(id, options);
-  });
+  .action(run(async () => (await import('./approvals.js')).showApproval));
 
 for (const decision of ['approve', 'deny'] as const)
-  approvals
-    .command(decision)
-    .argument('<id>')
-    .option('--digest <digest>', 'of what was shown: a case that changed since is not decided')
-    .option('--reason <text>', 'for the agent and the audit record')
-    .option(...URL_OPTION)
-    .option(...CONFIG)
+  withService(
+    approvals
+      .command(decision)
+      .argument('<id>')
+      .option('--digest <digest>', 'of what was shown: a case that changed since is not decided')
+      .option('--reason <text>', 'for the agent and the audit record'),
+  )
     .description(`${decision} a pending approval as it was shown`)
-    .action(async (id: string, options: DecisionOptions) => {
-      const { decideApproval } = await import('./approvals.js');
-      await decideApproval(id, decision, options);
-    });
+    .action(run(async () => (await import('./approvals.js')).decideApproval(decision)));
 
 const changes = program
   .command('changes')
@@ -331,77 +256,54 @@ const changes = program
     'list change sets of a running service and take them back; PARLEY_API_KEY holds the key of an operator',
   );
 
-changes
-  .command('list')
-  .option('--agent <name>', 'whose sets')
-  .option('--class <name>', 'with a row of this class')
-  .option(
-    '--since <time>',
-    'applied (or opened, where not applied) at this time or later: a date, or a time with its zone',
-  )
-  .option('--until <time>', 'the same before this time')
-  .option('--state <state>', 'waiting, open, submitted, applied, undone, denied, discarded or expired')
-  .option(...URL_OPTION)
-  .option(...CONFIG)
+withService(
+  changes
+    .command('list')
+    .option('--agent <name>', 'whose sets')
+    .option('--class <name>', 'with a row of this class')
+    .option(
+      '--since <time>',
+      'applied (or opened, where not applied) at this time or later: a date, or a time with its zone',
+    )
+    .option('--until <time>', 'the same before this time')
+    .option('--state <state>', 'waiting, open, submitted, applied, undone, denied, discarded or expired'),
+)
   .option(...JSON_OUTPUT)
   .description('change sets, newest first')
-  .action(async (options: ChangesOptions) => {
-    const { listChanges } = await import('./changes.js');
-    await listChanges(options);
-  });
+  .action(run(async () => (await import('./changes.js')).listChanges));
 
-changes
-  .command('show')
-  .argument('<id>')
-  .option(...URL_OPTION)
-  .option(...CONFIG)
+withService(changes.command('show').argument('<id>'))
   .description('one change set, row by row')
-  .action(async (id: string, options: ChangesOptions) => {
-    const { showChanges } = await import('./changes.js');
-    await showChanges(id, options);
-  });
+  .action(run(async () => (await import('./changes.js')).showChanges));
 
-changes
-  .command('discard')
-  .argument('<id>')
-  .option(...URL_OPTION)
-  .option(...CONFIG)
+withService(changes.command('discard').argument('<id>'))
   .description('drop a change set that is not applied')
-  .action(async (id: string, options: ChangesOptions) => {
-    const { discardChanges } = await import('./changes.js');
-    await discardChanges(id, options);
-  });
+  .action(run(async () => (await import('./changes.js')).discardChanges));
 
 for (const decision of ['approve', 'deny'] as const)
-  changes
-    .command(decision)
-    .argument('<id>')
-    .option('--digest <text>', 'of what parley approvals show printed')
-    .option('--reason <text>', 'for the agent')
-    .option(...URL_OPTION)
-    .option(...CONFIG)
+  withService(
+    changes
+      .command(decision)
+      .argument('<id>')
+      .option('--digest <text>', 'of what parley approvals show printed')
+      .option('--reason <text>', 'for the agent'),
+  )
     .description(`${decision} a change set that waits, as it was shown`)
-    .action(async (id: string, options: DecisionOptions) => {
-      const { decideChanges } = await import('./changes.js');
-      await decideChanges(id, decision, options);
-    });
+    .action(run(async () => (await import('./changes.js')).decideChanges(decision)));
 
-changes
-  .command('undo')
-  .argument('[id]')
-  .option('--agent <name>', 'take back what this agent wrote within a time')
-  .option('--since <time>', 'a date, or a time with its zone; included')
-  .option('--until <time>', 'the same, not included (default: now)')
-  .option('--dry-run', 'only list what would be taken back, and what is in conflict')
-  .option('--skip-conflicts', 'leave out rows that somebody has changed since')
-  .option(...URL_OPTION)
-  .option(...CONFIG)
+withService(
+  changes
+    .command('undo')
+    .argument('[id]')
+    .option('--agent <name>', 'take back what this agent wrote within a time')
+    .option('--since <time>', 'a date, or a time with its zone; included')
+    .option('--until <time>', 'the same, not included (default: now)')
+    .option('--dry-run', 'only list what would be taken back, and what is in conflict')
+    .option('--skip-conflicts', 'leave out rows that somebody has changed since'),
+)
   .option(...JSON_OUTPUT)
   .description('take back one change set, or what an agent wrote within a time')
-  .action(async (id: string | undefined, options: UndoOptions) => {
-    const { undoChanges } = await import('./changes.js');
-    await undoChanges(id, options);
-  });
+  .action(run(async () => (await import('./changes.js')).undoChanges));
 
 program
   .command('completion')
@@ -420,10 +322,7 @@ program
   .option(...CONFIG)
   .option(...JSON_OUTPUT)
   .description('calls, rows, tokens and cost by day, agent and tenant, from the audit records')
-  .action(async (options: UsageOptions) => {
-    const { runUsage } = await import('./usage.js');
-    await runUsage(options);
-  });
+  .action(run(async () => (await import('./usage.js')).runUsage));
 
 const policy = program.command('policy').description('check, test and compare policies');
 
@@ -433,10 +332,7 @@ policy
   .option(...JSON_OUTPUT)
   .option('--strict', 'exit code 1 for warnings as well')
   .description('list every error (exit code 1) and every warning of a configuration')
-  .action(async (options: CheckOptions) => {
-    const { runPolicyCheck } = await import('./policy-check.js');
-    await runPolicyCheck(options);
-  });
+  .action(run(async () => (await import('./policy-check.js')).runPolicyCheck));
 
 policy
   .command('test')
@@ -444,10 +340,7 @@ policy
   .option(...CONFIG)
   .option(...JSON_OUTPUT)
   .description('run policy cases; exit code 1 when one does not hold')
-  .action(async (files: string[], options: PolicyTestOptions) => {
-    const { runPolicyTest } = await import('./policy-test.js');
-    await runPolicyTest(files, options);
-  });
+  .action(run(async () => (await import('./policy-test.js')).runPolicyTest));
 
 policy
   .command('diff')
@@ -456,10 +349,7 @@ policy
   .option(...JSON_OUTPUT)
   .option('--fail-on-widening', 'exit code 1 when an agent gains anything')
   .description('show which agent gains or loses which tool, class, operation, field and row limit')
-  .action(async (before: string, after: string, options: DiffOptions) => {
-    const { runPolicyDiff } = await import('./policy-diff.js');
-    await runPolicyDiff(before, after, options);
-  });
+  .action(run(async () => (await import('./policy-diff.js')).runPolicyDiff));
 
 policy
   .command('suggest')
@@ -474,10 +364,7 @@ policy
   .description(
     'write the narrowest policy that the recorded calls would have passed, as a diff; it changes no file',
   )
-  .action(async (options: SuggestOptions) => {
-    const { runPolicySuggest } = await import('./policy-suggest.js');
-    await runPolicySuggest(options);
-  });
+  .action(run(async () => (await import('./policy-suggest.js')).runPolicySuggest));
 
 const audit = program.command('audit').description('verify and search audit records');
 const AUDIT_FILES = ['[files...]', 'audit files (default: the sinks of the configuration)'] as const;
@@ -491,10 +378,7 @@ audit
   .option('--partial', 'beginnings and chains that are not given are notes, not errors')
   .option(...JSON_OUTPUT)
   .description('name the first record that was altered, removed or moved; exit code 1 when there is one')
-  .action(async (files: string[], options: VerifyCommandOptions) => {
-    const { runAuditVerify } = await import('./audit.js');
-    await runAuditVerify(files, options);
-  });
+  .action(run(async () => (await import('./audit.js')).runAuditVerify));
 
 audit
   .command('search')
@@ -522,10 +406,7 @@ audit
   .option('--cursor <cursor>', 'of the page before')
   .option(...JSON_OUTPUT)
   .description('find audit records, newest first')
-  .action(async (files: string[], options: SearchOptions) => {
-    const { runAuditSearch } = await import('./audit.js');
-    await runAuditSearch(files, options);
-  });
+  .action(run(async () => (await import('./audit.js')).runAuditSearch));
 
 /** The program of the `parley` command. @param args default: those of the process */
 export async function runCommandLine(args: readonly string[] = process.argv.slice(2)): Promise<void> {

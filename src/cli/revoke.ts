@@ -5,7 +5,7 @@ import { openSharedState, SharedStateUnavailable, type VersionedStore } from '#s
 import { loadWithPlugins } from '#parley/instance';
 import { UsageError, withConfig } from './command-options.js';
 
-export interface RevokeOptions {
+interface RevokeOptions {
   readonly issuer: string;
   readonly subject?: string;
   readonly client?: string;

@@ -1,11 +1,10 @@
 import { readJson } from '#core';
 import { ConfigError, type Environment, loadConfig } from '#config';
-import { UsageError, withConfig } from './command-options.js';
+import { type OutputOptions, UsageError, withConfig } from './command-options.js';
 
 /** How a command reaches a service that runs. */
-export interface ServiceOptions {
+export interface ServiceOptions extends OutputOptions {
   readonly url?: string;
-  readonly config?: string;
 }
 
 /** Milliseconds for one answer. */

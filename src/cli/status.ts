@@ -1,19 +1,14 @@
-import { oneLine } from '#audit';
 import { ServiceClient, type ServiceOptions } from './service-client.js';
-import { jsonText } from './text-output.js';
-
-export interface StatusOptions extends ServiceOptions {
-  readonly json?: boolean;
-}
+import { jsonText, textLines } from './text-output.js';
 
 /** Whether a service is ready, and with an operator's key its status. Exit code 1 while it is not ready. */
-export async function runStatus(options: StatusOptions): Promise<void> {
+export async function runStatus(options: ServiceOptions): Promise<void> {
   const service = new ServiceClient(options);
   const ready = await service.ask('/ready');
   const status = service.hasKey ? await service.call('/console/api/status') : null;
   const report = { ready: ready.status === 200, ...ready.body, ...(status && { service: status }) };
   if (ready.status !== 200) process.exitCode = 1;
-  process.stdout.write(options.json ? `${jsonText(report)}\n` : describeReport(report));
+  process.stdout.write(options.json ? jsonText(report) : describeReport(report));
 }
 
 /** One line for each value, with the path that leads to it. */
@@ -24,7 +19,5 @@ function describeReport(report: object): string {
           list(member, path === '' ? name : `${path}.${name}`),
         )
       : [`${path}: ${typeof value === 'string' ? value : JSON.stringify(value)}`];
-  return list(report, '')
-    .map((line) => `${oneLine(line)}\n`)
-    .join('');
+  return textLines(list(report, ''));
 }

@@ -4,6 +4,10 @@ import { oneLine } from '#audit';
 export const countOf = (count: number, word: string, several = `${word}s`): string =>
   `${count} ${count === 1 ? word : several}`;
 
+/** Lines of text, each of which may contain untrusted text. */
+export const textLines = (lines: readonly string[]): string =>
+  lines.map((line) => `${oneLine(line)}\n`).join('');
+
 /** Rows as aligned columns, the last one unpadded. Cells may contain untrusted text. */
 export function textTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
   const cells = [header, ...rows].map((row) => row.map(oneLine));
@@ -21,13 +25,13 @@ export function textTable(header: readonly string[], rows: readonly (readonly st
 
 /**
  * JSON that is safe for a terminal: characters that `JSON.stringify` keeps and a terminal interprets are escaped as in
- * JSON.
+ * JSON. It ends with the end of a line.
  */
 export function jsonText(value: unknown): string {
-  const lines = JSON.stringify(value, null, 2).split('\n');
-  return lines
-    .map((line) => (oneLine(line) === line ? line : line.replace(UNSAFE_CHARACTERS, escapeCharacter)))
-    .join('\n');
+  return JSON.stringify(value, null, 2)
+    .split('\n')
+    .map((line) => `${oneLine(line) === line ? line : line.replace(UNSAFE_CHARACTERS, escapeCharacter)}\n`)
+    .join('');
 }
 
 /** Any character outside plain ASCII, on lines with unsafe text. */

@@ -7,7 +7,7 @@ import { PersonAtTerminal } from './terminal/person-at-terminal.js';
 import { Terminal } from './terminal/terminal.js';
 import { jsonText, textTable } from './text-output.js';
 
-export interface ToolCommandOptions {
+interface ToolCommandOptions {
   readonly agent?: string;
   readonly config?: string;
   readonly list?: boolean;
@@ -55,7 +55,7 @@ export async function runTool(
       });
       terminal?.write('');
       const envelope = toolEnvelope(reply);
-      process.stdout.write(`${jsonText(envelope)}\n`);
+      process.stdout.write(jsonText(envelope));
       if (envelope['protocol_error'] !== undefined)
         process.stderr.write('parley tool --list lists the tools that the agent may call\n');
       process.exitCode = reply.failed ? 1 : 0;

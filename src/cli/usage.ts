@@ -2,15 +2,13 @@ import { AuditQueryError } from '#audit';
 import { loadConfig } from '#config';
 import { sumUsage, type SummedUsage, usageCsv } from '#console';
 import { auditCollections, openSearchedTrail } from './audit.js';
-import { UsageError, withConfig } from './command-options.js';
+import { type OutputOptions, UsageError, withConfig } from './command-options.js';
 import { jsonText, textTable } from './text-output.js';
 
-export interface UsageOptions {
+interface UsageOptions extends OutputOptions {
   readonly since: string;
   readonly until?: string;
-  readonly config?: string;
   readonly csv?: boolean;
-  readonly json?: boolean;
 }
 
 /** A command reads as far as it must. */
@@ -25,7 +23,7 @@ export async function runUsage({ since, until, config: file, csv, json }: UsageO
   try {
     const trail = openSearchedTrail([], collections[0], config.audit);
     const usage = await sumUsage(trail, { from: since, to }, NO_LIMITS);
-    process.stdout.write(csv ? usageCsv(usage) : json ? `${jsonText(usage.rows)}\n` : describeUsage(usage));
+    process.stdout.write(csv ? usageCsv(usage) : json ? jsonText(usage.rows) : describeUsage(usage));
   } catch (error) {
     if (!(error instanceof AuditQueryError)) throw error;
     throw new UsageError(`--${error.message.replace(/^from/, 'since').replace(/^to/, 'until')}`);
