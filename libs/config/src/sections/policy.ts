@@ -349,9 +349,10 @@ export class PolicySection {
   @IsBoolean()
   readonly includeSourceProvenance?: boolean;
 
-  @Option("CSV cells that a spreadsheet would run as a formula (`= + - @`, tab, return) get the prefix `'`", {
-    default: false,
-  })
+  @Option(
+    "CSV cells that a spreadsheet would run as a formula (`= + - @`, tab, return) get the prefix `'`; numbers stay numbers",
+    { default: false },
+  )
   @IsBoolean()
   readonly neutralizeFormulas?: boolean;
 

@@ -45,6 +45,11 @@ describe('a file written row by row', () => {
     );
   });
 
+  it('as CSV keeps a negative number a number where formulas are neutralised', () => {
+    const { line } = lineWriter('csv', [{ header: 'a', path: 'a' }], { neutralizeFormulas: true });
+    expect([line({ a: -5 }), line({ a: '-5' })]).toEqual(['-5\r\n', "'-5\r\n"]);
+  });
+
   it('as NDJSON has one line per row, which is an object of the headers', () => {
     fc.assert(
       fc.property(text, text, (a, c) => {

@@ -45,19 +45,19 @@ export function lineWriter(
   options: LineOptions = {},
 ): ExportLineWriter {
   const headers = columns.map(({ header }) => header);
-  const cells = (row: ParseRow) => columns.map(({ path }) => cellText(valueAt(row, path)));
+  const values = (row: ParseRow) => columns.map(({ path }) => valueAt(row, path));
   switch (format) {
     case 'csv': {
       // RFC 4180 ends records with CRLF.
-      const line = (texts: readonly string[]) =>
-        `${texts.map((text) => csvCell(text, options)).join(',')}\r\n`;
-      return { head: line(headers), line: (row) => line(cells(row)) };
+      const line = (cells: readonly unknown[]) =>
+        `${cells.map((value) => csvCell(value, options)).join(',')}\r\n`;
+      return { head: line(headers), line: (row) => line(values(row)) };
     }
     case 'markdown': {
       const line = (texts: readonly string[]) => `${markdownLine(texts.map(markdownCell))}\n`;
       return {
         head: line(headers) + line(headers.map(() => '---')),
-        line: (row) => line(cells(row)),
+        line: (row) => line(values(row).map(cellText)),
       };
     }
     case 'ndjson':

@@ -132,6 +132,14 @@ describe('csv', () => {
     },
   );
 
+  it('keeps numbers as numbers where formulas are neutralised, negative ones too', () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.integer(), fc.double({ noNaN: true, noDefaultInfinity: true })), (cell) => {
+        expect(parseCsv(write('csv', [{ cell }], true))).toEqual([['cell'], [String(cell)]]);
+      }),
+    );
+  });
+
   it('never starts a cell like a formula where that is asked, headers included, also split at semicolons', () => {
     const splitting = fc
       .tuple(fc.string(), fc.constantFrom(';=', ';"=', '\n+', '\n -', ';@', '＝', 'x'), fc.string())

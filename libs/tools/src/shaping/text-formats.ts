@@ -53,13 +53,15 @@ export function cellText(value: unknown): string {
 
 type Cells = readonly (readonly string[])[];
 
-export function csvCell(text: string, { neutralizeFormulas }: TextFormatOptions): string {
-  const safe = neutralizeFormulas ? withoutFormulas(text) : text;
+/** @param value a number is never a formula, also a negative one: as text no spreadsheet would add it up */
+export function csvCell(value: unknown, { neutralizeFormulas }: TextFormatOptions): string {
+  const text = cellText(value);
+  const safe = neutralizeFormulas && typeof value !== 'number' ? withoutFormulas(text) : text;
   return safe === '' || /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-function csv(lines: Cells, options: TextFormatOptions): string {
-  return lines.map((line) => `${line.map((cell) => csvCell(cell, options)).join(',')}\n`).join('');
+function csv(lines: readonly (readonly unknown[])[], options: TextFormatOptions): string {
+  return lines.map((line) => `${line.map((value) => csvCell(value, options)).join(',')}\n`).join('');
 }
 
 export function markdownLine(cells: readonly string[]): string {
@@ -101,10 +103,11 @@ export function formatRows(
 ): string {
   const headers = columns.map((column) => column.header);
   if (headers.length === 0) return '';
-  const lines = [headers, ...rows.map((row) => columns.map(({ path }) => cellText(valueAt(row, path))))];
+  const values = rows.map((row) => columns.map(({ path }) => valueAt(row, path)));
+  const lines = [headers, ...values.map((line) => line.map(cellText))];
   switch (format) {
     case 'csv':
-      return csv(lines, options);
+      return csv([headers, ...values], options);
     case 'markdown':
       return markdown(lines);
     case 'table':
