@@ -265,6 +265,8 @@ describe('export_data', () => {
     [{ limit: 0 }, /limit must be between 1 and 5000/],
     [{ format: 'table' }, /format must be one of csv, ndjson, markdown/],
     [{ columns: ['authData'] }, /cannot be exported/],
+    [{ format: 'ndjson', columns: ['title', { year: 'title' }] }, /two columns are called 'title'/],
+    [{ format: 'ndjson', columns: ['title', 'title'] }, /two columns are called 'title'/],
   ])('promises nothing for %j', async (args, message) => {
     const { records, desk, run } = setUp(SONGS);
     await expect(run({ delivery: 'resource', ...args })).rejects.toMatchObject({

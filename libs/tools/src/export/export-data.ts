@@ -187,6 +187,7 @@ export class ExportData {
     const refused = INLINE_ONLY.find((name) => Object.hasOwn(given, name) && given[name] !== null);
     if (refused !== undefined) return refuseArgument(`${refused} cannot be used with delivery resource`);
     const order = createOrder(args, className, this.store.maxRows);
+    refuseRepeatedMembers(order);
     const { where, keys, include } = order;
     await call.records.find(className, { where, keys, include, after: '', limit: 1 });
     const { uri, path, fileName, mimeType, expiresAt, maxRows } = await this.store.promise(order, call);
@@ -208,6 +209,17 @@ export class ExportData {
       data,
     );
   }
+}
+
+/** A line of NDJSON is one object: of two members with one name the first would be lost. */
+function refuseRepeatedMembers({ format, columns }: ExportOrder): void {
+  if (format !== 'ndjson') return;
+  const headers = columns.map(({ header }) => header);
+  const repeated = headers.find((header, at) => headers.indexOf(header) !== at);
+  if (repeated !== undefined)
+    refuseArgument(
+      `columns: two columns are called '${repeated.slice(0, 64)}', and a line of ndjson holds one`,
+    );
 }
 
 function findColumn(entry: string | Readonly<Record<string, string>>): TextColumn {
