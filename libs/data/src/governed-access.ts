@@ -68,6 +68,8 @@ export interface GovernedClass {
   readonly fields: readonly string[];
   /** Path → what is done with it, in words: masked fields the agent may know of. Not among `fields`. */
   readonly masks: ReadonlyMap<string, string>;
+  /** Wire names of the columns that rows show in masked form or without a part. Not among `fields`. */
+  readonly maskedColumns: readonly string[];
   /** Ways of reading its rows that permissions and tenant leave the agent; none: only what it looks like may be known. */
   readonly reads: ReadonlySet<ReadOperation>;
   /** Whether a read may go through the whole collection (`refuseCollscan`). */

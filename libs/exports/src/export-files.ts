@@ -119,8 +119,7 @@ function chooseColumns({ columns, keys, include }: ExportOrder, known: GovernedC
     ...ALWAYS_KEEP,
     ...asked.flatMap((name) => (typeof name === 'string' ? [takeRoot(names.wirePath(name))] : [])),
   ]);
-  const masked = [...known.masks].filter(([, mask]) => mask !== 'deny').map(([path]) => takeRoot(path));
-  return [...new Set([...known.fields, ...masked])]
+  return [...known.fields, ...known.maskedColumns]
     .filter((field) => !hasInternalSegment(field) && (!Array.isArray(keys) || wanted.has(field)))
     .map((field) => ({ header: field, path: field }));
 }

@@ -79,6 +79,22 @@ describe('an export that is fetched later', () => {
     }
   });
 
+  it.each(['reader', 'admin', 'ada'] as const)(
+    'without columns has in a table for %s every column that its rows have, also one with a part that is withheld',
+    async (name) => {
+      const [rows, table] = await Promise.all(
+        ['ndjson', 'csv'].map(async (format) => download((await order(name, { format })).path, name)),
+      );
+      const named = (rows ?? '')
+        .split('\n')
+        .flatMap((line) => (line === '' ? [] : Object.keys(JSON.parse(line))));
+      const [head = ''] = (table ?? '').split('\r\n');
+      expect(head.split(',').toSorted()).toEqual([...new Set(named)].toSorted());
+      expect(named).toContain('profile');
+      for (const text of [rows, table]) expect(text).not.toContain(`${CLEAR}-pin`);
+    },
+  );
+
   it('is refused where an answer would be: by a filter on a masked field, and by keys that name a denied one', async () => {
     for (const args of [
       { where: { email: 'x' } },

@@ -134,6 +134,7 @@ export function showClass(
     policy: policy.names === names ? policy : { ...policy, names },
     fields: [...schema.fields.keys()].filter((name) => readable?.has(name) ?? true),
     masks: masks ? listDisclosedMasks(masks) : NO_MASKS,
+    maskedColumns: masks ? [...masks.shown].filter((name) => masks.disclosed.has(name)) : [],
     reads: new Set(READS.filter((operation) => bound && scope.rights.gate(className, operation) === null)),
     scans: mayScan(className, { scope }),
     methodTiers: new Set(

@@ -77,6 +77,7 @@ function governed(className: string, small: SmallClass): GovernedClass {
     },
     fields: small.readable ?? [...fields.keys()],
     masks: new Map(),
+    maskedColumns: [],
     scans: true,
     reads: new Set(small.reads ?? ['find', 'count', 'get']),
     methodTiers: new Set(TIERS),

@@ -141,6 +141,7 @@ export function sampleClass(
     className,
     fields: [...all.keys()].filter((name) => !readable || readable.has(name)),
     masks: new Map(),
+    maskedColumns: [],
     reads: new Set(['find', 'count', 'get'] as const),
     scans: true,
     methodTiers: new Set(TIERS),
