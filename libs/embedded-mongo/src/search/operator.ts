@@ -46,8 +46,8 @@ export interface Fuzziness {
 
 /** Errors: 8 unless one or two edits are asked for. */
 export function fuzziness(spec: Document, operator: string): Fuzziness | null {
-  const fuzzy = getField(spec, 'fuzzy');
-  if (fuzzy === undefined) return null;
+  const fuzzy = getField(spec, 'fuzzy') ?? null;
+  if (fuzzy === null) return null;
   if (!isDocument(fuzzy)) throw searchFault(`"${operator}.fuzzy" must be a document`);
   const at = `${operator}.fuzzy`;
   return {

@@ -179,7 +179,7 @@ export function compileSearchStage(
   for (const flag of ['returnStoredSource', 'scoreDetails', 'concurrent'])
     if (Object.hasOwn(spec, flag) && typeof spec[flag] !== 'boolean')
       throw searchFault(`"${flag}" must be a boolean`);
-  const kind = countKind(getField(spec, 'count'));
+  const kind = countKind(getField(spec, 'count') ?? undefined);
   if (getField(spec, 'returnStoredSource') === true || getField(spec, 'scoreDetails') === true)
     throw searchLack('stored source and score details');
   const index = getField(spec, 'index') ?? 'default';
@@ -189,7 +189,7 @@ export function compileSearchStage(
 
 function textStage(spec: Document, ctx: QueryContext): SearchStage {
   const operator = compileOperator(spec, STAGE_MEMBERS);
-  const wanted = getField(spec, 'highlight');
+  const wanted = getField(spec, 'highlight') ?? undefined;
   const highlighter = wanted === undefined ? undefined : compileHighlight(wanted, operator.hits);
   const scores = new WeakMap<Document, number>();
   return {

@@ -1,27 +1,29 @@
+import { Binary } from 'bson';
 import { sortWithinMemory, visitAll } from '../aggregate/stage.js';
 import { type Document, getField, isDocument } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
 import { parsePath, readNested } from '../bson/path.js';
-import { searchFault } from '../errors.js';
+import { searchFault, searchLack } from '../errors.js';
 import type { QueryContext } from '../query/context.js';
 import { compileFilter } from '../query/filter.js';
 import type { PAUSE, Step } from '../server/steps.js';
-import { type FoundDocument } from './operator.js';
+import { type FoundDocument, wholeMember } from './operator.js';
 import type { VectorField, Similarity } from './search-index.js';
 
 const MAX_CANDIDATES = 10_000;
-const MEMBERS = 'index path queryVector numCandidates limit filter exact explainOptions'.split(' ');
+/** Options that narrow or change what is found. Others that are not read here change nothing, or are no options of Atlas either. */
+const LACKING = ['parentFilter', 'nestedOptions', 'returnStoredSource'];
 
 type Found = (documents: Iterable<Step<Document>>) => Generator<typeof PAUSE, FoundDocument[]>;
 
 /**
  * Compares the query with every stored vector: exact, whatever `numCandidates` says. Without an index of that name the
- * similarity is the cosine. Errors: 8 for a search that Atlas would refuse.
+ * similarity is the cosine. Errors: 8 for a search that Atlas would refuse, 238 for options that are not here.
  */
 export function compileVectorSearch(spec: unknown, ctx: QueryContext): Found {
   if (!isDocument(spec)) throw searchFault('$vectorSearch must be a document');
-  for (const name of Object.keys(spec)) {
-    if (!MEMBERS.includes(name)) throw searchFault(`unrecognized field "${name}"`);
+  for (const name of LACKING) {
+    if (getField(spec, name) ?? false) throw searchLack(`the option ${name}`);
   }
   const index = getField(spec, 'index');
   if (typeof index !== 'string' || index === '') throw searchFault('"index" is required');
@@ -29,11 +31,11 @@ export function compileVectorSearch(spec: unknown, ctx: QueryContext): Found {
   if (typeof path !== 'string' || path === '') throw searchFault('"path" is required');
   const query = readVector(getField(spec, 'queryVector'));
   if (!query) throw searchFault('"queryVector" must be an array of numbers and cannot be empty');
-  const limit = positive(spec, 'limit');
+  const limit = wholeMember(spec, 'limit', '$vectorSearch', NaN, [1, Infinity]);
   checkCandidates(spec, limit);
   const field = ctx.search?.vectorField(index, path);
   if (field && field.dimensions !== query.length) throw wrongDimensions(field.dimensions, query.length);
-  const filter = getField(spec, 'filter');
+  const filter = getField(spec, 'filter') ?? undefined;
   if (filter !== undefined && !isDocument(filter)) throw searchFault('"filter" must be a document');
   const admitted = filter === undefined ? undefined : compileFilter(filter, ctx);
   return function* (documents) {
@@ -43,14 +45,8 @@ export function compileVectorSearch(spec: unknown, ctx: QueryContext): Found {
   };
 }
 
-function positive(spec: Document, name: string): number {
-  const value = toDouble(getField(spec, name));
-  if (!Number.isInteger(value) || value < 1) throw searchFault(`"${name}" must be a positive whole number`);
-  return value;
-}
-
 function checkCandidates(spec: Document, limit: number): void {
-  const candidates = getField(spec, 'numCandidates');
+  const candidates = getField(spec, 'numCandidates') ?? undefined;
   const exact = getField(spec, 'exact') ?? false;
   if (typeof exact !== 'boolean') throw searchFault('"exact" must be a boolean');
   if (exact) {
@@ -58,8 +54,7 @@ function checkCandidates(spec: Document, limit: number): void {
     return;
   }
   if (candidates === undefined) throw searchFault('"numCandidates" is required for approximate search');
-  const count = positive(spec, 'numCandidates');
-  if (count > MAX_CANDIDATES) throw searchFault(`"numCandidates" must be at most ${MAX_CANDIDATES}`);
+  const count = wholeMember(spec, 'numCandidates', '$vectorSearch', NaN, [1, MAX_CANDIDATES]);
   if (count < limit) throw searchFault('"numCandidates" must be greater than or equal to "limit"');
 }
 
@@ -97,10 +92,24 @@ function* nearest(
 const wrongDimensions = (indexed: number, queried: number) =>
   searchFault(`vector field is indexed with ${indexed} dimensions but queried with ${queried}`);
 
+/** Numbers in an array, or in the binary form that MongoDB has for vectors. */
 function readVector(value: unknown): number[] | null {
+  if (value instanceof Binary) return readBinaryVector(value);
   if (!Array.isArray(value) || value.length === 0) return null;
   const numbers = value.map((entry) => (numberKind(entry) === undefined ? NaN : toDouble(entry)));
   return numbers.every(Number.isFinite) ? numbers : null;
+}
+
+function readBinaryVector(value: Binary): number[] | null {
+  const { Float32, Int8 } = Binary.VECTOR_TYPE;
+  const kind = value.buffer[0];
+  try {
+    if (kind === Float32) return [...value.toFloat32Array()];
+    return kind === Int8 ? [...value.toInt8Array()] : [...value.toBits()];
+  } catch {
+    // It is no vector, or a malformed one.
+    return null;
+  }
 }
 
 type Vector = readonly number[];
