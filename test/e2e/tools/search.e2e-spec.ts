@@ -1,4 +1,4 @@
-import { MongoClient } from 'mongodb';
+import { Binary, MongoClient } from 'mongodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Behaviour, startEmbeddings } from '../../support/embeddings-server.js';
 import {
@@ -659,6 +659,25 @@ describe('a database without search', () => {
     expect(asked).toMatchObject({ code: 'not_implemented', text: expect.stringContaining('embeddings') });
     const rows = await callTool(plain, 'find_similar', { class_name: 'Doc', object_id: 'tea1' }, as('ada'));
     expect(ids(rows)).toEqual(['tea2', 'cof1']);
+  });
+
+  it('compares rows whose vectors are stored as binary floats, and no other binary values', async () => {
+    const admin = await MongoClient.connect(database.uri);
+    const docs = admin.db('parley').collection<{ _id: string }>('Doc');
+    const store = async (embedding: Binary) => {
+      expect((await docs.updateOne({ _id: 'tea1' }, { $set: { embedding } })).modifiedCount).toBe(1);
+      return callTool(plain, 'find_similar', { class_name: 'Doc', object_id: 'tea1' }, as('ada'));
+    };
+    try {
+      expect(ids(await store(Binary.fromFloat32Array(Float32Array.of(0, 1, 0))))).toEqual(['cof1', 'tea2']);
+      for (const other of [Binary.fromInt8Array(Int8Array.of(1, 2, 3)), new Binary(Buffer.from('text'))])
+        expect(await store(other)).toMatchObject({
+          code: 'invalid_argument',
+          text: expect.stringContaining('has no vector to compare with'),
+        });
+    } finally {
+      await admin.close();
+    }
   });
 });
 

@@ -115,8 +115,8 @@ class ParleyVectorSearch implements SimilaritySearch {
     const where = mergeFilters({ objectId }, limits.where);
     const [row] = await inner.call.read({ kind: 'find', className, where, keys: [field], limit: 1 });
     if (!row) throw new Refused(await inner.rules.noSuchRow(className, [objectId]));
-    const vector = row[field];
-    if (isVector(vector)) return vector;
+    const vector = toVector(row[field]);
+    if (vector) return vector;
     throw refuse.invalidArgument(`object '${objectId}' has no vector to compare with`);
   }
 
@@ -206,6 +206,19 @@ function holdsUnderscoredKey(value: unknown): boolean {
  */
 const roundScore = (score: number | null): number | null =>
   score === null ? null : Math.round(score * 10) / 10;
+
+/** An array of numbers, or MongoDB's binary vector of 32-bit floats: the bytes 39 and 0, and the numbers behind them. */
+function toVector(value: unknown): readonly number[] | null {
+  const { __type: type, base64 } = (value ?? {}) as { readonly __type?: unknown; readonly base64?: unknown };
+  if (type !== 'Bytes' || typeof base64 !== 'string') return isVector(value) ? value : null;
+  const bytes = Buffer.from(base64, 'base64');
+  if (bytes[0] !== FLOAT32_VECTOR || bytes[1] !== 0 || bytes.length % 4 !== 2) return null;
+  const numbers = Array.from({ length: (bytes.length - 2) / 4 }, (_, at) => bytes.readFloatLE(2 + 4 * at));
+  return isVector(numbers) ? numbers : null;
+}
+
+/** First byte of a binary vector of 32-bit floats. */
+const FLOAT32_VECTOR = 0x27;
 
 function isVector(value: unknown): value is readonly number[] {
   return (
