@@ -82,11 +82,11 @@ export interface AgentDefinitionOptions {
 /** A tenant scope of the policy, and the tenant that an agent has by it. */
 export type ScopeTenant = readonly [scope: string, tenant: string | number];
 
-/** The tenants of agents by scopes of classes that take them from a claim or a function, and not from `tenantId`; and what filters take. */
+/** The tenants of agents by scopes of classes that take them from a claim or a function, and not from `tenantId`; and what else decides of its rows. */
 export interface ScopeTenants {
   /** Those of an `Agent`; a scope that it bypasses binds it to none. */
   list(agent: object): readonly ScopeTenant[];
-  /** The values of an `Agent` that filters of rows compare with, besides its `tenantId`. */
+  /** What filters of rows and bypasses of scopes decide by, besides the `tenantId` of an `Agent`. */
   listFiltered(agent: object): readonly string[];
   /**
    * Whether what an owner does with these classes is of a tenant of the viewer, an `Agent`. A viewer without the tenant of a scope

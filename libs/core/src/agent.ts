@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import type { Observable } from 'rxjs';
 import type { AgentDefinition, ScopeTenant } from './agent-definition.js';
 import { type Identity, MASTER } from './identity.js';
@@ -129,7 +129,7 @@ export interface Owner {
   readonly agent: string;
   /** Its tenants by scopes of classes that do not go by its `tenantId`. Absent: it has none. */
   readonly tenants?: readonly ScopeTenant[];
-  /** The user or role whose rights it reads with, and its values that filters compare with. Absent: it has none. */
+  /** The user, role or session whose rights it reads with, and its values that filters and scopes decide by. Absent: it has none. */
   readonly rights?: readonly string[];
 }
 
@@ -147,11 +147,20 @@ export function toOwner(agent: Agent): Owner {
   };
 }
 
-/** Of a session that the caller shows its user is the principal. */
-function nameUser({ identity, impersonatedUserId }: Agent): readonly string[] {
+/** The user of a session that an `auth` rule took from the caller is the principal; any other session is named by its digest. */
+function nameUser(agent: Agent): readonly string[] {
+  const { identity, impersonatedUserId } = agent;
   if (identity.kind === 'aclRole') return [`role:${identity.role}`];
   const user = identity.kind === 'aclUser' ? identity.userId : impersonatedUserId;
-  return user === null ? [] : [`user:${user}`];
+  if (user !== null) return [`user:${user}`];
+  const root = findRootAgent(agent);
+  const isPrincipal = root.user === null && root.identity === identity;
+  return identity.kind === 'sessionToken' && !isPrincipal ? [`session:${toDigest(identity.token)}`] : [];
+}
+
+/** Tells values of callers apart and does not contain them. */
+export function toDigest(text: string): string {
+  return createHash('sha256').update(text).digest('base64url').slice(0, 22);
 }
 
 /** An owner as one text. */

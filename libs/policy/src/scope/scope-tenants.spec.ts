@@ -8,6 +8,7 @@ import {
   type Identity,
   isSameOwner,
   MASTER,
+  sessionIdentity,
   sharesTenant,
   toOwner,
   withScopeTenants,
@@ -22,6 +23,8 @@ interface Caller {
   readonly tenantId: string | null;
   readonly claims: Readonly<Record<string, string | undefined>>;
 }
+
+const isChief = ({ claims }: { readonly claims: Agent['claims'] }) => claims['role'] === 'chief';
 
 const CLASSES = ['One', 'Two', 'Three'] as const;
 const tenant = fc.constantFrom('acme', 'globex', undefined);
@@ -123,12 +126,18 @@ describe('what an owner does with a class', () => {
 });
 
 describe('two callers of one name', () => {
-  it('are one owner only with the same tenants', () => {
+  it('are one owner only with the same tenants, and bypassing the same scopes where a function decides it', () => {
     fc.assert(
       fc.property(world, ({ scopes, viewer, requester }) => {
         const make = admit(scopes);
-        const isAlike = [viewer.tenantId, ...scopes.map((one) => tenantOn(one, viewer) ?? null)];
-        const other = [requester.tenantId, ...scopes.map((one) => tenantOn(one, requester) ?? null)];
+        const listTenants = (one: Caller) => [
+          one.tenantId,
+          ...scopes.map((declared) => {
+            const own = tenantOn(declared, one);
+            return own === undefined && typeof declared?.bypass === 'function' ? 'all' : (own ?? null);
+          }),
+        ];
+        const [isAlike, other] = [listTenants(viewer), listTenants(requester)];
         const fromClaims = (values: readonly unknown[]) =>
           JSON.stringify(values.filter((_, at) => at === 0 || scopes[at - 1]?.from !== undefined));
         expect(isSameOwner(toOwner(make(viewer)), toOwner(make(requester)))).toBe(
@@ -186,6 +195,45 @@ describe('two callers of one name', () => {
       }),
       { numRuns: 500 },
     );
+  });
+
+  it.each([
+    ['the filters of an agent', { Letter: () => ({}) }, {}],
+    ['a bypass of a tenant scope', {}, { tenantScope: { field: 'org', bypass: isChief } }],
+    [
+      'a bypass of a scope with a claim',
+      {},
+      { tenantScope: { field: 'org', from: { claim: 'org' }, bypass: isChief } },
+    ],
+  ])('are two owners where a function decides for each of them: %s', (_, filters, declared) => {
+    const { policy, issues } = compilePolicy({ classes: { Letter: declared as ClassConfig } });
+    expect(issues).toEqual([]);
+    const tenants = new TenantsByPolicy(new Policies(policy));
+    const definition = withScopeTenants(compileAgentDefinition('asked', { filters }), tenants);
+    const make = (claims: Agent['claims']) => new Agent({ definition, principal: 'backend', claims });
+    const [chief, clerk, renewed] = [
+      { role: 'chief' },
+      { role: 'clerk' },
+      { iat: 2, jti: 'b', role: 'chief' },
+    ].map(make);
+    expect(isSameOwner(toOwner(chief!), toOwner(clerk!))).toBe(false);
+    expect(isSameOwner(toOwner(chief!), toOwner(renewed!))).toBe(true);
+    expect(isSameOwner(toOwner(deriveAgent(chief!)), toOwner(deriveAgent(clerk!)))).toBe(false);
+  });
+
+  it('are two owners with two sessions, where the principal is not the user of the session', () => {
+    const definition = compileAgentDefinition('asked', {});
+    const make = (token: string, more: object = {}) =>
+      new Agent({ definition, principal: 'backend', identity: sessionIdentity(token), ...more });
+    const chosen = { user: 'backend' };
+    expect(isSameOwner(toOwner(make('r:a', chosen)), toOwner(make('r:b', chosen)))).toBe(false);
+    expect(isSameOwner(toOwner(make('r:a', chosen)), toOwner(make('r:a', chosen)))).toBe(true);
+    expect(JSON.stringify(toOwner(make('r:secret', chosen)))).not.toContain('r:secret');
+    // As rules of `auth` name the caller of a session, and as another one of the same person.
+    expect(isSameOwner(toOwner(make('r:a')), toOwner(make('r:b')))).toBe(true);
+    const root = new Agent({ definition, principal: 'backend' });
+    const [one, other] = ['r:a', 'r:b'].map((session) => deriveAgent(root, { identity: { session } }));
+    expect(isSameOwner(toOwner(one!), toOwner(other!))).toBe(false);
   });
 
   it('belong to one tenant, whichever scope says so', () => {

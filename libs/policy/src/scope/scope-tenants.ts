@@ -5,6 +5,7 @@ import {
   type Owner,
   type ScopeTenant,
   type ScopeTenants,
+  toDigest,
 } from '#core';
 import {
   keepsTenantsApart,
@@ -37,6 +38,11 @@ export class TenantsByPolicy implements ScopeTenants {
       listAgentValues([filters, canonicalFilter]),
     ),
   );
+  private readonly bypassable = new PolicyCache(({ classes }) =>
+    [...classes].flatMap(([className, { tenantScope }]) =>
+      typeof tenantScope?.bypass === 'function' ? [[className, tenantScope] as const] : [],
+    ),
+  );
   private readonly filteredOf = new WeakMap<AgentDefinition, readonly string[]>();
 
   constructor(private readonly policies: Pick<Policies, 'of'>) {}
@@ -52,10 +58,24 @@ export class TenantsByPolicy implements ScopeTenants {
   listFiltered(agent: Agent): readonly string[] {
     const names = [...this.filtered.of(this.policies.of(agent)), ...this.listFilteredOf(agent.definition)];
     // The tenant is known of every owner.
-    return [...new Set(names)].sort().flatMap((name) => {
+    const values = [...new Set(names)].sort().flatMap((name) => {
       const value = name === 'tenant' ? null : findOwnValue(agent, name);
       return value === null ? [] : [`${name}=${JSON.stringify(value)}`];
     });
+    // What a function reads of the caller is not known: any claim may decide.
+    const claims = hasFunction(agent.definition)
+      ? [`claims:${toDigest(JSON.stringify(listClaims(agent)))}`]
+      : [];
+    return [...values, ...claims, ...this.listBypassed(agent)];
+  }
+
+  /** Of a permission level that bypasses a scope every caller of the agent is; a function decides for each. */
+  private listBypassed(agent: Agent): readonly string[] {
+    return this.bypassable
+      .of(this.policies.of(agent))
+      .flatMap(([className, scope]) =>
+        findScopeTenant(agent, scope) === undefined ? [`all ${className}`] : [],
+      );
   }
 
   private listFilteredOf(definition: AgentDefinition): readonly string[] {
@@ -87,6 +107,19 @@ export class TenantsByPolicy implements ScopeTenants {
     });
   }
 }
+
+/** Members that every token of one person has anew. */
+const OF_TOKENS = new Set(['exp', 'iat', 'nbf', 'jti', 'auth_time']);
+
+const listClaims = ({ claims }: Agent) =>
+  Object.entries(claims)
+    .filter(([name]) => !OF_TOKENS.has(name))
+    .sort(([one], [other]) => (one < other ? -1 : 1));
+
+/** Whether an agent, or one above it, has a filter that is code. */
+const hasFunction = ({ filters, outer }: AgentDefinition): boolean =>
+  [...filters.values()].some((entry) => typeof entry === 'function') ||
+  (outer !== null && hasFunction(outer));
 
 function collectScopes(policy: Policy): Scopes {
   const byName = new Map<string, TenantScope>();
