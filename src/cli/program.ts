@@ -408,11 +408,29 @@ audit
   .description('find audit records, newest first')
   .action(run(async () => (await import('./audit.js')).runAuditSearch));
 
+/**
+ * `help COMMAND` as `COMMAND --help`, and no help of a command that there is not: commander would show that of the group that lacks
+ * it.
+ */
+function withoutHelpCommand(args: readonly string[]): readonly string[] {
+  const at = args.indexOf('help');
+  let group: Command = program;
+  for (const [index, word] of args.entries()) {
+    if (group.commands.length === 0) return args;
+    if (index === at) return withoutHelpCommand([...args.slice(0, at), ...args.slice(at + 1), '--help']);
+    if (word.startsWith('-')) continue;
+    const named = group.commands.find((command) => command.name() === word);
+    if (!named) return [...args.slice(0, index + 1)];
+    group = named;
+  }
+  return args;
+}
+
 /** The program of the `parley` command. @param args default: those of the process */
 export async function runCommandLine(args: readonly string[] = process.argv.slice(2)): Promise<void> {
   try {
     // Not a default command of commander, so that a mistyped command is reported.
-    await program.parseAsync(args.length > 0 ? args : ['serve'], { from: 'user' });
+    await program.parseAsync(args.length > 0 ? withoutHelpCommand(args) : ['serve'], { from: 'user' });
   } catch (error) {
     process.exitCode = findExitCode(error);
     // Commander has written the message already.

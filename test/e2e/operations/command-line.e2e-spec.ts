@@ -52,6 +52,35 @@ describe('the command line', () => {
     expect(stderr).toContain("unknown command 'chart'");
   });
 
+  it.each([
+    [['help', 'chart'], "unknown command 'chart'"],
+    [['help', 'stats'], 'Did you mean status?'],
+    [['help', 'agents', 'lst'], 'Did you mean list?'],
+    [['agents', 'help', 'lst'], 'Did you mean list?'],
+    [['agents', 'lst', '--help'], 'Did you mean list?'],
+    [['stats', '--help'], 'Did you mean status?'],
+    [['stats'], 'Did you mean status?'],
+    [['policy', 'chek'], 'Did you mean check?'],
+    [['audit', 'search', '--tpye', 'x'], 'Did you mean --type?'],
+    [['serve', '--prot', '1'], 'Did you mean --port?'],
+  ])('names for %j what is meant, and shows no help of something else', async (words, said) => {
+    const { code, stdout, stderr } = await parley(words);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain(said);
+    expect(stderr).not.toContain('Usage:');
+  });
+
+  it.each([
+    [['help', 'agents', 'list'], 'Usage: parley agents list '],
+    [['agents', 'help', 'list'], 'Usage: parley agents list '],
+    [['help', 'agents'], 'Usage: parley agents '],
+    [['help'], 'Usage: parley '],
+  ])('shows for %j the help that was asked for', async (words, said) => {
+    const { code, stdout } = await parley(words);
+    expect(code).toBe(0);
+    expect(stdout).toContain(said);
+  });
+
   it('runs the service when no command is given', async () => {
     const { code, stderr } = await parley([], { PARSE_MCP_ENABLED: 'false' });
     expect(code).toBe(1);
