@@ -2,7 +2,7 @@
 export interface ConfigIssue {
   /** Dotted path inside the file, or the environment variable. */
   readonly path: string;
-  /** Where the file says it: `parley.yaml:12:5`. Absent where no file does. */
+  /** Where the file says it: `parley.yaml:12:5`; or the environment variable that does. Absent where neither does. */
   readonly at?: string;
   /** What is wrong with it; never repeats a secret. */
   readonly message: string;

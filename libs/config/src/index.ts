@@ -34,7 +34,6 @@ export {
   type ConfigReference,
   PROCESS_VARIABLE,
   processNumber,
-  nameFile,
   readYaml,
 } from './read-config-file.js';
 export { isSection } from './section.js';

@@ -28,9 +28,12 @@ function errorsOf(yaml: string, env: Record<string, string> = {}) {
   return [];
 }
 
+/** Something, that leaves every default. */
+const DEFAULTS = 'server: {}';
+
 describe('the configuration', () => {
-  it('has documented defaults when the file says nothing', () => {
-    const { config, agents } = load('');
+  it('has documented defaults when the file leaves them', () => {
+    const { config, agents } = load(DEFAULTS);
     expect(config.server).toMatchObject({
       host: '127.0.0.1',
       port: 3001,
@@ -160,11 +163,48 @@ policy: { classes: { Post: { fields: [title], joinFields: [body] } } }
     expect(() => loadConfig({ PARLEY_CONFIG: pipe }, folder)).toThrow(/is not a file/);
   });
 
-  it('names no place of the file for what a variable of the environment gives', () => {
-    const errors = errorsOf('server: { port: 1 }', { PORT: '99999' });
-    expect(errors.length).toBeGreaterThan(0);
-    for (const { at } of errors) expect(at).toBeUndefined();
+  it.each([
+    ['server: { port: 1 }', 'PORT', '99999', 'server.port'],
+    ['database: { uri: embedded }', 'MONGODB_URI', 'localhost:27017', 'database.uri'],
+    [
+      'databases: { main: { uri: embedded }, logs: { uri: embedded } }',
+      'MONGODB_URI',
+      'nowhere',
+      'databases.main.uri',
+    ],
+    ['redis: { keyPrefix: p }', 'REDIS_URL', 'http://h', 'redis.url'],
+    ['parse: { appId: a }', 'PARSE_SERVER_URL', 'nowhere', 'parse.serverUrl'],
+  ])('names no place of a file with %j for what %s gives, but the variable', (yaml, name, value, path) => {
+    const places = errorsOf(yaml, { [name]: value }).filter((error) => error.path === path);
+    expect(places.length).toBeGreaterThan(0);
+    for (const { at } of places) expect(at).toBe(name);
   });
+
+  it('does not blame a file that there is not for what the environment gives', () => {
+    const env = { MONGODB_URI: 'localhost:27017' };
+    const message = (() => {
+      try {
+        return void loadConfig(env, join(folder, 'nothing-here'));
+      } catch (error) {
+        return String((error as Error).message);
+      }
+    })();
+    expect(message).toMatch(/^the configuration cannot be used:\n {2}MONGODB_URI database\.uri: must be/);
+    expect(message).not.toContain('parley.yaml');
+  });
+
+  it.each(['', '\n', '# nothing\n', '---\n', '{}', 'null', '~'])(
+    'is no file that says nothing: %j',
+    (text) => {
+      expect(errorsOf(text, { MONGODB_URI: 'mongodb://127.0.0.1/app' })).toEqual([
+        {
+          path: '',
+          at: expect.stringMatching(/parley\.yaml$/),
+          message: expect.stringMatching(/^is empty: write into it/),
+        },
+      ]);
+    },
+  );
 
   it('lists every error at once, each with its path', () => {
     const errors = errorsOf(`
@@ -350,11 +390,11 @@ describe('the environment', () => {
   });
 
   it('refuses a port that is none', () => {
-    expect(errorsOf('', { PORT: 'x' })).toEqual([expect.objectContaining({ path: 'PORT' })]);
+    expect(errorsOf(DEFAULTS, { PORT: 'x' })).toEqual([expect.objectContaining({ path: 'PORT' })]);
   });
 
   it('closes anonymous access with MCP_API_KEY', () => {
-    expect(load('', { MCP_API_KEY: 'k' }).config.auth).toEqual([{ apiKey: 'k', agent: 'default' }]);
+    expect(load(DEFAULTS, { MCP_API_KEY: 'k' }).config.auth).toEqual([{ apiKey: 'k', agent: 'default' }]);
     const yaml = 'agents: { a: {}, b: {} }\nauth: [{ anonymous: true, agent: b }]';
     expect(load(yaml, { MCP_API_KEY: 'k' }).config.auth).toEqual([{ apiKey: 'k', agent: 'b' }]);
   });
@@ -374,7 +414,7 @@ describe('the start gate', () => {
   });
 
   it.each(['false', '0', 'off', 'no', 'maybe'])('stays closed when PARSE_MCP_ENABLED is %s', (value) => {
-    expect(() => mayStart('', { PARSE_MCP_ENABLED: value })).toThrow(/PARSE_MCP_ENABLED/);
+    expect(() => mayStart(DEFAULTS, { PARSE_MCP_ENABLED: value })).toThrow(/PARSE_MCP_ENABLED/);
   });
 });
 
@@ -412,7 +452,7 @@ database: { uri: 'mongodb://127.0.0.1:27017' }
   });
 
   it('comes from the environment as well', () => {
-    const { config } = load('', {
+    const { config } = load(DEFAULTS, {
       PARSE_SERVER_URL: 'https://api.example.com/parse',
       PARSE_APP_ID: 'app',
       PARSE_MASTER_KEY: 'm',

@@ -166,7 +166,12 @@ export function checkConfig({
     message: error.message,
   }));
   const overlaid = overlayEnvironment(value, env, errors);
-  const source = fromFiles.length > 0 && errors.length === fromFiles.length ? 'environment' : path;
+  const source =
+    fromFiles.length > 0 && errors.length === fromFiles.length
+      ? 'environment'
+      : named
+        ? path
+        : 'the configuration';
   const reading: Reading = {
     path: source,
     base: dirname(path),
@@ -182,13 +187,28 @@ export function checkConfig({
   try {
     return compileConfig(overlaid, reading);
   } catch (error) {
-    throw locateError(error, (issues) => locateWith(locate, issues, env));
+    throw locateError(error, (issues) => locateWith({ value, locate }, issues, env));
   }
 }
 
-/** What a variable gives is not what the file says. */
-const locateWith = (locate: ConfigFile['locate'], issues: readonly ConfigIssue[], env: Environment) =>
-  issues.map((issue) => (findOverlay(issue.path, env) === null ? locate(issue) : issue));
+/** What a variable gives is not what the file says: the variable is its place. */
+const locateWith = (
+  { value, locate }: Pick<ConfigFile, 'value' | 'locate'>,
+  issues: readonly ConfigIssue[],
+  env: Environment,
+) =>
+  issues.map((issue) => {
+    const variable = findOverlay(toFirstDatabase(issue.path, value), env);
+    return variable === null ? locate(issue) : { ...issue, at: variable };
+  });
+
+/** The variables of the database are those of the first one of `databases`. */
+function toFirstDatabase(path: string, value: unknown): string {
+  const databases = isSection(value) ? value['databases'] : undefined;
+  const [first] = isSection(databases) ? Object.keys(databases) : [];
+  const prefix = `databases.${first}.`;
+  return first !== undefined && path.startsWith(prefix) ? `database.${path.slice(prefix.length)}` : path;
+}
 
 const NO_FILE: ConfigFile = { value: {}, errors: [], locate: (issue) => issue };
 
@@ -201,8 +221,7 @@ export function locateIssues(
   if (issues.length === 0) return issues;
   const { env } = environmentFiles(given);
   const path = configPath(env, cwd);
-  const { locate } = existsSync(path) ? configFile(path, env) : NO_FILE;
-  return locateWith(locate, issues, env);
+  return locateWith(existsSync(path) ? configFile(path, env) : NO_FILE, issues, env);
 }
 
 export interface ConfigSource {

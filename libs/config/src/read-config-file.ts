@@ -20,6 +20,7 @@ import {
 import { isExactNumber, withoutMark } from '#core';
 import { ConfigError, type ConfigIssue } from './config-error.js';
 import { type Environment, readSecretFile, SecretFileError } from './environment.js';
+import { isSection } from './section.js';
 
 /** Which of several processes this is: the first process sets it when it starts the others. */
 export const PROCESS_VARIABLE = 'PARLEY_PROCESS';
@@ -117,10 +118,14 @@ interface FileReading {
 }
 
 /** A file as people name it: relative to the working directory where it is below it. */
-export function nameFile(path: string): string {
+function nameFile(path: string): string {
   const near = relative(process.cwd(), path);
   return near === '' || near.startsWith('..') ? path : near;
 }
+
+/** The defaults would be meant by it, and whatever emptied the file did not mean them. */
+const EMPTY =
+  'is empty: write into it what agents may read (`parley init` reads a database for that), or remove the file';
 
 const TOO_MUCH = 'repeats or nests its parts more often than a configuration can mean';
 
@@ -242,7 +247,10 @@ function parseFile(text: string, { path, at: name, env, onReference }: FileReadi
       node.value = node.type === 'PLAIN' && !secret ? retype(substituted) : substituted;
     },
   });
-  return { value: (document.toJS(ALIASES) as unknown) ?? {}, errors, locate };
+  const value: unknown = document.toJS(ALIASES) ?? {};
+  if (isSection(value) && Object.keys(value).length === 0)
+    return { value: undefined, errors: [{ path: '', at: name, message: EMPTY }], locate };
+  return { value, errors, locate };
 }
 
 /** The numbers of a YAML document that a double does not hold. */

@@ -183,7 +183,7 @@ describe('NAME_FILE', () => {
 
   it('is refused beside the variable itself', () => {
     const { issues, message } = errorsOf(() =>
-      load('', { MCP_API_KEY: 'one-key', MCP_API_KEY_FILE: secretFile(SECRET) }),
+      load('server: {}', { MCP_API_KEY: 'one-key', MCP_API_KEY_FILE: secretFile(SECRET) }),
     );
     expect(issues.map(({ path }) => path)).toEqual(['MCP_API_KEY_FILE']);
     expect(message).not.toMatch(/one-key|hunter2/);

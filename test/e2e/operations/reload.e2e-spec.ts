@@ -192,7 +192,10 @@ describe('a configuration that changes while it is served', () => {
   });
 
   it('does not fall back to the defaults when its file is emptied or gone', async () => {
-    await refused(() => writeFileSync(service.file, '# nothing\n'), `${basename(service.file)}: is empty`);
+    await refused(
+      () => writeFileSync(service.file, '# nothing\n'),
+      `${basename(service.file)}: is empty: write into it what agents may read`,
+    );
     await refused(() => rmSync(service.file), `${basename(service.file)}: no such file`);
     expect((await rpc(service, 'tools/list')).status).toBe(401);
     expect(await fieldsSeen()).toContain('draft');

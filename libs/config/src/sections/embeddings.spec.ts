@@ -31,7 +31,7 @@ function faultPaths(config: object): string[] {
 
 describe('the embeddings of the configuration', () => {
   it('are off unless given, and have documented defaults', () => {
-    expect(load({}).config.embeddings).toBeNull();
+    expect(load({ server: {} }).config.embeddings).toBeNull();
     expect(load({ embeddings: GOOD }).config.embeddings).toEqual({
       ...GOOD,
       apiKey: null,

@@ -18,7 +18,6 @@ import {
   isSection,
   type LoadedConfig,
   locateIssues,
-  nameFile,
   NEEDS_RESTART,
   type StartKind,
 } from '#config';
@@ -176,7 +175,7 @@ function toolErrors(plugins: readonly PluginModule[]): {
   return { tools: new Set([...names, ...brought]), issues: errors };
 }
 
-/** A missing or empty file is an error: the defaults would be wider than the configuration. */
+/** A missing file is an error: the defaults would be wider than the configuration. */
 function reread(
   path: string,
   paths: readonly string[],
@@ -184,8 +183,6 @@ function reread(
 ): LoadedConfig {
   const env = { ...options.env, PARLEY_CONFIG: path };
   const file = configFile(path, environmentFiles(env).env);
-  if (isSection(file.value) && Object.keys(file.value).length === 0)
-    throw new ConfigError(path, [{ path: '', at: nameFile(path), message: 'is empty' }]);
   const moved = isDeepStrictEqual(listPaths(file), paths)
     ? []
     : [{ path: 'plugins', message: NEEDS_RESTART }];
