@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { compileAgentDefinition, MASTER, ProcessRateLimiters } from '#core';
+import { Agent, compileAgentDefinition, MASTER, ProcessRateLimiters } from '#core';
 import { ApiKeyRule, followVersions, hashPlainKey, RecordedAuthenticator, RuleAuthenticator } from '#auth';
 import { processState, SharedStateUnavailable, SuspendedAgents } from '#state';
 import { processSecret } from '#dispatcher';
 import { NotServed } from '#streaming';
-import { OperatorGate } from './operator-gate.js';
-import { OperatorSessions } from './operator-sessions.js';
+import { nameOperator, OperatorGate } from './operator-gate.js';
+import { type OperatorSession, OperatorSessions } from './operator-sessions.js';
 
 const HOST = 'localhost:3001';
 
@@ -197,5 +197,22 @@ describe('the gate of the console', () => {
       for (let one = 1; one < 600; one += 1) await ask();
       expect(await ask()).toBe(429);
     });
+  });
+});
+
+describe('an operator', () => {
+  const definition = compileAgentDefinition('chief');
+  const make = (principal: string, more: object = {}) => ({
+    agent: new Agent({ definition, principal, ...more }),
+  });
+  const session = { person: { name: 'Ada Lovelace' } } as unknown as OperatorSession;
+
+  it.each([
+    ['the person that signed in', { ...make('https://id.example|42'), session }, 'Ada Lovelace'],
+    ['the name of its key', make('key:0a1b2c3d4e5f6071', { keyName: 'ops-2025' }), 'ops-2025'],
+    ['the agent of a key without a name', make('key:0a1b2c3d4e5f6071'), 'chief'],
+    ['the subject of its certificate', make('certificate:CN=ops'), 'certificate:CN=ops'],
+  ])('is called by what people know: %s', (_, operator, name) => {
+    expect(nameOperator(operator)).toBe(name);
   });
 });

@@ -44,6 +44,15 @@ export interface Operator {
   readonly confirm: () => Promise<void>;
 }
 
+/**
+ * An operator as people know it: the person, the name of its key, else the agent that a key admits to, whose principal is a digest.
+ * Audit records have the principal.
+ */
+export function nameOperator({ agent, session }: Pick<Operator, 'agent' | 'session'>): string {
+  const { principal, keyName, definition } = agent;
+  return session?.person?.name ?? keyName ?? (principal.startsWith('key:') ? definition.name : principal);
+}
+
 type Identified = Pick<Operator, 'agent' | 'degraded'>;
 
 /** Headers of programs, which show a credential with every request. They take precedence over the cookie. */

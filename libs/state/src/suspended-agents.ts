@@ -10,7 +10,7 @@ export interface Suspension {
   readonly agent: string;
   /** ISO 8601. */
   readonly since: string;
-  /** The principal of the operator. */
+  /** The operator, as people know it. */
   readonly by: string;
   /** For operators and the audit records; never sent to the agent. */
   readonly reason: string;

@@ -193,7 +193,8 @@ describe('an agent that an operator suspends', { timeout: 120_000 }, () => {
     const again = await parley(['agents', 'suspend', 'analyst', '--reason', 'another'], there);
     expect(JSON.parse(again.stdout)).toMatchObject({ changed: false, suspended: { reason: REASON } });
     const listed = await parley(['agents', 'list'], there);
-    expect(listed.stdout).toMatch(new RegExp(`analyst +suspended +20\\d\\d-.* key:.*${REASON}`));
+    expect(listed.stdout).toMatch(new RegExp(`analyst +suspended +20\\d\\d-\\S* +chief +${REASON}`));
+    expect(listed.stdout).not.toContain('key:');
     expect(listed.stdout).toMatch(/other +active/);
     expect((await parley(['status'], there)).stdout).toMatch(/suspended\.0\.agent: analyst\n/);
     expect((await parley(['agents', 'resume', 'analyst', '--reason', 'new key'], there)).code).toBe(0);

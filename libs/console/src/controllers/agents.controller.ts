@@ -14,7 +14,7 @@ import { Convert } from '#schema';
 import { SharedStateUnavailable, SuspendedAgents, type Suspension } from '#state';
 import { createValidationPipe, JsonBodyInterceptor, NotServed } from '#streaming';
 import { CurrentOperator, OperatorController, WithoutSharedState } from '../console.guards.js';
-import { type Operator, OperatorNotes } from '../operator-gate.js';
+import { nameOperator, type Operator, OperatorNotes } from '../operator-gate.js';
 
 /** An agent by its name, and who suspended it. */
 export interface ListedAgent {
@@ -141,11 +141,11 @@ export class AgentsController {
 
   /** @throws NotServed */
   private suspend(agent: string, operator: Operator, reason = ''): Promise<boolean> {
-    const { definition, principal } = operator.agent;
+    const { definition } = operator.agent;
     if (reason === '') throw new NotServed(400, 'reason must say why the agent is suspended');
     if (definition.name === agent)
       throw new NotServed(409, 'you act as this agent: another operator may suspend it');
-    return this.suspended.suspend({ agent, by: principal, reason });
+    return this.suspended.suspend({ agent, by: nameOperator(operator), reason });
   }
 
   /** @throws NotServed */
