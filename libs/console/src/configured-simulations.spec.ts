@@ -2,7 +2,7 @@ import { Subject } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { ConfiguredSimulations, type SimulationsOptions, type Versioned } from './configured-simulations.js';
 
-function simulationsOf(count: number) {
+function simulationsOf(count: number, changed: readonly object[] = []) {
   const changes = new Subject<void>();
   const version = (number: number) =>
     ({ number, loadedAt: new Date(0), policy: { version: `v${number}` } }) as unknown as Versioned;
@@ -13,7 +13,7 @@ function simulationsOf(count: number) {
     open: () => Promise.resolve({ close: () => Promise.resolve() } as never),
     compare: (before, after) => {
       compared.push(`${before.number} ${after.number}`);
-      return Promise.resolve({ changes: [], classesLeftOut: 0 });
+      return Promise.resolve({ changes: changed as never, classesLeftOut: 0 });
     },
     findEarlier: () => Promise.resolve(null),
     rehearse: null,
@@ -46,6 +46,24 @@ describe('changes between versions', () => {
     expect(compared).toEqual([]);
     expect(await simulations.changes(undefined, undefined)).toMatchObject({ from: 2, to: 3 });
     expect(compared).toEqual(['2 3']);
+    await simulations.onModuleDestroy();
+  });
+});
+
+describe('whether the served version widens access', () => {
+  it.each([
+    [[{ effect: 'gained' }], true],
+    [[{ effect: 'lost' }], false],
+    [[], false],
+  ])('is known at the first question after a reload: %j', async (changed, widened) => {
+    const { simulations } = simulationsOf(2, changed);
+    expect(await simulations.widened()).toBe(widened);
+    await simulations.onModuleDestroy();
+  });
+
+  it('is not known of the first version', async () => {
+    const { simulations } = simulationsOf(1);
+    expect(await simulations.widened()).toBeNull();
     await simulations.onModuleDestroy();
   });
 });

@@ -34,6 +34,9 @@ const MOST_WAITING = 16;
 /** Milliseconds without a request after which a simulation is closed. */
 const IDLE_TIME = 5 * 60_000;
 
+/** Milliseconds that a status waits for a comparison; after them it says that it is not known yet. */
+const COMPARED_WITHIN = 1_000;
+
 /** Versions of the configuration that are kept for comparison. */
 const MOST_VERSIONS = 5;
 /** Comparisons that are kept: of every version with every later one. */
@@ -102,8 +105,6 @@ export class ConfiguredSimulations<Loaded extends Versioned>
   private readonly first: Loaded;
   private lookingBack: Promise<void> | null = null;
   private readonly compared = new Map<string, Promise<ComparedVersions>>();
-  /** Of a version: whether it widened access; null while that is being found out. */
-  private widening: { readonly of: Loaded; widens: boolean | null } | null = null;
   private readonly following: { unsubscribe(): void };
   private isTrying = false;
 
@@ -269,21 +270,18 @@ export class ConfiguredSimulations<Loaded extends Versioned>
     }
   }
 
-  widened(): boolean | null {
+  async widened(): Promise<boolean | null> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<null>((resolve) => (timer = setTimeout(resolve, COMPARED_WITHIN, null)));
+    return Promise.race([this.findWidened(), late]).finally(() => clearTimeout(timer));
+  }
+
+  private async findWidened(): Promise<boolean | null> {
+    await this.lookBack();
     const [before, now] = this.kept.slice(-2);
-    if (!before || !now) {
-      void this.lookBack();
-      return null;
-    }
-    if (this.widening?.of === now) return this.widening.widens;
-    const found: { readonly of: Loaded; widens: boolean | null } = { of: now, widens: null };
-    this.widening = found;
-    this.comparison(before, now).then(
-      ({ changes }) => (found.widens = changes.some(widens)),
-      // It is compared again when it is asked for the next time.
-      () => this.widening === found && (this.widening = null),
-    );
-    return null;
+    if (!before || !now) return null;
+    const compared = await this.comparison(before, now).catch(() => null);
+    return compared && compared.changes.some(widens);
   }
 
   /** Once, and never rejects: where nothing tells what was served before the start, nothing is compared with it. */

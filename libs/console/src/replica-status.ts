@@ -74,7 +74,7 @@ export interface StatusDependencies {
   readonly sinks: { readonly states: ReadonlyMap<string, SinkState> };
   readonly suspended: Pick<SuspendedAgents, 'list'>;
   /** Whether the served version widens access; null: not known. */
-  readonly widened: () => boolean | null;
+  readonly widened: () => Promise<boolean | null>;
   readonly edge: Pick<McpEdge, 'activeDispatcherCount' | 'activeListeningStreamCount' | 'isAccepting'>;
   readonly consoleStreams: { readonly size: number };
   readonly reach: 'process' | 'replicas';
@@ -92,6 +92,7 @@ export class ReplicaStatus extends ServiceStatus {
   async read(): Promise<ServiceReport> {
     const { product, versions, readiness, sinks, suspended, widened, edge, consoleStreams, reach, replica } =
       this.options;
+    const [{ dependencies }, isWidened] = await Promise.all([readiness.look(), widened()]);
     const { config, policy, agents, number, loadedAt } = versions.current;
     return {
       version: product,
@@ -106,10 +107,10 @@ export class ReplicaStatus extends ServiceStatus {
         agents: agents.size,
         number,
         loaded_at: loadedAt.toISOString(),
-        widened: widened(),
+        widened: isWidened,
         last_refused: refusedOf(versions),
       },
-      dependencies: (await readiness.look()).dependencies,
+      dependencies,
       sinks: Object.fromEntries(sinks.states),
       keys: findEndingKeys(config.auth),
       suspended: suspended.list(),

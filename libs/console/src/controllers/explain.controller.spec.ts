@@ -20,7 +20,7 @@ describe('simulations', () => {
       changes: busy,
       canTry: true,
       tryPolicy: busy,
-      widened: () => null,
+      widened: () => Promise.resolve(null),
     };
     const explain = new ExplainController(service, {} as never);
     const policy = new PolicyController({} as never, {} as never, {} as never, service);

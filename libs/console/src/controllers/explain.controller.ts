@@ -120,7 +120,7 @@ export abstract class SimulationService {
   /** What would be so under another policy. @throws SimulationsBusy */
   abstract tryPolicy(order: TrialOrder, signal: AbortSignal): Promise<PolicyTrial>;
   /** Whether the served version lets an agent do more than the one before it; null: there was none, or it is still being compared. */
-  abstract widened(): boolean | null;
+  abstract widened(): Promise<boolean | null>;
 }
 
 /** The body of a request that simulates a call. */
