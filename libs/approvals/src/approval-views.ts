@@ -1,4 +1,4 @@
-import { type Agent, Refused, McpRequest } from '#core';
+import { type Agent, isFailure, Refused, McpRequest } from '#core';
 import type { ChangeViews, GovernedMethods } from '#data';
 import { computeDigest, type RecordsSource } from '#dispatcher';
 import type { ApprovalCase } from '#state';
@@ -149,13 +149,11 @@ export class CaseViews {
 }
 
 const NOT_PERMITTED = 'of a class or row that you may not read';
-/** Codes of what failed, and may be read later. */
-const PASSING_CODES: readonly string[] = ['parse_error', 'timeout'];
 
 /** Why nothing is shown. @throws what is no refusal */
 function describeRefusal(error: unknown): string {
   if (!(error instanceof Refused)) throw error;
-  return PASSING_CODES.includes(error.refusal.code)
+  return isFailure(error.refusal.code)
     ? 'it cannot be read at the moment: try again in a few seconds'
     : NOT_PERMITTED;
 }

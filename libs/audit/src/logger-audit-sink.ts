@@ -1,4 +1,5 @@
 import { ConsoleLogger, Injectable, Logger, type LogLevel } from '@nestjs/common';
+import { isFailure } from '#core';
 import { type ApprovalRecord, type AuditEvent, type AuditRecord, AuditSink } from './audit-record.js';
 import { type LogMembers, LogMessage } from './log-message.js';
 
@@ -61,7 +62,7 @@ function describeCall(record: AuditRecord, servesParse: boolean): LogMembers {
   if (record.key_name !== undefined) members['key'] = record.key_name;
   if (class_name !== undefined) members['class'] = class_name;
   if (record.class_database !== undefined) members['database'] = record.class_database;
-  members['outcome'] = success ? 'ok' : hasFailed(record) ? 'failed' : 'refused';
+  members['outcome'] = success ? 'ok' : isFailure(record.error_code) ? 'failed' : 'refused';
   if (error_code !== undefined) members['code'] = error_code;
   if (gate !== undefined) members['gate'] = gate;
   if (record.denial_kind !== undefined) members['denial_kind'] = record.denial_kind;
@@ -76,10 +77,6 @@ function describeCall(record: AuditRecord, servesParse: boolean): LogMembers {
   if (record.trace_id !== undefined) members['trace_id'] = record.trace_id;
   return members;
 }
-
-/** As metrics count it. */
-const hasFailed = ({ error_code: code }: AuditRecord) =>
-  code === 'internal_error' || code === 'parse_error' || code === 'timeout';
 
 /** By which rights a call ran that no signed-in user made. */
 function describeMode({ auth_type, identity }: AuditRecord, servesParse: boolean): LogMembers {

@@ -23,6 +23,12 @@ export const ERROR_CODES = [
 /** One of `ERROR_CODES`. */
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
+/** Codes of what failed, through no fault of the caller. */
+const FAILURES: ReadonlySet<string> = new Set<ErrorCode>(['parse_error', 'timeout', 'internal_error']);
+
+/** Whether a call failed, and the same one may succeed later; any other code refuses it. */
+export const isFailure = (code: string | undefined): boolean => code !== undefined && FAILURES.has(code);
+
 /** A code that a tool of the application returns, as records and metrics name it. */
 export type ApplicationCode = `application:${string}`;
 

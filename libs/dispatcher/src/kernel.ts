@@ -3,6 +3,7 @@ import {
   type Agent,
   type Era,
   inexactIn,
+  isFailure,
   isLogLevel,
   type Refusal,
   Refused,
@@ -240,7 +241,7 @@ function refuseParams(method: string, message: string): ProtocolError {
 
 /** Refusals outside a tool that the caller caused, as opposed to internal or database errors. */
 function isCausedByCaller({ code }: Refusal): boolean {
-  return code !== 'internal_error' && code !== 'parse_error' && code !== 'timeout';
+  return !isFailure(code);
 }
 
 /** @param version of the product */
