@@ -264,7 +264,7 @@ export interface AuditRecord extends AuditedAgent {
   readonly embed_cost_usd?: number;
   /** The configured canary phrase that was found in the result. */
   readonly prompt_injection_phrase?: string;
-  /** Total duration in milliseconds. */
+  /** Duration in milliseconds; that of a call without the time for which it waited for a person or for the client's answer. */
   readonly duration_ms: number;
   /** Code of the refusal or error. */
   readonly error_code?: ErrorCode | ApplicationCode;

@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest';
+import { from, lastValueFrom, map } from 'rxjs';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import {
   Agent,
   type CallApproval,
@@ -10,9 +11,18 @@ import {
   Refused,
 } from '#core';
 import { compilePolicy, readEnvironmentGates } from '#policy';
-import { type CallableMethod, type Changes, MethodRegistry, type ToolHandler } from '#tools';
+import {
+  type CallableMethod,
+  type Changes,
+  MethodRegistry,
+  type ToolHandler,
+  type ToolOutcome,
+} from '#tools';
 import { type ApprovalDecision, type ApprovalRequest, Approver } from './approval.js';
+import type { CallJournal } from './call-journal.js';
+import type { DataBudgets } from './data-budgets.js';
 import { ApprovalGuard } from './guards.js';
+import { AuditInterceptor } from './interceptors.js';
 import { type CallSources, ParleyToolCall } from './tool-call.js';
 import { NO_SEARCH, SmallRecords, smallTool } from '../contracts/kernel-under-test.js';
 
@@ -108,6 +118,40 @@ const OPEN = { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_SCHEMA_O
 
 const callMethod = (name: string, more: object = {}, handler?: ToolHandler) =>
   makeCall('call_method', { class_name: 'Post', method_name: name, ...more }, handler);
+
+describe('the time of a call', () => {
+  afterEach(() => vi.useRealTimers());
+
+  it.each([
+    ['that a person approves', { outcome: 'approve' }],
+    ['that a person denies', { outcome: 'deny', reason: 'no' }],
+  ] as [string, ApprovalDecision][])('does not contain the minutes %s', async (_, decision) => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+    class Slow extends Approver {
+      review(): Promise<ApprovalDecision> {
+        vi.advanceTimersByTime(300_000);
+        return Promise.resolve(decision);
+      }
+    }
+    policy = compilePolicy({ requireApprovalFor: ['write'] }).policy;
+    const guard = new ApprovalGuard(new Slow(), methods, readEnvironmentGates(OPEN), NO_CHANGES, {
+      isCurrent: () => true,
+    });
+    const times: number[] = [];
+    const journal = { record: ({ milliseconds }: { milliseconds: number }) => void times.push(milliseconds) };
+    const recording = new AuditInterceptor(journal as unknown as CallJournal, {} as unknown as DataBudgets);
+    const call = callMethod('archive');
+    const handle = () =>
+      from(readRefusal(() => guard.canActivate(call))).pipe(
+        map((refusal): ToolOutcome => {
+          vi.advanceTimersByTime(20);
+          return refusal ? { ok: false, refusal } : { ok: true, data: 1, text: '1', structured: false };
+        }),
+      );
+    await lastValueFrom(recording.intercept(call, { handle }));
+    expect(times).toEqual([20]);
+  });
+});
 
 describe('approval', () => {
   it.each([

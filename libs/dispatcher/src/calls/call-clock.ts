@@ -1,8 +1,10 @@
-/** The timeout of a call. It pauses while the call waits for a person or another program. */
+/** The time of a call, and its timeout. It pauses while the call waits for a person or another program. */
 export class CallClock {
   private remaining = 0;
   private since = 0;
   private waiting = 0;
+  private waitingSince = 0;
+  private waitedBefore = 0;
   private timer: NodeJS.Timeout | undefined = undefined;
   private expire: (() => void) | undefined = undefined;
 
@@ -13,6 +15,11 @@ export class CallClock {
     if (this.waiting === 0) this.run();
   }
 
+  /** Milliseconds for which the call has waited for a person or another program. */
+  get waited(): number {
+    return this.waitedBefore + (this.waiting > 0 ? performance.now() - this.waitingSince : 0);
+  }
+
   stop(): void {
     clearTimeout(this.timer);
     this.expire = undefined;
@@ -20,11 +27,17 @@ export class CallClock {
 
   /** Waits for work that is not part of the run. */
   async suspended<T>(work: () => Promise<T>): Promise<T> {
-    if (this.waiting++ === 0) this.halt();
+    if (this.waiting++ === 0) {
+      this.waitingSince = performance.now();
+      this.halt();
+    }
     try {
       return await work();
     } finally {
-      if (--this.waiting === 0) this.run();
+      if (--this.waiting === 0) {
+        this.waitedBefore += performance.now() - this.waitingSince;
+        this.run();
+      }
     }
   }
 

@@ -253,7 +253,7 @@ export class ApprovalGuard implements CanActivate {
     const { permission: effectivePermission, policyVersion } = ground;
     const isCurrent = () => this.agents.isCurrent(context.agent);
     const asked = { tool, args, context, effectivePermission, policyVersion, isCurrent, preview };
-    const decision = await this.approver.review(asked);
+    const decision = await call.clock.suspended(() => this.approver.review(asked));
     call.approval = { by: decision.by?.principal, id: decision.caseId, policyVersion };
     return decision;
   }

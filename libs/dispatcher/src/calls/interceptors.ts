@@ -113,7 +113,7 @@ export class AuditInterceptor implements NestInterceptor<ToolOutcome, ToolOutcom
 
   private record(call: ParleyToolCall, outcome: ToolOutcome): Promise<void> | undefined {
     const { name: tool, args, request: context, observed } = call;
-    const milliseconds = performance.now() - call.started;
+    const milliseconds = performance.now() - call.started - call.clock.waited;
     return this.journal.record({ tool, args, context, outcome, milliseconds, notes: call, observed });
   }
 }
