@@ -61,9 +61,10 @@ describe('a decimal', () => {
     expect(compileExpression(expression, { tick: () => {}, now: new Date(0) }).evaluate({})).toBeNaN();
   });
 
-  it('keeps the sign of a text that is no number', () => {
+  it('keeps the sign of a text that is no number, and gives it to no other', () => {
     const nan = compileExpression({ $toDecimal: '-NaN' }, { tick: () => {}, now: new Date(0) }).evaluate({});
     expect((nan as Decimal128).bytes[15]).toBe(0xfc);
+    expect(dec('NaN').bytes[15]).toBe(0x7c);
   });
 
   it('is computed as a second implementation computes it', () => {

@@ -225,7 +225,8 @@ function parseNumber(text: string, to: 'int' | 'long' | 'double' | 'decimal'): u
 
 /** NaN or an infinity; unlike that of `bson`, NaN keeps its sign. */
 function specialDecimal(text: string): Decimal128 {
-  const { bytes } = Decimal128.fromString(text);
+  // A copy: `bson` gives every NaN the same bytes.
+  const bytes = Uint8Array.from(Decimal128.fromString(text).bytes);
   if (text.startsWith('-')) bytes[15] = (bytes[15] as number) | 0x80;
   return new Decimal128(bytes);
 }
