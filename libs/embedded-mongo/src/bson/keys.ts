@@ -210,7 +210,7 @@ interface SortOrder {
 }
 
 /**
- * Compiles `{field: 1 | -1, …}`. `{$meta: …}` sorts by the given score, best first; `$natural` is left to the
+ * Compiles `{field: 1 | -1, …}`. `{$meta: …}` sorts by what is known of a document, the largest first; `$natural` is left to the
  * caller. A document stands where the first of its keys under an index on the same fields would stand. Errors:
  * 15974 for a key that is no number, 15975 for a number other than ±1; of a document 2 when two of the fields are
  * arrays, 16746 when a number in a path may be a position or a name.
@@ -218,17 +218,17 @@ interface SortOrder {
 export function compileSort(
   spec: Document,
   collation?: Collation,
-  score?: (doc: Document) => unknown,
+  readMeta?: (name: string) => (doc: Document) => unknown,
 ): SortOrder {
   const paths: (readonly string[])[] = [];
   const directions: (1 | -1)[] = [];
-  const scores: number[] = [];
+  const metadata: [at: number, read: (doc: Document) => unknown][] = [];
   for (const name of Object.keys(spec)) {
     const value = spec[name];
     if (name === '$natural') continue;
     if (isDocument(value) && Object.hasOwn(value, '$meta')) {
-      if (!score) continue;
-      scores.push(directions.length);
+      if (!readMeta) continue;
+      metadata.push([directions.length, readMeta(String(getField(value, '$meta')))]);
       directions.push(-1);
       continue;
     }
@@ -247,7 +247,7 @@ export function compileSort(
     compareKeys,
     listKeys: (doc) => {
       const keys = expandSorted(doc, paths);
-      for (const at of scores) for (const key of keys) key.splice(at, 0, score?.(doc));
+      for (const [at, read] of metadata) for (const key of keys) key.splice(at, 0, read(doc));
       return keys.reduce((first, key) => (compareKeys(key, first) < 0 ? key : first));
     },
   };

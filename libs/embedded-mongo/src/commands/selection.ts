@@ -6,6 +6,7 @@ import { numberKind, toDouble } from '../bson/number.js';
 import { parsePath } from '../bson/path.js';
 import type { ScanCounts } from '../planner/index-scan.js';
 import { plan, type Planned } from '../planner/plan.js';
+import { readMetadata } from '../query/context.js';
 import { compileFilter, type Filter } from '../query/filter.js';
 import { requiresGeoIndex } from '../query/geo.js';
 import { Reader } from '../server/cursors.js';
@@ -105,7 +106,7 @@ export class Selection {
       const nearest = await sortInTurns(this.ctx.operation, measured, (a, b) => a.at - b.at);
       return nearest.map(({ stored }) => stored);
     }
-    const order = compileSort(sort, collation, this.queryContext.textScore);
+    const order = compileSort(sort, collation, (name) => readMetadata(name, this.queryContext));
     const keyed = found.map((stored) => ({ stored, keys: order.listKeys(stored.document) }));
     const { operation } = this.ctx;
     const sorted = await sortInTurns(operation, keyed, (a, b) => order.compareKeys(a.keys, b.keys));

@@ -300,6 +300,15 @@ describe('$vectorSearch', () => {
     expect(rows.map(({ s }) => Number(s.toFixed(3)))).toEqual([1, 0.9, 0.5]);
   });
 
+  it('is sorted by its score beside other keys, the highest first', async () => {
+    const sort = { $sort: { even: 1, s: { $meta: 'vectorSearchScore' } } };
+    const stored = db.collection<Document & { _id: number }>('sorted');
+    await stored.insertMany([1, 2, 3, 4].map((_id) => ({ _id, even: _id % 2 === 0, v: [_id, 3 - _id] })));
+    const rows = await stored.aggregate([nearest({ limit: 4 }), sort, { $limit: 4 }]).toArray();
+    expect(rows.map(({ _id }) => _id)).toEqual([3, 1, 4, 2]);
+    expect(await readError([nearest(), { $sort: { s: { $meta: 'searchScore' } } }])).toBe(40218);
+  });
+
   it('filters before it counts to the limit', async () => {
     const rows = await films.aggregate([nearest({ limit: 1, filter: { year: { $gt: 2005 } } })]).toArray();
     expect(rows.map(({ _id }) => _id)).toEqual([3]);

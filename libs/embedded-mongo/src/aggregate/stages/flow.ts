@@ -4,6 +4,7 @@ import { coerceInteger, numberKind } from '../../bson/number.js';
 import { parseFieldPath, readNested, withNested } from '../../bson/path.js';
 import { mongoError } from '../../errors.js';
 import { compileFilter } from '../../query/filter.js';
+import { readMetadata } from '../../query/context.js';
 import { requiresGeoIndex } from '../../query/geo.js';
 import { PAUSE } from '../../server/steps.js';
 import { refuseOthers, requireDocument } from '../arguments.js';
@@ -35,10 +36,7 @@ const sort: StageCompiler = (spec, { ctx }) => {
   if (firstKey(spec) === undefined) throw mongoError(15976, '$sort stage must have at least one sort key');
   if (Object.keys(spec).length > 32) throw mongoError(13103, 'a $sort stage has at most 32 keys');
   if (Object.hasOwn(spec, '$natural')) throw mongoError(16410, '$sort has no order called $natural');
-  const scored = Object.values(spec).some((value) => isDocument(value) && Object.hasOwn(value, '$meta'));
-  if (scored && !ctx.textScore)
-    throw mongoError(40218, 'query requires text score metadata, but it is not available');
-  const order = compileSort(spec, ctx.collation, ctx.textScore);
+  const order = compileSort(spec, ctx.collation, (name) => readMetadata(name, ctx));
   return function* (source) {
     const entries: { doc: Document; keys: unknown[] }[] = [];
     yield* visitAll(ctx, source, (doc) => void entries.push({ doc, keys: order.listKeys(doc) }));
