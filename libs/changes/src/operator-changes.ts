@@ -42,10 +42,10 @@ export interface OperatorQuery {
   readonly limit?: number;
 }
 
-/** What an operator takes back: one set, or everything that an agent wrote within a time. */
+/** What an operator takes back: one set, or everything that an agent wrote within a time. Without `until` it has no end. */
 export type UndoTarget =
   | { readonly change_set: string }
-  | { readonly agent: string; readonly since: number; readonly until: number };
+  | { readonly agent: string; readonly since: number; readonly until?: number };
 
 /** A set as an operator sees it. */
 export interface OperatorSet extends ShownChangeSet {

@@ -311,6 +311,25 @@ describe('replicas whose clocks are ten minutes apart', () => {
     }
   });
 
+  it('show an operator at each of them what an agent wrote a moment ago, to take it back', async () => {
+    const since = new Date(Date.now() - MINUTE).toISOString();
+    let turn = 0;
+    expect(await applySet(() => replicas()[(turn += 1) % 3] as ShiftedReplica, 'To be taken back')).toBe(
+      'applied',
+    );
+    const previews = await Promise.all(
+      replicas().map(async ({ origin }) => {
+        const response = await fetch(`${origin}/console/api/changes/undo`, {
+          method: 'POST',
+          headers: { ...as('chief'), 'Content-Type': 'application/json', 'X-Parley-Console': '1' },
+          body: JSON.stringify({ agent: 'proposer', since }),
+        });
+        return JSON.stringify(await response.json());
+      }),
+    );
+    for (const preview of previews) expect(preview).toContain('To be taken back');
+  });
+
   it('fetch the exports of each other until they end, and then no more', async () => {
     const ordered = await Promise.all(
       pairs().map(async ([here, there]) => {

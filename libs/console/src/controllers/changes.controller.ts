@@ -152,9 +152,9 @@ function readTarget({ change_set, agent, since, until }: UndoBody): UndoTarget {
     return {
       agent,
       since: readTime(since, 'since'),
-      until: until === undefined ? Date.now() : readTime(until, 'until'),
+      ...(until !== undefined && { until: readTime(until, 'until') }),
     };
-  throw new NotServed(400, 'give change_set, or agent and since, and until where it is not now');
+  throw new NotServed(400, 'give change_set, or agent and since, and until for a time that is over');
 }
 
 /** @throws NotServed */
