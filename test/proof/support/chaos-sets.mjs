@@ -83,11 +83,11 @@ async function carryOut(client, seen, { name, args, isDone }) {
 export async function checkSets(rows, seen) {
   for (const [title, id] of seen.sets) {
     const set = await rows.collection('parley.changes').findOne({ _id: id });
-    const isThere = set?.state === 'applied' && set.undone_by === undefined;
+    const isThere = set?.state === 'applied' && set.undoneBy === undefined;
     const count = await rows.collection('Item').countDocuments({ title });
     if (count !== (isThere ? ROWS : 0))
       seen.lose(
-        `${count} of the ${ROWS} rows of the set ${title} are there, and it is ${set?.state ?? 'lost'}${set?.undone_by ? ', taken back' : ''}`,
+        `${count} of the ${ROWS} rows of the set ${title} are there, and it is ${set?.state ?? 'lost'}${set?.undoneBy ? ', taken back' : ''}`,
       );
   }
 }

@@ -19,8 +19,11 @@ export const CHANGES_COLLECTION = 'parley.changes';
 /** Milliseconds that one command may take. */
 const MAX_TIME_MS = 10_000;
 
+/** The owner as one text. */
+const OWNER = 'ownerKey';
+
 /** Of a set that takes writes: no other set of this owner can have it. */
-const OPEN_OF = 'open_of';
+const OPEN_OF = 'openOf';
 
 /** Of a set that a transaction of another database is about to change: nothing else changes it. */
 const SETTLING = 'settling';
@@ -31,8 +34,8 @@ const SETTLED_WITHIN = 5 * 60_000;
 /** The keys that its entries have, or have had. */
 const KEYS = 'keys';
 
-/** When the database deletes the set. */
-const DELETED_AT = 'deleted_at';
+/** When the database deletes the set: a date, as its index asks for. */
+const DELETED_AT = 'deletedAt';
 
 /** Sets as documents, each with its entries: a set and what is sealed in it fit into one. A TTL index deletes them. */
 export class MongoChangeSets extends ChangeSets {
@@ -79,7 +82,7 @@ export class MongoChangeSets extends ChangeSets {
         .aggregate<DriverDocument>(
           [
             { $match: { $and: [toFilter(query), this.isLive()] } },
-            { $sort: { opened_at: -1, _id: -1 } },
+            { $sort: { openedAt: -1, _id: -1 } },
             { $limit: query.limit },
             { $unset: 'sealed' },
           ],
@@ -186,10 +189,10 @@ export class MongoChangeSets extends ChangeSets {
     this.prepared ??= this.collection
       .createIndexes([
         { key: { [OPEN_OF]: 1 }, unique: true, sparse: true },
-        { key: { owner: 1, opened_at: -1 } },
-        { key: { owner: 1, [KEYS]: 1 } },
-        { key: { state: 1, applied_at: -1 } },
-        { key: { state: 1, expires_at: 1 } },
+        { key: { [OWNER]: 1, openedAt: -1 } },
+        { key: { [OWNER]: 1, [KEYS]: 1 } },
+        { key: { state: 1, appliedAt: -1 } },
+        { key: { state: 1, expiresAt: 1 } },
         { key: { [DELETED_AT]: 1 }, expireAfterSeconds: 0 },
       ])
       .catch((error: unknown) => {
@@ -205,62 +208,25 @@ export class MongoChangeSets extends ChangeSets {
 }
 
 /** A set that was written is known to survive a fail-over. */
-const MAJORITY_WRITE = { writeConcern: { w: 'majority' } } as const;
+const MAJORITY_WRITE = { writeConcern: { w: 'majority' }, ignoreUndefined: true } as const;
 
 const isElsewhere = (within: RowTransaction | undefined): within is MongoTransaction =>
   within instanceof MongoTransaction && within.place.database !== undefined;
 
 const optionsFor = (within: RowTransaction | undefined) =>
-  within instanceof MongoTransaction ? { session: within.session } : MAJORITY_WRITE;
+  within instanceof MongoTransaction ? { session: within.session, ignoreUndefined: true } : MAJORITY_WRITE;
 
-/** Names of the document by members of a set, for those that a change may set. */
-const CHANGED_MEMBERS = {
-  state: 'state',
-  title: 'title',
-  reason: 'reason',
-  approver: 'approver',
-  undoneBy: 'undone_by',
-  next: 'next',
-} as const;
-
-const TIME_MEMBERS = {
-  expiresAt: 'expires_at',
-  deletedAt: DELETED_AT,
-  submittedAt: 'submitted_at',
-  appliedAt: 'applied_at',
-} as const;
-
-const FIXED_MEMBERS = { kind: 'kind', revision: 'revision', undoes: 'undoes' } as const;
-
-type Names = Readonly<Record<string, string>>;
-
-const pick = (from: object, names: Names, convert: (value: unknown) => unknown = (value) => value) =>
-  Object.fromEntries(
-    Object.entries(names).flatMap(([member, name]) => {
-      const value = (from as Record<string, unknown>)[member];
-      return value === undefined ? [] : [[name, convert(value)]];
-    }),
-  );
-
-const toTime = (value: unknown) => new Date(value as number);
-
-function toDocument(set: ChangeSet): DriverDocument {
-  const { id, owner, openedAt, entries } = set;
+/** A set as it is stored: under the names of its members, with what is searched for, and its entries by their numbers. */
+function toDocument({ id, entries, deletedAt, ...set }: ChangeSet): DriverDocument {
+  const ownerKey = toOwnerKey(set.owner);
   return {
     _id: id,
-    owner: toOwnerKey(owner),
-    principal: owner.principal,
-    agent: owner.agent,
-    tenant: owner.tenant,
-    ...(owner.tenants && { tenants: owner.tenants }),
-    ...(owner.rights && { rights: owner.rights }),
-    ...pick(set, CHANGED_MEMBERS),
-    ...pick(set, FIXED_MEMBERS),
-    ...pick(set, TIME_MEMBERS, toTime),
-    opened_at: new Date(openedAt),
+    ...set,
+    [OWNER]: ownerKey,
+    ...(set.state === 'open' && { [OPEN_OF]: ownerKey }),
     [KEYS]: listKeys(entries),
-    ...(set.state === 'open' && { [OPEN_OF]: toOwnerKey(owner) }),
-    entries: Object.fromEntries(entries.map((entry) => [entry.entry, toEntry(entry)])),
+    [DELETED_AT]: new Date(deletedAt),
+    entries: Object.fromEntries(entries.map(({ entry, sealed: _sealed, ...stored }) => [entry, stored])),
     sealed: Object.fromEntries(entries.flatMap(({ entry, sealed }) => (sealed ? [[entry, sealed]] : []))),
   };
 }
@@ -269,22 +235,14 @@ const listKeys = (entries: readonly StoredEntry[]): string[] => [
   ...new Set(entries.flatMap(({ keys = {} }) => Object.keys(keys))),
 ];
 
-const toEntry = ({ operation, className, objectId, fields, keys }: StoredEntry): Document => ({
-  operation,
-  class_name: className,
-  object_id: objectId,
-  fields,
-  ...(keys && { keys }),
-});
-
-function toUpdate({ put = [], remove = [], ...members }: SetChange): Document {
-  const set: Document = { ...pick(members, CHANGED_MEMBERS), ...pick(members, TIME_MEMBERS, toTime) };
+function toUpdate({ put = [], remove = [], deletedAt, ...members }: SetChange): Document {
+  const set: Document = { ...members, ...(deletedAt !== undefined && { [DELETED_AT]: new Date(deletedAt) }) };
   const unset: Document = {};
   const keys = listKeys(put);
-  for (const entry of put) {
-    set[`entries.${entry.entry}`] = toEntry(entry);
-    if (entry.sealed === undefined) unset[`sealed.${entry.entry}`] = '';
-    else set[`sealed.${entry.entry}`] = entry.sealed;
+  for (const { entry, sealed, ...stored } of put) {
+    set[`entries.${entry}`] = stored;
+    if (sealed === undefined) unset[`sealed.${entry}`] = '';
+    else set[`sealed.${entry}`] = sealed;
   }
   for (const entry of remove) for (const part of ['entries', 'sealed']) unset[`${part}.${entry}`] = '';
   // Only a set that takes writes keeps the others of its owner away.
@@ -297,63 +255,46 @@ function toUpdate({ put = [], remove = [], ...members }: SetChange): Document {
   };
 }
 
+type StoredSet = Omit<ChangeSet, 'id' | 'entries' | 'deletedAt'> & {
+  readonly _id: string;
+  readonly deletedAt: Date;
+  readonly entries: Readonly<Record<string, Omit<StoredEntry, 'entry' | 'sealed'>>>;
+  /** Absent in lists. */
+  readonly sealed?: Readonly<Record<string, string>>;
+};
+
 function toSet(document: Document): ChangeSet {
-  const { sealed = {} } = document;
-  const back = (names: Names, convert: (value: unknown) => unknown = (value) => value) =>
-    pick(
-      document,
-      Object.fromEntries(Object.entries(names).map(([member, name]) => [name, member])),
-      convert,
-    );
-  const fromTime = (value: unknown) => (value as Date).getTime();
-  const entries = Object.entries(document['entries'] as Record<string, Document>).map(
-    ([number, { operation, class_name, object_id, fields, keys }]): StoredEntry => ({
-      entry: Number(number),
-      operation,
-      className: class_name,
-      objectId: object_id,
-      fields,
-      ...(keys && { keys }),
-      ...(sealed[number] !== undefined && { sealed: sealed[number] as string }),
-    }),
-  );
+  const { [OWNER]: _owner, [OPEN_OF]: _open, [KEYS]: _keys, [SETTLING]: _settling, ...stored } = document;
+  const { _id: id, deletedAt, entries, sealed = {}, ...set } = stored as StoredSet;
   return {
-    id: String(document['_id']),
-    owner: {
-      principal: document['principal'],
-      tenant: document['tenant'],
-      agent: document['agent'],
-      ...(document['tenants'] && { tenants: document['tenants'] }),
-      ...(document['rights'] && { rights: document['rights'] }),
-    },
-    openedAt: fromTime(document['opened_at']),
-    ...back(CHANGED_MEMBERS),
-    ...back(FIXED_MEMBERS),
-    ...back(TIME_MEMBERS, fromTime),
-    entries: entries.toSorted((one, other) => one.entry - other.entry),
-  } as unknown as ChangeSet;
+    id,
+    ...set,
+    deletedAt: deletedAt.getTime(),
+    entries: Object.entries(entries)
+      .map(([entry, one]) => ({
+        entry: Number(entry),
+        ...one,
+        ...(sealed[entry] !== undefined && { sealed: sealed[entry] }),
+      }))
+      .toSorted((one, other) => one.entry - other.entry),
+  };
 }
 
 /** Names of the classes of a set's rows. */
-const CLASS_NAMES = { $map: { input: { $objectToArray: '$entries' }, in: '$$this.v.class_name' } };
+const CLASS_NAMES = { $map: { input: { $objectToArray: '$entries' }, in: '$$this.v.className' } };
 
 function toFilter(query: ChangeSetQuery): Document {
   const { owner, states, agent, tenant, key, className, isUndone, since, until, expiredBy } = query;
-  const time = {
-    ...(since !== undefined && { $gte: new Date(since) }),
-    ...(until !== undefined && { $lt: new Date(until) }),
-  };
+  const time = { ...(since !== undefined && { $gte: since }), ...(until !== undefined && { $lt: until }) };
   return {
-    ...(owner && { owner: toOwnerKey(owner) }),
+    ...(owner && { [OWNER]: toOwnerKey(owner) }),
     ...(states && { state: { $in: states } }),
-    ...(agent !== undefined && { agent }),
-    ...(tenant !== undefined && { tenant }),
+    ...(agent !== undefined && { 'owner.agent': agent }),
+    ...(tenant !== undefined && { 'owner.tenant': tenant }),
     ...(key !== undefined && { [KEYS]: key }),
     ...(className !== undefined && { $expr: { $in: [{ $literal: className }, CLASS_NAMES] } }),
-    ...(isUndone !== undefined && { undone_by: { $exists: isUndone } }),
-    ...(Object.keys(time).length > 0 && {
-      $or: [{ applied_at: time }, { applied_at: null, opened_at: time }],
-    }),
-    ...(expiredBy !== undefined && { expires_at: { $lte: new Date(expiredBy) } }),
+    ...(isUndone !== undefined && { undoneBy: { $exists: isUndone } }),
+    ...(Object.keys(time).length > 0 && { $or: [{ appliedAt: time }, { appliedAt: null, openedAt: time }] }),
+    ...(expiredBy !== undefined && { expiresAt: { $lte: expiredBy } }),
   };
 }
