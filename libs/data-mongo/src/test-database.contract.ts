@@ -1,5 +1,5 @@
 import type { SchemaCatalogue } from '#data';
-import type { PlainColumn } from '#policy';
+import { type PlainColumn, isPlainObject } from '#policy';
 import { randomBytes } from 'node:crypto';
 import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { Binary, type Document } from 'mongodb';
@@ -18,7 +18,6 @@ import { MongoRecordSearcher } from './search/mongo-record-searcher.js';
 import { loadSeed } from './seed/load-seed.js';
 import { parseSeed } from './seed/parse-seed.js';
 import type { SeedClass } from './seed/seed.js';
-import { isPlainObject } from './storage/documents.js';
 import { waitForConnection } from './testing/wire-front.js';
 import { MongoRecordWriter } from './write/mongo-record-writer.js';
 

@@ -29,7 +29,7 @@ export { describeMasks, listDisclosedMasks } from './masking/column-masks.js';
 export { type MaskConfig, type MasksConfig } from './masking/compile-masks.js';
 export { MASKED_TEXT, maskRow, type NamePseudonym } from './masking/mask-row.js';
 export { holdsWithheld, redact, withholdUnreadable } from './masking/redact.js';
-export { withoutWithheldObjects } from './masking/withheld-objects.js';
+export { STORED_POINTER, withoutWithheldObjects } from './masking/withheld-objects.js';
 export * from './model/class-access.js';
 export * from './model/class-schema.js';
 export * from './model/field-names.js';
@@ -45,8 +45,12 @@ export {
   type RelationQuery,
   type GovernedPipeline,
   hasCrossClassQuery,
+  isBase64,
+  isPlainObject,
+  isTyped,
   mapCrossClass,
   parseIsoDate,
+  type TypedValue,
   type Where,
 } from './model/where.js';
 export { assertNothingDenied } from './pipeline/deny-rules.js';
@@ -100,6 +104,6 @@ export {
 } from './where/requested-fields.js';
 export { translateWhere } from './where/translate-where.js';
 export { inferFieldType, isSameType, readNewClassFields, typeName } from './write/field-types.js';
-export { refuseTornText } from './model/written-values.js';
+export { NON_FINITE, refuseTornText } from './model/written-values.js';
 export { planWrite, type WritePlan } from './write/plan-write.js';
 export { listRefusedArgumentKeys } from './write/written-value.js';

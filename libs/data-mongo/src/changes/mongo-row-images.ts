@@ -30,14 +30,14 @@ export class MongoRowImages extends RowImages {
     operation: OperationContext,
   ): Promise<ReadonlyMap<string, RowImage>> {
     return this.atDatabase(async () => {
-      const storage = await this.storage(className, operation);
+      const storage = (await StoredClasses.read(this.catalogue, operation)).storage(className);
       const connection = this.connection.holding(storage, operation.tenant);
       const ids = objectIds.map((objectId) => storage.idToStorage(objectId));
       const named = { _id: ids.length === 1 ? ids[0] : { $in: ids } };
       const found: unknown[] = await connection
         .collection(storage.collection)
         .find({ $and: [named, classWhereToQuery(where, storage)] } as Filter<DriverDocument>, {
-          ...toOptions(connection, operation),
+          ...connection.limits(operation),
           ...SIMPLE_COLLATION,
           batchSize: ids.length + 1,
           raw: true,
@@ -59,10 +59,10 @@ export class MongoRowImages extends RowImages {
     operation: OperationContext,
   ): Promise<void> {
     return this.atDatabase(async () => {
-      const storage = await this.storage(className, operation);
+      const storage = (await StoredClasses.read(this.catalogue, operation)).storage(className);
       const connection = this.connection.openForChanges(storage, operation.tenant);
       const collection = connection.collection(storage.collection);
-      const options = toOptions(connection, operation);
+      const options = connection.limits(operation);
       if (image === null) {
         storage.assertPermits('delete');
         await collection.deleteOne(
@@ -87,30 +87,20 @@ export class MongoRowImages extends RowImages {
   ): Promise<boolean> {
     if (one === other) return true;
     if (!fields) return false;
-    const storage = await this.storage(className, operation);
+    const storage = (await StoredClasses.read(this.catalogue, operation)).storage(className);
     const columns = listColumns(storage, fields);
     return columns.every((column) => bytesOf(one, column) === bytesOf(other, column));
   }
 
   async toRow(className: string, image: RowImage, operation: OperationContext): Promise<ParseRow> {
-    const storage = await this.storage(className, operation);
+    const storage = (await StoredClasses.read(this.catalogue, operation)).storage(className);
     return storage.toRow(readDocument(Buffer.from(image, 'base64'), storage.bson));
-  }
-
-  private async storage(className: string, { tenant }: OperationContext): Promise<ClassStorage> {
-    return StoredClasses.of(await this.catalogue.forTenant(tenant).snapshot()).storage(className);
   }
 
   private atDatabase<T>(work: () => Promise<T>): Promise<T> {
     return this.operate(() => asStoreOperation(undefined, work));
   }
 }
-
-const toOptions = ({ session }: MongoConnection, { maxTimeMS, comment }: OperationContext) => ({
-  maxTimeMS,
-  comment,
-  ...(session && { session }),
-});
 
 /** A row of these bytes. */
 export const toImage = (bytes: Uint8Array): RowImage => Buffer.from(bytes).toString('base64');

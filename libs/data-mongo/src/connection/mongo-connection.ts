@@ -146,6 +146,12 @@ export class MongoConnection {
     return this.parts.session;
   }
 
+  /** For the adapter only: the options of a command of an operation. */
+  limits({ maxTimeMS, comment }: Pick<OperationContext, 'maxTimeMS' | 'comment'>) {
+    const { session } = this;
+    return { maxTimeMS, comment, ...(session && { session }) };
+  }
+
   /** For the adapter only: a session, which the caller ends. */
   startSession(): ClientSession {
     return this.parts.client.open().startSession({ causalConsistency: false });

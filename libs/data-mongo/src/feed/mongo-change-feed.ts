@@ -215,7 +215,7 @@ export class MongoChangeFeed extends ChangeFeed {
   }
 
   private async findStorage(className: string, tenant: string | null): Promise<ClassStorage | undefined> {
-    return StoredClasses.of(await this.catalogue.forTenant(tenant).snapshot()).find(className);
+    return (await StoredClasses.read(this.catalogue, { tenant })).find(className);
   }
 
   /** Whose an event is `publish` decides: this only keeps most others away. */

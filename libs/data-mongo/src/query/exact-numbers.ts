@@ -1,7 +1,7 @@
 import { setOwn } from '#core';
 import type { Document } from 'mongodb';
 import type { ParseRow } from '#data';
-import { isPlainObject } from '../storage/documents.js';
+import { isPlainObject } from '#policy';
 import { findKind } from '../storage/plain-scalars.js';
 import type { ExpressionMapper } from './expression-to-storage.js';
 import type { RowScope } from './row-scope.js';

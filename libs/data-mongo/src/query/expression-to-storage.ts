@@ -1,9 +1,9 @@
 import { setOwn } from '#core';
 import { type Document, ObjectId } from 'mongodb';
 import { untranslatable } from '../errors.js';
-import { isPlainObject } from '../storage/documents.js';
+import { isPlainObject, isTyped } from '#policy';
 import type { ClassStorage } from '../storage/class-storage.js';
-import { inQuery, isTyped } from '../storage/parse-values.js';
+import { inQuery } from '../storage/parse-values.js';
 import { COMPUTED_NUMBER } from '../storage/plain-scalars.js';
 import { chooseBound } from '../storage/stored-forms.js';
 import { columnWith, type Content, type RowScope, type ScopedRef } from './row-scope.js';

@@ -1,9 +1,8 @@
 import type { Document } from 'mongodb';
 import { canonicalClassName } from '#core';
 import { StoreError } from '#data';
-import type { FieldSchema } from '#policy';
+import { type FieldSchema, isPlainObject } from '#policy';
 import { untranslatable } from '../errors.js';
-import { isPlainObject } from '../storage/documents.js';
 import type { ClassStorage } from '../storage/class-storage.js';
 import { ExpressionMapper, type StageContext, type Variables } from './expression-to-storage.js';
 import { toOtherForm, unifyIds } from '../storage/mixed-references.js';

@@ -1,9 +1,8 @@
 import { setOwn } from '#core';
 import { BSON, type Document } from 'mongodb';
 import type { AggregateQuery, ParseRow, SchemaCatalogue } from '#data';
-import type { GovernedPipeline, SchemaSnapshot } from '#policy';
+import { type GovernedPipeline, type SchemaSnapshot, isPlainObject } from '#policy';
 import { untranslatable } from '../errors.js';
-import { isPlainObject } from '../storage/documents.js';
 import type { ClassStorage, ValueForm } from '../storage/class-storage.js';
 import { isInternalColumn } from '../storage/parse-storage.js';
 import { StoredClasses } from '../storage/stored-classes.js';

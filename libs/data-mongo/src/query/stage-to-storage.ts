@@ -1,8 +1,7 @@
 import { setOwn } from '#core';
 import type { Document } from 'mongodb';
-import { listProjectedNames, takeRoot } from '#policy';
+import { listProjectedNames, takeRoot, isPlainObject } from '#policy';
 import { untranslatable } from '../errors.js';
-import { isPlainObject } from '../storage/documents.js';
 import {
   ExpressionMapper,
   sortKeysToStorage,

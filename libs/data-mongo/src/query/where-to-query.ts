@@ -2,8 +2,8 @@ import { setOwn } from '#core';
 import type { Document } from 'mongodb';
 import { untranslatable } from '../errors.js';
 import { type ClassStorage, type ColumnRef, isPointer } from '../storage/class-storage.js';
-import { isPlainObject } from '../storage/documents.js';
-import { toCoordinates, inQuery, isTyped } from '../storage/parse-values.js';
+import { isPlainObject, isTyped } from '#policy';
+import { toCoordinates, inQuery } from '../storage/parse-values.js';
 import { chooseBound, listBounds } from '../storage/stored-forms.js';
 
 type ColumnResolver = (path: string) => ColumnRef;

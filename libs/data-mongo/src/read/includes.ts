@@ -3,7 +3,7 @@ import type { Document } from 'mongodb';
 import { type AnswerLeft, type FindQuery, type IncludePlan, type ParseRow, PlacedRows } from '#data';
 import { classWhereToQuery } from '../query/where-to-query.js';
 import { type ClassStorage, isPointer } from '../storage/class-storage.js';
-import { isPlainObject } from '../storage/documents.js';
+import { isPlainObject } from '#policy';
 import { unifyIds } from '../storage/mixed-references.js';
 import type { StoredClasses } from '../storage/stored-classes.js';
 

@@ -26,7 +26,7 @@ import { asStoreOperation } from '../errors.js';
 import { NumberForms } from '../query/exact-numbers.js';
 import { aggregateRow, pipelineToStorage } from '../query/pipeline-to-storage.js';
 import { classWhereToQuery } from '../query/where-to-query.js';
-import { isPlainObject } from '../storage/documents.js';
+import { isPlainObject } from '#policy';
 import type { ClassStorage } from '../storage/class-storage.js';
 import { StoredClasses } from '../storage/stored-classes.js';
 import {
@@ -67,7 +67,7 @@ export class MongoRecordReader extends RecordReader {
     // Included rows are found for all rows together.
     if (!(query.limit > 0) || (query.include ?? []).length > 0) return super.findShown(query, operation);
     return asStoreOperation(operation, async () => {
-      const classes = await this.classes(operation);
+      const classes = await StoredClasses.read(this.catalogue, operation);
       const storage = classes.storage(query.className);
       const { bson } = classes;
       const read = { operation, expected: estimateBytes(query), left: answerLeft(query.maxBytes), bson };
@@ -85,7 +85,7 @@ export class MongoRecordReader extends RecordReader {
     operation: OperationContext,
     left: AnswerLeft,
   ): Promise<ParseRow[]> {
-    const classes = await this.classes(operation);
+    const classes = await StoredClasses.read(this.catalogue, operation);
     const storage = classes.storage(query.className);
     if (!(query.limit > 0)) return [];
     const include = query.include ?? [];
@@ -133,7 +133,7 @@ export class MongoRecordReader extends RecordReader {
 
   count(query: CountQuery, operation: OperationContext): Promise<number> {
     return asStoreOperation(operation, async () => {
-      const storage = (await this.classes(operation)).storage(query.className);
+      const storage = (await StoredClasses.read(this.catalogue, operation)).storage(query.className);
       const filter = classWhereToQuery(query.where, storage, true);
       const pipeline = [{ $match: filter }, { $group: { _id: 1, n: { $sum: 1 } } }];
       const read = { collection: storage.collection, pipeline };
@@ -168,7 +168,7 @@ export class MongoRecordReader extends RecordReader {
         ? [{ relatedId: { $in: query.members } }, 'owningId']
         : [{ owningId: query.objectId }, 'relatedId'];
     return asStoreOperation(operation, async () => {
-      const storage = (await this.classes(operation)).storage(className);
+      const storage = (await StoredClasses.read(this.catalogue, operation)).storage(className);
       const collection = storage.relationCollection(key);
       if (collection === undefined) return [];
       const links = openRead(
@@ -192,7 +192,7 @@ export class MongoRecordReader extends RecordReader {
 
   explain(query: PlannedQuery, operation: OperationContext): Promise<QueryPlan> {
     return asStoreOperation(operation, async () => {
-      const storage = (await this.classes(operation)).storage(query.className);
+      const storage = (await StoredClasses.read(this.catalogue, operation)).storage(query.className);
       const { maxTimeMS, comment } = operation;
       const find = {
         find: storage.collection,
@@ -219,10 +219,6 @@ export class MongoRecordReader extends RecordReader {
   ): DocumentBatches {
     const read = { collection: storage.collection, pipeline, batchSize };
     return openRead(this.connection.holding(storage, operation.tenant), read, operation);
-  }
-
-  private async classes({ tenant }: OperationContext): Promise<StoredClasses> {
-    return StoredClasses.of(await this.catalogue.forTenant(tenant).snapshot());
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Document } from 'mongodb';
-import type { ColumnOrigin, FieldSchema, FieldType } from '#policy';
-import { readDocument, isPlainObject } from '../storage/documents.js';
+import { type ColumnOrigin, type FieldSchema, type FieldType, isPlainObject } from '#policy';
+import { readDocument } from '../storage/documents.js';
 import { fromGeoJson } from '../storage/parse-values.js';
 import { isUuid, type StoredKind, withKind } from '../storage/plain-scalars.js';
 

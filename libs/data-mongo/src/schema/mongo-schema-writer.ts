@@ -169,12 +169,12 @@ export class MongoSchemaWriter extends SchemaWriter {
   }
 
   /** The database of a class. Only classes of Parse are created, changed and deleted here. */
-  private async findDatabase(className: string, { tenant }: OperationContext): Promise<MongoConnection> {
-    const storage = StoredClasses.of(await this.catalogue.forTenant(tenant).snapshot()).find(className);
+  private async findDatabase(className: string, operation: OperationContext): Promise<MongoConnection> {
+    const storage = (await StoredClasses.read(this.catalogue, operation)).find(className);
     if (!storage)
       throw new StoreError('unsupported', { advice: 'this database has no classes that calls can create' });
     storage.assertPermits('alter');
-    return this.connection.openForChanges(storage, tenant);
+    return this.connection.openForChanges(storage, operation.tenant);
   }
 
   private async change<T>(

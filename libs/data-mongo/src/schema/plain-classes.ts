@@ -1,8 +1,7 @@
 import type { CollectionInfo, Document } from 'mongodb';
-import type { ClassSchema, FieldSchema, IdKind, PlainColumn } from '#policy';
+import { type ClassSchema, type FieldSchema, type IdKind, type PlainColumn, isPlainObject } from '#policy';
 import type { MongoConnection } from '../connection/mongo-connection.js';
 import { toStoreError } from '../errors.js';
-import { isPlainObject } from '../storage/documents.js';
 import type { StorageChange } from '../storage/class-storage.js';
 import { layOut } from '../storage/plain-storage.js';
 import { ColumnSample } from './column-sample.js';

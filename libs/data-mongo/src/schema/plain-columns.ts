@@ -1,5 +1,4 @@
-import type { FieldSchema, FieldType, IdKind, PlainColumn } from '#policy';
-import { isPlainObject } from '../storage/documents.js';
+import { type FieldSchema, type FieldType, type IdKind, type PlainColumn, isPlainObject } from '#policy';
 import { findKind, isCertain, type StoredKind, withKind } from '../storage/plain-scalars.js';
 import type { ColumnSample } from './column-sample.js';
 

@@ -1,7 +1,13 @@
 import { setOwn } from '#core';
 import type { Document } from 'mongodb';
-import type { ClassLevelPermissions, ClassSchema, FieldSchema, FieldType, IndexSchema } from '#policy';
-import { isPlainObject } from '../storage/documents.js';
+import {
+  type ClassLevelPermissions,
+  type ClassSchema,
+  type FieldSchema,
+  type FieldType,
+  type IndexSchema,
+  isPlainObject,
+} from '#policy';
 import type { ClassStorage } from '../storage/class-storage.js';
 import { ParseStorage, UNLISTED_COLUMNS } from '../storage/parse-storage.js';
 

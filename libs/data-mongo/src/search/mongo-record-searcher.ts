@@ -15,7 +15,7 @@ import {
   type TextSearchQuery,
   type VectorSearchQuery,
 } from '#data';
-import type { Where } from '#policy';
+import { type Where, isPlainObject } from '#policy';
 import { readBoundedRows } from '../answers/bounded-rows.js';
 import { openRead } from '../connection/document-reads.js';
 import { hasSearch } from '../connection/inspect-mongo.js';
@@ -25,7 +25,6 @@ import { classWhereToQuery } from '../query/where-to-query.js';
 import { listWantedFields } from '../read/includes.js';
 import type { ClassStorage } from '../storage/class-storage.js';
 import { valueFromStorage } from '../storage/parse-values.js';
-import { isPlainObject } from '../storage/documents.js';
 import { StoredClasses } from '../storage/stored-classes.js';
 
 /** Clauses of one search that count words; the last one stands for every further word. */
@@ -121,7 +120,7 @@ export class MongoRecordSearcher extends RecordSearcher {
 
   text(query: TextSearchQuery, operation: OperationContext): Promise<SearchHit[]> {
     return asSearchOperation(operation, async () => {
-      const storage = await this.storage(query.className, operation);
+      const storage = (await StoredClasses.read(this.catalogue, operation)).storage(query.className);
       const { index, match, highlight, keys, ranksByIndex } = query;
       const request: FoundRequest = {
         score: 'searchScore',
@@ -139,7 +138,7 @@ export class MongoRecordSearcher extends RecordSearcher {
 
   nearest(query: VectorSearchQuery, operation: OperationContext): Promise<SearchHit[]> {
     return asSearchOperation(operation, async () => {
-      const storage = await this.storage(query.className, operation);
+      const storage = (await StoredClasses.read(this.catalogue, operation)).storage(query.className);
       const { index, field, vector, filter, candidates, keys } = query;
       const inside = classWhereToQuery(filter, storage, true);
       const search = {
@@ -157,7 +156,7 @@ export class MongoRecordSearcher extends RecordSearcher {
 
   facets(query: FacetQuery, operation: OperationContext): Promise<FacetCounts> {
     return asSearchOperation(operation, async () => {
-      const storage = await this.storage(query.className, operation);
+      const storage = (await StoredClasses.read(this.catalogue, operation)).storage(query.className);
       const { index, match, facets, where } = query;
       const operator = match.kind === 'everything' ? undefined : searchOperator(match, storage);
       if (Object.keys(where).length === 0) {
@@ -208,10 +207,6 @@ export class MongoRecordSearcher extends RecordSearcher {
       operation,
     );
     return readBoundedRows(found, { operation, expected: EXPECTED_BYTES, left: answerLeft(), bson }, toRow);
-  }
-
-  private async storage(className: string, { tenant }: OperationContext): Promise<ClassStorage> {
-    return StoredClasses.of(await this.catalogue.forTenant(tenant).snapshot()).storage(className);
   }
 }
 

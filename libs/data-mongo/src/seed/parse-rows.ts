@@ -1,12 +1,11 @@
 import { createHash } from 'node:crypto';
 import { canonicalClassName, isClassName, isObjectId, setOwn } from '#core';
 import type { ParseRow } from '#data';
-import { inferFieldType } from '#policy';
+import { inferFieldType, isPlainObject } from '#policy';
 import { UnstorableValue } from '../errors.js';
 import { UNLISTED_COLUMNS } from '../storage/parse-storage.js';
 import { aclToColumns, columnToStorage } from '../storage/parse-values.js';
 import { isPointer } from '../storage/class-storage.js';
-import { isPlainObject } from '../storage/documents.js';
 import { type DraftClass, type DraftClasses, isFieldName } from './parse-schemas.js';
 import type { SeedIssues, SeedRelation } from './seed.js';
 

@@ -6,9 +6,9 @@ import {
   type FieldType,
   isSameType,
   typeName,
+  isPlainObject,
 } from '#policy';
 import { BUILT_IN_COLUMNS, type StoredIndex, SYSTEM_COLUMNS } from '../schema/schema-row.js';
-import { isPlainObject } from '../storage/documents.js';
 import type { SeedIssues, SeedClass } from './seed.js';
 
 const TYPES: ReadonlySet<string> = new Set(FIELD_TYPES);

@@ -1,7 +1,6 @@
 import type { ParseRow } from '#data';
-import type { ClassLevelPermissions, FieldSchema } from '#policy';
+import { type ClassLevelPermissions, type FieldSchema, isPlainObject } from '#policy';
 import type { StoredIndex } from '../schema/schema-row.js';
-import { isPlainObject } from '../storage/documents.js';
 
 /** A class to create: what the seed declares and what its rows imply. */
 export interface SeedClass {

@@ -1,9 +1,14 @@
 import { setOwn } from '#core';
 import type { BSONSerializeOptions, Document } from 'mongodb';
 import type { ParseRow } from '#data';
-import type { ClassSchema, FieldSchema, GovernedPipeline } from '#policy';
+import {
+  type ClassSchema,
+  type FieldSchema,
+  type GovernedPipeline,
+  isPlainObject,
+  STORED_POINTER,
+} from '#policy';
 import { UnstorableValue } from '../errors.js';
-import { isPlainObject } from './documents.js';
 
 /** The column that a path of a query refers to in the stored documents. */
 export interface ColumnRef {
@@ -261,8 +266,6 @@ interface Pointer {
   readonly objectId: string;
 }
 
-const POINTER_STRING = /^([A-Za-z_]\w*)\$(.+)$/s;
-
 export function pointerTo(className: string, objectId: string): Pointer {
   return { __type: 'Pointer', className, objectId };
 }
@@ -273,11 +276,11 @@ export function pointerString(className: string, objectId: string): string {
 }
 
 export function isPointerString(value: unknown): value is string {
-  return typeof value === 'string' && POINTER_STRING.test(value);
+  return typeof value === 'string' && STORED_POINTER.test(value);
 }
 
 export function parsePointerString(value: unknown): Pointer | null {
-  const match = typeof value === 'string' ? POINTER_STRING.exec(value) : null;
+  const match = typeof value === 'string' ? STORED_POINTER.exec(value) : null;
   return match ? pointerTo(match[1] as string, match[2] as string) : null;
 }
 

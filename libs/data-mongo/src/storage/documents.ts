@@ -11,13 +11,6 @@ export function readDocument(bytes: Uint8Array, bson?: BSONSerializeOptions): Do
   return BSON.deserialize(bytes, { ...bson, ...ANY_VALUE });
 }
 
-/** A plain object: neither an array nor an instance of a class (dates, BSON types). */
-export function isPlainObject(value: unknown): value is Record<string, unknown> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
-}
-
 /** The 32-bit whole number at a place, as BSON stores it. */
 export function int32At(bytes: Uint8Array, at: number): number {
   return (

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { ObjectId } from 'mongodb';
 import { describe, expect, it } from 'vitest';
-import { maskRow } from '#policy';
-import { isPlainObject } from './documents.js';
+import { maskRow, isPlainObject } from '#policy';
 import { columnFromStorage } from './parse-values.js';
 import { plainValue } from './plain-values.js';
 

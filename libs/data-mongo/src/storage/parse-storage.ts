@@ -10,6 +10,7 @@ import {
   INTERNAL_FIELDS,
   isSameType,
   typeName,
+  isTyped,
 } from '#policy';
 import { UnstorableValue } from '../errors.js';
 import { aclToQuery } from './acl-stages.js';
@@ -32,7 +33,6 @@ import {
   columnToStorage,
   toDate,
   isPointerColumn,
-  isTyped,
   convertNested,
   newObjectId,
   PARSE_VALUES,

@@ -2,7 +2,7 @@ import { setOwn } from '#core';
 import { randomInt } from 'node:crypto';
 import { Binary, type BSONRegExp, Decimal128, type Document, Long, type ObjectId } from 'mongodb';
 import type { ParseRow } from '#data';
-import type { FieldSchema } from '#policy';
+import { type FieldSchema, isBase64, isPlainObject, isTyped, NON_FINITE, type TypedValue } from '#policy';
 import { UnstorableValue, untranslatable } from '../errors.js';
 import {
   type ColumnRef,
@@ -13,16 +13,7 @@ import {
   pointerTo,
   type ValueForm,
 } from './class-storage.js';
-import { isPlainObject } from './documents.js';
-import { isLong, isSpelledDouble, NON_FINITE, shownNumber, WHOLE } from './plain-scalars.js';
-
-export type Typed = Readonly<Record<string, unknown>> & { readonly __type: string };
-
-const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
-
-export function isTyped(value: unknown): value is Typed {
-  return isPlainObject(value) && typeof value['__type'] === 'string';
-}
+import { isLong, isSpelledDouble, shownNumber, WHOLE } from './plain-scalars.js';
 
 /** @throws UnstorableValue when the text is not a date */
 export function toDate(iso: unknown): Date {
@@ -55,19 +46,19 @@ export function toRing(coordinates: unknown): [number, number][] {
 }
 
 export function toBinary(base64: unknown): Binary {
-  if (typeof base64 !== 'string' || !BASE64.test(base64))
+  if (typeof base64 !== 'string' || !isBase64(base64))
     throw new UnstorableValue('', 'Bytes must be base64 text');
   return new Binary(Buffer.from(base64, 'base64'));
 }
 
-export function toIdentifiers({ className, objectId }: Typed): [string, string] {
+export function toIdentifiers({ className, objectId }: TypedValue): [string, string] {
   if (typeof className !== 'string' || typeof objectId !== 'string' || className === '' || objectId === '')
     throw new UnstorableValue('', 'a Pointer needs className and objectId');
   return [className, objectId];
 }
 
 /** The value that a column stores for a typed value. */
-function convertTypedColumn(value: Typed): unknown {
+function convertTypedColumn(value: TypedValue): unknown {
   switch (value.__type) {
     case 'Pointer':
       return pointerString(...toIdentifiers(value));
@@ -88,7 +79,7 @@ function convertTypedColumn(value: Typed): unknown {
 }
 
 /** Inside arrays and objects, pointers, GeoPoints and files keep their JSON form; dates and bytes do not. */
-function convertTypedNested(value: Typed): unknown {
+function convertTypedNested(value: TypedValue): unknown {
   if (value.__type === 'Pointer') return pointerTo(...toIdentifiers(value));
   if (value.__type === 'Date') return toDate(value['iso']);
   if (value.__type === 'Bytes') return toBinary(value['base64']);

@@ -1,7 +1,6 @@
 import { Binary, BSON, type DBRef, Decimal128, type Double, type Int32, Long, ObjectId, UUID } from 'mongodb';
-import type { FieldSchema, IdKind } from '#policy';
+import { type FieldSchema, type IdKind, isPlainObject } from '#policy';
 import type { DateForm } from './class-storage.js';
-import { isPlainObject } from './documents.js';
 
 /** The BSON type of every value of a column, where it has one type: what a written value has to become. */
 export type StoredKind =
@@ -61,8 +60,6 @@ const listKindsOfField = (field: FieldSchema): unknown[] => [
 export const HEX_ID = /^[0-9a-f]{24}$/;
 const UUID_TEXT = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 export const WHOLE = /^-?(?:0|[1-9]\d*)$/;
-/** Numbers that JSON does not have: answers and callers write them as these texts. */
-export const NON_FINITE: ReadonlySet<string> = new Set(['NaN', 'Infinity', '-Infinity']);
 export const DIGITS = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:E[+-]?\d+)?$/i;
 
 const LONG_RANGE = { least: -(2n ** 63n), most: 2n ** 63n - 1n };

@@ -1,5 +1,5 @@
 import { setOwn } from '#core';
-import type { IdKind } from '#policy';
+import { type IdKind, isPlainObject, isTyped } from '#policy';
 import { type BSONSerializeOptions, type Document, ObjectId, UUID } from 'mongodb';
 import { createHash, randomUUID } from 'node:crypto';
 import { type ParseRow, StoreError } from '#data';
@@ -24,8 +24,7 @@ import {
   type StorageChange,
   whereText,
 } from './class-storage.js';
-import { at, toDate, isTyped, newObjectId } from './parse-values.js';
-import { isPlainObject } from './documents.js';
+import { at, toDate, newObjectId } from './parse-values.js';
 import { unifyIds } from './mixed-references.js';
 import { parseId, idText, findKind, withKind } from './plain-scalars.js';
 import { toMember, numberToStorage, PLAIN_VALUES, plainToStorage, plainValue } from './plain-values.js';

@@ -1,6 +1,14 @@
 import { isExactNumber, setOwn } from '#core';
 import { DBRef, Decimal128, Double, Int32, Long, type ObjectId } from 'mongodb';
-import { type FieldSchema, type IdKind, memberField } from '#policy';
+import {
+  type FieldSchema,
+  type IdKind,
+  memberField,
+  isPlainObject,
+  isTyped,
+  type TypedValue,
+  NON_FINITE,
+} from '#policy';
 import { UnstorableValue } from '../errors.js';
 import {
   type ColumnRef,
@@ -11,7 +19,6 @@ import {
   pointerTo,
   type ValueForm,
 } from './class-storage.js';
-import { isPlainObject } from './documents.js';
 import {
   at,
   toBinary,
@@ -22,10 +29,8 @@ import {
   toIdentifiers,
   inQuery,
   isPair,
-  isTyped,
   convertNestedObject,
   toRing,
-  type Typed,
 } from './parse-values.js';
 import {
   COMPUTED_NUMBER,
@@ -39,7 +44,6 @@ import {
   isIdValue,
   isLong,
   isSpelledDouble,
-  NON_FINITE,
   findKind,
   scalarFromStorage,
   type StoredKind,
@@ -163,7 +167,7 @@ function findIdKind(field: FieldSchema | undefined): IdKind {
   return kind === 'objectId' || kind === 'uuid' || kind === 'number' ? kind : 'string';
 }
 
-function convertTyped(value: Typed): unknown {
+function convertTyped(value: TypedValue): unknown {
   switch (value.__type) {
     case 'Date':
       return toDate(value['iso']);

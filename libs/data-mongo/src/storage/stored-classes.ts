@@ -1,4 +1,4 @@
-import { ClassSchemas, StoreError } from '#data';
+import { ClassSchemas, type OperationContext, type SchemaCatalogue, StoreError } from '#data';
 import type { BSONSerializeOptions } from 'mongodb';
 import type { ClassSchema, SchemaSnapshot } from '#policy';
 import type { ClassStorage } from './class-storage.js';
@@ -52,6 +52,14 @@ export class StoredClasses {
     const made = new StoredClasses(schemas);
     StoredClasses.bySnapshot.set(schemas, made);
     return made;
+  }
+
+  /** The classes of a catalogue as the caller of an operation sees them. @throws StoreError */
+  static async read(
+    catalogue: SchemaCatalogue,
+    { tenant }: Pick<OperationContext, 'tenant'>,
+  ): Promise<StoredClasses> {
+    return StoredClasses.of(await catalogue.forTenant(tenant).snapshot());
   }
 
   /** @throws StoreError `invalid_query` for a name that is no class and may not become one, `unavailable` while its database is away */

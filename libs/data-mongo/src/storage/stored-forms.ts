@@ -1,8 +1,8 @@
 import { Decimal128, Long } from 'mongodb';
-import { type FieldSchema, parseIsoDate } from '#policy';
+import { type FieldSchema, parseIsoDate, isTyped, NON_FINITE } from '#policy';
 import { listStoredForms } from './mixed-references.js';
-import { exactNumber, isTyped } from './parse-values.js';
-import { DIGITS, isCertain, isSpelledDouble, NON_FINITE, parseDecimal, parseId } from './plain-scalars.js';
+import { exactNumber } from './parse-values.js';
+import { DIGITS, isCertain, isSpelledDouble, parseDecimal, parseId } from './plain-scalars.js';
 
 /*
  * A column of another program holds one value in several BSON types, and a sample of its documents shows only some of them. What

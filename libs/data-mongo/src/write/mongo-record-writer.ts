@@ -32,7 +32,9 @@ export class MongoRecordWriter extends RecordWriter {
   }
 
   override async idFor(className: string, text: string, operation: OperationContext): Promise<string> {
-    return asStoreOperation(undefined, async () => (await this.storage(className, operation)).idFor(text));
+    return asStoreOperation(undefined, async () =>
+      (await StoredClasses.read(this.catalogue, operation)).storage(className).idFor(text),
+    );
   }
 
   create(
@@ -49,7 +51,7 @@ export class MongoRecordWriter extends RecordWriter {
         await connection.sendWrite(operation, () =>
           connection
             .collection(storage.collection)
-            .insertOne(document as OptionalUnlessRequiredId<DriverDocument>, toLimits(connection, operation)),
+            .insertOne(document as OptionalUnlessRequiredId<DriverDocument>, connection.limits(operation)),
         );
         this.keep?.(BSON.serialize(document));
         return storage.toRow(document);
@@ -74,7 +76,7 @@ export class MongoRecordWriter extends RecordWriter {
         const { keep } = this;
         const changed: Document | null = await connection.sendWrite(operation, () =>
           connection.collection(storage.collection).findOneAndUpdate(filter, changes, {
-            ...toLimits(connection, operation),
+            ...connection.limits(operation),
             ...SIMPLE_COLLATION,
             ...storage.bson,
             ...(keep && { raw: true }),
@@ -91,14 +93,14 @@ export class MongoRecordWriter extends RecordWriter {
 
   delete(className: string, objectId: string, where: Where, operation: OperationContext): Promise<boolean> {
     return this.write(operation, async () => {
-      const storage = await this.storage(className, operation);
+      const storage = (await StoredClasses.read(this.catalogue, operation)).storage(className);
       storage.assertPermits('delete');
       const filter = rowFilter(objectId, where, storage);
       const connection = this.connection.openForChanges(storage, operation.tenant);
       const { deletedCount } = await connection.sendWrite(operation, () =>
         connection
           .collection(storage.collection)
-          .deleteOne(filter, { ...toLimits(connection, operation), ...SIMPLE_COLLATION }),
+          .deleteOne(filter, { ...connection.limits(operation), ...SIMPLE_COLLATION }),
       );
       return deletedCount === 1;
     });
@@ -115,7 +117,7 @@ export class MongoRecordWriter extends RecordWriter {
     operation: OperationContext,
     work: (storage: ClassStorage) => Promise<Row>,
   ): Promise<Row> {
-    const storage = await this.storage(className, operation);
+    const storage = (await StoredClasses.read(this.catalogue, operation)).storage(className);
     storage.assertPermits(change);
     const wanted = storage.newColumns(fields);
     if (wanted.size === 0) return work(storage);
@@ -126,7 +128,7 @@ export class MongoRecordWriter extends RecordWriter {
     let unknown = false;
     try {
       // Another writer may have added the same column with another type in the meantime.
-      const widened = await this.storage(className, operation);
+      const widened = (await StoredClasses.read(this.catalogue, operation)).storage(className);
       widened.newColumns(fields);
       row = await work(widened);
       return row;
@@ -140,22 +142,12 @@ export class MongoRecordWriter extends RecordWriter {
     }
   }
 
-  private async storage(className: string, { tenant }: OperationContext): Promise<ClassStorage> {
-    return StoredClasses.of(await this.catalogue.forTenant(tenant).snapshot()).storage(className);
-  }
-
   private write<T>(operation: OperationContext, work: () => Promise<T>): Promise<T> {
     if (isAborted(operation))
       return Promise.reject(new StoreError('cancelled', { cause: operation.signal.reason }));
     return asStoreOperation(undefined, work);
   }
 }
-
-const toLimits = ({ session }: MongoConnection, { maxTimeMS, comment }: OperationContext) => ({
-  maxTimeMS,
-  comment,
-  ...(session && { session }),
-});
 
 function rowFilter(objectId: string, where: Where, storage: ClassStorage): Filter<DriverDocument> {
   return { $and: [{ _id: storage.idToStorage(objectId) as string }, classWhereToQuery(where, storage)] };

@@ -1,10 +1,9 @@
 import { setOwn } from '#core';
 import type { Document } from 'mongodb';
 import type { ParseRow } from '#data';
-import type { ClassSchema } from '#policy';
+import { type ClassSchema, isPlainObject } from '#policy';
 import { UnstorableValue } from '../errors.js';
 import type { ClassStorage } from '../storage/class-storage.js';
-import { isPlainObject } from '../storage/documents.js';
 import { listStoredForms } from '../storage/mixed-references.js';
 
 /** A new row with the defaults of its class. @throws UnstorableValue when a required field has no value */

@@ -1,5 +1,5 @@
 import type { GovernedClass, ParseRow } from '#data';
-import { type FieldSchema, isFieldName } from '#policy';
+import { type FieldSchema, isFieldName, STORED_POINTER } from '#policy';
 import { type Arguments, refuseArgument } from '../arguments/argument-class.js';
 import { BOOLEAN, INTEGER, listOf, OBJECT, STRING } from '../json-schema.js';
 import type { JsonSchema, ToolCall } from '../tool.js';
@@ -118,7 +118,6 @@ export function cutNote(
   };
 }
 
-const STORED_POINTER = /^([A-Za-z_][A-Za-z0-9_]*)\$(.+)$/s;
 /** Types of columns whose values may be pointers; in any other, `USD$5` is an ordinary text. */
 const MAY_POINT: ReadonlySet<unknown> = new Set(['Pointer', 'Array', undefined]);
 

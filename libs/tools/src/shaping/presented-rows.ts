@@ -1,4 +1,5 @@
 import type { ParseRow } from '#data';
+import { STORED_POINTER } from '#policy';
 import type { ToolCall } from '../tool.js';
 
 const isText = (value: unknown): value is string => typeof value === 'string';
@@ -61,7 +62,6 @@ export function simplifyRow(row: Readonly<ParseRow>): ParseRow {
 
 const PREFIX = '_p_';
 const FIELD = /^[A-Za-z][A-Za-z0-9_]*$/;
-const STORED_POINTER = /^([A-Za-z_][A-Za-z0-9_]*)\$(.+)$/s;
 
 export interface CompactedRows {
   readonly rows: ParseRow[];
