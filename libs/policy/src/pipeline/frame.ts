@@ -26,16 +26,22 @@ interface Variable {
   readonly type: ValueType | undefined;
 }
 
-/** What a stage makes of the documents. */
+/** What a stage makes of the documents; nothing: they stay as they are. */
 export interface Outcome {
-  readonly introduces: AddedFields;
-  readonly types: AddedTypes;
-  readonly replacesSource: boolean;
-  /** Whether the new documents have fields that the stage does not list. */
-  readonly opens: boolean;
-  /** What is known of the documents themselves; absent: as before, or nothing where they are replaced. */
+  /** Names that later stages may use. Default none. */
+  readonly introduces?: AddedFields;
+  /** Default: nothing is known of other values than before. */
+  readonly types?: AddedTypes;
+  /** Whether later stages can only use introduced names. Default false. */
+  readonly replacesSource?: boolean;
+  /** Whether the new documents have fields that the stage does not list. Default false. */
+  readonly opens?: boolean;
+  /** What is known of the documents themselves. Default: as before, or nothing where they are replaced. */
   readonly documents?: ValueType | undefined;
 }
+
+const NO_NAMES: AddedFields = new Map();
+const NO_TYPES: AddedTypes = new Map();
 
 /** What the frame of a pipeline consists of. */
 interface Parts {
@@ -155,7 +161,13 @@ export class Frame {
     return new Frame({ ...this.parts, variables: bound });
   }
 
-  after({ introduces, types, replacesSource, opens, documents }: Outcome): Frame {
+  after({
+    introduces = NO_NAMES,
+    types = NO_TYPES,
+    replacesSource = false,
+    opens = false,
+    documents,
+  }: Outcome): Frame {
     const { parts } = this;
     if (!replacesSource && introduces.size === 0 && types.size === 0 && !documents) return this;
     return new Frame({

@@ -5,7 +5,7 @@ import { isPlainObject } from '../model/where.js';
 import { music, catchRefusal, shopReach } from '../music.fixture.js';
 import { governPipeline } from './govern-pipeline.js';
 import { HIDDEN, newNames, pipelines } from './pipelines.fixture.js';
-import { readNewRoot } from './walk-pipeline.js';
+import { readNewRoot } from './stage-outcomes.js';
 import { validatePipeline } from './validate-pipeline.js';
 
 /**
