@@ -190,17 +190,17 @@ export class AgentScope {
 
   /** @throws Refused when a filter function returns no usable constraint */
   agentFilter(agent: Agent, className: string): Promise<Where | null> {
-    return this.declared.agentFilter(agent, this.rights.principals.userId, className);
+    return this.declared.filters.find(agent, this.rights.principals.userId, className);
   }
 
   /** The same where no function has to be called; undefined where one has: then `agentFilter` calls it. */
   findFixedAgentFilter(className: string): Where | null | undefined {
-    return this.declared.findFixedAgentFilter(className);
+    return this.declared.filters.findFixed(className);
   }
 
   /** @throws Refused when it compares with a value that the agent does not have */
   canonicalFilter(agent: Agent, className: string): Where | null {
-    return this.declared.canonicalFilter(agent, this.rights.principals.userId, className);
+    return this.declared.filters.canonical(agent, this.rights.principals.userId, className);
   }
 
   /** The columns of a class: the allowlist of the operator without columns that class-level permissions protect. */

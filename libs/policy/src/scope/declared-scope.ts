@@ -1,17 +1,5 @@
-import {
-  type Agent,
-  type AgentDefinition,
-  canonicalClassName,
-  type DenialKind,
-  filterEntries,
-  refusals,
-} from '#core';
-import {
-  type BindingIssue,
-  listMissingColumns,
-  findUnlistedQuestion,
-  type BoundPolicy,
-} from '../compile/bind-policy.js';
+import { type AgentDefinition, canonicalClassName, type DenialKind, filterEntries, refusals } from '#core';
+import { type BindingIssue, findUnlistedQuestion, type BoundPolicy } from '../compile/bind-policy.js';
 import { defaultHiding, HIDDEN_BY_DEFAULT } from '../compile/compile-policy.js';
 import { findMaskedColumns } from '../masking/column-masks.js';
 import { isFlat, withheldNames } from '../masking/withheld-objects.js';
@@ -21,10 +9,9 @@ import { ALWAYS_KEEP, type FieldNames } from '../model/field-names.js';
 import { AskedNames } from '../model/missing-names.js';
 import { typeOfRows, type ValueType } from '../model/value-type.js';
 import type { ClassPolicy, HiddenFrom, Policy } from '../model/policy.js';
-import { mergeFilters, type Where } from '../model/where.js';
+import type { Where } from '../model/where.js';
 import { translateWhere } from '../where/translate-where.js';
-import { evaluateFilter, findFixedFilter, unknownColumn, untranslatable } from './agent-filter.js';
-import { namesAgentValues, withAgentValues } from './agent-values.js';
+import { RowFilters } from './row-filters.js';
 import { withoutSampled } from './sampled-columns.js';
 
 /**
@@ -34,18 +21,12 @@ import { withoutSampled } from './sampled-columns.js';
 export class DeclaredScope {
   private readonly accesses = new Map<string, ClassAccess>();
   private readonly issues = new Map<string, readonly BindingIssue[]>();
-  private readonly policyFilters = {
-    filters: new Map<string, Where | null>(),
-    canonicalFilter: new Map<string, Where | null>(),
-  };
-  private readonly ownFilters = new Map<string, Where | null>();
-  /** Undefined: a function or a value of the agent decides. */
-  private readonly fixedFilters = new Map<string, Where | null | undefined>();
   private readonly rowTypes = new Map<ClassSchema, ValueType>();
   private namesWithheld: WithheldNames | null | undefined;
 
   readonly policy: Policy;
   readonly schemas: SchemaSnapshot;
+  readonly filters: RowFilters;
 
   constructor(
     readonly bound: BoundPolicy,
@@ -55,6 +36,9 @@ export class DeclaredScope {
   ) {
     this.policy = bound.policy;
     this.schemas = bound.schemas;
+    this.filters = new RowFilters(bound, definition, outer?.filters ?? null, (...asked) =>
+      this.translate(...asked),
+    );
   }
 
   /** With declared names resolved to columns. */
@@ -157,79 +141,6 @@ export class DeclaredScope {
     );
   }
 
-  /**
-   * The filters of this agent and its parents that are added to every read of a class. A constraint is translated once per schema;
-   * a function is called each time with the agent that declares it.
-   * @throws Refused when a function returns no usable constraint
-   */
-  async agentFilter(agent: Agent, userId: string | null, className: string): Promise<Where | null> {
-    const fixed = this.ownFixedFilter(className);
-    const own = fixed === undefined ? await this.ownComputedFilter(agent, userId, className) : fixed;
-    const both = bothFilters(this.classFilter(agent, userId, className), own);
-    if (!this.outer) return both;
-    const parent = agent.parent ?? agent;
-    // Only a parent of the same identity is known to be the same user.
-    const parentUser = parent.identity === agent.identity ? userId : findAssumedUser(parent);
-    return mergeFilters(await this.outer.agentFilter(parent, parentUser, className), both);
-  }
-
-  /** The same where no function has to be called; undefined where one has. */
-  findFixedAgentFilter(className: string): Where | null | undefined {
-    if (this.fixedFilters.has(className)) return this.fixedFilters.get(className);
-    const filter = this.findFixedFilterFor(className);
-    this.fixedFilters.set(className, filter);
-    return filter;
-  }
-
-  private findFixedFilterFor(className: string): Where | null | undefined {
-    const own = this.ownFixedFilter(className);
-    if (own === undefined || namesAgentValues(this.classPolicy(className).filters)) return undefined;
-    if (!this.outer) return bothFilters(this.translateFilter('filters', className), own);
-    const inherited = this.outer.findFixedAgentFilter(className);
-    return inherited === undefined ? undefined : mergeFilters(inherited, own);
-  }
-
-  /** @throws Refused when it compares with a value that the agent does not have */
-  canonicalFilter(agent: Agent, userId: string | null, className: string): Where | null {
-    return this.policyFilter('canonicalFilter', agent, userId, className);
-  }
-
-  /** The row filter that the policy gives the class for every agent. A filter without values of the agent is the same for a sub-agent. */
-  private classFilter(agent: Agent, userId: string | null, className: string): Where | null {
-    if (this.outer && !namesAgentValues(this.classPolicy(className).filters)) return null;
-    return this.policyFilter('filters', agent, userId, className);
-  }
-
-  private policyFilter(
-    option: 'filters' | 'canonicalFilter',
-    agent: Agent,
-    userId: string | null,
-    className: string,
-  ): Where | null {
-    const known = this.policyFilters[option].get(className);
-    if (known !== undefined) return known;
-    const constraint = this.classPolicy(className)[option];
-    return constraint && namesAgentValues(constraint)
-      ? this.fillFilter(constraint, agent, userId, className)
-      : this.translateFilter(option, className);
-  }
-
-  private translateFilter(option: 'filters' | 'canonicalFilter', className: string): Where | null {
-    return keepTranslated(this.policyFilters[option], className, () =>
-      this.translateOptional(this.classPolicy(className)[option], className),
-    );
-  }
-
-  /** A constraint with the values of one agent, so it is not kept. */
-  private fillFilter(constraint: Where, agent: Agent, userId: string | null, className: string): Where {
-    try {
-      const { where, literals } = withAgentValues(constraint, agent, userId, className);
-      return this.translate(where, className, literals);
-    } catch (error) {
-      throw untranslatable(error, className);
-    }
-  }
-
   /** Columns that point to withheld classes: by the schema for pointers, by `targetClass` of the policy for lists of them. */
   private withheldColumns(className: string, policy: ClassPolicy): ReadonlyMap<string, WithheldTarget> {
     const targets = new Map<string, string>();
@@ -312,30 +223,6 @@ export class DeclaredScope {
     return withheldNames(known, (name) => this.isWithheld(name), only !== null || refusesOthers);
   }
 
-  /** Undefined when a function computes it. */
-  private ownFixedFilter(className: string): Where | null | undefined {
-    const known = this.ownFilters.get(className);
-    if (known !== undefined) return known;
-    const fixed = findFixedFilter(this.definition.filters, className);
-    if (fixed === undefined || namesAgentValues(fixed)) return undefined;
-    return keepTranslated(this.ownFilters, className, () => this.translateOptional(fixed, className));
-  }
-
-  private async ownComputedFilter(agent: Agent, userId: string | null, className: string): Promise<Where> {
-    const constraint = await evaluateFilter(this.definition.filters, agent, className);
-    const { missing } = listMissingColumns(constraint, className, {
-      classes: this.policy.classes,
-      schemas: this.schemas,
-    });
-    const [first] = missing;
-    if (first && this.schemas.get(className)) throw unknownColumn(first, className);
-    return this.fillFilter(constraint, agent, userId, className);
-  }
-
-  private translateOptional(constraint: Where | null, className: string): Where | null {
-    return constraint && this.translate(constraint, className);
-  }
-
   /** With the columns of all rows. */
   private wholeAccess(className: string): ClassAccess {
     const schema = this.schemas.get(className);
@@ -390,29 +277,6 @@ function withoutReferences(
 function targetsWithin({ targetClass, members }: FieldSchema): string[] {
   const inside = [...(members?.values() ?? [])].flatMap(targetsWithin);
   return targetClass === undefined ? inside : [canonicalClassName(targetClass), ...inside];
-}
-
-/** The user that an identity names; the owner of a session is not known here. */
-function findAssumedUser({ identity, impersonatedUserId }: Agent): string | null {
-  return identity.kind === 'aclUser' ? identity.userId : impersonatedUserId;
-}
-
-/** Null where there is neither. */
-function bothFilters(one: Where | null, other: Where | null): Where | null {
-  return one && other ? mergeFilters(one, other) : (one ?? other);
-}
-
-/** A translated filter, kept by class. */
-function keepTranslated(
-  filters: Map<string, Where | null>,
-  className: string,
-  translate: () => Where | null,
-): Where | null {
-  const known = filters.get(className);
-  if (known !== undefined) return known;
-  const where = translate();
-  filters.set(className, where);
-  return where;
 }
 
 /**
