@@ -68,6 +68,20 @@ class Forgetful {
   }
 }
 
+@Injectable()
+class Faulty {
+  @Tool({ name: 'throws', description: 'Fails at once.' })
+  throws() {
+    throw new Error('the oven is off');
+  }
+
+  @Tool({ name: 'rejects', description: 'Fails later.' })
+  async rejects() {
+    await Promise.resolve();
+    throw new TypeError('the oven is off');
+  }
+}
+
 async function open(
   imports: ModuleMetadata['imports'],
   providers: ModuleMetadata['providers'] = [],
@@ -373,5 +387,15 @@ describe('what a tool forgets', () => {
     const logged = lines.join('\n');
     expect(logged).toContain("'rows' of the result is a promise: an await is missing");
     expect(logged).toContain("'total' of the result is a bigint");
+  });
+});
+
+describe('an exception of a tool', () => {
+  it.each(['throws', 'rejects'])('is reported once, by the name of the tool: %s', async (name) => {
+    await using application = await open([ParleyModule.forRoot(OPTIONS)], [Faulty]);
+    lines.length = 0;
+    await callTool(application, name, {}, { 'X-MCP-API-Key': 'key-of-the-desk' });
+    const reported = lines.filter((line) => line.includes('the oven is off') && !line.includes('call tool='));
+    expect(reported).toEqual([expect.stringMatching(new RegExp(`^'${name}' failed: .*the oven is off`))]);
   });
 });

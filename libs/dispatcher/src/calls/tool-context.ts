@@ -98,7 +98,7 @@ export class ToolContext {
     contexts: ExternalContextCreator,
     @Optional() private readonly options?: ToolContextOptions,
   ) {
-    this.contexts = withoutRequests(contexts);
+    this.contexts = withoutReports(withoutRequests(contexts));
   }
 
   /** @throws TypeError for parameter decorators that no tool can have */
@@ -184,6 +184,35 @@ function withoutRequests(contexts: ExternalContextCreator): ExternalContextCreat
       getContextFactory: (...given) => {
         const create = contextUtils.getContextFactory(...given);
         return (args) => withoutRequest(create(args));
+      },
+    }),
+  };
+  return derive(contexts, made as unknown as Partial<ExternalContextCreator>);
+}
+
+interface ExceptionsHandler {
+  invokeCustomFilters(exception: unknown, host: unknown): unknown;
+}
+interface FilterMakers {
+  readonly filtersContextCreator: {
+    create(...given: unknown[]): Pick<ExceptionsHandler, 'invokeCustomFilters'>;
+  };
+}
+
+/** The pipeline reports an exception that no filter caught, by the name of its tool: Nest would report it as well. */
+function withoutReports(contexts: ExternalContextCreator): ExternalContextCreator {
+  const { filtersContextCreator } = contexts as unknown as FilterMakers;
+  const made: FilterMakers = {
+    filtersContextCreator: derive(filtersContextCreator, {
+      create: (...given) => {
+        const handler = filtersContextCreator.create(...given);
+        return derive(handler, {
+          next: (exception: unknown, host: unknown) => {
+            const result = handler.invokeCustomFilters(exception, host);
+            if (result === undefined) throw exception;
+            return result;
+          },
+        } as Partial<typeof handler>);
       },
     }),
   };
