@@ -51,7 +51,7 @@ export function assertFits(
   return asked;
 }
 
-function findDeclaredType(declared: PropertyPolicy | undefined): FieldSchema | null {
+export function findDeclaredType(declared: PropertyPolicy | undefined): FieldSchema | null {
   if (declared?.type === undefined) return null;
   const { type, targetClass } = declared;
   return {

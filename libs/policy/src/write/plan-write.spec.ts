@@ -82,6 +82,16 @@ describe('a text with half of a surrogate pair', () => {
 });
 
 describe('the plan of a write', () => {
+  it('takes a date as an answer shows it, and says what to write instead of any other text', () => {
+    for (const operation of ['create', 'update'] as const) {
+      const { fields } = plan('Song', { releasedOn: '2026-01-01T00:00:00Z' }, { operation });
+      expect(fields).toEqual({ releasedOn: { __type: 'Date', iso: '2026-01-01T00:00:00.000Z' } });
+      expect(refusal('Song', { releasedOn: 'tomorrow' }, { operation })?.message).toMatch(
+        /releasedOn takes a Date, not a String; write it as \{"__type":"Date"/,
+      );
+    }
+  });
+
   it('resolves spellings and aliases to wire names', () => {
     const { fields, added } = plan('Song', { play_count: 3, externalStatus: 'x', Title: 'T' });
     expect(fields).toEqual({ playCount: 3, ExtStatus: 'x', title: 'T' });

@@ -8,7 +8,14 @@ import { findTornText, readObjectText, readWrittenValues, TORN_TEXT } from '../m
 import { withheldClassIn } from '../masking/withheld-objects.js';
 import { isTenant, type TenantBinding, tenantValue } from '../scope/tenant.js';
 import { assertAdmitted, findFixedValues } from './admitted-row.js';
-import { assertDeclaredValue, assertFits, type FieldRules, inferFieldType } from './field-types.js';
+import {
+  assertDeclaredValue,
+  assertFits,
+  type FieldRules,
+  findDeclaredType,
+  inferFieldType,
+} from './field-types.js';
+import { withTypedDates } from './written-dates.js';
 import { assertFitsPlain, assertNotSetForTheWriter } from './plain-columns.js';
 import {
   isNeverGiven,
@@ -65,8 +72,10 @@ export function planWrite(written: unknown, context: WriteContext): WritePlan {
   const asGiven: Record<string, unknown> = {};
   const added = new Map<string, FieldSchema>();
   const named = new Set<string>();
-  for (const [written, value] of Object.entries(values)) {
+  for (const [written, converted] of Object.entries(values)) {
     const name = wireName(written, context);
+    const known = access.schema?.fields.get(name) ?? findDeclaredType(policy.properties.get(name));
+    const value = withTypedDates(converted, known ?? undefined);
     const column = findIdentity(name, access);
     if (named.has(column)) refuseFields(`${name} is given twice, under two spellings`);
     named.add(column);
