@@ -1,4 +1,4 @@
-import { canonicalClassName, isClassName, type Refusal, Refused, refuse } from '#core';
+import { canonicalClassName, isClassName, isObjectId, type Refusal, Refused, refuse } from '#core';
 import type { ClassAccess } from '../model/class-access.js';
 import { type FieldSchema, type FieldType, memberField } from '../model/class-schema.js';
 import { takeRoot } from '../model/field-names.js';
@@ -295,7 +295,9 @@ export function columnValue(value: unknown, column: Column, rules: ValueRules): 
     if (column.type === 'Pointer') throw createNoMember(column);
     noteWhole(value, column, rules.note);
   }
-  const plain = isTyped(value) ? admitValue(reduceTyped(value), rules) : plainValue(value, rules);
+  const plain = isTyped(value)
+    ? withUsableId(admitValue(reduceTyped(value), rules), column, rules)
+    : plainValue(value, rules);
   return convertCompared(plain, column, rules);
 }
 
@@ -350,10 +352,29 @@ function columnText(text: string, column: Column, target: string | undefined, ru
     return convertCompared(text, column, rules);
   }
   const prefixed = rules.literals?.has(text) ? null : parsePrefixedPointer(text);
-  if (prefixed) return admitValue({ ...prefixed }, rules);
-  if (target !== undefined) return admitValue({ ...pointer(target, text) }, rules);
+  if (prefixed) return withUsableId(admitValue({ ...prefixed }, rules), column, rules);
+  if (target !== undefined)
+    return withUsableId(admitValue({ ...pointer(target, text) }, rules), column, rules);
   if (rules.strictPointerShapes) throw refuse.pointerShapeMismatch(column.className, column.path);
   return text;
+}
+
+/** A pointer to a text that can be no id matches nothing: a name was meant, most likely. Ids of plain classes are any texts. @throws Refused */
+function withUsableId(
+  value: TypedValue,
+  { path, stored, type }: Column,
+  { literals }: ValueRules,
+): TypedValue {
+  const id = String(value['objectId']);
+  if (stored || !isPointer(value) || isObjectId(value['objectId']) || literals?.has(id)) return value;
+  const field = path.slice(0, 128);
+  const instead =
+    type === 'Pointer'
+      ? `; to find by another field of it write {"${field}":{"$inQuery":{"className":"${String(value['className'])}","where":{…}}}}`
+      : '';
+  throw refuse.invalidQuery(
+    `'${field}' is compared with '${id.slice(0, 64)}', which can be no id (letters, digits, _ and -, at most 32 characters)${instead}`,
+  );
 }
 
 /** A text beside its values is the id of a row. Lists of plain classes hold ids as they are. */
