@@ -130,7 +130,7 @@ await page.goto(`${new URL(url).origin}/console#/overview`);
 await page.getByLabel('API key or access token').fill('key-of-chief');
 await page.keyboard.press('Enter');
 await page.getByRole('link', { name: /^Approvals waiting 1/ }).waitFor();
-await page.getByRole('region', { name: 'Refusals by gate' }).getByRole('link').first().waitFor();
+await page.getByRole('region', { name: 'Refused or failed by gate' }).getByRole('link').first().waitFor();
 await page.screenshot({ path: out });
 await browser.close();
 service.kill('SIGTERM');

@@ -1,8 +1,9 @@
+import type { AuditAnswer } from '../src/controllers/audit.controller.js';
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { toAddress } from './address.js';
 import { Badge, Facts, type Kind, Time } from './components.js';
-import { formatMilliseconds, valueText } from './formats.js';
+import { formatCount, formatMilliseconds, formatTime, valueText } from './formats.js';
 import { cleanText } from './shown-text.js';
 import { useSorting } from './sorting.js';
 
@@ -146,6 +147,30 @@ function memberValue(name: string, value: unknown): ComponentChildren {
       </a>
     </>
   );
+}
+
+/** Where records were found, and how far the search went. */
+export type Searched = NonNullable<AuditAnswer['searched']>;
+
+/** The store that was searched, and whose. */
+export function describeStore({ store, scope }: Searched): string {
+  const places: Readonly<Record<string, string>> = {
+    memory: 'memory (forgotten at a restart)',
+    file: 'files',
+    mongodb: 'MongoDB',
+  };
+  const of = scope === 'replica' ? ' of this replica' : ' of all replicas';
+  return `from the ${places[store] ?? store}${store === 'mongodb' ? ',' : ''}${of}`;
+}
+
+export function wherefrom(searched: Searched): string {
+  const { back_to: back, records, cut } = searched;
+  return [
+    describeStore(searched),
+    ...(records === undefined ? [] : [`${formatCount(records, 'record')} read`]),
+    ...(back === null ? [] : [`back to ${formatTime(back)}`]),
+    ...(cut === null ? [] : ['stopped at the limit of one search: More goes on']),
+  ].join(' · ');
 }
 
 const COLUMNS = ['Time', 'Verdict', 'Call', 'Class', 'Agent', 'Tenant', 'Why', 'Took'] as const;

@@ -3,7 +3,7 @@ import type { AgentAnswer } from '../../src/controllers/agents.controller.js';
 import type { AuditAnswer } from '../../src/controllers/audit.controller.js';
 import type { OverviewAnswer } from '../../src/controllers/overview.controller.js';
 import { toAddress, useAddress } from '../address.js';
-import { DataTable, Facts, Failure, Heading, Loaded, Notice, Time } from '../components.js';
+import { Badge, DataTable, Facts, Failure, Heading, Loaded, Notice, Time } from '../components.js';
 import {
   formatBytes,
   formatCost,
@@ -12,9 +12,9 @@ import {
   formatNumber,
   shortNumber,
 } from '../formats.js';
-import { addKeys, type ConsoleRecord, RecordTable } from '../records.js';
+import { addKeys, type ConsoleRecord, describeStore, RecordTable } from '../records.js';
 import { Refusal, useAnswer } from '../server.js';
-import { Tile } from '../tile.js';
+import { isMostly, Tile } from '../tile.js';
 import { readWindow, WindowSwitch } from '../window-switch.js';
 import { SuspensionButton, SuspensionState } from './suspended-agents.js';
 
@@ -215,9 +215,8 @@ function Share(props: {
 }) {
   const { used, limit, format } = props;
   const share = Math.min(100, Math.round((used / limit) * 100));
-  return (
-    <span class={share >= 100 ? 'bad' : undefined}>{`${format(used)} of ${format(limit)} (${share} %)`}</span>
-  );
+  const text = `${format(used)} of ${format(limit)} (${share} %)`;
+  return share >= 100 ? <Badge kind="bad">{text}</Badge> : <>{text}</>;
 }
 
 interface KeysProps {
@@ -267,9 +266,10 @@ function Use({ overview, name, toRecords }: UseProps) {
     <ul class="tiles">
       <Tile name="Calls" value={shortNumber(calls)} href={toRecords({ type: 'tool_call' })} />
       <Tile
-        name="Refused"
+        name="Refused or failed"
         value={shortNumber(refused)}
         note={calls === 0 ? undefined : `${formatNumber((refused / calls) * 100)} % of calls`}
+        bad={isMostly(refused, calls)}
         href={toRecords({ outcome: 'failure' })}
       />
       <Tile name="Rows" value={shortNumber(rows)} />
@@ -289,5 +289,14 @@ function Found(props: {
   if (of.value?.entries.length === 0) return <p class="empty">{empty}</p>;
   if (of.value === undefined)
     return of.error ? <Failure error={of.error} retry={of.reload} /> : <p class="quiet">Loading…</p>;
-  return <RecordTable caption={caption} records={records} />;
+  return (
+    <>
+      {of.value.searched && (
+        <p class="quiet counted">
+          {`${formatCount(records.length, 'record')} ${describeStore(of.value.searched)}`}
+        </p>
+      )}
+      <RecordTable caption={caption} records={records} />
+    </>
+  );
 }

@@ -2,8 +2,8 @@ import type { AuditAnswer } from '../../src/controllers/audit.controller.js';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { toAddress, CONSOLE, open, useAddress } from '../address.js';
 import { announce, Failure, Field, Heading, Notice } from '../components.js';
-import { formatCount, formatTime, toLocalTime, valueText } from '../formats.js';
-import { type ConsoleRecord, type Keyed, addKeys, RecordTable } from '../records.js';
+import { formatCount, toLocalTime, valueText } from '../formats.js';
+import { type ConsoleRecord, type Keyed, addKeys, RecordTable, wherefrom } from '../records.js';
 import { DECISIONS } from './decided-approvals.js';
 import type { SimulationCatalogue } from '../../src/controllers/explain.controller.js';
 import { ask, useAnswer } from '../server.js';
@@ -61,27 +61,6 @@ const PRESETS = [
   [1_440, 'Last day'],
 ] as const;
 
-function wherefrom({
-  store,
-  scope,
-  back_to: back,
-  records,
-  cut,
-}: NonNullable<AuditAnswer['searched']>): string {
-  const places: Readonly<Record<string, string>> = {
-    memory: 'memory (forgotten at a restart)',
-    file: 'files',
-    mongodb: 'MongoDB',
-  };
-  const of = scope === 'replica' ? ' of this replica' : ' of all replicas';
-  return [
-    `from the ${places[store] ?? store}${store === 'mongodb' ? ',' : ''}${of}`,
-    ...(records === undefined ? [] : [`${formatCount(records, 'record')} read`]),
-    ...(back === null ? [] : [`back to ${formatTime(back)}`]),
-    ...(cut === null ? [] : ['stopped at the limit of one search: More goes on']),
-  ].join(' · ');
-}
-
 const isAnchor = (keyed: Keyed | undefined) => keyed?.record['type'] === 'chain_anchor';
 
 /** Without the anchors of the chain behind another one: a quiet time has nothing else. */
@@ -103,6 +82,7 @@ export function AuditPage() {
     NAMES.flatMap((name) => (filters.get(name) ? [[name, filters.get(name) as string]] : [])),
   );
   const asked = query.toString();
+  const agent = query.get('agent');
   const [found, setFound] = useState<{ records: readonly Keyed[]; page: FoundRecords } | null>(null);
   const [failure, setFailure] = useState<{ error: unknown; retry: () => void } | null>(null);
   const [round, setRound] = useState(0);
@@ -260,6 +240,12 @@ export function AuditPage() {
               : found.page.reach === 'recent'
                 ? 'from the memory of this replica, which forgets at a restart'
                 : 'from the store of the audit log'}
+            {agent !== null && (
+              <>
+                {' '}
+                · <a href={toAddress('agent', { name: agent })}>{`Agent ${agent}`}</a>
+              </>
+            )}
           </p>
           {folded > 0 && (
             <p class="quiet">

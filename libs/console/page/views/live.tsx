@@ -2,7 +2,16 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { CONSOLE, narrowAddress, useAddress } from '../address.js';
 import { announce, Field, Heading, Select } from '../components.js';
 import { formatCount, formatNumber } from '../formats.js';
-import { type ConsoleRecord, isRefused, type Keyed, addKeys, mentions, RecordTable } from '../records.js';
+import {
+  type ConsoleRecord,
+  isRefused,
+  type Keyed,
+  addKeys,
+  mentions,
+  RecordTable,
+  type Searched,
+  describeStore,
+} from '../records.js';
 import { ask, SignedOut } from '../server.js';
 import { usePageShortcuts } from '../shortcuts.js';
 
@@ -35,6 +44,8 @@ interface Calls {
   /** What came while the page was paused. */
   readonly held: readonly Keyed[];
   readonly missed: number;
+  /** Where those come from that were there before the stream began. */
+  readonly before?: Searched;
 }
 
 /** Kept while another page is open, and shown again on return. A sign-in clears it. */
@@ -111,7 +122,7 @@ function useStream(receive: (batch: Batch) => void, begin: (leaving: AbortSignal
 
 const VERDICTS = [
   ['', 'all'],
-  ['refused', 'refused'],
+  ['refused', 'refused or failed'],
   ['ok', 'ok'],
 ] as const;
 
@@ -141,8 +152,15 @@ export function LivePage() {
     });
   };
   const begin = (leaving: AbortSignal) => {
-    ask<{ entries: readonly ConsoleRecord[] }>(`api/audit?limit=${FIRST_ROWS}`, leaving).then(
-      ({ entries }) => setCalls((before) => withLatest(before, entries, isPaused)),
+    ask<{ entries: readonly ConsoleRecord[]; searched?: Searched }>(
+      `api/audit?limit=${FIRST_ROWS}`,
+      leaving,
+    ).then(
+      ({ entries, searched }) =>
+        setCalls((before) => ({
+          ...withLatest(before, entries, isPaused),
+          ...(searched && { before: searched }),
+        })),
       // The calls that come are shown all the same.
       () => undefined,
     );
@@ -151,27 +169,28 @@ export function LivePage() {
   const toggle = () => {
     announce(isPaused ? 'continued' : 'paused');
     if (isPaused)
-      setCalls(({ records, held, missed }) => ({
+      setCalls(({ records, held, ...rest }) => ({
+        ...rest,
         records: [...held, ...records].slice(0, MAX_KEPT_ROWS),
         held: [],
-        missed,
       }));
     setPaused(!isPaused);
   };
   usePageShortcuts({ p: { does: 'pause or continue', run: toggle } });
 
-  const { records, held, missed } = calls;
+  const { records, held, missed, before } = calls;
   const found = records.filter(
     ({ record }) =>
       (verdict === '' || isRefused(record) === (verdict === 'refused')) && mentions(record, search.trim()),
   );
   const parts = [
     `${formatNumber(records.length)} seen`,
-    `${records.filter(({ record }) => isRefused(record)).length} refused`,
+    `${records.filter(({ record }) => isRefused(record)).length} refused or failed`,
     ...(found.length === records.length ? [] : [`${found.length} match`]),
     ...(found.length > MAX_SHOWN_ROWS ? [`the latest ${MAX_SHOWN_ROWS} shown`] : []),
     ...(missed > 0 ? [`${formatCount(missed, 'record')} too many to show`] : []),
     ...(held.length > 0 ? [`${held.length} held back`] : []),
+    ...(before?.scope === 'replica' ? [`the first ones ${describeStore(before)}`] : []),
   ];
   const kind = connection === 'watching' ? 'good' : connection === 'connecting' ? 'plain' : 'bad';
   return (

@@ -11,7 +11,7 @@ import {
   formatNumber,
 } from '../formats.js';
 import { useAnswer } from '../server.js';
-import { Tile } from '../tile.js';
+import { isMostly, Tile } from '../tile.js';
 import { readWindow, WindowSwitch } from '../window-switch.js';
 
 const REFRESH_INTERVAL = 10_000;
@@ -108,10 +108,11 @@ function Charts({ overview }: { readonly overview: OverviewAnswer }) {
           href={toAddress('audit', { type: 'tool_call' })}
         />
         <Tile
-          name="Refused"
+          name="Refused or failed"
           value={shortNumber(totals.refused)}
           note={`${formatNumber(share)} % of calls`}
           href={toAddress('audit', { outcome: 'failure' })}
+          bad={isMostly(totals.refused, totals.calls)}
         />
         <Tile
           name="Latency p50"
@@ -142,7 +143,7 @@ function Charts({ overview }: { readonly overview: OverviewAnswer }) {
           format={shortNumber}
           series={[
             { name: 'passed', colour: '1', values: buckets.map(({ calls, refused }) => calls - refused) },
-            { name: 'refused', colour: 'bad', values: buckets.map(({ refused }) => refused) },
+            { name: 'refused or failed', colour: 'bad', values: buckets.map(({ refused }) => refused) },
           ]}
         />
         <TimeChart
@@ -174,8 +175,8 @@ function Charts({ overview }: { readonly overview: OverviewAnswer }) {
       </div>
       <div class="columns even four">
         <RankedBars
-          title="Refusals by gate"
-          empty="No call was refused."
+          title="Refused or failed by gate"
+          empty="No call was refused or failed."
           colour="bad"
           format={formatNumber}
           rows={overview.gates
@@ -183,8 +184,8 @@ function Charts({ overview }: { readonly overview: OverviewAnswer }) {
             .map(({ name, refused }) => ({ name, value: refused, href: toAddress('audit', { gate: name }) }))}
         />
         <RankedBars
-          title="Refusals by agent"
-          empty="No call was refused."
+          title="Refused or failed by agent"
+          empty="No call was refused or failed."
           colour="bad"
           format={formatNumber}
           rows={overview.agents
@@ -220,7 +221,7 @@ function Charts({ overview }: { readonly overview: OverviewAnswer }) {
             .map(({ name, calls }) => ({ name, value: calls, href: toAddress('audit', { class: name }) }))}
         />
       </div>
-      <p class="quiet">
+      <p class="quiet counted">
         {overview.scope === 'replicas'
           ? 'Of all replicas. Calls are added within five seconds.'
           : overview.degraded
