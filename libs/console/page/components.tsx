@@ -55,6 +55,10 @@ export function Notice({ kind = 'plain', children }: { kind?: Kind; children: Co
   );
 }
 
+/** A word at its beginning with a capital; a name of the configuration stays as it is. */
+const startSentence = (text: string) =>
+  /^[a-z]+[ :,]/.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text;
+
 /** @param retry asks once more; offered where another attempt may succeed */
 export function Failure({
   error,
@@ -63,8 +67,9 @@ export function Failure({
   readonly error: unknown;
   readonly retry?: (() => void) | undefined;
 }) {
-  const text = error === null || error === undefined ? null : errorText(error);
-  if (text === null) return null;
+  const said = error === null || error === undefined ? null : errorText(error);
+  if (said === null) return null;
+  const text = startSentence(said);
   const isPassing = error instanceof Refusal && (error.status === 0 || error.status >= 500);
   if (!isPassing || !retry) return <Notice kind="bad">{text}</Notice>;
   return (

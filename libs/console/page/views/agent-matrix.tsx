@@ -132,8 +132,8 @@ export function AgentMatrix({ agents }: { readonly agents: readonly Agent[] }) {
 
 const ACCESS: Readonly<Record<ShownAgentClass['access'], readonly [string, Kind]>> = {
   none: ['no access', 'plain'],
-  limited: ['limited', 'busy'],
-  open: ['open', 'good'],
+  limited: ['limited', 'good'],
+  open: ['open', 'busy'],
 };
 
 /** A mark of a cell: what it looks like, what it says, and whether the agent may do it. */

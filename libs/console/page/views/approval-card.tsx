@@ -8,21 +8,28 @@ import { Change, findClass, describeObject, PreviewAsJson } from './proposed-cha
 
 const LEFT = 'Nobody waits for the answer any more: an approval counts only if the same call is made again';
 
+/** Milliseconds after which what could not be shown is asked for again. */
+const ASKED_AGAIN_AFTER = 15_000;
+
 interface CardProps {
   readonly call: ApprovalView;
   readonly outcome: Outcome | null;
   /** When its caller stopped waiting. */
   readonly leftAt: string | undefined;
   readonly onDecided: (approved: boolean) => void;
+  /** Whether the whole list cannot be loaded: then no card says the same of itself. */
+  readonly isListAway?: boolean;
 }
 
 /** A call that waits, what it would change, and the two decisions at its end. */
-export function ApprovalCard({ call, outcome, leftAt, onDecided: decided }: CardProps) {
+export function ApprovalCard(props: CardProps) {
+  const { call, outcome, leftAt, onDecided: decided, isListAway = false } = props;
   const { id, tool, permission, requester } = call;
   const content = useRef<HTMLDivElement>(null);
   const [loaded, setLoaded] = useState<{ readonly detailed: DetailedApprovalView; readonly round: number }>();
   const [error, setError] = useState<unknown>(null);
   const [round, setRound] = useState(0);
+  const [attempt, setAttempt] = useState(0);
   const [, setTick] = useState(0);
   useEffect(() => {
     const leaving = new AbortController();
@@ -36,7 +43,13 @@ export function ApprovalCard({ call, outcome, leftAt, onDecided: decided }: Card
       },
     );
     return () => leaving.abort();
-  }, [id, round]);
+  }, [id, round, attempt]);
+  const isUnseen = error !== null || (loaded !== undefined && 'preview_error' in loaded.detailed.preview);
+  useEffect(() => {
+    if (!isUnseen || outcome !== null) return undefined;
+    const timer = setInterval(() => setAttempt((last) => last + 1), ASKED_AGAIN_AFTER);
+    return () => clearInterval(timer);
+  }, [isUnseen, outcome === null]);
   useEffect(() => {
     // Updates the remaining time.
     const timer = setInterval(() => setTick((last) => last + 1), 5_000);
@@ -65,13 +78,14 @@ export function ApprovalCard({ call, outcome, leftAt, onDecided: decided }: Card
             requested at <Time iso={call.requested_at} />
           </span>
         </p>
-        <Failure error={error} retry={() => setRound(round + 1)} />
+        {!isListAway && <Failure error={error} retry={() => setRound(round + 1)} />}
         {preview ? <Change tool={tool} preview={preview} /> : error === null && <p class="quiet">Loading…</p>}
       </div>
       {preview && <PreviewAsJson tool={tool} preview={preview} />}
       {loaded && (
         <Decision
-          key={loaded.round}
+          // Another change is read from its beginning; the same one keeps what was read and written.
+          key={`${loaded.round} ${loaded.detailed.digest}`}
           call={loaded.detailed}
           title={title}
           content={content}

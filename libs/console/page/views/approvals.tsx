@@ -93,6 +93,7 @@ function PendingApprovals({ pending }: { readonly pending: Answer<ApprovalsAnswe
             outcome={findOutcome(call.id)}
             leftAt={left.get(call.id)}
             onDecided={(approved) => settle(call, approved)}
+            isListAway={pending.error !== null}
           />
         ))}
       </ul>

@@ -30,7 +30,9 @@ import { Undo, UndoByTime } from './undo-changes.js';
 const KINDS: Readonly<Record<string, Kind>> = { applied: 'good', submitted: 'busy', open: 'busy' };
 const STATES = [
   ['', 'any'],
-  ['waiting', 'waiting'],
+  ['waiting', 'open or submitted'],
+  ['open', 'open'],
+  ['submitted', 'submitted'],
   ['applied', 'applied'],
   ['undone', 'undone'],
   ['denied', 'denied'],
@@ -96,6 +98,8 @@ function ChangeSets() {
     <>
       <Heading>Changes</Heading>
       <form class="panel" role="search" onSubmit={(event) => event.preventDefault()}>
+        <Names id="known-agents" of={agents} />
+        <Names id="known-classes" of={classes} />
         <div class="grid">
           {text('agent', 'Agent', 'known-agents')}
           {text('class', 'Class', 'known-classes')}
@@ -108,8 +112,6 @@ function ChangeSets() {
             change={(value) => narrow('state', value)}
           />
         </div>
-        <Names id="known-agents" of={agents} />
-        <Names id="known-classes" of={classes} />
       </form>
       <Loaded of={listed}>
         {({ change_sets: sets, tenant_id: tenant }) => (

@@ -56,26 +56,7 @@ export function DecidedApprovals({ changed }: { readonly changed: number }) {
   return (
     <section class="history" aria-label="Decided">
       <h2>Decided</h2>
-      <form class="bar panel" role="search" onSubmit={(event) => event.preventDefault()}>
-        {FILTERS.map(([name, label]) => (
-          <Field key={name} label={label}>
-            <input
-              key={wanted[name]}
-              type="text"
-              autoComplete="off"
-              spellcheck={false}
-              list={`decided-${name}`}
-              defaultValue={wanted[name]}
-              onChange={(event) => narrow(name, event.currentTarget.value)}
-            />
-          </Field>
-        ))}
-        <Select
-          label="Outcome"
-          value={wanted['decision'] ?? ''}
-          options={DECISIONS}
-          change={(value) => narrow('decision', value)}
-        />
+      <form class="panel" role="search" onSubmit={(event) => event.preventDefault()}>
         {FILTERS.map(([name, , member]) => (
           <datalist key={name} id={`decided-${name}`}>
             {listNames(found, member).map((one) => (
@@ -83,6 +64,27 @@ export function DecidedApprovals({ changed }: { readonly changed: number }) {
             ))}
           </datalist>
         ))}
+        <div class="grid">
+          {FILTERS.map(([name, label]) => (
+            <Field key={name} label={label}>
+              <input
+                key={wanted[name]}
+                type="text"
+                autoComplete="off"
+                spellcheck={false}
+                list={`decided-${name}`}
+                defaultValue={wanted[name]}
+                onChange={(event) => narrow(name, event.currentTarget.value)}
+              />
+            </Field>
+          ))}
+          <Select
+            label="Outcome"
+            value={wanted['decision'] ?? ''}
+            options={DECISIONS}
+            change={(value) => narrow('decision', value)}
+          />
+        </div>
       </form>
       <Failure error={answer.error} retry={answer.reload} />
       <Found

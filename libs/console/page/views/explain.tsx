@@ -58,6 +58,7 @@ function ExplainForm({ catalogue: { agents, tools } }: { readonly catalogue: Sim
   const [text, setText] = useState<string | null>(null);
   const [user, setUser] = useState('');
   const [result, setResult] = useState<{ call?: SimulatedCall; error?: unknown }>({});
+  const [isBusy, setBusy] = useState(false);
   const region = useRef<HTMLDivElement>(null);
   const classes = useAnswer<ListedClasses>(
     agent ? `api/agents/${encodeURIComponent(agent.name)}/classes?limit=200` : null,
@@ -82,6 +83,8 @@ function ExplainForm({ catalogue: { agents, tools } }: { readonly catalogue: Sim
   const explain = async (event: Event) => {
     event.preventDefault();
     if (args === null || !agent) return setResult({});
+    if (isBusy) return;
+    setBusy(true);
     try {
       const call = await send<SimulatedCall>('POST', 'api/explain', {
         agent: agent.name,
@@ -93,6 +96,8 @@ function ExplainForm({ catalogue: { agents, tools } }: { readonly catalogue: Sim
       announce(call.allowed ? 'allowed' : 'refused');
     } catch (error) {
       setResult({ error });
+    } finally {
+      setBusy(false);
     }
   };
   const own = agent?.tools ?? [];
@@ -180,7 +185,7 @@ function ExplainForm({ catalogue: { agents, tools } }: { readonly catalogue: Sim
         {args === null && <Notice kind="bad">{whyNot(shown)}</Notice>}
         <p class="buttons">
           <button type="submit" class="main">
-            Explain
+            {isBusy ? 'Explaining…' : 'Explain'}
           </button>
         </p>
       </form>

@@ -45,8 +45,8 @@ export function PolicyPage() {
 }
 
 const CLASS_ACCESS: Readonly<Record<ShownClass['access'], Kind>> = {
-  open: 'good',
-  limited: 'busy',
+  open: 'busy',
+  limited: 'good',
   hidden: 'plain',
 };
 
