@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { ReplicaState } from '../src/replica-states.js';
+import { formatTime } from './formats.js';
 import { findTroubles } from './troubles.js';
 
 const NOW = Date.parse('2026-01-01T12:00:00.000Z');
@@ -23,6 +25,7 @@ const replica = (id: string, members: Partial<ReplicaState> = {}): ReplicaState 
     last_refused: null,
   },
   dependencies: { mongodb: 'up', redis: 'up', queue: 'up', audit: 'up' },
+  down_since: {},
   sinks: { file: 'up' },
   keys: [],
   suspended: [],
@@ -45,6 +48,34 @@ describe('the state of the service', () => {
     const down = { dependencies: { mongodb: 'down', redis: 'up' } } as const;
     expect(texts(replica('a', down), replica('b'))[0]).toMatch(/^MongoDB does not answer.*\(host-a\)$/);
     expect(texts(replica('a', down), replica('b', down))[0]).not.toContain('host');
+  });
+
+  it('says since when a dependency is down, by the replica that found it first', () => {
+    const since = (at: string) => ({
+      dependencies: { mongodb: 'down' } as const,
+      down_since: { mongodb: at },
+    });
+    const found = texts(
+      replica('a', since('2026-01-01T11:59:00.000Z')),
+      replica('b', since('2026-01-01T11:58:00.000Z')),
+    );
+    expect(found).toEqual([
+      `MongoDB does not answer since ${formatTime('2026-01-01T11:58:00.000Z')}: calls that read or write rows fail`,
+    ]);
+  });
+
+  it('names the section of the runbook for what is wrong', () => {
+    const runbook = readFileSync(new URL('../../../docs/operations/runbook.md', import.meta.url), 'utf8');
+    const wrong = replica('a', {
+      dependencies: { mongodb: 'down', redis: 'up' },
+      sinks: { file: 'down', mongo: 'buffering' },
+      suspended: [{ agent: 'x', since: '2026-01-01T11:00:00.000Z', by: 'chief', reason: 'r' }],
+      policy: { ...replica('a').policy, last_refused: { at: '2026-01-01T11:00:00.000Z', faults: ['f'] } },
+    });
+    const found = find(wrong, withPolicy('b', { version: 'p2' }), replica('c', { answered: false }));
+    const sections = found.map(({ runbook: section }) => section);
+    expect(sections).toHaveLength(7);
+    for (const section of sections) expect(runbook).toContain(`\n## ${section}\n`);
   });
 
   it('says nothing about other replicas while Redis is down, over which they are asked', () => {

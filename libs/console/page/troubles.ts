@@ -9,6 +9,8 @@ export interface Trouble {
   readonly text: string;
   /** Where more of it is said. */
   readonly href: string;
+  /** The section of the runbook that says what to do. */
+  readonly runbook?: string;
 }
 
 /** Milliseconds for which a policy that widened access is pointed out. */
@@ -16,12 +18,19 @@ const WIDENED_SHOWN = 86_400_000;
 /** Replicas that are named; further ones are counted. */
 const MAX_NAMED = 3;
 
-const DEPENDENCIES: Readonly<Record<string, string>> = {
-  mongodb: 'MongoDB does not answer: calls that read or write rows fail',
-  parse: 'Parse Server does not answer: calls that read or write rows fail',
-  redis: 'Redis does not answer: calls are refused and nothing can be decided',
-  queue: 'The queue of tasks does not answer: no task begins',
+/** What is meant, and what follows where it does not answer. */
+const DEPENDENCIES: Readonly<Record<string, readonly [name: string, effect: string]>> = {
+  mongodb: ['MongoDB', 'calls that read or write rows fail'],
+  parse: ['Parse Server', 'calls that read or write rows fail'],
+  redis: ['Redis', 'calls are refused and nothing can be decided'],
+  queue: ['The queue of tasks', 'no task begins'],
 };
+
+function describeDown(dependency: string, at: readonly ReplicaState[]): string {
+  const [name, effect] = DEPENDENCIES[dependency] ?? [dependency];
+  const [first] = at.flatMap(({ down_since: since }) => since[dependency] ?? []).toSorted();
+  return `${name} does not answer${first ? ` since ${formatTime(first)}` : ''}${effect ? `: ${effect}` : ''}`;
+}
 
 /** What is wrong with the service, the worst first. */
 export function findTroubles({ replicas }: ServiceState, now = Date.now()): readonly Trouble[] {
@@ -40,8 +49,10 @@ export function findTroubles({ replicas }: ServiceState, now = Date.now()): read
     kind: Trouble['kind'],
     text: string,
     at: readonly ReplicaState[],
+    runbook?: string,
     href = '#/health',
-  ): readonly Trouble[] => (at.length === 0 ? [] : [{ kind, text: withPlace(text, at), href }]);
+  ): readonly Trouble[] =>
+    at.length === 0 ? [] : [{ kind, text: withPlace(text, at), href, ...(runbook && { runbook }) }];
 
   const down = collect(present, ({ dependencies }) =>
     Object.entries(dependencies).flatMap(([name, state]) => {
@@ -61,9 +72,9 @@ export function findTroubles({ replicas }: ServiceState, now = Date.now()): read
     ({ policy }) => policy.widened === true && now - Date.parse(policy.loaded_at) < WIDENED_SHOWN,
   );
   return [
-    ...[...down].flatMap(([name, at]) => say('bad', DEPENDENCIES[name] ?? `${name} does not answer`, at)),
+    ...[...down].flatMap(([name, at]) => say('bad', describeDown(name, at), at, 'ParleyDependencyDown')),
     ...[...sinks('down')].flatMap(([name, at]) =>
-      say('bad', `The audit sink ${name} takes no records: calls are refused`, at),
+      say('bad', `The audit sink ${name} takes no records: calls are refused`, at, 'ParleyAuditSinkDown'),
     ),
     // They are asked over Redis: while it is down nothing is known of them.
     ...(replicas[0]?.dependencies['redis'] === 'down'
@@ -73,12 +84,14 @@ export function findTroubles({ replicas }: ServiceState, now = Date.now()): read
       kind: 'bad' as const,
       text: `The replica ${listReplicas([one])} does not answer`,
       href: '#/health',
+      runbook: 'ParleyNotReady',
     })),
     ...(first
       ? say(
           'bad',
           `A configuration was refused at ${formatTime(first.at)}: ${cut(first.faults[0] ?? '')}`,
           refused,
+          'ParleyConfigurationRefused',
         )
       : []),
     ...(policies.size > 1
@@ -89,16 +102,23 @@ export function findTroubles({ replicas }: ServiceState, now = Date.now()): read
               .map(([version, at]) => `${version} (${listReplicas(at)})`)
               .join(', ')}`,
             href: '#/health',
+            runbook: 'ParleyPoliciesDiffer',
           },
         ]
       : []),
     ...[...sinks('buffering')].flatMap(([name, at]) =>
-      say('busy', `The audit sink ${name} does not answer: records wait on disk`, at),
+      say(
+        'busy',
+        `The audit sink ${name} does not answer: records wait on disk`,
+        at,
+        'ParleyAuditSinkBuffers',
+      ),
     ),
     ...[...suspended.values()].map((one) => ({
       kind: 'busy' as const,
       text: `The agent ${one.agent} is suspended since ${formatTime(one.since)} by ${one.by}`,
       href: '#/policy',
+      runbook: 'An agent gone wild',
     })),
     ...[...keys.values()].map((key) => ({
       kind: 'busy' as const,
@@ -109,6 +129,7 @@ export function findTroubles({ replicas }: ServiceState, now = Date.now()): read
       'busy',
       `The policy that was loaded at ${formatTime(widened[0]?.policy.loaded_at ?? '')} widened access`,
       widened,
+      undefined,
       '#/policy',
     ),
     ...say(

@@ -170,5 +170,8 @@ function readState({ id: _id, ...message }: BusMessage): ReplicaState | undefine
   const [keys, suspended] = ['keys', 'suspended'].map((name): unknown =>
     Array.isArray(message[name]) ? message[name] : [],
   );
-  return isWhole ? ({ ...message, keys, suspended } as unknown as ReplicaState) : undefined;
+  const since = isMembers(message['down_since']) ? message['down_since'] : {};
+  return isWhole
+    ? ({ ...message, keys, suspended, down_since: since } as unknown as ReplicaState)
+    : undefined;
 }

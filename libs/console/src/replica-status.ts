@@ -35,6 +35,8 @@ export interface ServiceReport {
   };
   /** Configured external services; empty when there are none. */
   readonly dependencies: Readonly<Record<string, 'up' | 'down'>>;
+  /** When each of them that is down was first found down. ISO 8601 */
+  readonly down_since: Readonly<Record<string, string>>;
   /** Audit sinks by name; empty when there are none. */
   readonly sinks: Readonly<Record<string, SinkState>>;
   /** Keys that ended, or end within 14 days. */
@@ -70,7 +72,11 @@ export interface StatusDependencies {
   /** The version of the product. */
   readonly product: string;
   readonly versions: ServedVersions;
-  readonly readiness: { look(): Promise<Pick<ServiceReport, 'dependencies'>> };
+  readonly readiness: {
+    look(): Promise<
+      Pick<ServiceReport, 'dependencies'> & { readonly downSince: ServiceReport['down_since'] }
+    >;
+  };
   readonly sinks: { readonly states: ReadonlyMap<string, SinkState> };
   readonly suspended: Pick<SuspendedAgents, 'list'>;
   /** Whether the served version widens access; null: not known. */
@@ -92,7 +98,7 @@ export class ReplicaStatus extends ServiceStatus {
   async read(): Promise<ServiceReport> {
     const { product, versions, readiness, sinks, suspended, widened, edge, consoleStreams, reach, replica } =
       this.options;
-    const [{ dependencies }, isWidened] = await Promise.all([readiness.look(), widened()]);
+    const [{ dependencies, downSince }, isWidened] = await Promise.all([readiness.look(), widened()]);
     const { config, policy, agents, number, loadedAt } = versions.current;
     return {
       version: product,
@@ -111,6 +117,7 @@ export class ReplicaStatus extends ServiceStatus {
         last_refused: refusedOf(versions),
       },
       dependencies,
+      down_since: downSince,
       sinks: Object.fromEntries(sinks.states),
       keys: findEndingKeys(config.auth),
       suspended: suspended.list(),

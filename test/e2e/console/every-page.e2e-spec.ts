@@ -184,7 +184,11 @@ describe('every page of the console has no violation that axe finds, is in view 
   it('while MongoDB does not answer, and none says that there is nothing', { timeout: 240_000 }, async () => {
     await database.stop();
     await open('health', page);
-    await page.getByText('MongoDB does not answer').first().waitFor(PATIENT);
+    await page
+      .getByText(/^MongoDB does not answer since .*: calls that read/)
+      .first()
+      .waitFor(PATIENT);
+    await page.getByText('What to do: ParleyDependencyDown in the runbook').waitFor(PATIENT);
     // What is cached is answered for half a minute.
     writeFileSync(clock, '0 60000');
     service.signal('SIGUSR2');
@@ -208,6 +212,10 @@ describe('every page of the console has no violation that axe finds, is in view 
   it('while Redis does not answer either', { timeout: 240_000 }, async () => {
     await redis.stop();
     await page.getByText('Redis does not answer').first().waitFor(PATIENT);
+    await open('approvals', page);
+    await page.getByText('Shared state cannot be reached').first().waitFor(PATIENT);
+    // Said once, and not again by each call that waits and by the decided ones.
+    expect(await page.locator('.card').getByRole('alert').count()).toBe(0);
     expect(await judgeAll('without-redis', true)).toEqual([]);
   });
 });

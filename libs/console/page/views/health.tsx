@@ -4,14 +4,29 @@ import { Badge, DataTable, Facts, Heading, type Kind, Loaded, Notice, Time } fro
 import { formatBytes, formatCount, formatTime, timeSince } from '../formats.js';
 import type { Answer } from '../server.js';
 import { cleanText } from '../shown-text.js';
+import { findTroubles } from '../troubles.js';
 
 /** How each replica is. */
 export function HealthPage({ state }: { readonly state: Answer<ServiceState> }) {
   return (
     <>
       <Heading>Health</Heading>
+      <WhatToDo state={state} />
       <Loaded of={state}>{(value) => <Report state={value} />}</Loaded>
     </>
+  );
+}
+
+/** Which sections of the runbook are about what is wrong now. */
+function WhatToDo({ state }: { readonly state: Answer<ServiceState> }) {
+  const sections = new Set(
+    (state.value ? findTroubles(state.value) : []).flatMap(({ runbook }) => runbook ?? []),
+  );
+  if (sections.size === 0) return null;
+  return (
+    <Notice kind="busy">
+      What to do: {[...sections].join(', ')} in the runbook, <code>docs/operations/runbook.md</code>.
+    </Notice>
   );
 }
 
@@ -46,7 +61,7 @@ function Report({ state: { scope, replicas } }: { readonly state: ServiceState }
               rows={replicas.map((one) => [
                 `${one.replica}${one === own ? ' (answers you)' : ''}`,
                 one.name,
-                <StateBadges replica={one} />,
+                <StateBadges replica={one} isAsked={own.dependencies['redis'] !== 'down'} />,
                 `${one.policy.version} (number ${one.policy.number})`,
                 <Time iso={one.policy.loaded_at} />,
                 one.version,
@@ -66,7 +81,15 @@ function Report({ state: { scope, replicas } }: { readonly state: ServiceState }
                 ? [['all', 'within the process']]
                 : Object.entries(states).map(([name, one]) => [
                     name,
-                    <Badge kind={STATES[one] ?? 'plain'}>{one}</Badge>,
+                    <>
+                      <Badge kind={STATES[one] ?? 'plain'}>{one}</Badge>
+                      {own.down_since[name] && (
+                        <>
+                          {' '}
+                          since <Time iso={own.down_since[name]} />
+                        </>
+                      )}
+                    </>,
                   ])
             }
           />
@@ -154,8 +177,10 @@ function describeWidening({ widened, number }: ReplicaState['policy']): Componen
   return widened ? <Badge kind="busy">widens access</Badge> : <Badge kind="good">widens nothing</Badge>;
 }
 
-function StateBadges({ replica }: { readonly replica: ReplicaState }) {
-  if (!replica.answered) return <Badge kind="bad">does not answer</Badge>;
+/** @param isAsked false while Redis is down, over which replicas are asked */
+function StateBadges({ replica, isAsked }: { readonly replica: ReplicaState; readonly isAsked: boolean }) {
+  if (!replica.answered)
+    return isAsked ? <Badge kind="bad">does not answer</Badge> : <Badge>not known now</Badge>;
   const states = { ...replica.dependencies, ...prefixNames(replica.sinks) };
   const wrong = Object.entries(states).filter(([, state]) => state !== 'up');
   if (replica.draining) return <Badge kind="busy">draining</Badge>;

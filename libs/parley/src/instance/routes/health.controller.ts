@@ -19,7 +19,9 @@ export class ReadyController {
 
   @Get()
   @Header('Cache-Control', 'no-store')
-  async read(@Res({ passthrough: true }) response: ServerResponse): Promise<Omit<ReadyState, 'ready'>> {
+  async read(
+    @Res({ passthrough: true }) response: ServerResponse,
+  ): Promise<Pick<ReadyState, 'status' | 'dependencies'>> {
     const { ready, status, dependencies } = await this.readiness.look();
     response.statusCode = ready ? 200 : 503;
     return { status, dependencies };

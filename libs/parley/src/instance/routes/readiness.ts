@@ -18,6 +18,8 @@ export interface ReadyState {
   /** `draining`: it finishes running calls and accepts no new ones. */
   readonly status: 'ready' | 'unavailable' | 'draining';
   readonly dependencies: Dependencies;
+  /** When those that are down were first found down. ISO 8601 */
+  readonly downSince: Readonly<Record<string, string>>;
 }
 
 /** A dependency that can be probed. */
@@ -34,6 +36,7 @@ interface Probed {
 export class Readiness {
   /** Concurrent requests share one probe of each dependency. */
   private looking: Promise<Dependencies> | null = null;
+  private downSince: Readonly<Record<string, string>> = {};
 
   constructor(
     @Inject(MongoConnection) private readonly mongo: MongoConnection | null,
@@ -60,6 +63,7 @@ export class Readiness {
       ready: up && !draining,
       status: draining ? 'draining' : up ? 'ready' : 'unavailable',
       dependencies,
+      downSince: this.downSince,
     };
   }
 
@@ -79,7 +83,11 @@ export class Readiness {
       // Without audit no call runs.
       probe('audit', this.audit.states.size > 0 ? yesOrNo(() => this.auditIsUp()) : null),
     ]);
-    return Object.fromEntries(probed.flat());
+    const found = probed.flat();
+    const now = new Date().toISOString();
+    const down = found.filter(([, state]) => state === 'down');
+    this.downSince = Object.fromEntries(down.map(([name]) => [name, this.downSince[name] ?? now]));
+    return Object.fromEntries(found);
   }
 }
 
