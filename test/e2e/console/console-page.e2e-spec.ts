@@ -633,7 +633,7 @@ describe('a search of the audit', () => {
     });
     await open('audit?agent=writer');
     const said = page.getByRole('alert');
-    expect(await said.textContent()).toContain('too many searches run already: try again in a few seconds');
+    expect(await said.textContent()).toContain('Too many searches run already: try again in a few seconds');
     await said.getByRole('button', { name: 'Try again' }).click();
     await page.locator('.record').first().waitFor();
     expect(await said.count()).toBe(0);
@@ -669,10 +669,10 @@ describe('the overview', () => {
     await callTool(service, 'count_objects', { class_name: 'Contract' }, as('writer'));
     await open('overview');
     await page.getByRole('link', { name: /^Approvals waiting/ }).waitFor();
-    const gates = page.getByRole('region', { name: 'Refusals by gate' });
+    const gates = page.getByRole('region', { name: 'Refused or failed by gate' });
     await gates.getByRole('link', { name: 'class', exact: true }).waitFor();
     await page
-      .getByRole('region', { name: 'Refusals by agent' })
+      .getByRole('region', { name: 'Refused or failed by agent' })
       .getByRole('link', { name: 'writer' })
       .waitFor();
     const calls = page.getByRole('figure', { name: 'Calls' });
@@ -746,12 +746,21 @@ describe('the policy', () => {
     await open('policy');
     const agents = page.getByRole('table', { name: 'Agents', exact: true });
     const row = agents.getByRole('row', { name: /^writer/ });
-    await row.getByRole('button', { name: 'Suspend writer' }).click();
+    await row.getByRole('button', { name: 'Suspend writer' }).focus();
+    await page.keyboard.press('Enter');
     await row.getByRole('button', { name: 'Suspend writer' }).click();
     await row.getByText('active', { exact: true }).waitFor();
-    await row.getByLabel('Reason, for the audit record').fill(HOSTILE);
+    await row.getByRole('button', { name: 'Cancel' }).focus();
+    await page.keyboard.press('Enter');
+    // What is pressed is replaced each time, and the keyboard goes on where it was.
+    await expect.poll(named).toBe('Suspend writer');
+    await page.keyboard.press('Enter');
+    await expect.poll(named).toBe('Reason, for the audit record');
+    await page.keyboard.insertText(HOSTILE);
     await page.keyboard.press('Enter');
     await row.getByText('suspended', { exact: true }).waitFor();
+    await expect.poll(named).toBe('Resume writer');
+    await row.getByText(/ by chief/).waitFor();
     await row.getByText(SHOWN).waitFor();
     const refused = await callTool(service, 'query_class', { class_name: 'Post' }, as('writer'));
     expect(refused.rpcError?.message).toBe("agent 'writer' is suspended");

@@ -1,5 +1,5 @@
 import type { AgentsAnswer, ChangedAgent, ListedAgent } from '../../src/controllers/agents.controller.js';
-import { useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { announce, Badge, DataTable, Failure, Field, Loaded, Notice, Time } from '../components.js';
 import { toAddress } from '../address.js';
 import { send, useAnswer } from '../server.js';
@@ -55,6 +55,15 @@ export function SuspensionButton({ agent: { name, suspended }, onChanged }: Chan
   const [reason, setReason] = useState('');
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
+  const opener = useRef<HTMLButtonElement>(null);
+  const input = useRef<HTMLInputElement>(null);
+  const wasOpen = useRef(false);
+  useEffect(() => {
+    // What is pressed is replaced, and the focus would be lost with it.
+    if (open) input.current?.focus();
+    else if (wasOpen.current) opener.current?.focus();
+    wasOpen.current = open;
+  }, [open]);
   const action = suspended ? 'resume' : 'suspend';
   const label = suspended ? 'Resume' : 'Suspend';
   const change = async () => {
@@ -78,7 +87,7 @@ export function SuspensionButton({ agent: { name, suspended }, onChanged }: Chan
   };
   if (!open)
     return (
-      <button type="button" aria-label={`${label} ${name}`} onClick={() => setOpen(true)}>
+      <button ref={opener} type="button" aria-label={`${label} ${name}`} onClick={() => setOpen(true)}>
         {label}…
       </button>
     );
@@ -91,6 +100,7 @@ export function SuspensionButton({ agent: { name, suspended }, onChanged }: Chan
     >
       <Field label={suspended ? 'Reason (may be left out)' : 'Reason, for the audit record'}>
         <input
+          ref={input}
           value={reason}
           required={!suspended}
           maxLength={500}
@@ -99,12 +109,14 @@ export function SuspensionButton({ agent: { name, suspended }, onChanged }: Chan
       </Field>
       {!suspended && <p class="hint">Its calls, streams and tasks end at once.</p>}
       <Failure error={error} />
-      <button type="submit" disabled={busy} aria-label={`${label} ${name}`}>
-        {label}
-      </button>{' '}
-      <button type="button" onClick={() => setOpen(false)}>
-        Cancel
-      </button>
+      <p class="buttons">
+        <button type="submit" disabled={busy} aria-label={`${label} ${name}`}>
+          {label}
+        </button>
+        <button type="button" onClick={() => setOpen(false)}>
+          Cancel
+        </button>
+      </p>
     </form>
   );
 }
