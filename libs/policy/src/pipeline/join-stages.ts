@@ -10,7 +10,7 @@ import { sourceProjection, type Use } from './source-stages.js';
 import { type Pipeline, pipelineBlocked, readJoinedClass, type Stage, type StageName } from './stages.js';
 
 /** What the stages of one pipeline share. */
-export interface StageContext {
+export interface PipelineWalk {
   readonly match: MatchRules;
   /** @throws Refused when the class may not be joined */
   join(className: string): ClassAccess;
@@ -19,11 +19,11 @@ export interface StageContext {
 }
 
 /** The documents of the class that a stage joins. @throws Refused when the class may not be joined */
-export function openJoined(name: StageName, value: unknown, frame: Frame, context: StageContext): Frame {
+export function openJoined(name: StageName, value: unknown, frame: Frame, context: PipelineWalk): Frame {
   return Frame.atSource(context.join(joinTarget(name, value)), frame);
 }
 
-export function resolveLookup(value: unknown, frame: Frame, context: StageContext): unknown {
+export function resolveLookup(value: unknown, frame: Frame, context: PipelineWalk): unknown {
   const join = value as PlainObject;
   const target = openJoined('$lookup', value, frame, context);
   const { localField, foreignField, let: variables, pipeline, as } = join;
@@ -44,7 +44,7 @@ export function resolveLookup(value: unknown, frame: Frame, context: StageContex
   };
 }
 
-export function resolveGraphLookup(value: unknown, frame: Frame, context: StageContext): unknown {
+export function resolveGraphLookup(value: unknown, frame: Frame, context: PipelineWalk): unknown {
   const join = value as PlainObject;
   const target = openJoined('$graphLookup', value, frame, context);
   const { startWith, connectFromField, connectToField, restrictSearchWithMatch, ...rest } = join;
@@ -75,7 +75,7 @@ export function resolveGraphLookup(value: unknown, frame: Frame, context: StageC
 }
 
 /** Rows of a union are mixed with rows of the class: while those are source documents, both allowlists apply to them. */
-export function resolveUnion(value: unknown, frame: Frame, context: StageContext): unknown {
+export function resolveUnion(value: unknown, frame: Frame, context: PipelineWalk): unknown {
   const foreign = context.join(joinTarget('$unionWith', value));
   const access = frame.sourceAddressable ? withinBoth(foreign, frame.access) : foreign;
   const asked =

@@ -51,10 +51,10 @@ function makeGroups(outputs: PlainObject, key: ValueType | undefined, frame: Fra
   );
 }
 
-const COUNTED = { _id: null, count: { $sum: 1 } };
+const COUNT_GROUP = { _id: null, count: { $sum: 1 } };
 
 const readOutputs = (output: unknown): PlainObject =>
-  output === undefined ? COUNTED : { _id: null, ...readMembers(output) };
+  output === undefined ? COUNT_GROUP : { _id: null, ...readMembers(output) };
 
 function makeBuckets(value: unknown, frame: Frame): Outcome {
   const { groupBy, output, default: otherwise } = readMembers(value);
@@ -185,7 +185,7 @@ const OUTCOMES: Readonly<Record<StageName, Make>> = {
   },
   $bucket: makeBuckets,
   $bucketAuto: makeEvenBuckets,
-  $sortByCount: (value, frame) => makeGroups(COUNTED, typeOfExpression(value, frame), frame),
+  $sortByCount: (value, frame) => makeGroups(COUNT_GROUP, typeOfExpression(value, frame), frame),
   $count: (value) => makeDocuments(new Map([[String(value), NUMBER]])),
   $unwind: unwindList,
   $replaceRoot: (value, frame) => replaceDocuments(readMembers(value)['newRoot'], frame),

@@ -10,7 +10,7 @@ import {
   resolveGraphLookup,
   resolveLookup,
   resolveUnion,
-  type StageContext,
+  type PipelineWalk,
 } from './join-stages.js';
 import { type MatchRules, resolveMatch } from './match.js';
 import { resolveProject } from './project-stage.js';
@@ -18,7 +18,7 @@ import { findOutcome } from './stage-outcomes.js';
 import { openStage, type Pipeline, type Stage, type StageName } from './stages.js';
 
 /** Checks every name that the stage reads. @returns its value in wire names */
-type Check = (value: unknown, frame: Frame, context: StageContext) => unknown;
+type Check = (value: unknown, frame: Frame, context: PipelineWalk) => unknown;
 
 const verbatim: Check = (value) => value;
 const expression: Check = (value, frame) => resolveExpression(value, frame);
@@ -106,7 +106,7 @@ export function walkPipeline(
 ): Stage[] {
   // The frames behind the inner pipelines of a stage.
   const ends = new WeakMap<object, Frame>();
-  const context: StageContext = {
+  const context: PipelineWalk = {
     match: {
       strictPointerShapes: options.strictPointerShapes ?? true,
       judgeClass: options.judgeClass ?? (() => null),
@@ -128,7 +128,7 @@ export function walkPipeline(
 function walkStages(
   pipeline: Pipeline,
   start: Frame,
-  context: StageContext,
+  context: PipelineWalk,
   ends: WeakMap<object, Frame>,
 ): Stage[] {
   let frame = start;
