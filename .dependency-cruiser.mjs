@@ -20,7 +20,7 @@ export const mayImport = {
   console: ['core', 'schema', 'policy', 'data', 'audit', 'auth', 'config', 'state', 'streaming', 'dispatcher', 'tools', 'approvals', 'tasks', 'exports', 'changes'],
   tasks: ['core', 'tools', 'dispatcher', 'state', 'audit', 'telemetry'],
   auth: ['core', 'policy', 'data', 'audit', 'state'],
-  views: ['tools', 'dispatcher'],
+  views: ['core', 'tools', 'dispatcher'],
   config: [
     'core',
     'schema',
@@ -83,6 +83,7 @@ export default {
         pathNot: [
           '/src/index\\.ts$',
           '^libs/$1/',
+          '^libs/core/src/cut-text\\.ts$',
           '^libs/core/src/read-json\\.ts$',
           '^libs/tools/src/shaping/safe-text\\.ts$',
         ],

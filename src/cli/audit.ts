@@ -1,3 +1,4 @@
+import { cutText } from '#core';
 import { statSync } from 'node:fs';
 import {
   type AuditCollection,
@@ -145,7 +146,7 @@ function toRow(entry: AuditEntry): string[] {
   const members = entry as unknown as Readonly<Record<string, unknown>>;
   const cell = (...names: string[]) => {
     const value = names.map((name) => members[name]).find((held) => held !== undefined);
-    return typeof value === 'string' || typeof value === 'number' ? String(value).slice(0, 128) : '';
+    return typeof value === 'string' || typeof value === 'number' ? cutText(String(value), 128) : '';
   };
   return [
     entry.at,
@@ -172,7 +173,7 @@ function describeWhy(record: Readonly<Record<string, unknown>>): string {
   const policies =
     type === 'configuration' ? [before, now].filter((version) => typeof version === 'string') : [];
   const found = cause ?? reason ?? issue ?? (policies.length > 0 ? `policy ${policies.join(' -> ')}` : '');
-  return typeof found === 'string' ? found.slice(0, MAX_WHY) : '';
+  return typeof found === 'string' ? cutText(found, MAX_WHY) : '';
 }
 
 interface VerifyCommandOptions extends OutputOptions {

@@ -1,4 +1,4 @@
-import { type AgentDefinition, hasRedis } from '#core';
+import { cutText, type AgentDefinition, hasRedis } from '#core';
 import { inspectRedis, type RedisFacts } from '#state';
 import { StoreError } from '#data';
 import { connectionProblem, inspectMongo, MongoConnection, type MongoFacts } from '#data-mongo';
@@ -322,7 +322,7 @@ export async function checkParseServer({ parse }: ParleyConfig): Promise<Finding
   const findings = [
     facts.health === 'ok'
       ? ok('parse', `Parse Server ${facts.version ?? '(its version is told to the master key alone)'}`)
-      : fail('parse', `it says of itself: ${facts.health.slice(0, 80)}`, 'see its log'),
+      : fail('parse', `it says of itself: ${cutText(facts.health, 80)}`, 'see its log'),
     facts.acceptsApplication
       ? ok('parse.application', 'the application id is accepted')
       : fail(

@@ -1,6 +1,6 @@
 import { type IdKind, isFieldName, isInternalField } from '#policy';
 import { oneLine } from '#audit';
-import { isParseClassName } from '#core';
+import { cutText, isParseClassName } from '#core';
 import type { DatabaseSurvey, SeenType, SurveyedCollection, SurveyedColumn } from '#data-mongo';
 import { classNameFor, referenceName, toStem, tenantRank, TIMESTAMP_NAMES } from './name-guesses.js';
 import { isSensitiveName, sensitiveTexts } from './sensitive-guesses.js';
@@ -44,7 +44,7 @@ export interface GuessedClass {
 }
 
 /** Names of the database in a comment: they are written by others. */
-export const shortenName = (name: string): string => oneLine(name).slice(0, 128);
+export const shortenName = (name: string): string => cutText(oneLine(name), 128);
 
 /** Guesses the classes of a configuration from what a database holds. */
 export class Guesses {

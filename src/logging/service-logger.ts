@@ -1,3 +1,4 @@
+import { cutText } from '#core';
 import { ConsoleLogger, type LogLevel } from '@nestjs/common';
 import type { Writable } from 'node:stream';
 import type { DestinationStream, pino as Pino } from 'pino';
@@ -64,7 +65,7 @@ export class Redaction {
 
   text(line: string): string {
     if (this.clean.has(line)) return line;
-    let safe = line.length > LONGEST_LINE ? `${line.slice(0, LONGEST_LINE)}…` : line;
+    let safe = line.length > LONGEST_LINE ? `${cutText(line, LONGEST_LINE)}…` : line;
     for (const secret of this.secrets)
       if (safe.includes(secret)) safe = safe.replaceAll(secret, REDACTED_TEXT);
     for (const [pattern, replacement, part = ''] of PATTERNS)

@@ -1,7 +1,7 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { IsIn, IsString, ValidateIf } from 'class-validator';
 import { ArgumentDigest, AuditSink, oneLine } from '#audit';
-import { type Agent, isTier, sharesTenant, type Tier } from '#core';
+import { cutText, type Agent, isTier, sharesTenant, type Tier } from '#core';
 import { GovernedChangesSource, GovernedRecordsSource, GovernedWritesSource } from '#data';
 import {
   APPROVAL_DECIDED,
@@ -144,7 +144,7 @@ export class ApprovalService {
     const now = await this.views.showCase(known, viewer, signal);
     if (now.digest !== verdict.digest) return { ok: false, refusal: 'shown_otherwise' };
     if (approved && !now.isReadable) return { ok: false, refusal: 'unreadable' };
-    const reason = verdict.reason === undefined ? undefined : oneLine(verdict.reason).slice(0, MAX_REASON);
+    const reason = verdict.reason === undefined ? undefined : cutText(oneLine(verdict.reason), MAX_REASON);
     const decision = { approved, by: viewer.principal, at: Date.now(), ...(reason && { reason }) };
     const outcome = await this.decideOrRecord(known, viewer, decision);
     if (outcome === 'unconfirmed') return { ok: false, refusal: 'unconfirmed' };

@@ -14,6 +14,7 @@ import {
   timer,
 } from 'rxjs';
 import {
+  cutText,
   type FormQuestion,
   ApprovedCallChanged,
   ClientUnreachable,
@@ -111,9 +112,9 @@ function approvalQuestion(
 /** Stored text is escaped, so that it cannot imitate other lines. */
 function formatFields(shown: Readonly<Record<string, unknown>>): string {
   const lines = JSON.stringify(shown, null, 2).split('\n').map(oneLine).join('\n');
-  const hidden = lines.length - MAX_TOLD;
-  if (hidden <= 0) return lines;
-  return `${lines.slice(0, MAX_TOLD)}…\n\n${hidden} more characters are not in this message: decline unless your client shows the whole change.`;
+  const told = cutText(lines, MAX_TOLD);
+  if (told === lines) return lines;
+  return `${told}…\n\n${lines.length - told.length} more characters are not in this message: decline unless your client shows the whole change.`;
 }
 
 const QUESTION = 'approve';

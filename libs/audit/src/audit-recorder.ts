@@ -1,3 +1,4 @@
+import { cutText } from '#core';
 import {
   type ApprovalRecord,
   type AuditEvent,
@@ -192,7 +193,7 @@ function toStoredForm<Content extends object>(content: Content): Content {
   const stored = { ...members };
   for (const name of FREE_TEXT) {
     if (isPrivate(name)) delete stored[name];
-    else if (isLong(stored[name])) stored[name] = `${String(stored[name]).slice(0, MAX_TEXT)}…`;
+    else if (isLong(stored[name])) stored[name] = `${cutText(String(stored[name]), MAX_TEXT)}…`;
   }
   return stored as unknown as Content;
 }

@@ -1,4 +1,5 @@
 import {
+  cutText,
   type Agent,
   type AgentDefinition,
   readAssumedName,
@@ -61,7 +62,7 @@ export function callRecord(call: RecordedCall): AuditRecord {
   const { tool, args, digest, prices, resultBytes, use, refusal } = call;
   const record: Draft<AuditRecord> = {
     at: isoNow(),
-    tool: tool.slice(0, 128),
+    tool: cutText(tool, 128),
     args_keys: listArgumentNames(args),
   };
   const className = readClassName(args);
@@ -176,7 +177,7 @@ export function listArgumentNames(args: unknown): string[] {
   const names: string[] = [];
   for (const name of Object.keys(args)) {
     if (SENSITIVE_ARGUMENTS.has(name)) continue;
-    names.push(name.slice(0, MAX_NAME));
+    names.push(cutText(name, MAX_NAME));
     if (names.length === MAX_NAMES) break;
   }
   return names;

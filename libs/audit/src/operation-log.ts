@@ -1,5 +1,6 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import {
+  cutText,
   type Agent,
   type ApplicationCode,
   authType,
@@ -192,7 +193,7 @@ function assertSize(maxLogSize: number): void {
 }
 
 function createEntry({ tool: written, args, agent, refusal }: FinishedCall): Untimed {
-  const tool = written.slice(0, 128);
+  const tool = cutText(written, 128);
   const auth_type = authType(agent.identity);
   const { agentId: agent_id, permissions } = agent;
   if (!refusal) {
@@ -234,7 +235,7 @@ function shortenArguments(args: unknown): Record<string, unknown> {
 }
 
 function shortenValue(value: unknown): unknown {
-  if (typeof value === 'string') return value.length > MAX_TEXT ? `${value.slice(0, MAX_TEXT)}…` : value;
+  if (typeof value === 'string') return value.length > MAX_TEXT ? `${cutText(value, MAX_TEXT)}…` : value;
   if (typeof value !== 'object' || value === null) return value;
   return Array.isArray(value) ? `(list of ${value.length})` : `(object of ${Object.keys(value).length})`;
 }

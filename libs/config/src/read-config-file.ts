@@ -17,7 +17,7 @@ import {
   type Node,
   type Pair,
 } from 'yaml';
-import { isExactNumber, withoutMark } from '#core';
+import { cutText, isExactNumber, withoutMark } from '#core';
 import { ConfigError, type ConfigIssue } from './config-error.js';
 import { type Environment, readSecretFile, SecretFileError } from './environment.js';
 import { isSection } from './section.js';
@@ -260,7 +260,7 @@ function inexactNumbers(document: Document): ConfigIssue[] {
     Scalar: (key, { value, source = '' }, ancestors) => {
       // `.inf` and `.nan` are what they say.
       if (typeof value !== 'number' || !/\d/.test(source) || isExactNumber(source)) return;
-      const message = `is ${source.slice(0, 40)}, which no number holds exactly: write it in quotes, as text`;
+      const message = `is ${cutText(source, 40)}, which no number holds exactly: write it in quotes, as text`;
       found.push({ path: toPath(ancestors, key), message });
     },
   });

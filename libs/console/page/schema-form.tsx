@@ -1,3 +1,4 @@
+import { cutText } from '../../core/src/cut-text.js';
 import { isExactNumber, readJson } from '../../core/src/read-json.js';
 import { Field, Select } from './components.js';
 
@@ -122,7 +123,7 @@ const MOST_HINT = 160;
 
 function ArgumentInput({ name, schema, required, value, classes, change }: ArgumentProps) {
   const about = typeof schema['description'] === 'string' ? schema['description'] : '';
-  const hint = about === '' ? undefined : about.length > MOST_HINT ? `${about.slice(0, MOST_HINT)}…` : about;
+  const hint = about === '' ? undefined : about.length > MOST_HINT ? `${cutText(about, MOST_HINT)}…` : about;
   const label = required ? `${name} *` : name;
   const kind = inputFor(schema);
   const given = typeof value === 'string' ? value : '';

@@ -1,4 +1,5 @@
 import { options, type VNode } from 'preact';
+import { cutText } from '../../core/src/cut-text.js';
 import { withHiddenWritten } from '../../tools/src/shaping/safe-text.js';
 
 /** Characters of one text that are shown. */
@@ -8,7 +9,7 @@ const MOST_OF_NODE = 200_000;
 
 /** Untrusted text for display: invisible characters are escaped, and what is too long is cut. */
 export function cleanText(text: string, most = MAX_TEXT_LENGTH): string {
-  const cut = text.length > most ? `${text.slice(0, most)}… (${text.length} characters)` : text;
+  const cut = text.length > most ? `${cutText(text, most)}… (${text.length} characters)` : text;
   return withHiddenWritten(cut);
 }
 

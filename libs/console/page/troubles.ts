@@ -1,3 +1,4 @@
+import { cutText } from '../../core/src/cut-text.js';
 import type { ReplicaState, ServiceState } from '../src/replica-states.js';
 import type { EndingKey } from '#config';
 import type { Kind } from './components.js';
@@ -162,4 +163,4 @@ function collect(
 }
 
 const MAX_FAULT = 120;
-const cut = (text: string) => (text.length > MAX_FAULT ? `${text.slice(0, MAX_FAULT)}…` : text);
+const cut = (text: string) => (text.length > MAX_FAULT ? `${cutText(text, MAX_FAULT)}…` : text);

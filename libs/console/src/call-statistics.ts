@@ -1,3 +1,4 @@
+import { cutText } from '#core';
 import { type AuditEvent, type AuditRecord, AuditSink } from '#audit';
 
 /** The windows of the overview: their buckets, and the seconds of each. */
@@ -154,7 +155,7 @@ export class Bucket {
 
   private count(kind: Counted, written: string, { calls, refused, rows, tokens, cost }: NameCount): void {
     const names = this.names[kind];
-    let name = written.slice(0, 128);
+    let name = cutText(written, 128);
     if (!names.has(name) && !this.hasPlace(kind, names, toNumber(refused) >= toNumber(calls)))
       name = OTHER_NAMES;
     const known = names.get(name) ?? { calls: 0, refused: 0, rows: 0, tokens: 0, cost: 0 };

@@ -1,3 +1,4 @@
+import { cutText } from '#core';
 import { randomUUID } from 'node:crypto';
 import { merge, Observable, Subject, type Subscription } from 'rxjs';
 import { type ApprovalRecord, type AuditEvent, type AuditRecord, AuditSink } from '#audit';
@@ -30,10 +31,10 @@ export function toShownRecord(entry: Recorded): ShownRecord {
 }
 
 function cut(value: unknown): string | number | boolean | readonly string[] | undefined {
-  if (typeof value === 'string') return value.length > MAX_TEXT ? `${value.slice(0, MAX_TEXT)}…` : value;
+  if (typeof value === 'string') return value.length > MAX_TEXT ? `${cutText(value, MAX_TEXT)}…` : value;
   if (typeof value === 'number' || typeof value === 'boolean') return value;
   if (!Array.isArray(value)) return undefined;
-  return value.slice(0, MAX_NAMES).map((name) => String(name).slice(0, MAX_TEXT));
+  return value.slice(0, MAX_NAMES).map((name) => cutText(String(name), MAX_TEXT));
 }
 
 /** Topic of watchers. A watcher repeats its announcement, because a message may be lost. */

@@ -1,6 +1,6 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import { type Agent, ProcessRateLimiters, type RateLimiter, Refused, Unauthorized } from '#core';
+import { cutText, type Agent, ProcessRateLimiters, type RateLimiter, Refused, Unauthorized } from '#core';
 import { AuditSink } from '#audit';
 import { AuthenticationUnavailable, Authenticator, type ProvenPerson, RecordedAuthenticator } from '#auth';
 import { StoreError } from '#data';
@@ -270,7 +270,7 @@ export class OperatorNotes {
         at: new Date().toISOString(),
         success: true,
         action,
-        ...(target !== undefined && { target: target.slice(0, 200) }),
+        ...(target !== undefined && { target: cutText(target, 200) }),
         ...(reason !== undefined && { reason }),
         ...(isUnconfirmed && { unconfirmed: true as const }),
         principal: agent.principal,

@@ -1,4 +1,4 @@
-import { type Agent, McpRequest } from '#core';
+import { cutText, type Agent, McpRequest } from '#core';
 import {
   type ClassSurface,
   EVERY_FIELD,
@@ -48,7 +48,7 @@ const MAX_VALUE = 200;
 
 /** Declared values of a field, as far as they are displayed. */
 export const showValues = (values: Iterable<string>): string[] =>
-  [...values].slice(0, MOST_VALUES).map((value) => value.slice(0, MAX_VALUE));
+  [...values].slice(0, MOST_VALUES).map((value) => cutText(value, MAX_VALUE));
 
 /** Simulates every tool of the agent on every given class, and shows what the gates permit. */
 export async function showSurface(

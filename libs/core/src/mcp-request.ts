@@ -1,3 +1,4 @@
+import { cutText } from './cut-text.js';
 import { Agent } from './agent.js';
 import { type Abortable, isAborted, LazyAbort, whenAborted } from './abortable.js';
 import type { CallTelemetry, CallTrace, DataMeter } from './call-observers.js';
@@ -213,7 +214,7 @@ export function isCorrelationId(value: unknown): value is string {
 
 /** Drops an id with other characters and cuts a long one to 128. */
 export function sanitizeCorrelationId(value: string | undefined): string | undefined {
-  return value !== undefined && CORRELATION_ID.test(value) ? value.slice(0, 128) : undefined;
+  return value !== undefined && CORRELATION_ID.test(value) ? cutText(value, 128) : undefined;
 }
 
 /** The progress of a call. */

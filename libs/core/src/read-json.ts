@@ -1,3 +1,4 @@
+import { cutText } from './cut-text.js';
 /*
  * The one reader of JSON from outside. `JSON.parse` rounds integers beyond 2^53, makes infinities of numbers beyond the largest double, and
  * takes the last of two members with one name: another reader of the same text would have seen something else.
@@ -176,7 +177,7 @@ export function isExactNumber(literal: string): boolean {
 
 /** What is wrong with a number that a double does not hold. */
 export function inexactNumber({ path, literal }: InexactNumber): string {
-  const shown = literal.length > 40 ? `${literal.slice(0, 40)}…` : literal;
+  const shown = literal.length > 40 ? `${cutText(literal, 40)}…` : literal;
   const value = Number(literal);
   // How JSON writers spell a double that is meant.
   const double = String(value) === literal ? `, or ${value.toExponential()} for the double` : '';
@@ -184,7 +185,7 @@ export function inexactNumber({ path, literal }: InexactNumber): string {
   const place = path.map((step, at) =>
     typeof step === 'number' ? `[${step}]` : `${at > 0 ? '.' : ''}${step}`,
   );
-  const named = place.length === 0 ? 'it' : place.join('').slice(0, 200);
+  const named = place.length === 0 ? 'it' : cutText(place.join(''), 200);
   return `${named} is ${shown}, which no JSON number holds exactly (whole numbers only up to ${Number.MAX_SAFE_INTEGER}); ${instead}`;
 }
 

@@ -1,5 +1,6 @@
 import { type FactoryProvider, Inject, Injectable, Logger, type Provider } from '@nestjs/common';
 import {
+  cutText,
   type Agent,
   type Era,
   inexactIn,
@@ -228,7 +229,7 @@ function nameAsked(method: unknown, params: unknown): string {
   try {
     const [name, uri] = [member(params, 'name'), member(params, 'uri')];
     const named = typeof name === 'string' ? name : typeof uri === 'string' ? uri.replace(/:.*$/s, '') : '';
-    return oneLine(`${String(method)} ${named.slice(0, 64)}`.trim());
+    return oneLine(`${String(method)} ${cutText(named, 64)}`.trim());
   } catch {
     return 'a request';
   }

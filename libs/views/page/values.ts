@@ -1,3 +1,4 @@
+import { cutText } from '../../core/src/cut-text.js';
 import { withHiddenWritten } from '../../tools/src/shaping/safe-text.js';
 import { parseMoment, type Precision } from './series.js';
 
@@ -21,7 +22,7 @@ export type ColumnFormat = 'value' | 'number' | 'grouped' | 'day' | 'minute' | '
 /** Text of strangers to look at: marks that hide or reorder text are written out, and what is too long is cut. */
 export function visible(text: string): string {
   const cut =
-    text.length > MAX_CHARACTERS ? `${text.slice(0, MAX_CHARACTERS)}… (${text.length} characters)` : text;
+    text.length > MAX_CHARACTERS ? `${cutText(text, MAX_CHARACTERS)}… (${text.length} characters)` : text;
   return withHiddenWritten(cut);
 }
 

@@ -1,3 +1,4 @@
+import { cutText } from '#core';
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { JWSHeaderParameters } from 'jose';
 import type { ResolveHost } from '#core';
@@ -116,7 +117,7 @@ export class OidcClient {
       issuer,
       clientId,
       principal: toPrincipal(issuer, { sub: claims['sub'] }),
-      name: typeof name === 'string' ? name.slice(0, MAX_NAME) : null,
+      name: typeof name === 'string' ? cutText(name, MAX_NAME) : null,
       proven: this.provenBy(claims),
     };
   }

@@ -1,3 +1,4 @@
+import { cutText } from '#core';
 import { wellFormed } from '#audit';
 import { neutralizeMarkers } from '#tools';
 import {
@@ -25,7 +26,7 @@ function markUntrusted(text: string, most: number): string {
   const cut =
     whole.length <= most
       ? whole
-      : `${wellFormed(whole.slice(0, most))}\n[cut: the first ${most} of ${whole.length} characters; ask for less at once]`;
+      : `${cutText(whole, most)}\n[cut: the first ${most} of ${whole.length} characters; ask for less at once]`;
   return `${RESULT_MARKER}\n${neutralizeMarkers(cut)}`;
 }
 

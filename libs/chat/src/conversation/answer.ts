@@ -1,3 +1,4 @@
+import { cutText } from '#core';
 import type { MadeCall } from '../model/made-call.js';
 import type { ProgressUpdate } from '#core';
 import { oneLine, terminalText } from '#audit';
@@ -192,5 +193,5 @@ export function callLine(
   number: number,
 ): string {
   const written = args === null ? 'not JSON' : JSON.stringify(args);
-  return `  ${number}. ${oneLine(`${name}(${written.length > MAX_ARGUMENTS ? `${written.slice(0, MAX_ARGUMENTS)}…` : written})`)}`;
+  return `  ${number}. ${oneLine(`${name}(${written.length > MAX_ARGUMENTS ? `${cutText(written, MAX_ARGUMENTS)}…` : written})`)}`;
 }

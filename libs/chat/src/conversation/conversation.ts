@@ -1,3 +1,4 @@
+import { cutText } from '#core';
 import { wellFormed } from '#audit';
 import { PARSE_CONVENTIONS } from '#dispatcher';
 import { neutralizeMarkers } from '#tools';
@@ -49,7 +50,7 @@ function summaryRequest(history: readonly HistoryEntry[]): ModelRequest {
 
 /** The entry that replaces a history. It has the role of the user, never of the system. */
 function summaryEntry(summary: string): HistoryEntry {
-  const cut = wellFormed(summary.slice(0, MAX_SUMMARY)).replaceAll(
+  const cut = wellFormed(cutText(summary, MAX_SUMMARY)).replaceAll(
     SUMMARY_MARKER,
     SUMMARY_MARKER.replace('[', '[\\'),
   );

@@ -1,3 +1,4 @@
+import { cutText } from '#core';
 import { oneLine } from '#audit';
 import { isJsonObject, type JsonObject, member } from '#dispatcher';
 import {
@@ -169,7 +170,7 @@ const readPlace = (index: unknown) => (typeof index === 'number' ? index : 0);
 
 function toReportedError(error: unknown): LanguageModelError {
   const type = toText(member(error, 'type'));
-  const message = oneLine(`${type}: ${toText(member(error, 'message'))}`).slice(0, 2_000);
+  const message = cutText(oneLine(`${type}: ${toText(member(error, 'message'))}`), 2_000);
   return new LanguageModelError('overloaded', `Anthropic call failed: ${message}`, {
     transient: TRANSIENT.has(type),
   });

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { markInexact, readJson } from '#core';
+import { cutText, markInexact, readJson } from '#core';
 import { isJsonObject, type JsonObject } from '#dispatcher';
 import { LanguageModelError, type RequestedCall, type StopReason } from './language-model.js';
 
@@ -111,7 +111,7 @@ export class CallCollector {
     return [...this.partial.values()].map(({ id, name, text }) => {
       const own = id === '' || id.length > MAX_NAME || ids.has(id) ? `call_${randomUUID()}` : id;
       ids.add(own);
-      return { id: own, name: name.slice(0, MAX_NAME), args: readCallArguments(text) };
+      return { id: own, name: cutText(name, MAX_NAME), args: readCallArguments(text) };
     });
   }
 }

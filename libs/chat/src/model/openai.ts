@@ -1,3 +1,4 @@
+import { cutText } from '#core';
 import { oneLine } from '#audit';
 import { isJsonObject, type JsonObject, member } from '#dispatcher';
 import {
@@ -125,7 +126,7 @@ function toReportedError(error: unknown): LanguageModelError {
   const message = toText(isJsonObject(error) ? member(error, 'message') : error);
   return new LanguageModelError(
     'overloaded',
-    `LLM call failed: ${oneLine(message).slice(0, 2_000) || 'an error in the stream'}`,
+    `LLM call failed: ${cutText(oneLine(message), 2_000) || 'an error in the stream'}`,
     {
       transient: true,
     },

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { isTruthy } from '#policy';
-import { hasRedis } from '#core';
+import { cutText, hasRedis } from '#core';
 import type { ConfigIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
 import type { Environment } from '../environment.js';
@@ -102,7 +102,7 @@ export function customHeaderErrors({
   const path = 'server.requireCustomHeader';
   if (!READ_HEADER.test(name))
     return [
-      { path, message: `'${name.slice(0, 40)}' is no name of a header that is read: letters, digits and -` },
+      { path, message: `'${cutText(name, 40)}' is no name of a header that is read: letters, digits and -` },
     ];
   if (value !== undefined && !HEADER_VALUE.test(value))
     return [

@@ -3,6 +3,7 @@ import { ArrayMaxSize, IsIn, IsString, ValidateIf } from 'class-validator';
 import { oneLine } from '#audit';
 import { ConfigVersions, type ListedKey, listKeys } from '#config';
 import {
+  cutText,
   type AgentDefinition,
   type DataBudget,
   type DataUse,
@@ -127,7 +128,7 @@ export class AgentsController {
     @CurrentOperator() operator: Operator,
     @Body(createValidationPipe(SuspensionBody)) { action, reason }: SuspensionBody,
   ): Promise<ChangedAgent> {
-    const why = reason === undefined ? undefined : oneLine(reason).trim().slice(0, MAX_REASON);
+    const why = reason === undefined ? undefined : cutText(oneLine(reason).trim(), MAX_REASON);
     this.assertKnown(agent);
     const noted = why === undefined ? {} : { reason: why };
     const changed = await this.notes.noteIfLost(operator, `console.${action}_agent`, {

@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { Get, Inject, type PipeTransform, Query, Res } from '@nestjs/common';
 import { IsIn, IsInt, IsOptional, IsString, MaxLength } from 'class-validator';
 import { type AuditPage, type AuditQuery, AuditQueryError, AuditTrail, RecentAuditTrail } from '#audit';
-import { MOMENT_RULE } from '#core';
+import { cutText, MOMENT_RULE } from '#core';
 import { Convert } from '#schema';
 import { ClosedSignal, McpEdge, NotServed, sendJson, createValidationPipe } from '#streaming';
 import { auditCsv, CSV_LIMITS } from '../audit-csv.js';
@@ -97,7 +97,7 @@ class KnownFilters implements PipeTransform<Readonly<Record<string, unknown>>> {
   transform(query: Readonly<Record<string, unknown>>): object {
     const given = Object.entries(query).filter(([, value]) => value !== '');
     const unknown = given.find(([name]) => !KNOWN_PARAMETERS.has(name));
-    if (unknown) throw new NotServed(400, `unknown filter ${unknown[0].slice(0, 40)}`);
+    if (unknown) throw new NotServed(400, `unknown filter ${cutText(unknown[0], 40)}`);
     return Object.fromEntries(given);
   }
 }
@@ -288,7 +288,7 @@ const MAX_TARGET = 200;
 function formatFilters({ limit: _limit, format: _format, ...filters }: AuditSearchQuery): string | undefined {
   const given = Object.entries(filters).filter(([, value]) => value !== undefined);
   const text = new URLSearchParams(given).toString();
-  if (text.length > MAX_TARGET) return `${text.slice(0, MAX_TARGET - 1)}…`;
+  if (text.length > MAX_TARGET) return `${cutText(text, MAX_TARGET - 1)}…`;
   return text === '' ? undefined : text;
 }
 

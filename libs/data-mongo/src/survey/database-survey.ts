@@ -1,3 +1,4 @@
+import { cutText } from '#core';
 import { Binary, BSON, Decimal128, type Document, Long, ObjectId } from 'mongodb';
 import { StoreError, type StoreErrorCode } from '#data';
 import type { FieldType, IdKind } from '#policy';
@@ -293,7 +294,7 @@ class Columns {
 
 function keepText(column: Pick<Counted, 'texts' | 'hasLongTexts'>, value: string): void {
   column.hasLongTexts ||= value.length > LONGEST_TEXT;
-  if (column.texts.size < KEPT_VALUES) column.texts.add(value.slice(0, LONGEST_TEXT));
+  if (column.texts.size < KEPT_VALUES) column.texts.add(cutText(value, LONGEST_TEXT));
 }
 
 function count<K>(counts: Map<K, number>, key: K): void {

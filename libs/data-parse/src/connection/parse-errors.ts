@@ -1,4 +1,4 @@
-import { isClassName, isObjectId } from '#core';
+import { cutText, isClassName, isObjectId } from '#core';
 import { StoreError, type StoreErrorCode } from '#data';
 
 /** The store error for each error code of Parse Server. A missing code is one of an application, or a server error. */
@@ -84,7 +84,7 @@ export class ParseServerError extends StoreError {
     sent: SentRequest,
   ) {
     const code = isOwnRefusal(parseCode, text, sent) ? storeCode(parseCode) : 'rejected';
-    const told = QUOTING.has(code) ? '' : `: ${text.slice(0, 500)}`;
+    const told = QUOTING.has(code) ? '' : `: ${cutText(text, 500)}`;
     super(code, {
       store: 'Parse Server',
       cause: new Error(`Parse Server answered ${parseCode}${told}`),

@@ -1,4 +1,4 @@
-import { orThrow, type Refusal, Refused, refuse } from '#core';
+import { cutText, orThrow, type Refusal, Refused, refuse } from '#core';
 import {
   ALWAYS_KEEP,
   type ClassAccess,
@@ -251,7 +251,7 @@ function describeNotIncluded(
   field: string,
   { className, schema, readable }: ClassAccess,
 ): string {
-  const name = `include '${written.slice(0, 128)}'`;
+  const name = `include '${cutText(written, 128)}'`;
   const type = readable === null || readable.has(field) ? schema?.fields.get(field)?.type : undefined;
   if (type === undefined) return `${name}: class '${className}' has no such field`;
   if (type === 'Relation')

@@ -1,4 +1,4 @@
-import { describeError, type Refusal, refusals, Refused, Unauthorized } from '#core';
+import { cutText, describeError, type Refusal, refusals, Refused, Unauthorized } from '#core';
 import type { Run } from '../metering/metered-stores.js';
 import { type OperationContext, type Operations, StoreError } from '../record-store.js';
 
@@ -22,7 +22,7 @@ function nearColumn(where: unknown): string | null {
 function geoIndexMissing(where: unknown): Refusal {
   const column = nearColumn(where);
   return refusals.invalidQuery(
-    `${column === null ? 'The column' : `'${column.slice(0, 128)}'`} has no geo index, which $near and $nearSphere need: ask for a ` +
+    `${column === null ? 'The column' : `'${cutText(column, 128)}'`} has no geo index, which $near and $nearSphere need: ask for a ` +
       '2dsphere index on it, or use {"$geoWithin":{"$centerSphere":[[longitude,latitude],radians]}}, which needs none',
   );
 }

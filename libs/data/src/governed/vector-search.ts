@@ -1,4 +1,4 @@
-import { Refused, refuse } from '#core';
+import { cutText, Refused, refuse } from '#core';
 import {
   assertOptions,
   type OptionNames,
@@ -185,7 +185,7 @@ class ParleyVectorSearch implements SimilaritySearch {
     for (const key of Object.keys(filter)) {
       if (filterFields.includes(this.wireName(key))) continue;
       throw refuse.invalidArgument(
-        `${argument} may not name '${key.slice(0, 128)}'; filter fields of this class: ${listed}`,
+        `${argument} may not name '${cutText(key, 128)}'; filter fields of this class: ${listed}`,
       );
     }
   }

@@ -1,4 +1,4 @@
-import { type McpRequest, Refused, type Tier } from '#core';
+import { cutText, type McpRequest, Refused, type Tier } from '#core';
 import { listArgumentNames } from '#audit';
 import type { GovernedWrites, JudgedWrite, ParseRow, ProposedWrite } from '#data';
 import { readFields, type SetPreview, type ToolCall, type ToolDefinition, type ToolHandler } from '#tools';
@@ -188,8 +188,8 @@ export function showToApprover(preview: JsonObject): JsonObject {
 
 function shorten(value: unknown, withheld: Set<string>): unknown {
   if (typeof value === 'string') {
-    const hidden = value.length - MAX_TEXT;
-    return hidden > 0 ? `${value.slice(0, MAX_TEXT)}… ${hidden} more characters` : value;
+    const shown = cutText(value, MAX_TEXT);
+    return shown === value ? value : `${shown}… ${value.length - shown.length} more characters`;
   }
   if (Array.isArray(value)) {
     const items = value.slice(0, MAX_ITEMS).map((item) => shorten(item, withheld));

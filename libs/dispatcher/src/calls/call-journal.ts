@@ -17,6 +17,7 @@ import {
   type TaskEndEvent,
 } from '#audit';
 import {
+  cutText,
   DEFAULT_RATE_LIMIT,
   describeError,
   type Agent,
@@ -333,7 +334,7 @@ function readMessage(error: HttpException): string {
   const body = error.getResponse();
   const message = typeof body === 'object' ? (body as { message?: unknown }).message : body;
   const text = Array.isArray(message) ? message.join('; ') : message;
-  return (typeof text === 'string' && text !== '' ? text : error.message).slice(0, 500);
+  return cutText(typeof text === 'string' && text !== '' ? text : error.message, 500);
 }
 
 /**

@@ -1,5 +1,6 @@
 import { type CanActivate, Inject, Injectable } from '@nestjs/common';
 import {
+  cutText,
   type Agent,
   CurrentAgents,
   inexactIn,
@@ -99,7 +100,7 @@ function unknownTool(name: string, agent: Agent, usable: readonly ToolDefinition
     name,
     usable.map((tool) => tool.name),
   );
-  return refusals.unknownTool(name.slice(0, 128), agent.permissions, near);
+  return refusals.unknownTool(cutText(name, 128), agent.permissions, near);
 }
 
 /** Limits that only the process environment can lift. */

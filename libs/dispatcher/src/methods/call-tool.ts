@@ -1,5 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import {
+  cutText,
   isExactNumber,
   type Refusal,
   refusals,
@@ -95,7 +96,7 @@ export class CallTool {
     const usable = this.runner.list(request).map((tool) => tool.name);
     const near = suggestNames(name, usable).map((tool) => `'${tool}'`);
     const meant = near.length > 0 ? `. Did you mean ${near.join(' or ')}?` : '';
-    const message = `Unknown tool: ${name.slice(0, 128)}${meant}`;
+    const message = `Unknown tool: ${cutText(name, 128)}${meant}`;
     return new RequestFailure({ code: RPC.invalidParams, message }, 200);
   }
 

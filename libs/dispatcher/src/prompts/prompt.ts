@@ -1,3 +1,4 @@
+import { cutText } from '#core';
 import type { AskingCall } from '#core';
 import type { GovernedRecords } from '#data';
 import { type ClassSchema, isIdFor } from '#policy';
@@ -67,7 +68,7 @@ const DATE_TIME =
 const ECHO_LENGTH = 200;
 
 function got(value: string): string {
-  return `(got: ${JSON.stringify(value.length > ECHO_LENGTH ? `${value.slice(0, ECHO_LENGTH)}…` : value)})`;
+  return `(got: ${JSON.stringify(value.length > ECHO_LENGTH ? `${cutText(value, ECHO_LENGTH)}…` : value)})`;
 }
 
 /** Reads `params.arguments`. @throws ProtocolError -32602 for an argument that is not a plain value */
@@ -76,7 +77,7 @@ export function readPromptArguments(given: object): PromptArguments {
   for (const [name, value] of Object.entries(given) as [string, unknown][]) {
     if (value === null || value === undefined || value === '') continue;
     if (typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'boolean') {
-      throw invalidParams(`${name.slice(0, ECHO_LENGTH)} must be a string`);
+      throw invalidParams(`${cutText(name, ECHO_LENGTH)} must be a string`);
     }
     read.set(name, String(value));
   }

@@ -1,4 +1,5 @@
 import {
+  cutText,
   type Agent,
   LazyAbort,
   McpRequest,
@@ -98,7 +99,7 @@ export class BackgroundCalls {
       at: new Date().toISOString(),
       success: false,
       task_id: taskId,
-      tool: tool.slice(0, 128),
+      tool: cutText(tool, 128),
       principal: owner.principal,
       agent_name: owner.agent,
       ...(owner.tenant !== null && { tenant_id: owner.tenant }),

@@ -9,7 +9,7 @@ import {
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { defer, lastValueFrom, type Observable } from 'rxjs';
-import { type Agent, Refused, McpRequest, Unauthorized } from '#core';
+import { cutText, type Agent, Refused, McpRequest, Unauthorized } from '#core';
 import type { ParleyToolRunner } from '#dispatcher';
 import { onceClosed } from '#streaming';
 import type { ToolCall, ToolDefinition, ToolOutcome } from '#tools';
@@ -213,7 +213,7 @@ function describeUnread({ headers, readableEnded }: IncomingMessage, parsed: unk
   const isParsed = readableEnded && parsed !== undefined && parsed !== null && !MULTIPART.test(type ?? '');
   if (!hasBody || isParsed) return undefined;
   return {
-    ...(type !== undefined && { content_type: type.slice(0, 200) }),
+    ...(type !== undefined && { content_type: cutText(type, 200) }),
     ...(length !== undefined && { bytes: Number(length) }),
     id: randomUUID(),
   };

@@ -1,4 +1,4 @@
-import { canonicalClassName, type Refusal, Refused, refuse } from '#core';
+import { cutText, canonicalClassName, type Refusal, Refused, refuse } from '#core';
 import type { ClassAccess, WithheldNames } from '../model/class-access.js';
 import type { FieldType } from '../model/class-schema.js';
 import { takeRoot } from '../model/field-names.js';
@@ -106,7 +106,7 @@ export function assertNotInsideFlat(
   const root = takeRoot(path);
   if (!isInside || !flat?.has(root)) return;
   throw refuse.invalidQuery(
-    `'${root}' is no object: '${path.slice(0, 128)}' leads into it; compare '${root}' itself`,
+    `'${root}' is no object: '${cutText(path, 128)}' leads into it; compare '${root}' itself`,
   );
 }
 

@@ -1,4 +1,4 @@
-import { orThrow, type Refusal, Refused, refusals, refuse } from '#core';
+import { cutText, orThrow, type Refusal, Refused, refusals, refuse } from '#core';
 import type { ClassSchema } from './class-schema.js';
 import { type ColumnMasks, isSecretColumn } from '../masking/column-masks.js';
 import type { ProtectedColumns } from '../rights/class-permissions.js';
@@ -158,14 +158,14 @@ function isOddSegment(segment: string): boolean {
  */
 export function assertFieldPath(path: string): void {
   if (path.includes('.') ? path.split('.').some(isOddSegment) : isOddSegment(path)) {
-    throw refuse.invalidQuery(`'${path.slice(0, 128)}' is not a field name`);
+    throw refuse.invalidQuery(`'${cutText(path, 128)}' is not a field name`);
   }
   assertNotInternal(path);
 }
 
 function assertNotInternal(path: string): void {
   if (hasInternalSegment(path)) {
-    throw blockFilter('where', 'denied_internal_field', path.slice(0, 128));
+    throw blockFilter('where', 'denied_internal_field', cutText(path, 128));
   }
 }
 

@@ -1,3 +1,4 @@
+import { cutText } from '#core';
 import { suggestNames } from './field-names.js';
 
 /** What other libraries call an option. */
@@ -37,7 +38,7 @@ export function optionsError(given: unknown, known: Readonly<Record<string, true
   const unknown = Object.keys(given).find((name) => !Object.hasOwn(known, name));
   if (unknown === undefined) return null;
   const meant = findOtherName(unknown, names) ?? suggestNames(unknown, names)[0];
-  return `unknown option '${unknown.slice(0, 64)}'${meant === undefined ? '' : `: write '${meant}'`}; there are: ${names.join(', ')}`;
+  return `unknown option '${cutText(unknown, 64)}'${meant === undefined ? '' : `: write '${meant}'`}; there are: ${names.join(', ')}`;
 }
 
 /** @param what the function, for the message. @throws TypeError for an option that it does not have, also from untyped code */

@@ -1,4 +1,4 @@
-import { Refused, refuse } from '#core';
+import { cutText, Refused, refuse } from '#core';
 import {
   type ClassSchema,
   type FieldSchema,
@@ -334,10 +334,10 @@ function unknownBeside(value: unknown, at: Comparison): unknown {
 }
 
 /** Names and values are the caller's own. */
-const shortenText = (text: string): string => text.slice(0, 128);
+const shortenText = (text: string): string => cutText(text, 128);
 
 function quoteValue(value: unknown): string {
-  if (typeof value === 'string') return `'${value.slice(0, 64)}'`;
+  if (typeof value === 'string') return `'${cutText(value, 64)}'`;
   if (Array.isArray(value)) return 'a list';
   return isPlainObject(value)
     ? isTyped(value)

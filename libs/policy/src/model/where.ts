@@ -1,4 +1,4 @@
-import { canonicalClassName, isClassName, Refused, refuse } from '#core';
+import { cutText, canonicalClassName, isClassName, Refused, refuse } from '#core';
 import { takeRoot } from './field-names.js';
 
 /**
@@ -340,5 +340,5 @@ export function blockFilter(
   reason: SecurityReason,
   at?: string,
 ): Refused {
-  return refuse.securityBlocked(gate, reason, at?.slice(0, 200));
+  return refuse.securityBlocked(gate, reason, at === undefined ? undefined : cutText(at, 200));
 }

@@ -1,4 +1,4 @@
-import { readJson, refuse } from '#core';
+import { cutText, readJson, refuse } from '#core';
 import { isPlainObject, parseIsoDate, type PlainObject, toTypedDate } from './where.js';
 
 /*
@@ -217,7 +217,7 @@ export function findTornText(value: unknown, place: string): string | null {
     if (found === null || typeof found !== 'object') continue;
     for (const [name, member] of Object.entries(found)) {
       if (TORN.test(name)) return `a name in ${at}`;
-      open.push([member, `${at}.${name}`.slice(0, MOST_OF_PLACE)]);
+      open.push([member, cutText(`${at}.${name}`, MOST_OF_PLACE)]);
     }
   }
   return null;

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { refuse } from '#core';
+import { cutText, refuse } from '#core';
 import { ALL_TEXT, compareValue, DATE, NUMBER_TEXT, type ValueType } from '../model/value-type.js';
 import { isPlainObject, parseIsoDate, type PlainObject, toTypedDate } from '../model/where.js';
 import { listBranches, readConstant, readMembers, typeOfExpression } from './expression-types.js';
@@ -213,7 +213,7 @@ const refuseOperands =
     for (const value of [operand].flat()) {
       const type = typeOfExpression(value, frame);
       if (!type || type === ALL_TEXT || type.uncertain) continue;
-      const reason = explain(type, describeExpression(value).slice(0, 128), value);
+      const reason = explain(type, cutText(describeExpression(value), 128), value);
       if (reason !== null) throw refuse.invalidQuery(reason);
     }
     return operand;
@@ -285,7 +285,7 @@ export function checkAccumulators(outputs: unknown, frame: Frame): void {
 
 function checkAdded(operator: string, added: unknown, frame: Frame): void {
   const type = typeOfExpression(added, frame);
-  const written = describeExpression(added).slice(0, 128);
+  const written = cutText(describeExpression(added), 128);
   if (!type || type === ALL_TEXT || type.type === 'Number' || type.type === 'Null') return;
   if (type.uncertain) {
     frame.note?.(

@@ -1,4 +1,4 @@
-import { Refused, setOwn, refuse } from '#core';
+import { cutText, Refused, setOwn, refuse } from '#core';
 import { suggestNames } from '../model/field-names.js';
 import { isPlainObject, isTyped, type PlainObject, reduceTyped } from '../model/where.js';
 import { asDate, convertOperand } from './compared-operands.js';
@@ -32,7 +32,7 @@ export function resolveExpression(expression: unknown, frame: Frame): unknown {
 function refuseUnknownOperator(key: string): Refused {
   const near = suggestNames(key, listExpressionOperators()).map((name) => `'${name}'`);
   const meant = near.length > 0 ? `; did you mean ${near.join(' or ')}?` : '';
-  return refuse.invalidQuery(`'${key.slice(0, 64)}' is no operator that can be used${meant}`);
+  return refuse.invalidQuery(`'${cutText(key, 64)}' is no operator that can be used${meant}`);
 }
 
 export function mapMembers(

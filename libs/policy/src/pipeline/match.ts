@@ -1,4 +1,4 @@
-import { type Refusal, refuse } from '#core';
+import { cutText, type Refusal, refuse } from '#core';
 import { assertComparable, assertNotInsideFlat, noneWithheldOn } from '../masking/withheld-objects.js';
 import { assertNotWithheld, assertNoTextOfOthers } from '../model/class-access.js';
 import { takeRoot } from '../model/field-names.js';
@@ -77,7 +77,7 @@ function operatorClause(
     default:
       throw invalidPipeline(
         '$match',
-        `'${operator.slice(0, 64)}' cannot stand here; write field names, $and, $or, $nor or $expr`,
+        `'${cutText(operator, 64)}' cannot stand here; write field names, $and, $or, $nor or $expr`,
       );
   }
 }
@@ -133,7 +133,7 @@ function operandValue(operator: string, operand: unknown, column: Column, rules:
   if (operator === '$not') return conditionValue(operand, column, rules);
   if (OTHERS.has(operator) || LISTS.has(operator)) return operand;
   throw refuse.invalidQuery(
-    `Operator '${operator.slice(0, 64)}' cannot be used in a $match on '${column.path}'`,
+    `Operator '${cutText(operator, 64)}' cannot be used in a $match on '${column.path}'`,
   );
 }
 

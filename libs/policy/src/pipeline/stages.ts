@@ -1,4 +1,4 @@
-import { canonicalClassName, Refused, refuse } from '#core';
+import { cutText, canonicalClassName, Refused, refuse } from '#core';
 import { blockFilter, isPlainObject, type PlainObject, type SecurityReason } from '../model/where.js';
 
 /** The stages that a caller may use. */
@@ -48,7 +48,7 @@ export function openStage(stage: Stage): { readonly name: StageName; readonly va
 
 /** A malformed pipeline. The text must not depend on data, policy or rights. */
 export function invalidPipeline(at: string, what: string): Refused {
-  return refuse.invalidArgument(`pipeline ${at.slice(0, 200)}: ${what}`);
+  return refuse.invalidArgument(`pipeline ${cutText(at, 200)}: ${what}`);
 }
 
 export function pipelineBlocked(reason: SecurityReason, at?: string): Refused {

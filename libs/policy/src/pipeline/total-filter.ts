@@ -1,4 +1,4 @@
-import { Refused, refuse } from '#core';
+import { cutText, Refused, refuse } from '#core';
 import { isPlainObject, type PlainObject } from '../model/where.js';
 import { constantText } from './deny-rules.js';
 import { listOperands } from './expression-types.js';
@@ -24,7 +24,7 @@ export function assertCannotFail(filter: unknown): void {
   for (const [key, value] of Object.entries(filter)) {
     if (key === '$expr') assertTotal(value);
     else if (key.startsWith('$') && !MATCH_OPERATORS.has(key)) {
-      throw refuse.invalidQuery(`Operator '${key.slice(0, 64)}' cannot be used in a $match`);
+      throw refuse.invalidQuery(`Operator '${cutText(key, 64)}' cannot be used in a $match`);
     } else assertCannotFail(value);
   }
 }
@@ -126,7 +126,7 @@ const SHAPE_TEXTS: Readonly<PlainObject & Record<string, string>> = {
 };
 
 function notInFilters(operator: string, fit: FitOperands = 'anything'): Refused {
-  const name = operator.slice(0, 64);
+  const name = cutText(operator, 64);
   const known = fit !== 'anything' || Object.hasOwn(REFUSED_IN_FILTERS, operator);
   const what = known
     ? `'${name}' ${REFUSED_IN_FILTERS[operator] === undefined ? 'can fail' : REASONS[REFUSED_IN_FILTERS[operator]]}, so it cannot stand in a filter as written.`

@@ -1,4 +1,4 @@
-import { isClassName, Refused, refuse } from '#core';
+import { cutText, isClassName, Refused, refuse } from '#core';
 import { suggestNames } from '../model/field-names.js';
 import { isPlainObject, type PlainObject } from '../model/where.js';
 import { readExtendedJson, readObjectText, refuseTornText } from '../model/written-values.js';
@@ -78,7 +78,7 @@ function assertStage(stage: unknown, at: string): StageName {
   const meant = near.length > 0 ? ` Did you mean ${near.join(' or ')}?` : '';
   throw invalidPipeline(
     at,
-    `'${name.slice(0, 64)}' is no stage that can be used.${meant} Stages: ${STAGE_NAMES.join(', ')}`,
+    `'${cutText(name, 64)}' is no stage that can be used.${meant} Stages: ${STAGE_NAMES.join(', ')}`,
   );
 }
 
@@ -289,6 +289,6 @@ function reject(at: string, what: string): never {
   throw invalidPipeline(at, what);
 }
 
-const cut = (name: string): string => name.slice(0, 64);
+const cut = (name: string): string => cutText(name, 64);
 
 function acceptAnything(): void {}

@@ -1,4 +1,4 @@
-import { canonicalClassName, isClassName, isObjectId, type Refusal, Refused, refuse } from '#core';
+import { cutText, canonicalClassName, isClassName, isObjectId, type Refusal, Refused, refuse } from '#core';
 import type { ClassAccess } from '../model/class-access.js';
 import { type FieldSchema, type FieldType, memberField } from '../model/class-schema.js';
 import { takeRoot } from '../model/field-names.js';
@@ -109,7 +109,7 @@ function noteDay(value: unknown, { path, known }: Column, note: Note | undefined
   if (!day) return;
   const next = new Date(day.getTime() + 86_400_000).toISOString().slice(0, 10);
   note?.(
-    `'${path.slice(0, 128)}' equals ${value} at midnight UTC alone: for the day write {"$gte":"${value}","$lt":"${next}"}`,
+    `'${cutText(path, 128)}' equals ${value} at midnight UTC alone: for the day write {"$gte":"${value}","$lt":"${next}"}`,
   );
 }
 
@@ -124,7 +124,7 @@ export function assertNoBareOperators(value: unknown, { path, known }: Column): 
   const [name] = names;
   if (name === undefined || !names.every(isOperator)) return;
   throw refuse.invalidQuery(
-    `'${name}' is no operator: write '$${name}'. For a member of that name write the path '${path.slice(0, 128)}.${name}'`,
+    `'${name}' is no operator: write '$${name}'. For a member of that name write the path '${cutText(path, 128)}.${name}'`,
   );
 }
 
@@ -310,7 +310,7 @@ function noteWhole(value: PlainObject, { path, type, stored }: Column, note: Not
   const holdsObjects = ['Object', 'Array'].includes(stored?.type ?? type ?? '');
   if (member === undefined || !holdsObjects) return;
   note?.(
-    `An object is compared with all of its members. For one member write its path: '${path.slice(0, 128)}.${member.slice(0, 64)}'`,
+    `An object is compared with all of its members. For one member write its path: '${cutText(path, 128)}.${cutText(member, 64)}'`,
   );
 }
 
@@ -339,7 +339,7 @@ function columnText(text: string, column: Column, target: string | undefined, ru
   // Groups give this key to rows without a value.
   if (text === 'null' && !rules.literals?.has(text))
     rules.note?.(
-      `'${column.path.slice(0, 128)}' is compared with the text "null": null without quotes finds rows without a value`,
+      `'${cutText(column.path, 128)}' is compared with the text "null": null without quotes finds rows without a value`,
     );
   if (column.stored && rules.literals?.has(text)) {
     const operand = exactOperand(text, column.stored);
@@ -367,13 +367,13 @@ function withUsableId(
 ): TypedValue {
   const id = String(value['objectId']);
   if (stored || !isPointer(value) || isObjectId(value['objectId']) || literals?.has(id)) return value;
-  const field = path.slice(0, 128);
+  const field = cutText(path, 128);
   const instead =
     type === 'Pointer'
       ? `; to find by another field of it write {"${field}":{"$inQuery":{"className":"${String(value['className'])}","where":{…}}}}`
       : '';
   throw refuse.invalidQuery(
-    `'${field}' is compared with '${id.slice(0, 64)}', which can be no id (letters, digits, _ and -, at most 32 characters)${instead}`,
+    `'${field}' is compared with '${cutText(id, 64)}', which can be no id (letters, digits, _ and -, at most 32 characters)${instead}`,
   );
 }
 
@@ -385,7 +385,7 @@ const isReference = ({ type, targetClass, stored }: Column): boolean =>
 const isLikeId = (text: string): boolean => /^(?=.*[A-Z0-9])[A-Za-z0-9]{10}$/.test(text);
 
 const describeListOfIds = (text: string, { path }: Column): string =>
-  `'${text}' was compared as text with the entries of '${path.slice(0, 128)}'. Where these are Pointers, write ` +
+  `'${text}' was compared as text with the entries of '${cutText(path, 128)}'. Where these are Pointers, write ` +
   `{"__type":"Pointer","className":"CLASS","objectId":"${text}"}`;
 
 const createUnfitting = ({ className, path }: Column): Refused =>

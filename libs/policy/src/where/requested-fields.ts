@@ -1,4 +1,4 @@
-import { orThrow, Refused, refuse } from '#core';
+import { cutText, orThrow, Refused, refuse } from '#core';
 import { isDeniedPath } from '../masking/column-masks.js';
 import { mayHoldWithheld } from '../masking/withheld-objects.js';
 import {
@@ -93,7 +93,7 @@ export function noteKey(key: string, access: ClassAccess, note: Note | undefined
   const path = access.names.wirePath(key);
   if (mayShow(access, takeRoot(path))) return noteColumn(path, access, note);
   note?.(
-    `class '${access.className}' has no field '${key.slice(0, 128)}' that you may read: get_schema lists them`,
+    `class '${access.className}' has no field '${cutText(key, 128)}' that you may read: get_schema lists them`,
   );
 }
 
@@ -265,7 +265,7 @@ export function facetField(written: string, access: ClassAccess, argument: strin
   if (!mayHoldWithheld(path, access)) return path;
   // The search process counts, where placeholders cannot replace objects.
   throw refuse.invalidArgument(
-    `${argument}: '${written.slice(0, 128)}' may hold objects of classes that are not yours: count it by group_by`,
+    `${argument}: '${cutText(written, 128)}' may hold objects of classes that are not yours: count it by group_by`,
   );
 }
 
@@ -280,7 +280,7 @@ function checkField(
   const withheld = withheldTarget(path, access);
   if (withheld) throw new Refused(withheld.refusal);
   const type = access.schema?.fields.get(takeRoot(path))?.type;
-  const shownName = written.slice(0, 128);
+  const shownName = cutText(written, 128);
   if (type === undefined) throw refuse.invalidArgument(`${argument}: there is no field '${shownName}'`);
   if (!types.has(type)) throw refuse.invalidArgument(`${argument}: '${shownName}' ${issue}`);
   return path;

@@ -1,5 +1,5 @@
 import { takeRoot, suggestNames } from '../model/field-names.js';
-import { type Refusal, refuse, setOwn } from '#core';
+import { cutText, type Refusal, refuse, setOwn } from '#core';
 import { assertNotInsideFlat, besideCondition } from '../masking/withheld-objects.js';
 import {
   assertFieldPath,
@@ -298,7 +298,7 @@ function scanMember(key: string, value: unknown, depth: number, budget: Budget):
   } else if (!KNOWN_OPERATORS.has(key)) {
     const instead = OTHER_WORDS.get(key.toLowerCase()) ?? suggestNames(key, SCANNED_OPERATORS)[0];
     throw refuse.invalidQuery(
-      `Unknown query operator '${key.slice(0, 64)}'. Allowed operators: ${SCANNED_OPERATORS.join(', ')}` +
+      `Unknown query operator '${cutText(key, 64)}'. Allowed operators: ${SCANNED_OPERATORS.join(', ')}` +
         (instead === undefined ? '' : `. Write ${instead} instead`),
     );
   }

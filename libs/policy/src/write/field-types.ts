@@ -1,4 +1,4 @@
-import { canonicalClassName, isClassName, type Refusal, Refused } from '#core';
+import { cutText, canonicalClassName, isClassName, type Refusal, Refused } from '#core';
 import { FIELD_TYPES, type FieldSchema, type FieldType } from '../model/class-schema.js';
 import type { PropertyPolicy } from '../model/policy.js';
 import { isPlainObject, isTyped } from '../model/where.js';
@@ -158,7 +158,7 @@ export function readNewClassFields(
     refuseFields(`a class is made with at most ${MAX_FIELDS} fields`);
   for (const [name, declared] of Object.entries(given)) {
     if (!FIELD_NAME.test(name) || isNeverGiven(name) || name === 'password')
-      refuseFields(`'${name.slice(0, 128)}' cannot be the name of a field`);
+      refuseFields(`'${cutText(name, 128)}' cannot be the name of a field`);
     fields.set(name, toFieldSchema(name, declared));
   }
   for (const { targetClass } of fields.values()) {

@@ -1,3 +1,4 @@
+import { cutText } from '#core';
 import { isIPv6 } from 'node:net';
 import { Inject, Injectable, Logger, Optional } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
@@ -394,7 +395,7 @@ export class EdgeDependencies {
   }
 
   private logOnce(logged: Set<string>, value: string, line: (name: string) => string): void {
-    const name = value.slice(0, MAX_NAME);
+    const name = cutText(value, MAX_NAME);
     if (logged.has(name) || logged.size >= MAX_REFUSED) return;
     logged.add(name);
     this.log.warn(line(oneLine(JSON.stringify(name))));

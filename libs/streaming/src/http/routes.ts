@@ -12,7 +12,7 @@ import {
 } from '@nestjs/common';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Observable } from 'rxjs';
-import { readJson, type RefusedJson } from '#core';
+import { cutText, readJson, type RefusedJson } from '#core';
 import { compileReader, type Given } from '#schema';
 import { SharedStateUnavailable } from '#state';
 import { BODY_WORDS, ROUTE_WORDS } from './refusals.js';
@@ -128,7 +128,7 @@ export function createValidationPipe<T extends object>(type: Type<T>): PipeTrans
         ([name, value]) => Array.isArray(value) && !listed.has(name),
       );
       if (place === 'query' && repeated)
-        throw new NotServed(status, `${repeated[0].slice(0, 40)} is given more than once`);
+        throw new NotServed(status, `${cutText(repeated[0], 40)} is given more than once`);
       return read(given);
     },
   };

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import type * as Api from '@opentelemetry/api';
 import type { Context, ContextManager } from '@opentelemetry/api';
 import type { Sampler, SamplingResult } from '@opentelemetry/sdk-trace';
-import { createCheckedLookup, type ResolveHost } from '#core';
+import { cutText, createCheckedLookup, type ResolveHost } from '#core';
 import { type CallerTraces, Tracing } from './tracing.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -267,8 +267,8 @@ function readCertificates(env: Environment) {
 function logErrors({ diag, DiagLogLevel }: typeof Api, log: TraceLog): void {
   let logged = '';
   const warn = (line: string) => {
-    const kind = line.slice(0, 40);
-    if (kind !== logged) log.warn(`[Traces] spans were lost: ${line.slice(0, 200)}`);
+    const kind = cutText(line, 40);
+    if (kind !== logged) log.warn(`[Traces] spans were lost: ${cutText(line, 200)}`);
     logged = kind;
   };
   const quiet = () => undefined;

@@ -1,4 +1,4 @@
-import { refuse } from '#core';
+import { cutText, refuse } from '#core';
 import { findOtherName, suggestNames } from '#policy';
 import { compileReader, type DecoratedClass, type Given, listUndeclaredNames } from '#schema';
 import { isClassReader } from '../declaration/class-reader.js';
@@ -90,7 +90,7 @@ export function unknownArguments({
     if (args === null || typeof args !== 'object') return;
     const unknown = Object.keys(args).find((name) => !taken.has(name) && !isIdentity(name));
     if (unknown === undefined) return;
-    const written = unknown.slice(0, MAX_NAME);
+    const written = cutText(unknown, MAX_NAME);
     throw refuse.unknownArgument(tool, written, meant(written, declared), declared);
   };
 }

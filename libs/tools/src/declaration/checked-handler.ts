@@ -1,4 +1,4 @@
-import { readErrorCode, type Refusal, Refused, refusals, refuse } from '#core';
+import { cutText, readErrorCode, type Refusal, Refused, refusals, refuse } from '#core';
 import { ToolContent, type ToolHandler } from '../tool.js';
 import type { SchemaReader, ValueReader } from '../json-schema.js';
 import { schemaReader } from './value-schema.js';
@@ -64,7 +64,7 @@ function readReturned(tool: string, result: unknown): Returned {
   if (!isEnvelope(result)) return { data: result };
   if (result['success'] === true) return { data: Object.hasOwn(result, 'data') ? result['data'] : result };
   const { error, error_code: named, cancelled, details } = result;
-  const message = typeof error === 'string' && error !== '' ? error.slice(0, MAX_FAILURE_TEXT) : undefined;
+  const message = typeof error === 'string' && error !== '' ? cutText(error, MAX_FAILURE_TEXT) : undefined;
   if (cancelled === true) return { failure: { ...refusals.cancelled(), ...(message && { message }) } };
   if (error !== undefined && error !== null && message === undefined)
     throw new ResultError(`'error' of a failure is no text`);
@@ -128,7 +128,7 @@ async function asSent(result: unknown, check: ValueReader): Promise<unknown> {
 function joinErrors(errors: readonly string[]): string {
   const described = errors
     .slice(0, MAX_FAULTS)
-    .map((error) => error.replaceAll(/\s+/g, ' ').slice(0, MAX_FAULT));
+    .map((error) => cutText(error.replaceAll(/\s+/g, ' '), MAX_FAULT));
   const more = errors.length - described.length;
   return `${described.join('; ')}${more > 0 ? `; and ${more} more` : ''}`;
 }

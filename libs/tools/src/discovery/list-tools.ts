@@ -1,3 +1,4 @@
+import { cutText } from '#core';
 import { Injectable } from '@nestjs/common';
 import { Text, WholeNumber } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
@@ -25,7 +26,7 @@ function inOneLine(description: string): string {
     .replaceAll(/\s+/g, ' ')
     .trim()
     .split(/(?<=[.:!?;]) (?=[A-Z])/);
-  return first.length <= MAX_SUMMARY_LENGTH ? first : `${first.slice(0, MAX_SUMMARY_LENGTH - 1)}…`;
+  return first.length <= MAX_SUMMARY_LENGTH ? first : `${cutText(first, MAX_SUMMARY_LENGTH - 1)}…`;
 }
 
 class ListToolsArguments {

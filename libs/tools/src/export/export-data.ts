@@ -1,3 +1,4 @@
+import { cutText } from '#core';
 import { Injectable } from '@nestjs/common';
 import { IsOptional, ValidateIf } from 'class-validator';
 import type { GovernedClass, ParseRow } from '#data';
@@ -218,7 +219,7 @@ function refuseRepeatedMembers({ format, columns }: ExportOrder): void {
   const repeated = headers.find((header, at) => headers.indexOf(header) !== at);
   if (repeated !== undefined)
     refuseArgument(
-      `columns: two columns are called '${repeated.slice(0, 64)}', and a line of ndjson holds one`,
+      `columns: two columns are called '${cutText(repeated, 64)}', and a line of ndjson holds one`,
     );
 }
 
@@ -331,7 +332,7 @@ function noteEmpty(columns: readonly TextColumn[], rows: readonly ParseRow[], { 
   const empty = columns.filter(({ path }) => rows.every((row) => (valueAt(row, path) ?? null) === null));
   if (rows.length > 0 && empty.length > 0)
     note?.(
-      `no row has a value for the columns ${empty.map(({ path }) => `'${path}'`).join(', ')}`.slice(0, 512),
+      cutText(`no row has a value for the columns ${empty.map(({ path }) => `'${path}'`).join(', ')}`, 512),
     );
 }
 

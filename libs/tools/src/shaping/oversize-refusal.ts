@@ -1,3 +1,4 @@
+import { cutText } from '#core';
 import type { Refusal } from '#core';
 import type { ParseRow } from '#data';
 import { isFieldName, isPlainName } from '#policy';
@@ -113,7 +114,7 @@ function readableSize(bytes: number): string {
 function diagnosis(rows: readonly unknown[]): string {
   const heaviest = weighFields(rows)
     .slice(0, FIELDS_NAMED)
-    .map(({ field, bytesPerRow }) => `${field.slice(0, 128)} (~${readableSize(bytesPerRow)}/record)`);
+    .map(({ field, bytesPerRow }) => `${cutText(field, 128)} (~${readableSize(bytesPerRow)}/record)`);
   return heaviest.length > 0 ? ` Largest fields by bytes: ${heaviest.join(', ')}.` : '';
 }
 
