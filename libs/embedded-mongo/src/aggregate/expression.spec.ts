@@ -711,8 +711,15 @@ describe('an expression refuses', () => {
     [
       'a string that doubles without end',
       { $reduce: { input: { $range: [0, 60] }, initialValue: 'x', in: { $concat: ['$$value', '$$value'] } } },
-      146,
+      16493,
     ],
+    ['a text that no document holds', { $strLenCP: 'x'.repeat(2 ** 24) }, 16493],
+    [
+      'a text that no document holds for its bytes',
+      { $toUpper: { $concat: ['é'.repeat(2 ** 22), 'é'.repeat(2 ** 22)] } },
+      16493,
+    ],
+    ['the count of a search', '$$SEARCH_META', 238],
     ['a long without room for its rounding', { $round: [Long.MAX_VALUE, -1] }, 51080],
     ['a pair after an object', { $arrayToObject: [[{ k: 'a', v: 1 }, ['b', 2]]] }, 40391],
     ['an object after a pair', { $arrayToObject: [[['b', 2], { k: 'a', v: 1 }]] }, 40396],

@@ -71,6 +71,7 @@ class ExpressionBuilder implements Builder {
       if (expression.startsWith('$$')) return this.variable(expression.slice(2));
       if (expression === '$') throw mongoError(16872, "'$' by itself is not a valid field path");
       if (expression.startsWith('$')) return this.field(parseFieldPath(expression.slice(1)));
+      checkBound(expression);
       return () => expression;
     }
     if (Array.isArray(expression)) {
@@ -145,6 +146,7 @@ class ExpressionBuilder implements Builder {
       if (!ctx.clusterTime) throw mongoError(51144, "Builtin variable '$$CLUSTER_TIME' is not available");
       return () => ctx.clusterTime;
     }
+    if (name === 'SEARCH_META') throw notImplemented(`the variable $$${name}`);
     const { variables } = ctx;
     if (!variables || !hasVariable(variables, name))
       throw mongoError(17276, `Use of undefined variable: ${name}`);

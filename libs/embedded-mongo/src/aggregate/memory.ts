@@ -1,5 +1,6 @@
 import { isDocument } from '../bson/document.js';
 import { mongoError } from '../errors.js';
+import { MAX_DOCUMENT_BYTES } from '../wire/raw-bson.js';
 
 /** Bytes that one stage of a pipeline may hold, as MongoDB has it for stages that may not use the disk. */
 const MOST_BYTES = 100 * 1024 * 1024;
@@ -43,11 +44,19 @@ const MIN_KEPT_WEIGHT = 16;
 /** Counted once per object: a value that holds another many times over is heavy without being large in memory. */
 const weights = new WeakMap<object, number>();
 
+/** Errors: 16493 for a text that no document could hold. @param least bytes that it has at least */
+export function checkText(least: number): void {
+  if (least >= MAX_DOCUMENT_BYTES)
+    throw mongoError(16493, `an expression would make a text of ${MAX_DOCUMENT_BYTES} bytes or more`);
+}
+
 /**
  * The value of an expression, when comparing or encoding it can come to an end. Forty doublings of a list share their
- * halves and fit in memory, yet nobody could walk them. Errors: 146.
+ * halves and fit in memory, yet nobody could walk them. Errors: 146, 16493.
  */
 export function checkBound(value: unknown): unknown {
+  if (typeof value === 'string' && 3 * value.length >= MAX_DOCUMENT_BYTES)
+    checkText(Buffer.byteLength(value));
   if (typeof value === 'object' && value !== null) weigh(value);
   return value;
 }

@@ -157,7 +157,8 @@ export interface SearchStage {
 }
 
 /** Members of the stage beside its operator. */
-const STAGE_MEMBERS = ['index', 'highlight', 'count', 'returnStoredSource', 'scoreDetails', 'concurrent'];
+const STAGE_MEMBERS =
+  'index highlight count returnStoredSource scoreDetails concurrent searchNodePreference'.split(' ');
 const LACKING = ['sort', 'searchAfter', 'searchBefore', 'tracking', 'returnScope'];
 
 export const SEARCH_STAGES: ReadonlySet<string> = new Set(['$search', '$searchMeta', '$vectorSearch']);

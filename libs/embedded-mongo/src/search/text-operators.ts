@@ -174,11 +174,9 @@ const MAX_DEPTH = 20;
 type Operators = Readonly<Record<string, SearchOperatorCompiler>>;
 const operators: Operators = { text, phrase, autocomplete, exists, equals };
 /** Operators of Atlas Search that this server does not have. */
-const lacking = new Set(
-  'embeddedDocument facet geoShape geoWithin hasAncestor hasRoot in knnBeta moreLikeThis near queryString range regex returnScope span vectorSearch wildcard'.split(
-    ' ',
-  ),
-);
+const LACKING =
+  'embeddedDocument facet geoShape geoWithin hasAncestor hasRoot in knnBeta moreLikeThis near queryString range regex returnScope span term vectorSearch wildcard';
+const lacking = new Set(LACKING.split(' '));
 
 /**
  * The one operator among the members of a search, those of the stage itself left out. Errors: 8 when there is none, or

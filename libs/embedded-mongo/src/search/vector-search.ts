@@ -46,14 +46,12 @@ export function compileVectorSearch(spec: unknown, ctx: QueryContext): Found {
 }
 
 function checkCandidates(spec: Document, limit: number): void {
-  const candidates = getField(spec, 'numCandidates') ?? undefined;
   const exact = getField(spec, 'exact') ?? false;
   if (typeof exact !== 'boolean') throw searchFault('"exact" must be a boolean');
   if (exact) {
-    if (candidates !== undefined) throw searchFault('"numCandidates" must be omitted for exact search');
-    return;
+    if ((getField(spec, 'numCandidates') ?? null) === null) return;
+    throw searchFault('"numCandidates" must be omitted for exact search');
   }
-  if (candidates === undefined) throw searchFault('"numCandidates" is required for approximate search');
   const count = wholeMember(spec, 'numCandidates', '$vectorSearch', NaN, [1, MAX_CANDIDATES]);
   if (count < limit) throw searchFault('"numCandidates" must be greater than or equal to "limit"');
 }

@@ -19,6 +19,7 @@ import {
   variadic,
 } from '../arguments.js';
 import { doubleString, stringForm } from './conversion.js';
+import { checkText } from '../memory.js';
 import { type Builder, nullish, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
 
 /** Numbers, dates and code are accepted as strings by the older string operators; null counts as empty. */
@@ -38,14 +39,6 @@ function asText(value: unknown, name: string, code: number): string {
   if (text === undefined)
     throw mongoError(code, `can't convert from BSON type ${typeName(value)} to String in ${name}`);
   return text;
-}
-
-const longestText = 16 * 1024 * 1024;
-
-/** No stored string is longer; repeated doubling must end before the memory does. */
-function checkLength(length: number, name: string): void {
-  if (length > longestText)
-    throw mongoError(146, `${name} would build a string of over ${longestText} characters`);
 }
 
 const upper = (text: string): string => text.replace(/[a-z]+/g, (part) => part.toUpperCase());
@@ -134,7 +127,7 @@ const compileReplace = (all: boolean): OperatorCompiler =>
     if (values.some(nullish)) return null;
     const [input, find, replacement] = values as [string, string, string];
     const places = !all ? 1 : find === '' ? input.length + 1 : input.split(find).length - 1;
-    checkLength(input.length + places * (replacement.length - find.length), name);
+    checkText(input.length + places * (replacement.length - find.length));
     if (!all) return input.replace(find, () => replacement);
     if (find === '') return [replacement, ...codePoints(input).map((point) => point + replacement)].join('');
     return input.replaceAll(find, () => replacement);
@@ -195,8 +188,8 @@ export const stringOperators: OperatorTable = {
     for (const value of values) {
       if (nullish(value)) return null;
       result += requireText(value, name, 16702);
+      checkText(result.length);
     }
-    checkLength(result.length, name);
     return result;
   }),
   $toUpper: unary((value, name) => upper(asText(value, name, 16007))),

@@ -34,7 +34,8 @@ const match: StageCompiler = (spec, { ctx }) => {
 const sort: StageCompiler = (spec, { ctx }) => {
   if (!isDocument(spec)) throw mongoError(15973, 'the $sort key specification must be an object');
   if (firstKey(spec) === undefined) throw mongoError(15976, '$sort stage must have at least one sort key');
-  if (Object.keys(spec).length > 32) throw mongoError(13103, 'a $sort stage has at most 32 keys');
+  if (Object.values(spec).filter((value) => !isDocument(value)).length > 32)
+    throw mongoError(13103, 'a $sort stage has at most 32 keys');
   if (Object.hasOwn(spec, '$natural')) throw mongoError(16410, '$sort has no order called $natural');
   const order = compileSort(spec, ctx.collation, (name) => readMetadata(name, ctx));
   return function* (source) {
