@@ -124,6 +124,18 @@ function chooseColumns({ columns, keys, include }: ExportOrder, known: GovernedC
     .map((field) => ({ header: field, path: field }));
 }
 
+/**
+ * Refuses a row with a column that the head of the table lacks: one that no schema declares, a sample missed, or that only some rows
+ * show. Without a sign the file would lack its value.
+ */
+function assertWhole({ id, row }: WalkedRow, head: ReadonlySet<string>): void {
+  const lacking = Object.keys(row).find((name) => !head.has(name) && !hasInternalSegment(name));
+  if (lacking !== undefined)
+    throw refuse.invalidQuery(
+      `Row '${id.slice(0, 64)}' has the column '${lacking.slice(0, 64)}', which this table lacks: order it with columns, or as ndjson`,
+    );
+}
+
 /** A row as it is written to the file. */
 export interface ExportedLine {
   readonly id: string;
@@ -136,6 +148,8 @@ export interface ExportFileOptions {
   readonly reader: ExportReader;
   readonly columns: readonly TextColumn[];
   readonly writer: ExportLineWriter;
+  /** Whether each row must fit into the columns, because nobody chose them. */
+  readonly wholeRows: boolean;
   readonly tickets: Pick<ExportTicketStore, 'find' | 'hasExpired'>;
   readonly agents: Pick<CurrentAgents, 'isCurrent'>;
   readonly walk: ExportWalk;
@@ -165,7 +179,8 @@ export class ExportFile {
    * @throws Refused, Unauthorized
    */
   async *lines(start: WalkStart, whole: boolean): AsyncGenerator<readonly ExportedLine[], void, undefined> {
-    const { reader, ticket, walk, writer, journal, inspect } = this.options;
+    const { reader, ticket, walk, writer, journal, inspect, columns, wholeRows } = this.options;
+    const head = wholeRows && writer.head !== '' && new Set(columns.map(({ path }) => path));
     const began = performance.now();
     let rows = 0;
     let bytes = 0;
@@ -175,6 +190,7 @@ export class ExportFile {
     try {
       const walker = { ...reader, signal: reader.signal, proceed: () => this.stillPromised() };
       for await (const batch of walk.batches(ticket.order, walker, start)) {
+        if (head) for (const one of batch) assertWhole(one, head);
         const lines = batch.map(({ id, row }) => ({ id, text: writer.line(row) }));
         phrase = inspect(batch) ?? phrase;
         rows += lines.length;
@@ -257,13 +273,11 @@ export class ExportFiles {
     const { order } = ticket;
     const columns = chooseColumns(order, await walk.admit(order, reader));
     const { neutralizeFormulas } = policies.of(reader.agent).switches;
-    const writer = lineWriter(order.format, columns, {
-      neutralizeFormulas,
-      wholeRows: order.columns.length === 0,
-    });
+    const wholeRows = order.columns.length === 0;
+    const writer = lineWriter(order.format, columns, { neutralizeFormulas, wholeRows });
     const inspect = (rows: readonly WalkedRow[]) => this.inspect(rows, reader, order.className);
-    const options = { id, ticket, reader, columns, writer, tickets, agents, walk, journal, inspect };
-    return { file: new ExportFile(options), ticket };
+    const given = { id, ticket, reader, columns, writer, wholeRows };
+    return { file: new ExportFile({ ...given, tickets, agents, walk, journal, inspect }), ticket };
   }
 
   /** Canaries are phrases of JSON text, independent of the format of the file. */

@@ -164,6 +164,21 @@ describe('an export', () => {
     await expect(download(room, await promise(room, ANN), ANN)).rejects.toThrow('order of their ids');
   });
 
+  it('never lacks the value of a column that its table does not know: it is broken off, in every format', async () => {
+    const rows = songs(1500).map((row, index) => (index === 1200 ? { ...row, late: 'a value' } : row));
+    const room = exportsUnderTest(rows, { policy: { classes: { Song: {} } } });
+    for (const format of ['csv', 'markdown', 'ndjson'] as const)
+      for (const columns of [[], [{ header: 'title', path: 'title' }]]) {
+        const id = await promise(room, ANN, createOrder({ format, columns }));
+        for (const read of [download, readParts]) {
+          const text = read(room, id, ANN).then((pieces) => pieces.join(''));
+          if (columns.length > 0) expect(await text).not.toContain('late');
+          else if (format === 'ndjson') expect(await text).toContain('"late":"a value"');
+          else await expect(text).rejects.toThrow(/s001200' has the column 'late'.* as ndjson/);
+        }
+      }
+  });
+
   it('is refused when the tool, the class or the rate is closed to its owner by then', async () => {
     const room = exportsUnderTest(songs(3));
     const id = await promise(room, ANN);
