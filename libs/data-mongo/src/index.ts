@@ -21,7 +21,7 @@ export { MongoUserSessions } from './identity/mongo-user-sessions.js';
 export { ExtendedJsonPipelines } from './query/pipeline-to-storage.js';
 export { MongoRecordReader } from './read/mongo-record-reader.js';
 export { MongoSchemaCatalogue } from './schema/mongo-schema-catalogue.js';
-export type { CatalogueProblem } from './schema/plain-classes.js';
+export type { CatalogueProblem } from './schema/plain-collections.js';
 export { DatabaseSnapshot, loadSeed } from './seed/load-seed.js';
 export { parseSeed } from './seed/parse-seed.js';
 export { type Seed, SeedError } from './seed/seed.js';

@@ -1,7 +1,8 @@
 export { bindPolicy, BoundPolicy } from './compile/bind-policy.js';
-export { type BindingIssue, listMissingColumns } from './compile/bind-policy.js';
+export { type BindingIssue, listMissingColumns } from './compile/bind-class.js';
 export { haveSameColumns } from './compile/existing-classes.js';
-export { compilePolicy, constraintIssue, HIDDEN_BY_DEFAULT } from './compile/compile-policy.js';
+export { HIDDEN_BY_DEFAULT } from './compile/compile-class.js';
+export { compilePolicy, constraintIssue } from './compile/compile-policy.js';
 export {
   CLASS_OPTIONS,
   type ClassDeclaration,

@@ -15,12 +15,8 @@ import type { MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation, isServerError } from '../errors.js';
 import type { ClassStorage } from '../storage/class-storage.js';
 import { createStorage, StoredSchemas } from '../storage/stored-classes.js';
-import {
-  type CatalogueProblem,
-  type OpenedCollections,
-  PlainClassReader,
-  readPlainClasses,
-} from './plain-classes.js';
+import { readPlainClasses } from './plain-classes.js';
+import { type CatalogueProblem, type OpenedCollections, PlainClassReader } from './plain-collections.js';
 import { toClassSchema, toIndexSchemas, readIndexes, type StoredIndex } from './schema-row.js';
 import { SharedClasses } from './shared-classes.js';
 import { TenantCatalogue, TenantCatalogues } from './tenant-catalogue.js';

@@ -1,8 +1,8 @@
-import { compileClass } from './compile-policy.js';
+import { compileClass } from './compile-class.js';
 import type { ClassConfig } from './policy-config.js';
 import type { ClassPolicy } from '../model/policy.js';
 import type { ClassSchema, FieldSchema, FieldType, SchemaSnapshot } from '../model/class-schema.js';
-import { bindClass } from './bind-policy.js';
+import { bindClass } from './bind-class.js';
 
 /** A class with the fields that every class has, and these text fields. */
 export function createSchema(className: string, ...names: readonly string[]): ClassSchema {

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { PolicyIssue } from '../model/policy-issue.js';
-import { compileClass, compilePolicy } from './compile-policy.js';
+import { compileClass } from './compile-class.js';
+import { compilePolicy } from './compile-policy.js';
 import { narrowClassConfig, withDeclaredClasses } from './merge-declarations.js';
 import type { ClassConfig } from './policy-config.js';
 

@@ -6,15 +6,14 @@ import { assertMayBeText } from '../model/value-type.js';
 import { isPlainObject, isTyped, type Where } from '../model/where.js';
 import { readWrittenValues } from '../model/written-values.js';
 import {
-  assertNoBareLogic,
-  assertNoBareOperators,
   type Column,
   columnAt,
   columnValue,
   columnValues,
   toMemberColumn,
   type ValueRules,
-} from '../where/field-condition.js';
+} from '../where/column-values.js';
+import { assertNoBareLogic, assertNoBareOperators } from '../where/field-condition.js';
 import { mapMembers, resolveExpression } from './expression.js';
 import type { Frame } from './frame.js';
 import { pipelineBlocked, invalidPipeline } from './stages.js';

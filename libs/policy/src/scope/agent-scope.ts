@@ -9,7 +9,8 @@ import {
   type Refusal,
   refusals,
 } from '#core';
-import { type BindingIssue, BoundPolicy } from '../compile/bind-policy.js';
+import type { BindingIssue } from '../compile/bind-class.js';
+import { BoundPolicy } from '../compile/bind-policy.js';
 import { withoutColumns } from '../masking/column-masks.js';
 import {
   type ClassAccess,

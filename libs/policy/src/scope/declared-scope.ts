@@ -1,6 +1,7 @@
 import { type AgentDefinition, canonicalClassName, type DenialKind, filterEntries, refusals } from '#core';
-import { type BindingIssue, findUnlistedQuestion, type BoundPolicy } from '../compile/bind-policy.js';
-import { defaultHiding, HIDDEN_BY_DEFAULT } from '../compile/compile-policy.js';
+import { type BindingIssue, findUnlistedQuestion } from '../compile/bind-class.js';
+import type { BoundPolicy } from '../compile/bind-policy.js';
+import { defaultHiding, HIDDEN_BY_DEFAULT } from '../compile/compile-class.js';
 import { findMaskedColumns } from '../masking/column-masks.js';
 import { isFlat, withheldNames } from '../masking/withheld-objects.js';
 import type { ClassAccess, WithheldNames, WithheldObjects, WithheldTarget } from '../model/class-access.js';

@@ -10,7 +10,8 @@ import {
   Refused,
   refuse,
 } from '#core';
-import { type BoundPolicy, listMissingColumns, type MissingColumn } from '../compile/bind-policy.js';
+import { listMissingColumns, type MissingColumn } from '../compile/bind-class.js';
+import type { BoundPolicy } from '../compile/bind-policy.js';
 import { mergeFilters, type Where } from '../model/where.js';
 import { namesAgentValues, withAgentValues } from './agent-values.js';
 

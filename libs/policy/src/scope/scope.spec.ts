@@ -9,7 +9,8 @@ import {
   refusals,
 } from '#core';
 import { createBoundClass } from '../compile/bound-class.fixture.js';
-import { compileClass, compilePolicy } from '../compile/compile-policy.js';
+import { compileClass } from '../compile/compile-class.js';
+import { compilePolicy } from '../compile/compile-policy.js';
 import type { TenantScopeConfig } from '../compile/policy-config.js';
 import type { ClassSchema, FieldSchema } from '../model/class-schema.js';
 import { FieldNames, suggestNames } from '../model/field-names.js';

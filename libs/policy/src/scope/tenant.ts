@@ -4,7 +4,7 @@ import type { FieldNames } from '../model/field-names.js';
 import { type ClassPolicy, type TenantScope, type TenantSource, tierBypasses } from '../model/policy.js';
 import type { FieldSchema } from '../model/class-schema.js';
 import { isPointer, pointer, type Where } from '../model/where.js';
-import { exactOperand } from '../where/field-condition.js';
+import { exactOperand } from '../where/column-values.js';
 import { claimAt } from './agent-values.js';
 
 /** The tenant that an agent is bound to on one class. */

@@ -21,7 +21,7 @@ import {
   reduceTyped,
   type Where,
 } from '../model/where.js';
-import { type Column, columnValue, type ValueRules } from './field-condition.js';
+import { type Column, columnValue, type ValueRules } from './column-values.js';
 
 const RELATION_KEY = /^[A-Za-z][A-Za-z0-9_]{0,127}$/;
 

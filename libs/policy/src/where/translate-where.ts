@@ -19,7 +19,8 @@ import {
   parseRelatedTo,
   relationConditions,
 } from './cross-class.js';
-import { assertNoBareLogic, columnAt, type ConditionRules, fieldConditions } from './field-condition.js';
+import { columnAt } from './column-values.js';
+import { assertNoBareLogic, type ConditionRules, fieldConditions } from './field-condition.js';
 
 /** The maximum nesting of cross-class queries: `$inQuery` in an `$inQuery` in an `$inQuery`. */
 const MAX_CROSS_CLASS_LEVELS = 3;

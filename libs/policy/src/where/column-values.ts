@@ -1,0 +1,217 @@
+import { cutText, canonicalClassName, isClassName, isObjectId, type Refusal, Refused, refuse } from '#core';
+import type { ClassAccess } from '../model/class-access.js';
+import { type FieldSchema, type FieldType, memberField } from '../model/class-schema.js';
+import { takeRoot } from '../model/field-names.js';
+import { compareValue, type Note, typeAt, typeOfColumn, type ValueType } from '../model/value-type.js';
+import {
+  isPlainObject,
+  isPointer,
+  isTyped,
+  parsePrefixedPointer,
+  type PlainObject,
+  type Pointer,
+  pointer,
+  reduceTyped,
+  toTypedDate,
+  type TypedValue,
+} from '../model/where.js';
+
+/** The column of a condition. `type` is undefined for undeclared columns and inside objects. */
+export interface Column {
+  readonly className: string;
+  readonly path: string;
+  readonly type?: FieldType;
+  /** Of a pointer column, and of a list of pointers whose class is declared. */
+  readonly targetClass?: string;
+  /** Of a plain class: what its schema says about the path, inside documents too. */
+  readonly stored?: FieldSchema;
+  /** What is known of its values. */
+  readonly known?: ValueType | undefined;
+}
+
+export interface ValueRules {
+  readonly strictPointerShapes: boolean;
+  /** Texts that are never read as `Class$id`. */
+  readonly literals?: ReadonlySet<string>;
+  /** A text that is compared with values of every type. */
+  readonly unchecked?: string | undefined;
+  /** The class gate for every class that a pointer names. */
+  readonly judgeClass: (className: string) => Refusal | null;
+  /** Takes remarks for the answer. Default: none are made. */
+  readonly note?: Note | undefined;
+}
+
+export function columnAt(path: string, access: ClassAccess): Column {
+  const { schema } = access;
+  const root = takeRoot(path);
+  const field = schema?.fields.get(root);
+  const inside = path === root ? [] : path.split('.').slice(1);
+  const stored = schema?.storage === 'plain' ? memberField(field, inside) : undefined;
+  const known = typeAt(typeOfColumn(root, schema), inside, false);
+  const column = { className: access.className, path, known, ...(stored && { stored }) };
+  if (path !== root || !field) return column;
+  const targetClass = field.type === 'Array' && !stored ? access.lists?.get(root) : field.targetClass;
+  return { ...column, type: field.type, ...(targetClass && { targetClass }) };
+}
+
+export function toMemberColumn({ className, path, stored, known }: Column, key: string): Column {
+  const keys = key.split('.');
+  const member = memberField(stored, keys);
+  return {
+    className,
+    path: `${path}.${key}`,
+    known: typeAt(known, keys, false),
+    ...(member && { stored: member }),
+  };
+}
+
+/** A number as text, in one spelling: no exponent, no zero that could be left out. */
+const NUMBER = /^(?!-0$)-?(?:0|[1-9]\d*)(?:\.\d*[1-9])?$/;
+
+/**
+ * A value of the agent as it is compared with a column of a plain class: this value, and no other reading of its text. `Shop$1` is
+ * not the shop `1`, and `1.0` is not the tenant `1`. Null: no row can have it.
+ */
+export function exactOperand(
+  value: string | number | boolean,
+  column: FieldSchema | undefined,
+): string | number | boolean | Pointer | null {
+  if (column?.targetClass !== undefined)
+    return typeof value === 'boolean' ? null : pointer(column.targetClass, String(value));
+  return typeof value === 'string' && column?.type === 'Number' && !NUMBER.test(value) ? null : value;
+}
+
+/** The value as it is compared with a column: typed values reduced, dates and pointers in typed form. */
+export function columnValue(value: unknown, column: Column, rules: ValueRules): unknown {
+  if (typeof value === 'string') return columnText(value, column, column.targetClass, rules);
+  if (isPlainObject(value) && !isTyped(value)) {
+    if (column.type === 'Pointer') throw createNoMember(column);
+    noteWhole(value, column, rules.note);
+  }
+  const plain = isTyped(value)
+    ? withUsableId(admitValue(reduceTyped(value), rules), column, rules)
+    : plainValue(value, rules);
+  return convertCompared(plain, column, rules);
+}
+
+export const createNoMember = ({ path }: Column): Refused =>
+  refuse.invalidQuery(`'${path}' points to another class: compare it with a Pointer, or ask with $inQuery`);
+
+/** Notes that an object equals another one only with the same members: a part of them matches nothing. */
+function noteWhole(value: PlainObject, { path, type, stored }: Column, note: Note | undefined): void {
+  const [member] = Object.keys(value);
+  const holdsObjects = ['Object', 'Array'].includes(stored?.type ?? type ?? '');
+  if (member === undefined || !holdsObjects) return;
+  note?.(
+    `An object is compared with all of its members. For one member write its path: '${cutText(path, 128)}.${cutText(member, 64)}'`,
+  );
+}
+
+const convertCompared = (
+  value: unknown,
+  { path, known }: Column,
+  { note, unchecked }: ValueRules,
+): unknown =>
+  value !== undefined && value === unchecked ? value : compareValue(value, known, { with: path, note });
+
+/** The members of `$in`, `$nin`, `$all`: bare ids get the class of typed pointers beside them. */
+export function columnValues(values: readonly unknown[], column: Column, rules: ValueRules): unknown[] {
+  const holdsPointers =
+    isReference(column) || (column.type === undefined && values.some((value) => isPointer(value)));
+  if (!holdsPointers) return values.map((value) => columnValue(value, column, rules));
+  const target = column.targetClass ?? onlyClassAmong(values);
+  const pointers: Column = { ...column, type: 'Pointer' };
+  return values.map((value) =>
+    typeof value === 'string'
+      ? columnText(value, pointers, target, rules)
+      : columnValue(value, pointers, rules),
+  );
+}
+
+function columnText(text: string, column: Column, target: string | undefined, rules: ValueRules): unknown {
+  // Groups give this key to rows without a value.
+  if (text === 'null' && !rules.literals?.has(text))
+    rules.note?.(
+      `'${cutText(column.path, 128)}' is compared with the text "null": null without quotes finds rows without a value`,
+    );
+  if (column.stored && rules.literals?.has(text)) {
+    const operand = exactOperand(text, column.stored);
+    if (operand === null) throw createUnfitting(column);
+    if (operand !== text) return operand;
+  }
+  if (!isReference(column)) {
+    if (column.type === 'Array' && !column.stored && isLikeId(text))
+      rules.note?.(describeListOfIds(text, column));
+    return convertCompared(text, column, rules);
+  }
+  const prefixed = rules.literals?.has(text) ? null : parsePrefixedPointer(text);
+  if (prefixed) return withUsableId(admitValue({ ...prefixed }, rules), column, rules);
+  if (target !== undefined)
+    return withUsableId(admitValue({ ...pointer(target, text) }, rules), column, rules);
+  if (rules.strictPointerShapes) throw refuse.pointerShapeMismatch(column.className, column.path);
+  return text;
+}
+
+/** A pointer to a text that can be no id matches nothing: a name was meant, most likely. Ids of plain classes are any texts. @throws Refused */
+function withUsableId(
+  value: TypedValue,
+  { path, stored, type }: Column,
+  { literals }: ValueRules,
+): TypedValue {
+  const id = String(value['objectId']);
+  if (stored || !isPointer(value) || isObjectId(value['objectId']) || literals?.has(id)) return value;
+  const field = cutText(path, 128);
+  const instead =
+    type === 'Pointer'
+      ? `; to find by another field of it write {"${field}":{"$inQuery":{"className":"${String(value['className'])}","where":{…}}}}`
+      : '';
+  throw refuse.invalidQuery(
+    `'${field}' is compared with '${cutText(id, 64)}', which can be no id (letters, digits, _ and -, at most 32 characters)${instead}`,
+  );
+}
+
+/** A text beside its values is the id of a row. Lists of plain classes hold ids as they are. */
+const isReference = ({ type, targetClass, stored }: Column): boolean =>
+  type === 'Pointer' || (type === 'Array' && targetClass !== undefined && !stored);
+
+/** As Parse generates ids: ten letters and digits, which are hardly ever a word. */
+const isLikeId = (text: string): boolean => /^(?=.*[A-Z0-9])[A-Za-z0-9]{10}$/.test(text);
+
+const describeListOfIds = (text: string, { path }: Column): string =>
+  `'${text}' was compared as text with the entries of '${cutText(path, 128)}'. Where these are Pointers, write ` +
+  `{"__type":"Pointer","className":"CLASS","objectId":"${text}"}`;
+
+const createUnfitting = ({ className, path }: Column): Refused =>
+  refuse.agentValueUnset(className, `the value of the agent is no value of '${path}'`);
+
+/** Values inside arrays and objects are not compared with a column of their own. */
+function plainValue(value: unknown, rules: ValueRules): unknown {
+  if (value instanceof Date) return toTypedDate(value);
+  if (isTyped(value)) return admitValue(reduceTyped(value), rules);
+  if (Array.isArray(value)) return value.map((element) => plainValue(element, rules));
+  if (!isPlainObject(value)) return value;
+  const operator = Object.keys(value).find((key) => key.startsWith('$'));
+  if (operator !== undefined) {
+    throw refuse.invalidQuery(`Operator '${operator}' cannot stand inside a value`);
+  }
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, plainValue(member, rules)]));
+}
+
+function admitValue(value: TypedValue, rules: ValueRules): TypedValue {
+  const { className } = value;
+  if (typeof className === 'string') {
+    const refusal = rules.judgeClass(className);
+    if (refusal) throw new Refused(refusal);
+  }
+  return value;
+}
+
+function onlyClassAmong(values: readonly unknown[]): string | undefined {
+  const classes = new Set<string>();
+  for (const value of values) {
+    if (isPointer(value) && isClassName(value['className']))
+      classes.add(canonicalClassName(value['className']));
+  }
+  const [only, ...others] = classes;
+  return others.length === 0 ? only : undefined;
+}
