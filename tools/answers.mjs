@@ -1,14 +1,10 @@
 // `node tools/answers.mjs record FILE` writes down what the built service answers to several hundred requests, over every tool, tier,
 // format, revision and route of the demo; `compare FILE` asks again and prints what differs. For changes that must change no answer.
-import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { parse, stringify } from 'yaml';
-import { freePort } from './free-port.mjs';
+import { folderWith, root, start } from '../test/bench/processes.mjs';
 
-const root = fileURLToPath(new URL('..', import.meta.url));
 const [mode, file] = process.argv.slice(2);
 if (!['record', 'compare'].includes(mode) || !file) {
   console.error('usage: node tools/answers.mjs record|compare FILE');
@@ -42,7 +38,7 @@ function configuration() {
   config.database.seed = join(root, 'demo/seed.json');
   const tenant = { tenantId: 'northside', rateLimit: 100_000 };
   config.policy.unlistedClasses = 'allow';
-  config.server = { ...config.server, requestRateLimit: null };
+  config.server = { ...config.server, port: 0, requestRateLimit: null };
   config.agents = {
     reader: { permissions: 'readonly', ...tenant },
     writer: { permissions: 'write', allowMutations: true, ...tenant },
@@ -297,49 +293,25 @@ async function ask(url, { agent, revision = '2025-11-25', method, params, path }
 }
 
 async function answers() {
-  const folder = mkdtempSync(join(tmpdir(), 'parley-answers-'));
-  writeFileSync(join(folder, 'parley.yaml'), stringify(configuration()));
-  const port = await freePort();
-  const service = spawn(process.execPath, [join(root, 'dist/src/main.js')], {
-    cwd: folder,
+  const service = await start([join(root, 'dist/src/main.js')], {
+    cwd: folderWith({ 'parley.yaml': stringify(configuration()) }),
     env: {
-      ...process.env,
-      PORT: String(port),
-      PARLEY_CONFIG: join(folder, 'parley.yaml'),
       PARSE_AGENT_ALLOW_WRITE_TOOLS: '1',
       PARSE_AGENT_ALLOW_RAW_CRUD: '1',
       PARSE_AGENT_ALLOW_SCHEMA_OPS: '1',
       PARSE_AGENT_ALLOW_RAW_SCHEMA: '1',
     },
-    stdio: ['ignore', 'ignore', 'pipe'],
+    ready: /Parley listening on (\S+)\/mcp/,
   });
-  let log = '';
-  service.stderr.on('data', (part) => (log += part));
-  const url = `http://127.0.0.1:${port}`;
-  try {
-    while (
-      !(await fetch(`${url}/ready`).then(
-        ({ ok }) => ok,
-        () => false,
-      ))
-    ) {
-      if (service.exitCode !== null) throw new Error(log);
-      await new Promise((resolve) => setTimeout(resolve, 100));
-    }
-    const seeded = new Set(
-      readFileSync(join(root, 'demo/seed.json'), 'utf8').match(/[A-Za-z0-9:.-]{10,24}/g),
-    );
-    const fresh = new Map();
-    const lines = [];
-    for (const request of requests()) {
-      const { body, ...head } = await ask(url, request);
-      lines.push(JSON.stringify({ request, ...head, body: comparable(body, seeded, fresh) }));
-    }
-    return lines;
-  } finally {
-    service.kill();
-    rmSync(folder, { recursive: true, force: true });
+  const seeded = new Set(readFileSync(join(root, 'demo/seed.json'), 'utf8').match(/[A-Za-z0-9:.-]{10,24}/g));
+  const fresh = new Map();
+  const lines = [];
+  for (const request of requests()) {
+    const { body, ...head } = await ask(service.url, request);
+    lines.push(JSON.stringify({ request, ...head, body: comparable(body, seeded, fresh) }));
   }
+  await service.stop();
+  return lines;
 }
 
 const now = await answers();

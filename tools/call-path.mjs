@@ -1,11 +1,9 @@
 // `node tools/call-path.mjs [TOOL]`: which of our source files one call runs through, by precise call coverage of the running service.
 // The figure is the length of the way that a maintainer walks from the socket to the database and back (docs/contributing/architecture.md).
-import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { join } from 'node:path';
-import { freePort } from './free-port.mjs';
+import { start } from '../test/bench/processes.mjs';
 
-const root = fileURLToPath(new URL('..', import.meta.url));
 const INSIDE = 'PARLEY_CALL_PATH';
 
 if (process.env[INSIDE]) await insideTheService();
@@ -40,54 +38,36 @@ async function insideTheService() {
 }
 
 async function besideIt(tool) {
-  const port = await freePort();
-  const service = spawn(process.execPath, ['--import', fileURLToPath(import.meta.url), 'dist/src/main.js'], {
-    cwd: root,
-    env: { ...process.env, PORT: String(port), [INSIDE]: '1' },
-    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  const service = await start(['--import', fileURLToPath(import.meta.url), 'dist/src/main.js'], {
+    env: { PORT: '0', [INSIDE]: '1' },
+    ready: /Parley listening on (\S+)/,
   });
-  const answered = () => new Promise((resolve) => service.once('message', resolve));
-  try {
-    const url = `http://127.0.0.1:${port}`;
-    while (
-      !(await fetch(`${url}/ready`).then(
-        ({ ok }) => ok,
-        () => false,
-      ))
-    )
-      await new Promise((resolve) => setTimeout(resolve, 100));
-    const call = () =>
-      fetch(`${url}/mcp`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
-        body: JSON.stringify({
-          jsonrpc: '2.0',
-          id: 1,
-          method: 'tools/call',
-          params: {
-            name: tool,
-            arguments:
-              tool === 'query_class'
-                ? { class_name: 'Album', where: { genre: 'jazz' }, order: '-released', limit: 3 }
-                : {},
-          },
-        }),
-      }).then((response) => response.text());
-    // What only the first calls run belongs to the start.
-    for (let count = 0; count < 3; count += 1) await call();
-    const started = answered();
-    service.send('start');
-    await started;
-    const answer = await call();
-    if (/"isError":true/.test(answer)) throw new Error(answer);
-    const counted = answered();
-    service.send('count');
-    const { files } = await counted;
-    for (const { file, functions } of files) console.log(`${join(file)}  ${functions.join(' ')}`);
-    const libs = new Set(files.map(({ file }) => file.split('/').slice(0, 2).join('/')));
-    const functions = files.reduce((sum, each) => sum + each.functions.length, 0);
-    console.log(`${tool}: ${files.length} files, ${functions} functions, ${libs.size} libs`);
-  } finally {
-    service.kill();
-  }
+  const call = () =>
+    fetch(service.url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+      body: JSON.stringify({
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'tools/call',
+        params: {
+          name: tool,
+          arguments:
+            tool === 'query_class'
+              ? { class_name: 'Album', where: { genre: 'jazz' }, order: '-released', limit: 3 }
+              : {},
+        },
+      }),
+    }).then((response) => response.text());
+  // What only the first calls run belongs to the start.
+  for (let count = 0; count < 3; count += 1) await call();
+  await service.ask('start');
+  const answer = await call();
+  if (/"isError":true/.test(answer)) throw new Error(answer);
+  const { files } = await service.ask('count');
+  for (const { file, functions } of files) console.log(`${join(file)}  ${functions.join(' ')}`);
+  const libs = new Set(files.map(({ file }) => file.split('/').slice(0, 2).join('/')));
+  const functions = files.reduce((sum, each) => sum + each.functions.length, 0);
+  console.log(`${tool}: ${files.length} files, ${functions} functions, ${libs.size} libs`);
+  await service.stop();
 }

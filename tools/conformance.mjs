@@ -4,7 +4,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { fileURLToPath } from 'node:url';
+import { root, start } from '../test/bench/processes.mjs';
 import { build } from './build/build.mjs';
 import { NEWER_NODE } from './newer-node.mjs';
 import { startRedisServer } from './redis-server.mjs';
@@ -17,7 +17,6 @@ const REVISIONS = [
   { revision: '2025-03-26', which: ['--suite', 'all', '--spec-version', '2025-03-26'] },
 ];
 
-const root = fileURLToPath(new URL('..', import.meta.url));
 const partner = join(root, 'tools', 'conformance', 'node_modules');
 const { values } = parseArgs({
   options: { server: { type: 'boolean' }, scenario: { type: 'string' }, revision: { type: 'string' } },
@@ -25,27 +24,15 @@ const { values } = parseArgs({
 
 /** One replica of the test-only profile, on a free port. */
 async function startReplica(redisUrl) {
-  const child = spawn(process.execPath, [join(root, 'dist', 'bundle', 'main.js')], {
-    cwd: root,
+  const { url, stop } = await start([join(root, 'dist', 'bundle', 'main.js')], {
     env: {
-      ...process.env,
       PARLEY_CONFIG: join(root, 'test', 'conformance', 'parley.yaml'),
       PORT: '0',
       REDIS_URL: redisUrl,
     },
-    stdio: ['ignore', 'inherit', 'pipe'],
+    ready: /Parley listening on \S+:(\d+)\//,
   });
-  process.once('exit', () => child.kill('SIGKILL'));
-  const port = await new Promise((resolve, reject) => {
-    let output = '';
-    child.stderr.on('data', (chunk) => {
-      output += chunk;
-      const found = /Parley listening on \S+:(\d+)\//.exec(output)?.[1];
-      if (found) resolve(Number(found));
-    });
-    child.once('exit', (code) => reject(new Error(`a replica ended with ${code}:\n${output}`)));
-  });
-  return { hostname: '127.0.0.1', port, stop: () => child.kill('SIGTERM') };
+  return { hostname: '127.0.0.1', port: Number(url), stop };
 }
 
 function runRevision(revision, which, url) {
@@ -78,7 +65,7 @@ const proxy = await startRoundRobin(replicas, values.server ? Number(process.env
 const url = `http://localhost:${proxy.port}/mcp`;
 const stop = async () => {
   proxy.close();
-  for (const replica of replicas) replica.stop();
+  await Promise.all(replicas.map((replica) => replica.stop()));
   await redis.close();
 };
 

@@ -222,111 +222,32 @@ const sorts = {
   'arrays down': { a: -1, _id: 1 },
 };
 
+/** Points as they are written in WKT: `0 0, 1 1`. */
+const at = (text) => text.split(', ').map((point) => point.split(' ').map(Number));
+const shape = (type, coordinates) => ({ type, coordinates });
+
 const SHAPES = [
-  {
-    _id: 1,
-    at: {
-      type: 'LineString',
-      coordinates: [
-        [-20, 0],
-        [20, 0],
-      ],
-    },
-  },
-  {
-    _id: 2,
-    at: {
-      type: 'LineString',
-      coordinates: [
-        [1, 1],
-        [2, 2],
-      ],
-    },
-  },
-  {
-    _id: 3,
-    at: {
-      type: 'MultiPoint',
-      coordinates: [
-        [0, 0],
-        [50, 50],
-      ],
-    },
-  },
-  {
-    _id: 4,
-    at: {
-      type: 'Polygon',
-      coordinates: [
-        [
-          [-1, -1],
-          [1, -1],
-          [1, 1],
-          [-1, 1],
-          [-1, -1],
-        ],
-      ],
-    },
-  },
-  {
-    _id: 5,
-    at: {
-      type: 'Polygon',
-      coordinates: [
-        [
-          [10, 10],
-          [20, 10],
-          [20, 20],
-          [10, 20],
-          [10, 10],
-        ],
-      ],
-    },
-  },
-  { _id: 6, at: { type: 'Point', coordinates: [179.5, 0] } },
-  { _id: 7, at: { type: 'GeometryCollection', geometries: [{ type: 'Point', coordinates: [3, 3] }] } },
+  { _id: 1, at: shape('LineString', at('-20 0, 20 0')) },
+  { _id: 2, at: shape('LineString', at('1 1, 2 2')) },
+  { _id: 3, at: shape('MultiPoint', at('0 0, 50 50')) },
+  { _id: 4, at: shape('Polygon', [at('-1 -1, 1 -1, 1 1, -1 1, -1 -1')]) },
+  { _id: 5, at: shape('Polygon', [at('10 10, 20 10, 20 20, 10 20, 10 10')]) },
+  { _id: 6, at: shape('Point', [179.5, 0]) },
+  { _id: 7, at: { type: 'GeometryCollection', geometries: [shape('Point', [3, 3])] } },
   { _id: 8, at: [4, 4] },
 ];
 
-const around = (type, coordinates) => ({ $geometry: { type, coordinates } });
-const square = [
-  [
-    [-10, -10],
-    [10, -10],
-    [10, 10],
-    [-10, 10],
-    [-10, -10],
-  ],
-];
+const around = (type, coordinates) => ({ $geometry: shape(type, coordinates) });
+const square = [at('-10 -10, 10 -10, 10 10, -10 10, -10 -10')];
 const geometries = {
   'within a polygon': { $geoWithin: around('Polygon', square) },
   'that meets a polygon': { $geoIntersects: around('Polygon', square) },
-  'that meets a line': {
-    $geoIntersects: around('LineString', [
-      [0, -5],
-      [0, 5],
-    ]),
-  },
+  'that meets a line': { $geoIntersects: around('LineString', at('0 -5, 0 5')) },
   'over the date line': {
-    $geoIntersects: around('Polygon', [
-      [
-        [179, -1],
-        [-179, -1],
-        [-179, 1],
-        [179, 1],
-        [179, -1],
-      ],
-    ]),
+    $geoIntersects: around('Polygon', [at('179 -1, -179 -1, -179 1, 179 1, 179 -1')]),
   },
   'within a cap': { $geoWithin: { $centerSphere: [[0, 0], 0.1] } },
-  'within a box of the plane': {
-    $geoWithin: {
-      $box: [
-        [-10, -10],
-        [10, 10],
-      ],
-    },
-  },
+  'within a box of the plane': { $geoWithin: { $box: at('-10 -10, 10 10') } },
 };
 
 /** Definitions that MongoDB refuses, or stores in another form. */
