@@ -1,4 +1,4 @@
-import { cloneElement, type ComponentChildren, type VNode } from 'preact';
+import { cloneElement, type ComponentChildren, type InputHTMLAttributes, type VNode } from 'preact';
 import { useEffect, useId, useRef } from 'preact/hooks';
 import { exactTime, formatRecentTime, formatTime } from './formats.js';
 import { type Answer, Busy, errorText, Refusal } from './server.js';
@@ -128,6 +128,31 @@ export function Field(props: { label: string; hint?: string | undefined; wide?: 
   );
 }
 
+type TextFieldProps = InputHTMLAttributes<HTMLInputElement> & {
+  readonly label: string;
+  readonly hint?: string | undefined;
+};
+
+/** An input for one line that no browser completes or corrects. All but label and hint is of the input. */
+export function TextField({ label, hint, ...input }: TextFieldProps) {
+  return (
+    <Field label={label} hint={hint}>
+      <input type="text" autoComplete="off" spellcheck={false} {...input} />
+    </Field>
+  );
+}
+
+/** What inputs suggest whose `list` this is. */
+export function Suggestions({ id, texts }: { readonly id: string; readonly texts: readonly string[] }) {
+  return (
+    <datalist id={id}>
+      {texts.map((text) => (
+        <option key={text} value={text} />
+      ))}
+    </datalist>
+  );
+}
+
 type Option = readonly [value: string, text: string];
 
 export function Select(props: {
@@ -170,6 +195,42 @@ export function Facts({ pairs }: { readonly pairs: readonly Fact[] }) {
  * A table that is laid out as cards where the screen is narrow. Its roles are written out, because browsers drop those of
  * a table with another layout.
  */
+export function Table(props: {
+  caption: string;
+  kind?: string;
+  columns: readonly string[];
+  isFigure?: (column: string) => boolean;
+  /** Default: it is not sorted. */
+  sorting?: Pick<ReturnType<typeof useSorting>, 'describeSort' | 'sortButton'> | undefined;
+  children: ComponentChildren;
+}) {
+  const { caption, kind, columns, isFigure, sorting, children } = props;
+  return (
+    <div class="table-frame">
+      <table role="table" class={kind}>
+        <caption class="unseen">{caption}</caption>
+        <thead role="rowgroup">
+          <tr role="row">
+            {columns.map((name) => (
+              <th
+                key={name}
+                scope="col"
+                role="columnheader"
+                class={isFigure?.(name) ? 'figure' : undefined}
+                aria-sort={sorting?.describeSort(name)}
+              >
+                {sorting?.sortButton(name) ?? name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        {children}
+      </table>
+    </div>
+  );
+}
+
+/** Rows of cells. */
 export function DataTable(props: {
   caption: string;
   columns: readonly string[];
@@ -181,43 +242,31 @@ export function DataTable(props: {
 }) {
   const { caption, columns, figures = [], sortKeys } = props;
   const numbered = props.rows.map((cells, at) => ({ cells, at }));
-  const { sorted, describeSort, sortButton } = useSorting(
-    numbered,
-    ({ at }, column) => sortKeys?.[at]?.[columns.indexOf(column)] ?? '',
-  );
-  const findKind = (at: number) => (figures.includes(at) ? 'figure' : undefined);
+  const sorting = useSorting(numbered, ({ at }, column) => sortKeys?.[at]?.[columns.indexOf(column)] ?? '');
   return (
-    <div class="table-frame">
-      <table role="table">
-        <caption class="unseen">{caption}</caption>
-        <thead role="rowgroup">
-          <tr role="row">
-            {columns.map((name, at) => (
-              <th
-                key={name}
-                scope="col"
-                role="columnheader"
-                class={findKind(at)}
-                aria-sort={describeSort(name)}
+    <Table
+      caption={caption}
+      columns={columns}
+      isFigure={(column) => figures.includes(columns.indexOf(column))}
+      sorting={sortKeys && sorting}
+    >
+      <tbody role="rowgroup">
+        {sorting.sorted.map(({ cells, at: row }) => (
+          <tr key={row} role="row">
+            {cells.map((cell, at) => (
+              <td
+                key={at}
+                role="cell"
+                data-label={columns[at]}
+                class={figures.includes(at) ? 'figure' : undefined}
               >
-                {sortKeys ? sortButton(name) : name}
-              </th>
+                <span>{cell}</span>
+              </td>
             ))}
           </tr>
-        </thead>
-        <tbody role="rowgroup">
-          {sorted.map(({ cells, at: row }) => (
-            <tr key={row} role="row">
-              {cells.map((cell, at) => (
-                <td key={at} role="cell" data-label={columns[at]} class={findKind(at)}>
-                  <span>{cell}</span>
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+        ))}
+      </tbody>
+    </Table>
   );
 }
 

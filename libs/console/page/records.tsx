@@ -2,7 +2,7 @@ import type { AuditAnswer } from '../src/controllers/audit.controller.js';
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { toAddress } from './address.js';
-import { Badge, Facts, type Kind, Time } from './components.js';
+import { Badge, Facts, type Kind, Table, Time } from './components.js';
 import { formatCount, formatMilliseconds, formatTime, valueText } from './formats.js';
 import { cleanText } from './shown-text.js';
 import { useSorting } from './sorting.js';
@@ -187,7 +187,7 @@ const TEXTS: Readonly<Partial<Record<Column, (record: ConsoleRecord) => string>>
 
 /** Records, newest first; each opens to all that is known of it. */
 export function RecordTable({ caption, records }: { caption: string; records: readonly Keyed[] }) {
-  const { sorted, describeSort, sortButton } = useSorting(records, ({ record }, column) => {
+  const sorting = useSorting(records, ({ record }, column) => {
     if (column === 'Time') return valueText(record['at']);
     if (column === 'Verdict') return toVerdict(record)[0];
     if (column === 'Call') return describeSubject(record);
@@ -201,31 +201,19 @@ export function RecordTable({ caption, records }: { caption: string; records: re
     return !read || records.some(({ record }) => read(record) !== '');
   });
   return (
-    <div class="table-frame">
-      <table role="table" class="records">
-        <caption class="unseen">{caption}</caption>
-        <thead role="rowgroup">
-          <tr role="row">
-            {columns.map((name) => (
-              <th
-                key={name}
-                scope="col"
-                role="columnheader"
-                class={name === 'Took' ? 'figure' : undefined}
-                aria-sort={describeSort(name)}
-              >
-                {sortButton(name)}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody role="rowgroup">
-          {sorted.map(({ key, record }) => (
-            <RecordRow key={key} record={record} columns={columns} />
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Table
+      caption={caption}
+      kind="records"
+      columns={columns}
+      isFigure={(column) => column === 'Took'}
+      sorting={sorting}
+    >
+      <tbody role="rowgroup">
+        {sorting.sorted.map(({ key, record }) => (
+          <RecordRow key={key} record={record} columns={columns} />
+        ))}
+      </tbody>
+    </Table>
   );
 }
 

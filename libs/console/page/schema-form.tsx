@@ -1,6 +1,6 @@
 import { cutText } from '../../core/src/cut-text.js';
 import { isExactNumber, readJson } from '../../core/src/read-json.js';
-import { Field, Select } from './components.js';
+import { Field, Select, TextField } from './components.js';
 
 export type Schema = Readonly<Record<string, unknown>>;
 export type Arguments = Readonly<Record<string, unknown>>;
@@ -198,15 +198,7 @@ function ArgumentInput({ name, schema, required, value, classes, change }: Argum
       </Field>
     );
   return (
-    <Field label={label} hint={hint}>
-      <input
-        type="text"
-        autoComplete="off"
-        spellcheck={false}
-        value={given}
-        onChange={(event) => write(event.currentTarget)}
-      />
-    </Field>
+    <TextField label={label} hint={hint} value={given} onChange={(event) => write(event.currentTarget)} />
   );
 }
 

@@ -137,3 +137,16 @@ export function useAnswer<T>(path: string | null, every?: number, inBackground =
   const { value, answeredAt, error } = state;
   return { value, answeredAt, error, reload: () => setRound((last) => last + 1) };
 }
+
+/** A request that a button begins: whether it is awaited, and why the last one failed. */
+export function useRequest() {
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const run = async (work: () => Promise<void>): Promise<void> => {
+    setBusy(true);
+    setError(null);
+    await work().catch((failed: unknown) => setError(failed));
+    setBusy(false);
+  };
+  return { busy, error, run };
+}

@@ -1,7 +1,7 @@
 import type { AuditAnswer } from '../../src/controllers/audit.controller.js';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { toAddress, CONSOLE, open, useAddress } from '../address.js';
-import { announce, Failure, Field, Heading, Notice } from '../components.js';
+import { announce, Failure, Field, Heading, Notice, Suggestions, TextField } from '../components.js';
 import { formatCount, toLocalTime, valueText } from '../formats.js';
 import { type ConsoleRecord, type Keyed, addKeys, RecordTable, wherefrom } from '../records.js';
 import { DECISIONS } from './decided-approvals.js';
@@ -132,20 +132,12 @@ export function AuditPage() {
   };
   const input = ([name, label, type]: (typeof FILTERS)[number]) => {
     const value = query.get(name) ?? '';
-    return (
+    const list = suggested[name] ? `known-${name}` : undefined;
+    return type === 'text' ? (
+      <TextField key={name} label={label} name={name} defaultValue={value} list={list} />
+    ) : (
       <Field key={name} label={label}>
-        {type === 'text' ? (
-          <input
-            name={name}
-            type="text"
-            autoComplete="off"
-            spellcheck={false}
-            defaultValue={value}
-            list={suggested[name] ? `known-${name}` : undefined}
-          />
-        ) : (
-          <input name={name} type="datetime-local" defaultValue={toLocalTime(value)} />
-        )}
+        <input name={name} type="datetime-local" defaultValue={toLocalTime(value)} />
       </Field>
     );
   };
@@ -185,11 +177,7 @@ export function AuditPage() {
           </div>
         </details>
         {Object.entries(suggested).map(([name, known]) => (
-          <datalist key={name} id={`known-${name}`}>
-            {known.map((one) => (
-              <option key={one} value={one} />
-            ))}
-          </datalist>
+          <Suggestions key={name} id={`known-${name}`} texts={known} />
         ))}
         <p class="buttons">
           <button type="submit" class="main">

@@ -17,10 +17,12 @@ import {
   type Kind,
   Loaded,
   Select,
+  Suggestions,
+  TextField,
   Time,
 } from '../components.js';
 import { formatCount, toLocalTime } from '../formats.js';
-import { type Answer, send, useAnswer } from '../server.js';
+import { type Answer, send, useAnswer, useRequest } from '../server.js';
 import { cleanText } from '../shown-text.js';
 import { ApprovalCard } from './approval-card.js';
 import { describeDecision, NO_LONGER_PENDING, type Outcome } from './decision.js';
@@ -69,18 +71,14 @@ function ChangeSets() {
   const classes = useAnswer<PolicyAnswer>('api/policy').value?.classes ?? [];
   const narrow = (name: string, value: string) => narrowAddress({ [name]: value.trim() });
   const text = (name: string, label: string, list: string) => (
-    <Field label={label}>
-      {/* What is being typed stays when the list is loaded again. */}
-      <input
-        key={wanted[name]}
-        type="text"
-        autoComplete="off"
-        spellcheck={false}
-        list={list}
-        defaultValue={wanted[name]}
-        onChange={(event) => narrow(name, event.currentTarget.value)}
-      />
-    </Field>
+    // What is being typed stays when the list is loaded again.
+    <TextField
+      key={`${name} ${wanted[name]}`}
+      label={label}
+      list={list}
+      defaultValue={wanted[name]}
+      onChange={(event) => narrow(name, event.currentTarget.value)}
+    />
   );
   const time = (name: string, label: string) => (
     <Field label={label}>
@@ -98,8 +96,8 @@ function ChangeSets() {
     <>
       <Heading>Changes</Heading>
       <form class="panel" role="search" onSubmit={(event) => event.preventDefault()}>
-        <Names id="known-agents" of={agents} />
-        <Names id="known-classes" of={classes} />
+        <Suggestions id="known-agents" texts={agents.map((agent) => agent.name)} />
+        <Suggestions id="known-classes" texts={classes.map((one) => one.name)} />
         <div class="grid">
           {text('agent', 'Agent', 'known-agents')}
           {text('class', 'Class', 'known-classes')}
@@ -136,16 +134,6 @@ function ChangeSets() {
         onUndone={listed.reload}
       />
     </>
-  );
-}
-
-function Names({ id, of }: { readonly id: string; readonly of: readonly { readonly name: string }[] }) {
-  return (
-    <datalist id={id}>
-      {of.map(({ name }) => (
-        <option key={name} value={name} />
-      ))}
-    </datalist>
   );
 }
 
@@ -199,7 +187,7 @@ function Listed({ sets }: { readonly sets: readonly OperatorSet[] }) {
 function OneSet({ id, pending }: { readonly id: string; readonly pending: Pending }) {
   const path = `api/changes/${encodeURIComponent(id)}`;
   const shown = useAnswer<ChangeSetAnswer>(path, REFRESH_INTERVAL);
-  const [error, setError] = useState<unknown>(null);
+  const { error, run } = useRequest();
   const [decided, setDecided] = useState<Outcome | null>(null);
   const waiting = pending?.value?.approvals.find((one) => one.change_set === id);
   // It stays in its place once it is decided.
@@ -207,13 +195,11 @@ function OneSet({ id, pending }: { readonly id: string; readonly pending: Pendin
   asked.current ??= waiting;
   const call = asked.current;
   const discard = () =>
-    send<OperatorSet>('POST', `${path}/discard`, {}).then(
-      () => {
-        announce('The change set is discarded');
-        shown.reload();
-      },
-      (failed: unknown) => setError(failed),
-    );
+    run(async () => {
+      await send<OperatorSet>('POST', `${path}/discard`, {});
+      announce('The change set is discarded');
+      shown.reload();
+    });
   const settle = (approved: boolean) => {
     if (!call) return;
     const outcome = describeDecision(call, approved);

@@ -1,7 +1,7 @@
 import type { AuditAnswer } from '../../src/controllers/audit.controller.js';
 import { useEffect } from 'preact/hooks';
 import { narrowAddress, toAddress, useAddress } from '../address.js';
-import { Badge, DataTable, Failure, Field, Select, Time } from '../components.js';
+import { Badge, DataTable, Failure, Select, Suggestions, TextField, Time } from '../components.js';
 import { formatCount, valueText } from '../formats.js';
 import { type ConsoleRecord, toVerdict } from '../records.js';
 import { type Answer, useAnswer } from '../server.js';
@@ -58,25 +58,17 @@ export function DecidedApprovals({ changed }: { readonly changed: number }) {
       <h2>Decided</h2>
       <form class="panel" role="search" onSubmit={(event) => event.preventDefault()}>
         {FILTERS.map(([name, , member]) => (
-          <datalist key={name} id={`decided-${name}`}>
-            {listNames(found, member).map((one) => (
-              <option key={one} value={one} />
-            ))}
-          </datalist>
+          <Suggestions key={name} id={`decided-${name}`} texts={listNames(found, member)} />
         ))}
         <div class="grid">
           {FILTERS.map(([name, label]) => (
-            <Field key={name} label={label}>
-              <input
-                key={wanted[name]}
-                type="text"
-                autoComplete="off"
-                spellcheck={false}
-                list={`decided-${name}`}
-                defaultValue={wanted[name]}
-                onChange={(event) => narrow(name, event.currentTarget.value)}
-              />
-            </Field>
+            <TextField
+              key={`${name} ${wanted[name]}`}
+              label={label}
+              list={`decided-${name}`}
+              defaultValue={wanted[name]}
+              onChange={(event) => narrow(name, event.currentTarget.value)}
+            />
           ))}
           <Select
             label="Outcome"

@@ -3,7 +3,7 @@ import type { ComponentChildren, RefObject } from 'preact';
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { announce, Badge, Field, type Kind, Time } from '../components.js';
 import { disturb, Reading, type Readiness, useReadiness } from '../readiness.js';
-import { errorText, Refusal, send } from '../server.js';
+import { errorText, Refusal, send, useRequest } from '../server.js';
 import { secondStep } from './proposed-change.js';
 
 /** What became of a card. */
@@ -48,30 +48,26 @@ export function Decision({ call, title, content, outcome, onDecided: decided, sh
   const [reading] = useState(() => new Reading());
   const [step, setStep] = useState<'first' | 'second'>('first');
   const [reason, setReason] = useState('');
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
+  const { busy, error, run } = useRequest();
   const isOpen = outcome === null && !isFinal(error);
   useLayoutEffect(() => {
     if (isOpen && step === 'first') height.current = place.current?.getBoundingClientRect().height ?? 0;
   });
   const decide = async (decision: 'approve' | 'deny') => {
     if (busy) return;
-    setBusy(true);
-    setError(null);
     disturb();
-    try {
-      await send('POST', `api/approvals/${encodeURIComponent(call.id)}`, {
-        decision,
-        digest: call.digest,
-        ...(reason.trim() !== '' && { reason: reason.trim() }),
-      });
-      decided(decision === 'approve');
-    } catch (failed) {
-      setError(failed);
-    } finally {
-      disturb();
-      setBusy(false);
-    }
+    await run(async () => {
+      try {
+        await send('POST', `api/approvals/${encodeURIComponent(call.id)}`, {
+          decision,
+          digest: call.digest,
+          ...(reason.trim() !== '' && { reason: reason.trim() }),
+        });
+        decided(decision === 'approve');
+      } finally {
+        disturb();
+      }
+    });
   };
   const again = outcome === null && step === 'second' ? secondStep(call, call.preview) : null;
   const shared = { title, content, reading, busy, error };

@@ -14,6 +14,7 @@ import {
   Loaded,
   Notice,
   Select,
+  TextField,
 } from '../components.js';
 import { valueText } from '../formats.js';
 import { type Arguments, sampleArguments, SchemaForm } from '../schema-form.js';
@@ -141,15 +142,12 @@ function ExplainForm({ catalogue: { agents, tools } }: { readonly catalogue: Sim
             </select>
           </Field>
           {agent?.asks_user && (
-            <Field label="User" hint="Id of the user whose session is simulated; empty: one without roles.">
-              <input
-                type="text"
-                autoComplete="off"
-                spellcheck={false}
-                value={user}
-                onInput={(event) => setUser(event.currentTarget.value)}
-              />
-            </Field>
+            <TextField
+              label="User"
+              hint="Id of the user whose session is simulated; empty: one without roles."
+              value={user}
+              onInput={(event) => setUser(event.currentTarget.value)}
+            />
           )}
         </div>
         {agent && !own.includes(toolName) && <Notice>{`${agent.name} is not offered this tool.`}</Notice>}

@@ -1,6 +1,6 @@
 import type { OperatorSet, ViewedEntry } from '#changes';
 import type { ComponentChildren } from 'preact';
-import { Badge, type Kind } from '../components.js';
+import { Badge, type Kind, Table } from '../components.js';
 import { formatCount } from '../formats.js';
 import { Value } from './value.js';
 
@@ -43,23 +43,15 @@ export function SetRows({ entries }: { readonly entries: readonly ViewedEntry[] 
             {className === null ? 'Hidden from you' : <span class="class-name">{className}</span>}{' '}
             <span class="quiet">{describeSize(countOperations(rows))}</span>
           </h3>
-          <div class="table-frame">
-            <table role="table" class="set-rows">
-              <caption class="unseen">{`Rows of ${className ?? 'hidden classes'}, before and after`}</caption>
-              <thead role="rowgroup">
-                <tr role="row">
-                  {['Field', 'Before', 'After'].map((name) => (
-                    <th key={name} scope="col" role="columnheader">
-                      {name}
-                    </th>
-                  ))}
-                </tr>
-              </thead>
-              {rows.map((entry, at) => (
-                <Row key={entry.entry ?? at} entry={entry} />
-              ))}
-            </table>
-          </div>
+          <Table
+            caption={`Rows of ${className ?? 'hidden classes'}, before and after`}
+            kind="set-rows"
+            columns={['Field', 'Before', 'After']}
+          >
+            {rows.map((entry, at) => (
+              <Row key={entry.entry ?? at} entry={entry} />
+            ))}
+          </Table>
         </section>
       ))}
     </>

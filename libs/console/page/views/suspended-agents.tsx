@@ -2,7 +2,7 @@ import type { AgentsAnswer, ChangedAgent, ListedAgent } from '../../src/controll
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { announce, Badge, DataTable, Failure, Field, Loaded, Notice, Time } from '../components.js';
 import { toAddress } from '../address.js';
-import { send, useAnswer } from '../server.js';
+import { send, useAnswer, useRequest } from '../server.js';
 import { cleanText } from '../shown-text.js';
 
 /** Who may call, and the buttons that suspend an agent at once or resume it. */
@@ -53,8 +53,7 @@ interface ChangeProps {
 export function SuspensionButton({ agent: { name, suspended }, onChanged }: ChangeProps) {
   const [open, setOpen] = useState(false);
   const [reason, setReason] = useState('');
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
+  const { busy, error, run } = useRequest();
   const opener = useRef<HTMLButtonElement>(null);
   const input = useRef<HTMLInputElement>(null);
   const wasOpen = useRef(false);
@@ -66,10 +65,8 @@ export function SuspensionButton({ agent: { name, suspended }, onChanged }: Chan
   }, [open]);
   const action = suspended ? 'resume' : 'suspend';
   const label = suspended ? 'Resume' : 'Suspend';
-  const change = async () => {
-    setBusy(true);
-    setError(null);
-    try {
+  const change = () =>
+    run(async () => {
       const given = reason.trim();
       await send<ChangedAgent>('POST', `api/suspensions/${encodeURIComponent(name)}`, {
         action,
@@ -79,12 +76,7 @@ export function SuspensionButton({ agent: { name, suspended }, onChanged }: Chan
       setOpen(false);
       setReason('');
       onChanged();
-    } catch (failed) {
-      setError(failed);
-    } finally {
-      setBusy(false);
-    }
-  };
+    });
   if (!open)
     return (
       <button ref={opener} type="button" aria-label={`${label} ${name}`} onClick={() => setOpen(true)}>

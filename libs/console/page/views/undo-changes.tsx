@@ -1,9 +1,9 @@
 import type { OperatorSet, UndoPreview, ViewedEntry } from '#changes';
 import { useState } from 'preact/hooks';
 import { toAddress } from '../address.js';
-import { announce, DataTable, Failure, Field, Notice } from '../components.js';
+import { announce, DataTable, Failure, Field, Notice, TextField } from '../components.js';
 import { formatCount } from '../formats.js';
-import { send } from '../server.js';
+import { send, useRequest } from '../server.js';
 import { describeSize, SetRows } from './set-rows.js';
 
 interface UndoProps {
@@ -16,14 +16,7 @@ export function Undo({ target, onUndone }: UndoProps) {
   const [preview, setPreview] = useState<UndoPreview>();
   const [done, setDone] = useState<OperatorSet>();
   const [skips, setSkips] = useState(false);
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
-  const run = async (work: () => Promise<void>) => {
-    setBusy(true);
-    setError(null);
-    await work().catch((failed: unknown) => setError(failed));
-    setBusy(false);
-  };
+  const { busy, error, run } = useRequest();
   const look = () => run(async () => setPreview(await send<UndoPreview>('POST', 'api/changes/undo', target)));
   const undo = (digest: string) =>
     run(async () => {
@@ -137,16 +130,12 @@ export function UndoByTime({ begun, onUndone }: { readonly begun: UndoTime; read
     <section class="panel apart" aria-label="Undo by agent and time">
       <h2>Undo by agent and time</h2>
       <div class="grid">
-        <Field label="Agent that wrote">
-          <input
-            type="text"
-            autoComplete="off"
-            spellcheck={false}
-            list="known-agents"
-            value={agent}
-            onInput={(event) => setGiven({ ...given, agent: event.currentTarget.value })}
-          />
-        </Field>
+        <TextField
+          label="Agent that wrote"
+          list="known-agents"
+          value={agent}
+          onInput={(event) => setGiven({ ...given, agent: event.currentTarget.value })}
+        />
         {input('since', 'Since')}
         {input('until', 'Before (empty: now)')}
       </div>
