@@ -158,6 +158,23 @@ describe('the documentation site', () => {
     },
   );
 
+  it.each([960, 1280, 1440, 1700, 1920])(
+    'cuts neither its navigation nor its bar at %i pixels',
+    async (width) => {
+      const page = await open('/operations/runbook.html', { width });
+      const CUT = `[...document.querySelectorAll('.VPSidebar a .text, .VPNavBar .VPSwitch')]
+      .map((one) => [one.textContent, one.getBoundingClientRect(), one])
+      .filter(([, at]) => at.width > 0)
+      .filter(([, at, one]) => {
+        const frame = one.closest('.VPSidebar')?.getBoundingClientRect() ?? document.documentElement.getBoundingClientRect();
+        return at.left < frame.left || at.right > frame.right;
+      })
+      .map(([text]) => text)`;
+      expect(await page.evaluate<string[]>(CUT)).toEqual([]);
+      await page.close();
+    },
+  );
+
   it('never asks another host for anything', () => {
     expect(wrong).toEqual([]);
   });
