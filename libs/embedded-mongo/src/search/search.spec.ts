@@ -331,7 +331,7 @@ describe('$vectorSearch', () => {
 
   it('takes null for an option that is not given, and does not look at unknown ones', async () => {
     const found = async (more: Document) => (await films.aggregate([nearest(more)]).toArray()).length;
-    expect(await found({ filter: null, parentFilter: null, quantization: 'x' })).toBe(3);
+    expect(await found({ parentFilter: null, quantization: 'x' })).toBe(3);
     expect(await found({ numCandidates: null, exact: true })).toBe(3);
     expect(await readError([nearest({ parentFilter: { year: 1 } })])).toBe(238);
   });

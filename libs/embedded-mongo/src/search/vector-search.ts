@@ -12,7 +12,7 @@ import type { VectorField, Similarity } from './search-index.js';
 
 const MAX_CANDIDATES = 10_000;
 /** Options that narrow or change what is found. Others that are not read here change nothing, or are no options of Atlas either. */
-const LACKING = ['parentFilter', 'nestedOptions', 'returnStoredSource'];
+const LACKING = 'parentFilter nestedOptions returnStoredSource searchNodePreference query model'.split(' ');
 
 type Found = (documents: Iterable<Step<Document>>) => Generator<typeof PAUSE, FoundDocument[]>;
 
@@ -35,7 +35,7 @@ export function compileVectorSearch(spec: unknown, ctx: QueryContext): Found {
   checkCandidates(spec, limit);
   const field = ctx.search?.vectorField(index, path);
   if (field && field.dimensions !== query.length) throw wrongDimensions(field.dimensions, query.length);
-  const filter = getField(spec, 'filter') ?? undefined;
+  const filter = getField(spec, 'filter');
   if (filter !== undefined && !isDocument(filter)) throw searchFault('"filter" must be a document');
   const admitted = filter === undefined ? undefined : compileFilter(filter, ctx);
   return function* (documents) {
