@@ -35,6 +35,8 @@ export interface ValueRules {
   readonly literals?: ReadonlySet<string>;
   /** A text that is compared with values of every type. */
   readonly unchecked?: string | undefined;
+  /** Whether any text may be an id of a class. Default: of every class. */
+  readonly isPlain?: (className: string) => boolean;
   /** The class gate for every class that a pointer names. */
   readonly judgeClass: (className: string) => Refusal | null;
   /** Takes remarks for the answer. Default: none are made. */
@@ -156,10 +158,11 @@ function columnText(text: string, column: Column, target: string | undefined, ru
 function withUsableId(
   value: TypedValue,
   { path, stored, type }: Column,
-  { literals }: ValueRules,
+  { literals, isPlain }: ValueRules,
 ): TypedValue {
   const id = String(value['objectId']);
   if (stored || !isPointer(value) || isObjectId(value['objectId']) || literals?.has(id)) return value;
+  if (isPlain?.(String(value['className'])) ?? true) return value;
   const field = cutText(path, 128);
   const instead =
     type === 'Pointer'
