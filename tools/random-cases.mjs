@@ -30,7 +30,9 @@ if (kind === 'oracle') run([join('tools', 'test-partners.mjs')]);
 run(
   [
     join('node_modules', 'vitest', 'vitest.mjs'),
-    ...['run', '--project', 'scenarios'],
+    'run',
+    '--project',
+    'scenarios',
     ...specs.map((name) => `test/e2e/${name}.e2e-spec.ts`),
   ],
   { ...process.env, [variables.count]: count ?? usual, ...(seed && { [variables.seed]: seed }) },

@@ -420,7 +420,7 @@ function withoutHelpCommand(args: readonly string[]): readonly string[] {
     if (index === at) return withoutHelpCommand([...args.slice(0, at), ...args.slice(at + 1), '--help']);
     if (word.startsWith('-')) continue;
     const named = group.commands.find((command) => command.name() === word);
-    if (!named) return [...args.slice(0, index + 1)];
+    if (!named) return args.slice(0, index + 1);
     group = named;
   }
   return args;

@@ -200,7 +200,8 @@ class Fuzz {
     const began = performance.now();
     let next = first;
     const { workers, least } = KINDS[kind];
-    const isDone = () => next >= first + count || (performance.now() >= until && (first > 0 || next >= least));
+    const isDone = () =>
+      next >= first + count || (performance.now() >= until && (first > 0 || next >= least));
     const work = async () => {
       const ask = open();
       while (!isDone() && !this.signal?.aborted) {
