@@ -6,6 +6,7 @@ import {
   type Agent,
   CONFIGURATION_CHANGED,
   CurrentAgents,
+  cutText,
   refusals,
   Refused,
   type McpRequest,
@@ -132,7 +133,7 @@ function assertWhole({ id, row }: WalkedRow, head: ReadonlySet<string>): void {
   const lacking = Object.keys(row).find((name) => !head.has(name) && !hasInternalSegment(name));
   if (lacking !== undefined)
     throw refuse.invalidQuery(
-      `Row '${id.slice(0, 64)}' has the column '${lacking.slice(0, 64)}', which this table lacks: order it with columns, or as ndjson`,
+      `Row '${cutText(id, 64)}' has the column '${cutText(lacking, 64)}', which this table lacks: order it with columns, or as ndjson`,
     );
 }
 
