@@ -208,8 +208,9 @@ function withoutReports(contexts: ExternalContextCreator): ExternalContextCreato
         const handler = filtersContextCreator.create(...given);
         return derive(handler, {
           next: (exception: unknown, host: unknown) => {
+            // Where no filter takes the exception, Nest 11 says null, and Nest 12 undefined.
             const result = handler.invokeCustomFilters(exception, host);
-            if (result === undefined) throw exception;
+            if (result === undefined || result === null) throw exception;
             return result;
           },
         } as Partial<typeof handler>);
