@@ -48,7 +48,7 @@ class GroupByArguments {
   @WholeNumber({ min: 1, max: MAX_GROUPS, above: 'refuse' }, 'Default 200, max 1000.')
   limit = 200;
   @Flag(DRY_RUN) dry_run = false;
-  @Flag('A list is one value; true: count each element.') flatten_arrays = false;
+  @Flag('true: count elements of lists.') flatten_arrays = false;
 }
 
 @Injectable()
@@ -134,7 +134,7 @@ export class Distinct {
     name: 'distinct',
     title: 'Distinct values',
     description:
-      'The different values of one field; a list is one, pointers as ids. For how often each occurs, or each element of lists, use group_by. Default filter applies.',
+      'The different values of one field, a list as one, pointers as ids. Counts: group_by. Default filter applies.',
     category: 'aggregate',
     use: 'find',
     timeout: 30,
