@@ -12,8 +12,8 @@ export interface RowChange {
 
 /** Changes of one class from now on. Errors with StoreError when the source is permanently lost. */
 export abstract class ChangeFeed {
-  /** Whether this store can report changes now, as far as is known. */
-  abstract readonly available: boolean;
+  /** Whether this store can report changes; null: it has not said so yet. */
+  abstract readonly available: boolean | null;
   /** @param tenant whose, where each tenant has a database of its own */
   abstract changes(className: string, tenant?: string | null): Observable<RowChange>;
   /**
@@ -76,8 +76,8 @@ export class SourceRefused extends Error {
 
 /** Reports changes of one class to one agent. They are hints: a view decides whether the agent is notified. */
 export abstract class ChangeSource {
-  /** Whether the source can be used now, as far as is known. */
-  abstract readonly available: boolean;
+  /** Whether the source can be used now; null: that is not known yet. */
+  abstract readonly available: boolean | null;
   /** Equal for callers that one watch can serve. Null: this source does not support the agent's rights or its limits. */
   abstract channel(agent: Agent, view: RowView): string | null;
   /**

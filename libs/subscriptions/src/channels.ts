@@ -126,6 +126,7 @@ export class Channel {
 const MAX_CONCURRENT_QUERIES = 8;
 
 const NO_SOURCE = 'no source of changes can carry the rights of this agent';
+const UNKNOWN_SOURCE = 'the database has not said yet whether it reports changes';
 
 /** The channels that are open, and the choice of a source for each. */
 export class Channels {
@@ -136,12 +137,12 @@ export class Channels {
   constructor(private readonly sources: () => readonly ChangeSource[]) {}
 
   get available(): boolean {
-    return this.sources().some((source) => source.available);
+    return this.sources().some((source) => source.available === true);
   }
 
-  /** @throws Refused `access_denied` when no source may ever report to this agent */
+  /** @throws Refused `access_denied` when no source may ever report to this agent, `parse_error` when that is not known yet */
   assertCarried(agent: Agent, view: RowView): void {
-    if (this.candidates(agent, view).length === 0) throw new Refused(watchDenied(NO_SOURCE));
+    if (this.candidates(agent, view).length === 0) throw this.createRefused(agent, view);
   }
 
   /** Keys of the channels that could serve this view for this agent, the preferred one first. */
@@ -155,7 +156,7 @@ export class Channels {
    */
   async join(agent: Agent, view: RowView, member: ChannelMember): Promise<Channel> {
     let passing: unknown;
-    let final: unknown = NO_SOURCE;
+    let final: unknown;
     for (const { source, key } of this.candidates(agent, view)) {
       const channel = this.at(key, source, agent, view);
       channel.join(member);
@@ -168,9 +169,16 @@ export class Channels {
         else final = error;
       }
     }
-    throw new Refused(
-      passing === undefined ? watchDenied(readCause(final)) : watchUnavailable(readCause(passing)),
+    if (passing !== undefined) throw new Refused(watchUnavailable(readCause(passing)));
+    throw final === undefined ? this.createRefused(agent, view) : new Refused(watchDenied(readCause(final)));
+  }
+
+  /** Of an agent to which no source that can be used now reports. */
+  private createRefused(agent: Agent, view: RowView): Refused {
+    const isUnknown = this.sources().some(
+      (source) => source.available === null && source.channel(agent, view) !== null,
     );
+    return new Refused(isUnknown ? watchUnavailable(UNKNOWN_SOURCE) : watchDenied(NO_SOURCE));
   }
 
   private candidates(agent: Agent, view: RowView): { source: ChangeSource; key: string }[] {

@@ -73,7 +73,7 @@ describe('a debouncer', () => {
 
 /** A source that takes a watch, or refuses it for now. */
 class UnsteadySource extends ChangeSource {
-  readonly available = true;
+  available: boolean | null = true;
   refuses = false;
   asked = 0;
   private subscriber: Subscriber<SourceEvent> | null = null;
@@ -139,6 +139,22 @@ describe('a watcher whose source is lost', () => {
     source.change();
     await vi.advanceTimersByTimeAsync(0);
     expect(notified).toEqual(['updated', 'updated']);
+    watcher.close();
+  });
+
+  it('waits for the answer of one that has not said yet whether it reports changes', async () => {
+    const { source, notified, watcher } = await createWatching();
+    source.available = null;
+    source.lose();
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(notified).toEqual([]);
+    source.available = true;
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(notified).toEqual(['updated']);
+    source.available = false;
+    source.lose();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(notified).toEqual(['updated', 'ended']);
     watcher.close();
   });
 

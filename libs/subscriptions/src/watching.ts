@@ -74,7 +74,7 @@ export class FeedSource extends ChangeSource {
     super();
   }
 
-  get available(): boolean {
+  get available(): boolean | null {
     return this.feed.available;
   }
 

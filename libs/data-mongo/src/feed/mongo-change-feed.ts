@@ -15,14 +15,14 @@ const TIMEOUT_MS = 2_000;
 
 /** Whether the server has change streams: replica sets and sharded clusters have them, a standalone server does not. */
 class ChangeStreamSupport {
-  private supported = false;
+  private supported: boolean | null = null;
   private probedAt = -Infinity;
   private probing: Promise<void> | null = null;
 
   constructor(private readonly connection: MongoConnection) {}
 
-  /** The last answer; without one, false. Starts a new query in the background when the answer is old. */
-  get known(): boolean {
+  /** The last answer; without one, null. Starts a new query in the background when the answer is old. */
+  get known(): boolean | null {
     if (performance.now() - this.probedAt > PROBE_INTERVAL_MS) void this.probe();
     return this.supported;
   }
@@ -110,11 +110,11 @@ export class MongoChangeFeed extends ChangeFeed {
     this.support = new ChangeStreamSupport(connection);
   }
 
-  get available(): boolean {
+  get available(): boolean | null {
     return this.support.known;
   }
 
-  /** Queries whether the server has change streams; until the answer arrives, it reports none. Never rejects. */
+  /** Queries whether the server has change streams. Never rejects. */
   probe(): Promise<void> {
     return this.support.probe();
   }
