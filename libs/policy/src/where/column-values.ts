@@ -1,4 +1,4 @@
-import { cutText, canonicalClassName, isClassName, isObjectId, type Refusal, Refused, refuse } from '#core';
+import { cutText, canonicalClassName, isClassName, type Refusal, Refused, refuse } from '#core';
 import type { ClassAccess } from '../model/class-access.js';
 import { type FieldSchema, type FieldType, memberField } from '../model/class-schema.js';
 import { takeRoot } from '../model/field-names.js';
@@ -35,8 +35,6 @@ export interface ValueRules {
   readonly literals?: ReadonlySet<string>;
   /** A text that is compared with values of every type. */
   readonly unchecked?: string | undefined;
-  /** Whether any text may be an id of a class. Default: of every class. */
-  readonly isPlain?: (className: string) => boolean;
   /** The class gate for every class that a pointer names. */
   readonly judgeClass: (className: string) => Refusal | null;
   /** Takes remarks for the answer. Default: none are made. */
@@ -90,9 +88,7 @@ export function columnValue(value: unknown, column: Column, rules: ValueRules): 
     if (column.type === 'Pointer') throw createNoMember(column);
     noteWhole(value, column, rules.note);
   }
-  const plain = isTyped(value)
-    ? withUsableId(admitValue(reduceTyped(value), rules), column, rules)
-    : plainValue(value, rules);
+  const plain = isTyped(value) ? admitValue(reduceTyped(value), rules) : plainValue(value, rules);
   return convertCompared(plain, column, rules);
 }
 
@@ -147,30 +143,10 @@ function columnText(text: string, column: Column, target: string | undefined, ru
     return convertCompared(text, column, rules);
   }
   const prefixed = rules.literals?.has(text) ? null : parsePrefixedPointer(text);
-  if (prefixed) return withUsableId(admitValue({ ...prefixed }, rules), column, rules);
-  if (target !== undefined)
-    return withUsableId(admitValue({ ...pointer(target, text) }, rules), column, rules);
+  if (prefixed) return admitValue({ ...prefixed }, rules);
+  if (target !== undefined) return admitValue({ ...pointer(target, text) }, rules);
   if (rules.strictPointerShapes) throw refuse.pointerShapeMismatch(column.className, column.path);
   return text;
-}
-
-/** A pointer to a text that can be no id matches nothing: a name was meant, most likely. Ids of plain classes are any texts. @throws Refused */
-function withUsableId(
-  value: TypedValue,
-  { path, stored, type }: Column,
-  { literals, isPlain }: ValueRules,
-): TypedValue {
-  const id = String(value['objectId']);
-  if (stored || !isPointer(value) || isObjectId(value['objectId']) || literals?.has(id)) return value;
-  if (isPlain?.(String(value['className'])) ?? true) return value;
-  const field = cutText(path, 128);
-  const instead =
-    type === 'Pointer'
-      ? `; to find by another field of it write {"${field}":{"$inQuery":{"className":"${String(value['className'])}","where":{…}}}}`
-      : '';
-  throw refuse.invalidQuery(
-    `'${field}' is compared with '${cutText(id, 64)}', which can be no id (letters, digits, _ and -, at most 32 characters)${instead}`,
-  );
 }
 
 /** A text beside its values is the id of a row. Lists of plain classes hold ids as they are. */

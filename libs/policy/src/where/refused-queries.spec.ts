@@ -8,44 +8,6 @@ const artist1 = { __type: 'Pointer', className: 'Artist', objectId: 'a1' };
 const deep = (levels: number, core: unknown): unknown =>
   levels === 0 ? core : { a: deep(levels - 1, core) };
 
-describe('a pointer to a text that can be no id', () => {
-  const named = (objectId: string) => ({ __type: 'Pointer', className: 'Artist', objectId });
-  it.each(['Ann Smith', 'ann@example.com', 'Ä', 'x'.repeat(33)])(
-    'is refused wherever it is compared, and the answer says what to write: %s',
-    (text) => {
-      for (const artist of [
-        text,
-        `Artist$${text}`,
-        named(text),
-        { $ne: text },
-        { $in: ['a1', text] },
-        { $nin: [named(text)] },
-        { $eq: named(text) },
-      ])
-        expect([artist, catchRefusal(() => song({ artist }))]).toEqual([
-          artist,
-          expect.objectContaining({
-            code: 'invalid_query',
-            message: expect.stringContaining(
-              `${text.slice(0, 64)}', which can be no id (letters, digits, _ and -, at most 32 characters); ` +
-                'to find by another field of it write {"artist":{"$inQuery":{"className":"Artist","where":{…}}}}',
-            ) as string,
-          }),
-        ]);
-    },
-  );
-
-  it('names no class that is withheld', () => {
-    const refused = catchRefusal(() => song({ artist: { ...named('Ann Smith'), className: 'Vault' } }));
-    expect(refused?.message).not.toContain('$inQuery');
-  });
-
-  it('is none where a filter of the operator compares with a value of the agent', () => {
-    const literals = new Set(['ann@example.com']);
-    expect(song({ artist: 'ann@example.com' }, { literals })).toBeDefined();
-  });
-});
-
 describe('translateWhere: what is refused', () => {
   it.each<[string, unknown, string, string?]>([
     ['an array as a query', [], 'invalid_query'],

@@ -178,7 +178,6 @@ class Translation {
       note: this.options.note,
       unchecked: this.options.unchecked,
       judgeClass: (className) => this.judgeClass(className),
-      isPlain: (className) => this.isPlain(className),
       crossClass: (operator, operand) =>
         crossClassCondition(operator, operand, this.crossClass(access, level)),
     };
@@ -199,11 +198,6 @@ class Translation {
       checkFields: this.checkFields,
       inner: (where, innerAccess) => this.constraint(where, innerAccess, level + 1),
     };
-  }
-
-  private isPlain(className: string): boolean {
-    const answer = this.reach.reach(className, 'pointer');
-    return isRefusal(answer) || answer.schema?.storage === 'plain';
   }
 
   /** Cached: one verdict per class and query. */
