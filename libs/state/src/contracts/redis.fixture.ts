@@ -53,7 +53,12 @@ async function ageStamps(client: Redis, key: string, milliseconds: number): Prom
   for (const [at, stamp] of stamps.entries()) await client.lset(key, at, Number(stamp) - milliseconds * 1000);
 }
 
-/** Expiry times of the members of a share are stored as values too. */
+/** Undecided cases, of all, of a tenant and of a requester, by when they expire. */
+function isIndexOfCases(key: string): boolean {
+  return key.includes('{approvals:') && /:(pending|tenant:[^:]+|of:[^:]+)$/.test(key);
+}
+
+/** Expiry times of the members of a share or an index are stored as values too. */
 async function ageMembers(client: Redis, key: string, milliseconds: number): Promise<void> {
   if (key.endsWith(':weights')) return;
   for (const member of await client.zrange(key, '0', '-1'))
@@ -64,7 +69,7 @@ async function elapse(client: Redis, prefix: string, milliseconds: number): Prom
   for (const key of await client.keys(`${prefix}:*`)) {
     if (key.includes('{rate:')) await ageStamps(client, key, milliseconds);
     if (key.includes('{budget:')) await ageSteps(client, key, milliseconds);
-    if (key.includes('{share:')) await ageMembers(client, key, milliseconds);
+    if (key.includes('{share:') || isIndexOfCases(key)) await ageMembers(client, key, milliseconds);
     if (key.includes('{session:')) await client.hincrby(key, 'counted', -Math.floor(milliseconds / 1000));
     const left = await client.pttl(key);
     if (left >= 0) await client.pexpire(key, Math.max(left - milliseconds, 0));
