@@ -51,7 +51,7 @@ export async function violationIn(
       const { reply } = await marked.ask(request);
       for (const [name] of reply.matchAll(PSEUDONYM)) ofOthers.add(name);
     }
-    // What a set shows the agent has named before, or may name.
+    // What the agent wrote it may read; what a set shows it has named before, or may name.
     let said = asked.world.proposed ? namesOfReachable(asked.world) : '';
     for (const request of asked.asked) {
       const given = await Promise.all([
@@ -59,7 +59,7 @@ export async function violationIn(
         ordinary.ask(request),
       ]);
       if (request.by) continue;
-      if (asked.world.proposed) said += JSON.stringify(request.params);
+      if (asked.world.proposed || isWrite(request)) said += JSON.stringify(request.params);
       const [one, other] = given.map(withNumberedNames) as [Answer, Answer];
       noteIn(tally, request, one);
       const shared = [...given[0].reply.matchAll(PSEUDONYM)].map(([name]) => name);
@@ -91,6 +91,9 @@ export async function violationIn(
  * without such rows it is refused for the sake of its own.
  */
 const TELLS_OF_ROWS = /unique|duplicate|already|E11000/gi;
+
+const WRITES = new Set(['create_object', 'update_object']);
+const isWrite = ({ params }: Request): boolean => WRITES.has(String(params['name']));
 
 const namesOfReachable = (world: World): string => {
   const sight = new AgentSight(world);
