@@ -1,5 +1,5 @@
 // Makes sure of the heavy test partners: installs those with a package.json and lockfile of their own, redis-server, nginx,
-// Chromium, Helm, curl and openssl.
+// Chromium, Helm, promtool, curl and openssl.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -39,7 +39,13 @@ for (const { partner, options } of PARTNERS) {
 const ensureProgram = (name, question) =>
   ensurePackage(name, () => runs(name, question), `${name} is missing: install the package \`${name}\``);
 const programs = [ensureProgram('curl', ['--version']), ensureProgram('openssl', ['version'])];
-for (const missing of [ensureRedisServer(), ensureNginx(), ensureChromium(), ensureHelm(), ...programs]) {
+const promtool = ensurePackage(
+  'prometheus',
+  () => runs('promtool', ['--version']),
+  'promtool is missing: install the package `prometheus`',
+);
+const found = [ensureRedisServer(), ensureNginx(), ensureChromium(), ensureHelm(), promtool, ...programs];
+for (const missing of found) {
   if (missing === null) continue;
   console.error(missing);
   status ||= 1;
