@@ -1,5 +1,4 @@
 import { Injectable, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
-import { ChangeSets } from '#data';
 import { OwnedSets } from './owned-sets.js';
 
 /** Milliseconds between two searches, and sets that one of them ends. */
@@ -14,10 +13,7 @@ const AT_ONCE = 100;
 export class OverdueSets implements OnApplicationBootstrap, OnModuleDestroy {
   private timer: NodeJS.Timeout | null = null;
 
-  constructor(
-    private readonly sets: ChangeSets,
-    private readonly owned: OwnedSets,
-  ) {}
+  constructor(private readonly owned: OwnedSets) {}
 
   onApplicationBootstrap(): void {
     // Without the database, the next search ends them.
@@ -28,8 +24,7 @@ export class OverdueSets implements OnApplicationBootstrap, OnModuleDestroy {
     if (this.timer) clearInterval(this.timer);
   }
 
-  async end(): Promise<void> {
-    const query = { states: ['open', 'submitted'], expiredBy: this.owned.now(), limit: AT_ONCE } as const;
-    for (const set of await this.sets.list(query)) await this.owned.expire(set, null);
+  end(): Promise<void> {
+    return this.owned.expireAll({ limit: AT_ONCE });
   }
 }

@@ -101,6 +101,14 @@ describe('The change sets of an owner', () => {
     expect((await owned.open(ada)).id).not.toBe(id);
   });
 
+  it('are found among those that have expired from the end of their time on', async () => {
+    const { id } = await owned.open(ada);
+    const expired = { states: ['expired'], limit: 10 } as const;
+    expect(await owned.listNow(expired)).toEqual([]);
+    vi.setSystemTime(Date.now() + HOUR + 1);
+    expect((await owned.listNow(expired)).map((set) => set.id)).toEqual([id]);
+  });
+
   it('end by the clock that replicas share, whatever the clock of a machine says', async () => {
     const clock = { now: Date.now() };
     const records = new ChangeRecords({ recordEvent: () => undefined }, shared);
@@ -143,7 +151,7 @@ describe('The change sets of an owner', () => {
   it('are ended without anybody who looks at them, once by several processes', async () => {
     const { id } = await owned.open(ada);
     await owned.update(id, ada, () => ({ put: [ENTRY], next: 2 }));
-    const processes = [new OverdueSets(sets, owned), new OverdueSets(sets, owned)];
+    const processes = [new OverdueSets(owned), new OverdueSets(owned)];
     const endAll = () => Promise.all(processes.map((overdue) => overdue.end()));
     await endAll();
     expect(await sets.find(id)).toMatchObject({ state: 'open', entries: [ENTRY] });

@@ -86,9 +86,16 @@ export class OwnedSets {
 
   /** Sets of any owner, each in the state that it has by now: none in another than is asked for. */
   async listNow(query: ChangeSetQuery): Promise<readonly ChangeSet[]> {
+    if (query.states?.includes('expired')) await this.expireAll(query);
     const listed = await this.atStore(() => this.sets.list(query));
     const now = listed.map((set): ChangeSet => (this.isOver(set) ? { ...set, state: 'expired' } : set));
     return now.filter(({ state }) => query.states?.includes(state) ?? true);
+  }
+
+  /** Ends the sets whose time is over though nobody looked at them. */
+  async expireAll(query: ChangeSetQuery): Promise<void> {
+    const overdue = { ...query, states: ['open', 'submitted'], expiredBy: this.now() } as const;
+    for (const set of await this.atStore(() => this.sets.list(overdue))) await this.expire(set, null);
   }
 
   /** Whether the time of a set that still waits is over. */
