@@ -98,7 +98,7 @@ async function useSession(exchange: HttpExchange, id: string): Promise<CheckVerd
   const { edge } = exchange;
   const session = await edge.sessions.find(id);
   const owned = exchange.agent && session?.owner === exchange.agent.principal ? session : undefined;
-  if (owned ? owned.terminated : edge.settings.strictSessions) {
+  if (owned ? owned.terminated : edge.settings.sessions === 'strict') {
     return sessionNotFound(exchange.message.id);
   }
   if (owned) {
@@ -119,7 +119,7 @@ export const session: RequestCheck = {
     exchange.correlationId = id;
     if (exchange.message.method === 'initialize') return null;
     if (id !== undefined) return useSession(exchange, id);
-    if (!edge.settings.strictSessions) return null;
+    if (edge.settings.sessions !== 'strict') return null;
     return sessionRequired(exchange.message.id);
   },
 };

@@ -15,59 +15,6 @@ import { PendingBodies, UnreadAnswers } from './client-memory.js';
 import { RefusalPace } from './refusal-pace.js';
 import { StreamPlaces } from './stream-places.js';
 
-export interface McpEdgeOptions {
-  /** Where MCP is served; one trailing slash is tolerated. Default `/mcp`. */
-  readonly path?: string;
-  /** Bytes. Default 1,048,576. */
-  readonly maxBodySize?: number;
-  /** Whole origins, or `.example.com` for a domain with its subdomains. Default: any. */
-  readonly allowedOrigins?: readonly string[] | null;
-  /** Host names besides loopback ones, with a port only where the port matters. Default: any, but see `loopbackHosts`. */
-  readonly allowedHosts?: readonly string[] | null;
-  /** A header every POST must carry, by name, or as `{ name: value }`. Default: none. */
-  readonly requireCustomHeader?: string | Readonly<Record<string, string>> | null;
-  /** Refuse bodies of undeclared length before reading them. Default true. */
-  readonly requireContentLength?: boolean;
-  /** Without `allowedHosts`, only loopback names are allowed: for a server bound to loopback. Default true. */
-  readonly loopbackHosts?: boolean;
-  /**
-   * Without `allowedOrigins`, only pages of this machine are allowed: for a server without authentication, where any page
-   * could otherwise act for its visitor. Default true.
-   */
-  readonly loopbackOrigins?: boolean;
-  /** Charged per remote address before any expensive check. Default: none. */
-  readonly preAuthRateLimiter?: RateLimiter | null;
-  /** `strict`: a session id is required and must be known. Default `lenient`: an unknown one is a mere label. */
-  readonly sessions?: 'lenient' | 'strict';
-  /**
-   * Charged per principal by every message except `ping` and calls of tools, which have limits of their own. Default: none.
-   */
-  readonly requestLimiter?: RateLimiter | null;
-  /** Milliseconds a body may take to arrive. Default 30,000. */
-  readonly bodyTimeout?: number;
-  /** False: every answer is one body, whatever the client accepts. Default true. */
-  readonly streaming?: boolean;
-  /** Milliseconds between keep-alives on an open stream; 0 or less: none. Default 2,000. */
-  readonly heartbeatInterval?: number;
-  /** Milliseconds between two checks of the credentials that streams were opened with. Default 10,000. */
-  readonly credentialsInterval?: number;
-  /** Streamed answers, and separately listening streams, served at once, a quarter to one principal; null: unbounded. Default 100. */
-  readonly maxConcurrentDispatchers?: number | null;
-  /** Bytes that may wait for the reader of a stream before the stream is closed. Default 1,048,576. */
-  readonly maxStreamBuffer?: number;
-  /**
-   * Milliseconds for which a reader of any answer may accept nothing of what waits for it before its connection is closed.
-   * Default 30,000.
-   */
-  readonly readerTimeout?: number;
-  /** Bytes of answers that may wait for the readers of one principal, or of an address before authentication. Default 33,554,432. */
-  readonly maxUnread?: number;
-  /** Milliseconds for which the reader of a file may accept nothing before the transfer is aborted. Default 60,000. */
-  readonly downloadTimeout?: number;
-  /** Maximum messages in one body, where the revision has batches. Default 50. */
-  readonly maxBatchSize?: number;
-}
-
 interface CustomHeader {
   /** Lower case. */
   readonly name: string;
@@ -75,110 +22,89 @@ interface CustomHeader {
   readonly value: string | null;
 }
 
-function positive(value: number, option: string): number {
-  if (!Number.isSafeInteger(value) || value < 1)
-    throw new TypeError(`${option}: expected a positive integer`);
-  return value;
+/** What an edge is given in other forms than it uses. */
+interface GivenForms {
+  /** Whole origins, or `.example.com` for a domain with its subdomains. Default: any. */
+  readonly allowedOrigins?: readonly string[];
+  /** Host names besides loopback ones, with a port only where the port matters. Default: any, but see `loopbackHosts`. */
+  readonly allowedHosts?: readonly string[];
+  /** A header every POST must carry, by name, or as `{ name: value }`. Default: none. */
+  readonly requireCustomHeader?: string | Readonly<Record<string, string>> | null;
+  /** Without `allowedHosts`, only loopback names are allowed: for a server bound to loopback. Default true. */
+  readonly loopbackHosts?: boolean;
+  /**
+   * Without `allowedOrigins`, only pages of this machine are allowed: for a server without authentication, where any page
+   * could otherwise act for its visitor. Default true.
+   */
+  readonly loopbackOrigins?: boolean;
 }
 
-/** The maximum that a timer supports. */
-function milliseconds(value: number, option: string): number {
-  if (!Number.isFinite(value) || value > 2_147_483_647)
-    throw new TypeError(`${option}: expected milliseconds`);
-  return value;
+export type McpEdgeOptions = GivenForms & Partial<Omit<EdgeSettings, 'origins' | 'hosts' | 'customHeader'>>;
+
+function readCustomHeader(wanted: McpEdgeOptions['requireCustomHeader']): CustomHeader | null {
+  const [name, value] = (typeof wanted === 'string' ? [wanted, null] : Object.entries(wanted ?? {})[0]) ?? [];
+  return name === undefined ? null : { name: name.trim().toLowerCase(), value: value ?? null };
 }
 
-function pathOption(value: string, option: string): string {
-  if (!/^\/[^?#\s]*$/.test(value) || (value.length > 1 && value.endsWith('/'))) {
-    throw new TypeError(`${option}: expected a path that begins, and does not end, with a slash`);
-  }
-  return value;
-}
-
-function customHeader(value: McpEdgeOptions['requireCustomHeader']): CustomHeader | null {
-  if (value === undefined || value === null) return null;
-  if (typeof value === 'string') return value.trim() === '' ? null : toCustomHeader(value, null);
-  const pairs = typeof value === 'object' && !Array.isArray(value) ? Object.entries(value) : [];
-  const [pair] = pairs;
-  if (pairs.length !== 1 || !pair || typeof pair[1] !== 'string') {
-    throw new TypeError('requireCustomHeader: expected a header name or one { name: value }');
-  }
-  return pair[0].trim() === '' ? null : toCustomHeader(pair[0], pair[1]);
-}
-
-function toCustomHeader(name: string, value: string | null): CustomHeader {
-  return { name: name.trim().toLowerCase(), value };
-}
-
-function limiterOption(value: RateLimiter | null | undefined, option: string): RateLimiter | null {
-  const limiter = value ?? null;
-  if (limiter !== null && typeof limiter.check !== 'function')
-    throw new TypeError(`${option}: expected an object with a check method`);
-  return limiter;
-}
-
-/** The options of an edge, checked and compiled once. */
+/** The options of an edge, which the configuration has checked. */
 export class EdgeSettings {
-  readonly path: string;
-  readonly maxBodySize: number;
-  readonly requireContentLength: boolean;
+  /** Where MCP is served; one trailing slash is tolerated. */
+  readonly path: string = '/mcp';
+  /** Bytes. */
+  readonly maxBodySize: number = 1_048_576;
+  /** Refuse bodies of undeclared length before reading them. */
+  readonly requireContentLength: boolean = true;
   readonly origins: OriginPolicy;
   readonly hosts: HostPolicy;
   readonly customHeader: CustomHeader | null;
-  readonly preAuthRateLimiter: RateLimiter | null;
-  readonly strictSessions: boolean;
-  readonly requestLimiter: RateLimiter | null;
-  readonly bodyTimeout: number;
-  readonly streaming: boolean;
-  readonly heartbeatInterval: number;
-  readonly credentialsInterval: number;
-  readonly maxConcurrentDispatchers: number | null;
-  readonly maxStreamBuffer: number;
-  readonly readerTimeout: number;
-  readonly maxUnread: number;
-  readonly downloadTimeout: number;
-  readonly maxBatchSize: number;
+  /** Charged per remote address before any expensive check. */
+  readonly preAuthRateLimiter: RateLimiter | null = null;
+  /** `strict`: a session id is required and must be known. `lenient`: an unknown one is a mere label. */
+  readonly sessions: 'lenient' | 'strict' = 'lenient';
+  /** Charged per principal by every message except `ping` and calls of tools, which have limits of their own. */
+  readonly requestLimiter: RateLimiter | null = null;
+  /** Milliseconds a body may take to arrive. */
+  readonly bodyTimeout: number = 30_000;
+  /** False: every answer is one body, whatever the client accepts. */
+  readonly streaming: boolean = true;
+  /** Milliseconds between keep-alives on an open stream; 0 or less: none. */
+  readonly heartbeatInterval: number = 2_000;
+  /** Milliseconds between two checks of the credentials that streams were opened with. */
+  readonly credentialsInterval: number = 10_000;
+  /** Streamed answers, and separately listening streams, served at once, a quarter to one principal; null: unbounded. */
+  readonly maxConcurrentDispatchers: number | null = 100;
+  /** Bytes that may wait for the reader of a stream before the stream is closed. */
+  readonly maxStreamBuffer: number = 1_048_576;
+  /** Milliseconds for which a reader of any answer may accept nothing of what waits for it before its connection is closed. */
+  readonly readerTimeout: number = 30_000;
+  /** Bytes of answers that may wait for the readers of one principal, or of an address before authentication. */
+  readonly maxUnread: number = 33_554_432;
+  /** Milliseconds for which the reader of a file may accept nothing before the transfer is aborted. */
+  readonly downloadTimeout: number = 60_000;
+  /** Maximum messages in one body, where the revision has batches. */
+  readonly maxBatchSize: number = 50;
 
-  /** @throws TypeError naming the invalid option */
-  constructor(options: McpEdgeOptions = {}) {
-    const sessions = options.sessions ?? 'lenient';
-    if (sessions !== 'lenient' && sessions !== 'strict')
-      throw new TypeError('sessions: expected lenient or strict');
-    this.path = pathOption(options.path ?? '/mcp', 'path');
-    this.maxBodySize = positive(options.maxBodySize ?? 1_048_576, 'maxBodySize');
-    this.requireContentLength = options.requireContentLength ?? true;
-    this.origins = new OriginPolicy(options.allowedOrigins ?? [], options.loopbackOrigins ?? true);
-    this.hosts = new HostPolicy(options.allowedHosts ?? [], options.loopbackHosts ?? true);
-    this.customHeader = customHeader(options.requireCustomHeader);
-    this.preAuthRateLimiter = limiterOption(options.preAuthRateLimiter, 'preAuthRateLimiter');
-    this.strictSessions = sessions === 'strict';
-    this.requestLimiter = limiterOption(options.requestLimiter, 'requestLimiter');
-    this.bodyTimeout = positive(options.bodyTimeout ?? 30_000, 'bodyTimeout');
-    this.streaming = options.streaming ?? true;
-    this.heartbeatInterval = milliseconds(options.heartbeatInterval ?? 2_000, 'heartbeatInterval');
-    this.credentialsInterval = positive(options.credentialsInterval ?? 10_000, 'credentialsInterval');
-    this.maxConcurrentDispatchers =
-      options.maxConcurrentDispatchers === null
-        ? null
-        : positive(options.maxConcurrentDispatchers ?? 100, 'maxConcurrentDispatchers');
-    this.maxStreamBuffer = positive(options.maxStreamBuffer ?? 1_048_576, 'maxStreamBuffer');
-    this.readerTimeout = positive(options.readerTimeout ?? 30_000, 'readerTimeout');
-    this.maxUnread = positive(options.maxUnread ?? 33_554_432, 'maxUnread');
-    this.downloadTimeout = positive(options.downloadTimeout ?? 60_000, 'downloadTimeout');
-    this.maxBatchSize = positive(options.maxBatchSize ?? 50, 'maxBatchSize');
+  constructor({
+    allowedOrigins = [],
+    allowedHosts = [],
+    requireCustomHeader = null,
+    loopbackHosts = true,
+    loopbackOrigins = true,
+    ...others
+  }: McpEdgeOptions = {}) {
+    this.origins = new OriginPolicy(allowedOrigins, loopbackOrigins);
+    this.hosts = new HostPolicy(allowedHosts, loopbackHosts);
+    this.customHeader = readCustomHeader(requireCustomHeader);
+    Object.assign(this, others);
   }
 }
 
 /** Host names that cannot leave this machine, as written in a URL. */
 const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
 
-/** Trimmed, lower-cased, without blanks. @throws TypeError naming the option */
-function nameList(values: readonly string[], option: string): string[] {
-  if (!Array.isArray(values) || values.some((value) => typeof value !== 'string')) {
-    throw new TypeError(`${option}: expected a list of names`);
-  }
-  return values.map((value) => value.trim().toLowerCase()).filter((value) => value !== '');
-}
+/** Trimmed, lower-cased, without blanks. */
+const readNames = (values: readonly string[]): string[] =>
+  values.map((value) => value.trim().toLowerCase()).filter((value) => value !== '');
 
 /** A name or an IPv4 address, or an IPv6 address in brackets; then a port, where there is one. No user, zone, path or space. */
 const HOST = /^(?:([a-z0-9._~-]+)|\[([0-9a-f:.]+)\])(?::(\d{1,5}))?$/;
@@ -213,7 +139,7 @@ export class HostPolicy {
   private lastPermitted: string | undefined;
 
   constructor(allowedHosts: readonly string[], loopbackOnly: boolean) {
-    const listed = nameList(allowedHosts, 'allowedHosts').map((entry) => readHost(entry)?.whole ?? entry);
+    const listed = readNames(allowedHosts).map((entry) => readHost(entry)?.whole ?? entry);
     // A page cannot make a browser send a loopback name that is not its own, so those are always safe.
     if (listed.length > 0) this.allowed = new Set([...listed, ...LOOPBACK_NAMES]);
     else this.allowed = loopbackOnly ? LOOPBACK_NAMES : null;
@@ -245,7 +171,7 @@ export class OriginPolicy {
     allowedOrigins: readonly string[],
     private readonly loopbackOnly: boolean,
   ) {
-    const listed = nameList(allowedOrigins, 'allowedOrigins');
+    const listed = readNames(allowedOrigins);
     this.exact = new Set(listed.filter((entry) => !entry.startsWith('.')));
     this.domains = listed.filter((entry) => entry.startsWith('.'));
   }

@@ -39,7 +39,7 @@ const ownSession: RequestCheck = {
     const known = await sessions.find(id);
     // In strict mode a foreign session is answered as an unknown one.
     const isForeign = known !== undefined && known.owner !== agent.principal;
-    if (!known || known.terminated || (isForeign && settings.strictSessions))
+    if (!known || known.terminated || (isForeign && settings.sessions === 'strict'))
       return sessionNotFound(exchange.message.id);
     if (isForeign) return FOREIGN_SESSION;
     exchange.session = known;
