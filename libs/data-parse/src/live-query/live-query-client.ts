@@ -11,61 +11,33 @@ import {
   subscribeFrame,
   unsubscribeFrame,
 } from './live-query-frames.js';
-import {
-  type BackpressureStrategy,
-  type LiveQueryOptions,
-  type LiveQuerySettings,
-  liveQuerySettings,
-} from './live-query-options.js';
+import { LIVE_QUERY_BOUNDS, type LiveQueryBounds, type LiveQueryServer } from './live-query-options.js';
 import { LiveQuerySocket } from './live-query-socket.js';
 import { CircuitBreaker, ReconnectDelay } from './reconnecting.js';
-
-interface EventQueueOptions<T> {
-  readonly size: number;
-  readonly strategy: BackpressureStrategy;
-  readonly consume: (event: T) => void;
-  /** An event was lost. */
-  readonly onDrop: (which: 'oldest' | 'newest') => void;
-  /** With `block`: no further event may be added until `onRoom` is called. */
-  readonly onFull?: () => void;
-  readonly onRoom?: () => void;
-}
 
 /** Events taken at a time, before other work of the event loop runs. */
 const BATCH_SIZE = 100;
 
-/** A bounded queue with one consumer, which never runs inside the call that adds an event. */
+/** A bounded queue with one consumer, which never runs inside the call that adds an event. Of too many events the oldest are lost. */
 export class EventQueue<T> {
-  readonly counts = { enqueued: 0, processed: 0, dropped: 0 };
   private readonly events: T[] = [];
   private scheduled = false;
   private stopped = false;
-  private full = false;
 
-  constructor(private readonly options: EventQueueOptions<T>) {}
+  constructor(
+    private readonly size: number,
+    private readonly consume: (event: T) => void,
+    private readonly onDrop: () => void,
+  ) {}
 
-  get length(): number {
-    return this.events.length;
-  }
-
-  /** @returns false when the event was not taken: the queue has stopped, or the event exceeded the capacity */
-  add(event: T): boolean {
-    if (this.stopped) return false;
-    const { size, strategy } = this.options;
-    if (this.events.length >= size && strategy !== 'block') {
-      this.counts.dropped += 1;
-      this.options.onDrop(strategy === 'drop_oldest' ? 'oldest' : 'newest');
-      if (strategy === 'drop_newest') return false;
+  add(event: T): void {
+    if (this.stopped) return;
+    if (this.events.length >= this.size) {
+      this.onDrop();
       this.events.shift();
     }
     this.events.push(event);
-    this.counts.enqueued += 1;
-    if (strategy === 'block' && this.events.length >= size && !this.full) {
-      this.full = true;
-      this.options.onFull?.();
-    }
     this.schedule();
-    return true;
   }
 
   /** Discards the waiting events. */
@@ -82,14 +54,7 @@ export class EventQueue<T> {
 
   private drain(): void {
     this.scheduled = false;
-    for (const event of this.events.splice(0, BATCH_SIZE)) {
-      this.counts.processed += 1;
-      this.options.consume(event);
-    }
-    if (this.full && this.events.length < this.options.size) {
-      this.full = false;
-      this.options.onRoom?.();
-    }
+    for (const event of this.events.splice(0, BATCH_SIZE)) this.consume(event);
     if (this.events.length > 0) this.schedule();
   }
 }
@@ -125,7 +90,7 @@ let lastRequestId = 0;
  * and then renews every subscription.
  */
 export class LiveQueryClient {
-  private readonly settings: LiveQuerySettings;
+  private readonly bounds: LiveQueryBounds;
   private readonly registered = new Map<number, Registered>();
   private readonly breaker: CircuitBreaker;
   private readonly delay: ReconnectDelay;
@@ -137,29 +102,20 @@ export class LiveQueryClient {
   private current: ClientState = 'disconnected';
   private lossLogged = false;
 
-  /** @throws TypeError naming the option that cannot be used */
   constructor(
-    options: LiveQueryOptions,
+    private readonly server: LiveQueryServer,
     private readonly log: LiveQueryLog,
+    bounds: Partial<LiveQueryBounds> = {},
   ) {
-    const settings = liveQuerySettings(options);
-    this.settings = settings;
-    this.breaker = new CircuitBreaker(settings.circuitFailureThreshold, settings.circuitResetTimeout * 1000);
-    this.delay = new ReconnectDelay({
-      initial: settings.initialReconnectInterval,
-      longest: settings.maxReconnectInterval,
-      multiplier: settings.reconnectMultiplier,
-      jitter: settings.reconnectJitter,
-    });
-    this.queue = new EventQueue<EventFrame>({
-      size: settings.eventQueueSize,
-      strategy: settings.backpressureStrategy,
-      consume: ({ requestId, op, objectId }) =>
-        this.registered.get(requestId)?.subscriber.next({ op, objectId }),
-      onDrop: () => this.emitToAll({ op: 'lost' }),
-      onFull: () => this.socket?.pause(),
-      onRoom: () => this.socket?.resume(),
-    });
+    this.bounds = { ...LIVE_QUERY_BOUNDS, ...bounds };
+    const { circuitFailureThreshold, circuitResetTimeout } = this.bounds;
+    this.breaker = new CircuitBreaker(circuitFailureThreshold, circuitResetTimeout * 1000);
+    this.delay = new ReconnectDelay(this.bounds.initialReconnectInterval, this.bounds.maxReconnectInterval);
+    this.queue = new EventQueue<EventFrame>(
+      this.bounds.eventQueueSize,
+      ({ requestId, op, objectId }) => this.registered.get(requestId)?.subscriber.next({ op, objectId }),
+      () => this.emitToAll({ op: 'lost' }),
+    );
   }
 
   get state(): ClientState {
@@ -168,12 +124,7 @@ export class LiveQueryClient {
 
   /** Whether the connection receives every row, if the server honours the key. */
   get isAdmin(): boolean {
-    return this.settings.useMasterKey && Boolean(this.settings.masterKey);
-  }
-
-  /** Counts of events since it was made. */
-  get counts(): Readonly<{ enqueued: number; processed: number; dropped: number }> {
-    return this.queue.counts;
+    return this.server.masterKey !== null;
   }
 
   /** Cold. Fails with SourceRefused when the server refuses the query or the client was closed. */
@@ -232,7 +183,7 @@ export class LiveQueryClient {
       this.log.warn('[LiveQuery] a subscription was not answered');
       this.unwatch(requestId);
       registered.subscriber.error(new SourceRefused(new StoreError('unavailable')));
-    }, this.settings.answerTimeout * 1000).unref();
+    }, this.bounds.answerTimeout * 1000).unref();
   }
 
   private disconnect(): void {
@@ -252,10 +203,10 @@ export class LiveQueryClient {
       return;
     }
     this.current = 'connecting';
-    const socket: LiveQuerySocket = new LiveQuerySocket(this.settings, {
+    const socket: LiveQuerySocket = new LiveQuerySocket(this.server.url, this.bounds, {
       onOpen: () => {
-        socket.send(connectFrame(this.settings));
-        const { answerTimeout } = this.settings;
+        socket.send(connectFrame(this.server));
+        const { answerTimeout } = this.bounds;
         this.greetingDue = setTimeout(() => socket.kill('no answer'), answerTimeout * 1000).unref();
       },
       message: (text) => {
@@ -295,7 +246,7 @@ export class LiveQueryClient {
     if (registered.timer) clearTimeout(registered.timer);
     registered.timer = setTimeout(() => {
       if (this.current === 'connected') this.subscribe(requestId, registered);
-    }, this.settings.initialReconnectInterval * 1000).unref();
+    }, this.bounds.initialReconnectInterval * 1000).unref();
   }
 
   private handleConnected(): void {
@@ -337,8 +288,7 @@ export class LiveQueryClient {
     // Subscriptions that are not served yet do not wait: another source may be available.
     this.fail(({ taken }) => !taken, new StoreError('unavailable'));
     if (this.registered.size === 0) return;
-    if (this.settings.autoReconnect) this.reconnectIn(Math.max(this.delay.next(), this.breaker.waiting));
-    else this.failAll(new Error('the connection was lost'));
+    this.reconnectIn(Math.max(this.delay.next(), this.breaker.waiting));
   }
 
   private reconnectIn(milliseconds: number): void {

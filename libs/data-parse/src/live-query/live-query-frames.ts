@@ -1,11 +1,11 @@
+import type { LiveQueryServer } from './live-query-options.js';
+
 /** A query for changes of one class. */
 export interface LiveQuery {
   readonly className: string;
   readonly where: Readonly<Record<string, unknown>>;
   /** Fields that events carry. */
   readonly keys?: readonly string[];
-  /** Fields whose change makes an update an event. */
-  readonly watch?: readonly string[];
   /** Token of the user whose rights apply to the rows. Never on an admin connection. */
   readonly sessionToken?: string;
 }
@@ -63,36 +63,21 @@ export function readFrame(text: string): ServerFrame | null {
   return { op: op as EventOp, requestId, objectId };
 }
 
-export interface Greeting {
-  readonly applicationId: string;
-  readonly clientKey: string | null;
-  readonly restApiKey: string | null;
-  readonly masterKey: string | null;
-  readonly useMasterKey: boolean;
-}
-
-export function connectFrame({
-  applicationId,
-  clientKey,
-  restApiKey,
-  masterKey,
-  useMasterKey,
-}: Greeting): string {
+export function connectFrame({ applicationId, restApiKey, masterKey }: LiveQueryServer): string {
   return JSON.stringify({
     op: 'connect',
     applicationId,
-    ...(clientKey && { clientKey }),
     ...(restApiKey && { restAPIKey: restApiKey }),
-    ...(useMasterKey && masterKey && { masterKey }),
+    ...(masterKey && { masterKey }),
   });
 }
 
 export function subscribeFrame(requestId: number, query: LiveQuery): string {
-  const { className, where, keys = [], watch = [], sessionToken } = query;
+  const { className, where, keys = [], sessionToken } = query;
   return JSON.stringify({
     op: 'subscribe',
     requestId,
-    query: { className, where, ...(keys.length > 0 && { keys }), ...(watch.length > 0 && { watch }) },
+    query: { className, where, ...(keys.length > 0 && { keys }) },
     ...(sessionToken !== undefined && { sessionToken }),
   });
 }

@@ -1,7 +1,7 @@
 import type { RequestOptions } from 'node:http';
 import { createRequire } from 'node:module';
 import type { ClientOptions, RawData, WebSocket } from 'ws';
-import type { LiveQuerySettings } from './live-query-options.js';
+import type { LiveQueryBounds } from './live-query-options.js';
 
 export interface SocketEvents {
   readonly onOpen: () => void;
@@ -26,11 +26,12 @@ export class LiveQuerySocket {
   private hasEnded = false;
 
   constructor(
-    private readonly settings: LiveQuerySettings,
+    url: string,
+    private readonly bounds: LiveQueryBounds,
     private readonly events: SocketEvents,
   ) {
     const library = load('ws') as typeof import('ws');
-    this.socket = new library.WebSocket(settings.url, socketOptions(settings));
+    this.socket = new library.WebSocket(url, socketOptions(bounds.maxMessageSize));
     this.socket.on('upgrade', ({ socket }) => socket.on('data', () => this.awaitFrame()));
     this.socket.on('open', () => events.onOpen());
     this.socket.on('message', (data: RawData, isBinary) => {
@@ -48,19 +49,11 @@ export class LiveQuerySocket {
       (error: NodeJS.ErrnoException) => (this.reason ??= error.code ?? 'protocol error'),
     );
     this.socket.on('close', (code) => this.end(`closed with ${code}`));
-    this.pinging = setInterval(() => this.ping(), settings.pingInterval * 1000).unref();
+    this.pinging = setInterval(() => this.ping(), bounds.pingInterval * 1000).unref();
   }
 
   send(text: string): void {
     if (this.socket.readyState === this.socket.OPEN) this.socket.send(text);
-  }
-
-  pause(): void {
-    this.socket.pause();
-  }
-
-  resume(): void {
-    this.socket.resume();
   }
 
   /** Closes the connection and waits no longer than the library does. */
@@ -76,14 +69,14 @@ export class LiveQuerySocket {
   private ping(): void {
     if (this.socket.readyState !== this.socket.OPEN || this.pongDue) return;
     this.socket.ping();
-    this.pongDue = setTimeout(() => this.kill('no pong'), this.settings.pongTimeout * 1000).unref();
+    this.pongDue = setTimeout(() => this.kill('no pong'), this.bounds.pongTimeout * 1000).unref();
   }
 
   /** Silence between frames is permitted; a frame that has begun must end. */
   private awaitFrame(): void {
     this.frameDue ??= setTimeout(
       () => this.kill('a frame was not finished'),
-      this.settings.frameReadTimeout * 1000,
+      this.bounds.frameReadTimeout * 1000,
     ).unref();
   }
 
@@ -107,14 +100,13 @@ export class LiveQuerySocket {
   }
 }
 
-function socketOptions(settings: LiveQuerySettings): ClientOptions & Pick<RequestOptions, 'maxHeaderSize'> {
+function socketOptions(maxPayload: number): ClientOptions & Pick<RequestOptions, 'maxHeaderSize'> {
   return {
     handshakeTimeout: HANDSHAKE_TIMEOUT,
-    maxPayload: settings.maxMessageSize,
+    maxPayload,
     perMessageDeflate: false,
     followRedirects: false,
     maxHeaderSize: MAX_HEADERS,
-    minVersion: settings.sslMinVersion,
-    ...(settings.sslMaxVersion !== null && { maxVersion: settings.sslMaxVersion }),
+    minVersion: 'TLSv1.2',
   };
 }

@@ -4,7 +4,7 @@ import type { Agent } from '#core';
 import { ChangeSource, type RowView, type SourceEvent, SourceRefused } from '#data';
 import type { ClassSchema, FieldSchema, Where } from '#policy';
 import { LiveQueryClient, type LiveQueryLog, type LiveQueryEvent } from './live-query-client.js';
-import { type LiveQueryOptions, socketUrlIssue } from './live-query-options.js';
+import { type LiveQueryServer, socketUrlIssue } from './live-query-options.js';
 
 const SCALARS: ReadonlySet<FieldSchema['type']> = new Set(['String', 'Number', 'Boolean']);
 
@@ -47,8 +47,6 @@ function isScalar(value: unknown): boolean {
   return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
 }
 
-type LiveQueryConnection = Omit<LiveQueryOptions, 'useMasterKey'>;
-
 /**
  * Changes as Parse Server reports them: over one connection the rows that a session's user may read, over another connection,
  * with the master key, all rows. Assumed users and roles are not supported.
@@ -59,15 +57,14 @@ export class LiveQuerySource extends ChangeSource {
   private readonly honoured: Observable<unknown>;
   private warned = false;
 
-  /** @throws TypeError naming the option that cannot be used */
   constructor(
-    options: LiveQueryConnection,
+    server: LiveQueryServer,
     private readonly log: LiveQueryLog,
   ) {
     super();
-    const hasKey = typeof options.masterKey === 'string' && options.masterKey.trim() !== '';
-    this.scoped = new LiveQueryClient({ ...options, masterKey: null }, log);
-    this.admin = hasKey ? new LiveQueryClient({ ...options, useMasterKey: true }, log) : null;
+    const hasKey = server.masterKey !== null && server.masterKey.trim() !== '';
+    this.scoped = new LiveQueryClient({ ...server, masterKey: null }, log);
+    this.admin = hasKey ? new LiveQueryClient(server, log) : null;
     this.honoured = this.probe();
   }
 

@@ -46,39 +46,38 @@ export class CircuitBreaker {
   }
 }
 
-interface ReconnectDelayOptions {
-  /** Seconds. */
-  readonly initial: number;
-  readonly longest: number;
-  readonly multiplier: number;
-  /** Share of the interval, in either direction. */
-  readonly jitter: number;
-}
-
-const MIN_DELAY_SHARE = 0.1;
+const GROWTH_FACTOR = 1.5;
+/** Share of the interval, in either direction. */
+const JITTER_SHARE = 0.2;
+/** Seconds. */
+const MIN_DELAY = 0.1;
 
 /** Growing pauses between attempts, with jitter so that clients of one server do not reconnect at the same time. */
 export class ReconnectDelay {
   private interval: number;
 
-  /** @param random from 0 to 1; for tests */
+  /**
+   * @param initial seconds
+   * @param longest seconds
+   * @param random from 0 to 1; for tests
+   */
   constructor(
-    private readonly options: ReconnectDelayOptions,
+    private readonly initial: number,
+    private readonly longest: number,
     private readonly random: () => number = Math.random,
   ) {
-    this.interval = options.initial;
+    this.interval = initial;
   }
 
   /** Milliseconds until the next attempt. Every call increases the interval, up to its maximum. */
   next(): number {
-    const { jitter, multiplier, longest } = this.options;
-    const offset = (this.random() * 2 - 1) * this.interval * jitter;
-    const delay = Math.max(this.interval + offset, MIN_DELAY_SHARE);
-    this.interval = Math.min(this.interval * multiplier, longest);
+    const offset = (this.random() * 2 - 1) * this.interval * JITTER_SHARE;
+    const delay = Math.max(this.interval + offset, MIN_DELAY);
+    this.interval = Math.min(this.interval * GROWTH_FACTOR, this.longest);
     return delay * 1000;
   }
 
   reset(): void {
-    this.interval = this.options.initial;
+    this.interval = this.initial;
   }
 }
