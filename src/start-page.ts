@@ -84,7 +84,6 @@ class StartPageController {
         health: ROUTE_PATHS.health,
         ready: ROUTE_PATHS.ready,
         ...(operators.operators !== null && { console: '/console' }),
-        ...(server.docsUrl !== null && { documentation: server.docsUrl }),
       },
     };
   }
@@ -95,7 +94,6 @@ const LINK_TEXTS: Readonly<Record<string, string>> = {
   health: 'Whether the process runs',
   ready: 'Whether it can answer calls',
   console: 'The console, for operators',
-  documentation: 'The documentation',
 };
 
 const STATUS_TEXTS: Readonly<Record<StartPage['status'], string>> = {

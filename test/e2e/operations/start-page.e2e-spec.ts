@@ -77,14 +77,10 @@ describe('the page at the root of the service', () => {
         agents: { chief: { permissions: 'readonly' } },
         auth: [{ apiKey: 'key-of-the-chief-operator-1', agent: 'chief' }],
         console: { operators: ['chief'] },
-        server: { docsUrl: 'https://docs.example.com/parley/' },
       },
     });
     const page = (await (await fetch(`${console.origin}/`)).json()) as { links: object };
-    expect(page).toMatchObject({
-      mcp: '/mcp',
-      links: { console: '/console', documentation: 'https://docs.example.com/parley/' },
-    });
+    expect(page).toMatchObject({ mcp: '/mcp', links: { console: '/console' } });
     expect((await fetch(`${console.origin}/console`)).status).toBe(200);
     await console.stop();
   });

@@ -67,14 +67,6 @@ export class ServerSection {
   readonly startPage: boolean = true;
 
   @Option(
-    'the URL of your copy of this documentation (`npm run docs`), to which `GET /` leads; null: it leads to none',
-  )
-  @IsString()
-  @Matches(/^https?:\/\//, { message: 'a URL with http:// or https://' })
-  @Nullable()
-  readonly docsUrl: string | null = null;
-
-  @Option(
     'another path at which `GET /health` answers, for load balancers that want one, and no other route does. Of the service alone; null: none',
   )
   @IsString()
