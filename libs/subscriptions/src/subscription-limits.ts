@@ -1,25 +1,20 @@
-export interface SubscriptionOptions {
-  /** Whether resources can be watched. Default true. */
-  readonly enabled?: boolean;
+export const DEFAULT_SUBSCRIPTIONS = {
+  /** Whether resources can be watched. */
+  enabled: true,
   /**
    * Seconds from the first change to the single update that covers it and all that follow until then; 0 or less: one update
-   * per change. Default 0.25.
+   * per change.
    */
-  readonly debounce?: number;
-  /** Resources that one session, or one listening request, may watch. Default 100. */
-  readonly maxPerSession?: number;
-  /** Sessions with subscriptions, on all replicas; separately, listening requests on this one. Default 10,000. */
-  readonly maxSessions?: number;
-}
-
-export const DEFAULT_SUBSCRIPTIONS: Required<SubscriptionOptions> = Object.freeze({
-  enabled: true,
   debounce: 0.25,
+  /** Resources that one session, or one listening request, may watch. */
   maxPerSession: 100,
+  /** Sessions with subscriptions, on all replicas; separately, listening requests on this one. */
   maxSessions: 10_000,
-});
+};
 
-/** The options of subscriptions, checked. */
+export type SubscriptionOptions = Readonly<Partial<typeof DEFAULT_SUBSCRIPTIONS>>;
+
+/** The options of subscriptions, which the configuration has checked. */
 export class SubscriptionLimits {
   readonly enabled: boolean;
   /** Milliseconds. */
@@ -29,25 +24,12 @@ export class SubscriptionLimits {
   /** Maximum sessions of one principal; separately, listening requests. */
   readonly maxPerPrincipal: number;
 
-  /** @throws TypeError naming the invalid option */
   constructor(options: SubscriptionOptions = {}) {
-    const {
-      enabled = DEFAULT_SUBSCRIPTIONS.enabled,
-      debounce = DEFAULT_SUBSCRIPTIONS.debounce,
-      maxPerSession = DEFAULT_SUBSCRIPTIONS.maxPerSession,
-      maxSessions = DEFAULT_SUBSCRIPTIONS.maxSessions,
-    } = options;
-    if (!Number.isFinite(debounce)) throw new TypeError('debounce: expected a number of seconds');
-    this.enabled = enabled;
+    const { debounce, ...others } = { ...DEFAULT_SUBSCRIPTIONS, ...options };
     this.debounce = debounce * 1000;
-    this.maxPerSession = positive(maxPerSession, 'maxPerSession');
-    this.maxSessions = positive(maxSessions, 'maxSessions');
-    this.maxPerPrincipal = Math.max(1, Math.floor(maxSessions / 10));
+    this.enabled = others.enabled;
+    this.maxPerSession = others.maxPerSession;
+    this.maxSessions = others.maxSessions;
+    this.maxPerPrincipal = Math.max(1, Math.floor(others.maxSessions / 10));
   }
-}
-
-function positive(value: number, option: string): number {
-  if (!Number.isSafeInteger(value) || value < 1)
-    throw new TypeError(`${option}: expected a positive integer`);
-  return value;
 }
