@@ -228,7 +228,7 @@ export interface NewClass {
 }
 
 /**
- * Creates, extends and deletes classes, in Parse's terms. It has no information about agents: only governed access may hold
+ * Creates and deletes classes, in Parse's terms. It has no information about agents: only governed access may hold
  * one.
  * @throws StoreError
  */
@@ -238,12 +238,6 @@ export abstract class SchemaWriter {
    * @throws StoreError `duplicate` when the class exists
    */
   abstract createClass(newClass: NewClass, operation: OperationContext): Promise<void>;
-  /** An existing column keeps its type. */
-  abstract addFields(
-    className: string,
-    fields: ReadonlyMap<string, FieldSchema>,
-    operation: OperationContext,
-  ): Promise<void>;
   /** Removes a class without rows; a class with rows stays unchanged. */
   abstract deleteClass(
     className: string,

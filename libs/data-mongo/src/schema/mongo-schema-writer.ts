@@ -139,16 +139,6 @@ export class MongoSchemaWriter extends SchemaWriter {
     });
   }
 
-  addFields(
-    className: string,
-    fields: ReadonlyMap<string, FieldSchema>,
-    operation: OperationContext,
-  ): Promise<void> {
-    return this.change(className, operation, async (connection) => {
-      await addColumns(connection, this.catalogue.forTenant(operation.tenant), className, fields, operation);
-    });
-  }
-
   deleteClass(className: string, operation: OperationContext): Promise<'deleted' | 'not_empty' | 'absent'> {
     return this.change(className, operation, async (connection) => {
       if (await hasRows(connection, className, operation)) return 'not_empty';

@@ -245,9 +245,6 @@ describe('writes to collections that Parse did not write', PATIENT, () => {
       expect(await storeErrorCode(schemaWriter.createClass({ className, fields }, unhurried()))).toBe(
         'unsupported',
       );
-      expect(await storeErrorCode(schemaWriter.addFields(className, fields, unhurried()))).toBe(
-        'unsupported',
-      );
       expect(await storeErrorCode(schemaWriter.deleteClass(className, unhurried()))).toBe('unsupported');
     }
     const names = (await store.connection.db.listCollections().toArray()).map(({ name }) => name);

@@ -140,21 +140,6 @@ export class ParseSchemaWriter extends SchemaWriter {
     await this.send('POST', className, operation, body);
   }
 
-  async addFields(
-    className: string,
-    fields: ReadonlyMap<string, FieldSchema>,
-    operation: OperationContext,
-  ): Promise<void> {
-    this.catalogue.invalidate();
-    const known = (await this.catalogue.snapshot()).get(className)?.fields;
-    const added = [...fields].filter(([name]) => !known?.has(name));
-    if (added.length === 0) return;
-    await this.send(known ? 'PUT' : 'POST', className, operation, {
-      className,
-      fields: Object.fromEntries(added),
-    });
-  }
-
   async deleteClass(
     className: string,
     operation: OperationContext,
@@ -176,7 +161,7 @@ export class ParseSchemaWriter extends SchemaWriter {
   }
 
   private async send(
-    method: 'POST' | 'PUT' | 'DELETE',
+    method: 'POST' | 'DELETE',
     className: string,
     { signal, maxTimeMS }: OperationContext,
     body?: Readonly<Record<string, unknown>>,

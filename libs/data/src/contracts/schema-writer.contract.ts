@@ -72,17 +72,6 @@ export function schemaWriterContract(name: string, open: (seed: unknown) => Prom
       expect(await classOf('Album')).toEqual(before);
     });
 
-    it('adds columns and leaves the type of those that are there', async () => {
-      const added = new Map<string, FieldSchema>([
-        ['rating', { type: 'Number' }],
-        ['title', { type: 'Number' }],
-      ]);
-      await store.schemaWriter.addFields('Album', added, unhurried());
-      const fields = (await classOf('Album'))?.fields;
-      expect(fields?.get('rating')).toEqual({ type: 'Number' });
-      expect(fields?.get('title')).toMatchObject({ type: 'String' });
-    });
-
     it('removes a class without rows, with or without a collection', async () => {
       await createReview();
       expect(await deleteClass('Review')).toBe('deleted');

@@ -20,7 +20,7 @@ import {
   type Writes,
   type WriteStore,
 } from '#data';
-import type { FieldSchema, Where } from '#policy';
+import type { Where } from '#policy';
 
 /** One command that would be sent to a database. */
 export type StoreCommand = SentCommand & {
@@ -139,13 +139,6 @@ export class RecordingSchemaWriter extends SchemaWriter {
   createClass({ className, fields }: NewClass): Promise<void> {
     return this.store.answer(
       { command: 'create class', query: { className, fields: Object.fromEntries(fields) } },
-      undefined,
-    );
-  }
-
-  addFields(className: string, fields: ReadonlyMap<string, FieldSchema>): Promise<void> {
-    return this.store.answer(
-      { command: 'add fields', query: { className, fields: Object.fromEntries(fields) } },
       undefined,
     );
   }
