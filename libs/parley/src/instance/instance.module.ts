@@ -5,7 +5,7 @@ import { CoreModule, CurrentAgents, toInstanceProviders } from '#core';
 import { ApprovalsModule, ConfiguredApprover } from '#approvals';
 import { AuditModule, OperationLog } from '#audit';
 import { AuthModule, AuthVersions } from '#auth';
-import { ChangesModule } from '#changes';
+import { ChangeSetsModule, ChangesModule } from '#changes';
 import { SessionStreams, SharedState, StateModule } from '#state';
 import { ConfigVersions } from '#config';
 import {
@@ -58,9 +58,11 @@ import { ViewsModule } from '#views';
 import { ConfigurationModule } from './configuration.module.js';
 import {
   chooseAdapters,
+  ConnectionsModule,
   createDatabaseTurns,
   openChangeSources,
   createParseConnection,
+  SessionWatchModule,
   userSessionsOf,
 } from './data/adapters.module.js';
 import { Conversations, ConversationsModule } from './conversations.js';
@@ -135,8 +137,11 @@ class PluginAccessModule {}
     ApprovalsModule,
     AuditModule,
     ChangesModule,
+    ChangeSetsModule,
+    ConnectionsModule,
     DispatcherModule,
     ExportsModule,
+    SessionWatchModule,
     StateModule,
     StoresModule,
     SubscriptionsModule,
@@ -152,7 +157,6 @@ class OptionsModule {
     const { connection: mongo, shared, gates, queue = new ProcessTaskQueue(), overrides = [] } = options;
     const { config } = options.loaded;
     const parse = createParseConnection(config.parse);
-    const adapters = chooseAdapters({ parse });
     const ports: Provider[] = [
       { provide: SharedState, useValue: shared },
       { provide: MongoConnection, useValue: mongo },
@@ -182,12 +186,11 @@ class OptionsModule {
     ];
     const providers = [
       ...optionProviders(options),
-      ...toInstanceProviders([...ports, ...adapters.providers, ...overrides]),
+      ...toInstanceProviders([...ports, ...chooseAdapters({ parse }), ...overrides]),
     ];
     return {
       module: OptionsModule,
       global: true,
-      imports: [adapters.module],
       providers,
       exports: [...new Set(providers.map(({ provide }) => provide))],
     };

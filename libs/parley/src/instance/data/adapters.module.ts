@@ -1,4 +1,4 @@
-import { Inject, Injectable, Logger, Module, type Provider, type Type } from '@nestjs/common';
+import { Logger, Module, type Provider } from '@nestjs/common';
 import { concatMap, share, tap } from 'rxjs';
 import { provideFromInstance } from '#core';
 import {
@@ -53,12 +53,11 @@ import {
   routedSearches,
   routedWrites,
 } from '#data-parse';
-import { CHANGE_SETTINGS, type ChangeSettings, ChangeSetsModule } from '#changes';
+import { CHANGE_SETTINGS, type ChangeSettings } from '#changes';
 import { ConfigVersions, type DatabaseConfig, type LiveQueryConfig, type ParseConfig } from '#config';
 import type { Policy, ReadHooks } from '#policy';
-import { SharedState, StateModule } from '#state';
+import { SharedState } from '#state';
 import { ChangeSources, FeedSource } from '#subscriptions';
-import { ConfigurationModule } from '../configuration.module.js';
 import { followDeclarations, storageDeclarationsOf } from './storage-declarations.js';
 
 /** Sessions of other users exist only in the database: without it impersonation is not possible. */
@@ -121,13 +120,6 @@ const EMBEDDED_TURNS = { atOnce: 8, perPrincipal: 3 };
 /** Whether Cloud Code may decide what users read of classes that do not say it (`parse.readHooks`). */
 export const CLASSES_READ_HOOKS = Symbol('parse.readHooks');
 
-const CATALOGUE = Symbol('catalogue of the adapters');
-const READS = Symbol('reads of the adapters');
-const SEARCHES = Symbol('searches of the adapters');
-const WRITES = Symbol('writes of the adapters');
-const TRANSACTIONS = Symbol('transactions of the adapters');
-const CHANGE_SETS = Symbol('change sets of the adapters');
-
 /** The connections of the instance; each is null where there is none. */
 @Module({
   providers: [provideFromInstance(MongoConnection), provideFromInstance(ParseConnection)],
@@ -135,22 +127,19 @@ const CHANGE_SETS = Symbol('change sets of the adapters');
 })
 export class ConnectionsModule {}
 
-/** The catalogue of classes, and what is written through this replica. */
-const CATALOGUE_PROVIDER: Provider = {
-  provide: CATALOGUE,
-  useFactory: (
-    mongo: MongoConnection | null,
-    parse: ParseConnection | null,
-    written: WrittenClasses,
-    versions: ConfigVersions,
-  ) => {
-    const catalogue = catalogueOf({ mongo, parse }, () => versions.current.policy);
-    followDeclarations(versions, catalogue);
-    written.watchSchemas(catalogue);
-    return catalogue;
-  },
-  inject: [MongoConnection, ParseConnection, WrittenClasses, ConfigVersions],
-};
+/** What tells that a session has ended, for routes that pass one to Parse Server. */
+@Module({
+  imports: [StoresModule],
+  providers: [
+    {
+      provide: CachedSessionWatch,
+      useFactory: (directory: CachedPrincipalDirectory) => new CachedSessionWatch(directory),
+      inject: [CachedPrincipalDirectory],
+    },
+  ],
+  exports: [CachedSessionWatch],
+})
+export class SessionWatchModule {}
 
 /**
  * LiveQuery where it is configured, else change streams of the databases. A server that does not answer yet is
@@ -205,82 +194,79 @@ export async function openChangeSources(
   };
 }
 
-@Injectable()
-class DatabaseDirectory extends CachedPrincipalDirectory {
-  constructor(connection: MongoConnection) {
-    super(new MongoPrincipalDirectory(connection));
-  }
-}
-
-const ADAPTER_IMPORTS = [ConnectionsModule, ConfigurationModule, StoresModule, StateModule, ChangeSetsModule];
+/** The catalogue of classes, sessions and roles, and what is written through this replica. */
+const SHARED_ADAPTERS: readonly Provider[] = [
+  {
+    provide: SchemaCatalogue,
+    useFactory: (
+      mongo: MongoConnection | null,
+      parse: ParseConnection | null,
+      written: WrittenClasses,
+      versions: ConfigVersions,
+    ) => {
+      const catalogue = catalogueOf({ mongo, parse }, () => versions.current.policy);
+      followDeclarations(versions, catalogue);
+      written.watchSchemas(catalogue);
+      return catalogue;
+    },
+    inject: [MongoConnection, ParseConnection, WrittenClasses, ConfigVersions],
+  },
+  {
+    provide: CachedPrincipalDirectory,
+    useFactory: (mongo: MongoConnection | null, parse: ParseConnection | null) =>
+      new CachedPrincipalDirectory(createDirectory({ mongo, parse })),
+    inject: [MongoConnection, ParseConnection],
+  },
+];
 
 /** The ports to data, by the official driver alone. */
-@Module({
-  imports: ADAPTER_IMPORTS,
-  providers: [
-    CATALOGUE_PROVIDER,
-    DatabaseDirectory,
-    { provide: READS, useClass: MongoRecordReader },
-    { provide: SEARCHES, useClass: MongoRecordSearcher },
-    {
-      provide: WRITES,
-      useFactory: (
-        mongo: MongoConnection,
-        catalogue: SchemaCatalogue,
-        directory: CachedPrincipalDirectory,
-        written: WrittenClasses,
-        transactions: RowTransactions,
-        recorder: WriteRecorder,
-        { record }: ChangeSettings,
-      ) => {
-        const writes = forgettingWrites(
-          new MongoRecordWriter(mongo, catalogue),
-          written.watchRows(directory),
-        );
-        return record === 'all' ? new RecordedWrites(writes, transactions, recorder) : writes;
-      },
-      inject: [
-        MongoConnection,
-        SchemaCatalogue,
-        CachedPrincipalDirectory,
-        WrittenClasses,
-        RowTransactions,
-        WriteRecorder,
-        CHANGE_SETTINGS,
-      ],
+const DATABASE_ADAPTERS: readonly Provider[] = [
+  { provide: ReadStore, useClass: MongoRecordReader },
+  { provide: SearchStore, useClass: MongoRecordSearcher },
+  {
+    provide: WriteStore,
+    useFactory: (
+      mongo: MongoConnection,
+      catalogue: SchemaCatalogue,
+      directory: CachedPrincipalDirectory,
+      written: WrittenClasses,
+      transactions: RowTransactions,
+      recorder: WriteRecorder,
+      { record }: ChangeSettings,
+    ) => {
+      const writes = forgettingWrites(new MongoRecordWriter(mongo, catalogue), written.watchRows(directory));
+      return record === 'all' ? new RecordedWrites(writes, transactions, recorder) : writes;
     },
-    {
-      provide: TRANSACTIONS,
-      useFactory: (
-        mongo: MongoConnection,
-        catalogue: SchemaCatalogue,
-        directory: CachedPrincipalDirectory,
-        written: WrittenClasses,
-      ) =>
-        new MongoRowTransactions(mongo, catalogue, (writes) =>
-          forgettingWrites(writes, written.watchRows(directory)),
-        ),
-      inject: [MongoConnection, SchemaCatalogue, CachedPrincipalDirectory, WrittenClasses],
-    },
-    {
-      provide: CHANGE_SETS,
-      useFactory: (mongo: MongoConnection, { clock }: SharedState) => new MongoChangeSets(mongo, clock),
-      inject: [MongoConnection, SharedState],
-    },
-    MongoSchemaWriter,
-  ],
-  exports: [
-    CATALOGUE,
-    DatabaseDirectory,
-    READS,
-    SEARCHES,
-    WRITES,
-    TRANSACTIONS,
-    CHANGE_SETS,
-    MongoSchemaWriter,
-  ],
-})
-class DatabaseModule {}
+    inject: [
+      MongoConnection,
+      SchemaCatalogue,
+      CachedPrincipalDirectory,
+      WrittenClasses,
+      RowTransactions,
+      WriteRecorder,
+      CHANGE_SETTINGS,
+    ],
+  },
+  {
+    provide: RowTransactions,
+    useFactory: (
+      mongo: MongoConnection,
+      catalogue: SchemaCatalogue,
+      directory: CachedPrincipalDirectory,
+      written: WrittenClasses,
+    ) =>
+      new MongoRowTransactions(mongo, catalogue, (writes) =>
+        forgettingWrites(writes, written.watchRows(directory)),
+      ),
+    inject: [MongoConnection, SchemaCatalogue, CachedPrincipalDirectory, WrittenClasses],
+  },
+  {
+    provide: ChangeSets,
+    useFactory: (mongo: MongoConnection, { clock }: SharedState) => new MongoChangeSets(mongo, clock),
+    inject: [MongoConnection, SharedState],
+  },
+  { provide: SchemaWriter, useClass: MongoSchemaWriter },
+];
 
 /** Reads from the database where there is one, else through Parse Server with the rights of the caller. */
 function readsByRoute(
@@ -312,111 +298,56 @@ function writesByRoute(
   return forgettingWrites(routedWrites({ rest, sessions }), written.watchRows(directory));
 }
 
-@Injectable()
-class ServerDirectory extends CachedPrincipalDirectory {
-  constructor(@Inject(MongoConnection) mongo: MongoConnection | null, parse: ParseConnection) {
-    super(createDirectory({ mongo, parse }));
-  }
-}
-
 /** The ports to data, by Parse Server, with the database beside it or without. */
-@Module({
-  imports: ADAPTER_IMPORTS,
-  providers: [
-    CATALOGUE_PROVIDER,
-    ServerDirectory,
-    {
-      provide: CachedSessionWatch,
-      useFactory: (directory: ServerDirectory) => new CachedSessionWatch(directory),
-      inject: [ServerDirectory],
-    },
-    {
-      provide: READS,
-      useFactory: readsByRoute,
-      inject: [MongoConnection, ParseConnection, SchemaCatalogue, CachedSessionWatch, CLASSES_READ_HOOKS],
-    },
-    {
-      provide: SEARCHES,
-      useFactory: (
-        mongo: MongoConnection | null,
-        catalogue: SchemaCatalogue,
-        sessions: CachedSessionWatch,
-        readHooks: ReadHooks,
-      ) =>
-        routedSearches({ direct: mongo && new MongoRecordSearcher(mongo, catalogue), sessions, readHooks }),
-      inject: [MongoConnection, SchemaCatalogue, CachedSessionWatch, CLASSES_READ_HOOKS],
-    },
-    {
-      provide: WRITES,
-      useFactory: writesByRoute,
-      inject: [
-        ParseConnection,
-        SchemaCatalogue,
-        ReadStore,
-        CachedSessionWatch,
-        CachedPrincipalDirectory,
-        WrittenClasses,
-      ],
-    },
-    {
-      provide: TRANSACTIONS,
-      useFactory: () =>
-        new NoRowTransactions(
-          'writes go through Parse Server, which takes no change sets yet (parse.serverUrl)',
-        ),
-    },
-    {
-      provide: CHANGE_SETS,
-      useFactory: (mongo: MongoConnection | null, { clock }: SharedState) =>
-        mongo ? new MongoChangeSets(mongo, clock) : new MemoryChangeSets(clock),
-      inject: [MongoConnection, SharedState],
-    },
-    ParseSchemaWriter,
-  ],
-  exports: [
-    CATALOGUE,
-    ServerDirectory,
-    READS,
-    SEARCHES,
-    WRITES,
-    TRANSACTIONS,
-    CHANGE_SETS,
-    ParseSchemaWriter,
-  ],
-})
-class ParseServerModule {}
+const PARSE_ADAPTERS: readonly Provider[] = [
+  {
+    provide: ReadStore,
+    useFactory: readsByRoute,
+    inject: [MongoConnection, ParseConnection, SchemaCatalogue, CachedSessionWatch, CLASSES_READ_HOOKS],
+  },
+  {
+    provide: SearchStore,
+    useFactory: (
+      mongo: MongoConnection | null,
+      catalogue: SchemaCatalogue,
+      sessions: CachedSessionWatch,
+      readHooks: ReadHooks,
+    ) => routedSearches({ direct: mongo && new MongoRecordSearcher(mongo, catalogue), sessions, readHooks }),
+    inject: [MongoConnection, SchemaCatalogue, CachedSessionWatch, CLASSES_READ_HOOKS],
+  },
+  {
+    provide: WriteStore,
+    useFactory: writesByRoute,
+    inject: [
+      ParseConnection,
+      SchemaCatalogue,
+      ReadStore,
+      CachedSessionWatch,
+      CachedPrincipalDirectory,
+      WrittenClasses,
+    ],
+  },
+  {
+    provide: RowTransactions,
+    useFactory: () =>
+      new NoRowTransactions(
+        'writes go through Parse Server, which takes no change sets yet (parse.serverUrl)',
+      ),
+  },
+  {
+    provide: ChangeSets,
+    useFactory: (mongo: MongoConnection | null, { clock }: SharedState) =>
+      mongo ? new MongoChangeSets(mongo, clock) : new MemoryChangeSets(clock),
+    inject: [MongoConnection, SharedState],
+  },
+  { provide: SchemaWriter, useClass: ParseSchemaWriter },
+];
 
-/** The module of the adapters, and its providers by port. The only place that decides between them. */
-export function chooseAdapters({ parse }: Pick<Connections, 'parse'>): {
-  readonly module: Type;
-  readonly providers: readonly Provider[];
-} {
-  const ports = [
-    { provide: SchemaCatalogue, useExisting: CATALOGUE },
-    { provide: ReadStore, useExisting: READS },
-    { provide: SearchStore, useExisting: SEARCHES },
-    { provide: WriteStore, useExisting: WRITES },
-    { provide: RowTransactions, useExisting: TRANSACTIONS },
-    { provide: ChangeSets, useExisting: CHANGE_SETS },
-  ];
-  return parse
-    ? {
-        module: ParseServerModule,
-        providers: [
-          ...ports,
-          { provide: CachedPrincipalDirectory, useExisting: ServerDirectory },
-          { provide: SchemaWriter, useExisting: ParseSchemaWriter },
-        ],
-      }
-    : {
-        module: DatabaseModule,
-        providers: [
-          ...ports,
-          { provide: CachedPrincipalDirectory, useExisting: DatabaseDirectory },
-          { provide: SchemaWriter, useExisting: MongoSchemaWriter },
-        ],
-      };
-}
+/** The adapters of an instance by their ports. The only place that decides between them. */
+export const chooseAdapters = ({ parse }: Pick<Connections, 'parse'>): readonly Provider[] => [
+  ...SHARED_ADAPTERS,
+  ...(parse ? PARSE_ADAPTERS : DATABASE_ADAPTERS),
+];
 
 /** The sessions of other users, which only the database holds. */
 export const userSessionsOf = (mongo: MongoConnection | null): UserSessions =>
