@@ -186,10 +186,8 @@ const OPERATIONS: Readonly<Record<string, WatchedOperation>> = { count: 'count',
 
 /** @throws ProtocolError for anything but `parse://<Class>/count` and `parse://<Class>/samples` */
 function parseWatchedRows(uri: string): WatchedRows {
-  const match = RESOURCE.exec(uri);
-  const [whole, className, kind] = match ?? [];
-  // `$` also matches before a final line break.
-  if (className === undefined || kind === undefined || whole?.length !== uri.length) {
+  const [, className, kind] = RESOURCE.exec(uri) ?? [];
+  if (className === undefined || kind === undefined) {
     throw invalidParams(`Invalid resource URI: ${uri}. Expected parse://<Class>/{count|samples}.`);
   }
   const operation = OPERATIONS[kind];
