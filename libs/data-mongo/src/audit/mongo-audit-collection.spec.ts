@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   type AuditQuery,
@@ -148,7 +150,7 @@ describe('a collection of audit records', () => {
     ['searched', (kept) => kept.search({})],
     ['verified', (kept) => collectionSource(kept).read()[Symbol.asyncIterator]().next()],
   ])('says when it is %s that nobody is there, in a line that contains no address', async (_, use) => {
-    const connection = new MongoConnection({ uri: 'mongodb://127.0.0.1:9', database: 'a', timeout: 50 });
+    const connection = new MongoConnection({ uri: 'mongodb://127.0.0.1:9', database: 'a', timeout: 500 });
     const kept = new MongoAuditCollection({
       connection,
       collection: 'records',
@@ -162,5 +164,28 @@ describe('a collection of audit records', () => {
       cause: { message: expect.stringContaining('127.0.0.1:9') as string },
     });
     await kept.close();
+  });
+
+  it('says when it is opened that a server does not answer', async () => {
+    const silent = createServer().listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const { port } = silent.address() as AddressInfo;
+    const connection = new MongoConnection({
+      uri: `mongodb://127.0.0.1:${port}`,
+      database: 'a',
+      timeout: 300,
+    });
+    const kept = new MongoAuditCollection({
+      connection,
+      collection: 'records',
+      lifetime: null,
+      ownsConnection: true,
+    });
+    await expect(kept.open()).rejects.toMatchObject({
+      name: 'AuditStoreError',
+      message: expect.stringContaining('it does not answer') as string,
+    });
+    await kept.close();
+    silent.close();
   });
 });

@@ -120,6 +120,7 @@ const SILENT: ConnectionProblem = {
 const MAX_CAUSES = 8;
 
 interface Linked {
+  readonly name?: unknown;
   readonly code?: unknown;
   readonly message?: unknown;
   readonly cause?: unknown;
@@ -136,8 +137,14 @@ function listChain(error: unknown, depth = 0): Linked[] {
   return [one, ...[one.cause, one.reason?.error, ...causes].flatMap((each) => listChain(each, depth + 1))];
 }
 
-/** Codes of errors of a database that gave no reason. */
-const WITHOUT_ANSWER: ReadonlySet<unknown> = new Set(['unavailable', 'timeout', 'cancelled']);
+/** Codes and names of errors of a database that gave no reason. */
+const WITHOUT_ANSWER: ReadonlySet<unknown> = new Set([
+  'unavailable',
+  'timeout',
+  'cancelled',
+  'MongoServerSelectionError',
+  'MongoNetworkTimeoutError',
+]);
 
 /** What an operator can do about an error of the database; null: it is not about the connection. */
 export function connectionProblem(error: unknown): ConnectionProblem | null {
@@ -150,5 +157,5 @@ export function connectionProblem(error: unknown): ConnectionProblem | null {
       (one.text !== undefined && texts.some((text) => one.text?.test(text) === true)),
   );
   if (known) return { found: known.found, remedy: known.remedy };
-  return chain.some(({ code }) => WITHOUT_ANSWER.has(code)) ? SILENT : null;
+  return chain.some(({ code, name }) => WITHOUT_ANSWER.has(code) || WITHOUT_ANSWER.has(name)) ? SILENT : null;
 }
