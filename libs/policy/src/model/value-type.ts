@@ -245,7 +245,8 @@ const KINDS: Readonly<Partial<Record<ValueType['type'], Kind>>> = {
     a: 'a date',
     plural: 'dates',
     no: 'no date',
-    write: () => 'compare it with ISO 8601 text, such as 2024-01-31',
+    write: (value) =>
+      `compare it with ISO 8601 text, such as 2024-01-31${isPlainObject(value) ? ', or {"$gte":"2024-01-31","$lt":"2024-02-01"}' : ''}`,
     read: (value) => {
       if (typeof value !== 'string')
         return isTyped(value) && value.__type === 'Date' ? reduceTyped(value) : undefined;
@@ -311,11 +312,24 @@ export function assertMayBeText(type: ValueType | undefined, at: Comparison): vo
   throw refuse.invalidQuery(`'${shortenText(at.with)}' is ${kind.a}, and $regex matches texts: ${instead}`);
 }
 
+/** Whether every value is one of a type without members. */
+export const isScalarType = (type: ValueType | undefined): boolean =>
+  type !== undefined && !type.uncertain && KINDS[type.type] !== undefined;
+
+/** Notes that a path leads into values that have no members. */
+export function noteMember(type: ValueType | undefined, member: string, at: Comparison): void {
+  const kind = type && isScalarType(type) ? KINDS[type.type] : undefined;
+  if (kind)
+    at.note?.(
+      `'${shortenText(at.with)}' is ${kind.a}, and has no member '${shortenText(member)}': ${kind.write(null)}`,
+    );
+}
+
 function neverMatches(value: unknown, kind: Kind, at: Comparison): Refused {
   const none =
     typeof value === 'string' && kind === KINDS.Date && isDateLike(value)
       ? `${quoteValue(value)} is a day or time that does not exist`
-      : kind.write(value);
+      : kind.write(value) + (Array.isArray(value) ? ', and with one of several by {"$in":[…]}' : '');
   return refuse.invalidQuery(`'${shortenText(at.with)}' is ${kind.a}: ${none}`);
 }
 

@@ -6,6 +6,7 @@ import { assertMayBeText } from '../model/value-type.js';
 import { isPlainObject, isTyped, type Where } from '../model/where.js';
 import { readWrittenValues } from '../model/written-values.js';
 import {
+  checkPath,
   type Column,
   columnAt,
   columnValue,
@@ -14,6 +15,7 @@ import {
   type ValueRules,
 } from '../where/column-values.js';
 import { assertNoBareLogic, assertNoBareOperators } from '../where/field-condition.js';
+import { createNoMember, noteDay, notePattern } from '../where/unlikely-values.js';
 import { mapMembers, resolveExpression } from './expression.js';
 import type { Frame } from './frame.js';
 import { pipelineBlocked, invalidPipeline } from './stages.js';
@@ -91,11 +93,14 @@ function fieldClause(
   const resolved = frame.resolve(path, '$match key');
   const fromSource = frame.sourceAddressable && !frame.isIntroduced(takeRoot(path));
   if (fromSource) assertNotWithheld(resolved, value, frame.access, rules.judgeClass);
+  if (fromSource) checkPath(resolved, frame.access, frame.note);
   const known = frame.findType(path, false);
   const column: Column = fromSource
     ? { ...columnAt(resolved, frame.access), known }
     : { className: frame.access.className, path: resolved, known };
   if (fromSource && hasMemberCondition(value)) assertNotInsideFlat(resolved, frame.access, true);
+  // A computed date may well be the first moment of a day.
+  if (fromSource) noteDay(isPlainObject(value) && '$eq' in value ? value['$eq'] : value, column, frame.note);
   const condition = conditionValue(value, column, { ...rules, note: frame.note });
   if (fromSource && frame.access.mayHold?.columns.has(takeRoot(resolved)))
     assertComparable(value, frame.access, rules.judgeClass);
@@ -127,7 +132,11 @@ function operandValue(operator: string, operand: unknown, column: Column, rules:
   // `$elemMatch` conditions in `$all` are not compared with the column itself.
   if (operator === '$all' && Array.isArray(operand) && operand.some(isElementMatch))
     return operand.map((each) => conditionValue(each, column, rules));
-  if (operator === '$regex') assertMayBeText(column.known, { with: column.path });
+  if (operator === '$regex') {
+    if (column.type === 'Pointer') throw createNoMember(column);
+    assertMayBeText(column.known, { with: column.path });
+    notePattern(operand, column, rules.note);
+  }
   if (LISTS.has(operator) && Array.isArray(operand)) return columnValues(operand, column, rules);
   if (operator === '$not') return conditionValue(operand, column, rules);
   if (OTHERS.has(operator) || LISTS.has(operator)) return operand;

@@ -2,19 +2,26 @@ import { cutText, canonicalClassName, isClassName, type Refusal, Refused, refuse
 import type { ClassAccess } from '../model/class-access.js';
 import { type FieldSchema, type FieldType, memberField } from '../model/class-schema.js';
 import { takeRoot } from '../model/field-names.js';
-import { compareValue, type Note, typeAt, typeOfColumn, type ValueType } from '../model/value-type.js';
+import {
+  noteMember,
+  compareValue,
+  type Note,
+  typeAt,
+  typeOfColumn,
+  type ValueType,
+} from '../model/value-type.js';
 import {
   isPlainObject,
   isPointer,
   isTyped,
   parsePrefixedPointer,
-  type PlainObject,
   type Pointer,
   pointer,
   reduceTyped,
   toTypedDate,
   type TypedValue,
 } from '../model/where.js';
+import { assertMayEqual, createNoMember, noteReference, noteText, noteWhole } from './unlikely-values.js';
 
 /** The column of a condition. `type` is undefined for undeclared columns and inside objects. */
 export interface Column {
@@ -54,6 +61,15 @@ export function columnAt(path: string, access: ClassAccess): Column {
   return { ...column, type: field.type, ...(targetClass && { targetClass }) };
 }
 
+/** A path leads through its root. @throws Refused `invalid_query` where that is a pointer */
+export function checkPath(path: string, access: ClassAccess, note: Note | undefined): void {
+  const root = takeRoot(path);
+  if (path === root) return;
+  const column = columnAt(root, access);
+  if (column.type === 'Pointer') throw createNoMember(column);
+  noteMember(column.known, path.slice(root.length + 1), { with: root, note });
+}
+
 export function toMemberColumn({ className, path, stored, known }: Column, key: string): Column {
   const keys = key.split('.');
   const member = memberField(stored, keys);
@@ -83,26 +99,12 @@ export function exactOperand(
 
 /** The value as it is compared with a column: typed values reduced, dates and pointers in typed form. */
 export function columnValue(value: unknown, column: Column, rules: ValueRules): unknown {
+  assertMayEqual(value, column);
   if (typeof value === 'string') return columnText(value, column, column.targetClass, rules);
-  if (isPlainObject(value) && !isTyped(value)) {
-    if (column.type === 'Pointer') throw createNoMember(column);
-    noteWhole(value, column, rules.note);
-  }
+  if (isPlainObject(value) && !isTyped(value) && column.type === 'Pointer') throw createNoMember(column);
+  noteWhole(value, column, rules.note);
   const plain = isTyped(value) ? admitValue(reduceTyped(value), rules) : plainValue(value, rules);
   return convertCompared(plain, column, rules);
-}
-
-export const createNoMember = ({ path }: Column): Refused =>
-  refuse.invalidQuery(`'${path}' points to another class: compare it with a Pointer, or ask with $inQuery`);
-
-/** Notes that an object equals another one only with the same members: a part of them matches nothing. */
-function noteWhole(value: PlainObject, { path, type, stored }: Column, note: Note | undefined): void {
-  const [member] = Object.keys(value);
-  const holdsObjects = ['Object', 'Array'].includes(stored?.type ?? type ?? '');
-  if (member === undefined || !holdsObjects) return;
-  note?.(
-    `An object is compared with all of its members. For one member write its path: '${cutText(path, 128)}.${cutText(member, 64)}'`,
-  );
 }
 
 const convertCompared = (
@@ -140,10 +142,12 @@ function columnText(text: string, column: Column, target: string | undefined, ru
   if (!isReference(column)) {
     if (column.type === 'Array' && !column.stored && isLikeId(text))
       rules.note?.(describeListOfIds(text, column));
+    if (!rules.literals?.has(text)) noteText(text, column, rules.note);
     return convertCompared(text, column, rules);
   }
   const prefixed = rules.literals?.has(text) ? null : parsePrefixedPointer(text);
   if (prefixed) return admitValue({ ...prefixed }, rules);
+  if (!rules.literals?.has(text)) noteReference(text, column, rules.note);
   if (target !== undefined) return admitValue({ ...pointer(target, text) }, rules);
   if (rules.strictPointerShapes) throw refuse.pointerShapeMismatch(column.className, column.path);
   return text;

@@ -100,9 +100,19 @@ function columnKey(operator: string, key: unknown, access: ClassAccess, rules: C
   return path;
 }
 
+const EXAMPLES: PlainObject = {
+  className: 'CLASS',
+  where: { FIELD: 'VALUE' },
+  query: { className: 'CLASS', where: { FIELD: 'VALUE' } },
+  object: { __type: 'Pointer', className: 'CLASS', objectId: 'ID' },
+  key: 'FIELD',
+};
+
 function requireMembers(operator: string, operand: unknown, names: readonly string[]): PlainObject {
   if (!isPlainObject(operand) || Object.keys(operand).some((name) => !names.includes(name))) {
-    throw refuse.invalidQuery(`'${operator}' takes an object with ${names.join(' and ')} only`);
+    throw refuse.invalidQuery(
+      `'${operator}' takes an object with ${names.join(' and ')} only, such as ${JSON.stringify(Object.fromEntries(names.map((name) => [name, EXAMPLES[name]])))}`,
+    );
   }
   return operand;
 }

@@ -1,25 +1,19 @@
 import { cutText, refuse } from '#core';
 import type { ClassAccess } from '../model/class-access.js';
-import { assertMayBeText, type Note } from '../model/value-type.js';
+import { assertMayBeText, isScalarType, noteMember } from '../model/value-type.js';
 import {
   blockFilter,
   isPlainObject,
   isScalar,
   isTyped,
-  parseIsoDate,
   type PlainObject,
   type Where,
 } from '../model/where.js';
 import { NO_PATTERN, regexIssue } from './regex-safety.js';
-import {
-  type Column,
-  columnValue,
-  columnValues,
-  createNoMember,
-  toMemberColumn,
-  type ValueRules,
-} from './column-values.js';
+import { type Column, columnValue, columnValues, toMemberColumn, type ValueRules } from './column-values.js';
 import { distance, geoCondition } from './geo-condition.js';
+import { findOtherWord } from './other-words.js';
+import { createNoMember, noteDay, notePattern } from './unlikely-values.js';
 
 /** The rules for the conditions of one field. */
 export interface ConditionRules extends ValueRules {
@@ -47,9 +41,11 @@ const OPERATORS: Readonly<Record<string, Translate>> = {
     if (typeof operand !== 'boolean') throw refuse.invalidQuery("'$exists' needs true or false");
     return { $exists: operand };
   },
-  $regex: (operand, column, _rules, beside) => {
+  $regex: (operand, column, rules, beside) => {
     const condition = regexCondition(operand, beside['$options']);
+    if (column.type === 'Pointer') throw createNoMember(column);
     assertMayBeText(column.known, { with: column.path });
+    notePattern(operand, column, rules.note);
     return condition;
   },
   $options: (_operand, _column, _rules, beside) => {
@@ -80,6 +76,8 @@ export function fieldConditions(value: unknown, column: Column, rules: Condition
     const operators = Object.keys(value).filter((key) => key.startsWith('$'));
     if (operators.length === 0) {
       if (column.type === 'Pointer') throw createNoMember(column);
+      assertNoBareOperators(value, column);
+      noteMember(column.known, Object.keys(value)[0] ?? '', { with: column.path, note: rules.note });
       return Object.entries(value).flatMap(([key, member]) =>
         fieldConditions(member, toMemberColumn(column, key), rules),
       );
@@ -94,17 +92,6 @@ export function fieldConditions(value: unknown, column: Column, rules: Condition
   return [{ [column.path]: columnValue(value, column, rules) }];
 }
 
-/** Notes that a date without a time equals its first moment alone. */
-function noteDay(value: unknown, { path, known }: Column, note: Note | undefined): void {
-  if (known?.type !== 'Date' || typeof value !== 'string' || !/^\d{4}-\d\d-\d\d$/.test(value)) return;
-  const day = parseIsoDate(value);
-  if (!day) return;
-  const next = new Date(day.getTime() + 86_400_000).toISOString().slice(0, 10);
-  note?.(
-    `'${cutText(path, 128)}' equals ${value} at midnight UTC alone: for the day write {"$gte":"${value}","$lt":"${next}"}`,
-  );
-}
-
 /**
  * An object whose names are all those of operators is a condition without its `$`, which no stored object would match.
  * @throws Refused
@@ -112,6 +99,9 @@ function noteDay(value: unknown, { path, known }: Column, note: Note | undefined
 export function assertNoBareOperators(value: unknown, { path, known }: Column): void {
   if (!isPlainObject(value) || isTyped(value)) return;
   const names = Object.keys(value);
+  const other = isScalarType(known) ? names.find(findOtherWord) : undefined;
+  if (other !== undefined)
+    throw refuse.invalidQuery(`'${cutText(other, 64)}' is no operator: write ${findOtherWord(other)}`);
   const isOperator = (name: string) => Object.hasOwn(OPERATORS, `$${name}`) && !known?.member?.(name);
   const [name] = names;
   if (name === undefined || !names.every(isOperator)) return;
@@ -129,9 +119,10 @@ export function assertNoBareLogic(
   value: unknown,
   { readable, schema }: Pick<ClassAccess, 'readable' | 'schema'>,
 ): void {
-  if (!LOGIC.has(name) || !Array.isArray(value) || !value.every(isPlainObject)) return;
+  const operator = name.toLowerCase();
+  if (!LOGIC.has(operator) || !Array.isArray(value) || !value.every(isPlainObject)) return;
   if ((readable ?? schema?.fields)?.has(name)) return;
-  throw refuse.invalidQuery(`'${name}' is no operator: write '$${name}'`);
+  throw refuse.invalidQuery(`'${name}' is no operator: write '$${operator}'`);
 }
 
 const LOGIC: ReadonlySet<string> = new Set(['and', 'or', 'nor']);

@@ -69,7 +69,9 @@ function point(value: unknown): TypedValue {
   if (Array.isArray(value) && value.length === 2 && isWithin(value[0], 180) && isWithin(value[1], 90)) {
     return { __type: 'GeoPoint', latitude: value[1], longitude: value[0] };
   }
-  throw refuse.invalidQuery('A point is a GeoPoint or [longitude, latitude]');
+  throw refuse.invalidQuery(
+    'A point is [longitude, latitude] or {"__type":"GeoPoint","latitude":0,"longitude":0}',
+  );
 }
 
 /** The nesting of the coordinates of each GeoJSON type above one position. */

@@ -1,4 +1,4 @@
-import { takeRoot, suggestNames } from '../model/field-names.js';
+import { suggestNames } from '../model/field-names.js';
 import { cutText, type Refusal, refuse, setOwn } from '#core';
 import { assertNotInsideFlat, besideCondition } from '../masking/withheld-objects.js';
 import {
@@ -19,8 +19,9 @@ import {
   parseRelatedTo,
   relationConditions,
 } from './cross-class.js';
-import { columnAt } from './column-values.js';
+import { checkPath, columnAt } from './column-values.js';
 import { assertNoBareLogic, type ConditionRules, fieldConditions } from './field-condition.js';
+import { findOtherWord } from './other-words.js';
 
 /** The maximum nesting of cross-class queries: `$inQuery` in an `$inQuery` in an `$inQuery`. */
 const MAX_CROSS_CLASS_LEVELS = 3;
@@ -146,12 +147,7 @@ class Translation {
     assertNoBareLogic(key, value, access);
     const path = resolveFieldPath(key, access, 'where field', this.checkFields);
     assertNotWithheld(path, value, access, (className) => this.judgeClass(className));
-    const root = takeRoot(path);
-    if (path !== root && columnAt(root, access).type === 'Pointer') {
-      throw refuse.invalidQuery(
-        `'${root}' points to another class: compare it with a Pointer, or ask with $inQuery`,
-      );
-    }
+    checkPath(path, access, this.options.note);
     const column = columnAt(path, access);
     noteColumn(path, access, this.options.note);
     const rules = this.conditionRules(access, level);
@@ -254,24 +250,6 @@ export const SCANNED_OPERATORS: readonly string[] = [
 ].flatMap((group) => group.split(' '));
 const KNOWN_OPERATORS = new Set(SCANNED_OPERATORS);
 
-/** Operators of other query languages, in lower case, and what is written here in their place. */
-const OTHER_WORDS: ReadonlyMap<string, string> = new Map([
-  ['$like', '$regex'],
-  ['$ilike', '$regex'],
-  ['$contains', '$regex'],
-  ['$match', '$regex'],
-  ['$startswith', '$regex'],
-  ['$endswith', '$regex'],
-  ['$between', '$gte and $lte'],
-  ['$equals', '$eq'],
-  ['$neq', '$ne'],
-  ['$not', '$ne, $nin or {"$nor":[{…}]}'],
-  ['$notin', '$nin'],
-  ['$after', '$gt'],
-  ['$before', '$lt'],
-  ['$size', '{"FIELD":[]} for an empty list, or $size in a $match of aggregate,'],
-  ['$elemmatch', 'paths to members ("lines.sku"), or $elemMatch in a $match of aggregate,'],
-]);
 const OWN_DEPTH = new Set<string>(CROSS_CLASS);
 
 /**
@@ -297,7 +275,7 @@ function scanMember(key: string, value: unknown, depth: number, budget: Budget):
   } else if (CODE_EXECUTION.has(key)) {
     throw blockFilter('where', 'code_execution', key);
   } else if (!KNOWN_OPERATORS.has(key)) {
-    const instead = OTHER_WORDS.get(key.toLowerCase()) ?? suggestNames(key, SCANNED_OPERATORS)[0];
+    const instead = findOtherWord(key) ?? suggestNames(key, SCANNED_OPERATORS)[0];
     throw refuse.invalidQuery(
       `Unknown query operator '${cutText(key, 64)}'. Allowed operators: ${SCANNED_OPERATORS.join(', ')}` +
         (instead === undefined ? '' : `. Write ${instead} instead`),
