@@ -64,6 +64,7 @@ export async function bundleModules(input, dir, { format = 'esm' } = {}) {
     // Classes register themselves with decorators.
     treeshake: false,
     logLevel: 'warn',
+    checks: { pluginTimings: false },
   });
   const { output } = await bundled.write({
     dir,
