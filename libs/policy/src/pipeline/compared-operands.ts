@@ -4,6 +4,7 @@ import { ALL_TEXT, compareValue, DATE, NUMBER_TEXT, type ValueType } from '../mo
 import { isPlainObject, parseIsoDate, type PlainObject, toTypedDate } from '../model/where.js';
 import { listBranches, readConstant, readMembers, typeOfExpression } from './expression-types.js';
 import type { Frame } from './frame.js';
+import { checkCount, checkUnit, noteDateFormat, notePointer } from './unlikely-operands.js';
 
 /**
  * The operand of an operator with what the caller wrote in it in the form in which it is compared: with the other operand, with
@@ -59,6 +60,8 @@ function describeExpression(expression: unknown): string {
 const pair: Compare = (operand, frame) => {
   if (!Array.isArray(operand) || operand.length !== 2) return operand;
   const [left, right] = operand as [unknown, unknown];
+  notePointer(left, right, frame);
+  notePointer(right, left, frame);
   return [beside(left, right, scalar(right, frame), frame), beside(right, left, scalar(left, frame), frame)];
 };
 
@@ -95,6 +98,7 @@ const member: Compare = (operand, frame) => {
   const [value, list] = operand as [unknown, unknown];
   const type = scalar(value, frame);
   if (isQuoted(list)) return [value, quoteList(list, value, type, frame)];
+  if (Array.isArray(list)) list.forEach((entry) => notePointer(entry, value, frame));
   if (Array.isArray(list)) {
     return [alike(value, list, frame), list.map((entry) => beside(entry, value, type, frame))];
   }
@@ -186,6 +190,19 @@ const dates =
     isPlainObject(operand)
       ? { ...operand, ...withEach(operand, names, (value) => asDate(value, frame)) }
       : operand;
+
+/** Dates that an operator takes by name, in a unit of time. */
+const datesIn =
+  (operator: string, ...names: readonly string[]): Compare =>
+  (operand, frame) => {
+    checkUnit(operator, operand);
+    return dates(...names)(operand, frame);
+  };
+
+const writtenDate: Compare = (operand, frame) => {
+  noteDateFormat(operand, frame);
+  return dates('date')(operand, frame);
+};
 
 /** The one date that an operator takes, also by name. */
 const ofDate: Compare = (operand, frame) => {
@@ -279,8 +296,10 @@ const ADDS: ReadonlySet<string> = new Set(['$sum', '$avg', '$stdDevPop', '$stdDe
  */
 export function checkAccumulators(outputs: unknown, frame: Frame): void {
   for (const accumulator of Object.values(readMembers(outputs)))
-    for (const [operator, added] of Object.entries(readMembers(accumulator)))
+    for (const [operator, added] of Object.entries(readMembers(accumulator))) {
+      checkCount(operator, added);
       if (ADDS.has(operator)) checkAdded(operator, added, frame);
+    }
 }
 
 function checkAdded(operator: string, added: unknown, frame: Frame): void {
@@ -340,6 +359,9 @@ const COMPARING: Readonly<Record<string, Compare>> = {
     '$dateToParts $dayOfMonth $dayOfWeek $dayOfYear $hour $isoDayOfWeek $isoWeek $isoWeekYear $millisecond $minute $month $second ' +
       '$week $year',
   ),
-  ...each(dates('date'), '$dateToString $dateTrunc'),
-  ...each(dates('startDate', 'endDate'), '$dateAdd $dateDiff $dateSubtract'),
+  $dateToString: writtenDate,
+  $dateTrunc: datesIn('$dateTrunc', 'date'),
+  ...Object.fromEntries(
+    ['$dateAdd', '$dateDiff', '$dateSubtract'].map((name) => [name, datesIn(name, 'startDate', 'endDate')]),
+  ),
 };

@@ -5,6 +5,7 @@ import type { PlainObject } from '../model/where.js';
 import { checkAccumulators, convertBoundaries } from './compared-operands.js';
 import { resolveExpression } from './expression.js';
 import { Frame } from './frame.js';
+import { noteKey } from './unlikely-operands.js';
 import {
   openJoined,
   resolveGraphLookup,
@@ -66,6 +67,7 @@ const CHECKS: Readonly<Record<StageName, Check>> = {
 
 function resolveGroup(value: unknown, frame: Frame): unknown {
   const { _id, ...accumulators } = members(value);
+  noteKey(_id, frame);
   checkAccumulators(accumulators, frame);
   return resolveExpression(value, frame);
 }
