@@ -4,11 +4,11 @@ import {
   NameFilter,
   type NameFilterOptions,
   parseClassFilters,
-  parseNameFilter,
+  readNameFilter,
 } from './filters.js';
 import { canonicalClassName, type ClassReference, nameClassReferences } from './class-names.js';
 import { impersonationLabel } from './identity.js';
-import { isTier, type Tier } from './tier.js';
+import type { Tier } from './tier.js';
 import { type BudgetOptions, compileBudget, type DataBudget } from './data-budget.js';
 import {
   type AgentRateLimiter,
@@ -144,72 +144,13 @@ const LEAN_TOOLS = [
   'get_object',
   'aggregate',
 ];
-const PROFILES: Readonly<Record<string, readonly string[]>> = { lean: LEAN_TOOLS };
+const PROFILES = { lean: LEAN_TOOLS };
 /** The named lists of tools. */
 export const TOOL_PROFILES: readonly string[] = Object.keys(PROFILES);
 
-/** An unknown option is an error: it may have been meant as a limit. */
-const KNOWN_OPTIONS: Readonly<Record<keyof AgentDefinitionOptions, true>> = {
-  permissions: true,
-  tools: true,
-  methods: true,
-  classes: true,
-  filters: true,
-  tenantId: true,
-  allowMutations: true,
-  writes: true,
-  clientMode: true,
-  masterAtlas: true,
-  maxResultBytes: true,
-  rateLimit: true,
-  rateWindow: true,
-  rateLimiter: true,
-  budget: true,
-  recursionDepth: true,
-  impersonationLabel: true,
-  strictToolFilter: true,
-  strictClassFilter: true,
-};
-
-function assertKnown(options: AgentDefinitionOptions): void {
-  const unknown = Object.keys(options).find((name) => !Object.hasOwn(KNOWN_OPTIONS, name));
-  if (unknown !== undefined)
-    throw new TypeError(`${unknown}: unknown option; accepted: ${Object.keys(KNOWN_OPTIONS).join(', ')}`);
-}
-
-function parseToolFilter(value: unknown): NameFilter {
-  const profile = (value as { profile?: unknown } | null | undefined)?.profile;
-  if (profile === undefined || Array.isArray(value)) return parseNameFilter(value, 'tools');
-  if (Object.keys(value as object).length > 1)
-    throw new TypeError('tools: a profile cannot be combined with only or except');
-  const names =
-    typeof profile === 'string' && Object.hasOwn(PROFILES, profile) ? PROFILES[profile] : undefined;
-  if (!names)
-    throw new TypeError(`tools.profile: unknown profile; known: ${Object.keys(PROFILES).join(', ')}`);
-  return new NameFilter(new Set(names), null);
-}
-
-function readRecursionDepth(value: number | undefined): number {
-  if (value === undefined) return DEFAULT_RECURSION_DEPTH;
-  if (Number.isSafeInteger(value) && value >= 0) return value;
-  throw new TypeError('recursionDepth: expected a whole number, zero or more');
-}
-
-function readWriteMode(value: WriteMode = 'direct'): WriteMode {
-  if (WRITE_MODES.includes(value)) return value;
-  throw new TypeError('writes: expected direct or proposed');
-}
-
-/** Less than this holds no refusal that says how to go on. */
-const LEAST_RESULT_BYTES = 4_096;
-const MOST_RESULT_BYTES = 4_194_304;
-
-function readResultBytes(value: number | null): number | null {
-  if (value === null) return null;
-  if (Number.isSafeInteger(value) && value >= LEAST_RESULT_BYTES && value <= MOST_RESULT_BYTES) return value;
-  throw new TypeError(
-    `maxResultBytes: expected a whole number from ${LEAST_RESULT_BYTES} to ${MOST_RESULT_BYTES}`,
-  );
+function readToolFilter(options: ToolFilterOptions | undefined): NameFilter {
+  const profile = options && 'profile' in options ? options.profile : undefined;
+  return readNameFilter(profile === undefined ? (options as NameFilterOptions) : PROFILES[profile]);
 }
 
 function readRate({ rateLimiter, rateLimit, rateWindow }: AgentDefinitionOptions): RateLimit | null {
@@ -245,39 +186,37 @@ export const withUndoneWrites = (definition: AgentDefinition): AgentDefinition =
   Object.freeze({ ...definition, undoesWrites: true });
 
 /**
- * @throws TypeError naming the option when a value is invalid
+ * @param options checked by the schema of the configuration, those that code gives as well
+ * @throws TypeError naming the option that cannot be meant
  */
 export function compileAgentDefinition(name: string, options: AgentDefinitionOptions = {}): AgentDefinition {
-  assertKnown(options);
-  const permissions = options.permissions ?? 'readonly';
-  if (!isTier(permissions)) {
-    throw new TypeError('permissions: expected readonly, write or admin');
-  }
   const clientMode = options.clientMode ?? false;
   const rate = readRate(options);
   const limiters = new ProcessRateLimiters();
   return Object.freeze({
     name,
-    permissions,
-    tools: parseToolFilter(options.tools),
-    methods: parseNameFilter(options.methods, 'methods'),
-    classes: parseNameFilter(nameClassReferences(options.classes), 'classes').mapNames(canonicalClassName),
+    permissions: options.permissions ?? 'readonly',
+    tools: readToolFilter(options.tools),
+    methods: readNameFilter(options.methods),
+    classes: readNameFilter(nameClassReferences(options.classes) as NameFilterOptions).mapNames(
+      canonicalClassName,
+    ),
     filters: parseClassFilters(options.filters),
     tenantId: options.tenantId ?? null,
     tenants: null,
     allowMutations: options.allowMutations ?? !clientMode,
-    writes: readWriteMode(options.writes),
+    writes: options.writes ?? 'direct',
     undoesWrites: false,
     clientMode,
     masterAtlas: options.masterAtlas ?? false,
-    maxResultBytes: readResultBytes(options.maxResultBytes ?? null),
+    maxResultBytes: options.maxResultBytes ?? null,
     rateLimiter: rate
       ? limiters.limiter(`agent ${name}`, rate)
       : new InjectedRateLimiter(options.rateLimiter as AgentRateLimiter),
     rate,
     limiters,
     budget: compileBudget(options.budget),
-    recursionDepth: readRecursionDepth(options.recursionDepth),
+    recursionDepth: options.recursionDepth ?? DEFAULT_RECURSION_DEPTH,
     impersonationLabel: impersonationLabel(options.impersonationLabel),
     strictToolFilter: options.strictToolFilter ?? null,
     strictClassFilter: options.strictClassFilter ?? null,

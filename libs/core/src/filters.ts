@@ -52,31 +52,14 @@ export class NameFilter {
   }
 }
 
-const isNameList = (value: unknown): value is string[] =>
-  Array.isArray(value) && value.every((entry) => typeof entry === 'string');
-
-/**
- * Reads `null`, `[names]` (the same as `only`) or `{ only, except }`.
- * @throws TypeError naming the accepted forms
- */
-export function parseNameFilter(value: unknown, option: string): NameFilter {
-  if (value === undefined || value === null) return NameFilter.none;
-  if (isNameList(value)) return new NameFilter(new Set(value), null);
-  if (typeof value !== 'object' || Array.isArray(value)) {
-    throw new TypeError(`${option}: expected a list of names or { only, except }`);
-  }
-  const { only, except, ...others } = value as Record<string, unknown>;
-  const unknown = Object.keys(others);
-  if (unknown.length > 0)
-    throw new TypeError(`${option}: unknown key '${unknown[0]}'; accepted keys: only, except`);
-  for (const [key, list] of Object.entries({ only, except })) {
-    if (list !== undefined && list !== null && !isNameList(list)) {
-      throw new TypeError(`${option}.${key}: expected a list of names`);
-    }
-  }
-  const asSet = (list: unknown) => (isNameList(list) ? new Set(list) : null);
-  return new NameFilter(asSet(only), asSet(except));
+export function readNameFilter(options: NameFilterOptions | undefined): NameFilter {
+  if (!options) return NameFilter.none;
+  const { only, except = null } = isNameList(options) ? { only: options } : options;
+  return new NameFilter(only ? new Set(only) : null, except && new Set(except));
 }
+
+/** `Array.isArray` knows no readonly lists. */
+const isNameList = (options: object): options is readonly string[] => Array.isArray(options);
 
 /** An entry without a dot names a method of any class. */
 function spell(entry: string): string {
