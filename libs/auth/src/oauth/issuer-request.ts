@@ -1,4 +1,4 @@
-import { sendPinned, readJson, type ResolveHost } from '#core';
+import { readBoundedText, sendPinned, readJson, type ResolveHost } from '#core';
 import { AuthenticationUnavailable } from '../errors.js';
 
 /** Maximum bytes of a response of an authorization server. */
@@ -66,7 +66,8 @@ export async function requestJson(url: string, request: JsonRequest = {}): Promi
       await response.body?.cancel();
       throw new AuthenticationUnavailable(`no answer from ${host} (it redirects)`);
     }
-    const text = await readBoundedText(response, host);
+    const tooLarge = () => new AuthenticationUnavailable(`too large an answer from ${host}`);
+    const text = await readBoundedText(response, MAX_BYTES, tooLarge);
     return { status: response.status, value: parseObject(text) };
   } catch (error) {
     if (error instanceof AuthenticationUnavailable) throw error;
@@ -75,19 +76,6 @@ export async function requestJson(url: string, request: JsonRequest = {}): Promi
     const code = (cause as { code?: unknown } | undefined)?.code;
     throw new AuthenticationUnavailable(`no answer from ${host} (${typeof code === 'string' ? code : name})`);
   }
-}
-
-async function readBoundedText({ body }: Response, host: string): Promise<string> {
-  if (!body) return '';
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) {
-    size += chunk.length;
-    // Leaving the loop cancels the stream.
-    if (size > MAX_BYTES) throw new AuthenticationUnavailable(`too large an answer from ${host}`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }
 
 function parseObject(text: string): JsonResponse['value'] {

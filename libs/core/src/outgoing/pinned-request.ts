@@ -144,6 +144,27 @@ function decodeBody(message: IncomingMessage): Readable {
   return message.pipe(decoder) as unknown as Readable;
 }
 
+/**
+ * Reads the body of an answer.
+ * @param most bytes
+ * @throws what `refuse` makes, for a longer body, of which no more is read
+ */
+export async function readBoundedText(
+  { body }: Response,
+  most: number,
+  refuse: () => Error,
+): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of (body ?? []) as AsyncIterable<Uint8Array>) {
+    size += chunk.byteLength;
+    // Leaving the loop cancels the rest of the body.
+    if (size > most) throw refuse();
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
 /** Address ranges that are not public: loopback, private, link-local, multicast and reserved ones. */
 const INSIDE_ADDRESSES = new BlockList();
 const RANGES: readonly (readonly [string, number, 'ipv4' | 'ipv6'])[] = [

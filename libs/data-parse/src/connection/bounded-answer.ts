@@ -1,3 +1,4 @@
+import { readBoundedText } from '#core';
 import { type AnswerInFlight, type AnswerLeft, MIN_VALUE_BYTES } from '#data';
 import { parseServerError } from './parse-errors.js';
 
@@ -46,7 +47,8 @@ export class JsonWeight {
  * @throws StoreError `noteFailure` for an answer that is larger or is not JSON, `unavailable` for the error page of a gateway
  */
 export async function readBoundedJson(response: Response, maxBytes: number): Promise<unknown> {
-  return parseAnswer(await readBoundedText(response, maxBytes), response);
+  const tooLarge = () => parseServerError('failed', `the answer is larger than ${maxBytes} bytes`);
+  return parseAnswer(await readBoundedText(response, maxBytes, tooLarge), response);
 }
 
 /**
@@ -77,17 +79,4 @@ function parseAnswer(text: string, { status }: Response): unknown {
     const code = status >= 500 ? 'unavailable' : 'failed';
     throw parseServerError(code, `the answer (status ${status}) is not JSON`);
   }
-}
-
-async function readBoundedText(response: Response, maxBytes: number): Promise<string> {
-  if (!response.body) return '';
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of response.body as AsyncIterable<Uint8Array>) {
-    size += chunk.byteLength;
-    // Leaving the loop cancels the stream.
-    if (size > maxBytes) throw parseServerError('failed', `the answer is larger than ${maxBytes} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }

@@ -1,4 +1,4 @@
-import { ForbiddenAddress, sendPinned, type ResolveHost } from '#core';
+import { ForbiddenAddress, readBoundedText, sendPinned, type ResolveHost } from '#core';
 
 /**
  * Whether an operator allows an endpoint: the scheme, host and port are equal, and the allowed path is a prefix of the
@@ -125,10 +125,9 @@ export class OpenAiEmbeddings extends EmbeddingProvider {
         await response.body?.cancel();
         throw new EmbeddingError(`the endpoint answered ${response.status}`);
       }
-      return this.read(
-        await readBoundedText(response, this.dimensions * BYTES_PER_NUMBER + ENVELOPE_BYTES),
-        text,
-      );
+      const most = this.dimensions * BYTES_PER_NUMBER + ENVELOPE_BYTES;
+      const tooLarge = () => new EmbeddingError(`the answer is larger than ${most} bytes`);
+      return this.read(await readBoundedText(response, most, tooLarge), text);
     } catch (error) {
       if (signal.aborted) throw signal.reason;
       if (error instanceof EmbeddingError) throw error;
@@ -155,19 +154,6 @@ export class OpenAiEmbeddings extends EmbeddingProvider {
       throw new EmbeddingError('the answer holds a vector that is not of finite numbers');
     return { vector, tokens: readBilledTokens(member(answer, 'usage')) ?? estimateTokens(text) };
   }
-}
-
-async function readBoundedText(response: Response, most: number): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of response.body ?? []) {
-    const bytes = chunk as Uint8Array;
-    size += bytes.byteLength;
-    // Leaving the loop cancels the rest of the body.
-    if (size > most) throw new EmbeddingError(`the answer is larger than ${most} bytes`);
-    chunks.push(bytes);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }
 
 function parseJson(body: string): unknown {
