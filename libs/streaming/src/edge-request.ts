@@ -64,6 +64,7 @@ export class EdgeRequest extends LazyAbort<string> implements RequestTransport, 
   readonly parameterHeader: RequestTransport['parameterHeader'];
 
   place = -1;
+  key: string | null = null;
   /** Set when the message is dispatched; absent where nothing is measured. */
   telemetry: CallTelemetry | undefined;
   /** Set when the answer may be a stream; null: only the answer can be sent. */
@@ -265,11 +266,14 @@ export interface RunningCall {
   readonly label: string | undefined;
   /** Where `RunningRequests` holds it; -1: nowhere. */
   place: number;
+  /** Its key for a cancellation; null: it cannot be named. */
+  key: string | null;
   abort(reason: string): void;
 }
 
-/** The key of a call for its cancellation: the principal, its session and the JSON value of its request id. */
+/** The key of a call for its cancellation: its caller, its session and the JSON value of its request id. */
 export interface CallName {
+  /** As whom the caller was admitted (`callerKey`). */
   readonly owner: string;
   readonly session: string;
   readonly requestId: unknown;
@@ -277,6 +281,11 @@ export interface CallName {
 
 function toKey({ owner, session, requestId }: CallName): string {
   return JSON.stringify([owner, session, requestId]);
+}
+
+function keyOfCall({ label, message: { id }, agent }: RunningCall): string | null {
+  if (label === undefined || id === undefined || id === null) return null;
+  return toKey({ owner: callerKey(agent), session: label, requestId: id });
 }
 
 /**
@@ -292,14 +301,13 @@ export class RunningRequests {
    */
   begin(call: RunningCall): void {
     call.place = this.running.push(call) - 1;
-    const key = this.keyOfCall(call);
-    if (key !== null) this.named.set(key, call);
+    call.key = keyOfCall(call);
+    if (call.key !== null) this.named.set(call.key, call);
   }
 
   end(call: RunningCall): void {
-    const key = this.keyOfCall(call);
+    const { place, key } = call;
     if (key !== null && this.named.get(key) === call) this.named.delete(key);
-    const { place } = call;
     if (place < 0) return;
     call.place = -1;
     const last = this.running.pop();
@@ -319,10 +327,9 @@ export class RunningRequests {
     return true;
   }
 
-  /** Ends every call that an owner made in a session, or under an id that names none. */
-  endSession({ session, owner }: Omit<CallName, 'requestId'>, reason: string): void {
-    for (const call of this.now)
-      if (call.label === session && call.agent.principal === owner) call.abort(reason);
+  /** Ends the calls of some callers that were made in a session, or under an id that names none. */
+  endSession(session: string, isMeant: (caller: Agent) => boolean, reason: string): void {
+    for (const call of this.now) if (call.label === session && isMeant(call.agent)) call.abort(reason);
   }
 
   /** Ends every call of a connection that serves one client only. */
@@ -341,10 +348,5 @@ export class RunningRequests {
   /** Those of this moment: an aborted call may end at once. */
   private get now(): readonly RunningCall[] {
     return [...this.running];
-  }
-
-  private keyOfCall({ label, message: { id }, agent }: RunningCall): string | null {
-    if (label === undefined || id === undefined || id === null) return null;
-    return toKey({ owner: agent.principal, session: label, requestId: id });
   }
 }

@@ -1,9 +1,10 @@
 import 'reflect-metadata';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { Test } from '@nestjs/testing';
+import { firstValueFrom, Subject } from 'rxjs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { AGENT_FACTORY, type AgentChooser, ParleyModule } from '@parley/server';
-import { callTool, rpc, startDatabase } from '../../support/service.js';
+import { AGENT_FACTORY, type AgentChooser, ParleyModule, Tool } from '@parley/server';
+import { callTool, post, rpc, startDatabase } from '../../support/service.js';
 
 /* An application names all of its callers with one principal; something else decides which rows each of them has. */
 
@@ -35,6 +36,25 @@ const choose: AgentChooser = ({ headers }) => {
   };
 };
 
+/** A call that goes on until the test lets it end. */
+class Waiting {
+  private readonly beginning = new Subject<void>();
+  private readonly resting = new Subject<void>();
+  readonly begun = firstValueFrom(this.beginning);
+  private readonly rest = firstValueFrom(this.resting);
+
+  @Tool({ name: 'wait', description: 'Waits.', input: { type: 'object', properties: {} } })
+  async wait() {
+    this.beginning.next();
+    await this.rest;
+    return { waited: true };
+  }
+
+  end(): void {
+    this.resting.next();
+  }
+}
+
 const WAYS = [
   { by: 'session', class_name: 'Card' },
   { by: 'filter', class_name: 'Letter' },
@@ -44,6 +64,7 @@ const WAYS = [
 describe.each(WAYS)('what is kept for callers of one principal, told apart by $by', ({ by, class_name }) => {
   let url: string;
   let close: () => Promise<void>;
+  let waiting: Waiting;
   beforeAll(async () => {
     const common = { permissions: 'write', rateLimit: 1_000_000 } as const;
     const filter = {
@@ -76,7 +97,9 @@ describe.each(WAYS)('what is kept for callers of one principal, told apart by $b
           providers: [{ provide: AGENT_FACTORY, useValue: choose }],
         }),
       ],
+      providers: [Waiting],
     }).compile();
+    waiting = module.get(Waiting);
     const app = module.createNestApplication(new ExpressAdapter(), { logger: false });
     await app.listen(0, '127.0.0.1');
     url = `${await app.getUrl()}/mcp`;
@@ -124,6 +147,18 @@ describe.each(WAYS)('what is kept for callers of one principal, told apart by $b
     expect((await rpc({ url }, 'resources/list', {}, as('ann'))).text).toContain(uri);
     expect((await rpc({ url }, 'resources/list', {}, as('bob'))).text).not.toContain(uri);
     expect((await rpc({ url }, 'resources/read', { uri }, as('bob'))).body.error).toBeDefined();
+  });
+
+  it('ends no call of the other one, whatever id both have for their conversation', async () => {
+    const label = { 'Mcp-Session-Id': 'conversation' };
+    const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'wait', arguments: {} } };
+    const answer = post({ url }, JSON.stringify(body), { ...as('ann'), ...label });
+    await waiting.begun;
+    const theirs = { ...as('bob'), ...label };
+    expect((await rpc({ url }, 'notifications/cancelled', { requestId: 1 }, theirs)).status).toBe(202);
+    expect((await fetch(url, { method: 'DELETE', headers: theirs })).status).toBe(204);
+    waiting.end();
+    expect((await answer).text).toContain('waited');
   });
 });
 

@@ -200,7 +200,7 @@ export function takeSilently(message: Message, exchange: HttpExchange): boolean 
   if (message.method !== 'notifications/cancelled') return false;
   const requestId = member(message.params, 'requestId');
   if (agent && correlationId !== undefined && requestId !== undefined && requestId !== null)
-    wire.cancel({ owner: agent.principal, session: correlationId, requestId }, 'notifications_cancelled');
+    wire.cancel({ owner: callerKey(agent), session: correlationId, requestId }, 'notifications_cancelled');
   return true;
 }
 

@@ -1,4 +1,4 @@
-import { type Agent, sanitizeCorrelationId } from '#core';
+import { type Agent, callerKey, sanitizeCorrelationId } from '#core';
 import { isLegacyVersion } from '#dispatcher';
 import { ListeningStream, type OpenStream } from '../sse/open-streams.js';
 import { ReturnedStream } from '../sse/resumable-stream.js';
@@ -143,7 +143,7 @@ async function endSession(exchange: HttpExchange): Promise<CheckVerdict> {
   const session = await edge.sessions.find(id);
   const isOwn = session?.owner === agent.principal;
   if (isOwn) await edge.sessions.terminate(id);
-  await edge.wire.endSession({ session: id, owner: agent.principal, isOwn });
+  await edge.wire.endSession({ session: id, owner: isOwn ? agent.principal : callerKey(agent), isOwn });
   return NO_CONTENT;
 }
 

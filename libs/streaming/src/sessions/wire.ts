@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { AGENT_SUSPENDED } from '#core';
+import { AGENT_SUSPENDED, callerKey, type Agent } from '#core';
 import { SuspendedAgents } from '#state';
 import { Resumption } from '../sse/resumable-stream.js';
 import { type CallName, RunningRequests } from '../edge-request.js';
@@ -7,12 +7,11 @@ import { PendingClientRequests } from './client-requests.js';
 import { ListeningStreams, ReplicatedListChanges } from './listening-streams.js';
 import { ReplicaSignals, text } from './replica-signals.js';
 
-/** The session to end, and the principal that ends it. */
+/** The session to end, and who ends it: calls of others under the same id continue. */
 export interface SessionEnding {
   readonly session: string;
-  /** The principal: calls of another principal under the same id continue. */
+  /** Of its own session the principal; of an id that only labels calls, as whom the caller was admitted (`callerKey`). */
   readonly owner: string;
-  /** Whether the session belongs to the principal; otherwise the id only labels its calls. */
   readonly isOwn: boolean;
 }
 
@@ -47,7 +46,7 @@ export class Wire {
     });
   }
 
-  /** Ends a call wherever it runs. The principal is part of its key: no principal ends another's call. */
+  /** Ends a call wherever it runs. The caller is part of its key: nobody ends another's call. */
   cancel(name: CallName, reason: string): void {
     if (!this.calls.cancel(name, reason)) void this.signals.publish('cancel', { ...name, reason });
   }
@@ -59,7 +58,8 @@ export class Wire {
   }
 
   private endHere({ session, owner, isOwn }: SessionEnding): void {
-    this.calls.endSession({ session, owner }, 'session_terminated');
+    const isMeant = (caller: Agent) => (isOwn ? caller.principal : callerKey(caller)) === owner;
+    this.calls.endSession(session, isMeant, 'session_terminated');
     if (!isOwn) return;
     this.clientRequests.endSession(session);
     this.listening.endSession(session);

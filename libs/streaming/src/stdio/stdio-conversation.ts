@@ -304,7 +304,7 @@ export class StdioConversation {
     const requestId = member(message.params, 'requestId');
     this.open.cancel(requestId);
     wire.calls.cancel(
-      { owner: agent.principal, session: this.session, requestId },
+      { owner: callerKey(agent), session: this.session, requestId },
       'notifications_cancelled',
     );
     return true;
