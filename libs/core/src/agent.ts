@@ -224,4 +224,9 @@ export abstract class CurrentAgents {
    * for a person acts only then.
    */
   abstract isCurrent(agent: Agent): boolean;
+  /**
+   * A digest of the policy and the options that the agent was admitted under. All replicas that serve the same compute the same: what
+   * was kept for an agent under other ones is not shown to it.
+   */
+  abstract digestRights(agent: Agent): string;
 }

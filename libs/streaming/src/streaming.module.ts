@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { Authenticator, AuthModule, CurrentDocuments } from '#auth';
-import { provideFromInstance } from '#core';
+import { CoreModule, provideFromInstance } from '#core';
 import { SharedState, StateModule } from '#state';
 import { KernelModule } from '#dispatcher';
 import { TelemetryModule } from '#telemetry';
@@ -20,7 +20,7 @@ import { Resumption } from './sse/resumable-stream.js';
 
 /** The signals between clients and calls besides request and answer: cancellation, list changes, streams of sessions. */
 @Module({
-  imports: [StateModule],
+  imports: [CoreModule, StateModule],
   providers: [
     ReplicaSignals,
     ListeningStreams,

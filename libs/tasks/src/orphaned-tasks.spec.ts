@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { EventEmitter2 } from '@nestjs/event-emitter';
+import { NEVER } from 'rxjs';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { Agent, type AgentDefinition, compileAgentDefinition, type Owner } from '#core';
 import { type AuditEvent, type AuditRecord, AuditSink, OperationLog } from '#audit';
@@ -61,7 +62,11 @@ beforeEach(() => {
   const records = new TaskRecords({ tasks: state.tasks, clock: () => state.clock() + shift }, SETTINGS);
   const key = randomBytes(32);
   const agents = new AgentReferences(
-    { findDefinition: (name) => configured.get(name), knows: (known) => known === definition },
+    {
+      findDefinition: (name) => configured.get(name),
+      knows: (known) => known === definition,
+      digestRights: () => '',
+    },
     { secrets: () => Promise.resolve([key]) },
   );
   const journal = new CallJournal(
@@ -74,7 +79,8 @@ beforeEach(() => {
   );
   const calls = new BackgroundCalls(runner, { warn: () => undefined }, journal);
   tasks = new StoredTaskService(records, queue, agents, calls, SETTINGS, new LargeReads(), state);
-  worker = new TaskWorker(records, agents, calls, { get: () => undefined }, SETTINGS, state);
+  const current = { changes: NEVER, isCurrent: () => true };
+  worker = new TaskWorker(records, agents, calls, { get: () => undefined }, SETTINGS, state, current);
 });
 
 const begin = () =>
@@ -86,7 +92,7 @@ describe('a task whose agent is no longer configured', () => {
     configured.clear();
     queue.work((job) => worker.handle(job));
     await queue.drain();
-    expect(await tasks.find(taskId, OWNER)).toMatchObject({
+    expect(await tasks.find(taskId, agent)).toMatchObject({
       status: 'failed',
       error: { message: 'The agent of this task no longer exists' },
     });
@@ -124,7 +130,7 @@ describe('a task whose agent is no longer configured', () => {
     await expect(worker.handle({ taskId, run: 1, owner: 'ada' })).rejects.toMatchObject({
       name: 'TaskHandedOver',
     });
-    expect(await tasks.find(taskId, OWNER)).toMatchObject({ status: 'working' });
+    expect(await tasks.find(taskId, agent)).toMatchObject({ status: 'working' });
   });
 });
 
@@ -135,10 +141,10 @@ describe('a task whose job was lost', () => {
   ])('is queued again at the next poll, %s', async (_, by) => {
     const { taskId } = await begin();
     const pushed = vi.spyOn(queue, 'push');
-    await tasks.find(taskId, OWNER);
+    await tasks.find(taskId, agent);
     expect(pushed).not.toHaveBeenCalled();
     shift = by;
-    await tasks.find(taskId, OWNER);
+    await tasks.find(taskId, agent);
     expect(pushed).toHaveBeenCalledExactlyOnceWith({ taskId, run: 1, owner: 'ada' });
   });
 });

@@ -2,6 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { filter, firstValueFrom, merge, timer } from 'rxjs';
 import {
+  type Agent,
   isSameOwner,
   type Owner,
   type RateLimiter,
@@ -17,6 +18,7 @@ import {
   BackgroundCalls,
   fittingResponses,
   type JsonObject,
+  RPC,
   type TaskCall,
   TaskStore,
   type TaskState,
@@ -36,6 +38,12 @@ import {
 
 /** Missed heartbeats of a run after which it is treated as lost. */
 const MAX_MISSED_HEARTBEATS = 5;
+
+const RIGHTS_CHANGED = Object.freeze({
+  code: RPC.internalError,
+  message:
+    'The policy or the options of this agent have changed since this task ran: its result is not shown, and what it changed stays changed. Call again',
+});
 
 /** Tasks as records, run by any replica with a free worker. */
 @Injectable()
@@ -87,11 +95,15 @@ export class StoredTaskService extends TaskStore {
     return this.state(taskId, settled ? ((await records.find(taskId)) ?? record) : record);
   }
 
-  async find(taskId: string, owner: Owner): Promise<TaskState | undefined> {
-    const record = await this.findOwned(taskId, owner);
+  async find(taskId: string, agent: Agent): Promise<TaskState | undefined> {
+    const record = await this.findOwned(taskId, toOwner(agent));
     if (!record) return undefined;
     await this.revive(taskId, record);
-    return this.state(taskId, record);
+    const { rights = null, status } = record;
+    if (rights === null || rights === this.agents.digestRights(agent)) return this.state(taskId, record);
+    if (status === 'completed')
+      return this.state(taskId, { ...record, status: 'failed', error: RIGHTS_CHANGED });
+    return this.state(taskId, (await this.askAgain(taskId, record)) ?? record);
   }
 
   async answer(taskId: string, owner: Owner, responses: JsonObject): Promise<boolean> {
@@ -131,6 +143,15 @@ export class StoredTaskService extends TaskStore {
       { ...record, agent, milliseconds, begun: false },
       refusals.cancelled('task_cancelled'),
     );
+  }
+
+  /** The questions of a run with other rights may hold what it read: the task is run from the top, with the answers so far. */
+  private async askAgain(taskId: string, { run }: TaskRecord): Promise<TaskRecord | undefined> {
+    const changed = await this.records.change(taskId, (current) =>
+      current.status === 'input_required' && current.run === run ? nextRun(current) : null,
+    );
+    if (changed) await this.queue.push(toJob(taskId, changed));
+    return changed;
   }
 
   private async findOwned(taskId: string, owner: Owner): Promise<TaskRecord | undefined> {
@@ -186,7 +207,11 @@ function withAnswers(record: TaskRecord, given: JsonObject): TaskRecord | null {
   if (asked.length === 0) return null;
   const responses = { ...record.responses, ...Object.fromEntries(asked) };
   if (Object.keys(listUnanswered({ ...record, responses })).length > 0) return { ...record, responses };
-  return { ...record, responses, status: 'working', run: record.run + 1, begun: false };
+  return nextRun({ ...record, responses });
+}
+
+function nextRun(record: TaskRecord): TaskRecord {
+  return { ...record, status: 'working', run: record.run + 1, begun: false };
 }
 
 function waitForEnd(bus: MessageBus, taskId: string, timeout: number): Promise<unknown> {

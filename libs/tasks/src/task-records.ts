@@ -64,6 +64,8 @@ export interface TaskRecord {
   readonly run: number;
   /** Whether a worker has started that run. */
   readonly begun: boolean;
+  /** `CurrentAgents.digestRights` of the last run that ended. */
+  readonly rights?: string;
   readonly result?: JsonObject;
   readonly error?: RpcError;
 }
@@ -233,10 +235,15 @@ export class AgentReferences {
 
   /** @param configured an agent that no longer exists is not created again */
   constructor(
-    @Inject(CurrentAgents) private readonly configured: Pick<CurrentAgents, 'findDefinition' | 'knows'>,
+    @Inject(CurrentAgents)
+    private readonly configured: Pick<CurrentAgents, 'findDefinition' | 'knows' | 'digestRights'>,
     keys: StateKeys,
   ) {
     this.sealed = new SealedText(keys, 'parley task agent');
+  }
+
+  digestRights(agent: Agent): string {
+    return this.configured.digestRights(agent);
   }
 
   /** @returns `undefined` for a sub-agent, because no name identifies its limits */

@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { filter, type Subscription } from 'rxjs';
-import { refusals, SERVER_SHUTDOWN } from '#core';
+import { type Agent, CurrentAgents, refusals, SERVER_SHUTDOWN } from '#core';
 import { type MessageBus, type OneTimeStore, SharedState } from '#state';
 import { BackgroundCalls, type BackgroundOutcome, RPC, RUN_HANDED_OVER } from '#dispatcher';
 import { ToolRegistry } from '#tools';
@@ -16,6 +16,7 @@ import {
 } from './task-records.js';
 
 interface RunningTask {
+  readonly agent: Agent;
   readonly controller: AbortController;
   readonly mayRunAgain: boolean;
 }
@@ -35,6 +36,7 @@ export class TaskWorker {
   private readonly bus: MessageBus;
   private readonly oneTime: OneTimeStore;
   private readonly listening: Subscription;
+  private readonly following: Subscription;
 
   constructor(
     private readonly records: TaskRecords,
@@ -43,6 +45,7 @@ export class TaskWorker {
     @Inject(ToolRegistry) private readonly registry: Pick<ToolRegistry, 'get'>,
     private readonly settings: TaskSettings,
     @Inject(SharedState) { bus, oneTime }: Pick<SharedState, 'bus' | 'oneTime'>,
+    @Inject(CurrentAgents) current: Pick<CurrentAgents, 'changes' | 'isCurrent'>,
   ) {
     this.bus = bus;
     this.oneTime = oneTime;
@@ -50,6 +53,11 @@ export class TaskWorker {
       .messages(CANCELLED_TOPIC)
       .pipe(filter(({ taskId }) => typeof taskId === 'string'))
       .subscribe(({ taskId }) => this.running.get(taskId as string)?.controller.abort('task_cancelled'));
+    // A read is run again with the rights of now. What may have changed data goes on to its end.
+    this.following = current.changes.subscribe(() => {
+      for (const { agent, controller, mayRunAgain } of this.running.values())
+        if (mayRunAgain && !current.isCurrent(agent)) controller.abort(RUN_HANDED_OVER);
+    });
   }
 
   /** Runs in progress. */
@@ -68,13 +76,14 @@ export class TaskWorker {
     const begun = await records.change(taskId, (record) =>
       isDue(record, run) && record.begun === seen.begun ? { ...record, begun: true } : null,
     );
-    if (begun) await this.settle(taskId, run, await this.runTask(taskId, begun));
+    if (begun) await this.runToEnd(taskId, begun);
   }
 
   /** Ends the runs of this worker, so that other workers take them over. */
   close(): void {
     this.closing = true;
     this.listening.unsubscribe();
+    this.following.unsubscribe();
     for (const { controller, mayRunAgain } of this.running.values())
       controller.abort(mayRunAgain ? RUN_HANDED_OVER : SERVER_SHUTDOWN);
   }
@@ -91,15 +100,31 @@ export class TaskWorker {
     );
   }
 
-  private async runTask(taskId: string, record: TaskRecord): Promise<BackgroundOutcome> {
-    const { agents, calls, oneTime } = this;
-    const agent = await agents.read(record.agent, taskId);
-    if (!agent) {
-      calls.recordOrphaned({ ...record, taskId });
-      return AGENT_GONE;
+  /** A read whose agent got other rights meanwhile is run again at once. */
+  private async runToEnd(taskId: string, record: TaskRecord): Promise<void> {
+    for (;;) {
+      const agent = await this.agents.read(record.agent, taskId);
+      if (!agent) {
+        this.calls.recordOrphaned({ ...record, taskId });
+        await this.settle(taskId, record.run, AGENT_GONE);
+        return;
+      }
+      const controller = new AbortController();
+      const outcome = await this.runTask(taskId, record, agent, controller);
+      if (controller.signal.reason === RUN_HANDED_OVER && !this.closing) continue;
+      await this.settle(taskId, record.run, outcome, this.agents.digestRights(agent));
+      return;
     }
-    const controller = new AbortController();
-    this.running.set(taskId, { controller, mayRunAgain: this.mayRunAgain(record) });
+  }
+
+  private async runTask(
+    taskId: string,
+    record: TaskRecord,
+    agent: Agent,
+    controller: AbortController,
+  ): Promise<BackgroundOutcome> {
+    const { calls, oneTime } = this;
+    this.running.set(taskId, { agent, controller, mayRunAgain: this.mayRunAgain(record) });
     const heartbeat = setInterval(() => void this.beat(taskId, record.run), this.settings.heartbeat);
     try {
       const { tool, args, version, capabilities, correlationId, began, soFar, responses, approval } = record;
@@ -145,9 +170,16 @@ export class TaskWorker {
   }
 
   /** @returns whether this was how the run ended */
-  private async settle(taskId: string, run: number, outcome: BackgroundOutcome): Promise<boolean> {
+  private async settle(
+    taskId: string,
+    run: number,
+    outcome: BackgroundOutcome,
+    rights?: string,
+  ): Promise<boolean> {
     const settled = await this.records.change(taskId, (record) =>
-      isDue(record, run) ? { ...record, ...toSettlement(outcome) } : null,
+      isDue(record, run)
+        ? { ...record, ...toSettlement(outcome), ...(rights !== undefined && { rights }) }
+        : null,
     );
     // For a caller that still waits; others poll.
     if (settled) await this.bus.publish(ENDED_TOPIC, { taskId }).catch(() => undefined);

@@ -137,6 +137,19 @@ describe('an agent that waited for a person', () => {
     expect(versions.isCurrent(agentOf(before, 'reader'))).toBe(true);
   });
 
+  it.each<[string, boolean, Given]>([
+    ['while the configuration is the same', true, given],
+    ['while only other agents changed', true, { agents: { ...given.agents, writer: { rateLimit: 1 } } }],
+    ['not when the policy changed', false, { ...given, hidden: true }],
+    ['not when its options changed', false, { agents: { reader: { tenantId: 'other' }, writer: {} } }],
+  ])('has the same digest of its rights in another process, %s', (_, isSame, now) => {
+    const rightsIn = (configuration: Given) => {
+      const versions = new ConfigVersions(loaded(configuration), new ProcessRateLimiters());
+      return versions.digestRights(agentOf(versions.current, 'reader'));
+    };
+    expect(rightsIn(now) === rightsIn(given)).toBe(isSame);
+  });
+
   it('is another one when the policy changed, for an agent of no configuration too', () => {
     const versions = new ConfigVersions(loaded(given), new ProcessRateLimiters());
     const agent = new Agent({ definition: compileAgentDefinition('made by code'), principal: 'p' });

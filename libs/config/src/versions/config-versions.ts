@@ -7,6 +7,7 @@ import {
   findRootAgent,
   type RateLimiters,
   toAgentOptions,
+  toDigest,
   withRateLimiters,
   withScopeTenants,
 } from '#core';
@@ -136,6 +137,12 @@ export class ConfigVersions extends CurrentAgents {
     if (before === now) return true;
     if (policies.of(agent).version !== now.policy.version) return false;
     return !before || !mustReturn({ before, now })(root);
+  }
+
+  digestRights(agent: Agent): string {
+    const { definition } = findRootAgent(agent);
+    const options = this.configured.get(definition)?.config.agents[definition.name];
+    return toDigest(JSON.stringify([this.policies.of(agent).version, options]));
   }
 
   private createVersion(loaded: LoadedConfig, number: number): ConfigVersion {

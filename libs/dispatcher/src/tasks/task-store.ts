@@ -61,8 +61,8 @@ export abstract class TaskStore {
    * @param timeout milliseconds to wait for an outcome, for a call that may be answered at once
    */
   abstract start(call: TaskCall, timeout: number): Promise<TaskState>;
-  /** `undefined`: this owner has no such task. */
-  abstract find(taskId: string, owner: Owner): Promise<TaskState | undefined>;
+  /** `undefined`: this caller has no such task. What a run read with other rights than the caller has now is not shown. */
+  abstract find(taskId: string, agent: Agent): Promise<TaskState | undefined>;
   /**
    * Accepts answers to the client requests of the task; unknown keys are ignored.
    * @returns false when this owner has no such task. @throws ProtocolError for a malformed answer
@@ -110,8 +110,8 @@ export class TaskMethods {
 
   @McpMethod('tasks/get', { legacySince: null })
   async get(params: JsonObject, request: McpRequest): Promise<JsonObject> {
-    const { store, taskId, owner } = this.asked('tasks/get', params, request);
-    const state = await store.find(taskId, owner);
+    const { store, taskId } = this.asked('tasks/get', params, request);
+    const state = await store.find(taskId, request.agent);
     if (!state) throw unknownTask();
     return { ...state };
   }

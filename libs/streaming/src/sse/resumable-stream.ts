@@ -1,6 +1,6 @@
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { createHash, randomUUID } from 'node:crypto';
-import { callerKey, type Agent } from '#core';
+import { type Agent, callerKey, CurrentAgents } from '#core';
 import { LargeReads, type LoggedFrame, StreamLog } from '#state';
 import { isJsonObject, type JsonObject } from '#dispatcher';
 import type { Reply } from '../message.js';
@@ -59,6 +59,7 @@ export class Resumption {
     readonly log: StreamLog,
     private readonly signals: ReplicaSignals,
     private readonly largeReads: LargeReads,
+    @Inject(CurrentAgents) private readonly agents: Pick<CurrentAgents, 'digestRights'>,
   ) {
     signals
       .listenTo('resumed')
@@ -78,11 +79,12 @@ export class Resumption {
   }
 
   /**
-   * A stream belongs to its session and to the agent that called: under another agent the same id names nothing. A session
-   * belongs to its principal, who may return with a token of fewer scopes.
+   * A stream belongs to its session and to the agent that called, with the rights that it had: under other ones the same id names
+   * nothing. A session belongs to its principal, who may return with a token of fewer scopes.
    */
   toName({ session, agent }: ResumableOwner, id: string): string {
-    const owner = createHash('sha256').update(callerKey(agent)).digest('base64url');
+    const caller = JSON.stringify([callerKey(agent), this.agents.digestRights(agent)]);
+    const owner = createHash('sha256').update(caller).digest('base64url');
     return `${session}/${owner}/${id}`;
   }
 

@@ -90,7 +90,7 @@ function createWire(state: SharedState, log: WarningLog): Wire {
   const listening = new ListeningStreams(signals, state);
   const clientRequests = new PendingClientRequests(state.oneTime, signals, listening);
   const listChanges = new ReplicatedListChanges(signals, listening);
-  const resumption = new Resumption(state.streams, signals, new LargeReads());
+  const resumption = new Resumption(state.streams, signals, new LargeReads(), { digestRights: () => '' });
   return new Wire(signals, listening, clientRequests, listChanges, resumption, new SuspendedAgents(state));
 }
 

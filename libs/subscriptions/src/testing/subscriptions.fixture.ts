@@ -120,6 +120,10 @@ class FixedAgents extends CurrentAgents {
   isCurrent(): boolean {
     return true;
   }
+
+  digestRights(): string {
+    return '';
+  }
 }
 
 /** A database of its own, and replicas of Parley's subscriptions over it. */
@@ -173,6 +177,7 @@ export class WatchedPosts {
       limits,
       { bus: this.bus },
       new MemoryChangeSets(),
+      { permits: () => true },
       log,
     );
     const streams = this.streams.replica();
