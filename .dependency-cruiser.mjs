@@ -37,7 +37,7 @@ export const mayImport = {
   parley: ['core', 'policy', 'data', 'data-mongo', 'data-parse', 'tools', 'dispatcher', 'audit', 'auth', 'state', 'config', 'console', 'approvals', 'changes', 'exports', 'subscriptions', 'streaming', 'tasks', 'telemetry', 'views', 'chat'],
   // By its published name alone.
   testing: ['parley'],
-  subscriptions: ['core', 'policy', 'data', 'state', 'dispatcher'],
+  subscriptions: ['core', 'policy', 'data', 'state', 'dispatcher', 'tools'],
   chat: ['core', 'audit', 'data', 'tools', 'dispatcher'],
   streaming: ['core', 'schema', 'tools', 'dispatcher', 'auth', 'state', 'audit', 'telemetry'],
 };

@@ -3,6 +3,7 @@ import { CoreModule, provideFromInstance } from '#core';
 import { DataModule, StoresModule } from '#data';
 import { DispatcherModule } from '#dispatcher';
 import { SessionStreams, StateModule } from '#state';
+import { ToolsModule } from '#tools';
 import { ChangeSources, WatchService } from './watching.js';
 import { HeldSessions } from './held-sessions.js';
 import { ReplicaMessages } from './replica-messages.js';
@@ -27,7 +28,7 @@ export const SUBSCRIPTION_OPTIONS = Symbol('options of subscriptions');
 
 /** Notifies clients that a resource changed. */
 @Module({
-  imports: [CoreModule, StateModule, StoresModule, DataModule, DispatcherModule],
+  imports: [CoreModule, StateModule, StoresModule, DataModule, DispatcherModule, ToolsModule],
   providers: [
     {
       provide: SubscriptionLimits,

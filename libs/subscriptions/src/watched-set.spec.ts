@@ -1,5 +1,6 @@
 import { Subject } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Agent, compileAgentDefinition } from '#core';
 import { type ChangeSet, MemoryChangeSets } from '#data';
 import { LOOK_INTERVAL, watchSet } from './watched-set.js';
 
@@ -29,7 +30,11 @@ beforeEach(async () => {
 afterEach(() => void vi.useRealTimers());
 
 const bus = { messages: () => messages } as never;
-const watch = () => watchSet('s1', sets, { bus }).subscribe(() => (reported += 1));
+const support = compileAgentDefinition('support');
+const watch = (principal = 'ada') =>
+  watchSet('s1', new Agent({ definition: support, principal }), sets, { bus }).subscribe(
+    () => (reported += 1),
+  );
 const apply = async (revision: number) => {
   expect(await sets.change('s1', revision, { state: 'applied' })).toBe(true);
 };
@@ -42,6 +47,7 @@ describe('A change set that is watched', () => {
     await apply(1);
     messages.next({ set: 's1' });
     messages.next({ set: 'another' });
+    await pass(0);
     expect(reported).toBe(1);
     await pass(3);
     expect(reported).toBe(1);
@@ -75,5 +81,15 @@ describe('A change set that is watched', () => {
     await apply(2);
     await pass(2);
     expect(reported).toBe(1);
+  });
+
+  it('is not reported to another caller, whatever happens to it', async () => {
+    const watching = watch('bob');
+    await pass(1);
+    await apply(1);
+    messages.next({ set: 's1' });
+    await pass(2);
+    expect(reported).toBe(0);
+    watching.unsubscribe();
   });
 });

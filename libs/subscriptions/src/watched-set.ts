@@ -1,37 +1,43 @@
-import { catchError, defer, EMPTY, exhaustMap, filter, from, merge, type Observable, tap, timer } from 'rxjs';
+import { catchError, concatMap, defer, EMPTY, filter, from, map, merge, type Observable, timer } from 'rxjs';
+import { type Agent, isSameOwner, toOwner } from '#core';
 import { CHANGED_SETS, type ChangeSets } from '#data';
 import type { SharedState } from '#state';
 
 /** Milliseconds after which a set is looked at again: who changed it may have ended before its message was sent. */
 export const LOOK_INTERVAL = 60_000;
 
-/** Emits whenever a change set has changed. */
+/** Emits whenever a change set of the agent's caller has changed: to anybody else there is no such set. */
 export function watchSet(
   id: string,
+  agent: Agent,
   sets: Pick<ChangeSets, 'find'>,
   { bus }: Pick<SharedState, 'bus'>,
 ): Observable<unknown> {
   return defer(() => {
-    /** The revision that was reported. Null: there is no set; undefined: not known yet. */
+    /** The revision of the last look. Null: there is no set; undefined: not known yet. */
     let known: number | null | undefined;
-    const look = async () => (await sets.find(id))?.revision ?? null;
-    const reported = bus.messages(CHANGED_SETS).pipe(
+    const look = async () => {
+      const set = await sets.find(id);
+      return set && isSameOwner(set.owner, toOwner(agent)) ? set.revision : null;
+    };
+    const told = bus.messages(CHANGED_SETS).pipe(
       filter(({ set }) => set === id),
-      tap(() => {
-        look().then(
-          (revision) => (known = revision),
-          () => undefined,
-        );
-      }),
+      map(() => true),
     );
-    const seen = timer(0, LOOK_INTERVAL).pipe(
-      exhaustMap(() => from(look()).pipe(catchError(() => EMPTY))),
-      filter((revision) => {
+    return merge(told, timer(0, LOOK_INTERVAL).pipe(map(() => false))).pipe(
+      concatMap((isTold) =>
+        from(look()).pipe(
+          map((revision) => ({ isTold, revision })),
+          catchError(() => EMPTY),
+        ),
+      ),
+      filter(({ isTold, revision }) => {
         const before = known;
         known = revision;
-        return before !== undefined && before !== revision;
+        return isTold
+          ? revision !== null || typeof before === 'number'
+          : before !== undefined && before !== revision;
       }),
     );
-    return merge(reported, seen);
   });
 }

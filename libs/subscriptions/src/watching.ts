@@ -31,6 +31,7 @@ import {
 import { invalidParams, readChangeSetUri, ResourceRegistry, type WarningLog } from '#dispatcher';
 import { readTenantText } from '#policy';
 import { SharedState, SuspendedAgents } from '#state';
+import { ToolRunner } from '#tools';
 import { Channels } from './channels.js';
 import { SubscriptionLimits } from './subscription-limits.js';
 import { watchSet } from './watched-set.js';
@@ -219,6 +220,7 @@ export class WatchService {
     { debounce }: SubscriptionLimits,
     @Inject(SharedState) private readonly shared: Pick<SharedState, 'bus'>,
     @Inject(ChangeSets) private readonly sets: Pick<ChangeSets, 'find'>,
+    @Inject(ToolRunner) private readonly runner: Pick<ToolRunner, 'permits'>,
     @Optional() log: WarningLog = new Logger('Subscriptions'),
   ) {
     this.debounce = debounce;
@@ -274,7 +276,11 @@ export class WatchService {
   /** The changes of a resource that does not consist of rows, as this caller may receive them. */
   private findProvided(uri: string, context: McpRequest): Observable<unknown> | undefined {
     const set = readChangeSetUri(uri);
-    if (set !== null) return watchSet(set, this.sets, this.shared);
+    // Without the tool that reads it there is no such resource.
+    if (set !== null)
+      return this.runner.permits(context, 'show_changes', { change_set: set })
+        ? watchSet(set, context.agent, this.sets, this.shared)
+        : EMPTY;
     const provider = this.resources.findProvider(uri);
     return provider?.changes?.(uri, Object.assign(context, { records: this.records.for(context) }));
   }
