@@ -42,7 +42,11 @@ export default defineConfig({
           hookTimeout: 180_000,
           // Several processes on few cores: one second try in CI, which `tools/retried-tests.mjs` reports. None elsewhere.
           retry: process.env['CI'] ? 1 : 0,
-          setupFiles: ['reflect-metadata', './test/support/filter-order.setup.ts'],
+          setupFiles: [
+            'reflect-metadata',
+            './test/support/filter-order.setup.ts',
+            './test/support/started.setup.ts',
+          ],
         },
       },
     ],

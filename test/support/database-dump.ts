@@ -1,4 +1,5 @@
 import { BSON, MongoClient } from 'mongodb';
+import { endWithFile } from './started.js';
 
 /** Everything a database holds, byte for byte, for comparing before and after. */
 export interface DatabaseView {
@@ -8,8 +9,10 @@ export interface DatabaseView {
   close(): Promise<void>;
 }
 
+/** Its connection ends with the file at the latest. */
 export function viewDatabase(uri: string, name = 'parley'): DatabaseView {
   const client = new MongoClient(uri);
+  endWithFile(() => client.close());
   const db = client.db(name);
   return {
     client,

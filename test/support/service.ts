@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { stringify } from 'yaml';
+import { endWithFile } from './started.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const READY = /Parley listening on (\S+)/;
@@ -72,7 +73,10 @@ const exitOf = (child: ChildProcess) =>
     else child.once('exit', (code) => resolve(code));
   });
 
-/** Starts the service and waits until it says where it listens. @throws with its stderr when it ends instead */
+/**
+ * Starts the service and waits until it says where it listens. It ends with the file at the latest.
+ * @throws with its stderr when it ends instead
+ */
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
   const folder = mkdtempSync(join(tmpdir(), 'parley-service-'));
   const child = launch(folder, options);
@@ -96,6 +100,13 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     void exitOf(child).then((code) => reject(new Error(`the service ended with ${code}:\n${stderr}`)));
   });
   const [url] = await Promise.all([listening, options.starting?.(changing)]);
+  const stop = async () => {
+    child.kill('SIGTERM');
+    const code = await exitOf(child);
+    rmSync(folder, { recursive: true, force: true });
+    return code;
+  };
+  endWithFile(stop);
   return {
     ...changing,
     url,
@@ -110,12 +121,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
       await exitOf(child);
       rmSync(folder, { recursive: true, force: true });
     },
-    stop: async () => {
-      child.kill('SIGTERM');
-      const code = await exitOf(child);
-      rmSync(folder, { recursive: true, force: true });
-      return code;
-    },
+    stop,
   };
 }
 
@@ -129,7 +135,7 @@ export interface Database {
   stop(): Promise<void>;
 }
 
-/** The development database as `parley embedded` runs it, seeded. @param port 0 takes a free one */
+/** The development database as `parley embedded` runs it, seeded. It ends with the file at the latest. @param port 0 takes a free one */
 export async function startDatabase(seed: unknown, port = 0): Promise<Database> {
   const folder = mkdtempSync(join(tmpdir(), 'parley-database-'));
   writeFileSync(join(folder, 'seed.json'), JSON.stringify(seed));
@@ -155,16 +161,18 @@ export async function startDatabase(seed: unknown, port = 0): Promise<Database> 
     });
     void exitOf(child).then((code) => reject(new Error(`the database ended with ${code}:\n${text}`)));
   });
+  const stop = async () => {
+    child.kill('SIGTERM');
+    await exitOf(child);
+    rmSync(folder, { recursive: true, force: true });
+  };
+  endWithFile(stop);
   return {
     uri,
     uriOf: (name) => Object.assign(new URL(uri), { pathname: `/${name}` }).href,
     pause: () => void child.kill('SIGSTOP'),
     resume: () => void child.kill('SIGCONT'),
-    stop: async () => {
-      child.kill('SIGTERM');
-      await exitOf(child);
-      rmSync(folder, { recursive: true, force: true });
-    },
+    stop,
   };
 }
 

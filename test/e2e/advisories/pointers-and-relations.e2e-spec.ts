@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { callTool, type Service, startService } from '../../support/service.js';
 import { isRefused, type Question } from './questions.js';
 import {
@@ -14,7 +14,6 @@ let service: Service;
 beforeAll(async () => {
   service = await startService({ config: PROTECTED_ROWS_CONFIG, seed: PROTECTED_ROWS_SEED });
 });
-afterAll(() => service?.stop());
 
 type Where = Record<string, unknown>;
 const pointer = (className: string, objectId: string) => ({ __type: 'Pointer', className, objectId });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { callTool, rpc, type Service, startService } from '../../support/service.js';
 import {
   clientQuestions,
@@ -24,7 +24,6 @@ let service: Service;
 beforeAll(async () => {
   service = await startService({ config: PROTECTED_ROWS_CONFIG, seed: PROTECTED_ROWS_SEED });
 });
-afterAll(() => service?.stop());
 
 type Where = Record<string, unknown>;
 /** A constraint on the protected field that holds for a row when the guess is right. */

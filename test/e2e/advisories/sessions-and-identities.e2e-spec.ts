@@ -1,5 +1,5 @@
 import { MongoClient } from 'mongodb';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import {
   callTool,
   type Database,
@@ -37,10 +37,6 @@ beforeAll(async () => {
       PARSE_AGENT_ALLOW_RAW_CRUD: 'true',
     },
   });
-});
-afterAll(async () => {
-  await service?.stop();
-  await database?.stop();
 });
 
 // Parley has no endpoint that answers with the caller's own session. It has the class `_Session`, once the operator shows

@@ -1,7 +1,7 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { type DatabaseView, viewDatabase } from '../../support/database-dump.js';
 import {
@@ -87,11 +87,6 @@ beforeAll(async () => {
     startService({ config: configOf('client'), env }),
   ]);
 }, 90_000);
-afterAll(async () => {
-  await Promise.all([desk.stop(), atClient.stop()]);
-  await view.close();
-  await database.stop();
-});
 
 const served = new Map<Service, Changed | undefined>();
 

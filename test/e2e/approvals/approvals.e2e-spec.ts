@@ -6,7 +6,7 @@ import {
 import { Client as ClassicClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as ClassicTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { type DatabaseView, viewDatabase } from '../../support/database-dump.js';
 import { callModern, type ModernAnswer } from '../../support/modern-call.js';
 import { POSTS_SEED, POSTS_POLICY, SECRET } from '../../fixtures/posts.fixture.js';
@@ -58,11 +58,6 @@ beforeAll(async () => {
     env: ENV,
   });
 }, 60_000);
-afterAll(async () => {
-  await service.stop();
-  await view.close();
-  await database.stop();
-});
 
 const stored = (objectId: string) =>
   view.client

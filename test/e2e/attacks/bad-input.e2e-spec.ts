@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { connect } from 'node:net';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { callTool, post, rpc, type Service, startService } from '../../support/service.js';
 import { POSTS_SEED, POSTS_CONFIG, SECRET } from '../../fixtures/posts.fixture.js';
 
@@ -8,7 +8,6 @@ let service: Service;
 beforeAll(async () => {
   service = await startService({ seed: POSTS_SEED, config: POSTS_CONFIG });
 });
-afterAll(() => service.stop());
 
 const error = (code: number, message: string, id: unknown = null) => ({
   jsonrpc: '2.0',

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { POSTS_CONFIG, POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { callTool, type Service, startService } from '../../support/service.js';
 
@@ -20,7 +20,6 @@ let service: Service;
 beforeAll(async () => {
   service = await startService({ seed: POSTS_SEED, config: POSTS_CONFIG });
 });
-afterAll(() => service.stop());
 
 describe('an input that a fuzz found', () => {
   it.each(CASES)('$title', async ({ tool, arguments: args, code }) => {

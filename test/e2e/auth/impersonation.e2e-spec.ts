@@ -41,7 +41,6 @@ beforeAll(async () => {
     },
   });
 });
-afterAll(() => service?.stop());
 
 type Headers = Record<string, string>;
 const READS: readonly (readonly [string, Record<string, unknown>])[] = [

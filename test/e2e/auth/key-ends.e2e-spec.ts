@@ -1,14 +1,15 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { PATIENTS_SEED } from '../../fixtures/patients.fixture.js';
 import { callModern } from '../../support/modern-call.js';
 import { rpc, type Service, startService } from '../../support/service.js';
 import { runCommand } from '../../support/terminal.js';
+import { makeFolder } from '../../support/started.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'parley-key-ends-'));
+const folder = makeFolder('key-ends');
 const LOG = join(folder, 'audit.jsonl');
 /** Milliseconds that the short key holds from the start on. */
 const SHORT = 20_000;
@@ -35,10 +36,6 @@ beforeAll(async () => {
       audit: { sinks: [{ kind: 'file', path: LOG }] },
     },
   });
-});
-afterAll(async () => {
-  await service.stop();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 const keyed = (key: string) => ({ 'X-MCP-API-Key': key });

@@ -1,7 +1,7 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
 
@@ -23,10 +23,6 @@ beforeAll(async () => {
     env: { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' },
   });
 }, 90_000);
-afterAll(async () => {
-  await service?.stop();
-  await database?.stop();
-});
 
 const call = (name: string, args: object) => callTool(service, name, args, headers);
 async function propose(title: string): Promise<string> {

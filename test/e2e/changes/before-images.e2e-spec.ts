@@ -1,7 +1,6 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { POSTS_POLICY, POSTS_SEED, SECRET } from '../../fixtures/posts.fixture.js';
 import { type DatabaseView, viewDatabase } from '../../support/database-dump.js';
 import { decideApproval } from '../../support/decide-approval.js';
@@ -13,6 +12,7 @@ import {
   startDatabase,
   startService,
 } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 
 const free = { permissions: 'admin', rateLimit: 1_000_000 };
 const AGENTS = {
@@ -32,7 +32,7 @@ let database: Database;
 let view: DatabaseView;
 let service: Service;
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'parley-images-'));
+  folder = makeFolder('images');
   database = await startDatabase(POSTS_SEED);
   view = viewDatabase(database.uri);
   service = await startService({
@@ -55,12 +55,6 @@ beforeAll(async () => {
     },
   });
 }, 90_000);
-afterAll(async () => {
-  await service?.stop();
-  await view?.close();
-  await database?.stop();
-  rmSync(folder, { recursive: true, force: true });
-});
 
 /** Everything that was answered. */
 const wires: string[] = [];

@@ -5,7 +5,7 @@ import {
 import { Client as ClassicClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as ClassicTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ResourceUpdatedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
 
@@ -36,10 +36,6 @@ beforeAll(async () => {
     env: { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' },
   });
 }, 90_000);
-afterAll(async () => {
-  await service.stop();
-  await database.stop();
-});
 
 const url = () => new URL(`${service.origin}/mcp`);
 async function classicClient(agent: AgentName): Promise<ClassicClient> {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { type DatabaseView, viewDatabase } from '../../support/database-dump.js';
 import { decideApproval } from '../../support/decide-approval.js';
@@ -31,11 +31,6 @@ beforeAll(async () => {
     env: { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' },
   });
 }, 90_000);
-afterAll(async () => {
-  await service?.stop();
-  await view?.close();
-  await database?.stop();
-});
 
 const posts = () => view.client.db('parley').collection<{ _id: string; title?: string }>('Post');
 const call = (name: string, args: object, agent: AgentName = 'writer') =>

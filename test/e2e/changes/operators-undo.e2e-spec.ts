@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { type DatabaseView, viewDatabase } from '../../support/database-dump.js';
 import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
@@ -44,11 +44,6 @@ beforeAll(async () => {
     },
   });
 }, 90_000);
-afterAll(async () => {
-  await service.stop();
-  await view.close();
-  await database.stop();
-});
 
 const posts = () => view.client.db('parley').collection<{ _id: string; title: string }>('Post');
 const dump = async () => JSON.stringify(await posts().find({}).sort({ _id: 1 }).toArray());

@@ -23,7 +23,6 @@ let service: Service;
 beforeAll(async () => {
   service = await startService({ seed: POSTS_SEED, config: POSTS_CONFIG });
 });
-afterAll(() => service.stop());
 
 const info = { name: 'scenario', version: '1.0.0' };
 

@@ -1,15 +1,13 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { NEWER_NODE } from '../../../tools/newer-node.mjs';
 import { POSTS_SEED, POSTS_CONFIG, SECRET } from '../../fixtures/posts.fixture.js';
 import { type Service, startService } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 
 const run = promisify(execFile);
 const program = (path: string) => fileURLToPath(new URL(`../../clients/${path}`, import.meta.url));
@@ -22,15 +20,11 @@ let home: string;
 let env: Record<string, string>;
 let toolsServed: string[];
 beforeAll(async () => {
-  home = mkdtempSync(join(tmpdir(), 'parley-clients-'));
+  home = makeFolder('clients');
   env = { PATH: process.env['PATH'] ?? '', HOME: home };
   service = await startService({ seed: POSTS_SEED, config: POSTS_CONFIG });
   const served = await fetch(`${service.origin}/tools`);
   toolsServed = ((await served.json()) as { name: string }[]).map(({ name }) => name).sort();
-});
-afterAll(async () => {
-  await service?.stop();
-  rmSync(home, { recursive: true, force: true });
 });
 
 const runClient = async (...args: string[]): Promise<string> => {

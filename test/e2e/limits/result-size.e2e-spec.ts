@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { callTool, rpc, type Service, startService } from '../../support/service.js';
 
 /** Of the small agent. */
@@ -55,7 +55,6 @@ beforeAll(async () => {
     },
   });
 });
-afterAll(() => service.stop());
 
 interface Called {
   readonly tool: string;

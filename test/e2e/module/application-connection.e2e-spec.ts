@@ -4,14 +4,13 @@ import { getConnectionToken, MongooseModule } from '@nestjs/mongoose';
 import { Test } from '@nestjs/testing';
 import { MongoClient } from 'mongodb';
 import mongoose, { type Connection, Schema } from 'mongoose';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ConfigError, Parley, ParleyModule, type ParleyModuleOptions } from '@parley/server';
 import { declareClasses } from '@parley/server/mongoose';
 import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { startDatabase } from '../../support/service.js';
 
 const posts = await startDatabase(POSTS_SEED);
-afterAll(() => posts.stop());
 
 const within = (database: ParleyModuleOptions['database']): ParleyModuleOptions => ({
   ...(database && { database }),

@@ -20,7 +20,6 @@ import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { startDatabase } from '../../support/service.js';
 
 const posts = await startDatabase(POSTS_SEED);
-afterAll(() => posts.stop());
 
 const OPTIONS: ParleyModuleOptions = {
   database: { uri: posts.uri },

@@ -36,7 +36,6 @@ import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { callTool, startDatabase } from '../../support/service.js';
 
 const posts = await startDatabase(POSTS_SEED);
-afterAll(() => posts.stop());
 
 /** A service of the application, which its steps inject. */
 @Injectable()

@@ -161,5 +161,3 @@ describe.each(WAYS)('what is kept for callers of one principal, told apart by $b
     expect((await answer).text).toContain('waited');
   });
 });
-
-afterAll(() => database.stop());

@@ -39,7 +39,6 @@ import { openBrowser } from '../../support/browser.js';
 import { callTool, startDatabase } from '../../support/service.js';
 
 const posts = await startDatabase(POSTS_SEED);
-afterAll(() => posts.stop());
 
 const KEYS = { chief: 'key-of-chief-0000', writer: 'key-of-writer-0000', biller: 'key-of-biller-0000' };
 type Caller = keyof typeof KEYS;

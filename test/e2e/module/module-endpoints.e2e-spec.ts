@@ -17,7 +17,6 @@ import { callTool, rpc, startDatabase } from '../../support/service.js';
 
 const posts = await startDatabase(POSTS_SEED);
 const database = { uri: posts.uri };
-afterAll(() => posts.stop());
 
 const ISSUER = 'http://127.0.0.1:1/issuer';
 const RESOURCE = 'http://127.0.0.1/api/v1/agents/mcp';

@@ -29,7 +29,6 @@ import { POSTS_SEED, POSTS_POLICY, SECRET } from '../../fixtures/posts.fixture.j
 import { callTool, rpc, startDatabase } from '../../support/service.js';
 
 const posts = await startDatabase(POSTS_SEED);
-afterAll(() => posts.stop());
 
 const TOKENS = {
   Authenticator,

@@ -19,7 +19,7 @@ import { HealthCheckService, TerminusModule } from '@nestjs/terminus';
 import { Test, type TestingModuleBuilder } from '@nestjs/testing';
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import {
   AGENT_FACTORY,
   type AgentChooser,
@@ -45,7 +45,6 @@ import { callTool, rpc, startDatabase } from '../../support/service.js';
 const KEY = { 'X-MCP-API-Key': 'key-of-the-desk' };
 const posts = await startDatabase(POSTS_SEED);
 const database = { uri: posts.uri };
-afterAll(() => posts.stop());
 
 @Injectable()
 class Settings {

@@ -55,7 +55,6 @@ const TICKET = {
   },
 };
 const posts = await startDatabase({ ...POSTS_SEED, schemas: [...POSTS_SEED.schemas, TICKET] });
-afterAll(() => posts.stop());
 
 const TIERS = ['readonly', 'write', 'admin'] as const;
 

@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import { getConnectionToken, MongooseModule } from '@nestjs/mongoose';
 import { Test } from '@nestjs/testing';
 import mongoose, { type Connection, Schema } from 'mongoose';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { ConfigError, Parley, ParleyModule, type ParleyModuleOptions } from '@parley/server';
 import { declareClasses } from '@parley/server/mongoose';
 import { type Database, startDatabase } from '../../support/service.js';
@@ -11,7 +11,6 @@ let cluster: Database;
 beforeAll(async () => {
   cluster = await startDatabase({ schemas: [] });
 });
-afterAll(() => cluster.stop());
 
 const order = new Schema({ number: String, customer: { type: Schema.Types.ObjectId } });
 const customer = new Schema({ name: String, email: String });

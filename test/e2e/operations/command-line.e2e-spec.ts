@@ -1,6 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { MongoClient } from 'mongodb';
@@ -8,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type RedisServer, startRedis } from '#state/contracts';
 import { type Database, startDatabase } from '../../support/service.js';
 import { runCommand } from '../../support/terminal.js';
+import { makeFolder } from '../../support/started.js';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const COMMANDS = join(root, 'dist/bundle/cli.js');
@@ -16,7 +16,7 @@ const SEED = { objects: { Post: [{ objectId: 'p1', title: 'One' }] } };
 let folder: string;
 let database: Database;
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'parley-commands-'));
+  folder = makeFolder('commands');
   writeFileSync(join(folder, 'seed.json'), JSON.stringify(SEED));
   // The other database of the server is the one that `embedded` made ready.
   writeFileSync(join(folder, 'parley.yaml'), 'database: { name: second }');
@@ -34,10 +34,6 @@ beforeAll(async () => {
     join(folder, 'fails.yaml'),
     JSON.stringify([{ ...policyCase, expect: { refused: 'access_denied' } }]),
   );
-});
-afterAll(async () => {
-  await database.stop();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 /** Runs a command to its end, in a folder of its own. */

@@ -1,12 +1,12 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { type Database, startDatabase, startService } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const chart = join(root, 'deploy/helm/parley');
@@ -30,12 +30,8 @@ beforeAll(async () => {
   const missing = module.ensureHelm();
   if (missing !== null) throw new Error(missing);
   helm = module.HELM;
-  folder = mkdtempSync(join(tmpdir(), 'parley-helm-'));
+  folder = makeFolder('helm');
   database = await startDatabase(POSTS_SEED);
-});
-afterAll(async () => {
-  await database.stop();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 const run = (...args: readonly string[]) =>

@@ -1,5 +1,5 @@
 import { MongoClient, ObjectId } from 'mongodb';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import {
   callTool,
   type Database,
@@ -71,10 +71,6 @@ beforeAll(async () => {
     env: { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' },
   });
 }, 120_000);
-afterAll(async () => {
-  await service?.stop();
-  await Promise.all([shop?.stop(), crm?.stop(), app?.stop()]);
-});
 
 type Place = 'shop' | 'crm' | 'app';
 interface Work {

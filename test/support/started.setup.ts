@@ -1,0 +1,4 @@
+import { afterAll } from 'vitest';
+import { endStarted } from './started.js';
+
+afterAll(endStarted);
