@@ -8,9 +8,9 @@ import {
   timeout,
   TimeoutError,
 } from 'rxjs';
-import { type Agent, describeError, type Refusal, refusals, Refused } from '#core';
+import { type Agent, describeError, FairQueue, type Refusal, refusals, Refused } from '#core';
 import { type ChangeSource, type RowView, type SourceEvent, SourceRefused, StoreError } from '#data';
-import { ChangedRows, ConcurrencyLimit, ViewWatch } from './view-watch.js';
+import { ChangedRows, ViewWatch } from './view-watch.js';
 
 /** No source can ever report changes of the class to this agent. @param cause for the log only */
 export function watchDenied(cause?: string): Refusal {
@@ -48,7 +48,7 @@ export class Channel {
   constructor(
     readonly key: string,
     news: Observable<SourceEvent>,
-    private readonly turns: ConcurrencyLimit,
+    private readonly turns: Pick<FairQueue, 'run'>,
     private readonly onEmpty: () => void,
   ) {
     this.subscription = news
@@ -122,8 +122,11 @@ export class Channel {
   }
 }
 
-/** Database queries that run at a time, for all subscriptions together. */
-const MAX_CONCURRENT_QUERIES = 8;
+/**
+ * Database queries that run at a time, for all subscriptions together. Principals take turns, and one place is left to others. A
+ * query waits as long as it takes: it is one for each view.
+ */
+const TURNS = { atOnce: 8, perKey: 7, waitingPerKey: Infinity, timeout: 2 ** 31 - 1 };
 
 const NO_SOURCE = 'no source of changes can carry the rights of this agent';
 const UNKNOWN_SOURCE = 'the database has not said yet whether it reports changes';
@@ -131,7 +134,7 @@ const UNKNOWN_SOURCE = 'the database has not said yet whether it reports changes
 /** The channels that are open, and the choice of a source for each. */
 export class Channels {
   private readonly open = new Map<string, Channel>();
-  private readonly turns = new ConcurrencyLimit(MAX_CONCURRENT_QUERIES);
+  private readonly turns = new FairQueue(TURNS);
 
   /** @param sources in the order in which they are preferred */
   constructor(private readonly sources: () => readonly ChangeSource[]) {}

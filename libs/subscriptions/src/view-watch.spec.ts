@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { FairQueue } from '#core';
 import type { RowView } from '#data';
-import { ChangedRows, ConcurrencyLimit, ViewWatch } from './view-watch.js';
+import { ChangedRows, ViewWatch } from './view-watch.js';
 
 const change = fc.record({ objectId: fc.constantFrom('a', 'b', 'c', 'd'), created: fc.boolean() });
 
@@ -65,6 +66,8 @@ class Rows {
   }
 }
 
+const oneAtOnce = () => new FairQueue({ atOnce: 1, waitingPerKey: Infinity, timeout: 60_000 });
+
 const id = fc.constantFrom('a', 'b', 'c', 'd', 'e');
 const step = fc.oneof(fc.record({ set: id, mine: fc.boolean() }), fc.record({ remove: id }));
 
@@ -75,8 +78,8 @@ describe('a view of a class', () => {
         const rows = new Rows();
         rows.set('a', true);
         rows.set('b', false);
-        const watch = new ViewWatch(rows.changes, new ConcurrencyLimit(1), rows.changes.last);
-        await watch.measure(rows.view);
+        const watch = new ViewWatch(rows.changes, oneAtOnce(), rows.changes.last);
+        await watch.measure(rows.view, 'ada');
         let seen = rows.changes.last;
         for (const batch of batches) {
           const before = rows.visible();
@@ -88,7 +91,7 @@ describe('a view of a class', () => {
             else rows.delete(target);
           }
           const after = rows.visible();
-          const { shown, judged } = await watch.shows(rows.view, seen);
+          const { shown, judged } = await watch.shows(rows.view, seen, 'ada');
           seen = judged;
           if (shown) expect(touched.size).toBeGreaterThan(0);
           const moved = before.length !== after.length || after.some((row) => touched.has(row));
@@ -102,26 +105,26 @@ describe('a view of a class', () => {
 
   it('reports nothing that the database cannot determine, and checks it again later', async () => {
     const rows = new Rows();
-    const watch = new ViewWatch(rows.changes, new ConcurrencyLimit(1), 0);
-    await watch.measure(rows.view);
+    const watch = new ViewWatch(rows.changes, oneAtOnce(), 0);
+    await watch.measure(rows.view, 'ada');
     rows.set('a', true);
     const broken: RowView = { ...rows.view, holdsAny: () => Promise.reject(new Error('down')) };
-    await expect(watch.shows(broken, 0)).rejects.toThrow('down');
-    expect(await watch.shows(rows.view, 0)).toEqual({ shown: true, judged: 1 });
+    await expect(watch.shows(broken, 0, 'ada')).rejects.toThrow('down');
+    expect(await watch.shows(rows.view, 0, 'ada')).toEqual({ shown: true, judged: 1 });
   });
 
   it('reports a change after a gap, whatever happened', async () => {
     const rows = new Rows();
-    const watch = new ViewWatch(rows.changes, new ConcurrencyLimit(1), 0);
-    await watch.measure(rows.view);
+    const watch = new ViewWatch(rows.changes, oneAtOnce(), 0);
+    await watch.measure(rows.view, 'ada');
     rows.changes.addGap();
-    expect(await watch.shows(rows.view, 0)).toMatchObject({ shown: true });
+    expect(await watch.shows(rows.view, 0, 'ada')).toMatchObject({ shown: true });
   });
 
   it('runs each query once for all watchers that share it', async () => {
     const rows = new Rows();
-    const watch = new ViewWatch(rows.changes, new ConcurrencyLimit(1), 0);
-    await watch.measure(rows.view);
+    const watch = new ViewWatch(rows.changes, oneAtOnce(), 0);
+    await watch.measure(rows.view, 'ada');
     let questions = 0;
     const view: RowView = {
       ...rows.view,
@@ -131,7 +134,7 @@ describe('a view of a class', () => {
       },
     };
     rows.set('a', true);
-    const answers = await Promise.all(Array.from({ length: 50 }, () => watch.shows(view, 0)));
+    const answers = await Promise.all(Array.from({ length: 50 }, () => watch.shows(view, 0, 'ada')));
     expect(answers.every(({ shown }) => shown)).toBe(true);
     expect(questions).toBe(1);
   });

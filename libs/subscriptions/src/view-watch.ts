@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { FairQueue } from '#core';
 import type { RowView } from '#data';
 
 /** The changes after a position. */
@@ -56,27 +57,6 @@ export class ChangedRows {
   }
 }
 
-/** Limits how many tasks run at a time, in the order of arrival. */
-export class ConcurrencyLimit {
-  private readonly waiting: (() => void)[] = [];
-  private running = 0;
-
-  constructor(private readonly atOnce: number) {}
-
-  async run<T>(work: () => Promise<T>): Promise<T> {
-    if (this.running >= this.atOnce) await new Promise<void>((resolve) => this.waiting.push(resolve));
-    else this.running += 1;
-    try {
-      return await work();
-    } finally {
-      const next = this.waiting.shift();
-      // The slot is passed on directly, so that no other task can take it.
-      if (next) next();
-      else this.running -= 1;
-    }
-  }
-}
-
 /** Rows in one query. */
 const CHUNK_ROWS = 500;
 
@@ -98,32 +78,35 @@ export class ViewWatch {
   /** @param judged changes up to this number need no check */
   constructor(
     private readonly changes: ChangedRows,
-    private readonly turns: ConcurrencyLimit,
+    private readonly turns: Pick<FairQueue, 'run'>,
     private judged: number,
   ) {}
 
-  /** Counts the rows, so that deleted rows are noticed later. @throws Refused */
-  async measure(view: RowView): Promise<void> {
-    this.size ??= await this.turns.run(() => view.size());
+  /**
+   * Counts the rows, so that deleted rows are noticed later.
+   * @param principal whose turn the query takes. @throws Refused
+   */
+  async measure(view: RowView, principal: string): Promise<void> {
+    this.size ??= await this.turns.run(principal, () => view.size());
   }
 
   /**
-   * Whether a change after `number` was visible, of all that were checked: everything that has happened by now. @throws
-   * Refused
+   * Whether a change after `number` was visible, of all that were checked: everything that has happened by now.
+   * @param principal whose turn a query takes. @throws Refused
    */
-  async shows(view: RowView, number: number): Promise<{ shown: boolean; judged: number }> {
+  async shows(view: RowView, number: number, principal: string): Promise<{ shown: boolean; judged: number }> {
     const now = this.changes.last;
     while (this.judged < now) {
-      this.asking ??= this.judge(view).finally(() => (this.asking = null));
+      this.asking ??= this.judge(view, principal).finally(() => (this.asking = null));
       await this.asking;
     }
     return { shown: this.lastVisible > number, judged: this.judged };
   }
 
-  private async judge(view: RowView): Promise<void> {
+  private async judge(view: RowView, principal: string): Promise<void> {
     const rest = this.restUntil - performance.now();
     if (rest > 0) await delay(rest, undefined, { ref: false });
-    await this.turns.run(async () => {
+    await this.turns.run(principal, async () => {
       const began = performance.now();
       const upTo = this.changes.last;
       const { ids, onlyCreated, gap } = this.changes.since(this.judged);

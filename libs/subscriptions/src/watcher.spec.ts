@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Observable, type Subscriber } from 'rxjs';
+import { firstValueFrom, Observable, Subject, type Subscriber } from 'rxjs';
 import { Agent, compileAgentDefinition, McpRequest } from '#core';
 import { ChangeSource, type RowView, type SourceEvent, SourceRefused, StoreError } from '#data';
 import { Channels } from './channels.js';
@@ -169,5 +169,51 @@ describe('a watcher whose source is lost', () => {
     expect(source.asked).toBe(asked);
     expect(notified).toEqual([]);
     expect(vi.getTimerCount()).toBe(0);
+  });
+});
+
+describe('watchers of several principals', () => {
+  it('have their rows counted in turn: one principal with many views delays only its own', async () => {
+    const channels = new Channels(() => [new UnsteadySource()]);
+    const begun: string[] = [];
+    const counted = new Subject<void>();
+    const watch = (principal: string, className: string) => {
+      const agent = new Agent({ definition: compileAgentDefinition('a', {}), principal });
+      const view: RowView = {
+        className,
+        schema: undefined,
+        key: `${className} of ${principal}`,
+        everything: false,
+        declared: null,
+        ownersOnly: false,
+        holdsAny: () => Promise.resolve(false),
+        size: async () => {
+          begun.push(view.key);
+          await firstValueFrom(counted);
+          return 0;
+        },
+      };
+      void Watcher.open(
+        { uri: `parse://${className}/count`, className, operation: 'count' },
+        () => new McpRequest(agent, { signal: new AbortController().signal }),
+        {
+          views: { open: () => Promise.resolve(view) },
+          channels,
+          debouncer: new Debouncer<Watcher>(1, () => undefined),
+          perChange: false,
+        },
+        { onUpdated: () => undefined, onEnded: () => undefined },
+      );
+    };
+    for (let one = 0; one < 50; one += 1) watch('crowd', `Class${one}`);
+    await vi.waitFor(() => expect(begun.length).toBeGreaterThan(0));
+    watch('ada', 'Post');
+    watch('bob', 'Post');
+    await vi.waitFor(() => {
+      expect(begun).toContain('Post of ada');
+      counted.next();
+      expect(begun).toContain('Post of bob');
+    });
+    expect(begun.filter((key) => key.endsWith('of crowd')).length).toBeLessThan(30);
   });
 });

@@ -191,7 +191,7 @@ export class Watcher implements ChannelMember, WatchHandle {
     this.seen = channel.changes.last;
     const watch = view.everything ? null : channel.useView(view, this.seen);
     this.now = { channel, view, watch };
-    await watch?.measure(view);
+    await watch?.measure(view, this.context().agent.principal);
   }
 
   private release(): void {
@@ -233,7 +233,7 @@ export class Watcher implements ChannelMember, WatchHandle {
     const { channel } = watching;
     const watch = this.watchFor(view, watching);
     if (watch) {
-      const { shown, judged } = await watch.shows(view, this.seen);
+      const { shown, judged } = await watch.shows(view, this.seen, this.context().agent.principal);
       this.seen = judged;
       return shown ? 1 : 0;
     }
