@@ -50,7 +50,8 @@ interface Hop {
 
 function readEntries(include: unknown): string[] {
   if (include === undefined || include === null) return [];
-  if (!Array.isArray(include)) throw refuse.invalidArgument('include must be an array of field names');
+  if (!Array.isArray(include))
+    throw refuse.invalidArgument('include must be an array of field names, such as ["author"]');
   if (include.length > MAX_ENTRIES)
     throw refuse.invalidArgument(`include takes at most ${MAX_ENTRIES} entries`);
   for (const entry of include) {

@@ -99,7 +99,7 @@ export function noteKey(key: string, access: ClassAccess, note: Note | undefined
 
 function readRequestedKeys(keys: unknown): string[] {
   if (keys === undefined || keys === null) return [];
-  if (!Array.isArray(keys)) throw refuse.invalidArgument('keys is an array of field names');
+  if (!Array.isArray(keys)) throw refuse.invalidArgument('keys is an array of field names, such as ["name"]');
   if (keys.length > MAX_KEYS) throw refuse.invalidArgument(`keys holds at most ${MAX_KEYS} names`);
   return keys.map((key: unknown) => {
     if (isFieldPath(key)) return key;

@@ -93,7 +93,11 @@ describe('an integer argument', () => {
     expect(sample('limit', limit)).toEqual({ value: expected });
   });
 
-  it.each([['10'], [1.5], [Number.NaN], [Number.POSITIVE_INFINITY], [[5]], [{}], [true]])(
+  it('refuses a number in quotes, and says how to write it', () => {
+    expect(sample('limit', '10')).toEqual(refused('limit must be an integer: write 10 without quotes'));
+  });
+
+  it.each([['ten'], ['1.5'], [1.5], [Number.NaN], [Number.POSITIVE_INFINITY], [[5]], [{}], [true]])(
     'refuses %j: not an integer',
     (limit) => {
       expect(sample('limit', limit)).toEqual(refused('limit must be an integer'));

@@ -106,10 +106,15 @@ export interface IntegerBounds {
   readonly above?: 'clamp' | 'refuse';
 }
 
+const noInteger = (value: unknown): string =>
+  isText(value) && /^-?\d{1,15}$/.test(value)
+    ? `must be an integer: write ${Number(value)} without quotes`
+    : 'must be an integer';
+
 function integerError(value: unknown, { min, max, above = 'clamp' }: IntegerBounds): string | null {
   if (above === 'refuse')
     return isInteger(value) && value >= min && value <= max ? null : `must be between ${min} and ${max}`;
-  if (!isInteger(value)) return 'must be an integer';
+  if (!isInteger(value)) return noInteger(value);
   return value < min ? `must be at least ${min}` : null;
 }
 
@@ -133,7 +138,7 @@ export function ResultCount(max: number, description?: string) {
   return applyDecorators(
     IsOptional(),
     Convert((value) => (!isInteger(value) ? value : value <= 0 ? undefined : Math.min(value, max))),
-    rule('resultCount', isInteger, ({ property }) => `${property} must be an integer`),
+    rule('resultCount', isInteger, ({ value, property }) => `${property} ${noInteger(value)}`),
     describeSchema(INTEGER, description),
   );
 }
