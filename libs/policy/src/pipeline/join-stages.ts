@@ -5,6 +5,7 @@ import { takeRoot } from '../model/field-names.js';
 import { isPlainObject, mergeFilters, type PlainObject } from '../model/where.js';
 import { readBindings, resolveExpression } from './expression.js';
 import { Frame } from './frame.js';
+import { noteStoredPointer } from './unlikely-operands.js';
 import { hasExpression, hasMemberCondition, type MatchRules, resolveMatch } from './match.js';
 import { sourceProjection, type Use } from './source-stages.js';
 import { type Pipeline, pipelineBlocked, readJoinedClass, type Stage, type StageName } from './stages.js';
@@ -29,6 +30,7 @@ export function resolveLookup(value: unknown, frame: Frame, context: PipelineWal
   const { localField, foreignField, let: variables, pipeline, as } = join;
   const bindings = isPlainObject(variables) ? variables : {};
   const inner = target.bind(readBindings(bindings, frame));
+  noteStoredPointer(localField, foreignField, frame);
   const foreign =
     localField === undefined ? undefined : joinField(foreignField, target, '$lookup foreignField');
   const stages = pipeline === undefined ? undefined : context.stages(pipeline as Pipeline, inner);

@@ -3,9 +3,9 @@ import { catchRefusal, music, shopReach } from '../music.fixture.js';
 import { validatePipeline } from './validate-pipeline.js';
 import { walkPipeline } from './walk-pipeline.js';
 
-function notesOn(pipeline: unknown): string[] {
+function notesOn(pipeline: unknown, className = 'Song'): string[] {
   const notes: string[] = [];
-  walkPipeline(validatePipeline(pipeline), music('Song'), shopReach, { note: (text) => notes.push(text) });
+  walkPipeline(validatePipeline(pipeline), music(className), shopReach, { note: (text) => notes.push(text) });
   return notes;
 }
 const refusedFor = (pipeline: unknown) => catchRefusal(() => notesOn(pipeline))?.message;
@@ -53,6 +53,20 @@ describe('an operand that is most likely not meant as it is written', () => {
   ])('is no other one: %s', (_, pipeline) => {
     expect(notesOn(pipeline)).toEqual([]);
   });
+});
+
+it('is the stored column of a pointer in a join by ids', () => {
+  const join = { from: 'Song', as: 'songs' };
+  for (const sides of [
+    { localField: '_p_song', foreignField: 'objectId' },
+    { localField: '_p_song', foreignField: '_id' },
+  ])
+    expect(notesOn([{ $lookup: { ...join, ...sides } }], 'Note')).toEqual([
+      "'_p_song' is 'CLASS$ID', and joins no ids: write 'song'",
+    ]);
+  expect(notesOn([{ $lookup: { ...join, localField: 'song', foreignField: 'objectId' } }], 'Note')).toEqual(
+    [],
+  );
 });
 
 describe('what the database would refuse without saying why', () => {

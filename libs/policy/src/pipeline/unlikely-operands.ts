@@ -58,3 +58,15 @@ export function checkCount(operator: string, operand: unknown): void {
   if (operator === '$count' && JSON.stringify(operand) !== '{}')
     throw refuse.invalidQuery('$count in a group takes nothing: write {"$count":{}}, or {"$sum":1}');
 }
+
+/** Notes that the column in which Parse stores a pointer joins no ids. */
+export function noteStoredPointer(local: unknown, foreign: unknown, frame: Frame): void {
+  for (const [one, other] of [
+    [local, foreign],
+    [foreign, local],
+  ])
+    if (typeof one === 'string' && one.startsWith('_p_') && (other === '_id' || other === 'objectId'))
+      frame.note?.(
+        `'${cutText(one, 128)}' is 'CLASS$ID', and joins no ids: write '${cutText(one.slice(3), 128)}'`,
+      );
+}

@@ -87,6 +87,7 @@ describe('a value that is most likely not meant as it is written', () => {
     [{ title: '{"$regex":"x"}' }, `'title' was compared with the text of a condition`],
     [{ title: { $regex: '/part/i' } }, "The pattern for 'title' has slashes around it"],
     [{ tags: ['a', 'b'] }, "A list is compared with 'tags' as a whole"],
+    [{ 'meta.city': { like: '%x' } }, "write its path: 'meta.city.like'"],
     [{ 'title.x': 1 }, "'title' is a text, and has no member 'x'"],
   ])('is compared, and the answer says as what: %j', (where, note) => {
     expect(notesOn(where)).toEqual([expect.stringContaining(note)]);

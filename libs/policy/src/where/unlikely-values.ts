@@ -77,8 +77,13 @@ export function notePattern(pattern: unknown, { path }: Column, note: Note | und
 }
 
 /** Notes that an object or a list equals another one only as a whole. */
-export function noteWhole(value: unknown, { path, type, stored }: Column, note: Note | undefined): void {
-  const held = stored?.type ?? type ?? '';
+export function noteWhole(
+  value: unknown,
+  { path, type, stored, known }: Column,
+  note: Note | undefined,
+): void {
+  // Nothing is known of what objects of Parse hold: a member may be an object as well.
+  const held = stored?.type ?? type ?? (known === undefined ? 'Object' : '');
   const field = cutText(path, 128);
   if (Array.isArray(value) && value.length > 0 && held === 'Array')
     note?.(
