@@ -819,7 +819,11 @@ describe('a pipeline', () => {
 describe('a text search', () => {
   const text = { fields: [{ path: 'k', weight: 1 }] };
   const search = { $match: { $text: { $search: 'a' } } };
-  const searching = { ...ctx, text, textScore: compileText(search.$match.$text, { ...ctx, text }) };
+  const searching = {
+    ...ctx,
+    text,
+    found: { textScore: compileText(search.$match.$text, { ...ctx, text }) },
+  };
   const score = { $meta: 'textScore' };
 
   it('orders and reports by score', () => {
@@ -829,7 +833,7 @@ describe('a text search', () => {
       { _id: 3, k: 'tea tea' },
     ];
     const tea = { $text: { $search: 'tea' } };
-    const context = { ...ctx, text, textScore: compileText(tea.$text, { ...ctx, text }) };
+    const context = { ...ctx, text, found: { textScore: compileText(tea.$text, { ...ctx, text }) } };
     const found = run([{ $match: tea }, { $sort: { s: score } }, { $project: { s: score } }], docs, context);
     expect(found.map((doc) => doc['_id'])).toEqual([3, 2]);
     expect(found.every((doc) => Number(doc['s']) > 0)).toBe(true);
@@ -884,7 +888,7 @@ describe('a pipeline refuses', () => {
     ['a change stream inside', [{ $changeStream: {} }], 238],
     ['$out inside a pipeline it does not execute', [{ $out: 'x' }], 51047],
     ['$out before the end', [{ $out: 'x' }, { $match: {} }], 40601],
-    ['$geoNear after the start', [{ $match: {} }, { $geoNear: {} }], 40602],
+    ['$geoNear after the start', [{ $match: { a: 1 } }, { $geoNear: {} }], 40602],
     ['$geoNear without an index', [{ $geoNear: { near: [0, 0], distanceField: 'd' } }], 27],
     ['$group without _id', [{ $group: {} }], 15955],
     [

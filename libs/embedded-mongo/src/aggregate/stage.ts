@@ -27,10 +27,7 @@ export const mapDocuments = (ctx: QueryContext, apply: (doc: Document) => Docume
       if (doc === PAUSE) yield PAUSE;
       else {
         ctx.tick();
-        const result = apply(doc);
-        const metadata = ctx.metadata?.get(doc);
-        if (metadata) ctx.metadata?.set(result, metadata);
-        yield result;
+        yield keepMetadata(ctx, doc, apply(doc));
       }
     }
   };
@@ -45,11 +42,20 @@ export const expandDocuments = (
       if (doc === PAUSE) yield PAUSE;
       else {
         ctx.tick();
-        yield* expand(doc);
+        for (const made of expand(doc)) yield made === PAUSE ? PAUSE : keepMetadata(ctx, doc, made);
         if (turnIsOver(ctx)) yield PAUSE;
       }
     }
   };
+
+/** The document made of another one, of which the same is known. */
+function keepMetadata({ found, metadata }: QueryContext, from: Document, made: Document): Document {
+  if (from === made) return made;
+  const read = found && Object.entries(found).map(([name, of]) => [name, of(from)] as const);
+  const known = metadata?.get(from) ?? (read && Object.fromEntries(read));
+  if (known) metadata?.set(made, known);
+  return made;
+}
 
 /** Shows every document to `visit` and lets others in between. */
 export function* visitAll<T>(
@@ -124,7 +130,7 @@ export function wholeOption(value: unknown, code: number, message: string): numb
 
 /** The context for documents of another collection, whose text and geo indexes are not those of the outer one. */
 export function foreignContext(ctx: QueryContext): QueryContext {
-  const { text: _text, textScore: _score, found: _found, geoIndexes: _geo, search, ...rest } = ctx;
+  const { text: _text, found: _found, geoIndexes: _geo, search, ...rest } = ctx;
   return search ? { ...rest, search: { vectorField: () => undefined } } : rest;
 }
 

@@ -290,6 +290,16 @@ describe('indexes', () => {
     expect(found.map(({ n }) => n)).toEqual([3, 1, 2]);
   });
 
+  it('tell the distance that $near found', async () => {
+    await items.createIndex({ at: '2d' });
+    const projection = { _id: 0, n: 1, far: { $meta: 'geoNearDistance' } };
+    expect(await items.find({ at: { $near: [10, 12] } }, { projection }).toArray()).toContainEqual({
+      n: 10,
+      far: 2,
+    });
+    await expect(items.findOne({}, { projection })).rejects.toThrow(code(40218));
+  });
+
   it('order by the score of a text search where the sort says so', async () => {
     const texts = items.db.collection('texts');
     await texts.insertMany([
@@ -324,6 +334,7 @@ describe('indexes', () => {
       { $project: { same: { $eq: ['$d', distance] } } },
     ];
     expect(await items.aggregate([...measured, { $match: { same: false } }]).toArray()).toEqual([]);
+    expect(await items.aggregate([{ $match: {} }, ...pipeline]).toArray()).toEqual(found);
     for (const [option, expected] of [
       [{ near: { type: 'Point', coordinates: [10, 10] } }, 291],
       [{ near: [200, 10], spherical: true }, 2],

@@ -66,6 +66,8 @@ export class Selection {
       requireGeoIndex(collection, near);
       const path = parsePath(near.path);
       this.distance = (document) => near.distance(readPath(document, path, 0));
+      const found = { ...this.queryContext.found, geoNearDistance: this.distance };
+      this.queryContext = { ...this.queryContext, found };
     }
     this.planned = plan(this.collection, { filter, sort: near && !sort ? undefined : sort, hint, collation });
   }

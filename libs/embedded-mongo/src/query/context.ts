@@ -33,11 +33,9 @@ export interface QueryContext extends SpecialIndexes {
   collection?(name: string): Iterable<Document>;
   /** What the beginning of a joined pipeline needs to know of its collection. */
   joinedIndexes?(name: string): SpecialIndexes;
-  /** The score of a document in the running `$text` search, for `{$meta: "textScore"}`. */
-  readonly textScore?: (doc: Document) => number;
-  /** What the running search knows of the documents it found, for `{$meta: "searchScore"}` and its kin. */
-  readonly found?: SearchMetadata;
-  /** What `$geoNear` says of the documents it found. */
+  /** What the filter, or a stage before, says of the documents it finds, by the name that `$meta` has for it. */
+  readonly found?: Readonly<Record<string, (doc: Document) => unknown>>;
+  /** The same of documents made of these, and what searches and `$geoNear` say. */
   readonly metadata?: WeakMap<Document, Document>;
   /** The collection's search indexes; absent where the server answers without search. */
   readonly search?: SearchIndexes;
@@ -54,11 +52,6 @@ export interface TextIndex {
   readonly fields: readonly { readonly path: string; readonly weight: number }[];
   /** Words are stemmed and stop words dropped for "english", the default; "none" takes them as they are. */
   readonly language?: string;
-}
-
-/** Per name of metadata how to read it off a found document; undefined for names this search does not have. */
-export interface SearchMetadata {
-  read(name: string): ((doc: Document) => unknown) | undefined;
 }
 
 export interface SearchIndexes {
@@ -90,17 +83,17 @@ export interface Locator {
   locate(doc: Document): number | undefined;
 }
 
-const FOUND = new Set(['textScore', 'searchScore', 'vectorSearchScore', 'searchHighlights']);
-const NEAR = new Set(['geoNearDistance', 'geoNearPoint']);
-const MISSING = new Set(['sortKey', 'indexKey', 'recordId', 'randVal']);
+/** Names of metadata that have no value unless a search or `$geoNear` was there; of the first ones, MongoDB checks it. */
+const CHECKED = new Set(['textScore', 'geoNearDistance', 'geoNearPoint', 'scoreDetails']);
+const UNCHECKED = new Set(['searchScore', 'vectorSearchScore', 'searchHighlights', 'randVal']);
+const MISSING = new Set(['sortKey', 'indexKey', 'recordId']);
 
 /** What `{$meta: name}` reads of a document. Errors: 40218 where no search gives it, 238 for what this server has not, else 31138. */
-export function readMetadata(name: string, ctx: QueryContext): (doc: Document) => unknown {
-  const read = name === 'textScore' ? ctx.textScore : ctx.found?.read(name);
-  if (read) return read;
-  if (NEAR.has(name)) return (doc) => ctx.metadata?.get(doc)?.[name];
+export function readMetadata(name: string, { found, metadata }: QueryContext): (doc: Document) => unknown {
+  const read = found?.[name];
   if (MISSING.has(name)) throw notImplemented(`the expression $meta: "${name}"`);
-  throw FOUND.has(name)
-    ? mongoError(40218, `query requires ${name} metadata, but it is not available`)
-    : mongoError(31138, `Unsupported argument to $meta: ${name}`);
+  if (!read && CHECKED.has(name))
+    throw mongoError(40218, `query requires ${name} metadata, but it is not available`);
+  if (!read && !UNCHECKED.has(name)) throw mongoError(31138, `Unsupported argument to $meta: ${name}`);
+  return (doc) => metadata?.get(doc)?.[name] ?? read?.(doc);
 }

@@ -83,7 +83,7 @@ export function compileText(argument: unknown, ctx: QueryContext): TextScore {
 export function withTextScore<T extends QueryContext>(ctx: T, filter: unknown): T {
   const [search, second] = listSearches(filter);
   if (second !== undefined) throw badValue('Too many text expressions');
-  return search === undefined ? ctx : { ...ctx, textScore: compileText(search, ctx) };
+  return search === undefined ? ctx : { ...ctx, found: { textScore: compileText(search, ctx) } };
 }
 
 /** The text searches that have to be met. */

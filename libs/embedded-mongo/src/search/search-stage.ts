@@ -1,10 +1,17 @@
 import { Long } from 'bson';
-import { gather, sortWithinMemory, type StageRun, visitAll } from '../aggregate/stage.js';
+import {
+  gather,
+  sortWithinMemory,
+  type StageCompiler,
+  type StageRun,
+  type StageTable,
+  visitAll,
+} from '../aggregate/stage.js';
 import { compareValues } from '../bson/compare.js';
 import { type Document, getField, isDocument, setField } from '../bson/document.js';
 import { numberKind } from '../bson/number.js';
-import { mongoError, searchFault, searchLack, searchNotEnabled } from '../errors.js';
-import type { QueryContext, SearchMetadata } from '../query/context.js';
+import { searchFault, searchLack, searchNotEnabled } from '../errors.js';
+import type { QueryContext } from '../query/context.js';
 import type { PAUSE, Step } from '../server/steps.js';
 import { Corpus, searchPaths, splitWords } from './corpus.js';
 import {
@@ -150,28 +157,14 @@ function passage(text: string, isHit: (term: string) => boolean): { texts: Docum
   return { texts, hits };
 }
 
-/** A compiled search, and what later stages can ask of the documents it finds. */
-export interface SearchStage {
-  readonly run: StageRun;
-  readonly found?: SearchMetadata;
-}
-
 /** Members of the stage beside its operator. */
 const STAGE_MEMBERS =
   'index highlight count returnStoredSource scoreDetails concurrent searchNodePreference'.split(' ');
 const LACKING = ['sort', 'searchAfter', 'searchBefore', 'tracking', 'returnScope'];
 
-export const SEARCH_STAGES: ReadonlySet<string> = new Set(['$search', '$searchMeta', '$vectorSearch']);
-
-/** Errors: 31082 where search is off, 40602 behind other stages, 8 for a malformed search, 238 for what is not here. */
-export function compileSearchStage(
-  name: string,
-  spec: unknown,
-  position: number,
-  ctx: QueryContext,
-): SearchStage {
+/** Errors: 31082 where search is off, 8 for a malformed search, 238 for what is not here. */
+const compileSearchStage: StageCompiler = (spec, { ctx }, name) => {
   if (!ctx.search) throw searchNotEnabled(name);
-  if (position > 0) throw mongoError(40602, `${name} is only valid as the first stage in a pipeline.`);
   if (name === '$vectorSearch') return vectorStage(spec, ctx);
   if (!isDocument(spec)) throw searchFault(`${name} must be a document`);
   for (const member of LACKING) {
@@ -186,35 +179,40 @@ export function compileSearchStage(
   const index = getField(spec, 'index') ?? 'default';
   if (typeof index !== 'string' || index === '') throw searchFault('"index" must be a string');
   return name === '$search' ? textStage(spec, ctx) : metaStage(spec, ctx, kind);
-}
+};
 
-function textStage(spec: Document, ctx: QueryContext): SearchStage {
+export const searchStages: StageTable = {
+  $search: compileSearchStage,
+  $searchMeta: compileSearchStage,
+  $vectorSearch: compileSearchStage,
+};
+
+function textStage(spec: Document, ctx: QueryContext): StageRun {
   const operator = compileOperator(spec, STAGE_MEMBERS);
   const wanted = getField(spec, 'highlight') ?? undefined;
   const highlighter = wanted === undefined ? undefined : compileHighlight(wanted, operator.hits);
-  const scores = new WeakMap<Document, number>();
-  return {
-    found: metadata('searchScore', scores, highlighter),
-    run: function* (source) {
-      const matches = yield* searchMatching(operator, source, ctx);
-      yield* rememberScores(yield* sortWithinMemory(ctx, matches, (a, b) => b.score - a.score), scores);
-    },
+  return function* (source) {
+    const matches = yield* searchMatching(operator, source, ctx);
+    for (const { doc, score } of yield* sortWithinMemory(ctx, matches, (a, b) => b.score - a.score)) {
+      const marks = highlighter && { searchHighlights: highlighter(doc) };
+      ctx.metadata?.set(doc, { searchScore: score, ...marks });
+      yield doc;
+    }
   };
 }
 
-function vectorStage(spec: unknown, ctx: QueryContext): SearchStage {
+function vectorStage(spec: unknown, ctx: QueryContext): StageRun {
   const find = compileVectorSearch(spec, ctx);
-  const scores = new WeakMap<Document, number>();
-  return {
-    found: metadata('vectorSearchScore', scores),
-    run: function* (source) {
-      yield* rememberScores(yield* find(source), scores);
-    },
+  return function* (source) {
+    for (const { doc, score } of yield* find(source)) {
+      ctx.metadata?.set(doc, { vectorSearchScore: score });
+      yield doc;
+    }
   };
 }
 
 /** One document: how many there are, and the facets. */
-function metaStage(spec: Document, ctx: QueryContext, kind: 'total' | 'lowerBound'): SearchStage {
+function metaStage(spec: Document, ctx: QueryContext, kind: 'total' | 'lowerBound'): StageRun {
   const facet = getField(spec, 'facet');
   if (facet !== undefined && !isDocument(facet)) throw searchFault('"facet" must be a document');
   const inner = facet === undefined ? undefined : getField(facet, 'operator');
@@ -222,17 +220,15 @@ function metaStage(spec: Document, ctx: QueryContext, kind: 'total' | 'lowerBoun
   const operator =
     facet === undefined ? compileOperator(spec, STAGE_MEMBERS) : inner && compileOperator(inner);
   const counted = facet === undefined ? undefined : compileFacets(getField(facet, 'facets'));
-  return {
-    run: function* (source) {
-      if (ctx.search?.exists === false) return;
-      const documents = operator
-        ? (yield* searchMatching(operator, source, ctx)).map(({ doc }) => doc)
-        : yield* gather(ctx, source);
-      yield {
-        count: { [kind]: Long.fromNumber(documents.length) },
-        ...(counted && { facet: counted(documents) }),
-      };
-    },
+  return function* (source) {
+    if (ctx.search?.exists === false) return;
+    const documents = operator
+      ? (yield* searchMatching(operator, source, ctx)).map(({ doc }) => doc)
+      : yield* gather(ctx, source);
+    yield {
+      count: { [kind]: Long.fromNumber(documents.length) },
+      ...(counted && { facet: counted(documents) }),
+    };
   };
 }
 
@@ -258,29 +254,4 @@ function* searchMatching(
     if (score !== null) found.push({ doc, score });
   });
   return found;
-}
-
-function* rememberScores(
-  found: readonly FoundDocument[],
-  scores: WeakMap<Document, number>,
-): Iterable<Document> {
-  for (const { doc, score } of found) {
-    scores.set(doc, score);
-    yield doc;
-  }
-}
-
-function metadata(
-  scoreName: 'searchScore' | 'vectorSearchScore',
-  scores: WeakMap<Document, number>,
-  highlighter?: Highlighter,
-): SearchMetadata {
-  return {
-    read: (name) => {
-      if (name === scoreName) return (doc) => scores.get(doc);
-      if (name === 'searchHighlights' && highlighter)
-        return (doc) => (scores.has(doc) ? highlighter(doc) : undefined);
-      return undefined;
-    },
-  };
 }

@@ -95,4 +95,7 @@ const geoNear: StageCompiler = (spec, { ctx }, name) => {
 const constant = (value: unknown, ctx: QueryContext): unknown =>
   value === undefined ? undefined : compileExpression(value, ctx).evaluate({});
 
+/** What `$meta` may ask for behind this stage: it stands with the documents. */
+export const nearFound = { geoNearDistance: () => undefined, geoNearPoint: () => undefined };
+
 export const geoStages: StageTable = { $geoNear: geoNear };
