@@ -889,6 +889,7 @@ describe('a pipeline refuses', () => {
     ['$out inside a pipeline it does not execute', [{ $out: 'x' }], 51047],
     ['$out before the end', [{ $out: 'x' }, { $match: {} }], 40601],
     ['$geoNear after the start', [{ $match: { a: 1 } }, { $geoNear: {} }], 40602],
+    ['$geoNear of four numbers', [{ $geoNear: { near: [0, 0, 0, 0], distanceField: 'd' } }], 2],
     ['$geoNear without an index', [{ $geoNear: { near: [0, 0], distanceField: 'd' } }], 27],
     ['$group without _id', [{ $group: {} }], 15955],
     [
@@ -921,6 +922,11 @@ describe('a pipeline refuses', () => {
     ['unsorted boundaries', [{ $bucket: { groupBy: '$n', boundaries: [2, 1] } }], 40194],
     ['nested facets', [{ $facet: { a: [{ $facet: { b: [] } }] } }], 40600],
     ['a facet in a join in a facet', [{ $facet: { a: [joinWith([{ $facet: { b: [] } }])] } }], 40600],
+    [
+      'over 20 joins within each other',
+      Array.from({ length: 21 }).reduce((inner: Document[]) => [joinWith(inner)], []),
+      232,
+    ],
     ['a facet with a dot', [{ $facet: { 'a.b': [] } }], 16412],
     ['a facet without a name', [{ $facet: { '': [] } }], 40352],
     ['a group by a number in an object', [{ $group: { _id: { a: 1 } } }], 17390],

@@ -128,10 +128,12 @@ export function wholeOption(value: unknown, code: number, message: string): numb
   return toDouble(value);
 }
 
-/** The context for documents of another collection, whose text and geo indexes are not those of the outer one. */
+/** The context for documents of another collection, whose text and geo indexes are not those of the outer one. Errors: 232. */
 export function foreignContext(ctx: QueryContext): QueryContext {
   const { text: _text, found: _found, geoIndexes: _geo, search, ...rest } = ctx;
-  return search ? { ...rest, search: { vectorField: () => undefined } } : rest;
+  const joins = (ctx.joins ?? 0) + 1;
+  if (joins > 20) throw mongoError(232, 'over 20 joins are nested in each other');
+  return { ...rest, joins, ...(search && { search: { vectorField: () => undefined } }) };
 }
 
 /** Documents of another collection as they are when the pipeline is compiled; a stage that joins is refused where there is no database around it. */

@@ -147,6 +147,24 @@ describe('a view', () => {
     expect(await db.collection('paid').countDocuments({ customer: 'A' })).toBe(0);
   });
 
+  it('is joined in its own collation alone', async () => {
+    const collation = { locale: 'en', strength: 2 };
+    await db.createCollection('folded', { viewOn: 'orders', pipeline: [], collation });
+    const equal = { from: 'folded', localField: 'customer', foreignField: 'customer', as: 'all' };
+    const graph = { startWith: '$a', connectFromField: 'a', connectToField: 'b', as: 'all' };
+    for (const stage of [
+      { $lookup: equal },
+      { $lookup: { from: 'folded', pipeline: [], as: 'all' } },
+      { $graphLookup: { ...graph, from: 'folded' } },
+      { $unionWith: 'folded' },
+    ]) {
+      const read = (options: Document) => db.collection('orders').aggregate([stage], options).toArray();
+      await expect(read({})).rejects.toThrow(code(167));
+      expect(await read({ collation })).not.toEqual([]);
+      await expect(db.collection('paid').aggregate([stage]).toArray()).rejects.toThrow(code(167));
+    }
+  });
+
   it('are listed by filters that know no time of the set', async () => {
     const filter = { $expr: { $gt: ['$$CLUSTER_TIME', '$name'] } };
     await expect(db.command({ listCollections: 1, filter })).rejects.toThrow(code(51144));

@@ -57,8 +57,9 @@ function refuseForMeasurements({ key, ...spec }: IndexSpec, { options }: Collect
 function withCollation(spec: IndexSpec, collection: Collection): IndexSpec {
   const { collation = collection.options['collation'], ...rest } = spec;
   const ordered = isDocument(collation) && collation['locale'] !== 'simple';
-  if (ordered && spec['weights'] !== undefined)
-    throw mongoError(67, 'text index does not support the collation option');
+  const kind = spec['weights'] === undefined ? '2d' : 'text';
+  if (ordered && Object.values(spec.key).some((one) => one === kind || one === 'text'))
+    throw mongoError(67, `${kind} index does not support the collation option`);
   return ordered ? { ...(rest as IndexSpec), collation } : (rest as IndexSpec);
 }
 

@@ -290,6 +290,17 @@ describe('indexes', () => {
     expect(found.map(({ n }) => n)).toEqual([3, 1, 2]);
   });
 
+  it.each(['text', '2d'] as const)(
+    'of the kind %s have no collation, nor that of a collection',
+    async (kind) => {
+      const collation = { locale: 'en', strength: 2 };
+      await expect(items.createIndex({ name: kind }, { collation })).rejects.toThrow(code(67));
+      const folded = await items.db.createCollection('folded', { collation });
+      await expect(folded.createIndex({ name: kind })).rejects.toThrow(code(67));
+      await folded.createIndex({ name: kind }, { collation: { locale: 'simple' } });
+    },
+  );
+
   it('tell the distance that $near found', async () => {
     await items.createIndex({ at: '2d' });
     const projection = { _id: 0, n: 1, far: { $meta: 'geoNearDistance' } };

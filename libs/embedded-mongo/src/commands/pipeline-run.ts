@@ -54,7 +54,7 @@ export class PipelineRun {
     private readonly reader: Reader,
   ) {
     this.named = coll === undefined ? undefined : ctx.workspace.find(ctx.db, coll);
-    refuseOtherCollation(command, this.named);
+    refuseOtherCollation(readCollation(command, this.named?.options), this.named);
     const source = coll === undefined ? undefined : resolveSource(ctx.workspace, ctx.db, coll);
     this.collection = source?.collection;
     this.viewStages = source?.stages ?? [];

@@ -9,7 +9,7 @@ import { withTextScore } from '../query/text.js';
 import type { Pace } from '../server/operation.js';
 import type { CommandContext } from '../server/server-state.js';
 import type { Collection } from '../storage/catalog.js';
-import { resolveSource, viewDocuments } from './views.js';
+import { refuseOtherCollation, resolveSource, viewDocuments } from './views.js';
 
 /** A query context that can also read the database's other collections. */
 export type CommandQueryContext = QueryContext & { collection(name: string): Iterable<Document> };
@@ -66,6 +66,7 @@ const createSearchIndexes = (collection: Collection | undefined): SearchIndexes 
 
 /** The documents that a join reads: those of a collection, or what a view shows of them. */
 function readJoined(ctx: CommandContext, name: string, context: CommandQueryContext): Iterable<Document> {
+  refuseOtherCollation(context.collation, ctx.workspace.find(ctx.db, name));
   const { collection, stages } = resolveSource(ctx.workspace, ctx.db, name);
   const documents = readDocuments(collection);
   return stages.length === 0 ? documents : viewDocuments(documents, stages, foreignContext(context));

@@ -1,12 +1,12 @@
 import { compilePipeline } from '../aggregate/pipeline.js';
 import { withoutPauses } from '../aggregate/stage.js';
-import { compileCollation } from '../bson/collation.js';
+import { type Collation, compileCollation } from '../bson/collation.js';
 import { type Document, firstKey, isDocument } from '../bson/document.js';
 import { mongoError, typeMismatch } from '../errors.js';
 import type { CommandContext } from '../server/server-state.js';
 import type { Collection, ViewDefinition } from '../storage/catalog.js';
 import type { Workspace } from '../storage/store.js';
-import { optionalDocument, optionalText, readCollation } from './arguments.js';
+import { optionalDocument, optionalText } from './arguments.js';
 
 /** How many views may be built on each other. */
 const MAX_VIEW_DEPTH = 20;
@@ -32,12 +32,11 @@ export function resolveSource(workspace: Workspace, db: string, name: string): R
   }
 }
 
-/** Errors: 167 when a command on a view asks for another collation than the view's. */
-export function refuseOtherCollation(command: Document, view: Collection | undefined): void {
-  if (!view?.view || command['collation'] === undefined) return;
-  const asked = readCollation(command, undefined)?.spec;
+/** Errors: 167 when a view is read, by a command or a join, in another collation than its own. */
+export function refuseOtherCollation(asked: Collation | undefined, view: Collection | undefined): void {
+  if (!view?.view) return;
   const own = optionalDocument(view.options, 'collation') ?? { locale: 'simple' };
-  if (JSON.stringify(asked ?? { locale: 'simple' }) !== JSON.stringify(own))
+  if (JSON.stringify(asked?.spec ?? { locale: 'simple' }) !== JSON.stringify(own))
     throw mongoError(167, `Cannot override default collation of a view: ${view.fullName}`);
 }
 

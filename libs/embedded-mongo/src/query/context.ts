@@ -41,6 +41,8 @@ export interface QueryContext extends SpecialIndexes {
   readonly search?: SearchIndexes;
   /** Set where filters are not evaluated as they are written. */
   readonly order?: EvaluationOrder;
+  /** How many joins are around the pipeline. */
+  readonly joins?: number;
   /** In a `$facet`, which has none within. */
   readonly inFacet?: boolean;
   /** The same for `$and` and `$or` of expressions, which have it inside `$expr` only. */

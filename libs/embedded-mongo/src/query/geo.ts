@@ -234,7 +234,8 @@ export function readCenter(place: unknown, name: string): { center: Point; metre
   if (metres && ![undefined, 'Point'].includes(getField(place as Document, 'type') as string))
     throw badValue(`invalid point in geo near query: ${name} needs a point`);
   const center = metres ? readPosition(coordinates) : readPoint(place);
-  if (!center) throw badValue(`invalid point in geo near query $geometry argument: ${name}`);
+  if (!center || (name === '$geoNear' && Array.isArray(place) && place.length > 3))
+    throw badValue(`invalid point in geo near query $geometry argument: ${name}`);
   return { center, metres };
 }
 

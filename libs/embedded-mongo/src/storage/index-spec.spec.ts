@@ -57,7 +57,6 @@ describe('normaliseIndex', () => {
       { key: { a: 1, '$**': 1 }, name: 'x', wildcardProjection: { b: 0 } },
       7246209,
     ],
-    ['a text index with a collation', { key: { a: 'text' }, name: 'x', collation: { locale: 'en' } }, 67],
   ])('refuses %s', (_title, request, code) => {
     expect(() => normaliseIndex(request)).toThrow(refusal(code));
   });

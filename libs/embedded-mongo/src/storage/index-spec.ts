@@ -212,10 +212,7 @@ function checkOptions(spec: IndexSpec): void {
     if (!isDocument(spec['collation'])) throw typeMismatch('collation must be an object');
     if (Object.keys(spec['collation']).length === 0)
       throw badValue('the collation of an index must not be empty');
-    const collation = compileCollation(spec['collation']);
-    if (collation && kinds.includes('text'))
-      throw mongoError(67, 'text index does not support the collation option');
-    spec['collation'] = collation?.spec ?? { locale: 'simple' };
+    spec['collation'] = compileCollation(spec['collation'])?.spec ?? { locale: 'simple' };
   }
 }
 
