@@ -320,7 +320,8 @@ describe('the matched position', () => {
     ['a field below an array', { a: [{ q: 1 }, { q: 5 }] }, { 'a.q': 5 }, 1],
     ['$elemMatch', { a: [{ q: 1 }, { q: 5 }] }, { a: { $elemMatch: { q: 5 } } }, 1],
     ['a condition inside $and', { a: [1, 5] }, { $and: [{ a: 5 }] }, 1],
-    ['the branch of $or that holds', { a: [1, 5] }, { $or: [{ b: 1 }, { a: 5 }] }, 1],
+    ['the only branch of $or', { a: [1, 5] }, { $or: [{ a: 5 }] }, 1],
+    ['the first element of several in $or', { a: [1, 4, 2] }, { $or: [{ a: 2 }, { a: 4 }] }, 1],
     ['an array below a document', { x: { a: [3, 4] } }, { 'x.a': { $gt: 3 } }, 1],
     ['the greater of two limits, which is looked at last', { a: [1, 2, 3] }, { a: { $gt: 1, $lt: 3 } }, 1],
     ['the last of equal conditions', { a: [1, 2, 3] }, { a: { $all: [1, 3] } }, 2],
@@ -334,6 +335,10 @@ describe('the matched position', () => {
   it('is unknown where no array took part', () => {
     expect(compileFilter({ a: 1 }, base).findMatchedPosition({ a: 1 })).toBeUndefined();
     expect(compileFilter({ a: { $ne: 1 } }, base).findMatchedPosition({ a: [2] })).toBeUndefined();
+    for (const other of [{ b: 1 }, { a: { $gt: 4 } }, { a: 5, b: 1 }]) {
+      const filter = compileFilter({ $or: [{ a: 5 }, other] }, base);
+      expect(filter.findMatchedPosition({ a: [1, 5] })).toBeUndefined();
+    }
   });
 });
 

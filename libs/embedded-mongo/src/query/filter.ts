@@ -116,15 +116,22 @@ function every(parts: readonly Predicate[], order: EvaluationOrder | undefined):
 }
 
 function some(parts: readonly Predicate[], order: EvaluationOrder | undefined): Predicate {
-  const finders = parts.map((part) => findPosition(part.locators ?? []));
+  const only = parts[0];
+  if (parts.length === 1 && only) return only;
+  // MongoDB makes one $in of equalities of one field; no other alternatives say which element they met.
+  const found = parts.flatMap(({ locators = [] }) => locators);
+  const path = found[0]?.path ?? '';
+  const isIn = parts.every(
+    ({ locators: [one, more] = [] }) => one?.name === '$eq' && one.path === path && !more,
+  );
   const locate = (doc: Document): number | undefined =>
-    finders[parts.findIndex((part) => part.test(doc))]?.(doc);
+    found.map((one) => one.locate(doc) ?? Infinity).toSorted((a, b) => a - b)[0];
   return {
     test: (doc) => {
       if (order) return someHolds(parts, (part) => part.test(doc), order);
       for (const part of parts) if (part.test(doc)) return true;
       return false;
     },
-    locators: [{ name: '$or', path: '', locate }],
+    locators: isIn ? [{ name: '$in', path, locate }] : [],
   };
 }
