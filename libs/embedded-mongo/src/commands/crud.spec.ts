@@ -225,6 +225,17 @@ describe('writing', () => {
     expect((await target.find().sort({ key: 1 }).toArray()).map(({ key }) => key)).toEqual(['a', 'b', 'c']);
   });
 
+  it.each(['merge', 'keepExisting', 'replace'] as const)(
+    'inserts fields as %s has them',
+    async (whenMatched) => {
+      const target = db.collection<Document>(`target-${made}`);
+      const merge = { into: target.collectionName, whenMatched };
+      await books.aggregate([{ $limit: 1 }, { $project: { z: '1', b: '2' } }, { $merge: merge }]).toArray();
+      const order = whenMatched === 'replace' ? ['_id', 'z', 'b'] : ['_id', 'b', 'z'];
+      expect(Object.keys((await target.findOne()) ?? {})).toEqual(order);
+    },
+  );
+
   it('merges by what is missing, and under the variables of the command', async () => {
     const target = db.collection<Document>(`target-${made}`);
     await target.createIndex({ key: 1 }, { unique: true });

@@ -147,6 +147,11 @@ export const dropSearchIndex: CommandHandler = (command, ctx) => {
   return {};
 };
 
+export const listSearchIndexesCommand: CommandHandler = (command, ctx) => {
+  const collection = requireSearched(command, ctx, 'listSearchIndexes');
+  return listReply(ctx, collection.fullName, listSearchIndexes(ctx, collection, command), {});
+};
+
 /** What `$listSearchIndexes` answers. */
 export function listSearchIndexes(
   ctx: CommandContext,

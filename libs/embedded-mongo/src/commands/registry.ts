@@ -44,6 +44,7 @@ import {
   createSearchIndexes,
   dropIndexes,
   dropSearchIndex,
+  listSearchIndexesCommand,
   listIndexes,
   updateSearchIndex,
 } from './index-commands.js';
@@ -143,6 +144,7 @@ const rows: readonly Row[] = [
   ['createSearchIndexes', createSearchIndexes, 'write', 'indexes'],
   ['updateSearchIndex', updateSearchIndex, 'write', 'name id definition'],
   ['dropSearchIndex', dropSearchIndex, 'write', 'name id'],
+  ['listSearchIndexes', listSearchIndexesCommand, 'read', 'name id'],
   ['dropIndexes deleteIndexes', dropIndexes, 'write', 'index'],
   ['listIndexes', listIndexes, 'read', 'cursor includeBuildUUIDs includeIndexBuildInfo'],
 

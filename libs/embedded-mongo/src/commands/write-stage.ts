@@ -1,7 +1,7 @@
 import { compileExpression } from '../aggregate/expression.js';
 import { compilePipeline, type WriteStage } from '../aggregate/pipeline.js';
 import { withoutPauses } from '../aggregate/stage.js';
-import { compareValues } from '../bson/compare.js';
+import { compareStrings, compareValues } from '../bson/compare.js';
 import { type Document, firstKey } from '../bson/document.js';
 import { readNested, withNested } from '../bson/path.js';
 import { mongoError, MongoError } from '../errors.js';
@@ -80,6 +80,11 @@ function replaceAll(
 
 const MERGE_STAGES = new Set('$addFields $set $project $unset $replaceRoot $replaceWith $fill'.split(' '));
 
+/** What MongoDB does by `$set`, which adds fields in the order of their names. */
+const SETTING = new Set<unknown>(['merge', 'keepExisting']);
+const sortFields = (document: Document): Document =>
+  Object.fromEntries(Object.entries(document).toSorted(([a], [b]) => compareStrings(a, b)));
+
 /** One run of `$merge`. */
 class Merging {
   private readonly check: DocumentCheck;
@@ -106,7 +111,8 @@ class Merging {
     if (!identified) throw mongoError(51183, 'Cannot find index to verify that join fields will be unique');
     const mayMiss = !identified.definition.sparse && identified.spec.name !== '_id_';
     let failure: MongoError | undefined;
-    for (const document of documents) {
+    for (const given of documents) {
+      const document = SETTING.has(write.whenMatched) ? sortFields(given) : given;
       try {
         await this.merge(mayMiss ? withNulls(document, write.on) : document);
       } catch (error) {

@@ -39,11 +39,12 @@ export class ProjectionNode {
 /** Whether fields that the tree does not name are kept. */
 type Unnamed = 'keep' | 'drop';
 
-/** Applies a tree: named fields in document order, then new computed ones in the order of the specification. */
+/** Applies a tree: named fields in document order, then computed ones that are new, or beside which others are dropped. */
 export function applyTree(value: Document, node: ProjectionNode, unnamed: Unnamed, root: Document): Document {
   const result: Document = {};
   for (const key of Object.keys(value)) {
     const child = node.children.get(key);
+    if (unnamed === 'drop' && isComputed(child)) continue;
     const field = value[key];
     if (child === undefined) {
       if (unnamed === 'keep') setField(result, key, field);
@@ -53,12 +54,15 @@ export function applyTree(value: Document, node: ProjectionNode, unnamed: Unname
     if (projected !== undefined) setField(result, key, projected);
   }
   for (const [key, child] of node.children) {
-    if (Object.hasOwn(value, key)) continue;
+    if (Object.hasOwn(value, key) && (unnamed === 'keep' || !isComputed(child))) continue;
     const created = child instanceof ProjectionNode ? computeObject(child, root) : computeLeaf(child, root);
     if (created !== undefined) setField(result, key, created);
   }
   return result;
 }
+
+const isComputed = (child: ProjectionNode | ProjectionLeaf | undefined): boolean =>
+  !(child instanceof ProjectionNode) && child?.kind === 'compute';
 
 function applyChild(
   field: unknown,
@@ -104,7 +108,7 @@ const computeLeaf = (leaf: ProjectionLeaf, root: Document): unknown =>
 
 function hasComputed(node: ProjectionNode): boolean {
   for (const child of node.children.values()) {
-    if (child instanceof ProjectionNode ? hasComputed(child) : child.kind === 'compute') return true;
+    if (child instanceof ProjectionNode ? hasComputed(child) : isComputed(child)) return true;
   }
   return false;
 }

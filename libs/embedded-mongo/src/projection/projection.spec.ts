@@ -53,6 +53,18 @@ describe('a projection', () => {
       { c: { $add: ['$a', 1] }, a: 1 },
       { _id: 1, a: 2, c: 3 },
     ],
+    [
+      'computes fields that there are after the others',
+      { _id: 1, a: 2, c: 1 },
+      { a: { $add: ['$a', 1] }, c: 1 },
+      { _id: 1, c: 1, a: 3 },
+    ],
+    [
+      'shows an element of an array after the others',
+      { _id: 1, a: [{ x: 2 }], c: 1 },
+      { a: { $elemMatch: { x: 2 } }, c: 1 },
+      { _id: 1, c: 1, a: [{ x: 2 }] },
+    ],
     ['copies a field under another name', { _id: 1, a: 2 }, { b: '$a' }, { _id: 1, b: 2 }],
     ['leaves out what is missing', { _id: 1 }, { b: '$x' }, { _id: 1 }],
     [

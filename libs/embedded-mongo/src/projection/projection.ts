@@ -41,8 +41,9 @@ function elementMatchLeaf(path: string, argument: unknown, ctx: QueryContext): P
   refuseInElement(argument);
   const filter = compileFilter({ items: { $elemMatch: argument } }, ctx);
   return {
-    kind: 'rewrite',
-    rewrite: (value) => {
+    kind: 'compute',
+    evaluate: (root) => {
+      const value = getField(root, path);
       if (!Array.isArray(value)) return undefined;
       const index = filter.findMatchedPosition({ items: value });
       return index === undefined ? undefined : [value[index]];

@@ -1,6 +1,6 @@
 import { type Document, getField, isDocument } from '../bson/document.js';
 import { leafValues, parsePath } from '../bson/path.js';
-import { searchFault } from '../errors.js';
+import { searchFault, searchLack } from '../errors.js';
 
 /** A word of a text, and where it stands in it. */
 interface Word {
@@ -12,7 +12,7 @@ interface Word {
 
 /** Words as the standard analyzer of Atlas Search makes them: split where no letter or digit is, lower case, none dropped. */
 export function splitWords(text: string): Word[] {
-  return [...text.matchAll(/[\p{L}\p{N}_]+/gu)].map((match) => ({
+  return [...text.matchAll(/[\p{L}\p{N}_][\p{L}\p{N}\p{M}\p{Cf}_]*/gu)].map((match) => ({
     term: match[0].toLowerCase(),
     start: match.index,
     end: match.index + match[0].length,
@@ -110,7 +110,7 @@ export interface SearchPath {
   values(doc: Document): unknown[];
 }
 
-/** A path, a list of paths, `{value}` or `{wildcard}`. Errors: 8 for anything else, and for other analyzers. */
+/** A path, a list of paths, `{value}` or `{wildcard}`. Errors: 238 for other analyzers, 8 for anything else. */
 export function searchPaths(spec: unknown, operator: string): SearchPath[] {
   if (spec === undefined) throw searchFault(`"${operator}.path" is required`);
   const list: readonly unknown[] = Array.isArray(spec) ? spec : [spec];
@@ -119,18 +119,25 @@ export function searchPaths(spec: unknown, operator: string): SearchPath[] {
 }
 
 function searchPath(spec: unknown, operator: string): SearchPath {
-  if (typeof spec === 'string') return plain(spec, operator);
+  if (typeof spec === 'string') return plainPath(spec);
+  if (isDocument(spec) && Object.hasOwn(spec, 'multi')) throw searchLack('the analyzer of a path');
   if (isDocument(spec) && Object.keys(spec).length === 1) {
     const value = getField(spec, 'value');
-    if (typeof value === 'string') return plain(value, operator);
+    if (typeof value === 'string') return plainPath(value);
     const wildcard = getField(spec, 'wildcard');
     if (typeof wildcard === 'string') return wild(wildcard, operator);
   }
   throw searchFault(`"${operator}.path" must be a string, {value} or {wildcard}`);
 }
 
-function plain(text: string, operator: string): SearchPath {
-  if (text === '' || text.startsWith('$')) throw searchFault(`"${operator}.path" is no field path`);
+/** The path of an operator that takes one field. Errors: 8. */
+export function onePath(spec: Document, operator: string): SearchPath {
+  const path = getField(spec, 'path');
+  if (typeof path === 'string') return plainPath(path);
+  throw searchFault(`"${operator}.path" must be a string`);
+}
+
+function plainPath(text: string): SearchPath {
   const path = parsePath(text);
   return { name: text, values: (doc) => leafValues(doc, path) };
 }

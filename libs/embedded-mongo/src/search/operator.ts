@@ -50,6 +50,8 @@ export function fuzziness(spec: Document, operator: string): Fuzziness | null {
   if (fuzzy === null) return null;
   if (!isDocument(fuzzy)) throw searchFault(`"${operator}.fuzzy" must be a document`);
   const at = `${operator}.fuzzy`;
+  onlyMembers(fuzzy, at, ['maxEdits', 'prefixLength', 'maxExpansions']);
+  wholeMember(fuzzy, 'maxExpansions', at, 50, [1, 1000]);
   return {
     maxEdits: wholeMember(fuzzy, 'maxEdits', at, 2, [1, 2]),
     prefixLength: wholeMember(fuzzy, 'prefixLength', at, 0),

@@ -168,7 +168,7 @@ const compileSearchStage: StageCompiler = (spec, { ctx }, name) => {
   if (name === '$vectorSearch') return vectorStage(spec, ctx);
   if (!isDocument(spec)) throw searchFault(`${name} must be a document`);
   for (const member of LACKING) {
-    if (Object.hasOwn(spec, member)) throw searchLack(`the option ${member}`);
+    if ((getField(spec, member) ?? null) !== null) throw searchLack(`the option ${member}`);
   }
   for (const flag of ['returnStoredSource', 'scoreDetails', 'concurrent'])
     if (Object.hasOwn(spec, flag) && typeof spec[flag] !== 'boolean')

@@ -1,4 +1,4 @@
-import { Binary, type Collection, type Db, type Document, MongoClient } from 'mongodb';
+import { Binary, type Collection, type Db, type Document, Long, MongoClient } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { EmbeddedMongo } from '../embedded-mongo.js';
 import { editDistance, listTerms } from './corpus.js';
@@ -117,6 +117,30 @@ describe('$search', () => {
     expect(
       await searchTitles({ autocomplete: { query: 'nihg', path: 'title', fuzzy: { maxEdits: 1 } } }),
     ).not.toEqual([]);
+    for (const query of ['nightigal', 'nighttingal'])
+      expect(await searchTitles({ autocomplete: { query, path: 'title', fuzzy: { maxEdits: 1 } } })).toEqual([
+        3,
+      ]);
+  });
+
+  it('finds nothing at a path that names no field', async () => {
+    for (const path of ['', '$title']) {
+      expect(await searchTitles({ text: { query: 'train', path } })).toEqual([]);
+      expect(await searchTitles({ exists: { path } })).toEqual([]);
+    }
+  });
+
+  it('compares numbers as doubles, finds null where it is stored, and nothing that is not finite', async () => {
+    const values = [Long.fromString('9007199254740993'), 2 ** 53, NaN, Infinity, null];
+    await db.collection('values').insertMany([...values.map((value) => ({ value })), { other: 1 }]);
+    const found = (value: unknown) =>
+      db
+        .collection('values')
+        .aggregate([{ $search: { equals: { path: 'value', value, doesNotAffect: 'a' } } }])
+        .toArray();
+    expect(await found(2 ** 53)).toHaveLength(2);
+    expect(await found(null)).toHaveLength(1);
+    for (const value of [NaN, Infinity]) expect(await found(value)).toEqual([]);
   });
 
   it('joins clauses as compound says', async () => {
@@ -225,6 +249,21 @@ describe('$search', () => {
     ['with a count that is none', [{ $search: { exists: { path: 'b' }, count: 1 } }], 8],
     ['with a count of an unknown kind', [{ $search: { exists: { path: 'b' }, count: { type: 'all' } } }], 8],
     ['with half a threshold', [{ $search: { exists: { path: 'b' }, count: { threshold: 0.5 } } }], 8],
+    [
+      'with no expansions',
+      [{ $search: { text: { query: 'a', path: 'b', fuzzy: { maxExpansions: 0 } } } }],
+      8,
+    ],
+    [
+      'with an unknown member of fuzzy',
+      [{ $search: { text: { query: 'a', path: 'b', fuzzy: { x: 1 } } } }],
+      8,
+    ],
+    ['with an analyzer', [{ $search: { text: { query: 'a', path: { value: 'b', multi: 'c' } } } }], 238],
+    ['with a list of paths to complete', [{ $search: { autocomplete: { query: 'a', path: ['b'] } } }], 8],
+    ['with a wildcard that exists', [{ $search: { exists: { path: { wildcard: '*' } } } }], 8],
+    ['with a list that is equal', [{ $search: { equals: { path: 'b', value: [1] } } }], 8],
+    ['with an expression that is equal', [{ $search: { equals: { path: 'b', value: /a/ } } }], 8],
     ['with three edits', [{ $search: { text: { query: 'a', path: 'b', fuzzy: { maxEdits: 3 } } } }], 8],
     ['with an empty compound', [{ $search: { compound: {} } }], 8],
     ['for details not asked for', [{ $project: { s: { $meta: 'scoreDetails' } } }], 40218],
@@ -387,6 +426,8 @@ describe('$vectorSearch', () => {
       'dotProduct',
       'cosine',
     ]);
+    const { cursor } = await db.command({ listSearchIndexes: vectors.collectionName, name: 'cosine' });
+    expect(cursor.firstBatch).toMatchObject([{ name: 'cosine', status: 'READY' }]);
     await expect(vectors.createSearchIndex(index('cosine'))).rejects.toMatchObject({ code: 68 });
     await vectors.dropSearchIndex('cosine');
     await expect(vectors.dropSearchIndex('cosine')).rejects.toMatchObject({ code: 27 });
@@ -457,6 +498,7 @@ describe('a server without search', () => {
 describe('words', () => {
   it('are split as they are written, in lower case', () => {
     expect(listTerms("Don't stop: Año 2024_x")).toEqual(['don', 't', 'stop', 'año', '2024_x']);
+    expect(listTerms('An\u0303o a\u200db')).toEqual(['an\u0303o', 'a\u200db']);
   });
 
   it('are as far apart as the edits between them, swaps counted once', () => {

@@ -1,7 +1,9 @@
+import { Binary } from 'bson';
 import { compareValues } from '../bson/compare.js';
 import { type Document, getField, isDocument } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
-import { editDistance, listTerms, type SearchPath, searchPaths } from './corpus.js';
+import { typeName } from '../bson/type-name.js';
+import { editDistance, listTerms, onePath, type SearchPath, searchPaths } from './corpus.js';
 import {
   applyScore,
   type Fuzziness,
@@ -97,18 +99,18 @@ function occurrences(stored: readonly string[], wanted: readonly string[]): numb
 /** Every word of the query begins a word of the field; in that order with `tokenOrder: "sequential"`. */
 const autocomplete: SearchOperatorCompiler = (spec) => {
   onlyMembers(spec, 'autocomplete', ['query', 'path', 'fuzzy', 'tokenOrder']);
-  const paths = searchPaths(getField(spec, 'path'), 'autocomplete');
-  if (paths.length !== 1 || paths[0]?.name.startsWith('*:'))
-    throw searchFault('"autocomplete.path" must be one field');
-  const [path] = paths as [SearchPath];
+  const path = onePath(spec, 'autocomplete');
   const queries = queryTexts(spec, 'autocomplete').map(listTerms);
   const fuzzy = fuzziness(spec, 'autocomplete');
   const order = getField(spec, 'tokenOrder') ?? 'any';
   if (order !== 'any' && order !== 'sequential')
     throw searchFault('"autocomplete.tokenOrder" must be one of [any, sequential]');
-  const begins = (stored: string, word: string) => likeness(stored.slice(0, word.length), word, fuzzy);
+  const edits = fuzzy?.maxEdits ?? 0;
+  const lengths = Array.from({ length: 2 * edits + 1 }, (_, i) => i - edits);
+  const begins = (stored: string, word: string) =>
+    Math.max(...lengths.map((more) => likeness(stored.slice(0, word.length + more), word, fuzzy)));
   return {
-    hits: within(paths, (term) => queries.flat().some((word) => begins(term, word) > 0)),
+    hits: within([path], (term) => queries.flat().some((word) => begins(term, word) > 0)),
     over: (corpus) => (doc) => {
       const stored = corpus.terms(doc, path);
       const scores = queries.map((words) =>
@@ -145,11 +147,10 @@ function inOrder(stored: readonly string[], words: readonly string[], begins: Be
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0);
 
-/** Documents with a value at one of the paths that `fits`; there is nothing to score or to mark. */
+/** Documents with a value that `fits` at the path; there is nothing to score or to mark. */
 const compileFinder = (spec: Document, name: string, fits: (value: unknown) => boolean): SearchOperator => {
-  const paths = searchPaths(getField(spec, 'path'), name);
-  const found = (doc: Document): boolean => paths.some((path) => path.values(doc).some(fits));
-  return { hits: () => false, over: () => (doc) => (found(doc) ? 1 : null) };
+  const path = onePath(spec, name);
+  return { hits: () => false, over: () => (doc) => (path.values(doc).some(fits) ? 1 : null) };
 };
 
 /** Documents that have the field. */
@@ -158,13 +159,23 @@ const exists: SearchOperatorCompiler = (spec) => {
   return compileFinder(spec, 'exists', (value) => value !== undefined);
 };
 
-/** Documents whose field holds exactly this value. */
+const COMPARED = new Set('bool date double int long null objectId string'.split(' '));
+
+/** Documents whose field holds exactly this value; numbers as doubles, and none that is not finite. */
 const equals: SearchOperatorCompiler = (spec) => {
-  onlyMembers(spec, 'equals', ['path', 'value']);
+  onlyMembers(spec, 'equals', ['path', 'value', 'doesNotAffect']);
   const wanted = getField(spec, 'value');
-  const found = compileFinder(spec, 'equals', (value) => compareValues(value ?? null, wanted) === 0);
-  if (wanted === undefined) throw searchFault('"equals.value" is required');
-  return found;
+  const isUuid = wanted instanceof Binary && wanted.sub_type === Binary.SUBTYPE_UUID;
+  if (!isUuid && !COMPARED.has(typeName(wanted)))
+    throw searchFault('"equals.value" must be a boolean, number, date, string, ObjectId, UUID or null');
+  const form = (value: unknown): unknown => (numberKind(value) === undefined ? value : toDouble(value));
+  const sought = form(wanted);
+  const findable = typeof sought !== 'number' || Number.isFinite(sought);
+  return compileFinder(
+    spec,
+    'equals',
+    (value) => findable && value !== undefined && compareValues(form(value), sought) === 0,
+  );
 };
 
 const LISTS = ['must', 'mustNot', 'should', 'filter'] as const;
