@@ -22,15 +22,7 @@ export type StageTable = Readonly<Record<string, StageCompiler>>;
 
 /** One document in, one out. */
 export const mapDocuments = (ctx: QueryContext, apply: (doc: Document) => Document): StageRun =>
-  function* (source) {
-    for (const doc of source) {
-      if (doc === PAUSE) yield PAUSE;
-      else {
-        ctx.tick();
-        yield keepMetadata(ctx, doc, apply(doc));
-      }
-    }
-  };
+  expandDocuments(ctx, (doc) => [apply(doc)]);
 
 /** One document in, any number out. */
 export const expandDocuments = (

@@ -60,6 +60,10 @@ export function queryContext(
 
 const createSearchIndexes = (collection: Collection | undefined): SearchIndexes => ({
   exists: collection !== undefined,
+  misses: (index, type) => {
+    const declared = [...(collection?.searchIndexes.values() ?? [])].filter((one) => one.type === type);
+    return declared.length > 0 && !declared.some(({ name }) => name === index);
+  },
   vectorField: (index, path) =>
     collection?.searchIndexes.get(index)?.vectors.find((field) => field.path === path),
 });

@@ -172,19 +172,15 @@ export function toIntervals(
           );
     }
     case '$gt':
-    case '$gte':
-      return range(operand, ordersStrings, collation, (type) => ({
-        ...type,
-        low: operand,
-        lowIn: operator === '$gte',
-      }));
+    case '$gte': {
+      const limit = { low: operand, lowIn: operator === '$gte' };
+      return range(operand, ordersStrings, collation, (type) => ({ ...type, ...limit }));
+    }
     case '$lt':
-    case '$lte':
-      return range(operand, ordersStrings, collation, (type) => ({
-        ...type,
-        high: operand,
-        highIn: operator === '$lte',
-      }));
+    case '$lte': {
+      const limit = { high: operand, highIn: operator === '$lte' };
+      return range(operand, ordersStrings, collation, (type) => ({ ...type, ...limit }));
+    }
     case '$regex':
       return operand instanceof BSONRegExp ? toRegexIntervals(operand, ordersStrings, collation) : undefined;
     default:

@@ -4,7 +4,7 @@ import type { Document } from '../bson/document.js';
 import { mongoError, notImplemented } from '../errors.js';
 import type { EvaluationOrder } from './evaluation-order.js';
 import type { GeoIndex } from './geo.js';
-import type { VectorField } from '../search/search-index.js';
+import type { SearchIndex, VectorField } from '../search/search-index.js';
 
 /** Indexes without which their operators are refused. */
 export interface SpecialIndexes {
@@ -59,6 +59,8 @@ export interface TextIndex {
 export interface SearchIndexes {
   /** False where there is no collection. */
   readonly exists?: boolean;
+  /** Whether others of the kind are declared, and none of this name. */
+  misses?(index: unknown, type: SearchIndex['type']): boolean;
   /** What the index says of a path; undefined without such an index. */
   vectorField(index: string, path: string): VectorField | undefined;
 }

@@ -48,11 +48,5 @@ export function allHold<T>(
 }
 
 /** Whether some member holds; with an order given none is left out. */
-export function someHolds<T>(
-  members: readonly T[],
-  holds: (member: T) => boolean,
-  order: EvaluationOrder | undefined,
-): boolean {
-  if (!order) return members.some(holds);
-  return order.shuffle(members).map(holds).some(Boolean);
-}
+export const someHolds: typeof allHold = (members, holds, order) =>
+  !allHold(members, (member) => !holds(member), order);

@@ -106,11 +106,7 @@ function every(parts: readonly Predicate[], order: EvaluationOrder | undefined):
   const only = parts[0];
   if (parts.length === 1 && only) return only;
   return {
-    test: (doc) => {
-      if (order) return allHold(parts, (part) => part.test(doc), order);
-      for (const part of parts) if (!part.test(doc)) return false;
-      return true;
-    },
+    test: (doc) => allHold(parts, (part) => part.test(doc), order),
     locators: parts.flatMap((part) => part.locators ?? []),
   };
 }
@@ -127,11 +123,7 @@ function some(parts: readonly Predicate[], order: EvaluationOrder | undefined): 
   const locate = (doc: Document): number | undefined =>
     found.map((one) => one.locate(doc) ?? Infinity).toSorted((a, b) => a - b)[0];
   return {
-    test: (doc) => {
-      if (order) return someHolds(parts, (part) => part.test(doc), order);
-      for (const part of parts) if (part.test(doc)) return true;
-      return false;
-    },
+    test: (doc) => someHolds(parts, (part) => part.test(doc), order),
     locators: isIn ? [{ name: '$in', path, locate }] : [],
   };
 }

@@ -12,11 +12,13 @@ interface Word {
 
 /** Words as the standard analyzer of Atlas Search makes them: split where no letter or digit is, lower case, none dropped. */
 export function splitWords(text: string): Word[] {
-  return [...text.matchAll(/[\p{L}\p{N}_][\p{L}\p{N}\p{M}\p{Cf}_]*/gu)].map((match) => ({
-    term: match[0].toLowerCase(),
-    start: match.index,
-    end: match.index + match[0].length,
-  }));
+  return [...text.matchAll(/[\p{L}\p{N}_][\p{L}\p{N}\p{M}_\u00ad\u200c-\u200f\u2060\ufeff]*/gu)].map(
+    (match) => ({
+      term: match[0].toLowerCase(),
+      start: match.index,
+      end: match.index + match[0].length,
+    }),
+  );
 }
 
 export const listTerms = (text: string): string[] => splitWords(text).map(({ term }) => term);

@@ -34,8 +34,12 @@ export function onlyMembers(spec: Document, operator: string, known: readonly st
 export function queryTexts(spec: Document, operator: string): string[] {
   const query = getField(spec, 'query');
   const texts: readonly unknown[] = Array.isArray(query) ? query : [query];
-  if (texts.length === 0 || !texts.every((text): text is string => typeof text === 'string' && text !== ''))
-    throw searchFault(`"${operator}.query" cannot be empty`);
+  if (
+    texts.length === 0 ||
+    texts.length > 1024 ||
+    !texts.every((text): text is string => typeof text === 'string' && text !== '')
+  )
+    throw searchFault(`"${operator}.query" must be a text, or 1 to 1024 of them`);
   return [...texts];
 }
 

@@ -46,6 +46,11 @@ function compileFacets(spec: unknown): (documents: readonly Document[]) => Docum
 function compileFacet(facet: Document, at: string): FacetCounter {
   const type = getField(facet, 'type');
   const path = getField(facet, 'path');
+  onlyMembers(facet, at, [
+    'type',
+    'path',
+    ...(type === 'string' ? ['numBuckets'] : ['boundaries', 'default']),
+  ]);
   if (typeof path !== 'string') throw searchFault(`"${at}.path" must be a string`);
   const [field] = searchPaths(path, at);
   const values = (doc: Document): unknown[] => field?.values(doc) ?? [];
@@ -91,6 +96,8 @@ function rangeFacet(
   fits: (value: unknown) => boolean,
 ): FacetCounter {
   const other = getField(facet, 'default');
+  if (other !== undefined && typeof other !== 'string')
+    throw searchFault('the "default" of a facet must be a string');
   const findRange = (value: unknown): number => {
     const above = boundaries.findIndex((boundary) => compareValues(value, boundary) < 0);
     return above <= 0 ? -1 : above - 1;
@@ -178,7 +185,9 @@ const compileSearchStage: StageCompiler = (spec, { ctx }, name) => {
     throw searchLack('stored source and score details');
   const index = getField(spec, 'index') ?? 'default';
   if (typeof index !== 'string' || index === '') throw searchFault('"index" must be a string');
-  return name === '$search' ? textStage(spec, ctx) : metaStage(spec, ctx, kind);
+  const run = name === '$search' ? textStage(spec, ctx) : metaStage(spec, ctx, kind);
+  if (!ctx.search.misses?.(index, 'search')) return run;
+  return () => (name === '$search' ? [] : [{ count: { total: Long.ZERO } }]);
 };
 
 export const searchStages: StageTable = {
@@ -188,7 +197,7 @@ export const searchStages: StageTable = {
 };
 
 function textStage(spec: Document, ctx: QueryContext): StageRun {
-  const operator = compileOperator(spec, STAGE_MEMBERS);
+  const operator = compileOperator(spec, [...STAGE_MEMBERS, ...LACKING]);
   const wanted = getField(spec, 'highlight') ?? undefined;
   const highlighter = wanted === undefined ? undefined : compileHighlight(wanted, operator.hits);
   return function* (source) {
@@ -215,10 +224,13 @@ function vectorStage(spec: unknown, ctx: QueryContext): StageRun {
 function metaStage(spec: Document, ctx: QueryContext, kind: 'total' | 'lowerBound'): StageRun {
   const facet = getField(spec, 'facet');
   if (facet !== undefined && !isDocument(facet)) throw searchFault('"facet" must be a document');
+  onlyMembers(facet ?? {}, 'facet', ['operator', 'facets']);
   const inner = facet === undefined ? undefined : getField(facet, 'operator');
   if (inner !== undefined && !isDocument(inner)) throw searchFault('"facet.operator" must be a document');
   const operator =
-    facet === undefined ? compileOperator(spec, STAGE_MEMBERS) : inner && compileOperator(inner);
+    facet === undefined
+      ? compileOperator(spec, [...STAGE_MEMBERS, ...LACKING])
+      : inner && compileOperator(inner);
   const counted = facet === undefined ? undefined : compileFacets(getField(facet, 'facets'));
   return function* (source) {
     if (ctx.search?.exists === false) return;
@@ -235,6 +247,7 @@ function metaStage(spec: Document, ctx: QueryContext, kind: 'total' | 'lowerBoun
 function countKind(count: unknown): 'total' | 'lowerBound' {
   if (count === undefined) return 'lowerBound';
   if (!isDocument(count)) throw searchFault('"count" must be a document');
+  onlyMembers(count, 'count', ['type', 'threshold']);
   wholeMember(count, 'threshold', 'count', 1000, [0, 0x7fffffff]);
   const type = getField(count, 'type') ?? 'lowerBound';
   if (type === 'total' || type === 'lowerBound') return type;

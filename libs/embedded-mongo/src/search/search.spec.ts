@@ -130,6 +130,20 @@ describe('$search', () => {
     }
   });
 
+  it('finds nothing in a collection whose declared indexes have other names', async () => {
+    const declared = db.collection<Document & { _id: number }>('declared');
+    await declared.insertMany([{ _id: 1, a: 'word', v: [1, 0] }]);
+    await declared.createSearchIndex({ name: 'own', definition: { mappings: { dynamic: true } } });
+    const exists = { path: 'a' };
+    const found = (stage: Document) => declared.aggregate([stage]).toArray();
+    expect(await found({ $search: { index: 'own', exists } })).toHaveLength(1);
+    expect(await found({ $search: { index: 'other', exists, sort: null } })).toEqual([]);
+    expect(await found({ $searchMeta: { exists } })).toEqual([{ count: { total: 0 } }]);
+    expect(await found(nearest())).toHaveLength(1);
+    await declared.createSearchIndex({ name: 'near', type: 'vectorSearch', definition: { fields: [] } });
+    expect(await found(nearest())).toEqual([]);
+  });
+
   it('compares numbers as doubles, finds null where it is stored, and nothing that is not finite', async () => {
     const values = [Long.fromString('9007199254740993'), 2 ** 53, NaN, Infinity, null];
     await db.collection('values').insertMany([...values.map((value) => ({ value })), { other: 1 }]);
@@ -264,6 +278,7 @@ describe('$search', () => {
     ['with a wildcard that exists', [{ $search: { exists: { path: { wildcard: '*' } } } }], 8],
     ['with a list that is equal', [{ $search: { equals: { path: 'b', value: [1] } } }], 8],
     ['with an expression that is equal', [{ $search: { equals: { path: 'b', value: /a/ } } }], 8],
+    ['with too many texts', [{ $search: { text: { query: Array(1025).fill('a'), path: 'b' } } }], 8],
     ['with three edits', [{ $search: { text: { query: 'a', path: 'b', fuzzy: { maxEdits: 3 } } } }], 8],
     ['with an empty compound', [{ $search: { compound: {} } }], 8],
     ['for details not asked for', [{ $project: { s: { $meta: 'scoreDetails' } } }], 40218],
@@ -334,6 +349,11 @@ describe('$searchMeta', () => {
     ['with one boundary', { a: { type: 'number', path: 'b', boundaries: [1] } }],
     ['with boundaries out of order', { a: { type: 'number', path: 'b', boundaries: [2, 1] } }],
     ['without a path', { a: { type: 'string' } }],
+    ['of texts with boundaries', { a: { type: 'string', path: 'b', boundaries: [1, 2] } }],
+    [
+      'with another default than a text',
+      { a: { type: 'number', path: 'b', boundaries: [1, 2], default: 1 } },
+    ],
   ])('refuses facets %s', async (_title, facets) => {
     expect(await readError([{ $searchMeta: { facet: { facets } } }])).toBe(8);
   });
@@ -498,7 +518,7 @@ describe('a server without search', () => {
 describe('words', () => {
   it('are split as they are written, in lower case', () => {
     expect(listTerms("Don't stop: Año 2024_x")).toEqual(['don', 't', 'stop', 'año', '2024_x']);
-    expect(listTerms('An\u0303o a\u200db')).toEqual(['an\u0303o', 'a\u200db']);
+    expect(listTerms('An\u0303o a\u200db c\u200bd')).toEqual(['an\u0303o', 'a\u200db', 'c', 'd']);
   });
 
   it('are as far apart as the edits between them, swaps counted once', () => {

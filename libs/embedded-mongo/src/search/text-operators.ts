@@ -88,13 +88,8 @@ const phrase: SearchOperatorCompiler = (spec) => {
   };
 };
 
-function occurrences(stored: readonly string[], wanted: readonly string[]): number {
-  let count = 0;
-  for (let at = 0; at + wanted.length <= stored.length; at++) {
-    if (wanted.every((term, offset) => stored[at + offset] === term)) count++;
-  }
-  return count;
-}
+const occurrences = (stored: readonly string[], wanted: readonly string[]): number =>
+  stored.filter((_, at) => wanted.every((term, offset) => stored[at + offset] === term)).length;
 
 /** Every word of the query begins a word of the field; in that order with `tokenOrder: "sequential"`. */
 const autocomplete: SearchOperatorCompiler = (spec) => {
@@ -234,22 +229,12 @@ function compound(spec: Document, depth: number): SearchOperator {
       const over = (list: readonly SearchOperator[]) => list.map((clause) => clause.over(corpus));
       const [required, banned, wished, filters] = [over(must), over(mustNot), over(should), over(filter)];
       return (doc) => {
-        if (banned.some((match) => match(doc) !== null)) return null;
-        if (filters.some((match) => match(doc) === null)) return null;
-        let score = 0;
-        for (const match of required) {
-          const own = match(doc);
-          if (own === null) return null;
-          score += own;
-        }
-        let met = 0;
-        for (const match of wished) {
-          const own = match(doc);
-          if (own === null) continue;
-          met += 1;
-          score += own;
-        }
-        return met >= least ? score : null;
+        if (banned.some((match) => match(doc) !== null) || filters.some((match) => match(doc) === null))
+          return null;
+        const needed = required.map((match) => match(doc));
+        const met = wished.map((match) => match(doc)).filter((own) => own !== null);
+        const scores = [...needed, ...met];
+        return met.length < least || needed.includes(null) ? null : sum(scores.map(Number));
       };
     },
   };

@@ -39,6 +39,7 @@ export function compileVectorSearch(spec: unknown, ctx: QueryContext): Found {
   if (filter !== undefined && !isDocument(filter)) throw searchFault('"filter" must be a document');
   const admitted = filter === undefined ? undefined : compileFilter(filter, ctx);
   return function* (documents) {
+    if (ctx.search?.misses?.(index, 'vectorSearch')) return [];
     const target = { path, query, field };
     const found = yield* nearest(documents, target, (doc) => admitted?.matches(doc) ?? true, ctx);
     return found.slice(0, limit);

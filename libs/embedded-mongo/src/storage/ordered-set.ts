@@ -214,13 +214,5 @@ function firstNotBefore<T>(items: readonly T[], probe: Probe<T>): number {
 }
 
 /** The last index whose item does not lie after the probe; -1 when all do. */
-function lastNotAfter<T>(items: readonly T[], probe: Probe<T>): number {
-  let low = 0;
-  let high = items.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (probe(items[middle] as T) <= 0) low = middle + 1;
-    else high = middle;
-  }
-  return low - 1;
-}
+const lastNotAfter = <T>(items: readonly T[], probe: Probe<T>): number =>
+  firstNotBefore(items, (item) => (probe(item) <= 0 ? -1 : 0)) - 1;

@@ -331,7 +331,7 @@ const graphLookup: StageCompiler = (spec, { ctx }) => {
       const seen = new Set<string>();
       const found = new Map<Document, number>();
       for (let depth = 0; depth <= maxDepth && frontier.length > 0; depth++) {
-        const values = frontier.filter((value) => addKey(seen, toKey(value, ctx.collation)));
+        const values = frontier.filter((value) => seen.size < seen.add(toKey(value, ctx.collation)).size);
         frontier = [];
         yield* visitAll(ctx, table.find(values), (next) => {
           if (found.has(next)) return;
@@ -346,13 +346,6 @@ const graphLookup: StageCompiler = (spec, { ctx }) => {
     })(source);
   };
 };
-
-/** Adds a key; false when the search has been there already. */
-function addKey(seen: Set<string>, key: string): boolean {
-  if (seen.has(key)) return false;
-  seen.add(key);
-  return true;
-}
 
 export const joinStages: StageTable = {
   $lookup: lookup,

@@ -25,6 +25,12 @@ import { type Evaluator, nullish, type Scope } from '../evaluate.js';
 
 /** Computes one output value per document of a partition, at once or with pauses. */
 type WindowFunction = (partition: Partition) => unknown[] | Generator<typeof PAUSE, unknown[]>;
+type WindowCompiler = (
+  name: string,
+  argument: unknown,
+  bounds: WindowBounds,
+  ctx: QueryContext,
+) => WindowFunction;
 
 const createScope = (doc: Document): Scope => ({ root: doc, current: doc, variables: [] });
 
@@ -50,12 +56,7 @@ function windowFunction(spec: unknown, sortBy: unknown, ctx: QueryContext): Wind
   return compileAccumulated(name, argument, bounds, ctx);
 }
 
-function compileAccumulated(
-  name: string,
-  argument: unknown,
-  bounds: WindowBounds,
-  ctx: QueryContext,
-): WindowFunction {
+const compileAccumulated: WindowCompiler = (name, argument, bounds, ctx) => {
   // Unlike a group, a window takes an array for what it is.
   const input = Array.isArray(argument) ? { $concatArrays: [argument] } : argument;
   const plan = compileAccumulator(name, { [name]: input }, expressionBuilder(ctx));
@@ -88,7 +89,7 @@ function compileAccumulated(
     }
     return results;
   };
-}
+};
 
 /** Over a window that slides MongoDB computes deviations in another way. */
 function slidingResult(name: string, result: unknown, size: number): unknown {
@@ -239,12 +240,7 @@ function slope(name: string, argument: unknown, bounds: WindowBounds, ctx: Query
   };
 }
 
-function covariance(
-  name: string,
-  argument: unknown,
-  bounds: WindowBounds,
-  ctx: QueryContext,
-): WindowFunction {
+const covariance: WindowCompiler = (name, argument, bounds, ctx) => {
   const pair = expressionBuilder(ctx).compile(argument);
   const lost = name === '$covarianceSamp' ? 1 : 0;
   return (partition) => {
@@ -266,7 +262,7 @@ function covariance(
     };
     return eachPlace(partition, covarianceAt, ctx);
   };
-}
+};
 
 const isNumber = (value: unknown): boolean => numberKind(value) !== undefined;
 const isFinite = (value: unknown): boolean => typeof exactDecimal(value) !== 'number';
