@@ -32,7 +32,7 @@ const LEFT_TOPIC = 'console.state.left';
 const MAX_REPLICAS = 64;
 
 interface StateSettings {
-  /** Milliseconds that replicas have to answer: a probe of a dependency that is down takes one second. */
+  /** Milliseconds that replicas have to answer: to find that a dependency is silent takes them two seconds. */
   readonly timeout: number;
   /** Milliseconds that replicas have which are not known yet. */
   readonly quiet: number;
@@ -42,7 +42,7 @@ interface StateSettings {
   readonly forgotten: number;
 }
 
-const DEFAULTS: StateSettings = { timeout: 1_500, quiet: 300, kept: 2_000, forgotten: 600_000 };
+const DEFAULTS: StateSettings = { timeout: 2_500, quiet: 300, kept: 2_000, forgotten: 600_000 };
 
 export interface StatesOptions {
   readonly name: string;

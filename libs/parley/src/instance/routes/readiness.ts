@@ -7,7 +7,7 @@ import { ParseConnection } from '#data-parse';
 import { TaskQueue } from '#tasks';
 import { McpEdge } from '#streaming';
 
-/** Milliseconds a dependency has to answer a readiness probe. */
+/** Milliseconds a dependency has to answer each of two probes: one that is silent is down after twice that. */
 const PROBE_TIMEOUT = 1_000;
 
 type Dependencies = Readonly<Record<string, 'up' | 'down'>>;
@@ -103,11 +103,16 @@ function yesOrNo(check: () => Promise<boolean>): Probed {
   };
 }
 
+/**
+ * Down is what failed twice in a row. A single probe fails as well on a connection that an election has closed, and when this
+ * process itself was busy for as long as the probe waits.
+ */
 async function probe(name: string, connection: Probed | null): Promise<[string, 'up' | 'down'][]> {
   if (!connection) return [];
-  const state = await connection.ping(PROBE_TIMEOUT).then(
-    () => 'up' as const,
-    () => 'down' as const,
-  );
-  return [[name, state]];
+  const answers = () =>
+    connection.ping(PROBE_TIMEOUT).then(
+      () => true,
+      () => false,
+    );
+  return [[name, (await answers()) || (await answers()) ? 'up' : 'down']];
 }
