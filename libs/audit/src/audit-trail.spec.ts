@@ -21,7 +21,7 @@ const ENTRIES = [
   entry(1, { tenant_id: 'acme', success: false, gate: 'fields', error_code: 'access_denied' }),
   entry(2, { tool: 'aggregate', correlation_id: 'corr', trace_id: 'trace', object_digest: 'digest' }),
   entry(3, { agent_name: 'writer', principal: 'key:2', object_id: 'row' }),
-  entry(4, { type: 'approval' }),
+  entry(4, { type: 'approval', approver: 'key:9', approver_key: 'of-ada' }),
 ];
 
 async function searchTrail(query: AuditQuery): Promise<number[]> {
@@ -37,6 +37,9 @@ describe('what is remembered of audit', () => {
     [{ to: at(2) }, [1, 0]],
     [{ from: '2026-01-01T01:00:02+01:00', to: at(3) }, [2]],
     [{ type: 'approval' }, [4]],
+    [{ approver: 'key:9' }, [4]],
+    [{ approver: 'of-ada' }, [4]],
+    [{ approver: 'of-ada', approverKey: 'of-bob' }, []],
     [{ agent: 'writer' }, [3]],
     [{ principal: 'key:2' }, [3]],
     [{ tool: 'aggregate' }, [2]],

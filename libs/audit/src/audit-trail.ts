@@ -51,7 +51,7 @@ export interface AuditQuery {
   readonly outcome?: 'success' | 'failure';
   /** Approvals: what was decided; `unavailable` when no approver decided. */
   readonly decision?: ApprovalRecord['outcome'];
-  /** The principal who decided an approval. */
+  /** Who decided an approval: its principal, or the name of the `auth` rule that admitted it. */
   readonly approver?: string;
   /** The gate that refused. */
   readonly gate?: string;
@@ -157,9 +157,9 @@ export function readCursor(cursor: string): AuditOrder {
   throw new AuditQueryError('cursor: expected the one of an earlier page');
 }
 
-/** The members of a record that must equal a value of the query, in any store. */
-export function membersAsked(query: AuditQuery): [member: string, value: string][] {
-  const asked: [string, string | undefined][] = [
+/** The members of a record of which one must equal a value of the query, in any store. */
+export function membersAsked(query: AuditQuery): [members: readonly string[], value: string][] {
+  const asked: [string | readonly string[], string | undefined][] = [
     ['type', query.type],
     ['agent_name', query.agent],
     ['tool', query.tool],
@@ -170,7 +170,7 @@ export function membersAsked(query: AuditQuery): [member: string, value: string]
     ['key_name', query.key],
     ['approver_key', query.approverKey],
     ['outcome', query.decision],
-    ['approver', query.approver],
+    [['approver', 'approver_key'], query.approver],
     ['gate', query.gate],
     ['error_code', query.code],
     ['remote_address', query.address],
@@ -178,7 +178,7 @@ export function membersAsked(query: AuditQuery): [member: string, value: string]
     ['request_id', query.requestId],
     ['trace_id', query.traceId],
   ];
-  return asked.filter((one): one is [string, string] => one[1] !== undefined);
+  return asked.flatMap(([members, value]) => (value === undefined ? [] : [[[members].flat(), value]]));
 }
 
 /** A predicate for all filters of a query, including its cursor. @throws AuditQueryError */
@@ -194,7 +194,7 @@ export function createMatcher(query: AuditQuery): (entry: AuditEntry) => boolean
     const fields = entry as unknown as Record<string, unknown>;
     if (query.tenant !== undefined && !isTenant(fields['tenant_id'], query.tenant)) return false;
     if (after && newestFirst(entry, after) <= 0) return false;
-    return equal.every(([name, value]) => fields[name] === value);
+    return equal.every(([names, value]) => names.some((name) => fields[name] === value));
   };
 }
 

@@ -78,12 +78,16 @@ function describeSubject(record: ConsoleRecord): string {
   return valueText(step) || (TYPES[valueText(type)] ?? valueText(type));
 }
 
+/** Who decided an approval: by the name of the key where it has one. */
+export const nameApprover = ({ approver, approver_key: key }: ConsoleRecord): string =>
+  valueText(key) || valueText(approver);
+
 /** Why it was refused, or what came of it. */
 function describeReason(record: ConsoleRecord): string {
   const { gate, error_code: code, denial_kind: kind, type, cause } = record;
   if (type === 'authentication') return valueText(cause) || 'no valid credential';
   if (type === 'approval')
-    return [record['approver'] && `by ${valueText(record['approver'])}`, record['reason']]
+    return [record['approver'] && `by ${nameApprover(record)}`, record['reason']]
       .map(valueText)
       .filter((part) => part !== '')
       .join(' · ');
@@ -117,6 +121,8 @@ const SEARCHABLE: Readonly<Record<string, string>> = {
   tool: 'tool',
   class_name: 'class',
   principal: 'principal',
+  approver: 'approver',
+  approver_key: 'approver',
   key_name: 'key',
   object_id: 'object_id',
   object_digest: 'object_digest',

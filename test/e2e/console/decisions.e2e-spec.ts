@@ -45,7 +45,7 @@ beforeAll(async () => {
           clerk: { ...free, classes: { only: ['Author'] } },
           writer: { ...free, permissions: 'admin' },
         },
-        auth: Object.entries(KEYS).map(([agent, apiKey]) => ({ apiKey, agent })),
+        auth: Object.entries(KEYS).map(([agent, apiKey]) => ({ apiKey, agent, name: `key-named-${agent}` })),
         database: { uri: database.uri, name: 'parley' },
         policy: { ...POSTS_POLICY, unlistedClasses: 'allow', requireApprovalFor: ['write', 'admin'] },
         approvals: { mode: 'desk', approvers: ['chief', 'deputy', 'clerk'], expiry: 600 },
@@ -416,7 +416,13 @@ describe('a decision', () => {
     const history = page.getByRole('region', { name: 'Decided' });
     const row = history.getByRole('row', { name: /not this week/ });
     await row.getByText('denied', { exact: true }).waitFor(PATIENT);
-    expect(await row.textContent()).toMatch(/update_object Post.*writer/);
+    expect(await row.textContent()).toMatch(/update_object Post.*writer.*key-named-chief/);
+    await history.getByLabel('Decided by').fill('key-named-chief');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => new URL(page.url()).hash).toContain('approver=key-named-chief');
+    await row.getByText('denied', { exact: true }).waitFor(PATIENT);
+    await history.getByLabel('Decided by').fill('');
+    await page.keyboard.press('Enter');
     await history.getByLabel('Outcome').selectOption('approve');
     await expect.poll(() => row.count()).toBe(0);
     await history.getByLabel('Outcome').selectOption('');

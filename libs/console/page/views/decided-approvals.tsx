@@ -3,7 +3,7 @@ import { useEffect } from 'preact/hooks';
 import { narrowAddress, toAddress, useAddress } from '../address.js';
 import { Badge, DataTable, Failure, Select, Suggestions, TextField, Time } from '../components.js';
 import { formatCount, valueText } from '../formats.js';
-import { type ConsoleRecord, toVerdict } from '../records.js';
+import { type ConsoleRecord, nameApprover, toVerdict } from '../records.js';
 import { type Answer, useAnswer } from '../server.js';
 import { cleanText } from '../shown-text.js';
 
@@ -21,10 +21,11 @@ export const DECISIONS = [
   ['unavailable', 'not decided'],
 ] as const;
 
+/** A filter, its label, and what it suggests. */
 const FILTERS = [
-  ['agent', 'Agent', 'agent_name'],
-  ['class', 'Class', 'class_name'],
-  ['approver', 'Decided by', 'approver'],
+  ['agent', 'Agent', (record: ConsoleRecord) => valueText(record['agent_name'])],
+  ['class', 'Class', (record: ConsoleRecord) => valueText(record['class_name'])],
+  ['approver', 'Decided by', nameApprover],
 ] as const;
 
 /** Approvals whose caller stopped waiting before anybody decided, by their id. @param wanted false: nothing is asked */
@@ -57,8 +58,8 @@ export function DecidedApprovals({ changed }: { readonly changed: number }) {
     <section class="history" aria-label="Decided">
       <h2>Decided</h2>
       <form class="panel" role="search" onSubmit={(event) => event.preventDefault()}>
-        {FILTERS.map(([name, , member]) => (
-          <Suggestions key={name} id={`decided-${name}`} texts={listNames(found, member)} />
+        {FILTERS.map(([name, , read]) => (
+          <Suggestions key={name} id={`decided-${name}`} texts={listNames(found.map(read))} />
         ))}
         <div class="grid">
           {FILTERS.map(([name, label]) => (
@@ -88,9 +89,8 @@ export function DecidedApprovals({ changed }: { readonly changed: number }) {
   );
 }
 
-function listNames(found: readonly ConsoleRecord[], member: string): readonly string[] {
-  return [...new Set(found.map((record) => valueText(record[member])))].filter((name) => name !== '').sort();
-}
+const listNames = (texts: readonly string[]): readonly string[] =>
+  [...new Set(texts)].filter((name) => name !== '').sort();
 
 function Found({
   answer,
@@ -124,7 +124,7 @@ function Found({
           toVerdict(record)[0],
           valueText(record['tool']),
           valueText(record['agent_name']),
-          valueText(record['approver']),
+          nameApprover(record),
           valueText(record['reason']),
         ])}
         columns={['Time', 'Outcome', 'Call', 'Agent', 'Decided by', 'Why']}
@@ -138,7 +138,7 @@ function Found({
               <b>{text('tool')}</b> <span class="class-name">{text('class_name')}</span>
             </>,
             <a href={toAddress('agent', { name: valueText(record['agent_name']) })}>{text('agent_name')}</a>,
-            text('approver') || '–',
+            cleanText(nameApprover(record), 300) || '–',
             text('reason') || '–',
           ];
         })}

@@ -109,6 +109,7 @@ describe('a collection of audit records', () => {
       tenant_id: index % 2 ? 7 : 'acme',
       ...(index % 5 === 0 && { success: false, gate: 'fields', error_code: 'access_denied' }),
       ...(index === 4 && { correlation_id: 'c', trace_id: 't', principal: 'p' }),
+      ...(index === 7 && { approver: 'key:1', approver_key: 'of-ada' }),
     }));
     await kept.insert(records);
     const files = new FilesAuditTrail([
@@ -131,6 +132,8 @@ describe('a collection of audit records', () => {
       { correlationId: 'c' },
       { traceId: 't', principal: 'p', agent: 'writer', type: 'tool_call' },
       { principal: '$ne' },
+      { approver: 'key:1' },
+      { approver: 'of-ada' },
     ];
     for (const query of queries) {
       let cursor: string | null = null;

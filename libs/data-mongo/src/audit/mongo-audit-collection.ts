@@ -151,13 +151,11 @@ function isOnlyDuplicates(error: unknown): boolean {
 function toFilter(query: AuditQuery): Filter<DriverDocument> {
   const from = parseMoment(query.from, 'from');
   const to = parseMoment(query.to, 'to');
-  const equal: [string, unknown][] = [
-    ...membersAsked(query),
-    ['success', query.outcome && query.outcome === 'success'],
-  ];
-  const conditions: Filter<DriverDocument>[] = equal
-    .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => ({ [name]: { $eq: value } }));
+  const conditions: Filter<DriverDocument>[] = membersAsked(query).map(([names, value]) => {
+    const equal = names.map((name) => ({ [name]: { $eq: value } }));
+    return equal.length === 1 ? { ...equal[0] } : { $or: equal };
+  });
+  if (query.outcome !== undefined) conditions.push({ success: query.outcome === 'success' });
   if (from !== undefined) conditions.push({ at: { $gte: from } });
   if (to !== undefined) conditions.push({ at: { $lt: to } });
   if (query.tenant !== undefined) conditions.push({ tenant_id: { $in: tenantForms(query.tenant) } });
