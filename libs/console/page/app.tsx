@@ -41,7 +41,7 @@ interface Place {
 }
 
 const PLACES: readonly Place[] = [
-  { name: 'overview', title: 'Overview', show: () => <OverviewPage /> },
+  { name: 'overview', title: 'Overview', show: ({ state }) => <OverviewPage state={state} /> },
   { name: 'approvals', title: 'Approvals', show: ({ pending }) => <ApprovalsPage pending={pending} /> },
   { name: 'changes', title: 'Changes', show: ({ pending }) => <ChangesPage pending={pending} /> },
   { name: 'live', title: 'Live calls', show: () => <LivePage /> },
@@ -53,7 +53,7 @@ const PLACES: readonly Place[] = [
 ];
 
 /** A page that others lead to: it has a subject. */
-const AGENT: Place = { name: 'more', title: 'Agent', show: () => <AgentPage /> };
+const AGENT: Place = { name: 'more', title: 'Agent', show: ({ state }) => <AgentPage state={state} /> };
 
 const NOT_FOUND: Place = {
   name: 'more',
@@ -173,7 +173,8 @@ function Console({ operator, leave, onExpired: expired }: ConsoleProps) {
   const state = useServiceState();
   const troubles = troublesNow(state).filter(({ kind }) => kind === 'bad').length;
   const calls = pending.value?.approvals.filter(({ own }) => !own);
-  const waiting = calls?.length ?? 0;
+  // What was listed before says nothing of now.
+  const waiting = pending.error === null ? (calls?.length ?? 0) : 0;
   useApprovalNotifications(calls, () => place.name === 'approvals' && !document.hidden);
   useRenewal(expired);
 

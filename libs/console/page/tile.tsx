@@ -1,6 +1,3 @@
-/** Whether half of all calls were refused or failed, as the alert on refusals has it. */
-export const isMostly = (refused: number, calls: number): boolean => refused * 2 > calls;
-
 /** A figure, which may lead to what it counts. */
 export function Tile(props: {
   name: string;

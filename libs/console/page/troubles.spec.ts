@@ -33,8 +33,8 @@ const replica = (id: string, members: Partial<ReplicaState> = {}): ReplicaState 
   streams: { calls: 0, listening: 0, console: 0 },
   ...members,
 });
-const find = (...replicas: ReplicaState[]) =>
-  findTroubles({ at: '', replica: 'a', scope: 'replicas', replicas }, NOW);
+const NONE = { minutes: 10, from: '2026-01-01T11:50:00.000Z', all: null, agents: [] };
+const find = (...replicas: ReplicaState[]) => findTroubles({ replicas, refusals: NONE }, NOW);
 const texts = (...replicas: ReplicaState[]) => find(...replicas).map(({ text }) => text);
 const withPolicy = (id: string, policy: Partial<ReplicaState['policy']>) =>
   replica(id, { policy: { ...replica(id).policy, ...policy } });
@@ -72,9 +72,11 @@ describe('the state of the service', () => {
       suspended: [{ agent: 'x', since: '2026-01-01T11:00:00.000Z', by: 'chief', reason: 'r' }],
       policy: { ...replica('a').policy, last_refused: { at: '2026-01-01T11:00:00.000Z', faults: ['f'] } },
     });
-    const found = find(wrong, withPolicy('b', { version: 'p2' }), replica('c', { answered: false }));
+    const replicas = [wrong, withPolicy('b', { version: 'p2' }), replica('c', { answered: false })];
+    const refusals = { ...NONE, all: { calls: 9, refused: 6, gate: null } };
+    const found = findTroubles({ replicas, refusals }, NOW);
     const sections = found.map(({ runbook: section }) => section);
-    expect(sections).toHaveLength(7);
+    expect(sections).toHaveLength(8);
     for (const section of sections) expect(runbook).toContain(`\n## ${section}\n`);
   });
 
@@ -128,6 +130,27 @@ describe('the state of the service', () => {
       'Replicas serve different policies: p1 (host-a, host-c), p2 (host-b)',
       'The audit sink file does not answer: records wait on disk (host-a)',
       'The policy that was loaded widened access (host-b)',
+    ]);
+  });
+
+  it('names the gate that refuses most calls, and the agents whose calls are mostly refused, with their records', () => {
+    const counted = { calls: 30, refused: 20 };
+    const refusals = {
+      ...NONE,
+      all: { ...counted, gate: 'rate_limit' },
+      agents: [{ name: 'writer', ...counted }],
+    };
+    expect(findTroubles({ replicas: [replica('a')], refusals }, NOW)).toMatchObject([
+      {
+        kind: 'bad',
+        text: 'Most of all calls in the last 10 minutes were refused or failed, by the gate rate_limit above all',
+        href: '#/audit?outcome=failure&from=2026-01-01T11%3A50%3A00.000Z',
+      },
+      {
+        kind: 'busy',
+        text: 'Most of the calls of the agent writer in the last 10 minutes were refused or failed',
+        href: '#/audit?agent=writer&outcome=failure&from=2026-01-01T11%3A50%3A00.000Z',
+      },
     ]);
   });
 

@@ -1,6 +1,9 @@
 import { cutText } from '../../core/src/cut-text.js';
-import type { ReplicaState, ServiceState } from '../src/replica-states.js';
+import type { StateAnswer } from '../src/controllers/status.controller.js';
+import type { Refusals } from '../src/refusals.js';
+import type { ReplicaState } from '../src/replica-states.js';
 import type { EndingKey } from '#config';
+import { toAddress } from './address.js';
 import type { Kind } from './components.js';
 import { formatCount, formatTime } from './formats.js';
 
@@ -34,7 +37,10 @@ function describeDown(dependency: string, at: readonly ReplicaState[]): string {
 }
 
 /** What is wrong with the service, the worst first. */
-export function findTroubles({ replicas }: ServiceState, now = Date.now()): readonly Trouble[] {
+export function findTroubles(
+  { replicas, refusals }: Pick<StateAnswer, 'replicas' | 'refusals'>,
+  now = Date.now(),
+): readonly Trouble[] {
   /** By its host; with its id where another is on the same host. */
   const toName = ({ name, replica }: ReplicaState) =>
     replicas.some((one) => one.name === name && one.replica !== replica) ? `${name} ${replica}` : name;
@@ -95,6 +101,7 @@ export function findTroubles({ replicas }: ServiceState, now = Date.now()): read
           'ParleyConfigurationRefused',
         )
       : []),
+    ...describeRefusals(refusals),
     ...(policies.size > 1
       ? [
           {
@@ -138,6 +145,33 @@ export function findTroubles({ replicas }: ServiceState, now = Date.now()): read
       'Finishing its calls, accepting no new ones',
       present.filter(({ draining }) => draining),
     ),
+  ];
+}
+
+/** Of all calls, or of the agents whose calls are mostly refused. */
+function describeRefusals({ minutes, from, all, agents }: Refusals): readonly Trouble[] {
+  // Without figures: what is said is read aloud again where it changes.
+  const lately = `in the last ${minutes} minutes were refused or failed`;
+  const filters = { outcome: 'failure', from };
+  const runbook = 'ParleyManyRefusals';
+  const ofAll: readonly Trouble[] = all
+    ? [
+        {
+          kind: 'bad',
+          text: `Most of all calls ${lately}${all.gate === null ? '' : `, by the gate ${all.gate} above all`}`,
+          href: toAddress('audit', filters),
+          runbook,
+        },
+      ]
+    : [];
+  return [
+    ...ofAll,
+    ...agents.slice(0, MAX_NAMED).map((one) => ({
+      kind: 'busy' as const,
+      text: `Most of the calls of the agent ${one.name} ${lately}`,
+      href: toAddress('audit', { agent: one.name, ...filters }),
+      runbook,
+    })),
   ];
 }
 

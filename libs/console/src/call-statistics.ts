@@ -15,7 +15,7 @@ const MAX_NAMES = 32;
  * Names of refused calls alone, of these: names that a caller makes up must not displace those of calls that run.
  */
 const MAX_REFUSED_NAMES = 8;
-const OTHER_NAMES = '(other)';
+export const OTHER_NAMES = '(other)';
 
 /** Upper ends of the classes of durations grow by a fifth: a percentile is exact to a tenth. */
 const BUCKET_GROWTH = 1.2;

@@ -11,6 +11,7 @@ const KEYS = {
   chief: 'key-of-chief-0000',
   watcher: 'key-of-watcher-0000',
   writer: 'key-of-writer-0000',
+  looping: 'key-of-looping-0000',
 };
 const as = (agent: keyof typeof KEYS) => ({ 'X-MCP-API-Key': KEYS[agent] });
 /** What a stranger would write where it is shown. */
@@ -36,6 +37,7 @@ beforeAll(async () => {
           // An operator that decides no approvals.
           watcher: { ...free, permissions: 'readonly', tenantId: 'acme' },
           writer: { ...free, permissions: 'write', tenantId: 'acme' },
+          looping: { rateLimit: 2, permissions: 'readonly', tenantId: 'acme' },
         },
         auth: Object.entries(KEYS).map(([agent, apiKey]) => ({ apiKey, agent })),
         policy: { ...POSTS_POLICY, requireApprovalFor: ['write', 'admin'] },
@@ -621,7 +623,7 @@ describe('a search of the audit', () => {
           .locator('#known-agent option')
           .evaluateAll((all) => all.map((one) => (one as unknown as { value: string }).value)),
       )
-      .toEqual(['chief', 'watcher', 'writer']);
+      .toEqual(['chief', 'looping', 'watcher', 'writer']);
   });
 
   it('is tried again by a button where too many searches run already', async () => {
@@ -688,6 +690,30 @@ describe('the overview', () => {
     await gates.getByRole('link', { name: 'class', exact: true }).click();
     await page.getByRole('heading', { name: 'Audit', level: 1 }).waitFor();
     expect(new URL(page.url()).hash).toMatch(/^#\/audit\?gate=class&from=.*Z&to=.*Z$/);
+  });
+});
+
+describe('an agent that is refused over its limit', () => {
+  it('is named above every page, with its records; figures are red where the state is', async () => {
+    for (let call = 0; call < 9; call += 1)
+      await callTool(service, 'query_class', { class_name: 'Post' }, as('looping'));
+    await open('overview');
+    const state = (await (await page.request.get(`${service.origin}/console/api/state`)).json()) as {
+      refusals: { all: object | null };
+    };
+    const strip = page.getByRole('region', { name: 'State of the service' });
+    const said = strip.getByRole('link', { name: /^Most of the calls of the agent looping/ });
+    await said.waitFor();
+    const isRed = (name: RegExp) => page.getByRole('link', { name }).locator('.tile-value.bad').count();
+    await page.getByRole('link', { name: /^Refused or failed/ }).waitFor();
+    expect(await isRed(/^Refused or failed/)).toBe(state.refusals.all ? 1 : 0);
+    expect(await strip.getByText(/^Most of all calls/).count()).toBe(state.refusals.all ? 1 : 0);
+    await page.goto(at('agent?name=looping'));
+    await page.getByRole('link', { name: /^Refused/ }).waitFor();
+    expect(await isRed(/^Refused/)).toBe(1);
+    await said.click();
+    await page.getByRole('heading', { name: 'Audit', level: 1 }).waitFor();
+    await page.getByText('rate_limit · rate_limited').first().waitFor();
   });
 });
 

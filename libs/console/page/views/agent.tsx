@@ -2,6 +2,7 @@ import { useMemo } from 'preact/hooks';
 import type { AgentAnswer } from '../../src/controllers/agents.controller.js';
 import type { AuditAnswer } from '../../src/controllers/audit.controller.js';
 import type { OverviewAnswer } from '../../src/controllers/overview.controller.js';
+import type { StateAnswer } from '../../src/controllers/status.controller.js';
 import { toAddress, useAddress } from '../address.js';
 import { Badge, DataTable, Facts, Failure, Heading, Loaded, Notice, Time } from '../components.js';
 import {
@@ -13,8 +14,8 @@ import {
   shortNumber,
 } from '../formats.js';
 import { addKeys, type ConsoleRecord, describeStore, RecordTable } from '../records.js';
-import { Refusal, useAnswer } from '../server.js';
-import { isMostly, Tile } from '../tile.js';
+import { type Answer, Refusal, useAnswer } from '../server.js';
+import { Tile } from '../tile.js';
 import { readWindow, WindowSwitch } from '../window-switch.js';
 import { SuspensionButton, SuspensionState } from './suspended-agents.js';
 
@@ -27,10 +28,11 @@ const MOST_CALLERS = 10;
 type Records = Omit<AuditAnswer, 'entries'> & { readonly entries: readonly ConsoleRecord[] };
 
 /** One agent: who it is, what it used and did lately, and the button that ends it. */
-export function AgentPage() {
+export function AgentPage({ state }: { readonly state: Answer<StateAnswer> }) {
   const { filters } = useAddress();
   const name = filters.get('name') ?? '';
   const chosen = readWindow(filters);
+  const isRefused = state.value?.refusals.agents.some((one) => one.name === name) ?? false;
   return (
     <>
       <Heading
@@ -43,13 +45,20 @@ export function AgentPage() {
           No agent is chosen. <a href="#/policy">Choose one in the policy</a>
         </p>
       ) : (
-        <Sections key={`${name} ${chosen}`} name={name} chosen={chosen} />
+        <Sections key={`${name} ${chosen}`} name={name} chosen={chosen} isRefused={isRefused} />
       )}
     </>
   );
 }
 
-function Sections({ name, chosen }: { readonly name: string; readonly chosen: string }) {
+interface SectionsProps {
+  readonly name: string;
+  readonly chosen: string;
+  /** Most of its calls, lately. */
+  readonly isRefused: boolean;
+}
+
+function Sections({ name, chosen, isRefused }: SectionsProps) {
   const overview = useAnswer<OverviewAnswer>(`api/overview?window=${chosen}`, REFRESH_INTERVAL);
   // The time of the first answer: records are searched once, not every few seconds.
   const times = useMemo(
@@ -90,7 +99,9 @@ function Sections({ name, chosen }: { readonly name: string; readonly chosen: st
         </Loaded>
       )}
       <h2>What it used</h2>
-      <Loaded of={overview}>{(value) => <Use overview={value} name={name} toRecords={toRecords} />}</Loaded>
+      <Loaded of={overview}>
+        {(value) => <Use overview={value} name={name} isRefused={isRefused} toRecords={toRecords} />}
+      </Loaded>
       <h2>Latest calls</h2>
       <Found of={calls} caption={`Latest calls of ${name}`} empty="It made no call in this time." />
       <h2>Latest refusals and failures</h2>
@@ -248,13 +259,12 @@ function Keys({ agent: { keys }, toRecords }: KeysProps) {
   );
 }
 
-interface UseProps {
+interface UseProps extends Pick<SectionsProps, 'name' | 'isRefused'> {
   readonly overview: OverviewAnswer;
-  readonly name: string;
   readonly toRecords: (more: Readonly<Record<string, string>>) => string;
 }
 
-function Use({ overview, name, toRecords }: UseProps) {
+function Use({ overview, name, isRefused, toRecords }: UseProps) {
   const { calls, refused, rows, tokens, cost } = overview.agents.find((one) => one.name === name) ?? {
     calls: 0,
     refused: 0,
@@ -269,7 +279,7 @@ function Use({ overview, name, toRecords }: UseProps) {
         name="Refused or failed"
         value={shortNumber(refused)}
         note={calls === 0 ? undefined : `${formatNumber((refused / calls) * 100)} % of calls`}
-        bad={isMostly(refused, calls)}
+        bad={isRefused}
         href={toRecords({ outcome: 'failure' })}
       />
       <Tile name="Rows" value={shortNumber(rows)} />

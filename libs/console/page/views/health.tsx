@@ -1,3 +1,4 @@
+import type { StateAnswer } from '../../src/controllers/status.controller.js';
 import type { ReplicaState, ServiceState } from '../../src/replica-states.js';
 import type { ComponentChildren } from 'preact';
 import { Badge, DataTable, Facts, Heading, type Kind, Loaded, Notice, Time } from '../components.js';
@@ -7,7 +8,7 @@ import { cleanText } from '../shown-text.js';
 import { findTroubles } from '../troubles.js';
 
 /** How each replica is. */
-export function HealthPage({ state }: { readonly state: Answer<ServiceState> }) {
+export function HealthPage({ state }: { readonly state: Answer<StateAnswer> }) {
   return (
     <>
       <Heading>Health</Heading>
@@ -18,7 +19,7 @@ export function HealthPage({ state }: { readonly state: Answer<ServiceState> }) 
 }
 
 /** Which sections of the runbook are about what is wrong now. */
-function WhatToDo({ state }: { readonly state: Answer<ServiceState> }) {
+function WhatToDo({ state }: { readonly state: Answer<StateAnswer> }) {
   const sections = new Set(
     (state.value ? findTroubles(state.value) : []).flatMap(({ runbook }) => runbook ?? []),
   );
@@ -101,7 +102,7 @@ function Report({ state: { scope, replicas } }: { readonly state: ServiceState }
               ['version', policy.version],
               ['loaded', <Time iso={policy.loaded_at} />],
               ['number since the start', policy.number],
-              ['than the one before', describeWidening(policy)],
+              ['access since the one before', describeWidening(policy)],
               ['classes with rules', policy.classes],
               ['agents', policy.agents],
             ]}
@@ -173,8 +174,8 @@ const prefixNames = (sinks: ReplicaState['sinks']) =>
   Object.fromEntries(Object.entries(sinks).map(([name, state]) => [`audit sink ${name}`, state]));
 
 function describeWidening({ widened, number }: ReplicaState['policy']): ComponentChildren {
-  if (widened === null) return number > 1 ? 'is being compared' : 'not compared: none before it is known';
-  return widened ? <Badge kind="busy">widens access</Badge> : <Badge kind="good">widens nothing</Badge>;
+  if (widened === null) return number > 1 ? 'is being compared' : 'no earlier policy is known';
+  return widened ? <Badge kind="busy">widened</Badge> : <Badge kind="good">not widened</Badge>;
 }
 
 /** @param isAsked false while Redis is down, over which replicas are asked */

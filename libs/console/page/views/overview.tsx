@@ -1,4 +1,5 @@
 import type { OverviewAnswer } from '../../src/controllers/overview.controller.js';
+import type { StateAnswer } from '../../src/controllers/status.controller.js';
 import { CONSOLE, toAddress as toPlainAddress, useAddress } from '../address.js';
 import { RankedBars, TimeChart } from '../charts.js';
 import { Heading, Loaded, Notice, Time } from '../components.js';
@@ -10,8 +11,8 @@ import {
   formatMilliseconds,
   formatNumber,
 } from '../formats.js';
-import { useAnswer } from '../server.js';
-import { isMostly, Tile } from '../tile.js';
+import { type Answer, useAnswer } from '../server.js';
+import { Tile } from '../tile.js';
 import { readWindow, WindowSwitch } from '../window-switch.js';
 
 const REFRESH_INTERVAL = 10_000;
@@ -19,7 +20,7 @@ const REFRESH_INTERVAL = 10_000;
 const MAX_BARS = 8;
 
 /** What happened lately, and what waits. */
-export function OverviewPage() {
+export function OverviewPage({ state }: { readonly state: Answer<StateAnswer> }) {
   const { filters } = useAddress();
   const chosen = readWindow(filters);
   const overview = useAnswer<OverviewAnswer>(`api/overview?window=${chosen}`, REFRESH_INTERVAL);
@@ -32,7 +33,9 @@ export function OverviewPage() {
       >
         Overview
       </Heading>
-      <Loaded of={overview}>{(value) => <Charts overview={value} />}</Loaded>
+      <Loaded of={overview}>
+        {(value) => <Charts overview={value} refuses={state.value?.refusals.all != null} />}
+      </Loaded>
       <UsageDownloads />
     </>
   );
@@ -67,7 +70,8 @@ function UsageDownloads() {
   );
 }
 
-function Charts({ overview }: { readonly overview: OverviewAnswer }) {
+function Charts(props: { readonly overview: OverviewAnswer; readonly refuses: boolean }) {
+  const { overview, refuses } = props;
   const { totals, buckets, waiting, from, to } = overview;
   /** Of the records of the window that is shown. */
   const toAddress = (page: 'audit', filters: Readonly<Record<string, string>>) =>
@@ -112,14 +116,18 @@ function Charts({ overview }: { readonly overview: OverviewAnswer }) {
           value={shortNumber(totals.refused)}
           note={`${formatNumber(share)} % of calls`}
           href={toAddress('audit', { outcome: 'failure' })}
-          bad={isMostly(totals.refused, totals.calls)}
+          bad={refuses}
         />
         <Tile
           name="Latency p50"
           value={formatMilliseconds(totals.p50_ms)}
           note={`p95 ${formatMilliseconds(totals.p95_ms)}`}
         />
-        <Tile name="Rows" value={shortNumber(totals.rows)} note={formatBytes(totals.result_bytes)} />
+        <Tile
+          name="Rows"
+          value={shortNumber(totals.rows)}
+          note={`${formatBytes(totals.result_bytes)} of results`}
+        />
         <Tile name="Tokens" value={shortNumber(totals.tokens)} note="estimated" />
         {totals.cost > 0 && <Tile name="Cost" value={formatCost(totals.cost)} note="of tokens, estimated" />}
         <Tile
