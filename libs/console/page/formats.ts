@@ -75,6 +75,7 @@ export function formatMilliseconds(value: number | null): string {
 }
 
 export function formatBytes(bytes: number): string {
+  if (bytes < 1024) return `${Math.round(bytes)} bytes`;
   return bytes < 1024 * 1024 ? `${Math.round(bytes / 1024)} KB` : `${Math.round(bytes / 1024 / 1024)} MB`;
 }
 

@@ -74,6 +74,9 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
+/** What is for programs, in the text of the page. */
+const RAW = `document.body.innerText.match(/__redacted|\\bundefined\\b|\\bNaN\\b|\\[object /g) ?? []`;
+
 /** What axe finds wrong with the page. */
 async function findViolations(page: Page): Promise<string[]> {
   if (!(await page.evaluate<boolean>('"axe" in window'))) await page.evaluate(AXE);
@@ -90,8 +93,10 @@ async function judge(page: Page, state: string, isOutage = false): Promise<objec
     const wrong = inOutages || !isOutage ? await findViolations(page) : [];
     const pale = await page.evaluate<string[]>(PALE);
     const beyond = await page.evaluate<number>(BEYOND);
+    const raw = await page.evaluate<string[]>(RAW);
     const name = `${state}-${colorScheme}-${width}`;
-    if (wrong.length + pale.length + beyond > 0) faults.push({ name, wrong, pale, beyond });
+    if (wrong.length + pale.length + raw.length + beyond > 0)
+      faults.push({ name, wrong, pale, raw, beyond });
     const pictures = process.env['SCREENSHOTS'];
     if (pictures)
       await page.screenshot({ path: `${pictures}/${name.replace(/[?=]/g, '-')}.png`, fullPage: true });
@@ -216,6 +221,9 @@ describe('every page of the console has no violation that axe finds, is in view 
     await page.getByText('Shared state cannot be reached').first().waitFor(PATIENT);
     // Said once, and not again by each call that waits and by the decided ones.
     expect(await page.locator('.card').getByRole('alert').count()).toBe(0);
+    // How many wait is not known now.
+    await page.locator('.card').getByText('may have ended').first().waitFor();
+    expect(await page.getByRole('navigation').getByText('waiting').count()).toBe(0);
     expect(await judgeAll('without-redis', true)).toEqual([]);
   });
 });

@@ -70,7 +70,9 @@ export function ApprovalCard(props: CardProps) {
           <span class={leftAt === undefined ? 'absent' : undefined} title={LEFT}>
             <Badge kind="busy">caller left</Badge>
           </span>
-          <span class={outcome ? 'ends absent' : 'ends'}>ends in {timeUntil(call.expires_at)}</span>
+          <span class={outcome ? 'ends absent' : 'ends'}>
+            {isListAway ? 'may have ended' : `ends in ${timeUntil(call.expires_at)}`}
+          </span>
         </div>
         <p class="asker">
           <strong>{requester.agent}</strong> <span class="quiet">{requester.principal}</span>{' '}

@@ -5,7 +5,7 @@ import { toAddress } from '../address.js';
 import { DataTable, type Fact, Facts } from '../components.js';
 import { formatCount, names, valueText } from '../formats.js';
 import { describeSize, SetRows } from './set-rows.js';
-import { Value } from './value.js';
+import { StoredValue, Value } from './value.js';
 
 type Members = Readonly<Record<string, unknown>>;
 
@@ -79,7 +79,7 @@ export function Change({ tool, preview }: { readonly tool: string; readonly prev
           columns={columns}
           rows={fields.map((name) => [
             <strong>{name}</strong>,
-            ...(operation === 'create' ? [] : [<Value of={old?.[name]} />]),
+            ...(operation === 'create' ? [] : [<StoredValue of={old?.[name]} />]),
             ...(next
               ? [
                   <span class={JSON.stringify(old?.[name]) === JSON.stringify(next[name]) ? '' : 'changed'}>

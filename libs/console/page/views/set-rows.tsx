@@ -2,7 +2,7 @@ import type { OperatorSet, ViewedEntry } from '#changes';
 import type { ComponentChildren } from 'preact';
 import { Badge, type Kind, Table } from '../components.js';
 import { formatCount } from '../formats.js';
-import { Value } from './value.js';
+import { StoredValue, Value } from './value.js';
 
 const OPERATIONS: Readonly<Record<ViewedEntry['operation'], readonly [word: string, kind: Kind]>> = {
   create: ['created', 'good'],
@@ -90,7 +90,7 @@ function Row({ entry }: { readonly entry: ViewedEntry }) {
         const isChanged = JSON.stringify(before?.[name]) !== JSON.stringify(after?.[name]);
         return line(
           name,
-          operation === 'create' ? none : <Value of={before?.[name]} />,
+          operation === 'create' ? none : <StoredValue of={before?.[name]} />,
           operation === 'delete' ? (
             none
           ) : (
