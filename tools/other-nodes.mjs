@@ -128,7 +128,7 @@ async function smoke(node) {
     expectRun(['schema'], { expected: /"properties"/ });
     expectRun(['hash-key', '--generate']);
     expectRun(['tool', 'count_objects', '{"class_name":"Album"}'], { expected: /count/ });
-    expectRun(['explain', 'count_objects', '{"class_name":"Album"}', '--as', 'northside'], {
+    expectRun(['explain', 'count_objects', '{"class_name":"Album"}', '--agent', 'northside'], {
       expected: /Album/,
     });
     const demo = ['--config', join(root, 'parley.yaml')];

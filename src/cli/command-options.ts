@@ -39,3 +39,15 @@ export function readObject(text: string, what: string): Readonly<Record<string, 
     throw new UsageError(`${what} must be a JSON object`);
   return value as Readonly<Record<string, unknown>>;
 }
+
+/** The agent that `--agent` names; without one the only one of the configuration. @throws UsageError listing the existing agents */
+export function chooseAgent<T>(agents: ReadonlyMap<string, T>, chosen: string | undefined): [string, T] {
+  const names = [...agents.keys()].join(', ');
+  const [only, ...others] = agents;
+  if (chosen === undefined && only && others.length === 0) return only;
+  if (chosen === undefined) throw new UsageError(`choose one with --agent: ${names}`);
+  const agent = agents.get(chosen);
+  if (agent === undefined)
+    throw new UsageError(`no agent named '${chosen}'; the configuration has: ${names}`);
+  return [chosen, agent];
+}

@@ -1,11 +1,12 @@
 import { type SimulatedCall, createSimulatedFor, type StoreCommand } from '#dispatcher';
 import { loadWithPlugins } from '#parley/instance';
-import { type OutputOptions, readObject, withConfig } from './command-options.js';
-import { agentNamed, openConfiguredSimulation } from './simulation.js';
+import { chooseAgent, type OutputOptions, readObject, withConfig } from './command-options.js';
+import { openConfiguredSimulation } from './simulation.js';
 import { jsonText, textTable, textLines } from './text-output.js';
 
 interface ExplainOptions extends OutputOptions {
-  readonly as: string;
+  /** A name of the configuration; optional where there is only one agent. */
+  readonly agent?: string;
   readonly user?: string;
   readonly tenant?: string;
   /** A JSON object. */
@@ -24,7 +25,8 @@ export async function runExplain(tool: string, text: string, options: ExplainOpt
     user === undefined ? {} : { user },
   );
   try {
-    const agent = createSimulatedFor(agentNamed(options.as, simulation), {
+    const [, chosen] = chooseAgent(simulation.agents, options.agent);
+    const agent = createSimulatedFor(chosen, {
       ...(user !== undefined && { user }),
       ...(tenant !== undefined && { tenant }),
       ...(claims && { claims }),

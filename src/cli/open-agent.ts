@@ -10,7 +10,7 @@ import { AgentIntrospection, type DescribedAgent, Kernel } from '#dispatcher';
 import { type LoadedService, ParleyInstance, readModelSettings } from '#parley/instance';
 import { Conversation, KernelTools, openModel } from '#chat';
 import { ServiceLogger } from '../logging/service-logger.js';
-import { UsageError } from './command-options.js';
+import { chooseAgent, UsageError } from './command-options.js';
 
 /** The service in this process, for one of its agents. */
 export interface OpenAgent {
@@ -38,7 +38,7 @@ export async function openAgent(
   env: Environment,
   { agent, person }: ChosenAgent,
 ): Promise<OpenAgent> {
-  const name = chooseAgent(loaded, agent);
+  const [name] = chooseAgent(loaded.agents, agent);
   const agents = withTier(loaded.agents, name, env);
   const { rule, headers } = createAdmission(name, loaded, env);
   const logger = new ServiceLogger({ logLevels: ['error', 'fatal'] });
@@ -75,15 +75,6 @@ export async function openAgent(
     await instance.abandon();
     throw error;
   }
-}
-
-function chooseAgent({ agents }: LoadedService, chosen: string | undefined): string {
-  const names = [...agents.keys()];
-  if (chosen === undefined && names.length === 1) return names[0] as string;
-  if (chosen === undefined) throw new UsageError(`choose one with --agent: ${names.join(', ')}`);
-  if (!agents.has(chosen))
-    throw new UsageError(`no agent named '${chosen}'; the configuration has: ${names.join(', ')}`);
-  return chosen;
 }
 
 /** The terminal may choose another tier than the configuration; the environment gates of its tools stay. @throws UsageError */

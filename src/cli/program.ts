@@ -129,11 +129,13 @@ program
   .description('list the rules of auth: name, kind, agent, end, and the last call by the audit records')
   .action(run(async () => (await import('./keys.js')).runKeys));
 
+const AGENT = ['--agent <name>', 'agent of the configuration (default: the only one)'] as const;
+
 program
   .command('explain')
   .argument('<tool>', 'name of a tool')
   .argument('<json>', 'its arguments, a JSON object')
-  .requiredOption('--as <agent>', 'name of an agent of the configuration')
+  .option(...AGENT)
   .option(
     '--user <id>',
     "whose session it is, for an agent that reads with its caller's, and the user in row filters (default: nobody's)",
@@ -152,8 +154,6 @@ program
   .option('--all', 'also every option in force, with where its value comes from')
   .description('look at configuration, files, databases and limits; exit code 1 when something fails')
   .action(run(async () => (await import('./doctor.js')).runDoctor));
-
-const AGENT = ['--agent <name>', 'agent of the configuration (default: the only one)'] as const;
 
 program
   .command('chat')

@@ -15,7 +15,6 @@ import {
 } from '#parley/instance';
 import { readEnvironmentGates } from '#policy';
 import { ServiceLogger } from '../logging/service-logger.js';
-import { UsageError } from './command-options.js';
 
 export interface SimulationOptions {
   /** Replaces the database's own catalogue. */
@@ -59,12 +58,4 @@ export async function openConfiguredSimulation(
     await database.close();
     throw error;
   }
-}
-
-/** @throws UsageError listing the existing agents */
-export function agentNamed(name: string, { agents }: Pick<SimulatedInstance, 'agents'>): Agent {
-  const agent = agents.get(name);
-  if (!agent)
-    throw new UsageError(`no agent named '${name}'; the configuration has: ${[...agents.keys()].join(', ')}`);
-  return agent;
 }

@@ -1,5 +1,5 @@
 // An MCP client with a person in front of it: shows progress, answers questions, and cancels on request.
-//   client TOOL [JSON] [--as AGENT] [--answer JSON] [--impatient]
+//   client TOOL [JSON] [--agent NAME] [--answer JSON] [--impatient]
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { parseArgs } from 'node:util';
 
@@ -7,7 +7,7 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     /** Whose key is shown. */
-    as: { type: 'string', default: 'keeper' },
+    agent: { type: 'string', default: 'keeper' },
     /** What is filled into the form when the server asks; without it every question is declined. */
     answer: { type: 'string' },
     /** Cancels at the first sign of progress. */
@@ -27,7 +27,7 @@ client.setRequestHandler('elicitation/create', ({ params }) => {
   return { action: 'accept', content: JSON.parse(values.answer) as Record<string, string | boolean> };
 });
 const url = new URL(process.env['PARLEY_URL'] ?? 'http://127.0.0.1:3000/mcp');
-const headers = { 'X-MCP-API-Key': `${values.as}-in-development` };
+const headers = { 'X-MCP-API-Key': `${values.agent}-in-development` };
 await client.connect(new StreamableHTTPClientTransport(url, { requestInit: { headers } }));
 
 const giveUp = new AbortController();

@@ -153,7 +153,7 @@ describe('a user of MongoDB', () => {
       'explain',
       'query_class',
       '{"class_name":"Note"}',
-      '--as',
+      '--agent',
       'default',
     );
     expect(explained.code).toBe(1);

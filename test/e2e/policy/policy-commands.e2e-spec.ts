@@ -60,7 +60,7 @@ describe('parley explain', () => {
     try {
       // Commands that count or write rows now fail; the schema is read by others.
       await failing('alwaysOn');
-      const call = ['count_objects', '{"class_name":"Post"}', '--as', AGENT];
+      const call = ['count_objects', '{"class_name":"Post"}', '--agent', AGENT];
       const explained = await parley(['explain', ...call, '--json']);
       expect(explained).toMatchObject({ code: 0, stderr: '' });
       const simulated = JSON.parse(explained.stdout) as Record<string, unknown>;
@@ -84,7 +84,7 @@ describe('parley explain', () => {
       'explain',
       'query_class',
       '{"class_name":"Post","where":{"$where":"1"}}',
-      '--as',
+      '--agent',
       AGENT,
     ]);
     expect(code).toBe(1);
@@ -97,15 +97,15 @@ describe('parley explain', () => {
   it('never lets arguments drive the terminal', async () => {
     file('parley.yaml', CONFIG);
     const args = JSON.stringify({ class_name: 'Post', where: { title: '\u001b[2J\u202e' } });
-    const { stdout } = await parley(['explain', 'query_class', args, '--as', AGENT]);
+    const { stdout } = await parley(['explain', 'query_class', args, '--agent', AGENT]);
     expect(stdout).toMatch(/find/);
     expect(stdout).not.toMatch(/[\u001b\u202e]/);
   });
 
   it.each<[string, string[], RegExp]>([
-    ['an unknown agent', ['list_tools', '{}', '--as', 'nobody'], /no agent named 'nobody'/],
-    ['arguments that are not JSON', ['list_tools', '{', '--as', AGENT], /not JSON/],
-    ['arguments that are no object', ['list_tools', '[]', '--as', AGENT], /must be a JSON object/],
+    ['an unknown agent', ['list_tools', '{}', '--agent', 'nobody'], /no agent named 'nobody'/],
+    ['arguments that are not JSON', ['list_tools', '{', '--agent', AGENT], /not JSON/],
+    ['arguments that are no object', ['list_tools', '[]', '--agent', AGENT], /must be a JSON object/],
   ])('fails for %s', async (_, args, text) => {
     const { code, stderr } = await parley(['explain', ...args]);
     expect(code).toBe(2);
@@ -269,7 +269,7 @@ describe('parley policy test', () => {
     const { stdout } = await parley(['policy', 'test', 'cases.yaml']);
     expect(stdout).toMatch(/1 held, 1 failed/);
     expect(stdout).toMatch(/expected Post\.title masked as 'none', found 'mask'/);
-    const explained = await parley(['explain', 'query_class', '{"class_name":"Post"}', '--as', AGENT]);
+    const explained = await parley(['explain', 'query_class', '{"class_name":"Post"}', '--agent', AGENT]);
     expect(explained.stdout).toMatch(/MASKED IN +FIELD +AS\n *Post +title +mask/);
   });
 

@@ -127,7 +127,7 @@ describe('classes of several databases', () => {
 
   it('are explained with the database that would receive the commands', async () => {
     const explain = async (class_name: string) =>
-      (await run('explain', 'query_class', JSON.stringify({ class_name }), '--as', 'clerk')).stdout;
+      (await run('explain', 'query_class', JSON.stringify({ class_name }), '--agent', 'clerk')).stdout;
     expect(await explain('Customer')).toMatch(/find +Customer +of the database crm/);
     expect(await explain('Order')).not.toContain('of the database');
   });

@@ -197,7 +197,7 @@ describe('an integer that a double cannot hold', () => {
 
   it.each([
     ['tool', 'query_class', `{"class_name":"Order","where":{"objectId":${ODD}}}`],
-    ['explain', 'query_class', `{"class_name":"Order","where":{"objectId":${ODD}}}`, '--as', 'default'],
+    ['explain', 'query_class', `{"class_name":"Order","where":{"objectId":${ODD}}}`, '--agent', 'default'],
   ])('is refused by parley %s', async (...args) => {
     const { code, stdout, stderr } = await runCommand(args, '', { cwd: folder, env: {} });
     expect(code).not.toBe(0);

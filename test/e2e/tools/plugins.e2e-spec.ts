@@ -60,7 +60,7 @@ describe('a plugin', () => {
     const [agent] = Object.keys(POSTS_CONFIG.agents);
     const cli = fileURLToPath(new URL('../../../dist/bundle/cli.js', import.meta.url));
     const explain = (args: string) =>
-      spawnSync(process.execPath, [cli, 'explain', 'rows_of', args, '--as', String(agent), '--json'], {
+      spawnSync(process.execPath, [cli, 'explain', 'rows_of', args, '--agent', String(agent), '--json'], {
         cwd: folder,
         env: { ...process.env, ...env },
         encoding: 'utf8',
