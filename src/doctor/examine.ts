@@ -220,10 +220,11 @@ const SHORTEST_SECRET = 8;
 const count = ({ findings }: Examination, level: Level) =>
   findings.filter((finding) => finding.level === level).length;
 
-const ORDER: readonly Level[] = ['fail', 'warn', 'ok'];
+const ORDER: readonly Level[] = ['ok', 'warn', 'fail'];
 
 /**
- * For people: findings with their remedies, failures first, a line with counts, and the effective configuration.
+ * For people: the effective configuration, findings with their remedies, and a line with counts. Failures come last: the end is
+ * what a terminal shows.
  * @param all includes unset options
  */
 export function describeExamination(examination: Examination, { all = false } = {}): string {
@@ -231,17 +232,17 @@ export function describeExamination(examination: Examination, { all = false } = 
   const shown = examination.config.filter(({ origin }) => all || origin !== 'default');
   const left = examination.config.length - shown.length;
   const lines = [
+    ...shown.map(({ path, value, origin }) => `${path} = ${JSON.stringify(value)}  (${origin})`),
+    ...(left === 0
+      ? []
+      : [`${countOf(left, 'option has its default', 'options have their defaults')}: --all tells them`]),
+    ...(examination.config.length === 0 ? [] : ['']),
     ...findings.flatMap(({ check, level, found, remedy }) => [
       `${level.padEnd(4)}  ${check.padEnd(22)}  ${found}`,
       ...(remedy === undefined ? [] : [`${''.padEnd(30)}-> ${remedy}`]),
     ]),
     '',
     `${count(examination, 'ok')} ok, ${countOf(count(examination, 'warn'), 'warning')}, ${countOf(count(examination, 'fail'), 'failure')}`,
-    ...(examination.config.length === 0 ? [] : ['']),
-    ...shown.map(({ path, value, origin }) => `${path} = ${JSON.stringify(value)}  (${origin})`),
-    ...(left === 0
-      ? []
-      : [`${countOf(left, 'option has its default', 'options have their defaults')}: --all tells them`]),
   ];
   return lines.map((line) => `${oneLine(withoutSecrets(line, examination.secrets))}\n`).join('');
 }

@@ -123,6 +123,11 @@ describe('parley doctor', () => {
     );
     expect(code).toBe(1);
     const failed = text.split('\n').flatMap((line) => /^fail {2}(\S+)/.exec(line)?.[1] ?? []);
+    // What there is to do is at the end, before its count.
+    const levels = text.split('\n').flatMap((line) => /^(ok|warn|fail) {2}/.exec(line)?.[1] ?? []);
+    const rank = (level: string) => ['ok', 'warn', 'fail'].indexOf(level);
+    expect(levels).toEqual(levels.toSorted((one, other) => rank(one) - rank(other)));
+    expect(text.trimEnd().split('\n').at(-1)).toMatch(/^\d+ ok, \d+ warnings?, \d+ failures?$/);
     expect(failed.sort()).toEqual(['files.writable', 'mongodb', 'parse.application', 'plugins', 'redis']);
     expect(text).toContain(`-> chmod o-w ${plugin}`);
     expect(text).toMatch(/^warn {2}plugins\.raw_access .*plugin\.mjs .*node:fs$/m);
