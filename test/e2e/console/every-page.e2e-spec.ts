@@ -95,8 +95,7 @@ async function judge(page: Page, state: string, isOutage = false): Promise<objec
     const beyond = await page.evaluate<number>(BEYOND);
     const raw = await page.evaluate<string[]>(RAW);
     const name = `${state}-${colorScheme}-${width}`;
-    if (wrong.length + pale.length + raw.length + beyond > 0)
-      faults.push({ name, wrong, pale, raw, beyond });
+    if (wrong.length + pale.length + raw.length + beyond > 0) faults.push({ name, wrong, pale, raw, beyond });
     const pictures = process.env['SCREENSHOTS'];
     if (pictures)
       await page.screenshot({ path: `${pictures}/${name.replace(/[?=]/g, '-')}.png`, fullPage: true });
