@@ -396,17 +396,16 @@ describe('exit codes', () => {
 });
 
 describe('what is in force', () => {
-  it('is listed by doctor after its findings, with defaults only when asked', async () => {
+  it('is listed by doctor before its findings, with defaults only when asked', async () => {
     const short = await parley(['doctor', '--config', 'parley.yaml']);
     const lines = short.stdout.split('\n');
-    const counted = lines.findIndex((line) => /^\d+ ok, \d+ warnings, \d+ failures$/.test(line));
-    expect(lines.findIndex((line) => /^(ok|warn|fail) /.test(line))).toBe(0);
-    expect(lines.findIndex((line) => line.includes(' = '))).toBeGreaterThan(counted);
+    expect(lines.findIndex((line) => line.includes(' = '))).toBe(0);
+    expect(lines.findLastIndex((line) => line.includes(' = '))).toBeLessThan(
+      lines.findIndex((line) => /^(ok|warn|fail) /.test(line)),
+    );
     expect(short.stdout).toContain('database.name = "second"  (file)');
     expect(short.stdout).not.toMatch(/ = .*\(default\)$/m);
     expect(short.stdout).toMatch(/\d+ options have their defaults: --all tells them/);
-    const levels = lines.flatMap((line) => /^(ok|warn|fail) /.exec(line)?.[1] ?? []);
-    expect(levels).toEqual(['fail', 'warn', 'ok'].flatMap((level) => levels.filter((one) => one === level)));
     const long = await parley(['doctor', '--all', '--config', 'parley.yaml']);
     expect(long.stdout).toContain('server.port = 3001  (default)');
   });
