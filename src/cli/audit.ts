@@ -172,7 +172,8 @@ function describeWhy(record: Readonly<Record<string, unknown>>): string {
   const [issue] = Array.isArray(issues) ? (issues as readonly unknown[]) : [];
   const policies =
     type === 'configuration' ? [before, now].filter((version) => typeof version === 'string') : [];
-  const found = cause ?? reason ?? issue ?? (policies.length > 0 ? `policy ${policies.join(' -> ')}` : '');
+  const change = before === now ? `${policies[0]} as before` : policies.join(' -> ');
+  const found = cause ?? reason ?? issue ?? (policies.length > 0 ? `policy ${change}` : '');
   return typeof found === 'string' ? cutText(found, MAX_WHY) : '';
 }
 

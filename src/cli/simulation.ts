@@ -1,4 +1,3 @@
-import type { Agent } from '#core';
 import type { Environment } from '#config';
 import type { SchemaCatalogue } from '#data';
 import { MongoRecordSearcher } from '#data-mongo';

@@ -104,9 +104,8 @@ function describeConfiguration(record: ConsoleRecord): string {
   const { by, issues, policy_version: policy, previous_policy_version: previous } = record;
   const [first] = Array.isArray(issues) ? (issues as readonly unknown[]) : [];
   const policies = [previous, policy].map(valueText).filter((version) => version !== '');
-  return [ORIGINS[valueText(by)] ?? valueText(by), valueText(first) || `policy ${policies.join(' → ')}`].join(
-    ' · ',
-  );
+  const change = policy === previous ? `${valueText(policy)} as before` : policies.join(' → ');
+  return [ORIGINS[valueText(by)] ?? valueText(by), valueText(first) || `policy ${change}`].join(' · ');
 }
 
 /** The agent; of a caller that is none, its network. */

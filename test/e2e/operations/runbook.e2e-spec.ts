@@ -155,5 +155,7 @@ describe('the runbook, followed to the letter', { timeout: 120_000 }, () => {
     service.reconfigure(good);
     await saysStatus(/^service\.policy\.last_refused: null$/m);
     expect((await follow(section, 'policy check', { FILE: service.file })).code).toBe(0);
+    const lowered = await follow('ParleyManyRefusals', 'audit search --type configuration');
+    expect(lowered.said).toMatch(/policy \w+ as before/);
   });
 });
