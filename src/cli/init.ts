@@ -61,7 +61,7 @@ export async function runInit(options: InitOptions): Promise<void> {
     }
     const lines = [
       `${path === null ? 'It has' : `Wrote ${path}:`} ${countOf(first.classes, 'class', 'classes')}.`,
-      `Left out: ${countOf(first.leftOut, 'collection')}, ${countOf(first.withheld, 'column')} that may be secret or personal.`,
+      `Left out: ${countOf(first.leftOut, 'collection')}, ${countOf(first.withheld, 'column')}; comments say which and why.`,
       `Read it, set ${[...(asReference ? [URI_VARIABLE] : []), KEY_VARIABLE, ...(first.hasTenants ? [TENANT_VARIABLE] : [])].join(' and ')}, then run: parley policy check`,
     ];
     process.stderr.write(lines.map((line) => `${line}\n`).join(''));
@@ -98,7 +98,7 @@ async function writeClasses(label: string, { uri, out = '-', tenant, config }: I
     const { classes, leftOut, withheld } = found;
     process.stderr.write(
       `${path === null ? 'It has' : `Wrote ${path}:`} ${countOf(classes, 'class', 'classes')}.\n` +
-        `Left out: ${countOf(leftOut, 'collection')}, ${countOf(withheld, 'column')} that may be secret or personal.\n` +
+        `Left out: ${countOf(leftOut, 'collection')}, ${countOf(withheld, 'column')}; comments say which and why.\n` +
         'Read it, add the classes to those of the configuration, then run: parley policy check\n',
     );
   } finally {
