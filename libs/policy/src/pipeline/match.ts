@@ -5,15 +5,8 @@ import { takeRoot } from '../model/field-names.js';
 import { assertMayBeText } from '../model/value-type.js';
 import { isPlainObject, isTyped, type Where } from '../model/where.js';
 import { readWrittenValues } from '../model/written-values.js';
-import {
-  checkPath,
-  type Column,
-  columnAt,
-  columnValue,
-  columnValues,
-  toMemberColumn,
-  type ValueRules,
-} from '../where/column-values.js';
+import { type Column, columnAt, toMemberColumn } from '../where/column.js';
+import { checkPath, columnValue, columnValues, type ValueRules } from '../where/column-values.js';
 import { assertNoBareLogic, assertNoBareOperators } from '../where/field-condition.js';
 import { createNoMember, noteDay, notePattern } from '../where/unlikely-values.js';
 import { mapMembers, resolveExpression } from './expression.js';

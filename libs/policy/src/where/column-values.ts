@@ -1,15 +1,8 @@
 import { cutText, canonicalClassName, isClassName, type Refusal, Refused, refuse } from '#core';
 import type { ClassAccess } from '../model/class-access.js';
-import { type FieldSchema, type FieldType, memberField } from '../model/class-schema.js';
+import type { FieldSchema } from '../model/class-schema.js';
 import { takeRoot } from '../model/field-names.js';
-import {
-  noteMember,
-  compareValue,
-  type Note,
-  typeAt,
-  typeOfColumn,
-  type ValueType,
-} from '../model/value-type.js';
+import { noteMember, compareValue, type Note } from '../model/value-type.js';
 import {
   isPlainObject,
   isPointer,
@@ -21,20 +14,8 @@ import {
   toTypedDate,
   type TypedValue,
 } from '../model/where.js';
+import { type Column, columnAt } from './column.js';
 import { assertMayEqual, createNoMember, noteReference, noteText, noteWhole } from './unlikely-values.js';
-
-/** The column of a condition. `type` is undefined for undeclared columns and inside objects. */
-export interface Column {
-  readonly className: string;
-  readonly path: string;
-  readonly type?: FieldType;
-  /** Of a pointer column, and of a list of pointers whose class is declared. */
-  readonly targetClass?: string;
-  /** Of a plain class: what its schema says about the path, inside documents too. */
-  readonly stored?: FieldSchema;
-  /** What is known of its values. */
-  readonly known?: ValueType | undefined;
-}
 
 export interface ValueRules {
   readonly strictPointerShapes: boolean;
@@ -48,19 +29,6 @@ export interface ValueRules {
   readonly note?: Note | undefined;
 }
 
-export function columnAt(path: string, access: ClassAccess): Column {
-  const { schema } = access;
-  const root = takeRoot(path);
-  const field = schema?.fields.get(root);
-  const inside = path === root ? [] : path.split('.').slice(1);
-  const stored = schema?.storage === 'plain' ? memberField(field, inside) : undefined;
-  const known = typeAt(typeOfColumn(root, schema), inside, false);
-  const column = { className: access.className, path, known, ...(stored && { stored }) };
-  if (path !== root || !field) return column;
-  const targetClass = field.type === 'Array' && !stored ? access.lists?.get(root) : field.targetClass;
-  return { ...column, type: field.type, ...(targetClass && { targetClass }) };
-}
-
 /** A path leads through its root. @throws Refused `invalid_query` where that is a pointer */
 export function checkPath(path: string, access: ClassAccess, note: Note | undefined): void {
   const root = takeRoot(path);
@@ -68,17 +36,6 @@ export function checkPath(path: string, access: ClassAccess, note: Note | undefi
   const column = columnAt(root, access);
   if (column.type === 'Pointer') throw createNoMember(column);
   noteMember(column.known, path.slice(root.length + 1), { with: root, note });
-}
-
-export function toMemberColumn({ className, path, stored, known }: Column, key: string): Column {
-  const keys = key.split('.');
-  const member = memberField(stored, keys);
-  return {
-    className,
-    path: `${path}.${key}`,
-    known: typeAt(known, keys, false),
-    ...(member && { stored: member }),
-  };
 }
 
 /** A number as text, in one spelling: no exponent, no zero that could be left out. */

@@ -10,7 +10,8 @@ import {
   type Where,
 } from '../model/where.js';
 import { NO_PATTERN, regexIssue } from './regex-safety.js';
-import { type Column, columnValue, columnValues, toMemberColumn, type ValueRules } from './column-values.js';
+import { type Column, toMemberColumn } from './column.js';
+import { columnValue, columnValues, type ValueRules } from './column-values.js';
 import { distance, geoCondition } from './geo-condition.js';
 import { findOtherWord } from './other-words.js';
 import { createNoMember, noteDay, notePattern } from './unlikely-values.js';

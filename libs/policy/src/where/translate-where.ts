@@ -19,7 +19,8 @@ import {
   parseRelatedTo,
   relationConditions,
 } from './cross-class.js';
-import { checkPath, columnAt } from './column-values.js';
+import { columnAt } from './column.js';
+import { checkPath } from './column-values.js';
 import { assertNoBareLogic, type ConditionRules, fieldConditions } from './field-condition.js';
 import { findOtherWord } from './other-words.js';
 

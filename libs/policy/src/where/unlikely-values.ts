@@ -1,7 +1,7 @@
 import { cutText, isObjectId, refuse, type Refused } from '#core';
 import type { Note } from '../model/value-type.js';
 import { isPlainObject, isTyped, parseIsoDate, parsePrefixedPointer } from '../model/where.js';
-import type { Column } from './column-values.js';
+import type { Column } from './column.js';
 
 /*
  * Values that are most likely not meant as they are written. One that nothing in the column can equal is refused; of any other one the
