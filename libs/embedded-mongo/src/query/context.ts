@@ -88,16 +88,17 @@ export interface Locator {
 }
 
 /** Names of metadata that have no value unless a search or `$geoNear` was there; of the first ones, MongoDB checks it. */
-const CHECKED = new Set(['textScore', 'geoNearDistance', 'geoNearPoint', 'scoreDetails']);
-const UNCHECKED = new Set(['searchScore', 'vectorSearchScore', 'searchHighlights', 'randVal']);
+const CHECKED_KEYWORDS = new Set(['textScore', 'geoNearDistance', 'geoNearPoint', 'scoreDetails']);
+const UNCHECKED_KEYWORDS = new Set(['searchScore', 'vectorSearchScore', 'searchHighlights', 'randVal']);
 const MISSING = new Set(['sortKey', 'indexKey', 'recordId']);
 
 /** What `{$meta: name}` reads of a document. Errors: 40218 where no search gives it, 238 for what this server has not, else 31138. */
 export function readMetadata(name: string, { found, metadata }: QueryContext): (doc: Document) => unknown {
   const read = found?.[name];
   if (MISSING.has(name)) throw notImplemented(`the expression $meta: "${name}"`);
-  if (!read && CHECKED.has(name))
+  if (!read && CHECKED_KEYWORDS.has(name))
     throw mongoError(40218, `query requires ${name} metadata, but it is not available`);
-  if (!read && !UNCHECKED.has(name)) throw mongoError(31138, `Unsupported argument to $meta: ${name}`);
+  if (!read && !UNCHECKED_KEYWORDS.has(name))
+    throw mongoError(31138, `Unsupported argument to $meta: ${name}`);
   return (doc) => metadata?.get(doc)?.[name] ?? read?.(doc);
 }

@@ -154,14 +154,14 @@ const exists: SearchOperatorCompiler = (spec) => {
   return compileFinder(spec, 'exists', (value) => value !== undefined);
 };
 
-const COMPARED = new Set('bool date double int long null objectId string'.split(' '));
+const COMPARED_TYPES = new Set('bool date double int long null objectId string'.split(' '));
 
 /** Documents whose field holds exactly this value; numbers as doubles, and none that is not finite. */
 const equals: SearchOperatorCompiler = (spec) => {
   onlyMembers(spec, 'equals', ['path', 'value', 'doesNotAffect']);
   const wanted = getField(spec, 'value');
   const isUuid = wanted instanceof Binary && wanted.sub_type === Binary.SUBTYPE_UUID;
-  if (!isUuid && !COMPARED.has(typeName(wanted)))
+  if (!isUuid && !COMPARED_TYPES.has(typeName(wanted)))
     throw searchFault('"equals.value" must be a boolean, number, date, string, ObjectId, UUID or null');
   const form = (value: unknown): unknown => (numberKind(value) === undefined ? value : toDouble(value));
   const sought = form(wanted);
