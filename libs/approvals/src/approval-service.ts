@@ -213,6 +213,7 @@ export class ApprovalService {
         approval_id: known.id,
         principal: requester.principal,
         agent_name: requester.agent,
+        ...(known.keyName !== undefined && { key_name: known.keyName }),
         ...(requester.tenant !== null && { tenant_id: requester.tenant }),
         ...(known.correlationId !== undefined && { correlation_id: known.correlationId }),
         duration_ms: Math.max(0, Math.round(steadyClock() - known.requestedAt)),

@@ -16,7 +16,12 @@ export interface ApprovalView {
   /** The change set that it is about. */
   readonly change_set?: string;
   readonly permission: string;
-  readonly requester: { readonly principal: string; readonly agent: string };
+  readonly requester: {
+    readonly principal: string;
+    /** Name of the key that it called with, where that has one. */
+    readonly key_name?: string;
+    readonly agent: string;
+  };
   /** Whether it is the viewer's own request, which another person has to decide. */
   readonly own: boolean;
   readonly requested_at: string;
@@ -44,7 +49,11 @@ export function summarizeApproval(known: ApprovalCase, viewer: Agent): ApprovalV
     ...(known.className !== undefined && { class_name: known.className }),
     ...(known.changeSet !== undefined && { change_set: known.changeSet }),
     permission,
-    requester: { principal: requester.principal, agent: requester.agent },
+    requester: {
+      principal: requester.principal,
+      ...(known.keyName !== undefined && { key_name: known.keyName }),
+      agent: requester.agent,
+    },
     own: requester.principal === viewer.principal,
     requested_at: new Date(known.requestedAt).toISOString(),
     expires_at: new Date(known.expiresAt).toISOString(),

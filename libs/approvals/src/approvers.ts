@@ -329,6 +329,7 @@ function draftCase(
   const { changeSet, classNames } = preview;
   return {
     requester,
+    ...(agent.keyName !== null && { keyName: agent.keyName }),
     tool: tool.name,
     permission: effectivePermission,
     // What was decided on one set says nothing of the next one, which is submitted with the same words.

@@ -70,7 +70,11 @@ const start = (approvals: object = {}, shared = true, more: object = {}) =>
   startService({
     config: {
       agents: AGENTS,
-      auth: Object.keys(AGENTS).map((agent) => ({ apiKey: `key-of-${agent}`, agent })),
+      auth: Object.keys(AGENTS).map((agent) => ({
+        apiKey: `key-of-${agent}`,
+        agent,
+        name: `named-${agent}`,
+      })),
       policy: { ...POSTS_POLICY, requireApprovalFor: ['write', 'admin'] },
       database: { uri: database.uri, name: 'parley' },
       ...(shared && { redis: { url: redis.url } }),
@@ -377,7 +381,7 @@ describe('the approvals of approvers', () => {
       tool: 'update_object',
       permission: 'write',
       own: false,
-      requester: { agent: 'writer' },
+      requester: { agent: 'writer', key_name: 'named-writer' },
       preview: { change: { operation: 'update', before: { title: 'Post 20' }, after: { title: 'Shown' } } },
     });
     expect(text).not.toContain(SECRET);
@@ -506,6 +510,7 @@ describe('a desk of one process', () => {
           .map((line) => JSON.parse(line) as Record<string, unknown>)
           .filter((record) => record['type'] === type);
       const shared = [
+        'key_name',
         'class_name',
         'object_id',
         'object_digest',
@@ -526,6 +531,7 @@ describe('a desk of one process', () => {
           const [decision, made] = [records('approval').at(-1), records('tool_call').at(-1)];
           expect(made).toMatchObject({
             approval_id: id,
+            key_name: 'named-writer',
             class_name: 'Post',
             args_digest: expect.any(String),
             ...row,

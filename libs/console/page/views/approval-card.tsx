@@ -75,7 +75,8 @@ export function ApprovalCard(props: CardProps) {
           </span>
         </div>
         <p class="asker">
-          <strong>{requester.agent}</strong> <span class="quiet">{requester.principal}</span>{' '}
+          <strong>{requester.agent}</strong>{' '}
+          <span class="quiet">{requester.key_name ?? requester.principal}</span>{' '}
           <span class="quiet">
             requested at <Time iso={call.requested_at} />
           </span>

@@ -11,6 +11,8 @@ export interface ApprovalDraft {
     /** The user or role whose rights it reads with, and its values that filters compare with. Absent: it has none. */
     readonly rights?: readonly string[];
   };
+  /** Name of the key that it called with. Absent: the key has no name, or there was none. */
+  readonly keyName?: string;
   readonly tool: string;
   /** The tier of the call. */
   readonly permission: string;
