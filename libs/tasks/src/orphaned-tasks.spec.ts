@@ -50,22 +50,26 @@ let runner: NothingRuns;
 let tasks: StoredTaskService;
 let queue: ProcessTaskQueue;
 let worker: TaskWorker;
+let records: TaskRecords;
+/** The digest of the rights that the agent has now. */
+let rights = '';
 /** Milliseconds by which the clock of the replicas was set. */
 let shift = 0;
 beforeEach(() => {
   shift = 0;
+  rights = '';
   configured = new Map([['analyst', definition]]);
   audit = new Recorded();
   runner = new NothingRuns();
   queue = new ProcessTaskQueue();
   const state = processState();
-  const records = new TaskRecords({ tasks: state.tasks, clock: () => state.clock() + shift }, SETTINGS);
+  records = new TaskRecords({ tasks: state.tasks, clock: () => state.clock() + shift }, SETTINGS);
   const key = randomBytes(32);
   const agents = new AgentReferences(
     {
       findDefinition: (name) => configured.get(name),
       knows: (known) => known === definition,
-      digestRights: () => '',
+      digestRights: () => rights,
     },
     { secrets: () => Promise.resolve([key]) },
   );
@@ -146,5 +150,44 @@ describe('a task whose job was lost', () => {
     shift = by;
     await tasks.find(taskId, agent);
     expect(pushed).toHaveBeenCalledExactlyOnceWith({ taskId, run: 1, owner: 'ada' });
+  });
+});
+
+describe('a task that asks with other rights than its caller has', () => {
+  const ask = (taskId: string) =>
+    records.change(taskId, (record) => ({
+      ...record,
+      status: 'input_required',
+      rights: 'of another version',
+      open: { which: { method: 'elicitation/create', params: { message: 'a value' } } },
+    }));
+
+  it('is run again, and by no number of polls over and over while replicas serve different policies', async () => {
+    const push = vi.spyOn(queue, 'push');
+    const { taskId } = await begin();
+    for (let round = 1; round <= 3; round += 1) {
+      await ask(taskId);
+      shift += 10_000;
+      for (let poll = 0; poll < 20; poll += 1) {
+        expect(await tasks.find(taskId, agent)).toMatchObject({ status: 'working' });
+        await ask(taskId);
+      }
+      expect(push).toHaveBeenCalledTimes(1 + round);
+    }
+    rights = 'of another version';
+    expect(await tasks.find(taskId, agent)).toMatchObject({ status: 'input_required' });
+  });
+
+  it.each([['of another version'], [undefined]])('shows no result of a run with rights %s', async (of) => {
+    const { taskId } = await begin();
+    await records.change(taskId, ({ rights: _before, ...record }) => ({
+      ...record,
+      status: 'completed',
+      result: { content: [] },
+      ...(of !== undefined && { rights: of }),
+    }));
+    const shown = await tasks.find(taskId, agent);
+    expect(shown).toMatchObject({ status: 'failed' });
+    expect(shown).not.toHaveProperty('result');
   });
 });

@@ -39,10 +39,13 @@ import {
 /** Missed heartbeats of a run after which it is treated as lost. */
 const MAX_MISSED_HEARTBEATS = 5;
 
+/** Milliseconds before a run whose questions are not shown is followed by another one. */
+const BETWEEN_RUNS = 5_000;
+
 const RIGHTS_CHANGED = Object.freeze({
   code: RPC.internalError,
   message:
-    'The policy or the options of this agent have changed since this task ran: its result is not shown, and what it changed stays changed. Call again',
+    'The policy or the rights of this agent have changed since this task ran: its result is not shown, and what it changed stays changed. Read before you call again',
 });
 
 /** Tasks as records, run by any replica with a free worker. */
@@ -92,18 +95,25 @@ export class StoredTaskService extends TaskStore {
       throw error;
     }
     await settled;
-    return this.state(taskId, settled ? ((await records.find(taskId)) ?? record) : record);
+    return this.showTo(call.agent, taskId, settled ? ((await records.find(taskId)) ?? record) : record);
   }
 
   async find(taskId: string, agent: Agent): Promise<TaskState | undefined> {
     const record = await this.findOwned(taskId, toOwner(agent));
     if (!record) return undefined;
     await this.revive(taskId, record);
-    const { rights = null, status } = record;
-    if (rights === null || rights === this.agents.digestRights(agent)) return this.state(taskId, record);
+    return this.showTo(agent, taskId, record);
+  }
+
+  /** What the last run found and asked, for an agent with the rights of that run. */
+  private async showTo(agent: Agent, taskId: string, record: TaskRecord): Promise<TaskState> {
+    const { status, rights } = record;
+    if (rights === this.agents.digestRights(agent)) return this.state(taskId, record);
     if (status === 'completed')
       return this.state(taskId, { ...record, status: 'failed', error: RIGHTS_CHANGED });
-    return this.state(taskId, (await this.askAgain(taskId, record)) ?? record);
+    if (status !== 'input_required') return this.state(taskId, record);
+    const asked = await this.askAgain(taskId, record);
+    return this.state(taskId, asked ?? { ...record, status: 'working' });
   }
 
   async answer(taskId: string, owner: Owner, responses: JsonObject): Promise<boolean> {
@@ -145,10 +155,19 @@ export class StoredTaskService extends TaskStore {
     );
   }
 
-  /** The questions of a run with other rights may hold what it read: the task is run from the top, with the answers so far. */
+  /**
+   * The questions of a run with other rights may hold what it read: the task is run from the top, with the answers so far. Where replicas
+   * serve different policies the next run may have other rights again, and so polls alone run nothing over and over.
+   * @returns undefined: not now
+   */
   private async askAgain(taskId: string, { run }: TaskRecord): Promise<TaskRecord | undefined> {
+    const now = this.records.now();
     const changed = await this.records.change(taskId, (current) =>
-      current.status === 'input_required' && current.run === run ? nextRun(current) : null,
+      current.status === 'input_required' &&
+      current.run === run &&
+      Math.abs(now - current.lastUpdatedAt) >= BETWEEN_RUNS
+        ? nextRun(current)
+        : null,
     );
     if (changed) await this.queue.push(toJob(taskId, changed));
     return changed;

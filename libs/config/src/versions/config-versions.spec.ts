@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   Agent,
+  type AgentDefinitionOptions,
   compileAgentDefinition,
   deriveAgent,
   MASTER,
@@ -140,6 +141,11 @@ describe('an agent that waited for a person', () => {
   it.each<[string, boolean, Given]>([
     ['while the configuration is the same', true, given],
     ['while only other agents changed', true, { agents: { ...given.agents, writer: { rateLimit: 1 } } }],
+    [
+      'while its limits alone changed',
+      true,
+      { agents: { ...given.agents, reader: { ...given.agents?.reader, rateLimit: 1 } } },
+    ],
     ['not when the policy changed', false, { ...given, hidden: true }],
     ['not when its options changed', false, { agents: { reader: { tenantId: 'other' }, writer: {} } }],
   ])('has the same digest of its rights in another process, %s', (_, isSame, now) => {
@@ -148,6 +154,34 @@ describe('an agent that waited for a person', () => {
       return versions.digestRights(agentOf(versions.current, 'reader'));
     };
     expect(rightsIn(now) === rightsIn(given)).toBe(isSame);
+  });
+
+  it('has another digest with each limit of its rights, and with each filter that code gives it', () => {
+    const versions = new ConfigVersions(loaded(given), new ProcessRateLimiters());
+    const options: readonly AgentDefinitionOptions[] = [
+      {},
+      { permissions: 'write' },
+      { tenantId: 'acme' },
+      { tools: ['query_class'] },
+      { tools: { except: ['query_class'] } },
+      { methods: ['Post.publish'] },
+      { classes: { only: ['Post'] } },
+      { filters: { Post: { hidden: false } } },
+      { filters: { Post: { hidden: { $ne: true } } } },
+      { filters: { Post: { title: { $regex: /a/ } } } },
+      { filters: { Post: { title: { $regex: /b/ } } } },
+      { filters: { Post: ({ principal }) => ({ owner: principal }) } },
+      { filters: { Post: ({ principal }) => ({ author: principal }) } },
+      { allowMutations: false },
+      { writes: 'proposed' },
+      { clientMode: true },
+      { masterAtlas: true },
+    ];
+    const digests = options.map((each) => {
+      const definition = compileAgentDefinition('made by code', each);
+      return versions.digestRights(new Agent({ definition, principal: 'p' }));
+    });
+    expect(new Set(digests).size).toBe(options.length);
   });
 
   it('is another one when the policy changed, for an agent of no configuration too', () => {

@@ -49,6 +49,12 @@ export function mustReturn({ before, now }: VersionChange): (agent: Agent) => bo
   return ({ definition }) => changed.has(definition.name);
 }
 
+/** What JSON does not write: sets, maps, patterns, and the source text of functions. */
+function toPlain(_name: string, value: unknown): unknown {
+  if (value instanceof Map || value instanceof Set) return [...(value as Iterable<unknown>)];
+  return typeof value === 'function' || value instanceof RegExp ? String(value) : value;
+}
+
 /**
  * Which version of the configuration is served. Each replica reads its own file: for a while they may serve different ones.
  */
@@ -141,8 +147,11 @@ export class ConfigVersions extends CurrentAgents {
 
   digestRights(agent: Agent): string {
     const { definition } = findRootAgent(agent);
-    const options = this.configured.get(definition)?.config.agents[definition.name];
-    return toDigest(JSON.stringify([this.policies.of(agent).version, options]));
+    const { permissions, tools, methods, classes, filters, tenantId } = definition;
+    const { allowMutations, writes, clientMode, masterAtlas } = definition;
+    const names = [tools, methods, classes, filters];
+    const rights = [permissions, tenantId, allowMutations, writes, clientMode, masterAtlas, names];
+    return toDigest(JSON.stringify([this.policies.of(agent).version, rights], toPlain));
   }
 
   private createVersion(loaded: LoadedConfig, number: number): ConfigVersion {
