@@ -126,7 +126,7 @@ function operandValue(operator: string, operand: unknown, column: Column, rules:
   if (operator === '$all' && Array.isArray(operand) && operand.some(isElementMatch))
     return operand.map((each) => conditionValue(each, column, rules));
   if (operator === '$regex') {
-    if (column.type === 'Pointer') throw createNoMember(column);
+    if (column.type === 'Pointer' && !column.stored) throw createNoMember(column);
     assertMayBeText(column.known, { with: column.path });
     notePattern(operand, column, rules.note);
   }

@@ -44,7 +44,8 @@ const OPERATORS: Readonly<Record<string, Translate>> = {
   },
   $regex: (operand, column, rules, beside) => {
     const condition = regexCondition(operand, beside['$options']);
-    if (column.type === 'Pointer') throw createNoMember(column);
+    // Ids of plain classes are often words.
+    if (column.type === 'Pointer' && !column.stored) throw createNoMember(column);
     assertMayBeText(column.known, { with: column.path });
     notePattern(operand, column, rules.note);
     return condition;

@@ -45,6 +45,18 @@ describe('a value that no pointer, object or point can equal', () => {
   ])('is not one that fits, or absence: %j', (where) => {
     expect(notesOn(where)).toEqual([]);
   });
+
+  it.each([
+    { artist: { $regex: '^DE-' } },
+    { artist: { $all: [['a1']] } },
+    { artist: ['a1'] },
+    { artist: 5 },
+  ])('is none that a reference of a plain class may hold: %j', (where) => {
+    const song = music('Song');
+    if (!song.schema) throw new Error('the class has a schema');
+    const plain = { ...song, schema: { ...song.schema, storage: 'plain' as const } };
+    expect(() => translateWhere(where, plain, shopReach, { strictPointerShapes: false })).not.toThrow();
+  });
 });
 
 describe('an operator of another language', () => {

@@ -17,7 +17,7 @@ export function assertMayEqual(value: unknown, column: Column): void {
   const isOther = typeof value === 'number' || typeof value === 'boolean';
   const field = cutText(path, 128);
   // Ids of plain classes may be numbers, and so may what a program keeps in the place of a point.
-  if (type === 'Pointer' && (Array.isArray(value) || typeof value === 'boolean' || (isOther && !stored)))
+  if (type === 'Pointer' && (typeof value === 'boolean' || ((Array.isArray(value) || isOther) && !stored)))
     throw createNoMember(column);
   if (type === 'Pointer' && value === '' && !stored)
     throw refuse.invalidQuery(`'${field}' holds no empty text: null finds rows without a value`);
@@ -27,7 +27,8 @@ export function assertMayEqual(value: unknown, column: Column): void {
     );
   if (type === 'GeoPoint' && !stored && !isTyped(value) && !(value instanceof Date))
     throw refuse.invalidQuery(
-      `'${field}' is a point: write {"$nearSphere":{"__type":"GeoPoint","latitude":0,"longitude":0},"$maxDistanceInKilometers":10}`,
+      `'${field}' is a point: write in a where {"$nearSphere":{"__type":"GeoPoint","latitude":0,"longitude":0},"$maxDistanceInKilometers":10}, ` +
+        'and begin a pipeline with $geoNear',
     );
 }
 
@@ -35,9 +36,13 @@ export function createNoMember({ path }: Pick<Column, 'path'>): Refused {
   const field = cutText(path, 128);
   return refuse.invalidQuery(
     `'${field}' points to another class: compare it with the id of a row as text, several with $in, or ask for what the rows hold: ` +
-      `{"${field}":{"$inQuery":{"className":"CLASS","where":{…}}}}`,
+      nameWays(field),
   );
 }
+
+/** The ways to a condition on the row behind a pointer. */
+const nameWays = (field: string): string =>
+  `in a where {"${field}":{"$inQuery":{"className":"CLASS","where":{…}}}}, in a pipeline by $lookup`;
 
 /** Notes that a text which hardly is an id was compared as one. Ids of plain classes are often words. */
 export function noteReference(text: string, { path, stored }: Column, note: Note | undefined): void {
@@ -45,7 +50,7 @@ export function noteReference(text: string, { path, stored }: Column, note: Note
   const field = cutText(path, 128);
   note?.(
     `'${cutText(text, 64)}' was compared as the id of the row that '${field}' points to. To find by another field of that row write ` +
-      `{"${field}":{"$inQuery":{"className":"CLASS","where":{…}}}}`,
+      nameWays(field),
   );
 }
 
