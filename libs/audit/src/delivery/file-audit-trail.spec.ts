@@ -143,7 +143,7 @@ describe('a search of the file of a sink', () => {
     await expect(trail.search({ cursor: cursor as string })).rejects.toThrow('not there any more');
   });
 
-  it('finds every record once, wherever files and pages end', async () => {
+  it('finds every record once, wherever files and pages end', { timeout: 180_000 }, async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.integer({ min: 0, max: 30 }), { minLength: 1, maxLength: 4 }),
