@@ -84,6 +84,8 @@ async function open(agent: AgentName = 'chief', size = { width: 1280, height: 80
     await opened.keyboard.press('Enter');
   }
   await opened.getByRole('heading', { name: 'Approvals', level: 1 }).waitFor();
+  // The line above the page is as high as what it has to say.
+  await opened.getByText(/^updated /).waitFor(PATIENT);
   sessions.set(agent, await own.cookies());
   return opened;
 }
@@ -149,8 +151,7 @@ describe('two presses at one place', () => {
     await fourWrites();
     page = await open('chief', size);
     const approve = button(card(page, 'p01'), 'Approve');
-    await approve.scrollIntoViewIfNeeded();
-    await ready(approve);
+    await readTo(approve);
     const places = await tops(page);
     const at = middleOf(await boxOf(approve));
     for (let press = 0; press < 3; press += 1) {
