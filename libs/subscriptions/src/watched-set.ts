@@ -20,21 +20,21 @@ export function watchSet(
       const set = await sets.find(id);
       return set && isSameOwner(set.owner, toOwner(agent)) ? set.revision : null;
     };
-    const told = bus.messages(CHANGED_SETS).pipe(
+    const reported = bus.messages(CHANGED_SETS).pipe(
       filter(({ set }) => set === id),
       map(() => true),
     );
-    return merge(told, timer(0, LOOK_INTERVAL).pipe(map(() => false))).pipe(
-      concatMap((isTold) =>
+    return merge(reported, timer(0, LOOK_INTERVAL).pipe(map(() => false))).pipe(
+      concatMap((isReported) =>
         from(look()).pipe(
-          map((revision) => ({ isTold, revision })),
+          map((revision) => ({ isReported, revision })),
           catchError(() => EMPTY),
         ),
       ),
-      filter(({ isTold, revision }) => {
+      filter(({ isReported, revision }) => {
         const before = known;
         known = revision;
-        return isTold
+        return isReported
           ? revision !== null || typeof before === 'number'
           : before !== undefined && before !== revision;
       }),
