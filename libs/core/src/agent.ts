@@ -158,6 +158,13 @@ function nameUser(agent: Agent): readonly string[] {
   return identity.kind === 'sessionToken' && !isPrincipal ? [`session:${toDigest(identity.token)}`] : [];
 }
 
+/** For `JSON.stringify`, what it does not write by itself: sets, maps, patterns, and the source text of functions. */
+export function withCode(_name: string, value: unknown): unknown {
+  if (value instanceof Map || value instanceof Set) return [...(value as Iterable<unknown>)];
+  if (value instanceof RegExp) return String(value);
+  return typeof value === 'function' ? `function ${String(value)}` : value;
+}
+
 /** Tells values of callers apart and does not contain them. */
 export function toDigest(text: string): string {
   return createHash('sha256').update(text).digest('base64url').slice(0, 22);
@@ -225,7 +232,7 @@ export abstract class CurrentAgents {
    */
   abstract isCurrent(agent: Agent): boolean;
   /**
-   * A digest of the policy and the options that the agent was admitted under. All replicas that serve the same compute the same: what
+   * A digest of the policy and the rights that the agent was admitted with. All replicas that serve the same compute the same: what
    * was kept for an agent under other ones is not shown to it.
    */
   abstract digestRights(agent: Agent): string;

@@ -8,6 +8,7 @@ import {
   type RateLimiters,
   toAgentOptions,
   toDigest,
+  withCode,
   withRateLimiters,
   withScopeTenants,
 } from '#core';
@@ -47,12 +48,6 @@ export function mustReturn({ before, now }: VersionChange): (agent: Agent) => bo
     ),
   );
   return ({ definition }) => changed.has(definition.name);
-}
-
-/** What JSON does not write: sets, maps, patterns, and the source text of functions. */
-function toPlain(_name: string, value: unknown): unknown {
-  if (value instanceof Map || value instanceof Set) return [...(value as Iterable<unknown>)];
-  return typeof value === 'function' || value instanceof RegExp ? String(value) : value;
 }
 
 /**
@@ -151,7 +146,7 @@ export class ConfigVersions extends CurrentAgents {
     const { allowMutations, writes, clientMode, masterAtlas } = definition;
     const names = [tools, methods, classes, filters];
     const rights = [permissions, tenantId, allowMutations, writes, clientMode, masterAtlas, names];
-    return toDigest(JSON.stringify([this.policies.of(agent).version, rights], toPlain));
+    return toDigest(JSON.stringify([this.policies.of(agent).version, rights], withCode));
   }
 
   private createVersion(loaded: LoadedConfig, number: number): ConfigVersion {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { canonicalClassName, compileBudget, isParseClassName, Refused } from '#core';
+import { canonicalClassName, compileBudget, isParseClassName, Refused, withCode } from '#core';
 import { Pseudonyms } from '../masking/mask-row.js';
 import type { StorageForm } from '../model/class-schema.js';
 import { FieldNames } from '../model/field-names.js';
@@ -90,10 +90,6 @@ function compileTenantBudget(options: PolicyConfig['tenantBudget'], issues: Poli
 /** Makes the version depend on the masking key without revealing it: a pseudonym under that key. */
 const KEY_MARK = { domain: null, className: '', path: '', tenant: null, acrossTenants: true };
 
-/** Makes the version depend on the source text of functions. */
-const withFunctions = (_: string, value: unknown): unknown =>
-  typeof value === 'function' ? `function ${String(value)}` : value;
-
 /** A hash without a secret key could be reversed by hashing every likely value. */
 function keylessHashes(
   classes: ReadonlyMap<string, DeclaredClass>,
@@ -169,7 +165,7 @@ export function compilePolicy(
     ...(databases.size > 0 && { databases: [...databases] }),
   };
   const policy: Policy = Object.freeze({
-    version: createHash('sha256').update(JSON.stringify(versioned, withFunctions)).digest('hex').slice(0, 16),
+    version: createHash('sha256').update(JSON.stringify(versioned, withCode)).digest('hex').slice(0, 16),
     storage,
     readOnly,
     databases,
