@@ -325,6 +325,19 @@ export function noteMember(type: ValueType | undefined, member: string, at: Comp
     );
 }
 
+/** Why an operator of lists finds no value of the type; undefined: it may. */
+export function describeNoList(
+  type: ValueType | undefined,
+  operator: string,
+  path: string,
+): string | undefined {
+  const kind = type && isScalarType(type) ? KINDS[type.type] : undefined;
+  return (
+    kind &&
+    `'${shortenText(path)}' is ${kind.a}, and ${shortenText(operator)} asks for lists: ${kind.write(null)}`
+  );
+}
+
 function neverMatches(value: unknown, kind: Kind, at: Comparison): Refused {
   const none =
     typeof value === 'string' && kind === KINDS.Date && isDateLike(value)

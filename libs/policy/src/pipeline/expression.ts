@@ -7,6 +7,7 @@ import { readMembers, findReducedTypes, typeOfExpression, withElement } from './
 import type { Binding, Frame } from './frame.js';
 import { isExpressionOperator, listExpressionOperators } from './operators.js';
 import { pipelineBlocked, invalidPipeline } from './stages.js';
+import { notePlace } from './unlikely-operands.js';
 
 /**
  * The expression with every reference checked against the frame and in wire names, and with what the caller wrote in the form in
@@ -67,7 +68,9 @@ function getFieldMembers(argument: unknown): { readonly field: string; readonly 
 
 function resolveText(text: string, frame: Frame): string {
   if (text.startsWith('$$')) return resolveVariable(text, frame);
-  return text.startsWith('$') ? `$${frame.resolve(text.slice(1), 'pipeline reference')}` : text;
+  if (!text.startsWith('$')) return text;
+  notePlace(text.slice(1), frame);
+  return `$${frame.resolve(text.slice(1), 'pipeline reference')}`;
 }
 
 function resolveVariable(text: string, frame: Frame): string {

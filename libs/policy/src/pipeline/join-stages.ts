@@ -5,7 +5,7 @@ import { takeRoot } from '../model/field-names.js';
 import { isPlainObject, mergeFilters, type PlainObject } from '../model/where.js';
 import { readBindings, resolveExpression } from './expression.js';
 import { Frame } from './frame.js';
-import { noteStoredPointer } from './unlikely-operands.js';
+import { noteOtherJoin, noteStoredPointer } from './unlikely-operands.js';
 import { hasExpression, hasMemberCondition, type MatchRules, resolveMatch } from './match.js';
 import { sourceProjection, type Use } from './source-stages.js';
 import { type Pipeline, pipelineBlocked, readJoinedClass, type Stage, type StageName } from './stages.js';
@@ -34,12 +34,14 @@ export function resolveLookup(value: unknown, frame: Frame, context: PipelineWal
   const foreign =
     localField === undefined ? undefined : joinField(foreignField, target, '$lookup foreignField');
   const stages = pipeline === undefined ? undefined : context.stages(pipeline as Pipeline, inner);
+  const local = localField === undefined ? undefined : joinField(localField, frame, '$lookup localField');
+  if (local !== undefined && foreign !== undefined) {
+    noteOtherJoin(foreign, target, local, frame);
+    noteOtherJoin(local, frame, foreign, target);
+  }
   return {
     from: target.access.className,
-    ...(localField !== undefined && {
-      localField: joinField(localField, frame, '$lookup localField'),
-      foreignField: foreign,
-    }),
+    ...(local !== undefined && { localField: local, foreignField: foreign }),
     ...(variables !== undefined && { let: resolveExpression(bindings, frame) }),
     ...(stages && { pipeline: stages }),
     as,

@@ -2,12 +2,13 @@ import { cutText, type Refusal, refuse } from '#core';
 import { assertComparable, assertNotInsideFlat, noneWithheldOn } from '../masking/withheld-objects.js';
 import { assertNotWithheld, assertNoTextOfOthers } from '../model/class-access.js';
 import { takeRoot } from '../model/field-names.js';
-import { assertMayBeText } from '../model/value-type.js';
+import { assertMayBeText, describeNoList } from '../model/value-type.js';
 import { isPlainObject, isTyped, type Where } from '../model/where.js';
 import { readWrittenValues } from '../model/written-values.js';
 import { type Column, columnAt, toMemberColumn } from '../where/column.js';
 import { checkPath, columnValue, columnValues, type ValueRules } from '../where/column-values.js';
 import { assertNoBareLogic, assertNoBareOperators } from '../where/field-condition.js';
+import { isOfLists } from '../where/other-words.js';
 import { createNoMember, noteDay, notePattern } from '../where/unlikely-values.js';
 import { mapMembers, resolveExpression } from './expression.js';
 import type { Frame } from './frame.js';
@@ -121,6 +122,8 @@ function operandValue(operator: string, operand: unknown, column: Column, rules:
   // References below a field are not checked and have no meaning there.
   if (hasExpression(operand)) throw pipelineBlocked('denied_operator', `$match ${operator} $expr`);
   if (COMPARISONS.has(operator)) return columnValue(operand, column, rules);
+  const noList = isOfLists(operator) ? describeNoList(column.known, operator, column.path) : undefined;
+  if (noList !== undefined) rules.note?.(noList);
   if (operator === '$elemMatch') return elementCondition(operand, column, rules);
   // `$elemMatch` conditions in `$all` are not compared with the column itself.
   if (operator === '$all' && Array.isArray(operand) && operand.some(isElementMatch))

@@ -5,6 +5,7 @@ import { resolveExpression } from './expression.js';
 import { typeOfExpression } from './expression-types.js';
 import type { Frame, Outcome } from './frame.js';
 import { nameAsWritten } from './projected-names.js';
+import { noteConstant } from './unlikely-operands.js';
 
 /** What the database does with one member of a `$project`. */
 type Member = 'include' | 'exclude' | 'nested' | 'compute';
@@ -31,6 +32,7 @@ export function resolveProject(project: PlainObject, frame: Frame): Record<strin
     const kind = findKind(value);
     if (kind === 'include') return [frame.resolve(path, '$project key'), value];
     if (isExcluded(value)) return [frame.resolveUnchecked(path), value];
+    if (typeof value === 'string') noteConstant(value, frame);
     if (kind === 'compute') return [path, resolveExpression(value, frame)];
     return [resolveNestedKey(path, value as PlainObject, frame), resolveNested(value as PlainObject, frame)];
   });

@@ -22,6 +22,17 @@ const joined = (...operands: readonly string[]) => [
   },
 ];
 
+const ids = { localField: 'artist', foreignField: 'objectId', as: 'x' };
+const artists = [
+  {
+    $lookup: {
+      ...ids,
+      from: 'Artist',
+      pipeline: [{ $lookup: { from: 'Note', localField: 'objectId', foreignField: 'song', as: 'y' } }],
+    },
+  },
+];
+
 describe('an operand that is most likely not meant as it is written', () => {
   it.each<[string, unknown, string]>([
     ['an id beside a pointer', match({ $eq: ['$artist', 'a1'] }), "'$artist' is 'CLASS$ID'"],
@@ -31,6 +42,22 @@ describe('an operand that is most likely not meant as it is written', () => {
     ['the same the other way round', joined('$$who', '$objectId'), "'$$who' is 'CLASS$ID'"],
     ['a column without its $ as a key', [{ $group: { _id: 'genre' } }], 'write "$genre"'],
     ['one within a key', [{ $group: { _id: { g: 'genre', a: '$artist' } } }], 'write "$genre"'],
+    ['a column without its $ as a computed value', compute('genre'), 'write "$genre"'],
+    ['one as an added field', [{ $addFields: { x: 'genre' } }], 'write "$genre"'],
+    ['a place in a list as a path', compute('$tags.0'), 'write {"$arrayElemAt":["$tags",0]}'],
+    [
+      'a list that is asked of a text',
+      [{ $match: { title: { $size: 2 } } }],
+      "'title' is a text, and $size asks",
+    ],
+    ['entries of a text', [{ $match: { title: { $elemMatch: { $eq: 'a' } } } }], "'title' is a text, and"],
+    ['a pointer to another class', [{ $match: { artist: 'Note$n1' } }], "another class than 'Note'"],
+    ['a join with another class', [{ $lookup: { ...ids, from: 'Note' } }], "another class than 'Note'"],
+    [
+      'a join with pointers to another class',
+      [{ $lookup: { from: 'Note', localField: 'objectId', foreignField: 'song', as: 'x' } }, ...artists],
+      "another class than 'Artist'",
+    ],
     [
       'a format of another language',
       compute({ $dateToString: { date: '$releasedOn', format: 'YYYY-MM' } }),
@@ -42,6 +69,14 @@ describe('an operand that is most likely not meant as it is written', () => {
 
   it.each<[string, unknown]>([
     ['a pointer as it is stored', match({ $eq: ['$artist', 'Artist$a1'] })],
+    ['a join with the class of the pointer', [{ $lookup: { ...ids, from: 'Artist' } }]],
+    [
+      'a join by a computed field',
+      [{ $addFields: { artist: '$title' } }, { $lookup: { ...ids, from: 'Note' } }],
+    ],
+    ['a list asked of a list', [{ $match: { tags: { $size: 2 } } }]],
+    ['a place in a list of a filter', [{ $match: { 'tags.0': 'a' } }]],
+    ['a text that names no column', compute('none')],
     ['absence', match({ $eq: ['$artist', null] })],
     ['two pointers', match({ $eq: ['$artist', '$curator'] })],
     ['a pointer beside a text of unknown content', match({ $eq: ['$artist', '$meta.x'] })],

@@ -1,6 +1,7 @@
 import { cutText, refuse } from '#core';
 import { readConstant, readMembers, typeOfExpression } from './expression-types.js';
 import type { Frame } from './frame.js';
+import { noteOtherClass } from '../where/unlikely-values.js';
 
 /*
  * Operands that are most likely not meant as they are written, and for which the database answers nothing, or one constant, without a
@@ -21,14 +22,24 @@ export function notePointer(value: unknown, other: unknown, frame: Frame): void 
 
 const isIdAlone = (value: unknown): boolean => typeof value === 'string' && !value.includes('$');
 
-/** Notes that the key of a group is a text, where a column of that name is meant. */
-export function noteKey(key: unknown, frame: Frame): void {
-  const parts: readonly unknown[] = typeof key === 'string' ? [key] : Object.values(readMembers(key));
+/** Notes that the key of a group, or a computed field, is a text, where a column of that name is meant. */
+export function noteConstant(value: unknown, frame: Frame): void {
+  const parts: readonly unknown[] = typeof value === 'string' ? [value] : Object.values(readMembers(value));
   for (const part of parts)
     if (typeof part === 'string' && !part.startsWith('$') && frame.findType(part, true))
       frame.note?.(
         `'${cutText(part, 128)}' is the same text for every row: for the column write "$${cutText(part, 128)}"`,
       );
+}
+
+/** Notes that a path leads to a place in a list, which expressions have no paths for. */
+export function notePlace(path: string, frame: Frame): void {
+  const place = /^(.+?)\.(\d+)(?:\.|$)/.exec(path);
+  const [, list = '', index = ''] = place ?? [];
+  if (place && frame.findType(list, true)?.type === 'Array')
+    frame.note?.(
+      `'$${cutText(path, 128)}' finds no entry by its place in an expression: write {"$arrayElemAt":["$${cutText(list, 128)}",${index}]}`,
+    );
 }
 
 /** Notes that a date is written in a form without a place for any part of it. */
@@ -57,6 +68,16 @@ export function checkUnit(operator: string, operand: unknown): void {
 export function checkCount(operator: string, operand: unknown): void {
   if (operator === '$count' && JSON.stringify(operand) !== '{}')
     throw refuse.invalidQuery('$count in a group takes nothing: write {"$count":{}}, or {"$sum":1}');
+}
+
+/** Notes that a join connects a pointer with the ids of another class. */
+export function noteOtherJoin(ids: string, of: Frame, pointer: string, column: Frame): void {
+  if (ids !== 'objectId' || [of, column].some(({ sourceAddressable }) => !sourceAddressable)) return;
+  if (of.isIntroduced(ids) || column.isIntroduced(pointer)) return;
+  const { fields } = column.access.schema ?? {};
+  const { targetClass, type } = fields?.get(pointer) ?? {};
+  if (type === 'Pointer' && targetClass !== undefined)
+    noteOtherClass(of.access.className, { path: pointer, targetClass }, column.note);
 }
 
 /** Notes that the column in which Parse stores a pointer joins no ids. */

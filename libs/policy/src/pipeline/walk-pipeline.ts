@@ -5,7 +5,7 @@ import type { PlainObject } from '../model/where.js';
 import { checkAccumulators, convertBoundaries } from './compared-operands.js';
 import { resolveExpression } from './expression.js';
 import { Frame } from './frame.js';
-import { noteKey } from './unlikely-operands.js';
+import { noteConstant } from './unlikely-operands.js';
 import {
   openJoined,
   resolveGraphLookup,
@@ -29,8 +29,8 @@ const members = (value: unknown): PlainObject => value as PlainObject;
 const CHECKS: Readonly<Record<StageName, Check>> = {
   $match: (value, frame, { match }) => resolveMatch(value, frame, match),
   $project: (value, frame) => resolveProject(members(value), frame),
-  $addFields: expression,
-  $set: expression,
+  $addFields: resolveAdded,
+  $set: resolveAdded,
   // Two spellings of one column would be a path collision in MongoDB.
   $unset: (value, frame) => [...new Set([value].flat().map((path) => frame.resolveUnchecked(String(path))))],
   $group: resolveGroup,
@@ -65,9 +65,14 @@ const CHECKS: Readonly<Record<StageName, Check>> = {
   $sample: verbatim,
 };
 
+function resolveAdded(value: unknown, frame: Frame): unknown {
+  noteConstant(value, frame);
+  return resolveExpression(value, frame);
+}
+
 function resolveGroup(value: unknown, frame: Frame): unknown {
   const { _id, ...accumulators } = members(value);
-  noteKey(_id, frame);
+  noteConstant(_id, frame);
   checkAccumulators(accumulators, frame);
   return resolveExpression(value, frame);
 }

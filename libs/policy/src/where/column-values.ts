@@ -15,7 +15,14 @@ import {
   type TypedValue,
 } from '../model/where.js';
 import { type Column, columnAt } from './column.js';
-import { assertMayEqual, createNoMember, noteReference, noteText, noteWhole } from './unlikely-values.js';
+import {
+  assertMayEqual,
+  createNoMember,
+  noteOtherClass,
+  noteReference,
+  noteText,
+  noteWhole,
+} from './unlikely-values.js';
 
 export interface ValueRules {
   readonly strictPointerShapes: boolean;
@@ -61,6 +68,7 @@ export function columnValue(value: unknown, column: Column, rules: ValueRules): 
   if (isPlainObject(value) && !isTyped(value) && column.type === 'Pointer') throw createNoMember(column);
   noteWhole(value, column, rules.note);
   const plain = isTyped(value) ? admitValue(reduceTyped(value), rules) : plainValue(value, rules);
+  if (isReference(column) && isPointer(plain)) noteOtherClass(plain['className'], column, rules.note);
   return convertCompared(plain, column, rules);
 }
 
@@ -103,7 +111,11 @@ function columnText(text: string, column: Column, target: string | undefined, ru
     return convertCompared(text, column, rules);
   }
   const prefixed = rules.literals?.has(text) ? null : parsePrefixedPointer(text);
-  if (prefixed) return admitValue({ ...prefixed }, rules);
+  if (prefixed) {
+    const named = admitValue({ ...prefixed }, rules);
+    noteOtherClass(named['className'], column, rules.note);
+    return named;
+  }
   if (!rules.literals?.has(text)) noteReference(text, column, rules.note);
   if (target !== undefined) return admitValue({ ...pointer(target, text) }, rules);
   if (rules.strictPointerShapes) throw refuse.pointerShapeMismatch(column.className, column.path);

@@ -1,6 +1,6 @@
 import { cutText, refuse } from '#core';
 import type { ClassAccess } from '../model/class-access.js';
-import { assertMayBeText, isScalarType, noteMember } from '../model/value-type.js';
+import { assertMayBeText, describeNoList, isScalarType, noteMember } from '../model/value-type.js';
 import {
   blockFilter,
   isPlainObject,
@@ -13,8 +13,8 @@ import { NO_PATTERN, regexIssue } from './regex-safety.js';
 import { type Column, toMemberColumn } from './column.js';
 import { columnValue, columnValues, type ValueRules } from './column-values.js';
 import { distance, geoCondition } from './geo-condition.js';
-import { findOtherWord } from './other-words.js';
-import { createNoMember, noteDay, notePattern } from './unlikely-values.js';
+import { findOtherWord, isOfLists } from './other-words.js';
+import { createNoMember, noteDay, noteOtherClass, notePattern } from './unlikely-values.js';
 
 /** The rules for the conditions of one field. */
 export interface ConditionRules extends ValueRules {
@@ -63,8 +63,8 @@ const OPERATORS: Readonly<Record<string, Translate>> = {
   $maxDistanceInMiles: nearOnly('$maxDistanceInMiles'),
   $maxDistanceInKilometers: nearOnly('$maxDistanceInKilometers'),
   $maxDistanceInRadians: nearOnly('$maxDistanceInRadians'),
-  $inQuery: (operand, _column, rules) => rules.crossClass('$inQuery', operand),
-  $notInQuery: (operand, _column, rules) => rules.crossClass('$notInQuery', operand),
+  $inQuery: byRow('$inQuery'),
+  $notInQuery: byRow('$notInQuery'),
   $select: (operand, _column, rules) => rules.crossClass('$select', operand),
   $dontSelect: (operand, _column, rules) => rules.crossClass('$dontSelect', operand),
 };
@@ -103,7 +103,10 @@ export function assertNoBareOperators(value: unknown, { path, known }: Column): 
   const names = Object.keys(value);
   const other = isScalarType(known) ? names.find(findOtherWord) : undefined;
   if (other !== undefined)
-    throw refuse.invalidQuery(`'${cutText(other, 64)}' is no operator: write ${findOtherWord(other)}`);
+    throw refuse.invalidQuery(
+      (isOfLists(other) ? describeNoList(known, other, path) : undefined) ??
+        `'${cutText(other, 64)}' is no operator: write ${findOtherWord(other)} instead`,
+    );
   const isOperator = (name: string) => Object.hasOwn(OPERATORS, `$${name}`) && !known?.member?.(name);
   const [name] = names;
   if (name === undefined || !names.every(isOperator)) return;
@@ -196,6 +199,14 @@ function list(operator: string): Translate {
   return (operand, column, rules) => {
     if (!Array.isArray(operand)) throw refuse.invalidQuery(`'${operator}' needs an array`);
     return { [operator]: columnValues(operand, column, rules) };
+  };
+}
+
+function byRow(operator: string): Translate {
+  return (operand, column, rules) => {
+    const condition = rules.crossClass(operator, operand);
+    noteOtherClass((condition[operator] as Where)['className'], column, rules.note);
+    return condition;
   };
 }
 

@@ -19,6 +19,12 @@ const OTHER_WORDS: ReadonlyMap<string, string> = new Map([
   ['elemmatch', 'paths to members ("lines.sku"), or $elemMatch in a $match of aggregate,'],
 ]);
 
+const toWord = (word: string): string => word.toLowerCase().replaceAll(/[$_ ]/g, '');
+
+const OF_LISTS: ReadonlySet<string> = new Set(['size', 'elemmatch']);
+
+/** Whether a word, in any spelling, asks for lists. */
+export const isOfLists = (word: string): boolean => OF_LISTS.has(toWord(word));
+
 /** What is written here in the place of a word, with or without `$`, in any spelling. */
-export const findOtherWord = (word: string): string | undefined =>
-  OTHER_WORDS.get(word.toLowerCase().replaceAll(/[$_ ]/g, ''));
+export const findOtherWord = (word: string): string | undefined => OTHER_WORDS.get(toWord(word));

@@ -74,6 +74,13 @@ describe('an operator of another language', () => {
     [{ title: { not: { $eq: 'x' } } }, `'not' is no operator: write $ne, $nin or {"$nor":[{…}]}`],
     [{ OR: [{ title: 'x' }] }, "'OR' is no operator: write '$or'"],
     [{ title: { $isNull: true } }, 'Write null, as the value of the field, instead'],
+    [{ title: { isNull: true } }, 'write null, as the value of the field, instead'],
+    [
+      { playCount: { size: 2 } },
+      "'playCount' is a number, and size asks for lists: compare it with a number",
+    ],
+    [{ title: { elemMatch: { a: 1 } } }, "'title' is a text, and elemMatch asks for lists"],
+    [{ tags: { $size: 2 } }, '$size in a $match of aggregate, instead'],
   ])('is refused with the one of this: %j', (where, instead) => {
     expect(refusedFor(where)).toContain(instead);
   });
@@ -86,12 +93,19 @@ describe('an operator of another language', () => {
 
 describe('a value that is most likely not meant as it is written', () => {
   const asId = (text: string) => `'${text}' was compared as the id of the row that 'artist' points to`;
+  const ofOther = (name: string) => `'artist' points to rows of another class than '${name}'`;
   it.each<[unknown, string]>([
     [{ artist: 'Ann Smith' }, asId('Ann Smith')],
     [{ artist: 'ann@example.com' }, asId('ann@example.com')],
     [{ artist: 'Madonna' }, asId('Madonna')],
     [{ artist: { $ne: 'Ann Smith' } }, asId('Ann Smith')],
     [{ artist: { $in: ['a1', 'Ann Smith'] } }, asId('Ann Smith')],
+    [{ artist: 'Playlist$p1' }, ofOther('Playlist')],
+    [{ artist: { $ne: 'Playlist$p1' } }, ofOther('Playlist')],
+    [{ artist: { __type: 'Pointer', className: 'Playlist', objectId: 'p1' } }, ofOther('Playlist')],
+    [{ artist: { $in: ['a1', { __type: 'Pointer', className: 'Note', objectId: 'n1' }] } }, ofOther('Note')],
+    [{ artist: { $inQuery: { className: 'Playlist', where: {} } } }, ofOther('Playlist')],
+    [{ artist: { $notInQuery: { className: 'Playlist', where: {} } } }, ofOther('Playlist')],
     [{ objectId: 'Song$s1' }, `'objectId' is the id alone: write "s1"`],
     [{ title: '%part%' }, `'title' was compared with the whole text '%part%'`],
     [{ title: 'part*' }, `'title' was compared with the whole text 'part*'`],
@@ -110,6 +124,9 @@ describe('a value that is most likely not meant as it is written', () => {
     { artist: 'mrGyBE3T6h' },
     { artist: '507f1f77bcf86cd799439011' },
     { artist: 'Artist$a1' },
+    { artist: { __type: 'Pointer', className: 'Artist', objectId: 'a1' } },
+    { artist: { $inQuery: { className: 'Artist', where: {} } } },
+    { curator: 'Playlist$p1' },
     { title: 'Ann Smith' },
     { title: 'a/b' },
     { title: { $regex: '^part' } },
@@ -120,7 +137,11 @@ describe('a value that is most likely not meant as it is written', () => {
   });
 
   it('names no class behind a pointer', () => {
-    for (const where of [{ artist: 'Ann Smith' }, { artist: { $in: ['Ann Smith'] } }])
+    for (const where of [
+      { artist: 'Ann Smith' },
+      { artist: { $in: ['Ann Smith'] } },
+      { artist: 'Playlist$p1' },
+    ])
       expect(notesOn(where).join()).not.toContain('Artist');
     for (const where of [{ artist: 5 }, { artist: ['x'] }]) expect(refusedFor(where)).not.toContain('Artist');
   });

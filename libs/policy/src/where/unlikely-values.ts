@@ -54,6 +54,18 @@ export function noteReference(text: string, { path, stored }: Column, note: Note
   );
 }
 
+/** Notes that a condition names another class than that to whose rows the column points, which the note does not name. */
+export function noteOtherClass(
+  className: unknown,
+  { path, targetClass }: Pick<Column, 'path' | 'targetClass'>,
+  note: Note | undefined,
+): void {
+  if (typeof className === 'string' && targetClass !== undefined && className !== targetClass)
+    note?.(
+      `'${cutText(path, 128)}' points to rows of another class than '${cutText(className, 128)}': get_schema names it`,
+    );
+}
+
 /** Notes that a text was compared as a whole, where a pattern or a condition is meant. */
 export function noteText(text: string, { path, className }: Column, note: Note | undefined): void {
   if (!note) return;
