@@ -108,7 +108,7 @@ await against(
   'a write that is recorded against one that is not',
   [plain, 'direct'],
   [recorded, 'direct'],
-  '1.5, as three round trips would be to two; there are four',
+  '1.5, as three round trips are to two',
 );
 
 /** Milliseconds of some work. */

@@ -261,7 +261,7 @@ interface UpdateRow {
   readonly where: Where;
   /** ISO time for a store that takes ids. Default: now. */
   readonly updatedAt?: string | undefined;
-  /** For a store that reads before it writes: whether the row is one to change, beside `where`. */
+  /** For a store that judges the row in the transaction of the write: whether it is one to change, beside `where`. */
   readonly admits?: ((row: ParseRow) => boolean) | undefined;
 }
 
@@ -270,7 +270,7 @@ interface DeleteRow {
   readonly className: string;
   readonly objectId: string;
   readonly where: Where;
-  /** For a store that reads before it writes: whether the row is one to delete, beside `where`. */
+  /** For a store that judges the row in the transaction of the write: whether it is one to delete, beside `where`. */
   readonly admits?: ((row: ParseRow) => boolean) | undefined;
 }
 
@@ -294,8 +294,8 @@ export abstract class WriteStore implements Store<Writes> {
     return false;
   }
 
-  /** Whether it reads a row in the transaction in which it changes it: nobody has to look at the row before. */
-  get readsBefore(): boolean {
+  /** Whether it judges a row in the transaction in which it changes it: nobody has to look at the row before. */
+  get judgesRows(): boolean {
     return false;
   }
 

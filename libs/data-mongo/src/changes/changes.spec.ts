@@ -38,6 +38,31 @@ rowTransactionsContract('MongoDB in the database of a tenant', async (seed) => {
   return { ...store, transactions: new MongoRowTransactions(store.connection, store.catalogue) };
 });
 
+const title = 'Sent';
+const row = { className: 'Album', objectId: 'a1', where: {} } as const;
+
+describe('A write in a transaction', () => {
+  it.each([
+    ['a new row', { kind: 'create', className: 'Album', fields: { title } } as const, ['insert']],
+    ['values', { kind: 'update', ...row, fields: { title } } as const, ['findAndModify']],
+    [
+      'what depends on the row',
+      { kind: 'update', ...row, fields: { tags: { __op: 'Add', objects: ['x'] } } } as const,
+      ['findAndModify', 'find'],
+    ],
+    ['no row any more', { kind: 'delete', ...row } as const, ['findAndModify']],
+  ])('sends no more than it needs to know the row before and after: %s', async (_case, asked, commands) => {
+    const store = await database.openMonitored(MUSIC_SEED);
+    const transactions = new MongoRowTransactions(store.connection, store.catalogue);
+    await store.catalogue.snapshot();
+    const sent: string[] = [];
+    store.connection.db.client.on('commandStarted', ({ commandName }) => sent.push(commandName));
+    await transactions.run('Album', unhurried(), ({ writes }) => writes.run(asked, unhurried(), 'operator'));
+    expect(sent.filter((name) => name !== 'endSessions')).toEqual([...commands, 'commitTransaction']);
+    await store.close();
+  });
+});
+
 describe('Sets of rows in a database beside that of the sets', () => {
   const owner = { principal: 'ada', tenant: null, agent: 'support' };
   const times = () => ({ openedAt: 1, expiresAt: Date.now() + 60_000, deletedAt: Date.now() + 60_000 });

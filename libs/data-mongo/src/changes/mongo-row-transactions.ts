@@ -4,7 +4,7 @@ import {
   type BoundStores,
   type OperationContext,
   type ReadStore,
-  type RowImage,
+  type WrittenRow,
   RowTransactions,
   type SchemaCatalogue,
   StoreError,
@@ -16,7 +16,7 @@ import { inspectMongo } from '../connection/inspect-mongo.js';
 import type { MongoConnection } from '../connection/mongo-connection.js';
 import { isDriverError, isServerError, toStoreError } from '../errors.js';
 import { MongoRecordReader } from '../read/mongo-record-reader.js';
-import { MongoRecordWriter } from '../write/mongo-record-writer.js';
+import { type KeepChange, MongoRecordWriter } from '../write/mongo-record-writer.js';
 import { MongoRowImages, toImage } from './mongo-row-images.js';
 
 /** A database that holds rows. */
@@ -147,15 +147,17 @@ class Attempt {
     session.startTransaction({ ...OPTIONS, maxCommitTimeMS: operation.maxTimeMS });
     try {
       const failure = () => this.failure;
-      let left: RowImage | null = null;
-      const keep = (row: Uint8Array) => void (left = toImage(row));
+      let written: WrittenRow | null = null;
+      const keep: KeepChange = (before, after) =>
+        void (written = { before: before && toImage(before), after: after && toImage(after) });
       const result = await work({
         reads: this.watch<ReadStore>(new MongoRecordReader(bound, catalogue)),
         writes: this.watch(this.wrap(new MongoRecordWriter(bound, catalogue, undefined, keep))),
         images: new MongoRowImages(bound, catalogue, (operate) => this.inTurn(operate)),
         transaction,
-        get left() {
-          return left;
+        get written() {
+          if (!written) throw new TypeError('no row was written');
+          return written;
         },
         get failure() {
           return failure();

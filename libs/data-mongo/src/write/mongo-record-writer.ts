@@ -1,4 +1,4 @@
-import { BSON, type Document, type Filter, type OptionalUnlessRequiredId } from 'mongodb';
+import { BSON, type Document, type FindOneAndUpdateOptions, type OptionalUnlessRequiredId } from 'mongodb';
 import { isAborted } from '#core';
 import { type OperationContext, type ParseRow, RecordWriter, type SchemaCatalogue, StoreError } from '#data';
 import type { Where } from '#policy';
@@ -10,19 +10,23 @@ import { addColumns, withdrawColumns } from '../schema/mongo-schema-writer.js';
 import type { ClassStorage } from '../storage/class-storage.js';
 import { readDocument } from '../storage/documents.js';
 import { StoredClasses } from '../storage/stored-classes.js';
+import { changeDocument } from './change-document.js';
 import { toUpdate, valuesOnCreate, withDefaults } from './written-fields.js';
+
+/** Receives a row that is written, as it was stored and as it is: null where there is none. */
+export type KeepChange = (before: Uint8Array | null, after: Uint8Array | null) => void;
 
 /**
  * Writes Parse rows to MongoDB by Parse's rules: ids, time stamps, column types, defaults and required fields. Values that
  * violate them are `invalid_query`. A write that was sent is completed: its signal only prevents the start.
  */
 export class MongoRecordWriter extends RecordWriter {
-  /** @param keep receives every row that is created or changed, as it is stored then. Absent: nobody needs it */
+  /** @param keep for the writes of a transaction. Absent: nobody needs the rows */
   constructor(
     private readonly connection: MongoConnection,
     private readonly catalogue: SchemaCatalogue,
     private readonly now: () => Date = () => new Date(),
-    private readonly keep?: (row: Uint8Array) => void,
+    private readonly keep?: KeepChange,
   ) {
     super();
   }
@@ -53,7 +57,7 @@ export class MongoRecordWriter extends RecordWriter {
             .collection(storage.collection)
             .insertOne(document as OptionalUnlessRequiredId<DriverDocument>, connection.limits(operation)),
         );
-        this.keep?.(BSON.serialize(document));
+        this.keep?.(null, BSON.serialize(document));
         return storage.toRow(document);
       }),
     );
@@ -73,20 +77,24 @@ export class MongoRecordWriter extends RecordWriter {
         const changes = toUpdate(fields, storage, at);
         const filter = rowFilter(objectId, where, storage);
         const connection = this.connection.openForChanges(storage, operation.tenant);
-        const { keep } = this;
-        const changed: Document | null = await connection.sendWrite(operation, () =>
-          connection.collection(storage.collection).findOneAndUpdate(filter, changes, {
-            ...connection.limits(operation),
-            ...SIMPLE_COLLATION,
-            ...storage.bson,
-            ...(keep && { raw: true }),
-            returnDocument: 'after',
-          }),
-        );
-        if (!changed || !keep) return changed && storage.toRow(changed);
-        const bytes = changed as Uint8Array;
-        keep(bytes);
-        return storage.toRow(readDocument(bytes, storage.bson));
+        const collection = connection.collection(storage.collection);
+        const options = { ...connection.limits(operation), ...SIMPLE_COLLATION, ...storage.bson };
+        const change = (how: FindOneAndUpdateOptions): Promise<Document | null> =>
+          connection.sendWrite(operation, () =>
+            collection.findOneAndUpdate(filter, changes, { ...options, ...how }),
+          );
+        if (!this.keep) {
+          const row = await change({ returnDocument: 'after' });
+          return row && storage.toRow(row);
+        }
+        const before = (await change({ raw: true, returnDocument: 'before' })) as Uint8Array | null;
+        if (!before) return null;
+        const id = { _id: storage.idToStorage(objectId) as string };
+        const after =
+          changeDocument(before, changes) ??
+          ((await collection.findOne(id, { ...options, raw: true })) as unknown as Uint8Array);
+        this.keep(before, after);
+        return storage.toRow(readDocument(after, storage.bson));
       }),
     );
   }
@@ -97,12 +105,19 @@ export class MongoRecordWriter extends RecordWriter {
       storage.assertPermits('delete');
       const filter = rowFilter(objectId, where, storage);
       const connection = this.connection.openForChanges(storage, operation.tenant);
-      const { deletedCount } = await connection.sendWrite(operation, () =>
-        connection
-          .collection(storage.collection)
-          .deleteOne(filter, { ...connection.limits(operation), ...SIMPLE_COLLATION }),
+      const collection = connection.collection(storage.collection);
+      const options = { ...connection.limits(operation), ...SIMPLE_COLLATION };
+      if (!this.keep) {
+        const { deletedCount } = await connection.sendWrite(operation, () =>
+          collection.deleteOne(filter, options),
+        );
+        return deletedCount === 1;
+      }
+      const before: unknown = await connection.sendWrite(operation, () =>
+        collection.findOneAndDelete(filter, { ...options, raw: true }),
       );
-      return deletedCount === 1;
+      if (before) this.keep(before as Uint8Array, null);
+      return before !== null;
     });
   }
 
@@ -149,6 +164,6 @@ export class MongoRecordWriter extends RecordWriter {
   }
 }
 
-function rowFilter(objectId: string, where: Where, storage: ClassStorage): Filter<DriverDocument> {
+function rowFilter(objectId: string, where: Where, storage: ClassStorage) {
   return { $and: [{ _id: storage.idToStorage(objectId) as string }, classWhereToQuery(where, storage)] };
 }

@@ -239,7 +239,7 @@ interface WriteRoutes {
 export function routedWrites({ rest, sessions }: WriteRoutes): WriteStore {
   return {
     takesObjectIds: false,
-    readsBefore: false,
+    judgesRows: false,
     idFor: (_className, text) => Promise.resolve(text),
     run: async (operation, context, caller) => {
       if (caller === 'operator' || !routesFor('row_writes', caller.agent).includes('rest'))

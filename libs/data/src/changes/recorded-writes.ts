@@ -6,7 +6,6 @@ import type { AppliedChange } from '../governed/held-change.js';
 import {
   type BoundStores,
   digestImage,
-  type RowImage,
   type RowTransaction,
   type RowTransactions,
 } from './row-transactions.js';
@@ -16,6 +15,9 @@ export abstract class WriteRecorder {
   /** @param transaction of the write: it is applied only if this is stored */
   abstract record(change: AppliedChange, agent: Agent, transaction: RowTransaction): Promise<void>;
 }
+
+/** The row is not one that the write may change. */
+class NotAdmitted extends Error {}
 
 /** Classes of which it is known what their database lacks. */
 const MOST_CLASSES = 10_000;
@@ -41,8 +43,8 @@ export class RecordedWrites extends WriteStore {
     return this.store.takesObjectIds;
   }
 
-  /** The row before a write is recorded, so it is read anyway. */
-  override get readsBefore(): boolean {
+  /** What a write changed is known before it is applied. */
+  override get judgesRows(): boolean {
     return true;
   }
 
@@ -56,13 +58,19 @@ export class RecordedWrites extends WriteStore {
     caller: Caller,
   ): Promise<Writes[K]['answer']> {
     if (caller === 'operator') return this.store.run(operation, context, caller);
-    const { className } = operation as StoreOperation<Writes>;
+    const { kind, className } = operation as StoreOperation<Writes>;
     await this.assertPossible(className, context);
-    return this.transactions.run(className, context, (stores) =>
-      this.runRecorded(operation, { context, caller, stores }),
-    );
+    try {
+      return await this.transactions.run(className, context, (stores) =>
+        this.runRecorded(operation, { context, caller, stores }),
+      );
+    } catch (error) {
+      if (error instanceof NotAdmitted) return (kind === 'update' ? null : false) as Writes[K]['answer'];
+      throw error;
+    }
   }
 
+  /** @throws NotAdmitted for a row that the write does not admit: nothing of the transaction is applied */
   private async runRecorded<K extends keyof Writes>(
     operation: StoreOperation<Writes, K>,
     {
@@ -75,33 +83,26 @@ export class RecordedWrites extends WriteStore {
       readonly stores: BoundStores;
     },
   ): Promise<Writes[K]['answer']> {
-    const { images, writes, transaction } = stores;
     const asked = operation as StoreOperation<Writes>;
     const { kind, className } = asked;
-    let before: RowImage | null = null;
-    if (kind !== 'create') {
-      const { objectId, where, admits } = asked;
-      before = (await images.find(className, [objectId], where, context)).get(objectId) ?? null;
-      const isAdmitted =
-        before !== null && (admits?.(await images.toRow(className, before, context)) ?? true);
-      if (!isAdmitted) return (kind === 'update' ? null : false) as Writes[K]['answer'];
-    }
-    const answer = await writes.run(operation, context, caller);
+    const answer = await stores.writes.run(operation, context, caller);
     // No row was what the write requires it to be.
     if (answer === null || answer === false) return answer;
-    const objectId = kind === 'create' ? String((answer as ParseRow)['objectId']) : asked.objectId;
-    const after = kind === 'delete' ? null : stores.left;
+    const { before, after } = stores.written;
+    const admits = kind === 'create' ? undefined : asked.admits;
+    if (admits && !admits(await stores.images.toRow(className, before ?? '', context)))
+      throw new NotAdmitted();
     await this.recorder.record(
       {
         operation: kind,
         className,
-        objectId,
+        objectId: kind === 'create' ? String((answer as ParseRow)['objectId']) : asked.objectId,
         fields: kind === 'delete' ? null : asked.fields,
         before,
         after: after && digestImage(after),
       },
       caller.agent,
-      transaction,
+      stores.transaction,
     );
     return answer;
   }

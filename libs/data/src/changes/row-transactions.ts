@@ -53,14 +53,22 @@ export abstract class RowImages {
   abstract toRow(className: string, image: RowImage, operation: OperationContext): Promise<ParseRow>;
 }
 
+/** A row that was written. */
+export interface WrittenRow {
+  /** As it was; null: there was none. */
+  readonly before: RowImage | null;
+  /** As it is stored now; null: there is none. */
+  readonly after: RowImage | null;
+}
+
 /** The stores whose operations belong to one transaction. */
 export interface BoundStores {
   readonly reads: ReadStore;
   readonly writes: WriteStore;
   readonly images: RowImages;
   readonly transaction: RowTransaction;
-  /** The row that was created or changed last, as it is stored now. Null: none was. */
-  readonly left: RowImage | null;
+  /** The row that was written last. @throws TypeError when none was */
+  readonly written: WrittenRow;
   /** Why an operation of the transaction failed: then no other one succeeds. Null: none did. */
   readonly failure: StoreErrorCode | null;
 }

@@ -111,23 +111,43 @@ export function rowTransactionsContract(
       expect(await imageOf('a1')).toBe(now);
     });
 
-    it('knows the row that it left, byte for byte', async () => {
-      const left = await run(async (stores) => {
-        expect(stores.left).toBe(null);
-        await retitle(stores, 'a1', 'Left');
-        return stores.left;
-      });
-      expect(left).toBe(await imageOf('a1'));
+    it('knows the row that it wrote as it was and as it is, byte for byte', async () => {
+      const was = await imageOf('a1');
+      const changes = [
+        { title: 'Left', tags: { __op: 'Delete' }, released: { __op: 'Delete' } },
+        { tags: ['x'], title: 'Both', released: { __type: 'Date', iso: '2026-01-02T03:04:05.678Z' } },
+        { tags: { __op: 'Add', objects: ['y'] }, title: 'Added' },
+      ];
+      let before = was;
+      for (const fields of changes) {
+        const { written } = await run(async (stores) => {
+          expect(() => stores.written).toThrow('no row was written');
+          await stores.writes.run(
+            { kind: 'update', className: 'Album', objectId: 'a1', fields, where: {} },
+            unhurried(),
+            'operator',
+          );
+          return { written: stores.written };
+        });
+        expect(written).toEqual({ before, after: await imageOf('a1') });
+        before = written.after;
+      }
       const made = await run(async (stores) => {
         const fields = { title: 'Made' };
-        const row = await stores.writes.run(
-          { kind: 'create', className: 'Album', fields },
+        await stores.writes.run(
+          { kind: 'create', className: 'Album', fields, objectId: 'made' },
           unhurried(),
           'operator',
         );
-        return { id: String(row['objectId']), left: stores.left };
+        return stores.written;
       });
-      expect(made.left).toBe(await imageOf(made.id));
+      expect(made).toEqual({ before: null, after: await imageOf('made') });
+      const gone = await run(async (stores) => {
+        const asked = { kind: 'delete', className: 'Album', objectId: 'made', where: {} } as const;
+        await stores.writes.run(asked, unhurried(), 'operator');
+        return stores.written;
+      });
+      expect(gone).toEqual({ before: made.after, after: null });
     });
 
     it('finds the rows of some ids that meet a constraint', async () => {

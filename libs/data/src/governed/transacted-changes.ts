@@ -28,10 +28,15 @@ interface JudgedChange {
   readonly change: HeldChange;
   /** The row as it is now, which others may have changed where the change does not touch it; null: there is none. */
   readonly now: RowImage | null;
-  /** @returns the id of the row. @throws Refused */
-  readonly make: () => Promise<string>;
-  /** The row that the change left; null: it is gone. @throws Refused where it is not the caller's */
-  readonly readLeft: (id: string) => Promise<RowImage | null>;
+  /** @throws Refused */
+  readonly make: () => Promise<MadeChange>;
+}
+
+interface MadeChange {
+  /** The row. */
+  readonly id: string;
+  /** The row as the change left it; null: it is gone. @throws Refused where it is not the caller's */
+  readonly readLeft: () => Promise<RowImage | null>;
 }
 
 /** The changes of one set within their transaction: all are judged by the rows before it, then made in their order. */
@@ -53,10 +58,10 @@ export class TransactedChanges {
     const judged = assertNone(
       await Promise.all(changes.map((change) => this.take(change, () => this.judge(change)))),
     );
-    const made: (JudgedChange & { readonly id: string })[] = [];
+    const made: (JudgedChange & MadeChange)[] = [];
     const conflicts: ChangeConflict[] = [];
     for (const one of judged) {
-      const outcome = await this.take(one.change, async () => ({ ...one, id: await one.make() }));
+      const outcome = await this.take(one.change, async () => ({ ...one, ...(await one.make()) }));
       if (isConflict(outcome)) conflicts.push(outcome);
       else made.push(outcome);
       // The database takes nothing more in this transaction.
@@ -68,7 +73,7 @@ export class TransactedChanges {
         made.map(({ change, now, id, readLeft }) =>
           this.take(change, async () => {
             const { operation, className, fields } = change;
-            const left = await readLeft(id);
+            const left = await readLeft();
             const after = left && digestImage(left);
             return { operation, className, objectId: id, fields, before: now, after };
           }),
@@ -86,34 +91,44 @@ export class TransactedChanges {
       return {
         change,
         now: null,
-        make: () => this.restore(change, null),
-        readLeft: () => this.rules.readOwnImage(access, id),
+        make: () => this.restore(change, null, () => this.rules.readOwnImage(access, id)),
       };
     }
     const planned = await this.rules.plan(toWrite(change), false);
     const now = planned.image;
     if (operation !== 'create' && !(await this.rows.isAsItWas(change, now, planned)))
       throw new Conflict(ROW_CHANGED);
-    const isRestored = change.restored !== undefined;
+    if (change.restored !== undefined)
+      return {
+        change,
+        now,
+        make: () =>
+          this.restore(change, now, () =>
+            operation === 'delete' ? Promise.resolve(null) : this.rows.read(className, id),
+          ),
+      };
     return {
       change,
       now,
-      make: () =>
-        isRestored ? this.restore(change, now) : this.rules.carryOut(planned, objectId ?? undefined),
-      readLeft: (made) => (operation === 'delete' ? Promise.resolve(null) : this.rows.read(className, made)),
+      make: async () => {
+        const made = await this.rules.carryOut(planned, objectId ?? undefined);
+        const { after } = this.stores.written;
+        return { id: made, readLeft: () => Promise.resolve(after) };
+      },
     };
   }
 
   private async restore(
     { className, objectId, restored = null }: HeldChange,
     now: RowImage | null,
-  ): Promise<string> {
+    readLeft: MadeChange['readLeft'],
+  ): Promise<MadeChange> {
     const { operation } = this.call;
     const id = objectId ?? '';
     await atWriter(operation, () =>
       this.stores.images.replace({ className, objectId: id }, now, restored, operation),
     );
-    return id;
+    return { id, readLeft };
   }
 
   /** What the work gives, or why the change cannot be applied. */

@@ -38,7 +38,7 @@ export interface GovernedWriteCall extends GovernedCall {
   /** @throws StoreError */
   readonly write: Run<Writes>;
   /** How rows get their ids. */
-  readonly ids: Pick<WriteStore, 'takesObjectIds' | 'idFor' | 'readsBefore'>;
+  readonly ids: Pick<WriteStore, 'takesObjectIds' | 'idFor' | 'judgesRows'>;
   readonly keys: WriteKeys;
 }
 
@@ -228,7 +228,7 @@ export class WriteRules {
     objectId: string,
     operation: 'update' | 'delete',
   ): Promise<Pick<Writes['update']['asked'], 'where' | 'admits'>> {
-    if (!this.call.ids.readsBefore) return { where: (await this.ownRow(access, objectId, operation)).where };
+    if (!this.call.ids.judgesRows) return { where: (await this.ownRow(access, objectId, operation)).where };
     const { tenant, where } = await this.rows.predicate(access.className, { canonical: false, operation });
     return { where, ...(tenant && { admits: (row: ParseRow) => isOwnRow(tenant, row) }) };
   }

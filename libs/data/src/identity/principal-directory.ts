@@ -134,7 +134,7 @@ export function forgettingWrites(
 ): WriteStore {
   return {
     takesObjectIds: store.takesObjectIds,
-    readsBefore: store.readsBefore,
+    judgesRows: store.judgesRows,
     idFor: (...asked) => store.idFor(...asked),
     // A failed write may have been applied.
     run: (operation, context, caller) =>

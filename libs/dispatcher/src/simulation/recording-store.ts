@@ -124,7 +124,7 @@ export function recordedWrites(store: RecordingStore): WriteStore {
   };
   return {
     takesObjectIds: false,
-    readsBefore: false,
+    judgesRows: false,
     idFor: (_className, text) => Promise.resolve(text),
     run: (operation, context, caller) => writes[operation.kind](operation, context, caller),
   };

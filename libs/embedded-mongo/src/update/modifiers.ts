@@ -1,4 +1,4 @@
-import { identical } from '../bson/compare.js';
+import { compareStrings, identical } from '../bson/compare.js';
 import { type Document, getField, isDocument } from '../bson/document.js';
 import { arrayIndex } from '../bson/path.js';
 import { typeName } from '../bson/type-name.js';
@@ -156,8 +156,7 @@ function comparePaths(a: readonly string[], b: readonly string[]): number {
     const [x, y] = [a[i] as string, b[i] as string];
     if (x === y) continue;
     const [m, n] = [arrayIndex(x), arrayIndex(y)];
-    if (m >= 0 && n >= 0) return m - n;
-    return x < y ? -1 : 1;
+    return m >= 0 && n >= 0 ? m - n : compareStrings(x, y);
   }
   return a.length - b.length;
 }

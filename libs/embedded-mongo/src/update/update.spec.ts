@@ -47,6 +47,12 @@ const rows: Row[] = [
     { a: { y: 2, x: 1 } },
   ],
   ['$set adds new fields in the order of their names', {}, { $set: { b: 1, a: 2 } }, { a: 2, b: 1 }],
+  [
+    '$set orders names by their bytes',
+    {},
+    { $set: { '\u{1F600}': 1, '\uFB00': 2 } },
+    { '\uFB00': 2, '\u{1F600}': 1 },
+  ],
   ['$setOnInsert waits for an insert', { a: 1 }, { $setOnInsert: { b: 1 } }, { a: 1 }],
   ['$setOnInsert applies on insert', { a: 1 }, { $setOnInsert: { b: 1 } }, { a: 1, b: 1 }, { insert: true }],
   ['$unset removes a field', { a: 1, b: 2 }, { $unset: { a: '' } }, { b: 2 }],
