@@ -149,6 +149,21 @@ describe('The rows before changes', () => {
     expect((await posts().findOne({ _id: 'p12' }))?._id).toBe('p12');
   });
 
+  it('stay as they are, and unrecorded, where the row is that of several tenants', async () => {
+    const shared = { _id: 'shared', orgId: ['acme', 'globex'], title: 'Ours', _updated_at: new Date(5) };
+    await posts().insertOne(shared);
+    const sets = view.client.db('parley').collection('parley.changes');
+    const known = await sets.countDocuments();
+    const named = { class_name: 'Post', object_id: 'shared' };
+    for (const [name, more] of [
+      ['update_object', { fields: { title: 'Mine' } }],
+      ['delete_object', {}],
+    ] as const)
+      expect((await call(name, { ...named, ...more }, 'writer')).text).toContain('no object of class');
+    expect(await posts().findOne({ _id: 'shared' })).toEqual(shared);
+    expect(await sets.countDocuments()).toBe(known);
+  });
+
   it.each(['parley.changes', 'parley.settled', '_parley.changes'])(
     'lie in a collection that no tool, no resource and no export reads: %s',
     async (name) => {
