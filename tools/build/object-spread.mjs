@@ -1,6 +1,16 @@
 // Object literals that begin with a spread, for V8 11 (docs/contributing/decisions/0031-object-spread.md).
 import { parseSync, Visitor } from 'rolldown/utils';
 
+/** What the bundler writes above each module. A module is parsed for itself: most have no such literal. */
+const MODULE = /^(?=\/\/(?:#region)? \S+$)/m;
+
+/** @param {string} code of a bundle */
+const withFastSpreads = (code) =>
+  code
+    .split(MODULE)
+    .map((part) => (/\{\s*\.\.\./.test(part) ? withFastSpread(part) : part))
+    .join('');
+
 /**
  * `{ ...one, two }` becomes `{ ...null, ...one, two }`, which is the same object. No line changes its number.
  * @param {string} code
@@ -37,6 +47,7 @@ const isNull = (value) => value.type === 'Literal' && value.raw === 'null';
 export const fastSpread = {
   name: 'fast-spread',
   generateBundle(_options, files) {
-    for (const file of Object.values(files)) if (file.type === 'chunk') file.code = withFastSpread(file.code);
+    for (const file of Object.values(files))
+      if (file.type === 'chunk') file.code = withFastSpreads(file.code);
   },
 };
