@@ -49,22 +49,21 @@ function runParley(node, args, { cwd, input = '' }) {
 }
 
 /**
- * Every command and subcommand, read from the help of the program.
+ * Asks every command and subcommand for its help, which names those below it.
  * @param {string} node
  * @param {string} cwd
  * @param {string[]} [parents]
- * @returns {string[][]}
+ * @returns {string[]} what is wrong
  */
-function commandsOf(node, cwd, parents = []) {
-  const { stdout } = runParley(node, [...parents, '--help'], { cwd });
+function readHelp(node, cwd, parents = []) {
+  const args = [...parents, '--help'];
+  const { ok, stdout, said } = runParley(node, args, { cwd });
   const [, listed = ''] = stdout.split('Commands:');
   const names = [...listed.matchAll(/^ {2}([a-z][\w-]*)/gm)].map(([, name = '']) => name);
-  return names
-    .filter((name) => name !== 'help')
-    .flatMap((name) => {
-      const path = [...parents, name];
-      return [path, ...(parents.length === 0 ? commandsOf(node, cwd, path) : [])];
-    });
+  const faults = ok && /^Usage: parley /m.test(stdout) ? [] : [`parley ${args.join(' ')}:\n${said}`];
+  if (parents.length === 0 && names.length === 0) faults.push('parley --help lists no command');
+  const below = names.filter((name) => name !== 'help');
+  return [...faults, ...below.flatMap((name) => readHelp(node, cwd, [...parents, name]))];
 }
 
 /**
@@ -121,9 +120,7 @@ async function smoke(node) {
     if (!ok || !expected.test(said)) faults.push(`parley ${args.join(' ')}:\n${said}`);
   };
   try {
-    const listed = commandsOf(node, cwd);
-    if (listed.length === 0) faults.push('parley --help lists no command');
-    for (const path of listed) expectRun([...path, '--help'], { expected: /^Usage: parley /m });
+    faults.push(...readHelp(node, cwd));
     expectRun(['--version'], { expected: /^\d+\.\d+\.\d+/ });
     expectRun(['schema'], { expected: /"properties"/ });
     expectRun(['hash-key', '--generate']);
