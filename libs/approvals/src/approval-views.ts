@@ -1,6 +1,6 @@
 import { type Agent, isFailure, Refused, McpRequest } from '#core';
 import type { ChangeViews, GovernedMethods } from '#data';
-import { computeDigest, type RecordsSource } from '#dispatcher';
+import { canonicalJson, computeDigest, type RecordsSource, showToApprover } from '#dispatcher';
 import type { ApprovalCase } from '#state';
 import type { Changes } from '#tools';
 
@@ -108,12 +108,8 @@ export class CaseViews {
     const narrow = new Narrowing(new Set(readable.fields), (row) =>
       this.viewing.methods(context).present(row),
     );
-    return toShown(
-      known,
-      viewer,
-      await narrow.preview(preview, readsEverything(viewer)),
-      readable.row ?? null,
-    );
+    const shown = await narrow.preview(preview, readsEverything(viewer));
+    return toShown(known, viewer, withPresentValues(shown, readable.row), readable.row ?? null);
   }
 
   /** A whole change set, read again for the viewer: what its owner was shown is the owner's. */
@@ -165,6 +161,25 @@ function describeRefusal(error: unknown): string {
   return isFailure(error.refusal.code)
     ? 'it cannot be read at the moment: try again in a few seconds'
     : NOT_PERMITTED;
+}
+
+/**
+ * A change whose row is not as the caller found it also shows what the fields hold by now, as the viewer reads them. An approval of it
+ * runs nothing: the call has to be made again.
+ */
+function withPresentValues(preview: Members, row: Members | undefined): Members {
+  const { change } = preview;
+  const before = isObject(change) ? change['before'] : undefined;
+  if (!row || !isObject(change) || !isObject(before)) return preview;
+  const held = Object.fromEntries(Object.keys(before).map((name) => [name, row[name] ?? null]));
+  const { now } = showToApprover({ now: held });
+  if (!isObject(now)) return preview;
+  const changed = Object.entries(now).filter(
+    ([name, value]) => canonicalJson(value) !== canonicalJson(before[name]),
+  );
+  return changed.length === 0
+    ? preview
+    : { ...preview, change: { ...change, now: Object.fromEntries(changed) } };
 }
 
 function unreadable(known: ApprovalCase, viewer: Agent, why: string): Shown {

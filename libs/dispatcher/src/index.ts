@@ -51,6 +51,7 @@ export {
   type ApprovalRequest,
   Approver,
   showChange,
+  showToApprover,
 } from './calls/approval.js';
 export {
   type AfterToolCall,

@@ -334,6 +334,45 @@ describe('a decision', () => {
     expect(await titleOf('p12')).not.toContain('Over');
   });
 
+  it.each<[string, string, object, object]>([
+    [
+      'a change',
+      'update_object',
+      {
+        fields: {
+          title: 'Unread',
+          likes: { __op: 'Increment', amount: 1 },
+          publishedAt: { __type: 'Date', iso: '2025-03-01T00:00:00.000Z' },
+          author: { __type: 'Pointer', className: 'Author', objectId: 'a1' },
+          tags: { __op: 'Add', objects: ['x'] },
+        },
+      },
+      { title: 'Meanwhile' },
+    ],
+    ['a deletion', 'delete_object', {}, { title: 'Meanwhile', updatedAt: '2025-02-01T00:00:00.000Z' }],
+  ])(
+    'is about what the row holds by now, which %s shows where the caller found it otherwise',
+    async (...of) => {
+      const [, tool, args, now] = of;
+      const rows = view.client.db('parley').collection<{ _id: string }>('Post');
+      const row = await rows.findOne({ _id: 'p14' });
+      const call = callTool(one, tool, { class_name: 'Post', object_id: 'p14', ...args }, as('writer'));
+      const id = await opened(one);
+      const shown = async (agent: AgentName) =>
+        ((await rest(two, agent, `/${id}`)).body as { readonly preview?: { readonly change: object } })
+          .preview?.change;
+      for (const agent of ['chief', 'deputy'] as const) expect(await shown(agent)).not.toHaveProperty('now');
+      await rows.updateOne(
+        { _id: 'p14' },
+        { $set: { title: 'Meanwhile', _updated_at: new Date('2025-02-01T00:00:00.000Z') } },
+      );
+      for (const agent of ['chief', 'deputy'] as const) expect(await shown(agent)).toMatchObject({ now });
+      await decide(two, id, { decision: 'deny' });
+      await call;
+      if (row) await rows.replaceOne({ _id: 'p14' }, row);
+    },
+  );
+
   it('is refused when the row is gone since it was shown', async () => {
     const rows = view.client.db('parley').collection<{ _id: string }>('Post');
     const row = await rows.findOne({ _id: 'p13' });

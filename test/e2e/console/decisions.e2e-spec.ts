@@ -469,6 +469,8 @@ describe('a decision', () => {
     await card(page, 'p07').getByText('has changed since it was shown').waitFor();
     expect((await waiting()).length).toBe(1);
     await button(card(page, 'p07'), 'Show it again').click();
+    await card(page, 'p07').getByText('not as the caller found it').waitFor();
+    await card(page, 'p07').getByRole('cell', { name: 'Meanwhile' }).waitFor();
     await ready(button(card(page, 'p07'), 'Deny'));
     await button(card(page, 'p07'), 'Deny').click();
     await card(page, 'p07').getByText('was denied').waitFor();

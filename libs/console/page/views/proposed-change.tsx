@@ -67,8 +67,10 @@ export function Change({ tool, preview }: { readonly tool: string; readonly prev
   const facts: Fact[] = [];
   let table: ComponentChildren = null;
   if (isMembers(change)) {
-    const { before, after, operation, class_name: _class, object_id: _object, ...rest } = change;
-    const [old, next] = [isMembers(before) ? before : null, isMembers(after) ? after : null];
+    const { before, now, after, operation, class_name: _class, object_id: _object, ...rest } = change;
+    const old = isMembers(before) ? { ...before, ...(isMembers(now) && now) } : null;
+    const next = isMembers(after) ? after : null;
+    if (isMembers(now)) facts.push(['not as the caller found it', Object.keys(now).join(', ')]);
     facts.push(...listRest(rest));
     const fields = [...new Set([...Object.keys(old ?? {}), ...Object.keys(next ?? {})])];
     const columns = ['Field', ...(operation === 'create' ? [] : ['Now']), ...(next ? ['After'] : [])];
