@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ChangeSet } from '#data';
+import type { ChangeSet, ParseRow } from '#data';
 import { changeSetsContract, MUSIC_SEED, rowTransactionsContract, unhurried } from '#data/contracts';
 import type { MongoConnection } from '../connection/mongo-connection.js';
 import { TestDatabase } from '../test-database.contract.js';
@@ -60,6 +60,68 @@ describe('A write in a transaction', () => {
     await transactions.run('Album', unhurried(), ({ writes }) => writes.run(asked, unhurried(), 'operator'));
     expect(sent.filter((name) => name !== 'endSessions')).toEqual([...commands, 'commitTransaction']);
     await store.close();
+  });
+});
+
+describe('A new row that is recorded', () => {
+  const times = { openedAt: 1, expiresAt: Date.now() + 60_000, deletedAt: Date.now() + 60_000 };
+  const owner = { principal: 'ada', tenant: null, agent: 'support' };
+  const set = {
+    id: 's1',
+    owner,
+    kind: 'direct',
+    state: 'applied',
+    revision: 1,
+    ...times,
+    entries: [],
+    next: 1,
+  } as const;
+
+  async function open() {
+    const store = await database.openMonitored(MUSIC_SEED);
+    const transactions = new MongoRowTransactions(store.connection, store.catalogue);
+    const sets = new MongoChangeSets(store.connection);
+    await sets.create({ ...set, id: 'earlier' });
+    await store.catalogue.snapshot();
+    const sent: string[] = [];
+    const create = (objectId: string, fields: ParseRow = {}) =>
+      transactions.run('Album', unhurried(), async ({ lastWrite, transaction }) => {
+        const asked = {
+          kind: 'create',
+          className: 'Album',
+          fields: { title: 'New', ...fields },
+          objectId,
+        } as const;
+        await lastWrite.run(asked, unhurried(), 'operator');
+        await sets.create({ ...set, id: `of ${objectId}` }, transaction);
+      });
+    store.connection.db.client.on('commandStarted', ({ commandName }) => sent.push(commandName));
+    const listSent = () => sent.splice(0).filter((name) => name !== 'endSessions');
+    return { ...store, transactions, sets, create, listSent };
+  }
+
+  it('is sent with its record once it is known that the server takes both in one command', async () => {
+    const { transactions, sets, create, listSent, close } = await open();
+    await create('n1');
+    expect(listSent()).toEqual(['insert', 'insert', 'commitTransaction']);
+    await transactions.findObstacle('Album', unhurried());
+    listSent();
+    await create('n2');
+    expect(listSent()).toEqual(['bulkWrite', 'commitTransaction']);
+    expect(await sets.find('of n2')).toMatchObject({ kind: 'direct' });
+    await close();
+  });
+
+  it('leaves no record and no column when its id is taken, and says so', async () => {
+    const { transactions, sets, create, reader, catalogue, close } = await open();
+    await transactions.findObstacle('Album', unhurried());
+    for (const fields of [{}, { unheard: 1 }])
+      await expect(create('a1', fields)).rejects.toMatchObject({ code: 'duplicate' });
+    expect(await sets.find('of a1')).toBe(null);
+    expect((await catalogue.snapshot()).get('Album')?.fields.has('unheard')).toBe(false);
+    const [row] = await reader.find({ className: 'Album', where: { objectId: 'a1' }, limit: 1 }, unhurried());
+    expect(row?.['title']).not.toBe('New');
+    await close();
   });
 });
 

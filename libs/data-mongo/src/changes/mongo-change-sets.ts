@@ -59,8 +59,14 @@ export class MongoChangeSets extends ChangeSets {
       await asStoreOperation(undefined, () => this.settled.put(within, { set }));
       return true;
     }
+    const [document, options] = [toDocument(set), optionsFor(within)];
+    if (within instanceof MongoTransaction) {
+      // It also stores a row, whose id may be the one that is taken: the transaction ends with either.
+      await this.write((collection) => within.insert(collection, document, options));
+      return true;
+    }
     try {
-      await this.write(async (collection) => collection.insertOne(toDocument(set), optionsFor(within)));
+      await this.write(async (collection) => collection.insertOne(document, options));
       return true;
     } catch (error) {
       if (toStoreError(error).code === 'duplicate') return false;

@@ -1,5 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import type { ClientSession, TransactionOptions } from 'mongodb';
+import {
+  type ClientSession,
+  type Collection,
+  type Document,
+  type InsertOneOptions,
+  type MongoClient,
+  type MongoClientBulkWriteError,
+  type TransactionOptions,
+} from 'mongodb';
 import {
   type BoundStores,
   type OperationContext,
@@ -13,10 +21,10 @@ import {
   type WriteStore,
 } from '#data';
 import { inspectMongo } from '../connection/inspect-mongo.js';
-import type { MongoConnection } from '../connection/mongo-connection.js';
-import { isDriverError, isServerError, toStoreError } from '../errors.js';
+import type { DriverDocument, MongoConnection } from '../connection/mongo-connection.js';
+import { asStoreOperation, isDriverError, isServerError, toStoreError } from '../errors.js';
 import { MongoRecordReader } from '../read/mongo-record-reader.js';
-import { type KeepChange, MongoRecordWriter } from '../write/mongo-record-writer.js';
+import { type InsertDocument, type KeepChange, MongoRecordWriter } from '../write/mongo-record-writer.js';
 import { MongoRowImages, toImage } from './mongo-row-images.js';
 
 /** A database that holds rows. */
@@ -31,18 +39,60 @@ export interface RowPlace {
 export class MongoTransaction extends RowTransaction {
   /** Once it is committed. */
   readonly committed: (() => Promise<void>)[] = [];
+  private readonly held: HeldInsert[] = [];
 
   /**
    * @param run identifies the work, whose transaction is another one when it runs again
    * @param failed done once the work is given up, and nothing of it was applied
+   * @param client that inserts into several collections in one command; null: the server does not
    */
   constructor(
     readonly session: ClientSession,
     readonly place: RowPlace,
     readonly run: string,
     readonly failed: (() => Promise<void>)[],
+    private readonly client: MongoClient | null,
   ) {
     super();
+  }
+
+  /** Inserts a document when the next one is inserted, with it, or at the end. */
+  readonly hold: InsertDocument = async (collection, document, options) => {
+    if (!this.client) await collection.insertOne(document, options);
+    else this.held.push({ collection, document, options });
+  };
+
+  /** Inserts a document, and with it those that were held. */
+  async insert(...[collection, document, options]: Parameters<InsertDocument>): Promise<void> {
+    const inserts = [...this.held.splice(0), { collection, document, options }];
+    if (this.client && inserts.length > 1) await insertTogether(this.client, inserts);
+    else await collection.insertOne(document, options);
+  }
+
+  async insertHeld(): Promise<void> {
+    for (const { collection, document, options } of this.held.splice(0))
+      await collection.insertOne(document, options);
+  }
+}
+
+interface HeldInsert {
+  readonly collection: Collection<DriverDocument>;
+  readonly document: DriverDocument;
+  readonly options: InsertOneOptions;
+}
+
+/** @throws MongoServerError with the code of the insert that failed */
+async function insertTogether(client: MongoClient, inserts: readonly HeldInsert[]): Promise<void> {
+  const models = inserts.map(({ collection: { namespace }, document }) => ({
+    name: 'insertOne' as const,
+    namespace,
+    document: document as Document,
+  }));
+  try {
+    await client.bulkWrite(models, inserts[0]?.options);
+  } catch (error) {
+    const [failed] = (error as Partial<MongoClientBulkWriteError>).writeErrors?.values() ?? [];
+    throw failed ? Object.assign(error as Error, { code: failed.code }) : error;
   }
 }
 
@@ -58,6 +108,9 @@ const COMMIT_TRIES = 5;
 /** Milliseconds that finding out about the server may take. */
 const INSPECT_MS = 3_000;
 
+/** The first version of MongoDB with the command `bulkWrite`. */
+const BULK_WRITES_SINCE = 8;
+
 const OPTIONS: TransactionOptions = {
   readPreference: 'primary',
   readConcern: { level: 'snapshot' },
@@ -67,6 +120,8 @@ const OPTIONS: TransactionOptions = {
 /** Transactions of MongoDB, which replica sets and sharded clusters have. */
 export class MongoRowTransactions extends RowTransactions {
   readonly images: MongoRowImages;
+  /** The databases whose server inserts into several collections in one command. */
+  private readonly takingBulkWrites = new Set<string | undefined>();
 
   /** @param wrap the writes of a transaction, as other writes are wrapped */
   constructor(
@@ -80,7 +135,11 @@ export class MongoRowTransactions extends RowTransactions {
 
   async findObstacle(className: string, operation: OperationContext): Promise<string | null> {
     const { database, tenant } = await this.findPlace(className, operation);
-    const { topology } = await inspectMongo(this.connection.holding({ database }, tenant), INSPECT_MS);
+    const { topology, version } = await inspectMongo(
+      this.connection.holding({ database }, tenant),
+      INSPECT_MS,
+    );
+    if (Number.parseInt(version) >= BULK_WRITES_SINCE) this.takingBulkWrites.add(database);
     return topology === 'standalone'
       ? 'the database is a standalone server, which has no transactions: make it a replica set (one member is enough)'
       : null;
@@ -92,12 +151,14 @@ export class MongoRowTransactions extends RowTransactions {
     work: (stores: BoundStores) => Promise<T>,
   ): Promise<T> {
     const place = await this.findPlace(className, operation);
-    const session = this.connection.holding(place, place.tenant).startSession();
+    const { client } = this.connection.holding(place, place.tenant);
+    const session = client.startSession({ causalConsistency: false });
+    const bulkClient = this.takingBulkWrites.has(place.database) ? client : null;
     const run = randomUUID();
     const failed: (() => Promise<void>)[] = [];
     try {
       for (let tries = 1; ; tries += 1) {
-        const transaction = new MongoTransaction(session, place, run, failed);
+        const transaction = new MongoTransaction(session, place, run, failed, bulkClient);
         const attempt = new Attempt(transaction, this.connection, this.catalogue, this.wrap);
         try {
           const result = await attempt.run(operation, work);
@@ -152,7 +213,10 @@ class Attempt {
         void (written = { before: before && toImage(before), after: after && toImage(after) });
       const result = await work({
         reads: this.watch<ReadStore>(new MongoRecordReader(bound, catalogue)),
-        writes: this.watch(this.wrap(new MongoRecordWriter(bound, catalogue, undefined, keep))),
+        writes: this.watch(this.wrap(new MongoRecordWriter(bound, catalogue, undefined, { keep }))),
+        lastWrite: this.watch(
+          this.wrap(new MongoRecordWriter(bound, catalogue, undefined, { keep, insert: transaction.hold })),
+        ),
         images: new MongoRowImages(bound, catalogue, (operate) => this.inTurn(operate)),
         transaction,
         get written() {
@@ -163,6 +227,7 @@ class Attempt {
           return failure();
         },
       });
+      await asStoreOperation(undefined, () => transaction.insertHeld());
       await this.commit();
       return result;
     } catch (error) {

@@ -152,9 +152,9 @@ export class MongoConnection {
     return { maxTimeMS, comment, ...(session && { session }) };
   }
 
-  /** For the adapter only: a session, which the caller ends. */
-  startSession(): ClientSession {
-    return this.parts.client.open().startSession({ causalConsistency: false });
+  /** For the adapter only. @throws StoreError `unavailable` after `close` */
+  get client(): MongoClient {
+    return this.parts.client.open();
   }
 
   /**

@@ -1,4 +1,10 @@
-import { BSON, type Document, type FindOneAndUpdateOptions, type OptionalUnlessRequiredId } from 'mongodb';
+import {
+  BSON,
+  type Collection,
+  type Document,
+  type FindOneAndUpdateOptions,
+  type InsertOneOptions,
+} from 'mongodb';
 import { isAborted } from '#core';
 import { type OperationContext, type ParseRow, RecordWriter, type SchemaCatalogue, StoreError } from '#data';
 import type { Where } from '#policy';
@@ -16,17 +22,27 @@ import { toUpdate, valuesOnCreate, withDefaults } from './written-fields.js';
 /** Receives a row that is written, as it was stored and as it is: null where there is none. */
 export type KeepChange = (before: Uint8Array | null, after: Uint8Array | null) => void;
 
+/** Inserts a document, at once or later. */
+export type InsertDocument = (
+  collection: Collection<DriverDocument>,
+  document: DriverDocument,
+  options: InsertOneOptions,
+) => Promise<unknown>;
+
+const insertDocument: InsertDocument = (collection, document, options) =>
+  collection.insertOne(document, options);
+
 /**
  * Writes Parse rows to MongoDB by Parse's rules: ids, time stamps, column types, defaults and required fields. Values that
  * violate them are `invalid_query`. A write that was sent is completed: its signal only prevents the start.
  */
 export class MongoRecordWriter extends RecordWriter {
-  /** @param keep for the writes of a transaction. Absent: nobody needs the rows */
+  /** @param within the transaction of its writes. Absent: each is one of its own */
   constructor(
     private readonly connection: MongoConnection,
     private readonly catalogue: SchemaCatalogue,
     private readonly now: () => Date = () => new Date(),
-    private readonly keep?: KeepChange,
+    private readonly within: { readonly keep?: KeepChange; readonly insert?: InsertDocument } = {},
   ) {
     super();
   }
@@ -48,16 +64,18 @@ export class MongoRecordWriter extends RecordWriter {
     objectId?: string,
   ): Promise<ParseRow> {
     return this.write(operation, () =>
-      this.widenErrors('create', className, fields, operation, async (storage) => {
+      this.widenErrors('create', className, fields, operation, async (storage, isWidened) => {
         const values = withDefaults(valuesOnCreate(fields, storage), storage.schema);
         const document = storage.newDocument(values, objectId, this.now());
         const connection = this.connection.openForChanges(storage, operation.tenant);
+        const { keep, insert = insertDocument } = this.within;
+        // A column that was added is removed again when the insert fails.
+        const send = isWidened ? insertDocument : insert;
+        const collection = connection.collection(storage.collection);
         await connection.sendWrite(operation, () =>
-          connection
-            .collection(storage.collection)
-            .insertOne(document as OptionalUnlessRequiredId<DriverDocument>, connection.limits(operation)),
+          send(collection, document as DriverDocument, connection.limits(operation)),
         );
-        this.keep?.(null, BSON.serialize(document));
+        keep?.(null, BSON.serialize(document));
         return storage.toRow(document);
       }),
     );
@@ -83,7 +101,8 @@ export class MongoRecordWriter extends RecordWriter {
           connection.sendWrite(operation, () =>
             collection.findOneAndUpdate(filter, changes, { ...options, ...how }),
           );
-        if (!this.keep) {
+        const { keep } = this.within;
+        if (!keep) {
           const row = await change({ returnDocument: 'after' });
           return row && storage.toRow(row);
         }
@@ -93,7 +112,7 @@ export class MongoRecordWriter extends RecordWriter {
         const after =
           changeDocument(before, changes) ??
           ((await collection.findOne(id, { ...options, raw: true })) as unknown as Uint8Array);
-        this.keep(before, after);
+        keep(before, after);
         return storage.toRow(readDocument(after, storage.bson));
       }),
     );
@@ -107,7 +126,8 @@ export class MongoRecordWriter extends RecordWriter {
       const connection = this.connection.openForChanges(storage, operation.tenant);
       const collection = connection.collection(storage.collection);
       const options = { ...connection.limits(operation), ...SIMPLE_COLLATION };
-      if (!this.keep) {
+      const { keep } = this.within;
+      if (!keep) {
         const { deletedCount } = await connection.sendWrite(operation, () =>
           collection.deleteOne(filter, options),
         );
@@ -116,7 +136,7 @@ export class MongoRecordWriter extends RecordWriter {
       const before: unknown = await connection.sendWrite(operation, () =>
         collection.findOneAndDelete(filter, { ...options, raw: true }),
       );
-      if (before) this.keep(before as Uint8Array, null);
+      if (before) keep(before as Uint8Array, null);
       return before !== null;
     });
   }
@@ -130,12 +150,12 @@ export class MongoRecordWriter extends RecordWriter {
     className: string,
     fields: ParseRow,
     operation: OperationContext,
-    work: (storage: ClassStorage) => Promise<Row>,
+    work: (storage: ClassStorage, isWidened: boolean) => Promise<Row>,
   ): Promise<Row> {
     const storage = (await StoredClasses.read(this.catalogue, operation)).storage(className);
     storage.assertPermits(change);
     const wanted = storage.newColumns(fields);
-    if (wanted.size === 0) return work(storage);
+    if (wanted.size === 0) return work(storage, false);
     const connection = this.connection.openForChanges(storage, operation.tenant);
     const catalogue = this.catalogue.forTenant(operation.tenant);
     const added = await addColumns(connection, catalogue, className, wanted, operation);
@@ -145,7 +165,7 @@ export class MongoRecordWriter extends RecordWriter {
       // Another writer may have added the same column with another type in the meantime.
       const widened = (await StoredClasses.read(this.catalogue, operation)).storage(className);
       widened.newColumns(fields);
-      row = await work(widened);
+      row = await work(widened, true);
       return row;
     } catch (error) {
       unknown = error instanceof StoreError && error.outcome === 'unknown';

@@ -112,7 +112,8 @@ export const CHANGED_SETS = 'change sets';
 export abstract class ChangeSets {
   /**
    * @param within the transaction that the set belongs to. Default: none
-   * @returns false when there is a set of this id, or the owner has an open one already
+   * @returns false when there is a set of this id, or the owner has an open one already. @throws StoreError `duplicate` within a
+   * transaction, which fails with it
    */
   abstract create(set: ChangeSet, within?: RowTransaction): Promise<boolean>;
   /** Null: there is none, or it was deleted. */

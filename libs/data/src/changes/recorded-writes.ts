@@ -85,7 +85,7 @@ export class RecordedWrites extends WriteStore {
   ): Promise<Writes[K]['answer']> {
     const asked = operation as StoreOperation<Writes>;
     const { kind, className } = asked;
-    const answer = await stores.writes.run(operation, context, caller);
+    const answer = await stores.lastWrite.run(operation, context, caller);
     // No row was what the write requires it to be.
     if (answer === null || answer === false) return answer;
     const { before, after } = stores.written;

@@ -65,6 +65,8 @@ export interface WrittenRow {
 export interface BoundStores {
   readonly reads: ReadStore;
   readonly writes: WriteStore;
+  /** The same for a write after which the work asks for no row: a new one may be stored as late as at the end. */
+  readonly lastWrite: WriteStore;
   readonly images: RowImages;
   readonly transaction: RowTransaction;
   /** The row that was written last. @throws TypeError when none was */

@@ -150,6 +150,24 @@ export function rowTransactionsContract(
       expect(gone).toEqual({ before: made.after, after: null });
     });
 
+    it('applies a last write with its end, or nothing where the id of a new row is taken', async () => {
+      await store.transactions.findObstacle('Album', unhurried());
+      const create = (objectId: string) =>
+        run(async (stores) => {
+          await retitle(stores, 'a2', objectId);
+          return stores.lastWrite.run(
+            { kind: 'create', className: 'Album', fields: { title: 'Last' }, objectId },
+            unhurried(),
+            'operator',
+          );
+        });
+      const taken = create('a1');
+      await expect(taken).rejects.toMatchObject({ name: 'StoreError', code: 'duplicate' });
+      expect((await find('a2'))?.['title']).not.toBe('a1');
+      expect(await create('last')).toMatchObject({ objectId: 'last', title: 'Last' });
+      expect(await find('last')).toMatchObject({ title: 'Last' });
+    });
+
     it('finds the rows of some ids that meet a constraint', async () => {
       const { images } = store.transactions;
       const found = await images.find('Album', ['a1', 'a2', 'nobody'], {}, unhurried());
