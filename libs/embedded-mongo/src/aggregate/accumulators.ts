@@ -7,26 +7,11 @@ import { doubleValue, numberKind, toDouble } from '../bson/number.js';
 import { typeName } from '../bson/type-name.js';
 import { mongoError, scriptRefused } from '../errors.js';
 import { intArgument, positional, readNamedArguments } from './arguments.js';
-import {
-  type Accumulator,
-  addToSet,
-  average,
-  computePercentiles,
-  deviation,
-  extreme,
-  mergeObjects,
-  percentileSpec,
-  push,
-  sum,
-} from './folds.js';
+import type { Accumulator } from './folds.js';
+import * as folds from './folds.js';
 import { StageMemory } from './memory.js';
-import {
-  type Builder,
-  type Evaluator,
-  nullish,
-  type OperatorCompiler,
-  type OperatorTable,
-} from './evaluate.js';
+import type { Builder, Evaluator, OperatorCompiler, OperatorTable } from './evaluate.js';
+import { nullish } from './evaluate.js';
 
 /** A compiled accumulator: what to read from each document, and how to start a group. */
 export interface AccumulatorPlan {
@@ -128,35 +113,35 @@ const compileRanked =
   };
 
 const percentile: AccumulatorCompiler = (argument, builder, name) => {
-  const spec = percentileSpec(argument, builder, name);
+  const spec = folds.percentileSpec(argument, builder, name);
   return {
     input: spec.input,
     create: () => {
       const items: number[] = [];
       return {
         add: (value) => void (numberKind(value) !== undefined && items.push(toDouble(value))),
-        result: () => computePercentiles(items, spec),
+        result: () => folds.computePercentiles(items, spec),
       };
     },
   };
 };
 
 const compilers: Readonly<Record<string, AccumulatorCompiler>> = {
-  $sum: simple(sum),
-  $avg: simple(() => average()),
-  $min: simple((collation) => extreme(1, collation)),
-  $max: simple((collation) => extreme(-1, collation)),
-  $stdDevPop: simple(() => deviation(false)),
-  $stdDevSamp: simple(() => deviation(true)),
-  $push: simple(push),
-  $addToSet: simple(addToSet),
-  $mergeObjects: simple(mergeObjects),
+  $sum: simple(folds.sum),
+  $avg: simple(() => folds.average()),
+  $min: simple((collation) => folds.extreme(1, collation)),
+  $max: simple((collation) => folds.extreme(-1, collation)),
+  $stdDevPop: simple(() => folds.deviation(false)),
+  $stdDevSamp: simple(() => folds.deviation(true)),
+  $push: simple(folds.push),
+  $addToSet: simple(folds.addToSet),
+  $mergeObjects: simple(folds.mergeObjects),
   $first: edge(false),
   $last: edge(true),
   $count: (argument, builder, name) => {
     if (!isDocument(argument) || Object.keys(argument).length > 0)
       throw mongoError(2, `${name} takes no arguments, i.e. $count: {}`);
-    return { input: builder.compile({ $literal: 1 }), create: sum };
+    return { input: builder.compile({ $literal: 1 }), create: folds.sum };
   },
   $firstN: several((items, n) => items.slice(0, n), false),
   $lastN: several((items, n) => items.slice(-n), false),
@@ -204,24 +189,29 @@ const compileFold =
   };
 
 const percentileOf: OperatorCompiler = (argument, builder, name) => {
-  const spec = percentileSpec(argument, builder, name);
+  const spec = folds.percentileSpec(argument, builder, name);
   const input: Evaluator = spec.input;
   return (scope) => {
     const value = input(scope);
     const items: unknown[] = Array.isArray(value) ? value : [value];
-    return computePercentiles(items.filter((item) => numberKind(item) !== undefined).map(toDouble), spec);
+    return folds.computePercentiles(
+      items.filter((item) => numberKind(item) !== undefined).map(toDouble),
+      spec,
+    );
   };
 };
 
 export const accumulatorExpressions: OperatorTable = {
-  $sum: compileFold(sum),
+  $sum: compileFold(folds.sum),
   // As an expression it takes 64-bit numbers for doubles.
-  $avg: compileFold(() => average((value) => (value instanceof Long ? doubleValue(toDouble(value)) : value))),
-  $min: compileFold((builder) => extreme(1, builder.ctx.collation)),
-  $max: compileFold((builder) => extreme(-1, builder.ctx.collation)),
-  $stdDevPop: compileFold(() => deviation(false)),
-  $stdDevSamp: compileFold(() => deviation(true)),
+  $avg: compileFold(() =>
+    folds.average((value) => (value instanceof Long ? doubleValue(toDouble(value)) : value)),
+  ),
+  $min: compileFold((builder) => folds.extreme(1, builder.ctx.collation)),
+  $max: compileFold((builder) => folds.extreme(-1, builder.ctx.collation)),
+  $stdDevPop: compileFold(() => folds.deviation(false)),
+  $stdDevSamp: compileFold(() => folds.deviation(true)),
   $median: percentileOf,
   $percentile: percentileOf,
-  $mergeObjects: compileFold(mergeObjects),
+  $mergeObjects: compileFold(folds.mergeObjects),
 };

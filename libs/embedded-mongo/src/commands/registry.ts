@@ -1,62 +1,15 @@
 import type { CommandNeeds } from '../server/access.js';
 import type { CommandHandler } from '../server/server-state.js';
 import { bulkWrite } from './bulk-write.js';
-import {
-  collMod,
-  create,
-  drop,
-  dropDatabase,
-  listCollections,
-  listDatabases,
-  renameCollection,
-} from './catalog-commands.js';
+import * as catalog from './catalog-commands.js';
 import { getMore, killCursors } from './cursor-commands.js';
-import {
-  collStats,
-  currentOp,
-  dbStats,
-  getCmdLineOpts,
-  getLog,
-  getParameter,
-  hostInfo,
-  killOp,
-  serverStatus,
-  validate,
-} from './diagnostics.js';
+import * as diagnostics from './diagnostics.js';
 import { explain } from './explain.js';
 import { count, distinct, find } from './find.js';
-import {
-  authenticate,
-  buildInfo,
-  connectionStatus,
-  hello,
-  logout,
-  ping,
-  replSetGetStatus,
-  replSetStepDown,
-  saslContinue,
-  saslStart,
-  startSession,
-  whatsMyUri,
-} from './handshake.js';
-import {
-  createIndexes,
-  createSearchIndexes,
-  dropIndexes,
-  dropSearchIndex,
-  listSearchIndexesCommand,
-  listIndexes,
-  updateSearchIndex,
-} from './index-commands.js';
+import * as handshake from './handshake.js';
+import * as indexes from './index-commands.js';
 import { aggregate } from './pipeline-run.js';
-import {
-  abortTransaction,
-  commitTransaction,
-  configureFailPoint,
-  endSessions,
-  killSessions,
-  refreshSessions,
-} from './session-commands.js';
+import * as sessions from './session-commands.js';
 import { findAndModify } from './update-statement.js';
 import { insert, remove, update } from './write-commands.js';
 
@@ -108,16 +61,16 @@ type Row = readonly [
 ];
 
 const rows: readonly Row[] = [
-  ['hello ismaster isMaster', hello, 'nothing'],
-  ['ping', ping, 'nothing'],
-  ['buildInfo buildinfo', buildInfo, 'nothing'],
-  ['connectionStatus', connectionStatus, 'nothing'],
-  ['whatsmyuri', whatsMyUri, 'nothing'],
-  ['saslStart', saslStart, 'nothing'],
-  ['saslContinue', saslContinue, 'nothing'],
-  ['authenticate', authenticate, 'nothing'],
-  ['logout', logout, 'nothing'],
-  ['replSetGetStatus', replSetGetStatus, 'monitor'],
+  ['hello ismaster isMaster', handshake.hello, 'nothing'],
+  ['ping', handshake.ping, 'nothing'],
+  ['buildInfo buildinfo', handshake.buildInfo, 'nothing'],
+  ['connectionStatus', handshake.connectionStatus, 'nothing'],
+  ['whatsmyuri', handshake.whatsMyUri, 'nothing'],
+  ['saslStart', handshake.saslStart, 'nothing'],
+  ['saslContinue', handshake.saslContinue, 'nothing'],
+  ['authenticate', handshake.authenticate, 'nothing'],
+  ['logout', handshake.logout, 'nothing'],
+  ['replSetGetStatus', handshake.replSetGetStatus, 'monitor'],
 
   ['find', find, 'read', finding, transactional],
   ['getMore', getMore, 'login', 'collection batchSize term', transactional],
@@ -133,40 +86,40 @@ const rows: readonly Row[] = [
   ['findAndModify findandmodify', findAndModify, 'write', modification, retryable],
   ['bulkWrite', bulkWrite, 'write', `ops nsInfo errorsOnly cursor ${writing}`, retryable],
 
-  ['create', create, 'write', creation, transactional],
-  ['drop', drop, 'write'],
-  ['dropDatabase', dropDatabase, 'manage', undefined, concerned],
-  ['renameCollection', renameCollection, 'write', 'to dropTarget'],
-  ['collMod', collMod, 'write'],
-  ['listCollections', listCollections, 'read', 'filter nameOnly authorizedCollections cursor'],
-  ['listDatabases', listDatabases, 'login', 'filter nameOnly authorizedDatabases'],
-  ['createIndexes', createIndexes, 'write', 'indexes commitQuorum', transactional],
-  ['createSearchIndexes', createSearchIndexes, 'write', 'indexes'],
-  ['updateSearchIndex', updateSearchIndex, 'write', 'name id definition'],
-  ['dropSearchIndex', dropSearchIndex, 'write', 'name id'],
-  ['listSearchIndexes', listSearchIndexesCommand, 'read', 'name id'],
-  ['dropIndexes deleteIndexes', dropIndexes, 'write', 'index'],
-  ['listIndexes', listIndexes, 'read', 'cursor includeBuildUUIDs includeIndexBuildInfo'],
+  ['create', catalog.create, 'write', creation, transactional],
+  ['drop', catalog.drop, 'write'],
+  ['dropDatabase', catalog.dropDatabase, 'manage', undefined, concerned],
+  ['renameCollection', catalog.renameCollection, 'write', 'to dropTarget'],
+  ['collMod', catalog.collMod, 'write'],
+  ['listCollections', catalog.listCollections, 'read', 'filter nameOnly authorizedCollections cursor'],
+  ['listDatabases', catalog.listDatabases, 'login', 'filter nameOnly authorizedDatabases'],
+  ['createIndexes', indexes.createIndexes, 'write', 'indexes commitQuorum', transactional],
+  ['createSearchIndexes', indexes.createSearchIndexes, 'write', 'indexes'],
+  ['updateSearchIndex', indexes.updateSearchIndex, 'write', 'name id definition'],
+  ['dropSearchIndex', indexes.dropSearchIndex, 'write', 'name id'],
+  ['listSearchIndexes', indexes.listSearchIndexesCommand, 'read', 'name id'],
+  ['dropIndexes deleteIndexes', indexes.dropIndexes, 'write', 'index'],
+  ['listIndexes', indexes.listIndexes, 'read', 'cursor includeBuildUUIDs includeIndexBuildInfo'],
 
-  ['startSession', startSession, 'login'],
-  ['endSessions', endSessions, 'login'],
-  ['refreshSessions', refreshSessions, 'login'],
-  ['killSessions killAllSessions', killSessions, 'root'],
-  ['commitTransaction', commitTransaction, 'login', 'recoveryToken', ending],
-  ['abortTransaction', abortTransaction, 'login', 'recoveryToken', ending],
+  ['startSession', handshake.startSession, 'login'],
+  ['endSessions', sessions.endSessions, 'login'],
+  ['refreshSessions', sessions.refreshSessions, 'login'],
+  ['killSessions killAllSessions', sessions.killSessions, 'root'],
+  ['commitTransaction', sessions.commitTransaction, 'login', 'recoveryToken', ending],
+  ['abortTransaction', sessions.abortTransaction, 'login', 'recoveryToken', ending],
 
-  ['currentOp', currentOp, 'monitor'],
-  ['killOp', killOp, 'root'],
-  ['serverStatus', serverStatus, 'monitor'],
-  ['collStats collstats', collStats, 'read'],
-  ['dbStats dbstats', dbStats, 'read'],
-  ['validate', validate, 'manage'],
-  ['hostInfo', hostInfo, 'monitor'],
-  ['getLog', getLog, 'monitor'],
-  ['getCmdLineOpts', getCmdLineOpts, 'monitor'],
-  ['getParameter', getParameter, 'monitor'],
-  ['replSetStepDown', replSetStepDown, 'root', stepDown],
-  ['configureFailPoint', configureFailPoint, 'root'],
+  ['currentOp', diagnostics.currentOp, 'monitor'],
+  ['killOp', diagnostics.killOp, 'root'],
+  ['serverStatus', diagnostics.serverStatus, 'monitor'],
+  ['collStats collstats', diagnostics.collStats, 'read'],
+  ['dbStats dbstats', diagnostics.dbStats, 'read'],
+  ['validate', diagnostics.validate, 'manage'],
+  ['hostInfo', diagnostics.hostInfo, 'monitor'],
+  ['getLog', diagnostics.getLog, 'monitor'],
+  ['getCmdLineOpts', diagnostics.getCmdLineOpts, 'monitor'],
+  ['getParameter', diagnostics.getParameter, 'monitor'],
+  ['replSetStepDown', handshake.replSetStepDown, 'root', stepDown],
+  ['configureFailPoint', sessions.configureFailPoint, 'root'],
 ];
 
 /** Every command this server knows; any other is answered 59. */
