@@ -16,21 +16,32 @@ function exactLibrary(): typeof Decimal {
   return (library ??= base.clone({ precision: digits + 16, rounding: base.ROUND_HALF_EVEN }));
 }
 
+/** To the 113 binary digits in which MongoDB computes functions: they decide the last digit of a decimal. */
+function roundToBinary(value: Decimal): Decimal {
+  if (!value.isFinite() || value.isZero() || Math.abs(value.e) > 4900) return value;
+  const power = value.abs().log(2).floor().minus(112);
+  const unit = (value.constructor as typeof Decimal).pow(2, power.abs());
+  return power.isNegative() ? value.times(unit).round().div(unit) : value.div(unit).round().times(unit);
+}
+
 /**
  * A function of decimals to 34 digits. `otherwise` is the same function of doubles, for NaN and infinities and what the
- * library cannot reduce. An exact result is as short as it can be; `padded` ones have 34 digits like any other.
+ * library cannot reduce. An exact result is as short as it can be; `padded` ones have 34 digits like any other. Those that
+ * MongoDB computes in `plain` decimals are not rounded to binary digits.
  */
 export function computeDecimal(
   values: readonly unknown[],
   apply: (...values: Decimal[]) => Decimal,
   otherwise: (...values: number[]) => number,
   padded = false,
+  plain = false,
 ): Decimal128 {
   const Exact = exactLibrary();
   let result: Decimal | undefined;
   if (values.every((value) => typeof exactDecimal(value) !== 'number')) {
     try {
-      result = apply(...values.map((value) => new Exact(toDecimal128(value).toString())));
+      const round = plain ? (value: Decimal): Decimal => value : roundToBinary;
+      result = round(apply(...values.map((value) => round(new Exact(toDecimal128(value).toString())))));
     } catch {
       // Beyond the digits of pi that the library knows.
     }

@@ -34,6 +34,9 @@ import {
 import { computeDecimal } from '../../bson/decimal-functions.js';
 import { nullish, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
 
+/** What MongoDB computes in decimal digits. */
+const DECIMAL = ['$sqrt', '$degreesToRadians', '$radiansToDegrees'];
+
 /** A function of one number: doubles with the precision of doubles, decimals with that of decimals. */
 const real = (
   apply: (value: number) => number,
@@ -45,7 +48,7 @@ const real = (
     const known = check?.(value, name);
     if (known !== undefined) return known;
     if (!(value instanceof Decimal128)) return doubleValue(apply(toDouble(value)));
-    const result = computeDecimal([value], exact, apply);
+    const result = computeDecimal([value], exact, apply, false, DECIMAL.includes(name));
     return name === '$sqrt' ? scaleRoot(result, value) : result;
   });
 
