@@ -885,6 +885,8 @@ describe('a pipeline refuses', () => {
     ['an unknown stage', [{ $bogus: 1 }], 40324],
     ['search', [{ $search: {} }], 31082],
     ['vector search', [{ $vectorSearch: {} }], 31082],
+    ['vector search in a join', [joinWith([{ $vectorSearch: {} }])], 51047],
+    ['an order by highlights', [{ $sort: { a: { $meta: 'searchHighlights' } } }], 31138],
     ['a change stream inside', [{ $changeStream: {} }], 238],
     ['$out inside a pipeline it does not execute', [{ $out: 'x' }], 51047],
     ['$out before the end', [{ $out: 'x' }, { $match: {} }], 40601],

@@ -41,7 +41,7 @@ const LEADING = new Set(['$match', '$sort', '$lookup', '$group']);
 
 const firstOnly = new Set(['$geoNear', '$documents', ...Object.keys(searchStages)]);
 /** Stages of MongoDB that this server has not, or that its commands answer before a pipeline runs. */
-const elsewhere = new Set(
+export const elsewhere: ReadonlySet<string> = new Set(
   (
     '$changeStream $changeStreamSplitLargeEvent $collStats $currentOp $indexStats $listLocalSessions $listSampledQueries ' +
     '$listSessions $planCacheStats $querySettings $queryStats $shardedDataDistribution $listSearchIndexes $rankFusion $scoreFusion $score'

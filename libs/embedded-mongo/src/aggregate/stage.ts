@@ -125,7 +125,7 @@ export function foreignContext(ctx: QueryContext): QueryContext {
   const { text: _text, found: _found, geoIndexes: _geo, search, ...rest } = ctx;
   const joins = (ctx.joins ?? 0) + 1;
   if (joins > 20) throw mongoError(232, 'over 20 joins are nested in each other');
-  return { ...rest, joins, ...(search && { search: { vectorField: () => undefined } }) };
+  return { ...rest, joins, ...(search && { search: {} }) };
 }
 
 /** Documents of another collection as they are when the pipeline is compiled; a stage that joins is refused where there is no database around it. */

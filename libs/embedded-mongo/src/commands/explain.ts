@@ -1,16 +1,14 @@
+import { compilePipeline, elsewhere, splitWriteStage } from '../aggregate/pipeline.js';
 import { type Document, firstKey, isDocument } from '../bson/document.js';
 import { badValue, createParseError, mongoError, typeMismatch } from '../errors.js';
-import {
-  executionStats,
-  explainMissingCollection,
-  type PlanShape,
-  queryPlanner,
-} from '../planner/explain.js';
+import type { PlanShape } from '../planner/explain.js';
+import { executionStats, explainMissingCollection, queryPlanner } from '../planner/explain.js';
 import type { CommandContext, CommandHandler } from '../server/server-state.js';
 import { drain } from '../server/steps.js';
 import type { Collection } from '../storage/catalog.js';
 import { collectionName, documentArray, optionalDocument } from './arguments.js';
 import { SERVER_VERSION } from './handshake.js';
+import { queryContext } from './query-context.js';
 import {
   readSelection,
   readSourceOptions,
@@ -50,6 +48,11 @@ export async function explainCommand(
   const { collection, stages: viewStages } = resolveSource(ctx.workspace, ctx.db, coll);
   const asked = read(inner, named?.options);
   const { spec, stages } = named?.view ? onView(asked, named, viewStages) : asked;
+  if (name === 'aggregate' && !elsewhere.has(firstKey(stages[0] ?? {}) ?? ''))
+    compilePipeline(
+      splitWriteStage([...stages]).pipeline,
+      queryContext(ctx, ctx.operation, collection, spec),
+    );
   const section = await explainQuery(
     ctx,
     collection?.fullName ?? `${ctx.db}.${coll}`,

@@ -1,4 +1,4 @@
-import { compileExpression } from '../aggregate/expression.js';
+import { checkVariableName, compileExpression } from '../aggregate/expression.js';
 import { foreignContext } from '../aggregate/stage.js';
 import type { Collation } from '../bson/collation.js';
 import { type Document, isDocument, setField } from '../bson/document.js';
@@ -36,6 +36,7 @@ export function queryContext(
     tickExpression: pace.tickExpression,
     turnIsOver: () => pace.turnIsOver,
     now: ctx.now,
+    timeless: ctx.name === 'count' || ctx.name === 'distinct',
     clusterTime: ctx.clusterTime,
     ...(options.collation ? { collation: options.collation } : {}),
     collection: (name) => readJoined(ctx, name, base),
@@ -53,6 +54,7 @@ export function queryContext(
   if (!variables) return scored;
   const values: Document = {};
   for (const name of Object.keys(variables)) {
+    checkVariableName(name);
     setField(values, name, compileExpression(variables[name], { ...base, variables: values }).evaluate({}));
   }
   return { ...scored, variables: values };
@@ -64,8 +66,7 @@ const createSearchIndexes = (collection: Collection | undefined): SearchIndexes 
     const declared = [...(collection?.searchIndexes.values() ?? [])].filter((one) => one.type === type);
     return declared.length > 0 && !declared.some(({ name }) => name === index);
   },
-  vectorField: (index, path) =>
-    collection?.searchIndexes.get(index)?.vectors.find((field) => field.path === path),
+  vectorIndex: (name) => collection?.searchIndexes.get(name),
 });
 
 /** The documents that a join reads: those of a collection, or what a view shows of them. */

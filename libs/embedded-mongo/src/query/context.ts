@@ -4,7 +4,7 @@ import type { Document } from '../bson/document.js';
 import { mongoError, notImplemented } from '../errors.js';
 import type { EvaluationOrder } from './evaluation-order.js';
 import type { GeoIndex } from './geo.js';
-import type { SearchIndex, VectorField } from '../search/search-index.js';
+import type { SearchIndex } from '../search/search-index.js';
 
 /** Indexes without which their operators are refused. */
 export interface SpecialIndexes {
@@ -29,6 +29,8 @@ export interface QueryContext extends SpecialIndexes {
   readonly clusterTime?: Timestamp | undefined;
   /** The one moment the whole operation runs at: `$$NOW` and `$currentDate`. */
   readonly now: Date;
+  /** In commands whose filters know neither `$$NOW` nor `$$CLUSTER_TIME`. */
+  readonly timeless?: boolean;
   /** Other collections of the database, for joins. */
   collection?(name: string): Iterable<Document>;
   /** What the beginning of a joined pipeline needs to know of its collection. */
@@ -61,8 +63,8 @@ export interface SearchIndexes {
   readonly exists?: boolean;
   /** Whether others of the kind are declared, and none of this name. */
   misses?(index: unknown, type: SearchIndex['type']): boolean;
-  /** What the index says of a path; undefined without such an index. */
-  vectorField(index: string, path: string): VectorField | undefined;
+  /** The index of that name; undefined where none is declared. */
+  vectorIndex?(name: string): SearchIndex | undefined;
 }
 
 /** A compiled filter. */

@@ -71,9 +71,16 @@ export function wholeMember(
   [least, most]: readonly [number, number] = [0, Infinity],
 ): number {
   const value = getField(spec, name) ?? fallback;
-  const whole = numberKind(value) === undefined ? NaN : toDouble(value);
+  const whole = [undefined, 'decimal'].includes(numberKind(value)) ? NaN : toDouble(value);
   if (Number.isInteger(whole) && whole >= least && whole <= most) return whole;
   throw searchFault(`"${at}.${name}" must be a whole number from ${least} to ${most}`);
+}
+
+/** Errors: 8 for a node that is not named by its key. */
+export function checkPreference(spec: Document): void {
+  const wanted = getField(spec, 'searchNodePreference') ?? undefined;
+  if (wanted !== undefined && !(isDocument(wanted) && typeof getField(wanted, 'key') === 'string'))
+    throw searchFault('"searchNodePreference" must be a document with a key');
 }
 
 /** `score: {boost: {value}}` and `{constant: {value}}`. Errors: 238 for scores that are computed, 8 for malformed ones. */

@@ -1,5 +1,5 @@
 import { type Document, getField, isDocument } from '../bson/document.js';
-import { badValue } from '../errors.js';
+import { badValue, searchFault } from '../errors.js';
 import { toDouble } from '../bson/number.js';
 const SIMILARITIES = ['cosine', 'dotProduct', 'euclidean'] as const;
 export type Similarity = (typeof SIMILARITIES)[number];
@@ -18,6 +18,8 @@ export interface SearchIndex {
   readonly type: 'search' | 'vectorSearch';
   readonly definition: Document;
   readonly vectors: readonly VectorField[];
+  /** Paths that a vector search may filter by. */
+  readonly filters: readonly unknown[];
 }
 
 /** Errors: 2 for a definition that could not be one of MongoDB's. */
@@ -29,13 +31,28 @@ export function readSearchIndex(spec: Document, id: string): SearchIndex {
   if (typeof name !== 'string' || name === '') throw badValue('the name of a search index is a string');
   const definition = getField(spec, 'definition');
   if (!isDocument(definition)) throw badValue('a search index needs a definition');
-  return { id, name, type, definition, vectors: type === 'vectorSearch' ? vectorFields(definition) : [] };
+  const fields = type === 'vectorSearch' ? fieldsOf(definition) : [];
+  const filters = fields.filter((field) => getField(field, 'type') === 'filter');
+  return {
+    id,
+    name,
+    type,
+    definition,
+    vectors: vectorFields(fields),
+    filters: filters.map(({ path }) => path),
+  };
 }
 
-function vectorFields(definition: Document): VectorField[] {
+function fieldsOf(definition: Document): Document[] {
   const fields = getField(definition, 'fields');
   if (!Array.isArray(fields) || !fields.every(isDocument))
     throw badValue('a vector index needs a list of fields');
+  if (getField(definition, 'storedSource') === true)
+    throw searchFault('the stored source of a vector index names what it includes or excludes');
+  return fields;
+}
+
+function vectorFields(fields: readonly Document[]): VectorField[] {
   return fields
     .filter((field) => getField(field, 'type') !== 'filter')
     .map((field) => {

@@ -1,12 +1,6 @@
 import { Long } from 'bson';
-import {
-  gather,
-  sortWithinMemory,
-  type StageCompiler,
-  type StageRun,
-  type StageTable,
-  visitAll,
-} from '../aggregate/stage.js';
+import type { StageCompiler, StageRun, StageTable } from '../aggregate/stage.js';
+import { gather, sortWithinMemory, visitAll } from '../aggregate/stage.js';
 import { compareValues } from '../bson/compare.js';
 import { type Document, getField, isDocument, setField } from '../bson/document.js';
 import { numberKind } from '../bson/number.js';
@@ -14,13 +8,8 @@ import { searchFault, searchLack, searchNotEnabled } from '../errors.js';
 import type { QueryContext } from '../query/context.js';
 import type { PAUSE, Step } from '../server/steps.js';
 import { Corpus, searchPaths, splitWords } from './corpus.js';
-import {
-  type FoundDocument,
-  type HitTest,
-  onlyMembers,
-  type SearchOperator,
-  wholeMember,
-} from './operator.js';
+import type { FoundDocument, HitTest, SearchOperator } from './operator.js';
+import { checkPreference, onlyMembers, wholeMember } from './operator.js';
 import { compileOperator } from './text-operators.js';
 import { compileVectorSearch } from './vector-search.js';
 
@@ -65,8 +54,8 @@ const isDate = (value: unknown): boolean => value instanceof Date;
 
 function readBoundaries(facet: Document, at: string, fits: (value: unknown) => boolean): readonly unknown[] {
   const given = getField(facet, 'boundaries');
-  if (!Array.isArray(given) || given.length < 2 || !given.every(fits))
-    throw searchFault(`"${at}.boundaries" must hold at least two values of the facet's type`);
+  if (!Array.isArray(given) || given.length < 2 || given.length > 1000 || !given.every(fits))
+    throw searchFault(`"${at}.boundaries" must hold 2 to 1000 values of the facet's type`);
   const boundaries: readonly unknown[] = given;
   const ascending = boundaries.every((value, i) => i === 0 || compareValues(boundaries[i - 1], value) < 0);
   if (!ascending) throw searchFault(`"${at}.boundaries" must be in ascending order`);
@@ -174,6 +163,7 @@ const compileSearchStage: StageCompiler = (spec, { ctx }, name) => {
   if (!ctx.search) throw searchNotEnabled(name);
   if (name === '$vectorSearch') return vectorStage(spec, ctx);
   if (!isDocument(spec)) throw searchFault(`${name} must be a document`);
+  checkPreference(spec);
   for (const member of LACKING) {
     if ((getField(spec, member) ?? null) !== null) throw searchLack(`the option ${member}`);
   }
@@ -225,6 +215,7 @@ function metaStage(spec: Document, ctx: QueryContext, kind: 'total' | 'lowerBoun
   const facet = getField(spec, 'facet');
   if (facet !== undefined && !isDocument(facet)) throw searchFault('"facet" must be a document');
   onlyMembers(facet ?? {}, 'facet', ['operator', 'facets']);
+  if (facet) onlyMembers(spec, '$searchMeta', ['facet', ...STAGE_MEMBERS, ...LACKING]);
   const inner = facet === undefined ? undefined : getField(facet, 'operator');
   if (inner !== undefined && !isDocument(inner)) throw searchFault('"facet.operator" must be a document');
   const operator =

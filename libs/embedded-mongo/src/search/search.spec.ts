@@ -1,4 +1,4 @@
-import { Binary, type Collection, type Db, type Document, Long, MongoClient } from 'mongodb';
+import { Binary, type Collection, type Db, Decimal128, type Document, Long, MongoClient } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { EmbeddedMongo } from '../embedded-mongo.js';
 import { editDistance, listTerms } from './corpus.js';
@@ -357,6 +357,11 @@ describe('$searchMeta', () => {
   ])('refuses facets %s', async (_title, facets) => {
     expect(await readError([{ $searchMeta: { facet: { facets } } }])).toBe(8);
   });
+
+  it('has facets or an operator, and not both', async () => {
+    const facet = { facets: { a: { type: 'string', path: 'b' } } };
+    expect(await readError([{ $searchMeta: { facet, exists: { path: 'b' } } }])).toBe(8);
+  });
 });
 
 const nearest = (more: Document = {}) => ({
@@ -387,19 +392,33 @@ describe('$vectorSearch', () => {
     expect(rows.map(({ _id }) => _id)).toEqual([3]);
   });
 
-  it('compares binary vectors by their numbers, and knows no other binary values', async () => {
+  it('compares vectors of one kind by their numbers, and no other binary values', async () => {
     const stored = db.collection<Document & { _id: number }>('binary');
     await stored.insertMany([
       { _id: 1, v: Binary.fromFloat32Array(Float32Array.of(3, 0)) },
       { _id: 2, v: Binary.fromInt8Array(Int8Array.of(-2, 0)) },
-      { _id: 3, v: Binary.fromBits([0, 1]) },
+      { _id: 3, v: Binary.fromBits([0, 1, 0, 0, 0, 0, 0, 0]) },
       { _id: 4, v: new Binary(Buffer.from([0x7f, 0, 1]), Binary.SUBTYPE_VECTOR) },
       { _id: 5, v: new Binary(Buffer.from([0x27, 0])) },
+      { _id: 6, v: [1, 1] },
     ]);
-    for (const queryVector of [[1, 0], Binary.fromFloat32Array(Float32Array.of(1, 0))]) {
+    for (const [queryVector, found] of [
+      [
+        [1, 0],
+        [1, 6],
+      ],
+      [Binary.fromFloat32Array(Float32Array.of(1, 0)), [1, 6]],
+      [Binary.fromInt8Array(Int8Array.of(1, 0)), [2]],
+    ]) {
       const rows = await stored.aggregate([nearest({ queryVector, limit: 10 })]).toArray();
-      expect(rows.map(({ _id }) => _id)).toEqual([1, 3, 2]);
+      expect(rows.map(({ _id }) => _id)).toEqual(found);
     }
+    const queryVector = Binary.fromBits([1, 0, 0, 0, 0, 0, 0, 0]);
+    expect(await readError([nearest({ queryVector })])).toBe(8);
+    const fields = [{ type: 'vector', path: 'v', numDimensions: 8, similarity: 'euclidean' }];
+    await stored.createSearchIndex({ name: 'v', type: 'vectorSearch', definition: { fields } });
+    const rows = await stored.aggregate([nearest({ queryVector, limit: 10 })]).toArray();
+    expect(rows.map(({ _id }) => _id)).toEqual([3]);
   });
 
   it('takes null for an option that is not given, and does not look at unknown ones', async () => {
@@ -453,15 +472,78 @@ describe('$vectorSearch', () => {
     await expect(vectors.dropSearchIndex('cosine')).rejects.toMatchObject({ code: 27 });
   });
 
+  it('searches a declared index by what it holds, and by nothing else', async () => {
+    const stored = db.collection<Document & { _id: number }>('indexed');
+    await stored.insertMany([
+      { _id: 1, v: [1, 0], w: [1, 0], kind: null },
+      { _id: 2, v: [0, 1], w: [1, 0], kind: 'a' },
+      { _id: 3, v: [1, 1], w: [1, 0] },
+    ]);
+    const vector = { type: 'vector', path: 'v', numDimensions: 2, similarity: 'cosine' };
+    const declare = (name: string, definition: Document): Promise<string> =>
+      stored.createSearchIndex({ name, type: 'vectorSearch', definition });
+    await declare('v', { fields: [vector, { type: 'filter', path: 'kind' }] });
+    const find = async (more: Document): Promise<number[] | number> =>
+      stored
+        .aggregate([nearest(more)])
+        .toArray()
+        .then((rows) => rows.map(({ _id }) => _id).toSorted((a, b) => a - b))
+        .catch(({ code }) => code);
+    expect(await find({ filter: { kind: { $ne: 'a' } } })).toEqual([1, 3]);
+    expect(await find({ filter: { kind: null } })).toEqual([1]);
+    expect(await find({ filter: { $or: [{ kind: { $in: ['a', 'b'] } }, { kind: null }] } })).toEqual([1, 2]);
+    expect(await find({ path: 'w' })).toBe(8);
+    expect(await find({ queryVector: [0, 0] })).toBe(8);
+    expect(await find({ filter: { _id: 1 } })).toBe(8);
+    await declare('nested', { nestedRoot: 'v', fields: [vector] });
+    expect(await find({ index: 'nested' })).toBe(238);
+    await expect(declare('whole', { storedSource: true, fields: [vector] })).rejects.toMatchObject({
+      code: 8,
+    });
+  });
+
+  it.each([
+    ['a pattern', { year: { $regex: 'x' } }],
+    ['an expression', { $expr: true }],
+    ['an object', { year: { x: 1 } }],
+    ['a decimal', { year: { $gt: Decimal128.fromString('1') } }],
+    ['bytes', { year: new Binary(Buffer.from([1])) }],
+    ['one of nothing', { year: { $in: [] } }],
+    ['one of several types', { year: { $in: [1, 'x'] } }],
+    ['one of null', { year: { $in: [null] } }],
+    ['a presence that is no truth', { year: { $exists: 1 } }],
+    ['one of these in what must not be', { year: { $not: { $mod: [2, 0] } } }],
+  ])('has no filter by %s', async (_title, filter) => {
+    expect(await readError([nearest({ filter })])).toBe(8);
+  });
+
+  it('names the node it prefers by a key, and is checked when it is explained as well', async () => {
+    for (const operator of [nearest(), { $search: { exists: { path: '_id' } } }]) {
+      const [name = ''] = Object.keys(operator);
+      const prefer = (searchNodePreference: unknown): Document[] => [
+        { [name]: { ...(operator as Document)[name], searchNodePreference } },
+      ];
+      expect(await films.aggregate(prefer({ key: 'x' })).toArray()).not.toEqual([]);
+      for (const other of ['x', {}, { key: 1 }]) expect(await readError(prefer(other))).toBe(8);
+    }
+    const traced = [nearest({ explainOptions: { traceDocumentIds: [1] } })];
+    expect(await readError(traced)).toBe(238);
+    await expect(films.aggregate(traced).explain('queryPlanner')).rejects.toMatchObject({ code: 238 });
+    expect(await films.aggregate([nearest()]).explain('queryPlanner')).toMatchObject({ ok: 1 });
+    expect(await readError([{ $lookup: { from: 'films', pipeline: [nearest()], as: 'o' } }])).toBe(51047);
+  });
+
   it.each([
     ['without candidates', { numCandidates: undefined }],
     ['with fewer candidates than rows', { numCandidates: 2 }],
     ['with more than 10,000 candidates', { numCandidates: 10_001 }],
     ['with candidates of an exact search', { exact: true }],
     ['without a limit', { limit: 0 }],
+    ['with a decimal limit', { limit: Decimal128.fromString('3') }],
     ['without an index', { index: '' }],
     ['of another dimension', { queryVector: [1, 0, 0] }],
     ['with a vector of words', { queryVector: ['a'] }],
+    ['with a number beyond those of vectors', { queryVector: [1e39, 0] }],
     ['with an empty vector', { queryVector: [] }],
   ])('is refused %s', async (_title, more) => {
     expect(await readError([nearest(more)])).toBe(8);

@@ -4,17 +4,8 @@ import { type Document, getField, isDocument } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
 import { typeName } from '../bson/type-name.js';
 import { editDistance, listTerms, onePath, type SearchPath, searchPaths } from './corpus.js';
-import {
-  applyScore,
-  type Fuzziness,
-  fuzziness,
-  type HitTest,
-  onlyMembers,
-  queryTexts,
-  type SearchOperator,
-  type SearchOperatorCompiler,
-  wholeMember,
-} from './operator.js';
+import type { Fuzziness, HitTest, SearchOperator, SearchOperatorCompiler } from './operator.js';
+import { applyScore, fuzziness, onlyMembers, queryTexts, wholeMember } from './operator.js';
 import { searchFault, searchLack } from '../errors.js';
 
 /** How well a stored word stands for one looked for: 1 the same, less with every edit, 0 not at all. */

@@ -10,16 +10,8 @@ import { PAUSE } from '../../server/steps.js';
 import { refuseOthers, requireDocument } from '../arguments.js';
 import { compileExpression } from '../expression.js';
 import { StageMemory } from '../memory.js';
-import {
-  expandDocuments,
-  gather,
-  sortWithinMemory,
-  type StageCompiler,
-  type StageTable,
-  turnIsOver,
-  visitAll,
-  wholeOption,
-} from '../stage.js';
+import type { StageCompiler, StageTable } from '../stage.js';
+import { expandDocuments, gather, sortWithinMemory, turnIsOver, visitAll, wholeOption } from '../stage.js';
 import { compileSort } from '../../bson/keys.js';
 
 const match: StageCompiler = (spec, { ctx }) => {
@@ -37,7 +29,10 @@ const sort: StageCompiler = (spec, { ctx }) => {
   if (Object.values(spec).filter((value) => !isDocument(value)).length > 32)
     throw mongoError(13103, 'a $sort stage has at most 32 keys');
   if (Object.hasOwn(spec, '$natural')) throw mongoError(16410, '$sort has no order called $natural');
-  const order = compileSort(spec, ctx.collation, (name) => readMetadata(name, ctx));
+  const order = compileSort(spec, ctx.collation, (name) => {
+    if (name === 'searchHighlights') throw mongoError(31138, `Illegal $meta sort: $meta: "${name}"`);
+    return readMetadata(name, ctx);
+  });
   return function* (source) {
     const entries: { doc: Document; keys: unknown[] }[] = [];
     yield* visitAll(ctx, source, (doc) => void entries.push({ doc, keys: order.listKeys(doc) }));

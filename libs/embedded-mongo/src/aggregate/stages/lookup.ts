@@ -11,18 +11,8 @@ import { MAX_DOCUMENT_BYTES } from '../../wire/raw-bson.js';
 import { refuseOthers } from '../arguments.js';
 import { checkVariableName, compileExpression, readPath } from '../expression.js';
 import { countBytes, StageMemory } from '../memory.js';
-import {
-  expandDocuments,
-  foreignContext,
-  gather,
-  readCollection,
-  type StageBuilder,
-  type StageCompiler,
-  type StageRun,
-  type StageTable,
-  visitAll,
-  wholeOption,
-} from '../stage.js';
+import type { StageBuilder, StageCompiler, StageRun, StageTable } from '../stage.js';
+import { expandDocuments, foreignContext, gather, readCollection, visitAll, wholeOption } from '../stage.js';
 import { type Expression, extendVariables } from '../evaluate.js';
 
 type Building = Generator<typeof PAUSE, JoinTable>;
@@ -221,6 +211,8 @@ class InnerPipeline {
       Object.fromEntries(names.map((name) => [name, null])),
     );
     this.correlated = names.length > 0;
+    if (isDocument(pipeline[0]) && Object.hasOwn(pipeline[0], '$vectorSearch'))
+      throw mongoError(51047, '$vectorSearch is not allowed within a $lookup');
     const lead = isDocument(pipeline[0]) ? getField(pipeline[0], '$match') : undefined;
     const inner = { ...createJoinedContext(builder.ctx, from, pipeline), variables: this.values };
     const made = joins && startsWithDocuments(pipeline);
