@@ -68,6 +68,17 @@ describe('a connection', () => {
     expect(await replies(socket, 1)).toMatchObject([{ to: 2, body: { n: 1 } }]);
   });
 
+  it('refuses a document that has two members of one name', async () => {
+    const twice = message(6, { find: 'x', filter: { aa: 1, ab: 2 } });
+    twice.write('aa', twice.indexOf('ab'));
+    socket.write(twice);
+    socket.write(message(7, { ping: 1 }));
+    expect(await replies(socket, 2)).toMatchObject([
+      { to: 6, body: { code: 238, ok: new Double(0) } },
+      { to: 7, body: { ok: new Double(1) } },
+    ]);
+  });
+
   it('takes names of JavaScript for names like any other', async () => {
     socket.write(message(3, { explain: { constructor: 1 } }));
     socket.write(message(4, { toString: 1 }));

@@ -1,4 +1,6 @@
+import { Double } from 'bson';
 import type { Socket } from 'node:net';
+import { MongoError } from '../errors.js';
 import { encodeReply, Framer, parseRequest } from '../wire/message.js';
 import { Closed, dispatch } from './dispatch.js';
 import type { OpenConnection, ServerState } from './server-state.js';
@@ -72,9 +74,12 @@ async function answer(
     const reply = await dispatch(server, client, request);
     if (reply instanceof Closed) socket.destroy();
     else if (request.wantsReply) await send(socket, encodeReply(request, reply));
-  } catch {
+  } catch (error) {
     // Bytes that are no message, or a reply that cannot be encoded: there is nothing sensible to answer.
-    socket.destroy();
+    if (!(error instanceof MongoError) || error.code !== 238) return void socket.destroy();
+    const { code, codeName, message: errmsg } = error;
+    const request = { requestId: message.readInt32LE(4), legacy: false };
+    await send(socket, encodeReply(request, { ok: new Double(0), errmsg, code, codeName }));
   }
 }
 

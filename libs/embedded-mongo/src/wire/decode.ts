@@ -14,13 +14,14 @@ import {
 } from 'bson';
 import { type Document, setField } from '../bson/document.js';
 import { createDate } from '../bson/times.js';
-import { mongoError, type MongoError } from '../errors.js';
+import { mongoError, type MongoError, notImplemented } from '../errors.js';
 import { MAX_COMMAND_DEPTH } from './raw-bson.js';
 
 /**
  * Decodes one document and keeps every number type apart: int32 is a JS number, an integral double inside the
  * int32 range is `Double`, any other double a JS number, int64 always `Long`.
- * Throws 22 (InvalidBSON) for malformed bytes and 15 (Overflow) past `maxDepth` and for dates beyond JavaScript's.
+ * Throws 22 (InvalidBSON) for malformed bytes, 15 (Overflow) past `maxDepth` and for dates beyond JavaScript's, 238 for two
+ * members of one name.
  */
 export function decodeDocument(bytes: Buffer, maxDepth = MAX_COMMAND_DEPTH): Document {
   const reader = new Reader(bytes, maxDepth);
@@ -49,6 +50,7 @@ class Reader {
     const document: Document = {};
     for (let type = this.byte(); type !== 0; type = this.byte()) {
       const name = this.cstring();
+      if (Object.hasOwn(document, name)) throw notImplemented(`a document with two members ${name}`);
       setField(document, name, this.value(type, depth));
     }
     this.leave(outer);
