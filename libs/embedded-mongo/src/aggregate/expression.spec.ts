@@ -489,6 +489,16 @@ const dates: Row[] = [
     { $dateTrunc: { date: '$d', unit: 'week', startOfWeek: 'monday' } },
     at('2024-03-25T00:00:00Z'),
   ],
+  [
+    '$dateTrunc of constants looks at the start of a week for weeks alone',
+    { $dateTrunc: { date: at('2024-03-31T01:00:00Z'), unit: 'day', startOfWeek: null } },
+    at('2024-03-31T00:00:00Z'),
+  ],
+  [
+    '$dateTrunc of a field is null where the start of a week is',
+    { $dateTrunc: { date: '$d', unit: 'day', startOfWeek: null } },
+    null,
+  ],
   ['$dateTrunc to a month', { $dateTrunc: { date: '$d', unit: 'month' } }, at('2024-03-01T00:00:00Z')],
   ['$dateTrunc to a quarter', { $dateTrunc: { date: '$d', unit: 'quarter' } }, at('2024-01-01T00:00:00Z')],
   [
@@ -614,6 +624,8 @@ describe('an expression', () => {
 describe('an expression refuses', () => {
   it.each([
     ['an unknown operator', { $nope: 1 }, 168],
+    ['a zone in another case', { $hour: { date: spring, timezone: 'america/New_York' } }, 40485],
+    ['a pattern of over 16 KB', { $regexMatch: { input: 'a', regex: 'a'.repeat(16_385) } }, 51111],
     ['an order without a key', { $sortArray: { input: [1], sortBy: {} } }, 2942505],
     ['two operators in one object', { $add: [1], $sum: 1 }, 15983],
     ['an undefined variable', '$$nobody', 17276],

@@ -11,14 +11,8 @@ import { conversionOperators } from './operators/conversion.js';
 import { dateOperators } from './operators/date.js';
 import { objectOperators } from './operators/object.js';
 import { stringOperators } from './operators/string.js';
-import {
-  type Builder,
-  type Evaluator,
-  type Expression,
-  hasVariable,
-  type OperatorTable,
-  type Scope,
-} from './evaluate.js';
+import type { Builder, Evaluator, Expression, OperatorTable, Scope } from './evaluate.js';
+import { hasVariable } from './evaluate.js';
 
 const operators: OperatorTable = Object.assign(
   Object.create(null) as OperatorTable,
@@ -140,11 +134,11 @@ class ExpressionBuilder implements Builder {
     const { ctx } = this;
     if (name === 'ROOT') return (scope) => scope.root;
     if (name === 'CURRENT') return (scope) => scope.current;
-    if (name === 'NOW') return () => ctx.now;
     if (name === 'REMOVE') return () => undefined;
-    if (name === 'CLUSTER_TIME') {
-      if (!ctx.clusterTime) throw mongoError(51144, "Builtin variable '$$CLUSTER_TIME' is not available");
-      return () => ctx.clusterTime;
+    if (name === 'NOW' || name === 'CLUSTER_TIME') {
+      const time = ctx.timeless ? undefined : name === 'NOW' ? ctx.now : ctx.clusterTime;
+      if (!time) throw mongoError(51144, `Builtin variable '$$${name}' is not available`);
+      return () => time;
     }
     if (name === 'SEARCH_META') throw notImplemented(`the variable $$${name}`);
     const { variables } = ctx;

@@ -1,12 +1,5 @@
-import {
-  type Binary,
-  type BSONRegExp,
-  type Code,
-  Decimal128,
-  Long,
-  type ObjectId,
-  type Timestamp,
-} from 'bson';
+import type { Binary, BSONRegExp, Code, ObjectId, Timestamp } from 'bson';
+import { Decimal128, Long } from 'bson';
 import { badValue, mongoError, MongoError } from '../errors.js';
 import type { Collation } from './collation.js';
 import { binaryBytes, compareValues } from './compare.js';

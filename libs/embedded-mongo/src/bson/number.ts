@@ -1,12 +1,6 @@
 import { Decimal128, Double, Int32, Long } from 'bson';
-import {
-  compareDecimals,
-  decimalOfDouble,
-  decimalParts,
-  type ExactDecimal,
-  packDecimal,
-  roundDecimal,
-} from './decimal.js';
+import type { ExactDecimal } from './decimal.js';
+import { compareDecimals, decimalOfDouble, decimalParts, packDecimal, roundDecimal } from './decimal.js';
 import { bsonTag } from './document.js';
 
 /** The four numeric BSON types, narrowest first. */

@@ -1,7 +1,7 @@
 import { Double } from 'bson';
 import type { Document } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
-import { badValue } from '../errors.js';
+import { badValue, notImplemented } from '../errors.js';
 import type { CommandContext, CommandHandler } from '../server/server-state.js';
 import { draftInserted } from '../storage/change.js';
 import { encodeDocument } from '../wire/encode.js';
@@ -41,7 +41,10 @@ function checkOperation(operation: Document): void {
 export const bulkWrite: CommandHandler = async (command, ctx) => {
   const operations = documentArray(command, 'ops');
   const raw = ctx.rawDocuments('ops') ?? [];
-  const namespaces = documentArray(command, 'nsInfo').map(({ ns }) => splitNamespace(ns));
+  const namespaces = documentArray(command, 'nsInfo').map(({ ns, collectionUUID }) => {
+    if (collectionUUID !== undefined) throw notImplemented('collectionUUID of a bulkWrite');
+    return splitNamespace(ns);
+  });
   checkBatchSize(operations);
   checkTypes(command, commandTypes);
   operations.forEach(checkOperation);
@@ -110,10 +113,8 @@ class BulkRun {
   private async delete(operation: Document, idx: number): Promise<void> {
     const { db, coll } = this.namespace(operation['delete']);
     const { filter: q, constants: c } = operation;
-    const statement = deleteStatement(
-      { ...operation, q, c, limit: flag(operation, 'multi') ? 0 : 1 },
-      this.command,
-    );
+    const limit = flag(operation, 'multi') ? 0 : 1;
+    const statement = deleteStatement({ ...operation, q, c, limit }, this.command);
     const { deleted } = await runDelete(this.ctx, db, coll, statement);
     this.totals.nDeleted += deleted;
     this.results.push({ ok: new Double(1), idx, n: deleted });

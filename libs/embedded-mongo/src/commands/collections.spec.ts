@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { MongoClient, Timestamp, type Db, type Document } from 'mongodb';
+import { Decimal128, MongoClient, Timestamp, type Db, type Document } from 'mongodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { EmbeddedMongo } from '../embedded-mongo.js';
 
@@ -506,7 +506,57 @@ describe('a capped collection', () => {
   });
 });
 
+describe('the statistics of a collection', () => {
+  it('divide what counts bytes by a scale, and no other number', async () => {
+    const log = await db.createCollection('log', { capped: true, size: 5120, max: 9 });
+    await log.insertMany(Array.from({ length: 3 }, () => ({ text: 'x'.repeat(100) })));
+    const read = async (scale?: unknown): Promise<Document> => {
+      const [stats] = await log.aggregate([{ $collStats: { storageStats: { scale } } }]).toArray();
+      return stats?.['storageStats'];
+    };
+    const { size, avgObjSize } = await read();
+    for (const [scale, scaleFactor] of [
+      [10, 10],
+      [10.9, 10],
+      [Decimal128.fromString('9.5'), 10],
+      [Infinity, 2 ** 31 - 1],
+    ] as [unknown, number][])
+      expect(await read(scale)).toMatchObject({
+        scaleFactor,
+        size: Math.floor(size / scaleFactor),
+        maxSize: Math.floor(5120 / scaleFactor),
+        max: 9,
+        count: 3,
+        avgObjSize,
+      });
+    expect(await db.command({ collStats: 'log', scale: 10 })).toMatchObject({ scaleFactor: 10 });
+    for (const scale of [0, -1, 0.5, NaN, Decimal128.fromString('0.5')])
+      await expect(read(scale)).rejects.toThrow(code(2));
+    await expect(read('1')).rejects.toThrow(code(14));
+  });
+
+  it('are refused for measurements, which have no buckets here', async () => {
+    const weather = await db.createCollection('weather', { timeseries: { timeField: 'at' } });
+    for (const part of ['storageStats', 'count'])
+      await expect(weather.aggregate([{ $collStats: { [part]: {} } }]).toArray()).rejects.toThrow(code(238));
+    await expect(db.command({ collStats: 'weather' })).rejects.toThrow(code(238));
+  });
+});
+
 describe('a time-series collection', () => {
+  it('has an index that expires its data, or is over all fields, by its metadata only', async () => {
+    await db.createCollection('weather', { timeseries: { timeField: 'at', metaField: 'place' } });
+    const build = (key: Document, more: Document = {}): Promise<Document> =>
+      db.command({ createIndexes: 'weather', indexes: [{ key, name: 'x', ...more }] });
+    await expect(build({ '$**': 1 })).rejects.toThrow(code(67));
+    const partial = (path: string) => ({
+      expireAfterSeconds: 1,
+      partialFilterExpression: { [path]: { $gt: 1 } },
+    });
+    await expect(build({ at: 1 }, partial('degrees'))).rejects.toThrow(code(72));
+    expect(await build({ at: 1 }, partial('place.x'))).toMatchObject({ ok: 1 });
+  });
+
   it('takes measurements with a time, and is listed as what it is', async () => {
     const weather = await db.createCollection('weather', {
       timeseries: { timeField: 'at', metaField: 'place' },

@@ -7,6 +7,8 @@ import {
   type Collection,
   type Db,
   type Document,
+  Decimal128,
+  UUID,
 } from 'mongodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { EmbeddedMongo } from '../embedded-mongo.js';
@@ -72,6 +74,19 @@ describe('reading', () => {
 
   it('uses variables of let', async () => {
     expect(await ids({ $expr: { $gt: ['$pages', '$$least'] } }, { let: { least: 15 } })).toEqual([2, 3]);
+  });
+
+  it('knows the time in a find, and not in a count, in distinct values or in lists', async () => {
+    const before = { $expr: { $lt: [new Date(0), '$$NOW'] } };
+    const timed = { $expr: { $lt: [0, '$$CLUSTER_TIME'] } };
+    const name = books.collectionName;
+    for (const filter of [before, timed]) {
+      expect(await ids(filter)).toEqual([1, 2, 3]);
+      await expect(db.command({ count: name, query: filter })).rejects.toThrow(code(51144));
+      await expect(books.distinct('tags', filter)).rejects.toThrow(code(51144));
+      await expect(db.admin().command({ listDatabases: 1, filter })).rejects.toThrow(code(51144));
+    }
+    await expect(ids({}, { let: { ROOT: 1 } })).rejects.toThrow(code(9));
   });
 
   it('aggregates over several collections', async () => {
@@ -179,6 +194,14 @@ describe('writing', () => {
       ),
     );
     expect(await counters.find({}, { projection: { _id: 0 } }).toArray()).toEqual([{ name: 'c', n: 40 }]);
+  });
+
+  it('rounds the size of a further batch as that of the first', async () => {
+    const { cursor } = await db.command({ find: books.collectionName, batchSize: 0 });
+    const collection = books.collectionName;
+    const batchSize = Decimal128.fromString('1.5');
+    const more = await db.command({ getMore: Long.fromBigInt(BigInt(cursor.id)), collection, batchSize });
+    expect(more['cursor'].nextBatch).toHaveLength(2);
   });
 
   it('does a bulk of a collection and one over several', async () => {
@@ -330,6 +353,11 @@ describe('refusing', () => {
   const past = new Timestamp({ t: 1, i: 1 });
   it.each([
     ['an unknown command', { nonsense: 1 }, 59],
+    [
+      'a bulk that names a collection by its identity',
+      { ...bulk, nsInfo: [{ ns: 'crud.c', collectionUUID: new UUID() }], ops: [] },
+      238,
+    ],
     ['an unknown field', { find: 'c', fiter: {} }, 40415],
     ['a filter that is no object', { find: 'c', filter: 'x' }, 14],
     ['an unknown operator', { find: 'c', filter: { a: { $near2: 1 } } }, 2],

@@ -1,6 +1,7 @@
 import { Long, Timestamp } from 'bson';
 import type { Document } from '../bson/document.js';
-import { badValue, mongoError, typeMismatch } from '../errors.js';
+import { coerceInteger } from '../bson/number.js';
+import { badValue, mongoError, refuseUnknown, typeMismatch } from '../errors.js';
 import { type Cursor, type CursorSource, Reader, type TailingSource } from '../server/cursors.js';
 import type { Operation } from '../server/operation.js';
 import type { CommandContext, CommandHandler } from '../server/server-state.js';
@@ -85,7 +86,9 @@ export function listReply(
   command: Document,
   otherwise = Number.MAX_SAFE_INTEGER,
 ): Promise<Document> {
-  const batchSize = optionalCount(documentOr(command, 'cursor'), 'batchSize') ?? otherwise;
+  const cursor = documentOr(command, 'cursor');
+  refuseUnknown(cursor, ['batchSize'], 'cursor');
+  const batchSize = optionalCount(cursor, 'batchSize') ?? otherwise;
   const rows = mapRows(toRows(documents), encodeReplyDocument);
   return cursorReply(ctx, namespace, rows, new Reader(ctx.operation), { batchSize });
 }
@@ -121,7 +124,8 @@ export const getMore: CommandHandler = async (command, ctx) => {
   if (!isCursorId(id)) throw typeMismatch("BSON field 'getMore.getMore' must be a long");
   if (typeof command['collection'] !== 'string')
     throw typeMismatch("BSON field 'getMore.collection' must be a string");
-  const batchSize = Math.trunc(optionalNumber(command, 'batchSize') ?? 0);
+  const batchSize =
+    optionalNumber(command, 'batchSize') === undefined ? 0 : coerceInteger(command['batchSize']);
   if (batchSize < 0) throw badValue(`batchSize for getMore must be non-negative, but received: ${batchSize}`);
   const key = id.toString();
   const cursor = ctx.server.cursors.get(key);

@@ -1,11 +1,11 @@
 import { Long } from 'bson';
 import { type Document, isDocument } from '../bson/document.js';
-import { numberKind, toDouble } from '../bson/number.js';
-import { badValue } from '../errors.js';
+import { coerceInteger, numberKind, toDouble } from '../bson/number.js';
+import { badValue, notImplemented } from '../errors.js';
 import type { Operation } from '../server/operation.js';
 import type { CommandHandler, ServerState } from '../server/server-state.js';
 import type { Collection } from '../storage/catalog.js';
-import { collectionName, flag } from './arguments.js';
+import { collectionName, flag, optionalNumber } from './arguments.js';
 import { SERVER_VERSION } from './handshake.js';
 import { requireCollection } from './index-commands.js';
 import { plainFilter, refuseView } from './write-target.js';
@@ -135,22 +135,38 @@ export const getParameter: CommandHandler = (command) => {
   return found;
 };
 
-/** Size and index figures of one collection. */
-export function collectionStats(namespace: string, collection: Collection | undefined): Document {
-  const size = collection?.dataBytes ?? 0;
+/**
+ * Size and index figures of one collection; `scale` divides what counts bytes. Errors: 14, 2 for what cannot divide, 238 for
+ * measurements, which have no buckets here.
+ */
+export function collectionStats(
+  namespace: string,
+  collection: Collection | undefined,
+  spec: Document,
+): Document {
+  const scale = optionalNumber(spec, 'scale') === undefined ? 1 : coerceInteger(spec['scale']);
+  if (!(scale >= 1)) throw badValue('the scale must be at least 1');
+  if (collection?.options['timeseries'] !== undefined)
+    throw notImplemented('the storage statistics of a time series');
+  const scaleFactor = Math.min(scale, 2 ** 31 - 1);
+  const bytes = collection?.dataBytes ?? 0;
+  const size = Math.floor(bytes / scaleFactor);
   const n = collection?.count ?? 0;
   const indexes = collection?.indexes ?? [];
   return {
     ns: namespace,
     size,
     count: n,
-    ...(n > 0 ? { avgObjSize: Math.round(size / n) } : {}),
+    ...(n > 0 ? { avgObjSize: Math.round(bytes / n) } : {}),
     numOrphanDocs: 0,
     storageSize: size,
     freeStorageSize: 0,
     capped: collection?.capped === true,
     ...(collection?.capped
-      ? { max: collection.options['max'] ?? 0, maxSize: collection.options['size'] }
+      ? {
+          max: collection.options['max'] ?? 0,
+          maxSize: Math.floor(toDouble(collection.options['size']) / scaleFactor),
+        }
       : {}),
     nindexes: indexes.length,
     indexDetails: {},
@@ -159,7 +175,7 @@ export function collectionStats(namespace: string, collection: Collection | unde
     totalSize: size,
     // Keys share their values with the documents, so an index has no size of its own.
     indexSizes: Object.fromEntries(indexes.map(({ spec }) => [spec.name, 0])),
-    scaleFactor: 1,
+    scaleFactor,
   };
 }
 
@@ -167,7 +183,7 @@ export const collStats: CommandHandler = (command, ctx) => {
   const name = collectionName(command, ctx.name);
   const collection = ctx.server.store.catalog.find(ctx.db, name);
   if (collection) refuseView(collection);
-  return collectionStats(`${ctx.db}.${name}`, collection);
+  return collectionStats(`${ctx.db}.${name}`, collection, command);
 };
 
 export const dbStats: CommandHandler = (_command, ctx) => {

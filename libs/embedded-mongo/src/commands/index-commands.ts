@@ -1,6 +1,7 @@
-import { ObjectId } from 'bson';
+import { Double, ObjectId } from 'bson';
 import { compareValues } from '../bson/compare.js';
 import { type Document, getField, isDocument } from '../bson/document.js';
+import { toDouble } from '../bson/number.js';
 import { shellText } from '../bson/text.js';
 import { mongoError, typeMismatch, searchNotEnabled } from '../errors.js';
 import type { CommandContext, CommandHandler } from '../server/server-state.js';
@@ -37,18 +38,18 @@ export const createIndexes: CommandHandler = (command, ctx) => {
 /** Errors: 72, 67 for what only the index of a plain collection can be. */
 function refuseForMeasurements({ key, ...spec }: IndexSpec, { options }: Collection): void {
   const { metaField } = options['timeseries'] as Document;
-  const kinds = Object.entries(key).filter(
-    ([field]) => field !== metaField && !field.startsWith(`${String(metaField)}.`),
-  );
-  const only = kinds.some(([, kind]) => kind === 'hashed' || kind === '2d');
+  const isMeasured = (field: string): boolean =>
+    field !== metaField && !field.startsWith(`${String(metaField)}.`);
+  const kinds = Object.entries(key).filter(([field]) => isMeasured(field));
+  const only = kinds.some(([field, kind]) => kind === 'hashed' || kind === '2d' || field.endsWith('$**'));
   if (only)
     throw mongoError(67, 'Indexes of this kind are for the metadata of a time-series collection only');
-  const partial = spec['partialFilterExpression'] !== undefined;
+  const partial = spec['partialFilterExpression'];
   const refused =
     spec['unique'] ??
     spec['weights'] ??
     (kinds.length > 0 && spec['sparse'] === true ? true : undefined) ??
-    (partial ? undefined : spec['expireAfterSeconds']);
+    (isDocument(partial) && !Object.keys(partial).some(isMeasured) ? undefined : spec['expireAfterSeconds']);
   if (refused !== undefined)
     throw mongoError(72, 'an index of a time series cannot be unique, text, sparse or expiring');
 }
@@ -105,7 +106,13 @@ export const listIndexes: CommandHandler = async (command, ctx) => {
   const collection = requireCollection(ctx, name);
   const wrapped = flag(command, 'includeIndexBuildInfo');
   flag(command, 'includeBuildUUIDs');
-  const specs: Document[] = collection.listed.map(({ spec }) => (wrapped ? { spec } : spec));
+  const specs = collection.listed.map(({ spec }): Document => {
+    const shown: Document = { ...spec };
+    // Bounds are kept as they came, and listed as doubles.
+    for (const bound of ['min', 'max'])
+      if (spec[bound] !== undefined) shown[bound] = new Double(toDouble(spec[bound]));
+    return wrapped ? { spec: shown } : shown;
+  });
   return listReply(ctx, `${ctx.db}.${name}`, specs, command);
 };
 

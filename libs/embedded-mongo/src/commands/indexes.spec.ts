@@ -1,4 +1,4 @@
-import { MongoClient, type Collection, type Db, type Document } from 'mongodb';
+import { Double, MongoClient, type Collection, type Db, type Document } from 'mongodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { EmbeddedMongo } from '../embedded-mongo.js';
 
@@ -328,6 +328,18 @@ describe('indexes', () => {
     const command = { listIndexes: items.collectionName, includeIndexBuildInfo: true };
     const { cursor } = await items.db.command(command);
     expect(cursor.firstBatch[0]).toEqual({ spec: { v: 2, key: { _id: 1 }, name: '_id_' } });
+    const unknown = { ...command, cursor: { size: 1 } };
+    await expect(items.db.command(unknown)).rejects.toMatchObject({ code: 40415 });
+  });
+
+  it('are listed with the limits of a plane as doubles, and counted with them as they came', async () => {
+    await items.createIndex({ at: '2d' }, { min: -500, max: 500 });
+    const types = { $project: { _id: 0, min: { $type: '$spec.min' } } };
+    const last = { $match: { name: 'at_2d' } };
+    expect(await items.aggregate([{ $indexStats: {} }, last, types]).toArray()).toEqual([{ min: 'int' }]);
+    const command = { listIndexes: items.collectionName };
+    const { cursor } = await items.db.command(command, { promoteValues: false });
+    expect(cursor.firstBatch.at(-1)).toMatchObject({ min: new Double(-500), max: new Double(500) });
   });
 
   it('are found by $geoNear itself, in the pipeline and in that of a join', async () => {

@@ -141,13 +141,13 @@ export class PipelineRun {
       throw mongoError(31170, "'count' of $collStats has no options");
     if ((storageStats || count) && this.named) refuseView(this.named);
     if ((storageStats || count) && !this.collection) throw mongoError(26, `Collection [${ns}] not found.`);
-    const stats = collectionStats(ns, this.collection);
+    const stats = (storageStats ?? count) && collectionStats(ns, this.collection, storageStats ?? {});
     return {
       ns,
       host,
       localTime: this.ctx.now,
       ...(storageStats && { storageStats: stats }),
-      ...(count && { count: stats['count'] }),
+      ...(count && { count: stats?.['count'] }),
     };
   }
 }

@@ -153,7 +153,12 @@ export type DocumentCheck = (document: Document, before?: Document) => void;
 
 /** A filter of documents that belong to no collection, or to one whose indexes do not count. */
 export function plainFilter(filter: Document, ctx: CommandContext, more: Partial<QueryContext> = {}): Filter {
-  return compileFilter(filter, { tick: ctx.operation.tick, now: ctx.now, ...more });
+  return compileFilter(filter, {
+    tick: ctx.operation.tick,
+    now: ctx.now,
+    timeless: !('clusterTime' in more),
+    ...more,
+  });
 }
 
 /** The collection's validator as a check; nothing to check when it has none or the client bypasses it. */

@@ -4,13 +4,8 @@ import type { Collection } from '../storage/catalog.js';
 import type { Change } from '../storage/change.js';
 import { encodeDocument } from '../wire/encode.js';
 import { type ChangeLog, type ChangeLogEntry, createToken, toEndKey } from './change-log.js';
-import {
-  fatal,
-  historyLost,
-  type ImageMode,
-  type StreamOptions,
-  type StreamStart,
-} from './stream-options.js';
+import type { ImageMode, StreamOptions, StreamStart } from './stream-options.js';
+import { fatal, historyLost } from './stream-options.js';
 
 /** What a change event says about an update. */
 interface UpdateDescription {

@@ -6,12 +6,11 @@ import type { Collection } from '../storage/catalog.js';
 import type { StoredDocument } from '../storage/change.js';
 import type { CollectionIndex, IndexEntry } from '../storage/collection-index.js';
 import type { OrderedSet } from '../storage/ordered-set.js';
+import type { IndexCondition, Interval } from './conditions.js';
 import {
   contains,
   excludesNull,
-  type IndexCondition,
   intersectAll,
-  type Interval,
   isPoint,
   listConditions,
   toIntervals,

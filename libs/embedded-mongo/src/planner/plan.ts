@@ -9,14 +9,8 @@ import type { StoredDocument } from '../storage/change.js';
 import type { CollectionIndex } from '../storage/collection-index.js';
 import { isWildcard } from '../storage/index-spec.js';
 import { excludesNull, type IndexCondition, listConditions } from './conditions.js';
-import {
-  findBounds,
-  holdsAllMatches,
-  type IndexBounds,
-  IndexScan,
-  type ScanCounts,
-  sortDirection,
-} from './index-scan.js';
+import type { IndexBounds, ScanCounts } from './index-scan.js';
+import { findBounds, holdsAllMatches, IndexScan, sortDirection } from './index-scan.js';
 
 /** What is to be found, as far as it decides how to look. */
 export interface PlanRequest {

@@ -1,18 +1,15 @@
 import { codePoints } from '../bson/text.js';
+import type { Atom, Cost, Modes, TranslatedRegex } from './regex-parts.js';
 import {
-  type Atom,
   changeModes,
   characterAtom,
   constantCost,
-  type Cost,
   inSequence,
   inTurn,
-  type Modes,
   plain,
   readModes,
   repeatCost,
   repetition,
-  type TranslatedRegex,
   verticalSpace,
   invalidPattern,
 } from './regex-parts.js';
@@ -179,6 +176,7 @@ class Translator extends PatternReader {
     if (text === '(' && pattern[this.at + 1] === '*')
       throw invalidPattern('(*VERB) not recognized or malformed');
     this.at += text.length;
+    const begin = this.at;
     if (text.startsWith('(?#')) return undefined;
     if (reference !== undefined) return this.backReference(this.names.get(reference), modes);
     const name = named ?? quoted;
@@ -190,6 +188,11 @@ class Translator extends PatternReader {
     if (pattern[this.at] !== ')') throw invalidPattern('missing closing parenthesis');
     this.at++;
     this.depth--;
+    // PCRE asks of what is behind how long it is.
+    const behind = look?.startsWith('<')
+      ? pattern.slice(begin, this.at).replace(/\\.|\[[^\]]*\]|\(\?/gs, '')
+      : '';
+    if (/[*+?]|\{\d+,/.test(behind)) throw invalidPattern('lookbehind assertion is not fixed length');
     if (look !== undefined) return { source: `(?${look}${inner.source})`, cost: inner.cost, assertion: true };
     if (atomic !== undefined) return this.atomic(inner);
     return { source: captures ? `(?<g${number}>${inner.source})` : `(?:${inner.source})`, cost: inner.cost };

@@ -39,6 +39,7 @@ describe('a PCRE pattern', () => {
     ['never gives back what an atomic group took', '(?>a+)a', '', 'aaa', false],
     ['looks ahead', 'foo(?=bar)', '', 'foobar', true],
     ['looks behind', '(?<!x)foo', '', 'xfoo', false],
+    ['looks behind at signs that repeat nothing', raw`(?<=\+[*?](?:a|b))c`, '', '+?bc', true],
     ['refers back by number', raw`^(\w)\1$`, '', 'aa', true],
     ['refers back by name', '^(?P<c>a|b)(?P=c)$', '', 'ab', false],
     ['refers back with case folded', raw`^(a)\1$`, 'i', 'aA', true],
@@ -47,6 +48,8 @@ describe('a PCRE pattern', () => {
   });
 
   it.each([
+    '(?<=a+)b',
+    '(?<!x{1,2})b',
     'a(',
     '(?<n',
     '[a',

@@ -20,13 +20,7 @@ const stable = new Set(
     'listDatabases listIndexes ping refreshSessions update'
   ).split(' '),
 );
-const unstableStages = [
-  '$collStats',
-  '$currentOp',
-  '$indexStats',
-  '$listLocalSessions',
-  '$listSearchIndexes',
-];
+const unstableStages = '$collStats $currentOp $indexStats $listLocalSessions $listSearchIndexes'.split(' ');
 
 /** Errors: 322 for another version than 1, 323 for what is not in it, 4886600 for a promise without a version. */
 export function checkApiVersion(command: Document, name: string): void {

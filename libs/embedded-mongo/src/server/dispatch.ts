@@ -7,13 +7,8 @@ import { mongoError, MongoError, retryableCodes, typeMismatch } from '../errors.
 import type { Workspace } from '../storage/store.js';
 import type { Request } from '../wire/message.js';
 import { authorize, type ClientInfo } from './access.js';
-import {
-  checkApiVersion,
-  checkWriteConcern,
-  readDeadline,
-  readSnapshot,
-  type Snapshot,
-} from './common-arguments.js';
+import type { Snapshot } from './common-arguments.js';
+import { checkApiVersion, checkWriteConcern, readDeadline, readSnapshot } from './common-arguments.js';
 import { failPointError } from './fail-point.js';
 import type { Operation } from './operation.js';
 import type { CommandContext, ServerState } from './server-state.js';

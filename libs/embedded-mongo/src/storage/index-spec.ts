@@ -1,4 +1,3 @@
-import { Double } from 'bson';
 import { listConjuncts } from '../aggregate/reorder/filter-paths.js';
 import { compileCollation } from '../bson/collation.js';
 import { compareValues } from '../bson/compare.js';
@@ -125,7 +124,6 @@ export function normaliseIndex(request: unknown): IndexSpec {
     checkType(option, request[option]);
     if (flags.includes(option) && !truthy(request[option])) continue;
     spec[option] = flags.includes(option) ? true : request[option];
-    if (option === 'min' || option === 'max') spec[option] = new Double(toDouble(request[option]));
   }
   checkWildcard(spec, request['v']);
   checkOptions(spec);

@@ -5,23 +5,16 @@ import { typeName } from '../bson/type-name.js';
 import { badValue, createParseError, mongoError, createIdError } from '../errors.js';
 import type { Filter } from '../query/context.js';
 import { arrayModifiers } from './array-modifiers.js';
+import type { Modifier, ModifierContext } from './field-modifiers.js';
+import { absent, fieldModifiers, renameTarget, unchanged } from './field-modifiers.js';
+import type { ArrayFilters, UpdatePath } from './path.js';
 import {
-  absent,
-  fieldModifiers,
-  type Modifier,
-  type ModifierContext,
-  renameTarget,
-  unchanged,
-} from './field-modifiers.js';
-import {
-  type ArrayFilters,
   compileArrayFilters,
   parseUpdatePath,
   readChild,
   requireViable,
   resolvePath,
   TouchedPaths,
-  type UpdatePath,
   valueAt,
   withoutValue,
   withValue,

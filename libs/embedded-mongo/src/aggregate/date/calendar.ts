@@ -126,7 +126,7 @@ function olsonZone(name: string): Zone {
 function createFormatter(name: string): Intl.DateTimeFormat {
   try {
     // Names have one spelling, which Intl does not ask for.
-    if (!/[A-Z]/.test(name) || (name.includes('/') && !/[a-z]/.test(name))) throw new RangeError(name);
+    if (/^[^A-Z]/.test(name) || (name.includes('/') && !/[a-z]/.test(name))) throw new RangeError(name);
     return new Intl.DateTimeFormat('en-US', {
       timeZone: name,
       hourCycle: 'h23',

@@ -22,15 +22,8 @@ import {
   variadic,
   requireMembers,
 } from '../arguments.js';
-import {
-  type Builder,
-  type Evaluator,
-  isConstant,
-  nullish,
-  type OperatorCompiler,
-  type OperatorTable,
-  truthy,
-} from '../evaluate.js';
+import type { Builder, Evaluator, OperatorCompiler, OperatorTable } from '../evaluate.js';
+import { isConstant, nullish, truthy } from '../evaluate.js';
 
 type Keyed = Map<string, unknown>;
 

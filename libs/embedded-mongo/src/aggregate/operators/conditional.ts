@@ -3,14 +3,8 @@ import { getField, isDocument } from '../../bson/document.js';
 import { mongoError } from '../../errors.js';
 import { allHold, someHolds } from '../../query/evaluation-order.js';
 import { binary, positional, readNamedArguments, refuseOthers, requireMembers, unary } from '../arguments.js';
-import {
-  type Evaluator,
-  isConstant,
-  nullish,
-  type OperatorCompiler,
-  type OperatorTable,
-  truthy,
-} from '../evaluate.js';
+import type { Evaluator, OperatorCompiler, OperatorTable } from '../evaluate.js';
+import { isConstant, nullish, truthy } from '../evaluate.js';
 
 const compileOrder = (accept: (order: number) => unknown): OperatorCompiler =>
   binary((a, b, _name, { ctx }) => accept(compareValues(a, b, ctx.collation)));

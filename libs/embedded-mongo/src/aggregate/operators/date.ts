@@ -1,5 +1,5 @@
 import { Long, ObjectId, Timestamp } from 'bson';
-import { firstKey, isDocument } from '../../bson/document.js';
+import { type Document, firstKey, isDocument } from '../../bson/document.js';
 import { numberKind, wholeNumber } from '../../bson/number.js';
 import { remember } from '../../bson/remember.js';
 import { printValue } from '../../bson/text.js';
@@ -7,9 +7,9 @@ import { createDate } from '../../bson/times.js';
 import { typeName } from '../../bson/type-name.js';
 import { mongoError, type MongoError } from '../../errors.js';
 import { named, readNamedArguments, requireText, unaryOrNull } from '../arguments.js';
+import type { DateUnit, Zone } from '../date/calendar.js';
 import {
   addMonths,
-  type DateUnit,
   dayLength,
   dayOfYear,
   findZone,
@@ -23,16 +23,10 @@ import {
   unitLength,
   unitMonths,
   utcZone,
-  type Zone,
 } from '../date/calendar.js';
 import { compileDateFormat, parseDate, parseWithFormat, utcFormat } from '../date/text.js';
-import {
-  type Builder,
-  type Evaluator,
-  nullish,
-  type OperatorCompiler,
-  type OperatorTable,
-} from '../evaluate.js';
+import type { Builder, Evaluator, OperatorCompiler, OperatorTable } from '../evaluate.js';
+import { isConstant, nullish } from '../evaluate.js';
 
 /** The instant of a date, an ObjectId or a timestamp; null stays null. Errors: 16006 for other types. */
 function toInstant(value: unknown): number | null {
@@ -166,7 +160,7 @@ function unitNumber(instant: number, unit: DateUnit, zone: Zone, weekStart: numb
   return Math.floor((instant + (offset % length)) / length);
 }
 
-const truncate = named(
+const truncateValues = named(
   ['date', 'unit'],
   ['binSize', 'timezone', 'startOfWeek'],
   ({ date, unit, binSize = 1, timezone, startOfWeek }, name) => {
@@ -184,6 +178,13 @@ const truncate = named(
     return weekStart === null ? null : createDate(truncateDate(instant, kind, bin, zone, weekStart));
   },
 );
+
+/** A constant null decides, unless all is constant: then the start of the week counts for weeks alone. */
+const truncate: OperatorCompiler = (argument, builder, name) => {
+  const run = truncateValues(argument, builder, name);
+  const { startOfWeek, ...others } = argument as Document;
+  return startOfWeek === null && !Object.values(others).every(isConstant) ? () => null : run;
+};
 
 const reference = localTime(2000, 1, 1);
 

@@ -138,6 +138,9 @@ interface Search {
   readonly regex: CompiledRegex;
 }
 
+/** Patterns of expressions are shorter than those of filters. */
+const MAX_PATTERN = 16 * 1024;
+
 /** An operator of `{input, regex, options}`; `search` is undefined when input or pattern is null. */
 const compileSearch = (answer: (search: Search | undefined, builder: Builder) => unknown): OperatorCompiler =>
   named(['input', 'regex'], ['options'], ({ input: text, regex, options }, name, builder) => {
@@ -149,6 +152,8 @@ const compileSearch = (answer: (search: Search | undefined, builder: Builder) =>
       throw mongoError(51106, `${name} needs 'options' to be of type string`);
     if (!nullish(options) && regex instanceof BSONRegExp && regex.options !== '')
       throw mongoError(51107, `${name}: found regex options specified in both 'regex' and 'options' fields`);
+    if (typeof regex === 'string' && Buffer.byteLength(regex) > MAX_PATTERN)
+      throw mongoError(51111, `${name} has a pattern of over ${MAX_PATTERN} bytes`);
     const compiled = nullish(regex) ? undefined : compileRegex(regex, options ?? undefined);
     return answer(typeof text === 'string' && compiled ? { text, regex: compiled } : undefined, builder);
   });

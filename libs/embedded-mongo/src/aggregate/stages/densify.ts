@@ -8,13 +8,8 @@ import { typeName } from '../../bson/type-name.js';
 import { createParseError, mongoError } from '../../errors.js';
 import { type DateUnit, isDateUnit, utcZone } from '../date/calendar.js';
 import { addToDate } from '../operators/date.js';
-import {
-  partitionDocuments,
-  sortWithinMemory,
-  type StageCompiler,
-  type StageTable,
-  visitAll,
-} from '../stage.js';
+import type { StageCompiler, StageTable } from '../stage.js';
+import { partitionDocuments, sortWithinMemory, visitAll } from '../stage.js';
 
 interface Range {
   readonly step: unknown;

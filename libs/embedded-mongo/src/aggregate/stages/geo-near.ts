@@ -5,11 +5,10 @@ import { typeName } from '../../bson/type-name.js';
 import { mongoError } from '../../errors.js';
 import type { QueryContext } from '../../query/context.js';
 import { compileFilter } from '../../query/filter.js';
+import type { GeoIndex, IndexKind } from '../../query/geo.js';
 import {
   compileDistance,
   createMissingGeoIndex,
-  type GeoIndex,
-  type IndexKind,
   readCenter,
   requiresGeoIndex,
   servingKinds,

@@ -12,16 +12,8 @@ import { refuseOthers, requireDocument, requireMembers } from '../arguments.js';
 import { compileExpression, expressionBuilder } from '../expression.js';
 import type { Accumulator } from '../folds.js';
 import { StageMemory } from '../memory.js';
-import {
-  mapDocuments,
-  sortWithinMemory,
-  type StageCompiler,
-  type StageRun,
-  type StageTable,
-  turnIsOver,
-  visitAll,
-  wholeOption,
-} from '../stage.js';
+import type { StageCompiler, StageRun, StageTable } from '../stage.js';
+import { mapDocuments, sortWithinMemory, turnIsOver, visitAll, wholeOption } from '../stage.js';
 import { typeRank } from '../../bson/type-name.js';
 import type { Scope } from '../evaluate.js';
 

@@ -12,14 +12,8 @@ import { refuseOthers } from '../arguments.js';
 import { type DateUnit, unitLength } from '../date/calendar.js';
 import { compileExpression, expressionBuilder } from '../expression.js';
 import { NumberSum } from '../folds.js';
-import {
-  partitionDocuments,
-  sortWithinMemory,
-  type StageCompiler,
-  type StageTable,
-  turnIsOver,
-  visitAll,
-} from '../stage.js';
+import type { StageCompiler, StageTable } from '../stage.js';
+import { partitionDocuments, sortWithinMemory, turnIsOver, visitAll } from '../stage.js';
 import { type Partition, windowBounds, type WindowBounds } from './window-bounds.js';
 import { type Evaluator, nullish, type Scope } from '../evaluate.js';
 
