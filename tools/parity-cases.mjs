@@ -82,6 +82,7 @@ const expressions = {
   'sorting by arrays': { $sortArray: { input: [{ a: [3, 1] }, { a: [2] }], sortBy: { a: 1 } } },
   'a root of a decimal': { $sqrt: dec('2') },
   'a power of a decimal': { $pow: [dec('0.5'), 2] },
+  'a logarithm near one': { $ln: dec('2.718281828459045') },
   'a logarithm of decimals': { $log: [dec('64'), dec('2')] },
   'a sum of a decimal and a double': { $sum: [dec('0.1'), 0.1] },
   'a product with the sign of zero': { $multiply: [dec('-0'), 5] },
@@ -92,6 +93,8 @@ const expressions = {
   'a large double as a text': { $toString: 1e16 },
   'minutes of a zone': { $dateToString: { date: new Date(0), format: '%Z', timezone: '-05:00' } },
   'a week that begins nowhere': { $dateTrunc: { date: new Date(0), unit: 'week', startOfWeek: null } },
+  'a zone in another case': { $hour: { date: new Date(0), timezone: 'america/New_York' } },
+  'a look behind of any length': { $regexMatch: { input: 'aab', regex: '(?<=a+)b' } },
   'the year of a late ObjectId': { $year: new ObjectId('ffffffff0000000000000000') },
 };
 
@@ -145,6 +148,10 @@ const pipelines = {
   'truncated dates': [
     { $match: { d: { $type: 'date' } } },
     { $project: { t: { $dateTrunc: { date: '$d', unit: 'week', startOfWeek: 'monday' } } } },
+  ],
+  'days of a field with a week that begins nowhere': [
+    { $match: { d: { $type: 'date' } } },
+    { $project: { t: { $dateTrunc: { date: '$d', unit: 'day', startOfWeek: null } } } },
   ],
   'a join by an array': [
     { $lookup: { from: 'rows', localField: 'a', foreignField: '_id', as: 'j' } },
@@ -257,6 +264,7 @@ const indexes = {
   'a hidden index by a number': [{ a: 1 }, { hidden: 1 }],
   'a descending _id': [{ _id: -1 }, {}],
   'a field with a dollar': [{ $a: 1 }, {}],
+  'a plane of some extent': [{ a: '2d' }, { min: -50, max: 50 }],
   'a plane without extent': [{ a: '2d' }, { min: 5, max: 5 }],
   'a part of a second': [{ a: 1 }, { expireAfterSeconds: 1.5 }],
 };
@@ -268,6 +276,7 @@ const commands = {
   'a read concern of a write': { insert: 'x', documents: [{}], readConcern: { level: 'majority' } },
   'a part of a millisecond': { ping: 1, maxTimeMS: 1.5 },
   'a command outside of the API': { distinct: 'x', key: 'a', apiVersion: '1', apiStrict: true },
+  'the time in a count': { count: 'x', query: { $expr: { $lt: [new Date(0), '$$NOW'] } } },
   'an update without its filter': { update: 'x', updates: [{ u: {} }] },
   'an order of many': {
     update: 'x',
