@@ -70,10 +70,14 @@ export function requireFields(place: Document, name: string, fields: readonly st
 
 /** A whole number of at least zero. Errors: 51024 when negative. */
 export function optionalCount(command: Document, field: string): number | undefined {
-  if (optionalNumber(command, field) === undefined) return undefined;
-  const count = coerceInteger(command[field]);
+  const count = optionalInteger(command, field);
+  if (count === undefined) return undefined;
   if (count < 0) throw mongoError(51024, `BSON field '${field}' value must be >= 0, actual value '${count}'`);
   return count || 0;
+}
+
+export function optionalInteger(command: Document, field: string): number | undefined {
+  return optionalNumber(command, field) === undefined ? undefined : coerceInteger(command[field]);
 }
 
 export function optionalNumber(command: Document, field: string): number | undefined {

@@ -20,7 +20,7 @@ import {
   flag,
   optionalCount,
   optionalDocument,
-  optionalNumber,
+  optionalInteger,
   requireFields,
   splitNamespace,
 } from './arguments.js';
@@ -315,7 +315,7 @@ function modifyIndex(
     reply[`${option}_old`] = spec[option] === true;
     reply[`${option}_new`] = spec[option] = flag(change, option);
   }
-  const seconds = optionalNumber(change, 'expireAfterSeconds');
+  const seconds = optionalInteger(change, 'expireAfterSeconds');
   if (seconds !== undefined) {
     if (spec['expireAfterSeconds'] !== undefined)
       reply['expireAfterSeconds_old'] = Long.fromNumber(toDouble(spec['expireAfterSeconds']));

@@ -1,6 +1,5 @@
 import { Long, Timestamp } from 'bson';
 import type { Document } from '../bson/document.js';
-import { coerceInteger } from '../bson/number.js';
 import { badValue, mongoError, refuseUnknown, typeMismatch } from '../errors.js';
 import { type Cursor, type CursorSource, Reader, type TailingSource } from '../server/cursors.js';
 import type { Operation } from '../server/operation.js';
@@ -8,7 +7,7 @@ import type { CommandContext, CommandHandler } from '../server/server-state.js';
 import { drain, mapRows, type Rows, toRows } from '../server/steps.js';
 import { encodeDocument } from '../wire/encode.js';
 import { MAX_DOCUMENT_BYTES, RawBson, refuseLarge } from '../wire/raw-bson.js';
-import { collectionName, documentOr, optionalCount, optionalNumber, requireFields } from './arguments.js';
+import { collectionName, documentOr, optionalCount, optionalInteger, requireFields } from './arguments.js';
 
 /** Documents of a first batch when the client names no number. */
 export const DEFAULT_BATCH = 101;
@@ -124,8 +123,7 @@ export const getMore: CommandHandler = async (command, ctx) => {
   if (!isCursorId(id)) throw typeMismatch("BSON field 'getMore.getMore' must be a long");
   if (typeof command['collection'] !== 'string')
     throw typeMismatch("BSON field 'getMore.collection' must be a string");
-  const batchSize =
-    optionalNumber(command, 'batchSize') === undefined ? 0 : coerceInteger(command['batchSize']);
+  const batchSize = optionalInteger(command, 'batchSize') ?? 0;
   if (batchSize < 0) throw badValue(`batchSize for getMore must be non-negative, but received: ${batchSize}`);
   const key = id.toString();
   const cursor = ctx.server.cursors.get(key);

@@ -1,11 +1,11 @@
 import { Long } from 'bson';
 import { type Document, isDocument } from '../bson/document.js';
-import { coerceInteger, numberKind, toDouble } from '../bson/number.js';
+import { numberKind, toDouble } from '../bson/number.js';
 import { badValue, notImplemented } from '../errors.js';
 import type { Operation } from '../server/operation.js';
 import type { CommandHandler, ServerState } from '../server/server-state.js';
 import type { Collection } from '../storage/catalog.js';
-import { collectionName, flag, optionalNumber } from './arguments.js';
+import { collectionName, flag, optionalInteger } from './arguments.js';
 import { SERVER_VERSION } from './handshake.js';
 import { requireCollection } from './index-commands.js';
 import { plainFilter, refuseView } from './write-target.js';
@@ -144,7 +144,7 @@ export function collectionStats(
   collection: Collection | undefined,
   spec: Document,
 ): Document {
-  const scale = optionalNumber(spec, 'scale') === undefined ? 1 : coerceInteger(spec['scale']);
+  const scale = optionalInteger(spec, 'scale') ?? 1;
   if (!(scale >= 1)) throw badValue('the scale must be at least 1');
   if (collection?.options['timeseries'] !== undefined)
     throw notImplemented('the storage statistics of a time series');

@@ -1,4 +1,4 @@
-import { Double, MongoClient, type Collection, type Db, type Document } from 'mongodb';
+import { Decimal128, Double, MongoClient, type Collection, type Db, type Document } from 'mongodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { EmbeddedMongo } from '../embedded-mongo.js';
 
@@ -118,6 +118,8 @@ describe('indexes', () => {
     const expiry = { expireAfterSeconds_old: 100, expireAfterSeconds_new: 50 };
     expect(await change({ expireAfterSeconds: 50 })).toMatchObject(expiry);
     expect((await items.indexes()).at(-1)).toMatchObject({ hidden: true, expireAfterSeconds: 50 });
+    const rounded = await change({ expireAfterSeconds: Decimal128.fromString('51.5') });
+    expect(rounded).toMatchObject({ expireAfterSeconds_new: 52 });
   });
 
   it('that are to become unique let no new duplicate in', async () => {
