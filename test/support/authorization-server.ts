@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import Provider, { type Configuration } from 'oidc-provider';
+import { endWithFile } from './started.js';
 
 export interface AuthorizationServerOptions {
   /** The protected resource that tokens are for. */
@@ -68,7 +69,7 @@ function configuration({ resource, scopes, redirectUri }: AuthorizationServerOpt
   };
 }
 
-/** An authorization server of its own kind: discovery, keys, authorization code with PKCE, client credentials. */
+/** An authorization server of its own kind: discovery, keys, authorization code with PKCE, client credentials. It ends with the file. */
 export async function startAuthorizationServer(
   options: AuthorizationServerOptions,
 ): Promise<AuthorizationServer> {
@@ -81,14 +82,13 @@ export async function startAuthorizationServer(
     if (!request.url?.startsWith('/interaction/')) return void answer(request, response);
     void agree(provider, request, response);
   });
-  return {
-    issuer,
-    close: () =>
-      new Promise<void>((resolve) => {
-        server.closeAllConnections();
-        server.close(() => resolve());
-      }),
-  };
+  const close = () =>
+    new Promise<void>((resolve) => {
+      server.closeAllConnections();
+      server.close(() => resolve());
+    });
+  endWithFile(close);
+  return { issuer, close };
 }
 
 type Interaction = Parameters<Provider['interactionDetails']>;

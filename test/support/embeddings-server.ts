@@ -1,5 +1,6 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { endWithFile } from './started.js';
 
 interface EmbeddingRequest {
   readonly url: string;
@@ -48,14 +49,16 @@ export async function startEmbeddings() {
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const stop = () =>
+    new Promise<void>((resolve) => {
+      server.closeAllConnections();
+      server.close(() => resolve());
+    });
+  endWithFile(stop);
   return {
     endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
     requests,
     behave: (next: Behaviour) => (behaviour = next),
-    stop: () =>
-      new Promise<void>((resolve) => {
-        server.closeAllConnections();
-        server.close(() => resolve());
-      }),
+    stop,
   };
 }

@@ -51,8 +51,7 @@ export async function startParseServer(
     call: (method, path, call = {}) => callRest(ready, method, path, call),
     close: async () => {
       const ended = new Promise((resolve) => child.once('exit', resolve));
-      child.kill('SIGTERM');
-      await ended;
+      if (child.kill('SIGTERM')) await ended;
     },
   };
 }

@@ -2,8 +2,9 @@ import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { loadSeed, MongoConnection, parseSeed } from '#data-mongo';
 import { ParseConnection } from '#data-parse';
 import { type ParseServerProcess, readClassesAnew, startParseServer } from './parse-server-process.js';
+import { endWithFile } from './started.js';
 
-/** One Parse Server on one database whose content is replaced as a whole, as often as tests ask. */
+/** One Parse Server on one database whose content is replaced as a whole, as often as tests ask. It ends with the file at the latest. */
 export class ParseUnderTest {
   private constructor(
     private readonly embedded: EmbeddedMongo,
@@ -26,7 +27,9 @@ export class ParseUnderTest {
     const server = await startParseServer(uri.toString(), options);
     // A busy machine is no fault of the database.
     const database = new MongoConnection({ uri: embedded.uri, database: name, timeout: 60_000 });
-    return new ParseUnderTest(embedded, uri.toString(), name, database, options, server);
+    const started = new ParseUnderTest(embedded, uri.toString(), name, database, options, server);
+    endWithFile(() => started.stop());
+    return started;
   }
 
   /** The server with its master key, unless `masterKey` says otherwise. */

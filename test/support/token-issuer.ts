@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
+import { endWithFile } from './started.js';
 
 export interface TokenIssuer {
   readonly issuer: string;
@@ -9,7 +10,7 @@ export interface TokenIssuer {
   close(): Promise<void>;
 }
 
-/** Signs access tokens with any claims, and publishes its key. */
+/** Signs access tokens with any claims, and publishes its key. It ends with the file at the latest. */
 export async function startTokenIssuer(): Promise<TokenIssuer> {
   const { publicKey, privateKey } = await generateKeyPair('ES256');
   const jwk = { ...(await exportJWK(publicKey)), kid: 'one', alg: 'ES256', use: 'sig' };
@@ -20,8 +21,11 @@ export async function startTokenIssuer(): Promise<TokenIssuer> {
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const close = () => new Promise<void>((resolve) => server.close(() => resolve()));
+  endWithFile(close);
   return {
     issuer,
+    close,
     signIn: async (claims, audience) => {
       const token = await new SignJWT({ ...claims })
         .setProtectedHeader({ alg: 'ES256', kid: 'one', typ: 'at+jwt' })
@@ -32,6 +36,5 @@ export async function startTokenIssuer(): Promise<TokenIssuer> {
         .sign(privateKey);
       return { Authorization: `Bearer ${token}` };
     },
-    close: () => new Promise((resolve) => server.close(() => resolve())),
   };
 }

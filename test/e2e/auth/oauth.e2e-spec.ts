@@ -93,10 +93,6 @@ beforeAll(async () => {
     },
   });
 });
-afterAll(async () => {
-  await service.stop();
-  await authorizationServer.close();
-});
 
 const metadataUrl = () => `${service.origin}/.well-known/oauth-protected-resource/mcp`;
 const get = (path: string, headers: Record<string, string> = {}) =>

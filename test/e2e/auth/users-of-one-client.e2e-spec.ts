@@ -1,10 +1,9 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { callTool, post, rpc, type Service, startService } from '../../support/service.js';
 import { startTokenIssuer, type TokenIssuer } from '../../support/token-issuer.js';
+import { makeFolder } from '../../support/started.js';
 
 /* One client of the authorization server acts for many persons: its tokens have no `sub`, and a claim names the person or its rows. */
 
@@ -24,7 +23,7 @@ const SEED = {
   objects: { Letter: ['east', 'west'].map((region) => ({ objectId: region, text: region, region })) },
 };
 
-const folder = mkdtempSync(join(tmpdir(), 'parley-users-'));
+const folder = makeFolder('users');
 let issuer: TokenIssuer;
 let service: Service;
 beforeAll(async () => {
@@ -64,11 +63,6 @@ beforeAll(async () => {
     env: { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' },
   });
 }, 90_000);
-afterAll(async () => {
-  await service?.stop();
-  await issuer?.close();
-  rmSync(folder, { recursive: true, force: true });
-});
 
 type Headers = Record<string, string>;
 const signIn = (claims: object, scope: string) =>

@@ -1,5 +1,5 @@
 import type { Browser, Locator, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { openBrowser } from '../../support/browser.js';
 import { type DatabaseView, viewDatabase } from '../../support/database-dump.js';
@@ -61,12 +61,6 @@ beforeAll(async () => {
   });
   page = await signIn('operator');
 }, 120_000);
-afterAll(async () => {
-  await browser?.close();
-  await service?.stop();
-  await view?.close();
-  await database?.stop();
-});
 
 const posts = () => view.client.db('parley').collection<{ _id: string; title: string }>('Post');
 const titleOf = async (id: string) => (await posts().findOne({ _id: id }))?.title;

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import type { Browser, BrowserContext, Page, Route } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { openBrowser } from '../../support/browser.js';
 import { decideApproval } from '../../support/decide-approval.js';
 import { BEYOND, FOCUSED, PALE, UNNAMED } from '../../support/page-checks.js';
@@ -58,10 +58,6 @@ beforeAll(async () => {
     openBrowser(),
   ]);
 }, 120_000);
-afterAll(async () => {
-  await browser.close();
-  await service.stop();
-});
 
 beforeEach(async () => {
   context = await browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: 'reduce' });

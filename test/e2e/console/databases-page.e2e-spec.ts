@@ -1,6 +1,6 @@
 import { MongoClient } from 'mongodb';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { openBrowser } from '../../support/browser.js';
 import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
 
@@ -50,11 +50,6 @@ beforeAll(async () => {
   await page.keyboard.press('Enter');
   await page.getByRole('navigation').waitFor();
 }, 120_000);
-afterAll(async () => {
-  await browser?.close();
-  await service?.stop();
-  await Promise.all([crm?.stop(), archive?.stop()]);
-});
 
 async function open(place: string, heading: string): Promise<void> {
   await page.goto(`${service.origin}/console#/overview`);

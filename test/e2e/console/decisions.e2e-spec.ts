@@ -1,5 +1,5 @@
 import type { Browser, BrowserContext, Locator, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { openBrowser } from '../../support/browser.js';
 import { type DatabaseView, viewDatabase } from '../../support/database-dump.js';
 import { decideApproval } from '../../support/decide-approval.js';
@@ -59,12 +59,6 @@ beforeAll(async () => {
     openBrowser(),
   ]);
 }, 120_000);
-afterAll(async () => {
-  await browser.close();
-  await service.stop();
-  await view.close();
-  await database.stop();
-});
 
 const sessions = new Map<AgentName, Awaited<ReturnType<BrowserContext['cookies']>>>();
 /** A window of a signed-in operator, at its approvals. */

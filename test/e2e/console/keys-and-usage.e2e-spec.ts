@@ -1,15 +1,14 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { openBrowser } from '../../support/browser.js';
 import { BEYOND, PALE, UNNAMED } from '../../support/page-checks.js';
 import { callTool, type Service, startService } from '../../support/service.js';
 import { runCommand } from '../../support/terminal.js';
+import { makeFolder } from '../../support/started.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'parley-usage-'));
+const folder = makeFolder('usage');
 const CHIEF = { 'X-MCP-API-Key': 'key-of-chief-0000' };
 const FORMULA = '@SUM(A1)';
 const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString();
@@ -39,11 +38,6 @@ beforeAll(async () => {
     await callTool(service, 'query_class', { class_name: 'Post' }, CHIEF);
   await callTool(service, 'query_class', { class_name: 'Post' }, { 'X-MCP-API-Key': 'key-of-other-0000' });
 }, 120_000);
-afterAll(async () => {
-  await browser.close();
-  await service.stop();
-  rmSync(folder, { recursive: true });
-});
 
 describe('the usage', () => {
   const today = new Date().toISOString().slice(0, 10);

@@ -1,7 +1,7 @@
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { type Database, type Service, startDatabase, startService } from '../../support/service.js';
 
@@ -17,9 +17,6 @@ let path: string;
 beforeAll(async () => {
   database = await startDatabase(POSTS_SEED);
 }, 120_000);
-afterAll(async () => {
-  await database.stop();
-});
 
 const start = ({ policy, agents }: { policy: object; agents: Record<string, object> }) =>
   startService({

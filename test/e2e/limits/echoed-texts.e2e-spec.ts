@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { post, rpc, type Service, startService } from '../../support/service.js';
 
 /* An answer may repeat what was asked, but not for each of many classes, columns or rows. */
@@ -30,7 +30,6 @@ beforeAll(async () => {
     ),
   });
 }, 90_000);
-afterAll(() => service?.stop());
 
 /** How many times larger than its request an answer is, beyond a whole result. */
 async function measure(method: string, params: object): Promise<number> {

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import {
   callTool,
   type Database,
@@ -78,10 +78,6 @@ beforeAll(async () => {
     },
   });
 }, 120_000);
-afterAll(async () => {
-  await service.stop();
-  await database.stop();
-});
 
 const call = (agent: string, tool: string, args: object): Promise<ToolAnswer> =>
   callTool(service, tool, args, { 'X-MCP-API-Key': `key-of-${agent}` });

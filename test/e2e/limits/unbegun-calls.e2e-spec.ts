@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import {
   type Database,
@@ -36,10 +36,6 @@ beforeAll(async () => {
     },
   });
 }, 60_000);
-afterAll(async () => {
-  await service.stop();
-  await database.stop();
-});
 
 async function call(agent: string, modern: boolean, more: object, meta: object = {}): Promise<string> {
   const _meta = {

@@ -2,13 +2,12 @@ import 'reflect-metadata';
 import { Injectable, Module } from '@nestjs/common';
 import { ConfigModule, ConfigService, registerAs } from '@nestjs/config';
 import { Test } from '@nestjs/testing';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { Parley, ParleyModule, type ParleyModuleOptions, type ParleyOptionsFactory } from '@parley/server';
 import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { startDatabase } from '../../support/service.js';
 
 const posts = await startDatabase(POSTS_SEED);
-afterAll(() => posts.stop());
 
 const options = (uri: string): ParleyModuleOptions => ({
   database: { uri },

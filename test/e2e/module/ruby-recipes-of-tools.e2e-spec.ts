@@ -14,7 +14,6 @@ import { callTool, rpc, startDatabase } from '../../support/service.js';
  * developer writes it in an application: each has the name of its section there.
  */
 const posts = await startDatabase(POSTS_SEED);
-afterAll(() => posts.stop());
 
 /** ActiveSupport::Notifications: a subscriber that feeds StatsD. */
 @Injectable()

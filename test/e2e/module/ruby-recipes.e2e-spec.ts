@@ -30,7 +30,6 @@ import { callTool, rpc, startDatabase } from '../../support/service.js';
  * What the guide of the Ruby agent shows as code, as a TypeScript developer writes it: each has the name of its section there.
  */
 const posts = await startDatabase(POSTS_SEED);
-afterAll(() => posts.stop());
 
 const STATIC_KEY = 'static-key-of-the-desk';
 const isKey = (given: string) =>

@@ -18,7 +18,6 @@ import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { callTool, startDatabase } from '../../support/service.js';
 
 const posts = await startDatabase(POSTS_SEED);
-afterAll(() => posts.stop());
 
 const SAID = "agent 'analyst' is suspended";
 const POSTS = { class_name: 'Post' };

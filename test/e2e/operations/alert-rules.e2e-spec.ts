@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -8,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { POSTS_CONFIG, POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const ALERTS = join(root, 'deploy/helm/parley/files/alerts.yaml');
@@ -28,8 +28,7 @@ const queries = (
   (targets ?? []).map(({ expr }) => expr.replaceAll('$__rate_interval', '5m').replaceAll('$job', '.+')),
 );
 
-const folder = mkdtempSync(join(tmpdir(), 'parley-alerts-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = makeFolder('alerts');
 
 describe('Prometheus', () => {
   it('loads the alerts, and evaluates each query of the dashboard', async () => {

@@ -4,7 +4,7 @@ import { extname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { openBrowser } from '../../support/browser.js';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
@@ -26,7 +26,6 @@ beforeAll(async () => {
   await promisify(execFile)(process.execPath, ['tools/docs.mjs'], { cwd: root });
   browser = await openBrowser();
 }, 300_000);
-afterAll(() => browser?.close());
 
 /** A page over the built files; whatever else it asks for is refused. */
 async function open(

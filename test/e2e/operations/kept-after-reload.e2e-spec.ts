@@ -1,16 +1,16 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { callTool, post, rpc, type Service, startService } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 
 /* What Parley keeps of a call for its client, once a reload took the rights away with which it was read. */
 
 const WAIT = { timeout: 20_000, interval: 50 };
 const KEY = { 'X-MCP-API-Key': 'key-of-analyst' };
-const folder = mkdtempSync(join(tmpdir(), 'parley-kept-'));
+const folder = makeFolder('kept');
 
 const { classes } = POSTS_POLICY;
 const HIDDEN = { policy: { ...POSTS_POLICY, classes: { ...classes, Post: { hidden: true } } } };
@@ -42,10 +42,6 @@ beforeAll(async () => {
     env: { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' },
   });
 }, 90_000);
-afterAll(async () => {
-  await service?.stop();
-  rmSync(folder, { recursive: true, force: true });
-});
 
 async function serve(config?: Parameters<typeof configOf>[0]): Promise<void> {
   const versions = () => service.output().stderr.split('is served, policy version').length;

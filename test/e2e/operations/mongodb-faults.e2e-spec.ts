@@ -2,8 +2,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ResourceUpdatedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { type Document, MongoClient } from 'mongodb';
@@ -11,6 +10,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { stringify } from 'yaml';
 import { callTool, rpc, type Service, startService } from '../../support/service.js';
 import { runCommand } from '../../support/terminal.js';
+import { makeFolder } from '../../support/started.js';
 
 const SECRET = 's3cretWord';
 const SOON = { timeout: 20_000, interval: 50 };
@@ -32,8 +32,7 @@ type Row = Document & { _id: string };
 /** Rows of 60 KB: more than an answer of MongoDB holds at once. */
 const MANY = 400;
 
-const folder = mkdtempSync(join(tmpdir(), 'parley-faults-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = makeFolder('faults');
 
 async function prepare(uri: string, options = {}): Promise<MongoClient> {
   const client = await MongoClient.connect(uri, options);

@@ -1,17 +1,16 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
+import { makeFolder } from '../../support/started.js';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const PARTS = join(root, 'test', 'fixtures', 'proof-parts');
-const folder = mkdtempSync(join(tmpdir(), 'parley-proof-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = makeFolder('proof');
 
 const proof = (...args: string[]) =>
   spawnSync(process.execPath, [join(root, 'tools', 'proof.mjs'), ...args], { encoding: 'utf8', cwd: root });

@@ -4,7 +4,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
 import { runCommand } from '../../support/terminal.js';
 
@@ -30,10 +30,6 @@ beforeAll(async () => {
     },
     env: { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' },
   });
-});
-afterAll(async () => {
-  await service.stop();
-  await database.stop();
 });
 
 function parley(args: readonly string[], key: string | null = 'editor', url = new URL(service.url).origin) {

@@ -35,7 +35,6 @@ let database: Database;
 beforeAll(async () => {
   database = await startDatabase(POSTS_SEED);
 });
-afterAll(() => database.stop());
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'parley-upkeep-'));
   return () => rmSync(folder, { recursive: true, force: true });

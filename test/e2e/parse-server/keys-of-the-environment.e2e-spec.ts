@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { ParseUnderTest } from '../../support/parse-under-test.js';
 import { callTool, type Service, startService } from '../../support/service.js';
 
@@ -14,7 +14,6 @@ beforeAll(async () => {
   parse = await ParseUnderTest.start();
   await parse.fill(SEED);
 }, 120_000);
-afterAll(() => parse.stop());
 
 /** Without a database of its own everything that a session reads is asked of the server. */
 async function titlesSeenWith(env: Record<string, string>): Promise<readonly unknown[]> {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import {
   CLEAR,
   CUSTOMERS,
@@ -27,10 +27,6 @@ beforeAll(async () => {
     },
   });
 }, 120_000);
-afterAll(async () => {
-  await service?.stop();
-  await parse?.stop();
-});
 
 type Row = Record<string, unknown>;
 const about = { class_name: 'Customer' };

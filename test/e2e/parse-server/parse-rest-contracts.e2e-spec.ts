@@ -1,4 +1,4 @@
-import { afterAll, beforeAll } from 'vitest';
+import { beforeAll } from 'vitest';
 import {
   principalDirectoryContract,
   recordReaderContract,
@@ -24,10 +24,6 @@ beforeAll(async () => {
   parse = await ParseUnderTest.start({ enforcePrivateUsers: true });
   cutting = await ParseUnderTest.start({ maxLimit: 2 });
 }, 120_000);
-afterAll(async () => {
-  await parse?.stop();
-  await cutting?.stop();
-});
 
 const openAt = async (parse: ParseUnderTest, seed: unknown) => {
   await parse.fill(seed);

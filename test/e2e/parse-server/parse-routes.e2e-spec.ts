@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
   AS,
   GATES_OPEN,
@@ -37,10 +37,6 @@ beforeAll(async () => {
     env: GATES_OPEN,
   });
 }, 120_000);
-afterAll(async () => {
-  await service?.stop();
-  await parse?.stop();
-});
 
 const call = (name: string, args: unknown, headers: Record<string, string>) =>
   callTool(service, name, args, headers);

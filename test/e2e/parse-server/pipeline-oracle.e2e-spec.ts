@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { Agent, compileAgentDefinition, MASTER, Refused, McpRequest } from '#core';
 import { CachedPrincipalDirectory, GovernedRecordsSource, PrincipalResolver, type RecordReader } from '#data';
 import {
@@ -35,7 +35,6 @@ beforeAll(async () => {
   direct = source(new MongoRecordReader(parse.database, catalogue));
   rest = source(new ParseRecordReader({ connection, credentials: MASTER_KEY, catalogue, pipelines }));
 }, 120_000);
-afterAll(() => parse?.stop());
 
 const definition = compileAgentDefinition('oracle', { rateLimit: 1_000_000 });
 const agent = new Agent({ definition, identity: MASTER, principal: 'oracle' });

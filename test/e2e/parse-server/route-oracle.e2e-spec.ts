@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { type Identity, MASTER } from '#core';
 import { CachedPrincipalDirectory, GovernedRecordsSource, PrincipalResolver, type ReadStore } from '#data';
 import {
@@ -75,7 +75,6 @@ beforeAll(async () => {
     new PrincipalResolver(directory),
   );
 }, 120_000);
-afterAll(() => parse?.stop());
 
 const byId = (rows: readonly Record<string, unknown>[]) =>
   [...rows].sort((left, right) => (String(left['objectId']) < String(right['objectId']) ? -1 : 1));

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { GATES_OPEN } from '../../fixtures/tenant-notes.fixture.js';
 import { ParseUnderTest } from '../../support/parse-under-test.js';
 import { callTool, type Service, startService } from '../../support/service.js';
@@ -53,10 +53,6 @@ beforeAll(async () => {
     env: GATES_OPEN,
   });
 }, 120_000);
-afterAll(async () => {
-  await service?.stop();
-  await parse?.stop();
-});
 
 const readNumbers = (rows: unknown) => (rows as { number: number }[]).map(({ number }) => number);
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { callTool, listLogged, rpc, type Service, startService } from '../../support/service.js';
 import { POSTS_SEED, POSTS_CONFIG, POSTS_POLICY, SECRET } from '../../fixtures/posts.fixture.js';
 
@@ -27,7 +27,6 @@ beforeAll(async () => {
     },
   });
 });
-afterAll(() => service.stop());
 
 const as = (agent: string) => ({ 'X-MCP-API-Key': `key-of-${agent}` });
 const query = (args: Record<string, unknown>, headers = {}) =>

@@ -1,5 +1,5 @@
 import { MongoClient } from 'mongodb';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { startEmbeddings } from '../../support/embeddings-server.js';
 import {
   CLEAR,
@@ -43,10 +43,6 @@ beforeAll(async () => {
     config: { ...customersConfig(embeddings.endpoint), database: { uri: database.uri, name: databaseName } },
     env: GATES,
   });
-});
-afterAll(async () => {
-  await service?.stop();
-  await Promise.all([embeddings?.stop(), database?.stop()]);
 });
 
 const as = (name: CustomersAgent) => ({ 'X-MCP-API-Key': `key-${name}` });

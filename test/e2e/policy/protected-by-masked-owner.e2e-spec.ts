@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
 
 const SECRET = 'S3CRET-of-the-owner';
@@ -52,10 +52,6 @@ beforeAll(async () => {
     env: { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' },
   });
 }, 60_000);
-afterAll(async () => {
-  await service?.stop();
-  await database?.stop();
-});
 
 it.each(['direct', 'proposed'])(
   'A field that is hidden from the owner of a row stands in no answer to a %s write, where the owner is masked',

@@ -1,9 +1,8 @@
 import 'reflect-metadata';
 import fc from 'fast-check';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { loadConfig } from '#config';
 import {
   plainWorlds,
@@ -14,9 +13,9 @@ import {
   worldsOfTwoTenants,
 } from '../../properties/world.js';
 import { configOf } from '../../properties/world-config.js';
+import { makeFolder } from '../../support/started.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'parley-worlds-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = makeFolder('worlds');
 
 const WORLDS = Number(process.env['PROPERTY_WORLDS'] ?? 12) * 5;
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import {
   PATIENTS_SEED,
   PATIENTS_CONFIG,
@@ -12,7 +12,6 @@ let service: Service;
 beforeAll(async () => {
   service = await startService({ config: PATIENTS_CONFIG, seed: PATIENTS_SEED });
 });
-afterAll(() => service?.stop());
 
 type Headers = Record<string, string>;
 const call = (name: string, args: unknown, headers: Headers) => callTool(service, name, args, headers);

@@ -5,7 +5,7 @@ import {
 import { Client as ClassicClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as ClassicTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ResourceUpdatedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
 
 const SOON = { timeout: 30_000, interval: 25 };
@@ -44,10 +44,6 @@ beforeAll(async () => {
     config: configOf(database.uri),
     env: { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' },
   });
-});
-afterAll(async () => {
-  await service.stop();
-  await database.stop();
 });
 
 const write = async (tool: string, args: object) => {

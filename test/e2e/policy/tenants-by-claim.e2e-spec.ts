@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { startTokenIssuer, type TokenIssuer } from '../../support/token-issuer.js';
 import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
 
@@ -91,10 +91,6 @@ beforeAll(async () => {
     env: { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' },
   });
 }, 120_000);
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([database.stop(), issuer.close()]);
-});
 
 const signIn = (sub: string, org: string | null, scopes = 'read') =>
   issuer.signIn({ sub, scope: scopes, ...(org !== null && { org }) }, AUDIENCE);

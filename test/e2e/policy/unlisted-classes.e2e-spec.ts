@@ -57,10 +57,6 @@ beforeAll(async () => {
   database = await startDatabase(SEED);
   view = viewDatabase(database.uri);
 });
-afterAll(async () => {
-  await view?.close();
-  await database?.stop();
-});
 
 /** Every tool that names a class, with arguments that it answers where the class exists. */
 const callsOf = (class_name: string): [string, Record<string, unknown>][] => [

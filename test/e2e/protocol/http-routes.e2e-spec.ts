@@ -38,7 +38,6 @@ let database: Database;
 beforeAll(async () => {
   database = await startDatabase(POSTS_SEED);
 });
-afterAll(() => database.stop());
 
 describe('the routes of the service', () => {
   let service: Service;

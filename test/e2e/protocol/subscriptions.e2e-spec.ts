@@ -70,10 +70,6 @@ beforeAll(async () => {
   database = await startDatabase(SEED);
   service = await startService({ config: configOf(database.uri), env: WRITES });
 });
-afterAll(async () => {
-  await service.stop();
-  await database.stop();
-});
 
 const create = async (className: string, fields: object): Promise<string> => {
   const { data } = await callTool(service, 'create_object', { class_name: className, fields }, key('writer'));

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { POSTS_SEED, POSTS_CONFIG } from '../../fixtures/posts.fixture.js';
 import { callTool, listLogged, rpc, type Service, startService } from '../../support/service.js';
 
@@ -13,7 +13,6 @@ beforeAll(async () => {
   const seed = { ...POSTS_SEED, objects: { ...POSTS_SEED.objects, Heavy: HEAVY } };
   service = await startService({ seed, config: POSTS_CONFIG });
 });
-afterAll(() => service.stop());
 
 describe('an answer that cannot be cut to fit', () => {
   it('is refused in words alone, without a code to branch on', async () => {

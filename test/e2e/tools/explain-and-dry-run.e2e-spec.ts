@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { as, GROUPING, NOTES_SEED, notesConfig } from '../../fixtures/notes.fixture.js';
 import { callTool, type Service, startService } from '../../support/service.js';
 
@@ -13,7 +13,6 @@ beforeAll(async () => {
     }),
   ]);
 });
-afterAll(() => Promise.all([service.stop(), open.stop()]));
 
 const call = (tool: string, args: object, headers = {}) =>
   callTool(service, tool, { class_name: 'Post', ...args }, headers);

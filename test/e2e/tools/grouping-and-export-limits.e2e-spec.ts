@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { as, GROUPING, NOTES_SEED, notesConfig, TOOLS } from '../../fixtures/notes.fixture.js';
 import { SECRET } from '../../fixtures/posts.fixture.js';
 import { callTool, rpc, type Service, startService, type ToolAnswer } from '../../support/service.js';
@@ -7,7 +7,6 @@ let service: Service;
 beforeAll(async () => {
   service = await startService({ seed: NOTES_SEED, config: notesConfig() });
 });
-afterAll(() => service.stop());
 
 const call = (tool: string, args: object, headers = {}) =>
   callTool(service, tool, { class_name: 'Post', ...args }, headers);

@@ -1,6 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Db, MongoClient } from 'mongodb';
@@ -9,11 +8,12 @@ import { type RedisServer, startRedis } from '#state/contracts';
 import { type CuttingProxy, startCuttingProxy } from '../../support/cutting-proxy.js';
 import { ParseUnderTest } from '../../support/parse-under-test.js';
 import { callTool, type Service, startService, type ToolAnswer } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 
 const OPEN = { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' };
 const PATIENT = { timeout: 30_000, interval: 200 };
 const AGENTS = ['ann', 'bob'];
-const folder = mkdtempSync(join(tmpdir(), 'parley-lost-'));
+const folder = makeFolder('lost');
 const config = (name: string, more: object = {}) => ({
   agents: Object.fromEntries(AGENTS.map((agent) => [agent, { permissions: 'admin', rateLimit: 1_000_000 }])),
   auth: AGENTS.map((agent) => ({ apiKey: `key-of-${agent}`, agent })),
@@ -63,8 +63,6 @@ async function startEmbedded(file: string, port = 0): Promise<Embedded> {
   });
   return { port: Number(/:(\d+)\//.exec(text)?.[1]), child };
 }
-
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /**
  * What holds on every route.

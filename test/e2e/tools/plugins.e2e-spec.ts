@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { POSTS_SEED, POSTS_CONFIG } from '../../fixtures/posts.fixture.js';
 import { callTool, rpc, type Service, startAndFail, startService } from '../../support/service.js';
@@ -18,7 +18,6 @@ let service: Service;
 beforeAll(async () => {
   service = await startService({ seed: POSTS_SEED, config, env });
 });
-afterAll(() => service?.stop());
 
 describe('a plugin', () => {
   it('brings tools that are listed and called like any other', async () => {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { type DatabaseView, viewDatabase } from '../../support/database-dump.js';
 import {
   callTool,
@@ -108,11 +108,6 @@ beforeAll(async () => {
       PARSE_AGENT_ALLOW_RAW_SCHEMA: 'true',
     },
   });
-});
-afterAll(async () => {
-  await service.stop();
-  await view.close();
-  await database.stop();
 });
 
 const call = (who: Who, tool: string, args: Record<string, unknown>) =>

@@ -179,10 +179,6 @@ beforeAll(async () => {
   const logging = { format: 'plain', level: 'debug' };
   service = await startService({ seed: SEED, config: { ...config(embeddings.endpoint), logging } });
 });
-afterAll(async () => {
-  await service?.stop();
-  await embeddings?.stop();
-});
 beforeEach(() => embeddings.behave('honest'));
 
 const as = (name: keyof typeof AGENTS): Record<string, string> =>

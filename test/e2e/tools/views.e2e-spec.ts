@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync } from 'node:fs';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { POSTS_SEED, POSTS_CONFIG } from '../../fixtures/posts.fixture.js';
 import { openBrowser } from '../../support/browser.js';
 import { callTool, post, rpc, type Service, startService } from '../../support/service.js';
@@ -71,10 +71,6 @@ beforeAll(async () => {
   browser = await openBrowser();
   const { body } = await rpc(service, 'resources/read', { uri: VIEW }, key);
   html = (body['result'] as { contents: { text: string }[] }).contents[0]?.text ?? '';
-});
-afterAll(async () => {
-  await browser.close();
-  await service.stop();
 });
 
 const listed = async (capabilities: object) => {

@@ -1,6 +1,6 @@
 import type { Document } from 'mongodb';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { type DatabaseView, viewDatabase } from '../../support/database-dump.js';
 import { POSTS_SEED, POSTS_POLICY, SECRET } from '../../fixtures/posts.fixture.js';
 import {
@@ -73,11 +73,6 @@ beforeAll(async () => {
     config: { ...CONFIG, database: { uri: database.uri, name: 'parley' } },
     env: OPEN,
   });
-});
-afterAll(async () => {
-  await service.stop();
-  await view.close();
-  await database.stop();
 });
 
 const call = (agent: Agent, tool: string, args: Record<string, unknown>) =>
