@@ -49,7 +49,13 @@ export class ServiceClient {
     const reading = readJson(text);
     if (!reading.ok || reading.value === null || typeof reading.value !== 'object')
       throw new ServiceRefused(`${this.origin.origin} is no Parley service: it answers ${status}`);
-    return { status, body: reading.value as ServiceAnswer['body'] };
+    const answered = reading.value as ServiceAnswer['body'];
+    // As every path below that of MCP answers.
+    if (status === 404 && typeof answered['error'] === 'object')
+      throw new ServiceRefused(
+        `${this.origin.origin}${this.origin.pathname} is the address of MCP: --url or PARLEY_URL names that of the service, such as ${this.origin.origin}`,
+      );
+    return { status, body: answered };
   }
 
   private async send(path: string, body: object | undefined) {

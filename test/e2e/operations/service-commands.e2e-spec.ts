@@ -55,6 +55,16 @@ describe('parley status', () => {
     ]);
   });
 
+  it('names the address of the service where that of MCP is given', async () => {
+    for (const command of [['approvals', 'list'], ['status']]) {
+      const { code, stderr } = await parley(command, 'editor', service.url);
+      expect([code, stderr]).toEqual([
+        1,
+        `${service.url} is the address of MCP: --url or PARLEY_URL names that of the service, such as ${service.origin}\n`,
+      ]);
+    }
+  });
+
   it('says how a service is reached whose file is wrong: it still runs with the one before', async () => {
     const config = join(tmpdir(), `parley-wrong-${process.pid}.yaml`);
     writeFileSync(config, 'agents: { editor: { permissions: all } }\n');
