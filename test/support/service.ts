@@ -9,6 +9,14 @@ import { endWithFile } from './started.js';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const READY = /Parley listening on (\S+)/;
 
+/** The environment that permits every write, and changes of schemas. */
+export const GATES_OPEN = {
+  PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true',
+  PARSE_AGENT_ALLOW_RAW_CRUD: 'true',
+  PARSE_AGENT_ALLOW_SCHEMA_OPS: 'true',
+  PARSE_AGENT_ALLOW_RAW_SCHEMA: 'true',
+};
+
 export interface ServiceOptions {
   /** Configuration without `server.port`, which is always a free one. */
   readonly config?: Record<string, unknown>;

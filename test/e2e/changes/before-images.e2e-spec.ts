@@ -7,6 +7,7 @@ import { decideApproval } from '../../support/decide-approval.js';
 import {
   callTool,
   type Database,
+  GATES_OPEN,
   rpc,
   type Service,
   startDatabase,
@@ -47,12 +48,7 @@ beforeAll(async () => {
       changes: { undo: 'agents', record: 'all' },
       audit: { sinks: [{ kind: 'file', path: join(folder, 'audit.jsonl') }] },
     },
-    env: {
-      PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true',
-      PARSE_AGENT_ALLOW_RAW_CRUD: 'true',
-      PARSE_AGENT_ALLOW_SCHEMA_OPS: 'true',
-      PARSE_AGENT_ALLOW_RAW_SCHEMA: 'true',
-    },
+    env: GATES_OPEN,
   });
 }, 90_000);
 

@@ -1,13 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  AS,
-  GATES_OPEN,
-  TENANT_NOTES_SEED,
-  TENANT_NOTES_CONFIG,
-  SECRET,
-} from '../../fixtures/tenant-notes.fixture.js';
+import { AS, TENANT_NOTES_SEED, TENANT_NOTES_CONFIG, SECRET } from '../../fixtures/tenant-notes.fixture.js';
 import { ParseUnderTest } from '../../support/parse-under-test.js';
-import { callTool, type Service, startService } from '../../support/service.js';
+import { callTool, GATES_OPEN, type Service, startService } from '../../support/service.js';
 
 let parse: ParseUnderTest;
 let services: Readonly<Record<'parse_server' | 'mongo_direct', Service>>;

@@ -6,7 +6,7 @@ import {
   customersConfig,
 } from '../../fixtures/masked-customers.fixture.js';
 import { ParseUnderTest } from '../../support/parse-under-test.js';
-import { callTool, type Service, startService } from '../../support/service.js';
+import { callTool, GATES_OPEN, type Service, startService } from '../../support/service.js';
 
 let parse: ParseUnderTest;
 let service: Service;
@@ -19,12 +19,7 @@ beforeAll(async () => {
       parse: parse.config,
       database: { uri: parse.databaseUri, name: parse.databaseName },
     },
-    env: {
-      PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true',
-      PARSE_AGENT_ALLOW_SCHEMA_OPS: 'true',
-      PARSE_AGENT_ALLOW_RAW_CRUD: 'true',
-      PARSE_AGENT_ALLOW_RAW_SCHEMA: 'true',
-    },
+    env: GATES_OPEN,
   });
 }, 120_000);
 

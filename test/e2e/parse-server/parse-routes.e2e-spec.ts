@@ -1,15 +1,10 @@
 import { fileURLToPath } from 'node:url';
 import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import {
-  AS,
-  GATES_OPEN,
-  TENANT_NOTES_SEED,
-  TENANT_NOTES_CONFIG,
-  SECRET,
-} from '../../fixtures/tenant-notes.fixture.js';
+import { AS, TENANT_NOTES_SEED, TENANT_NOTES_CONFIG, SECRET } from '../../fixtures/tenant-notes.fixture.js';
 import { ParseUnderTest } from '../../support/parse-under-test.js';
 import {
   callTool,
+  GATES_OPEN,
   rpc,
   type Service,
   startAndFail,

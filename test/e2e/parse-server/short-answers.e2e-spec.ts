@@ -1,8 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { GATES_OPEN } from '../../fixtures/tenant-notes.fixture.js';
 import { ParseUnderTest } from '../../support/parse-under-test.js';
-import { callTool, type Service, startService } from '../../support/service.js';
+import { callTool, GATES_OPEN, type Service, startService } from '../../support/service.js';
 
 const cloud = fileURLToPath(new URL('../../fixtures/cloud/triggers.cjs', import.meta.url));
 

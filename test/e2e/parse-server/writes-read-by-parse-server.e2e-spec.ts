@@ -1,7 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { decideApproval } from '../../support/decide-approval.js';
 import { type ParseServerProcess, startParseServer } from '../../support/parse-server-process.js';
-import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
+import {
+  callTool,
+  type Database,
+  GATES_OPEN,
+  type Service,
+  startDatabase,
+  startService,
+} from '../../support/service.js';
 
 const SEED = {
   schemas: [
@@ -73,12 +80,7 @@ beforeAll(async () => {
       changes: { undo: 'agents' },
       policy: { unlistedClasses: 'allow' },
     },
-    env: {
-      PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true',
-      PARSE_AGENT_ALLOW_RAW_CRUD: 'true',
-      PARSE_AGENT_ALLOW_SCHEMA_OPS: 'true',
-      PARSE_AGENT_ALLOW_RAW_SCHEMA: 'true',
-    },
+    env: GATES_OPEN,
   });
   const uri = new URL(database.uri);
   uri.pathname = '/parley';

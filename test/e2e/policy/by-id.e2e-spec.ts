@@ -1,14 +1,8 @@
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import {
-  AS,
-  GATES_OPEN,
-  TENANT_NOTES_SEED,
-  TENANT_NOTES_CONFIG,
-  SECRET,
-} from '../../fixtures/tenant-notes.fixture.js';
+import { AS, TENANT_NOTES_SEED, TENANT_NOTES_CONFIG, SECRET } from '../../fixtures/tenant-notes.fixture.js';
 import { ParseUnderTest } from '../../support/parse-under-test.js';
-import { callTool, post, type Service, startService } from '../../support/service.js';
+import { callTool, GATES_OPEN, post, type Service, startService } from '../../support/service.js';
 
 const TASKS = 'io.modelcontextprotocol/tasks';
 const WAIT = { timeout: 60_000, interval: 50 };

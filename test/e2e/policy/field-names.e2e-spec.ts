@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ParseUnderTest } from '../../support/parse-under-test.js';
-import { callTool, type Service, startService } from '../../support/service.js';
+import { callTool, GATES_OPEN, type Service, startService } from '../../support/service.js';
 import {
   ofPerson,
   SPELLED,
@@ -10,12 +10,6 @@ import {
 } from '../../fixtures/spelled-columns.fixture.js';
 
 type Row = Record<string, unknown>;
-const GATES = {
-  PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true',
-  PARSE_AGENT_ALLOW_SCHEMA_OPS: 'true',
-  PARSE_AGENT_ALLOW_RAW_CRUD: 'true',
-  PARSE_AGENT_ALLOW_RAW_SCHEMA: 'true',
-};
 
 interface Route {
   open(): Promise<Service>;
@@ -23,7 +17,7 @@ interface Route {
 }
 
 const overMongo: Route = {
-  open: () => startService({ config: spelledConfig, seed: SPELLED, env: GATES }),
+  open: () => startService({ config: spelledConfig, seed: SPELLED, env: GATES_OPEN }),
   close: () => Promise.resolve(),
 };
 
@@ -38,7 +32,7 @@ const overParseServer: Route = {
         parse: parse.config,
         database: { uri: parse.databaseUri, name: parse.databaseName },
       },
-      env: GATES,
+      env: GATES_OPEN,
     });
   },
   close: async () => {

@@ -11,18 +11,12 @@ import {
 import {
   callTool,
   type Database,
+  GATES_OPEN,
   rpc,
   type Service,
   startDatabase,
   startService,
 } from '../../support/service.js';
-
-const GATES = {
-  PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true',
-  PARSE_AGENT_ALLOW_SCHEMA_OPS: 'true',
-  PARSE_AGENT_ALLOW_RAW_CRUD: 'true',
-  PARSE_AGENT_ALLOW_RAW_SCHEMA: 'true',
-};
 
 let database: Database;
 let service: Service;
@@ -41,7 +35,7 @@ beforeAll(async () => {
   await admin.close();
   service = await startService({
     config: { ...customersConfig(embeddings.endpoint), database: { uri: database.uri, name: databaseName } },
-    env: GATES,
+    env: GATES_OPEN,
   });
 });
 

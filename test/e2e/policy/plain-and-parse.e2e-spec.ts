@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   callTool,
   type Database,
+  GATES_OPEN,
   rpc,
   type Service,
   startDatabase,
@@ -107,12 +108,7 @@ beforeAll(async () => {
       ],
       policy: { unlistedClasses: 'allow', classes },
     },
-    env: {
-      PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true',
-      PARSE_AGENT_ALLOW_RAW_CRUD: 'true',
-      PARSE_AGENT_ALLOW_SCHEMA_OPS: 'true',
-      PARSE_AGENT_ALLOW_RAW_SCHEMA: 'true',
-    },
+    env: GATES_OPEN,
   });
 });
 afterAll(async () => {

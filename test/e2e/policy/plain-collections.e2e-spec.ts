@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   callTool,
   type Database,
+  GATES_OPEN,
   rpc,
   type Service,
   startDatabase,
@@ -103,12 +104,7 @@ beforeAll(async () => {
   address = database.uriOf('shop');
   service = await startService({
     config: configOf(address, CLASSES),
-    env: {
-      PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true',
-      PARSE_AGENT_ALLOW_RAW_CRUD: 'true',
-      PARSE_AGENT_ALLOW_SCHEMA_OPS: 'true',
-      PARSE_AGENT_ALLOW_RAW_SCHEMA: 'true',
-    },
+    env: GATES_OPEN,
   });
   client = new Client({ name: 'scenario', version: '1' }, { capabilities: { elicitation: { form: {} } } });
   client.setRequestHandler(

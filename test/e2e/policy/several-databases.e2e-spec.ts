@@ -9,6 +9,7 @@ import { stringify } from 'yaml';
 import {
   callTool,
   type Database,
+  GATES_OPEN,
   listLogged,
   type Service,
   startAndFail,
@@ -80,12 +81,6 @@ const configuration = (more: object = {}) => ({
   ...more,
 });
 
-const GATES = {
-  PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true',
-  PARSE_AGENT_ALLOW_RAW_CRUD: 'true',
-  PARSE_AGENT_ALLOW_SCHEMA_OPS: 'true',
-  PARSE_AGENT_ALLOW_RAW_SCHEMA: 'true',
-};
 const as = (agent: string) => ({ 'X-MCP-API-Key': agent });
 const ask = (tool: string, args: object, agent = 'clerk') => callTool(service, tool, args, as(agent));
 const ready = async () => {
@@ -108,7 +103,7 @@ beforeAll(async () => {
     ]);
   await documents.db().collection('Order').insertOne({ number: 'S1' });
   await fillArchive();
-  service = await startService({ config: configuration(), seed: SEED, env: GATES });
+  service = await startService({ config: configuration(), seed: SEED, env: GATES_OPEN });
 });
 afterAll(async () => {
   await service?.stop();

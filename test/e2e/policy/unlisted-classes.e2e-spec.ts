@@ -3,6 +3,7 @@ import { viewDatabase, type DatabaseView } from '../../support/database-dump.js'
 import {
   callTool,
   type Database,
+  GATES_OPEN,
   rpc,
   type Service,
   startDatabase,
@@ -38,12 +39,6 @@ const SEED = {
       },
     ],
   },
-};
-const OPEN = {
-  PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true',
-  PARSE_AGENT_ALLOW_RAW_CRUD: 'true',
-  PARSE_AGENT_ALLOW_SCHEMA_OPS: 'true',
-  PARSE_AGENT_ALLOW_RAW_SCHEMA: 'true',
 };
 const KEY = { 'X-MCP-API-Key': 'a key of the operator, long enough' };
 const AUTH = {
@@ -95,7 +90,7 @@ describe.each(CONFIGS)('a service with %s', (_, policy) => {
   beforeAll(async () => {
     service = await startService({
       config: { ...AUTH, ...policy, database: { uri: database.uri, name: 'parley' } },
-      env: OPEN,
+      env: GATES_OPEN,
     });
   });
   afterAll(() => service?.stop());
@@ -165,7 +160,7 @@ describe('a service whose policy lists one class', () => {
         database: { uri: database.uri, name: 'parley' },
         policy: { classes: { Note: {}, Planned: {} } },
       },
-      env: OPEN,
+      env: GATES_OPEN,
     });
   });
   afterAll(() => service?.stop());

@@ -3,6 +3,7 @@ import { type DatabaseView, viewDatabase } from '../../support/database-dump.js'
 import {
   callTool,
   type Database,
+  GATES_OPEN,
   type Service,
   startDatabase,
   startService,
@@ -101,12 +102,7 @@ beforeAll(async () => {
       auth: ['session', 'asBob', 'asEditor'].map((agent) => ({ apiKey: agent, agent })),
       policy: { unlistedClasses: 'allow' },
     },
-    env: {
-      PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true',
-      PARSE_AGENT_ALLOW_RAW_CRUD: 'true',
-      PARSE_AGENT_ALLOW_SCHEMA_OPS: 'true',
-      PARSE_AGENT_ALLOW_RAW_SCHEMA: 'true',
-    },
+    env: GATES_OPEN,
   });
 });
 

@@ -6,14 +6,15 @@ import { fileURLToPath } from 'node:url';
 import { MongoClient } from 'mongodb';
 import { stringify } from 'yaml';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
+import {
+  callTool,
+  type Database,
+  GATES_OPEN,
+  type Service,
+  startDatabase,
+  startService,
+} from '../../support/service.js';
 
-const OPEN = {
-  PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true',
-  PARSE_AGENT_ALLOW_RAW_CRUD: 'true',
-  PARSE_AGENT_ALLOW_SCHEMA_OPS: 'true',
-  PARSE_AGENT_ALLOW_RAW_SCHEMA: 'true',
-};
 const CLI = fileURLToPath(new URL('../../../dist/bundle/cli.js', import.meta.url));
 
 /** Codes that rows hold: in no answer, log or record of somebody who did not send them, and in no log at all. */
@@ -96,7 +97,7 @@ beforeAll(async () => {
   for (const name of ['Item', 'Loose', 'articles'])
     await db.collection(name).createIndex({ code: 1 }, { unique: true });
   await db.collection('Part').createIndex({ orgId: 1, code: 1 }, { unique: true });
-  service = await startService({ env: OPEN, config: config() });
+  service = await startService({ env: GATES_OPEN, config: config() });
 }, 60_000);
 afterAll(async () => {
   await service?.stop();

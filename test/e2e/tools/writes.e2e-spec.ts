@@ -6,6 +6,7 @@ import { POSTS_SEED, POSTS_POLICY, SECRET } from '../../fixtures/posts.fixture.j
 import {
   callTool,
   type Database,
+  GATES_OPEN,
   rpc,
   type Service,
   startDatabase,
@@ -13,12 +14,6 @@ import {
   type ToolAnswer,
 } from '../../support/service.js';
 
-const OPEN = {
-  PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true',
-  PARSE_AGENT_ALLOW_RAW_CRUD: 'true',
-  PARSE_AGENT_ALLOW_SCHEMA_OPS: 'true',
-  PARSE_AGENT_ALLOW_RAW_SCHEMA: 'true',
-};
 const free = { rateLimit: 1_000_000 };
 const AGENTS = {
   reader: { ...free, tenantId: 'acme' },
@@ -71,7 +66,7 @@ beforeAll(async () => {
   view = viewDatabase(database.uri);
   service = await startService({
     config: { ...CONFIG, database: { uri: database.uri, name: 'parley' } },
-    env: OPEN,
+    env: GATES_OPEN,
   });
 });
 
