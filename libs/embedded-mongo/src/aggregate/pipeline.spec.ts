@@ -886,6 +886,7 @@ describe('a pipeline refuses', () => {
     ['search', [{ $search: {} }], 31082],
     ['vector search', [{ $vectorSearch: {} }], 31082],
     ['vector search in a join', [joinWith([{ $vectorSearch: {} }])], 51047],
+    ['an order by more than metadata', [{ $sort: { a: { $meta: 'randVal', b: 1 } } }], 9],
     ['an order by highlights', [{ $sort: { a: { $meta: 'searchHighlights' } } }], 31138],
     ['a change stream inside', [{ $changeStream: {} }], 238],
     ['$out inside a pipeline it does not execute', [{ $out: 'x' }], 51047],

@@ -1,6 +1,6 @@
 import type { Binary, BSONRegExp, Code, ObjectId, Timestamp } from 'bson';
 import { Decimal128, Long } from 'bson';
-import { badValue, mongoError, MongoError } from '../errors.js';
+import { badValue, createParseError, mongoError, MongoError } from '../errors.js';
 import type { Collation } from './collation.js';
 import { binaryBytes, compareValues } from './compare.js';
 import { compareDecimals, decimalOfDouble, type ExactDecimal, normalizeDecimal } from './decimal.js';
@@ -204,8 +204,8 @@ interface SortOrder {
 
 /**
  * Compiles `{field: 1 | -1, …}`. `{$meta: …}` sorts by what is known of a document, the largest first; `$natural` is left to the
- * caller. A document stands where the first of its keys under an index on the same fields would stand. Errors:
- * 15974 for a key that is no number, 15975 for a number other than ±1; of a document 2 when two of the fields are
+ * caller. A document stands where the first of its keys under an index on the same fields would stand. Errors: 9 for a `$meta`
+ * in company, 15974 for a key that is no number, 15975 for a number other than ±1; of a document 2 when two of the fields are
  * arrays, 16746 when a number in a path may be a position or a name.
  */
 export function compileSort(
@@ -220,6 +220,7 @@ export function compileSort(
     const value = spec[name];
     if (name === '$natural') continue;
     if (isDocument(value) && Object.hasOwn(value, '$meta')) {
+      if (Object.keys(value).length > 1) throw createParseError('a key of a sort is a $meta alone');
       if (!readMeta) continue;
       metadata.push([directions.length, readMeta(String(getField(value, '$meta')))]);
       directions.push(-1);
