@@ -1,12 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { compileAgentDefinition, MASTER, Unauthorized } from '#core';
-import {
-  AnonymousRule,
-  ApiKeyRule,
-  CallerSessionRule,
-  ParseSessionRule,
-  SessionOwners,
-} from './auth-rules.js';
+import { AnonymousRule, ApiKeyRule, CallerSessionRule, ParseSessionRule } from './auth-rules.js';
 import { RuleAuthenticator } from './authenticator.js';
 import { createInnerCredentials } from './credentials.js';
 import { hashPlainKey } from './key-hash.js';
@@ -124,14 +118,18 @@ describe('the rules together', () => {
   });
 });
 
-class TwoUsers extends SessionOwners {
-  async findUser(token: string) {
-    return { 'r:s3cret-ada': 'ada', 'r:bob': 'bob' }[token] ?? null;
-  }
-}
+const users = new Map([
+  ['r:s3cret-ada', 'ada'],
+  ['r:bob', 'bob'],
+]);
+const owners = {
+  ownerOfSession(token: string) {
+    const userId = users.get(token);
+    return Promise.resolve(userId === undefined ? null : { userId, expiresAt: null });
+  },
+};
 
 describe('a Parse session', () => {
-  const owners = new TwoUsers();
   const session = new ParseSessionRule(guest, owners);
   const keyed = new CallerSessionRule(key, owners);
 

@@ -1,3 +1,4 @@
+import { Logger } from '@nestjs/common';
 import { timingSafeEqual } from 'node:crypto';
 import {
   Agent,
@@ -8,6 +9,7 @@ import {
   toAgentOptions,
   Unauthorized,
 } from '#core';
+import { type Impersonation, ImpersonationError, type PrincipalDirectory } from '#data';
 import { AuthRule } from './authenticator.js';
 import {
   type Credentials,
@@ -20,6 +22,7 @@ import {
   TrustedNetworks,
 } from './credentials.js';
 import { computeDigest, type KeyHash, slowComparisons } from './key-hash.js';
+import type { Admission } from './oauth/grants.js';
 
 /** Characters. A longer text is not compared slowly. */
 const MAX_KEY = 1_024;
@@ -147,10 +150,7 @@ export class ClientCertificateRule extends AuthRule {
 }
 
 /** Looks up the user of a session token. */
-export abstract class SessionOwners {
-  /** @returns the user's id; null when the session does not exist or has expired */
-  abstract findUser(token: string): Promise<string | null>;
-}
+export type SessionOwners = Pick<PrincipalDirectory, 'ownerOfSession'>;
 
 async function createAgent(
   token: string,
@@ -161,12 +161,12 @@ async function createAgent(
     keyName = null,
   }: Pick<Agent, 'definition'> & Partial<Pick<Agent, 'tenantId' | 'keyName'>>,
 ): Promise<Agent> {
-  const userId = await owners.findUser(token);
-  if (userId === null) throw new Unauthorized('invalid session token');
+  const owner = await owners.ownerOfSession(token);
+  if (owner === null) throw new Unauthorized('invalid session token');
   return new Agent({
     definition,
     identity: sessionIdentity(token),
-    principal: `user:${userId}`,
+    principal: `user:${owner.userId}`,
     keyName,
     ...(tenantId !== undefined && { tenantId }),
   });
@@ -191,16 +191,13 @@ export class ParseSessionRule extends AuthRule {
   }
 }
 
-/**
- * Callers that another rule admits and that read with the rights of their own session. Without a session they are
- * refused.
- */
-export class CallerSessionRule extends AuthRule {
+/** Callers that another rule admits, each with another identity. */
+class RefiningRule extends AuthRule {
   override readonly keyDigest: string | undefined;
 
   constructor(
     private readonly admission: AuthRule,
-    private readonly owners: SessionOwners,
+    private readonly refine: Admission,
   ) {
     super();
     this.keyDigest = admission.keyDigest;
@@ -208,22 +205,39 @@ export class CallerSessionRule extends AuthRule {
 
   async recognise(credentials: Credentials, recognisedElsewhere?: boolean): Promise<Agent | null> {
     const admitted = await this.admission.recognise(credentials, recognisedElsewhere);
-    return admitted && withOwnSession(admitted, credentials, this.owners);
+    return admitted && this.refine(admitted, credentials);
   }
 
   override isSettled(credentials: Credentials): boolean {
     return this.admission.isSettled(credentials);
   }
 
+  override knows(credentials: Credentials): Promise<boolean> {
+    return this.admission.knows(credentials);
+  }
+}
+
+/**
+ * Callers that another rule admits and that read with the rights of their own session. Without a session they are
+ * refused.
+ */
+export class CallerSessionRule extends RefiningRule {
+  constructor(
+    admission: AuthRule,
+    private readonly owners: SessionOwners,
+  ) {
+    super(admission, (admitted, credentials) => withOwnSession(admitted, credentials, owners));
+  }
+
   override async knows(credentials: Credentials): Promise<boolean> {
-    return (await isSomebodysSession(credentials, this.owners)) || this.admission.knows(credentials);
+    return (await isSomebodysSession(credentials, this.owners)) || super.knows(credentials);
   }
 }
 
 /** Whether the request shows a valid session. */
 export async function isSomebodysSession(credentials: Credentials, owners: SessionOwners): Promise<boolean> {
   const token = readSessionHeader(credentials);
-  return token !== undefined && (await owners.findUser(token)) !== null;
+  return token !== undefined && (await owners.ownerOfSession(token)) !== null;
 }
 
 /** The same caller with the rights of its session. @throws Unauthorized without a session */
@@ -238,37 +252,16 @@ export function withOwnSession(
 }
 
 /** Finds the session for a configured impersonation. */
-export abstract class ImpersonatedSessions {
-  /** @returns the session token; null when the user has no session */
-  abstract tokenFor(order: ImpersonationOrder): Promise<string | null>;
-}
+export type ImpersonatedSessions = Pick<Impersonation, 'tokenFor'>;
 
 /** Callers that another rule admits and that act as the configured user. The request cannot choose the user. */
-export class ImpersonatingRule extends AuthRule {
-  override readonly keyDigest: string | undefined;
-
-  constructor(
-    private readonly admission: AuthRule,
-    private readonly order: ImpersonationOrder,
-    private readonly sessions: ImpersonatedSessions,
-  ) {
-    super();
-    this.keyDigest = admission.keyDigest;
-  }
-
-  async recognise(credentials: Credentials, recognisedElsewhere?: boolean): Promise<Agent | null> {
-    const admitted = await this.admission.recognise(credentials, recognisedElsewhere);
-    return admitted && impersonate(this.order, admitted, this.sessions);
-  }
-
-  override isSettled(credentials: Credentials): boolean {
-    return this.admission.isSettled(credentials);
-  }
-
-  override knows(credentials: Credentials): Promise<boolean> {
-    return this.admission.knows(credentials);
+export class ImpersonatingRule extends RefiningRule {
+  constructor(admission: AuthRule, order: ImpersonationOrder, sessions: ImpersonatedSessions) {
+    super(admission, (admitted) => impersonate(order, admitted, sessions));
   }
 }
+
+const logger = new Logger('Impersonation');
 
 /** The same caller, acting as the configured user. @throws Unauthorized when that user has no session */
 export async function impersonate(
@@ -276,8 +269,12 @@ export async function impersonate(
   agent: Agent,
   sessions: ImpersonatedSessions,
 ): Promise<Agent> {
-  const token = await sessions.tokenFor(order);
-  if (token === null) throw new Unauthorized('no active session of the impersonated user');
+  const token = await sessions.tokenFor(order).catch((error: unknown) => {
+    if (!(error instanceof ImpersonationError)) throw error;
+    // The caller receives only a refusal; the log contains the reason.
+    logger.warn(error.message);
+    throw new Unauthorized('no active session of the impersonated user');
+  });
   return new Agent({
     ...toAgentOptions(agent),
     identity: sessionIdentity(token),

@@ -1,14 +1,13 @@
-import { Injectable, Logger, Module } from '@nestjs/common';
+import { Injectable, Module } from '@nestjs/common';
 import {
   type AgentDefinition,
   CoreModule,
-  type ImpersonationOrder,
   provideFromInstance,
   provideReplaceable,
   sessionIdentity,
 } from '#core';
 import { AuditModule, AuditSink } from '#audit';
-import { Impersonation, ImpersonationError, PrincipalDirectory, StoresModule } from '#data';
+import { Impersonation, PrincipalDirectory, StoresModule } from '#data';
 import { StateModule, SuspendedAgents } from '#state';
 import {
   impersonate,
@@ -16,10 +15,8 @@ import {
   ApiKeyRule,
   CallerSessionRule,
   ClientCertificateRule,
-  ImpersonatedSessions,
   ImpersonatingRule,
   ParseSessionRule,
-  SessionOwners,
   withOwnSession,
 } from './auth-rules.js';
 import { type AgentIdentity, type AuthVersion, AuthVersions, type DeclaredRule } from './auth-versions.js';
@@ -41,40 +38,6 @@ import { hashPlainKey, parseKeyHash } from './key-hash.js';
 import { NamedRule } from './named-rule.js';
 import type { Admission } from './oauth/grants.js';
 import { BearerChallenge, toMetadataUrl } from './oauth/resource-metadata.js';
-
-class DirectorySessions extends SessionOwners {
-  constructor(private readonly directory: PrincipalDirectory) {
-    super();
-  }
-
-  async findUser(token: string): Promise<string | null> {
-    return (await this.directory.ownerOfSession(token))?.userId ?? null;
-  }
-}
-
-/** The caller receives only a refusal; the log contains the reason. */
-class FoundSessions extends ImpersonatedSessions {
-  private readonly logger = new Logger('Impersonation');
-
-  constructor(private readonly impersonation: Impersonation) {
-    super();
-  }
-
-  async tokenFor(order: ImpersonationOrder): Promise<string | null> {
-    try {
-      return await this.impersonation.tokenFor(order);
-    } catch (error) {
-      if (!(error instanceof ImpersonationError)) throw error;
-      this.logger.warn(error.message);
-      return null;
-    }
-  }
-}
-
-interface Sessions {
-  readonly owners: SessionOwners;
-  readonly impersonated: ImpersonatedSessions;
-}
 
 /** Used until a session replaces it; the empty token is always refused. */
 const NO_SESSION = sessionIdentity('');
@@ -107,14 +70,15 @@ function withName(admission: AuthRule, { name, expires }: DeclaredRule): AuthRul
 /** The admission of a token's caller whose agent reads with a session. */
 function admissionOf(
   identity: AgentIdentity,
-  { owners, impersonated }: Sessions,
+  owners: PrincipalDirectory,
+  impersonation: Impersonation,
 ): Pick<AgentOfTokens, 'identity' | 'admission' | 'sessionOwners'> {
   if (identity === 'callerSession') {
     const admission: Admission = (agent, credentials) => withOwnSession(agent, credentials, owners);
     return { identity: NO_SESSION, admission, sessionOwners: owners };
   }
   if (identity.kind !== 'impersonate') return { identity };
-  return { identity: NO_SESSION, admission: (agent) => impersonate(identity, agent, impersonated) };
+  return { identity: NO_SESSION, admission: (agent) => impersonate(identity, agent, impersonation) };
 }
 
 function createAuthenticator(
@@ -123,10 +87,6 @@ function createAuthenticator(
   impersonation: Impersonation,
   oauth: OAuthRules,
 ): Authenticator {
-  const sessions = {
-    owners: new DirectorySessions(directory),
-    impersonated: new FoundSessions(impersonation),
-  };
   const named = (agent: string) => {
     const definition = agents.get(agent);
     const identity = identities.get(agent);
@@ -136,7 +96,11 @@ function createAuthenticator(
   };
   const agentOfTokens = (agent: string): AgentOfTokens => {
     const { definition, identity } = named(agent);
-    return { definition, ...admissionOf(identity, sessions), tenantId: config.agents[agent]?.tenantId };
+    return {
+      definition,
+      ...admissionOf(identity, directory, impersonation),
+      tenantId: config.agents[agent]?.tenantId,
+    };
   };
   const headers = config.auth.flatMap((rule) =>
     'clientCertificate' in rule ? [rule.clientCertificate.header.toLowerCase()] : [],
@@ -144,11 +108,11 @@ function createAuthenticator(
   const rules = config.auth.map((rule): AuthRule => {
     if ('oauth' in rule) return oauth.rule(rule, agentOfTokens);
     const { definition, identity } = named(rule.agent);
-    if ('parseSession' in rule) return withName(new ParseSessionRule(definition, sessions.owners), rule);
+    if ('parseSession' in rule) return withName(new ParseSessionRule(definition, directory), rule);
     const admission = withName(createAdmission(rule, definition, identity, headers), rule);
-    if (identity === 'callerSession') return new CallerSessionRule(admission, sessions.owners);
+    if (identity === 'callerSession') return new CallerSessionRule(admission, directory);
     return identity.kind === 'impersonate'
-      ? new ImpersonatingRule(admission, identity, sessions.impersonated)
+      ? new ImpersonatingRule(admission, identity, impersonation)
       : admission;
   });
   const resource = resourceUrlOf(config);

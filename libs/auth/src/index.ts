@@ -30,5 +30,5 @@ export {
   type ProvenPerson,
 } from './oauth/oidc-client.js';
 export { IssuerDocuments } from './oauth/issuer-metadata.js';
-export { RevocationList, revocationName, type RevokedBy, SharedRevocations } from './oauth/revocations.js';
+export { RevocationList, revocationName, type RevokedBy } from './oauth/revocations.js';
 export { type Algorithm, ALGORITHMS } from './oauth/token-verifier.js';

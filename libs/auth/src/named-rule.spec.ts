@@ -18,6 +18,8 @@ const request = (headers: Record<string, string>) => ({
 });
 const shown = (text: string) => request({ 'x-mcp-api-key': text });
 
+const OWNER = { userId: 'u', expiresAt: null };
+
 describe('the end of a key', () => {
   it.each([
     ['2027-01-31', '2027-01-31T00:00:00.000Z'],
@@ -107,8 +109,8 @@ describe('a key with a name', () => {
 
   it('looks for no session and makes none after its end', async () => {
     const asked: string[] = [];
-    const owners = { findUser: (token: string) => Promise.resolve(asked.push(token) ? 'u' : null) };
-    const sessions = { tokenFor: () => Promise.resolve(asked.push('minted') ? 'r:token' : null) };
+    const owners = { ownerOfSession: (token: string) => Promise.resolve(asked.push(token) ? OWNER : null) };
+    const sessions = { tokenFor: () => Promise.resolve(`r:token-${asked.push('minted')}`) };
     const ended = named(key('k'), () => END);
     const order = { kind: 'impersonate', userId: 'u', mint: true } as const;
     const withSession = request({ 'x-mcp-api-key': 'k', 'x-parse-session-token': 'r:of-u' });
@@ -120,7 +122,7 @@ describe('a key with a name', () => {
   });
 
   it('keeps its name where its caller reads with a session', async () => {
-    const owners = { findUser: () => Promise.resolve('u') };
+    const owners = { ownerOfSession: () => Promise.resolve(OWNER) };
     const sessions = { tokenFor: () => Promise.resolve('r:token') };
     const order = { kind: 'impersonate', userId: 'u', mint: true } as const;
     const current = named(key('k'), () => END - 1);

@@ -1,13 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compileAgentDefinition, MASTER } from '#core';
-import {
-  AnonymousRule,
-  ApiKeyRule,
-  CallerSessionRule,
-  ParseSessionRule,
-  SessionOwners,
-} from './auth-rules.js';
+import { AnonymousRule, ApiKeyRule, CallerSessionRule, ParseSessionRule } from './auth-rules.js';
 import { type AuthRule, RuleAuthenticator } from './authenticator.js';
 import { AuthenticationUnavailable } from './errors.js';
 import { createSlowHash, hashPlainKey, newKey, parseKeyHash, SlowComparisons } from './key-hash.js';
@@ -18,11 +12,10 @@ const definitions = Object.fromEntries(
 );
 const findDefinition = (name: string) => definitions[name] as ReturnType<typeof compileAgentDefinition>;
 
-class OneUser extends SessionOwners {
-  findUser(token: string) {
-    return Promise.resolve(token === 'r:ada' ? 'ada' : null);
-  }
-}
+const owners = {
+  ownerOfSession: (token: string) =>
+    Promise.resolve(token === 'r:ada' ? { userId: 'ada', expiresAt: null } : null),
+};
 
 const generated = newKey();
 const from = (headers: Record<string, string>) => ({ headers, remoteAddress: '203.0.113.7', method: 'POST' });
@@ -33,7 +26,7 @@ async function createRules(slowKey: string): Promise<AuthRule[]> {
     new ApiKeyRule(parseKeyHash(await createSlowHash(slowKey)), findDefinition('slow'), MASTER),
     new ApiKeyRule(hashPlainKey('plain-key'), findDefinition('plain'), MASTER),
     new ApiKeyRule(parseKeyHash(generated.hash), findDefinition('digest'), MASTER),
-    new ParseSessionRule(findDefinition('user'), new OneUser()),
+    new ParseSessionRule(findDefinition('user'), owners),
   ];
 }
 
@@ -68,7 +61,6 @@ describe('the order of the rules', () => {
 
 describe('rules that are found by the digest of a key', () => {
   const definitionAt = (at: number) => compileAgentDefinition(`agent-${at}`);
-  const owners = new OneUser();
   const keys = ['one', 'two', 'three'];
   const kinds: readonly ((at: number, key: string) => AuthRule)[] = [
     (at, key) => new ApiKeyRule(hashPlainKey(key), definitionAt(at), MASTER),

@@ -7,7 +7,6 @@ import {
   InvalidToken,
   type ProvenPerson,
   RevocationList,
-  SharedRevocations,
   toSubject,
 } from '#auth';
 import { SealedText, StateKeys } from '#dispatcher';
@@ -103,7 +102,7 @@ export class OperatorSessions {
   private readonly ended: Pick<VersionedStore, 'create' | 'find'>;
   private readonly now: () => number;
   /** What `parley revoke` took back. */
-  private readonly revoked: SharedRevocations;
+  private readonly revoked: Pick<VersionedStore, 'find'>;
   /** Whose sessions they are, while it cannot be looked up whether they were ended. */
   readonly verified: VerifiedOperators;
 
@@ -120,7 +119,7 @@ export class OperatorSessions {
     this.now = clock;
     this.sealed = new SealedText(keys, 'parley operator session');
     this.ended = endedSessions;
-    this.revoked = new SharedRevocations(revocations);
+    this.revoked = revocations;
     this.verified = new VerifiedOperators(bus);
   }
 

@@ -9,7 +9,7 @@ import { type Admission, Grant, type UserClaim } from './grants.js';
 import { isTrustworthyUrl } from './issuer-request.js';
 import { DEFAULT_ISSUER, type IssuerTrust, issuerTrust, oauthRule, type OAuthRule } from './oauth-rule.js';
 import { ResourceDocuments } from './resource-metadata.js';
-import { RevocationList, SharedRevocations } from './revocations.js';
+import { RevocationList } from './revocations.js';
 
 type AuthConfig = AuthVersion['config'];
 
@@ -26,16 +26,13 @@ export interface AgentOfTokens {
 /** The dependencies of `oauth` rules. */
 @Injectable()
 export class OAuthRules {
-  private readonly store: SharedRevocations;
   /** Keyed by their dependencies: a configuration reload keeps the keys of its issuers. */
   private readonly trusts = new Map<string, IssuerTrust>();
 
   constructor(
     private readonly users: PrincipalDirectory,
-    shared: SharedState,
-  ) {
-    this.store = new SharedRevocations(shared.revocations);
-  }
+    private readonly shared: SharedState,
+  ) {}
 
   rule(
     { oauth, agent, name: keyName }: Extract<DeclaredRule, { readonly oauth: unknown }>,
@@ -59,7 +56,7 @@ export class OAuthRules {
     return oauthRule(oauth, {
       grants,
       sessionOwners,
-      revocations: revocationList ? [new RevocationList(issuer, this.store, clockSkew)] : [],
+      revocations: revocationList ? [new RevocationList(issuer, this.shared.revocations, clockSkew)] : [],
       trust: this.trustOf(oauth),
     });
   }

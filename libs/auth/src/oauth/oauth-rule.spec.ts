@@ -3,13 +3,14 @@ import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { compileAgentDefinition, MASTER, Unauthorized } from '#core';
 import type { UserField } from '#data';
+import { ProcessVersionedStore } from '#state';
 import { AUDIENCE, outage, type SmallIssuer, startIssuer } from '../contracts/index.js';
 import { AuthenticationUnavailable, InsufficientScope, InvalidToken } from '../errors.js';
 import { RuleAuthenticator } from '../authenticator.js';
 import { toPrincipal } from './claims.js';
 import { Grant, type GrantOptions, type ScopedGrantsOptions } from './grants.js';
 import { type OAuthIssuer, oauthRule } from './oauth-rule.js';
-import { RevocationList, revocationName, RevocationStore } from './revocations.js';
+import { RevocationList, revocationName } from './revocations.js';
 
 const USERS = {
   findUser(field: UserField, value: string): Promise<string | null> {
@@ -295,12 +296,6 @@ describe('revocation', () => {
     expect(asked).toBe(1);
   });
 
-  class StoreInMemory extends RevocationStore {
-    readonly kept = new Map<string, number>();
-    until(name: string): Promise<number | null> {
-      return Promise.resolve(this.kept.get(name) ?? null);
-    }
-  }
   const now = Math.floor(Date.now() / 1000);
 
   it.each([
@@ -308,11 +303,11 @@ describe('revocation', () => {
     ['jti', 'token-1'],
     ['client', 'host'],
   ] as const)('by an operator takes tokens back by %s that were issued before', async (by, value) => {
-    const store = new StoreInMemory();
+    const store = new ProcessVersionedStore();
     const rule = createRule({}, {}, [new RevocationList(issuer.issuer, store, 30)]);
     const claims = { jti: 'token-1', client_id: 'host' };
     expect(await rule.recognise(await presentToken(claims))).not.toBeNull();
-    store.kept.set(revocationName(issuer.issuer, by, value), now - 120);
+    await store.create(revocationName(issuer.issuer, by, value), { before: now - 120 }, 60_000);
     expect(await rule.recognise(await presentToken(claims))).not.toBeNull();
     await expect(rule.recognise(await presentToken({ ...claims, iat: now - 200 }))).rejects.toBeInstanceOf(
       InvalidToken,

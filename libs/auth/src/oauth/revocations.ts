@@ -59,30 +59,6 @@ export class Introspection implements Revocations {
   }
 }
 
-/** Revocations by the operator, shared by all replicas. */
-export abstract class RevocationStore {
-  /**
-   * @returns seconds since the epoch up to which tokens of this name are revoked; null when none are
-   * @throws AuthenticationUnavailable
-   */
-  abstract until(name: string): Promise<number | null>;
-}
-
-/** The store that the replicas share. */
-export class SharedRevocations extends RevocationStore {
-  constructor(private readonly store: Pick<VersionedStore, 'find'>) {
-    super();
-  }
-
-  async until(name: string): Promise<number | null> {
-    const record = await this.store.find(name).catch((error: unknown) => {
-      throw new AuthenticationUnavailable(`revocations: ${String((error as Error).name)}`);
-    });
-    const before = record?.value['before'];
-    return typeof before === 'number' ? before : null;
-  }
-}
-
 export type RevokedBy = 'sub' | 'jti' | 'client';
 
 /** A unique short name for a subject, token or client of one issuer. */
@@ -92,12 +68,12 @@ export function revocationName(issuer: string, by: RevokedBy, value: string): st
     .digest('base64url');
 }
 
-/** Checks revocations by subject, by client and by token id. They apply to tokens issued before a moment. */
+/** Revocations by the operator, which all replicas share: by subject, client or token id. They apply to tokens issued before a moment. */
 export class RevocationList implements Revocations {
   /** @param clockSkew seconds that an issuer's clock may be ahead */
   constructor(
     private readonly issuer: string,
-    private readonly store: RevocationStore,
+    private readonly store: Pick<VersionedStore, 'find'>,
     private readonly clockSkew: number,
   ) {}
 
@@ -112,7 +88,16 @@ export class RevocationList implements Revocations {
     );
     const { iat } = claims;
     const issued = typeof iat === 'number' ? iat - this.clockSkew : -Infinity;
-    const moments = await Promise.all(names.map((name) => this.store.until(name)));
+    const moments = await Promise.all(names.map((name) => this.findMoment(name)));
     if (moments.some((moment) => moment !== null && issued <= moment)) throw new InvalidToken('revoked');
+  }
+
+  /** Seconds since the epoch up to which tokens of this name are revoked; null when none are. */
+  private async findMoment(name: string): Promise<number | null> {
+    const record = await this.store.find(name).catch((error: unknown) => {
+      throw new AuthenticationUnavailable(`revocations: ${String((error as Error).name)}`);
+    });
+    const before = record?.value['before'];
+    return typeof before === 'number' ? before : null;
   }
 }
