@@ -1,7 +1,5 @@
 import { Agent, type McpRequest, compileAgentDefinition } from '#core';
-import type { GovernedRecords } from '#data';
-import { RecordsSource } from '#dispatcher';
-import { kernelOf } from '#dispatcher/contracts';
+import { kernelOf, SmallRecords } from '#dispatcher/contracts';
 import { type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
 import { KernelTools } from './kernel-tools.js';
 
@@ -54,18 +52,8 @@ export class SmallTools extends ToolRunner {
   }
 }
 
-class NoRecords extends RecordsSource {
-  findScope(): Promise<never> {
-    return Promise.reject(new Error('there are no classes here'));
-  }
-
-  for(): GovernedRecords {
-    throw new Error('there are no records here');
-  }
-}
-
 export function createKernelTools(tools: SmallTools): KernelTools {
-  const kernel = kernelOf({ version: '1.0.0' }, { tools, records: new NoRecords() });
+  const kernel = kernelOf({ version: '1.0.0' }, { tools, records: new SmallRecords({}) });
   const agent = new Agent({ definition: compileAgentDefinition('test'), principal: 'ada' });
   return new KernelTools({ kernel, agent: () => Promise.resolve(agent), correlationId: 'chat-1' });
 }

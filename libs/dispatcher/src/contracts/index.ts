@@ -1,1 +1,1 @@
-export { kernelOf } from './kernel-under-test.js';
+export { kernelOf, SmallRecords, smallTool } from './kernel-under-test.js';

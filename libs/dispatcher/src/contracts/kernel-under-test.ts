@@ -9,13 +9,13 @@ import {
   compileAgentDefinition,
   refusals,
   tierCovers,
-  TIERS,
   refuse,
 } from '#core';
 import type { GovernedClass, GovernedRecords, GovernedSearch } from '#data';
 import { FieldNames, type FieldSchema, type ReadOperation } from '#policy';
 import { processState, SuspendedAgents } from '#state';
 import { type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
+import { sampleClass } from '#tools/contracts';
 import { ResultLimit } from '../calls/result-limit.js';
 import type { UnbegunCalls } from '../calls/unbegun-calls.js';
 import { type ReadAccounts, RecordsSource } from '../reads/read-accounts.js';
@@ -48,39 +48,18 @@ export interface SmallClass {
 }
 
 function governed(className: string, small: SmallClass): GovernedClass {
-  const fields = new Map(Object.entries(small.fields));
-  return {
+  const { fields: written, readable = null, visible = false, reads = ['find', 'count', 'get'] } = small;
+  const fields = new Map(Object.entries(written));
+  const sample = sampleClass(
     className,
-    schema: { className, fields, indexes: [], classLevelPermissions: null },
-    policy: {
-      className,
-      database: null,
-      plain: null,
-      hiding: 'no',
-      visible: small.visible ?? false,
-      description: null,
-      usage: null,
-      fields: small.readable ?? null,
-      joinFields: null,
-      largeFields: [],
-      canonicalFilter: null,
-      filters: null,
-      tenantScope: null,
-      allowCollscan: false,
-      readHooks: null,
-      searchable: null,
-      searchIndex: 'default',
-      masks: new Map(),
-      properties: new Map(),
-      aliases: new Map(),
-      names: new FieldNames(new Map(), fields),
-    },
-    fields: small.readable ?? [...fields.keys()],
-    masks: new Map(),
-    maskedColumns: [],
-    scans: true,
-    reads: new Set(small.reads ?? ['find', 'count', 'get']),
-    methodTiers: new Set(TIERS),
+    {},
+    { visible, fields: readable, names: new FieldNames(new Map(), fields) },
+  );
+  return {
+    ...sample,
+    schema: { ...sample.schema, fields },
+    fields: readable ?? [...fields.keys()],
+    reads: new Set(reads),
   };
 }
 

@@ -1,7 +1,6 @@
 import { Agent, type McpRequest, compileAgentDefinition, refusals, Unauthorized } from '#core';
 import { AuthenticationUnavailable, Authenticator, type CredentialSource } from '#auth';
-import type { GovernedRecords } from '#data';
-import { RecordsSource } from '#dispatcher';
+import { smallTool } from '#dispatcher/contracts';
 import { type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
 import { Downloads } from '../http/edge-dependencies.js';
 
@@ -31,17 +30,6 @@ export class KeyAuthenticator extends Authenticator {
   }
 }
 
-const tool = (name: string, more: Partial<ToolDefinition> = {}): ToolDefinition => ({
-  name,
-  description: `Does ${name}`,
-  category: 'query',
-  permission: 'readonly',
-  timeout: 30,
-  clientSafe: false,
-  inputSchema: { type: 'object', properties: {}, required: [] },
-  ...more,
-});
-
 type Work = (context: McpRequest, args: unknown) => unknown;
 
 /**
@@ -54,12 +42,12 @@ export class EdgeTools extends ToolRunner {
   work: Work = () => ({});
   private readonly waiting: (() => void)[] = [];
   private readonly tools = [
-    tool('echo', { outputSchema: { type: 'object' } }),
-    tool('whoami'),
-    tool('wait'),
-    tool('work'),
-    tool('limited'),
-    tool('regional', {
+    smallTool('echo', { outputSchema: { type: 'object' } }),
+    smallTool('whoami'),
+    smallTool('wait'),
+    smallTool('work'),
+    smallTool('limited'),
+    smallTool('regional', {
       inputSchema: {
         type: 'object',
         properties: { region: { type: 'string', 'x-mcp-header': 'Region' } },
@@ -100,28 +88,6 @@ export class EdgeTools extends ToolRunner {
       this.waiting.push(resolve);
       signal.addEventListener('abort', () => resolve(), { once: true });
     });
-  }
-}
-
-export class NoRecords extends RecordsSource {
-  for(): GovernedRecords {
-    const none = () => Promise.resolve([]);
-    const refuseRows = () => Promise.reject(new Error('rows are not served here'));
-    return {
-      find: refuseRows,
-      page: refuseRows,
-      count: refuseRows,
-      get: refuseRows,
-      getMany: refuseRows,
-      samples: refuseRows,
-      aggregate: refuseRows,
-      checkAggregate: refuseRows,
-      indexes: refuseRows,
-      explain: refuseRows,
-      admit: refuseRows,
-      classes: none,
-      describe: refuseRows,
-    };
   }
 }
 

@@ -4,7 +4,7 @@ import { EventEmitter2 } from '@nestjs/event-emitter';
 import { Subject } from 'rxjs';
 import { LargeReads, ProcessSessionStore, processState, type SharedState, SuspendedAgents } from '#state';
 import type { Kernel, WarningLog } from '#dispatcher';
-import { kernelOf } from '#dispatcher/contracts';
+import { kernelOf, SmallRecords } from '#dispatcher/contracts';
 import {
   type AbandonedDispatch,
   type Downloads,
@@ -19,7 +19,7 @@ import { type ChangingList, ListeningStreams, ReplicatedListChanges } from '../s
 import { ReplicaSignals } from '../sessions/replica-signals.js';
 import { Wire } from '../sessions/wire.js';
 import { Resumption } from '../sse/resumable-stream.js';
-import { EdgeTools, KeyAuthenticator, NoFiles, NoRecords } from './edge-dependencies.fixture.js';
+import { EdgeTools, KeyAuthenticator, NoFiles } from './edge-dependencies.fixture.js';
 import { type Frame, parseFrames, listMessages } from './event-frames.js';
 
 export interface Answer {
@@ -111,7 +111,7 @@ export async function edgeUnderTest(
   wire.listChanges.announce(listChanges);
   const kernel = kernelOf(
     { version: '1.2.3', log },
-    { tools, records: new NoRecords(), listChanges: wire.listChanges },
+    { tools, records: new SmallRecords({}), listChanges: wire.listChanges },
   );
   const events = new EventEmitter2();
   events.on('parse.agent.mcp_dispatcher_abandoned', (dispatch: AbandonedDispatch) =>
