@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, member } from '#dispatcher';
+import { isJsonObject, type JsonObject, member } from '#core';
 import { loadWithPlugins } from '#parley/instance';
 import type { ToolReply } from '#chat';
 import { readObject, UsageError, withConfig } from './command-options.js';

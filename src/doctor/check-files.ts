@@ -13,7 +13,6 @@ export interface FilesInUse {
   /** Null: there is no file, and the defaults apply. */
   readonly config: string | null;
   readonly plugins: readonly string[];
-  /** Files that contain secrets. */
   readonly secrets: readonly string[];
   /** Options whose secret is in the configuration itself. */
   readonly literalSecrets: readonly string[];

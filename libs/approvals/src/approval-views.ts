@@ -1,4 +1,4 @@
-import { type Agent, isFailure, Refused, McpRequest } from '#core';
+import { type Agent, isFailure, Refused, McpRequest, isJsonObject } from '#core';
 import type { ChangeViews, GovernedMethods } from '#data';
 import { canonicalJson, computeDigest, type RecordsSource, showToApprover } from '#dispatcher';
 import type { ApprovalCase } from '#state';
@@ -13,7 +13,6 @@ export interface ApprovalView {
   readonly tool: string;
   /** The class of the planned change; absent for a tool of an application that changes none of its own. */
   readonly class_name?: string;
-  /** The change set that it is about. */
   readonly change_set?: string;
   readonly permission: string;
   readonly requester: {
@@ -66,9 +65,6 @@ export function summarizeApproval(known: ApprovalCase, viewer: Agent): ApprovalV
     }),
   };
 }
-
-const isObject = (value: unknown): value is Members =>
-  value !== null && typeof value === 'object' && !Array.isArray(value);
 
 /** Members of a change with values of a row. */
 const ROWS = ['before', 'after'];
@@ -143,8 +139,8 @@ export class CaseViews {
 
   /** Whether the viewer could read the new row. What is not shown of it counts as no. */
   private async mayReadNew(className: string, { change }: Members, context: McpRequest): Promise<boolean> {
-    const written = isObject(change) ? change['after'] : undefined;
-    const fields = isObject(written) ? written : {};
+    const written = isJsonObject(change) ? change['after'] : undefined;
+    const fields = isJsonObject(written) ? written : {};
     const views = await this.viewing.changes(context);
     const [viewed] = await views.view([
       { operation: 'create', className, objectId: null, fields, before: null },
@@ -228,7 +224,7 @@ class Narrowing {
   }
 
   private async members(held: unknown, rows: readonly string[]): Promise<unknown> {
-    if (!isObject(held)) return held;
+    if (!isJsonObject(held)) return held;
     const narrowed = Object.entries(held).map(async ([name, value]) => [
       name,
       rows.includes(name) ? await this.row(value) : value,
@@ -237,7 +233,7 @@ class Narrowing {
   }
 
   private async row(row: unknown): Promise<unknown> {
-    if (!isObject(row)) return row;
+    if (!isJsonObject(row)) return row;
     const kept = Object.entries(row).filter(
       ([name]) => this.readable.has(name) || (this.withheld.add(name), false),
     );

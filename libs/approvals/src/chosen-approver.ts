@@ -18,7 +18,6 @@ export interface ApprovalListeners {
   readonly events: Pick<EventEmitter2, 'emit'>;
   readonly audit: Pick<AuditSink, 'recordApproval'>;
   readonly digest: Pick<ArgumentDigest, 'of' | 'nameObject'>;
-  /** Logs failures of listeners. */
   readonly log: { error(line: string): void };
 }
 

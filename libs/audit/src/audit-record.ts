@@ -7,7 +7,6 @@ interface EventBase {
   readonly success: boolean;
   /** The principal of the caller: the key of limits, sessions and tasks. Never a credential. */
   readonly principal?: string;
-  /** Name of the agent in the configuration. */
   readonly agent_name?: string;
   /** The name of the `auth` rule whose credential the caller showed, where it has one. */
   readonly key_name?: string;

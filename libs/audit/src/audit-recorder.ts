@@ -78,7 +78,6 @@ export class AuditRecorder extends AuditSink {
     await Promise.all(writers.map((writer) => writer.close(SHUTDOWN_TIMEOUT)));
   }
 
-  /** States of the sinks by name. */
   get states(): ReadonlyMap<string, SinkState> {
     return new Map(this.options.writers.map(({ name, state }) => [name, state]));
   }

@@ -44,7 +44,6 @@ export interface RecordedCall {
   /** Existing classes that it reached from others, which its agent may read. */
   readonly joined?: ReadonlySet<string> | undefined;
   readonly approval?: CallApproval | undefined;
-  /** The change set that the call is about. */
   readonly changeSet?: string | undefined;
   /** The row that it wrote, of its result. */
   readonly writtenId?: unknown;
@@ -53,7 +52,6 @@ export interface RecordedCall {
   readonly phrase?: string | undefined;
   readonly milliseconds: number;
   readonly refusal?: Refusal | undefined;
-  /** Class of the thrown error. */
   readonly errorClass: string;
 }
 

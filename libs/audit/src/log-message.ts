@@ -1,6 +1,5 @@
 import { inspect } from 'node:util';
 
-/** The members of a line of the log. */
 export type LogMembers = Readonly<Record<string, unknown>>;
 
 /** A line of the log with members: `text name=value …` for people, a member each where lines are JSON. */

@@ -77,7 +77,6 @@ export function assertStorable(entries: readonly StoredEntry[]): void {
   );
 }
 
-/** An entry without the values of its rows. */
 export function withoutValues({ sealed: _sealed, ...entry }: StoredEntry): StoredEntry {
   return entry;
 }

@@ -1,4 +1,4 @@
-import { cutText } from '#core';
+import { cutText, isJsonObject } from '#core';
 import { type AuditEvent, type AuditRecord, AuditSink } from '#audit';
 
 /** The windows of the overview: their buckets, and the seconds of each. */
@@ -29,7 +29,6 @@ const durationClass = (milliseconds: number): number => {
   return Math.min(DURATION_BUCKETS - 1, place);
 };
 
-/** What was counted under one name. */
 export interface NameCount {
   readonly calls: number;
   readonly refused: number;
@@ -118,7 +117,7 @@ export class Bucket {
     }
     for (const kind of COUNTED_MEMBERS)
       for (const [name, count] of Object.entries(other[kind] ?? {}))
-        if (isMembers(count)) this.count(kind, name, count);
+        if (isJsonObject(count)) this.count(kind, name, count);
   }
 
   /** @param most names of each kind; the others are summed */
@@ -187,11 +186,6 @@ function sumCounts(a: NameCount, b: NameCount): NameCount {
 /** Names are untrusted: none is the prototype. */
 function setName(names: Record<string, NameCount>, name: string, value: NameCount): void {
   Object.defineProperty(names, name, { value, enumerable: true, configurable: true, writable: true });
-}
-
-/** Whether it has members: figures of another replica may be anything. */
-export function isMembers(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function toNumber(value: unknown): number {

@@ -75,7 +75,6 @@ export interface Versioned {
 
 export interface SimulationsOptions<Loaded extends Versioned> {
   readonly versions: { readonly changes: Observable<unknown>; readonly current: Loaded };
-  /** Opens a simulation of a version. */
   readonly open: (loaded: Loaded) => Promise<ClassSimulation>;
   readonly compare: (before: Loaded, after: Loaded) => Promise<ComparedVersions>;
   /** What was served before the start; null: it is not known. */

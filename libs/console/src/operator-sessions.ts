@@ -27,7 +27,6 @@ export function readPlace(request: IncomingMessage): ConsolePlace & Pick<Incomin
   return { host, cookie, base: readMountPath(request) };
 }
 
-/** The path of the console in its addresses. */
 export const pathOfConsole = ({ base = '' }: ConsolePlace): string => `${base}/console`;
 
 /** What cookies are sealed for: another host, and another console of the same application, cannot open them. */

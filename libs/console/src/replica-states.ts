@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { OnModuleDestroy } from '@nestjs/common';
 import type { Subscription } from 'rxjs';
+import { isJsonObject } from '#core';
 import type { BusMessage, MessageBus } from '#state';
 import type { ServiceReport, ServiceStatus } from './replica-status.js';
-import { isMembers } from './call-statistics.js';
 
 /** A replica as it told the others last. */
 export interface ReplicaState extends ServiceReport {
@@ -164,13 +164,13 @@ const MEMBERS = ['policy', 'dependencies', 'sinks', 'streams'];
 function readState({ id: _id, ...message }: BusMessage): ReplicaState | undefined {
   const isWhole =
     TEXTS.every((name) => typeof message[name] === 'string') &&
-    MEMBERS.every((name) => isMembers(message[name])) &&
+    MEMBERS.every((name) => isJsonObject(message[name])) &&
     typeof (message['policy'] as Record<string, unknown>)['version'] === 'string';
   // Those of an earlier version name none.
   const [keys, suspended] = ['keys', 'suspended'].map((name): unknown =>
     Array.isArray(message[name]) ? message[name] : [],
   );
-  const since = isMembers(message['down_since']) ? message['down_since'] : {};
+  const since = isJsonObject(message['down_since']) ? message['down_since'] : {};
   return isWhole
     ? ({ ...message, keys, suspended, down_since: since } as unknown as ReplicaState)
     : undefined;

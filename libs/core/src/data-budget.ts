@@ -67,7 +67,6 @@ export function compileBudget(options: BudgetOptions | null | undefined): DataBu
   return Object.freeze({ window, limits: Object.freeze(given) });
 }
 
-/** The verdict on an exhausted quantity. */
 export function denyExhausted(budget: DataBudget, quantity: Quantity, retryAfter: number): BudgetVerdict {
   const limit = budget.limits[quantity] ?? 0;
   return { quantity, limit, window: budget.window, retryAfter: Math.max(retryAfter, MIN_RETRY_AFTER) };

@@ -3,6 +3,7 @@ export * from './agent.js';
 export * from './agent-definition.js';
 export * from './class-names.js';
 export * from './identity.js';
+export * from './json-object.js';
 export * from './tier.js';
 export * from './described-error.js';
 export * from './abortable.js';

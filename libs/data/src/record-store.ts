@@ -127,7 +127,6 @@ export interface StoreCall {
 /** On whose behalf a store runs an operation: that of one call, or that of the operator, whom no rule limits. */
 export type Caller = StoreCall | 'operator';
 
-/** The route of a pipeline. */
 export type PipelineRoute = 'mongo_direct' | 'parse_server';
 
 /** The rows of a pipeline, and how it was run. */

@@ -10,6 +10,9 @@ import {
   Refused,
   Unauthorized,
   type McpRequest,
+  isJsonObject,
+  type JsonObject,
+  member,
 } from '#core';
 import { oneLine } from '#audit';
 import { refuseTornText } from '#policy';
@@ -30,9 +33,6 @@ import {
   faultLine,
   faultReport,
   type WarningLog,
-  isJsonObject,
-  type JsonObject,
-  member,
   type KernelFailure,
   type KernelReply,
   PreparedResult,

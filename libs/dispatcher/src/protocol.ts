@@ -1,19 +1,17 @@
 import { IntrinsicException } from '@nestjs/common';
 import { createHash } from 'node:crypto';
 import type { Observable } from 'rxjs';
-import { describeError, listFrames, type Era, type Refusal, type RequestTransport } from '#core';
+import {
+  describeError,
+  listFrames,
+  type Era,
+  type Refusal,
+  type RequestTransport,
+  isJsonObject,
+  type JsonObject,
+  member,
+} from '#core';
 import { oneLine } from '#audit';
-
-export type JsonObject = Readonly<Record<string, unknown>>;
-
-export function isJsonObject(value: unknown): value is JsonObject {
-  return value !== null && typeof value === 'object' && !Array.isArray(value);
-}
-
-/** Reads an own member of an object: `constructor` and the like are not found. */
-export function member(object: unknown, name: string): unknown {
-  return isJsonObject(object) && Object.hasOwn(object, name) ? object[name] : undefined;
-}
 
 /** JSON with sorted object members: equal values give equal text. */
 export function canonicalJson(value: unknown): string {
@@ -286,12 +284,10 @@ export function findDialect(era: Era, version: string): Dialect {
   );
 }
 
-/** What a client declared with a request. */
 export interface DeclaringRequest {
   readonly transport: Pick<RequestTransport, 'era' | 'version' | 'clientCapabilities'>;
 }
 
-/** The dialect of a request. */
 export function readDialect({
   transport: { era = 'legacy', version = FALLBACK_VERSION },
 }: DeclaringRequest): Dialect {

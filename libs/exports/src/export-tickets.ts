@@ -9,6 +9,7 @@ import {
   ServedAt,
   toOwner,
   refuse,
+  isJsonObject,
 } from '#core';
 import { SharedState, SharedStateUnavailable, type VersionedStore } from '#state';
 import {
@@ -35,7 +36,7 @@ function isOwnedBy({ owner }: Pick<ExportTicket, 'owner'>, agent: Agent): boolea
 /** Another version of Parley may have written it: an object that lacks a required member is no ticket. */
 function readTicket(value: Readonly<Record<string, unknown>>): ExportTicket | undefined {
   const { owner, order, expires } = value;
-  if (!isObject(owner) || !isObject(order) || typeof expires !== 'number') return undefined;
+  if (!isJsonObject(owner) || !isJsonObject(order) || typeof expires !== 'number') return undefined;
   const { className, format, columns, limit } = order;
   const isOrder =
     typeof className === 'string' &&
@@ -43,10 +44,6 @@ function readTicket(value: Readonly<Record<string, unknown>>): ExportTicket | un
     Array.isArray(columns) &&
     (limit === null || typeof limit === 'number');
   return isOrder ? (value as unknown as ExportTicket) : undefined;
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return value !== null && typeof value === 'object' && !Array.isArray(value);
 }
 
 const ID_BYTES = 24;

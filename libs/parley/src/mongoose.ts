@@ -257,7 +257,6 @@ function hidesAnyPath(schema: Schema, seen: Set<Schema>): boolean {
   );
 }
 
-/** Collects the columns of one class. */
 class Columns {
   readonly fields: string[] = [];
   readonly masks: Record<string, 'drop'> = {};

@@ -6,7 +6,6 @@ import { SharedState } from './ports/shared-state.js';
 import { LargeReads } from './large-reads.js';
 import { SuspendedAgents } from './suspended-agents.js';
 
-/** Provides one port of the shared state. */
 function providePort<T>(port: abstract new (...args: never[]) => T, read: (shared: SharedState) => T) {
   return { provide: port as Type<T>, useFactory: read, inject: [SharedState] } satisfies FactoryProvider<T>;
 }

@@ -14,16 +14,10 @@ import {
   type LogLevel,
   type ProgressUpdate,
   type RequestTransport,
-} from '#core';
-import {
   type JsonObject,
-  type KernelReply,
-  LOG_LEVEL_KEY,
   member,
-  RETRY_AFTER_KEY,
-  RPC,
-  StreamedResult,
-} from '#dispatcher';
+} from '#core';
+import { type KernelReply, LOG_LEVEL_KEY, RETRY_AFTER_KEY, RPC, StreamedResult } from '#dispatcher';
 import type { MessageEnding, ReceivedMessage } from '#telemetry';
 import { type CheckedMessage, type Message, type ProtocolSession, toShownId } from './message.js';
 import type { PendingClientRequests } from './sessions/client-requests.js';

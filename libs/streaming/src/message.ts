@@ -9,16 +9,11 @@ import {
   markInexact,
   readJson,
   type RefusedJson,
-} from '#core';
-import {
   isJsonObject,
   type JsonObject,
   member,
-  PROTOCOL_VERSION_KEY,
-  RPC,
-  type Kernel,
-  type KernelResult,
-} from '#dispatcher';
+} from '#core';
+import { PROTOCOL_VERSION_KEY, RPC, type Kernel, type KernelResult } from '#dispatcher';
 
 /** Maximum nesting depth of objects and arrays; the message itself is the first level. */
 const MAX_DEPTH = 20;
@@ -167,7 +162,6 @@ export interface CheckedMessage {
   readonly era: Era;
   version: string;
   clientCapabilities: JsonObject;
-  /** The edge that received the message. */
   readonly edge: { readonly kernel: Kernel };
 }
 

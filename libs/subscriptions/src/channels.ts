@@ -23,7 +23,6 @@ export function watchUnavailable(cause?: string): Refusal {
   return refusals.parseError('changes cannot be told at the moment', cause);
 }
 
-/** A member of a channel. */
 export interface ChannelMember {
   /** There are changes. Not called again until `settle`. */
   wake(): void;

@@ -12,12 +12,12 @@ import {
   spendLimit,
   toOwner,
   refuse,
+  type JsonObject,
 } from '#core';
 import { LargeReads, type MessageBus, SharedState } from '#state';
 import {
   BackgroundCalls,
   fittingResponses,
-  type JsonObject,
   RPC,
   type TaskCall,
   TaskStore,

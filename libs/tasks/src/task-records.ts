@@ -7,12 +7,12 @@ import {
   type Owner,
   sessionIdentity,
   type CallApproval,
+  type JsonObject,
 } from '#core';
 import { listArgumentNames } from '#audit';
 import { MAX_LISTED_RECORDS, SharedState, type VersionedStore } from '#state';
 import {
   type RequestStateContent,
-  type JsonObject,
   type RpcError,
   SealedText,
   StateKeys,
@@ -50,7 +50,6 @@ export interface TaskRecord {
   readonly correlationId?: string;
   /** W3C `traceparent` of the call that began it. */
   readonly began?: string;
-  /** The approval that the call needed. */
   readonly approval?: CallApproval;
   readonly status: TaskStatus;
   /** Milliseconds since 1970. */

@@ -1,13 +1,14 @@
 import type { Span } from '@opentelemetry/api';
-import type {
-  CallTelemetry,
-  CallTrace,
-  DataMeter,
-  DataOperation,
-  LimitOrigin,
-  OperationEnded,
-  ToolEnding,
-  ToolTelemetry,
+import {
+  type CallTelemetry,
+  type CallTrace,
+  type DataMeter,
+  type DataOperation,
+  type LimitOrigin,
+  type OperationEnded,
+  type ToolEnding,
+  type ToolTelemetry,
+  member,
 } from '#core';
 import { OTHER_NAME } from './bounded-names.js';
 import type { KnownMetricNames, ServiceMetrics } from './metrics/service-metrics.js';
@@ -165,7 +166,6 @@ class ObservedTool implements ToolTelemetry {
   }
 }
 
-/** Metric labels of a message. */
 interface MessageLabels {
   readonly method: string;
   readonly era: string;
@@ -220,12 +220,6 @@ class ObservedMessage implements MessageTelemetry {
     span.setAttribute('rpc.response.status_code', String(ending.code));
     tracing?.fail(span, String(ending.code));
   }
-}
-
-function member(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, name)
-    ? (value as Readonly<Record<string, unknown>>)[name]
-    : undefined;
 }
 
 /** The tool or prompt of a message, if it exists; names that a client made up are not reported. */

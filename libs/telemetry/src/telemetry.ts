@@ -12,7 +12,6 @@ export interface Arrival {
   readonly httpVersion: string;
 }
 
-/** A received MCP message. */
 export interface ReceivedMessage {
   readonly method: string;
   /** Whether the protocol revision has a method of that name. */

@@ -24,7 +24,6 @@ export function objectOf(properties: Properties, required: readonly string[] = [
   return { type: 'object', properties, required };
 }
 
-/** The property names that an object schema declares. */
 export function listDeclaredNames(schema: JsonSchema): readonly string[] {
   return Object.keys((schema['properties'] ?? {}) as object);
 }

@@ -146,7 +146,6 @@ export interface ClassWritingCall extends ToolCall {
   readonly classes: GovernedClassWrites;
 }
 
-/** The call of call_method. */
 export interface MethodCallingCall extends ToolCall {
   readonly methods: GovernedMethods;
 }

@@ -1,6 +1,12 @@
-import { type ClientLink, type ClientReply, ClientUnreachable } from '#core';
+import {
+  type ClientLink,
+  type ClientReply,
+  ClientUnreachable,
+  isJsonObject,
+  type JsonObject,
+  member,
+} from '#core';
 import { oneLine, terminalText } from '#audit';
-import { isJsonObject, type JsonObject, member } from '#dispatcher';
 import type { AskingTerminal } from './terminal.js';
 
 /**

@@ -21,7 +21,6 @@ export type SealedRecord = Readonly<Record<string, unknown>> & {
   readonly hash: string;
 };
 
-/** A sealed record and its serialised line. */
 export interface SealedLine {
   readonly record: SealedRecord;
   /** Without a line end. */

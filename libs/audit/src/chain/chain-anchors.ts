@@ -57,7 +57,6 @@ interface ChainAnchorOptions {
   readonly anchors: ChainAnchorStore | null;
   /** The head of this process's chain. */
   head(): ChainHead | null;
-  /** Records the heads of other chains in this one. */
   recordHeads(heads: readonly ChainHead[]): void;
   readonly log: DeliveryLog;
 }

@@ -7,7 +7,6 @@ import { afterAll, beforeAll, beforeEach } from 'vitest';
 import { AuditChain, RecordSeal, type SealedLine } from '../chain/audit-chain.js';
 import type { RecordDelivery } from './record-delivery.js';
 
-/** Sealed records of one chain. */
 export function createRecords(count: number, chain = new AuditChain(new RecordSeal())): SealedLine[] {
   return Array.from({ length: count }, (_, index) =>
     chain.append({ type: 'tool_call', at: '2026-01-01T00:00:00.000Z', tool: `tool-${index}` }),

@@ -21,7 +21,6 @@ export class FileHeld extends Error {
   }
 }
 
-/** Who holds a file. */
 interface Holder {
   readonly pid: number;
   /** When the process started, so that a later one with its number is not taken for it; null: not known here. */

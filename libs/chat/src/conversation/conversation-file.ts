@@ -1,6 +1,5 @@
 import { wellFormed } from '#audit';
-import { readJson } from '#core';
-import { isJsonObject, member } from '#dispatcher';
+import { readJson, isJsonObject, member } from '#core';
 import type { ModelMessage } from '../model/language-model.js';
 import { Usage } from './answer.js';
 

@@ -1,5 +1,13 @@
-import { type Agent, type ClientLink, McpRequest, type ProgressUpdate } from '#core';
-import { isJsonObject, type JsonObject, type Kernel, type KernelReply, member } from '#dispatcher';
+import {
+  type Agent,
+  type ClientLink,
+  McpRequest,
+  type ProgressUpdate,
+  isJsonObject,
+  type JsonObject,
+  member,
+} from '#core';
+import { type Kernel, type KernelReply } from '#dispatcher';
 import type { OfferedTool } from '../model/language-model.js';
 
 /** The answer of a tool. */

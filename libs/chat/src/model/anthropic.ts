@@ -1,6 +1,5 @@
-import { cutText } from '#core';
+import { cutText, isJsonObject, type JsonObject, member } from '#core';
 import { oneLine } from '#audit';
-import { isJsonObject, type JsonObject, member } from '#dispatcher';
 import {
   LanguageModelError,
   type ModelMessage,

@@ -1,4 +1,4 @@
-import type { JsonObject } from '#dispatcher';
+import type { JsonObject } from '#core';
 import type { MadeCall } from './made-call.js';
 
 /** A tool as it is described to the model. */
@@ -11,7 +11,6 @@ export interface OfferedTool {
   readonly readOnly: boolean;
 }
 
-/** A call that the model requests. */
 export interface RequestedCall {
   readonly id: string;
   readonly name: string;

@@ -1,4 +1,4 @@
-import type { JsonObject } from '#dispatcher';
+import type { JsonObject } from '#core';
 
 /** A call that the model requested, with its result. */
 export interface MadeCall {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { JsonObject } from '#core';
 import { oneLine, wellFormed } from '#audit';
-import type { JsonObject } from '#dispatcher';
 import {
   LanguageModel,
   LanguageModelError,

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { cutText, markInexact, readJson } from '#core';
-import { isJsonObject, type JsonObject } from '#dispatcher';
+import { cutText, markInexact, readJson, isJsonObject, type JsonObject } from '#core';
 import { LanguageModelError, type RequestedCall, type StopReason } from './language-model.js';
 
 /** Invalid payloads after which a stream is refused. */

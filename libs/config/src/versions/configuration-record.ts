@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { stringify } from 'yaml';
+import { isJsonObject } from '#core';
 import type { ConfigurationEvent } from '#audit';
 import { type ConfigIssue, describeIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
@@ -94,7 +95,7 @@ export function readOtherThan(
   config: Governed,
   { agents, policy }: Pick<ConfigurationEvent, 'policy' | 'agents'>,
 ): string | null {
-  if (!isObject(agents) || !isObject(policy)) return null;
+  if (!isJsonObject(agents) || !isJsonObject(policy)) return null;
   return isDeepStrictEqual({ agents, policy }, showGoverned(config)) ? null : stringify({ agents, policy });
 }
 
@@ -102,12 +103,9 @@ export function readOtherThan(
 function listChangedPaths(before: ParleyConfig, now: ParleyConfig): readonly string[] {
   const walk = (one: unknown, other: unknown, path: readonly string[]): readonly string[] => {
     if (isDeepStrictEqual(one, other)) return [];
-    if (path.length === 4 || !isObject(one) || !isObject(other)) return [path.join('.')];
+    if (path.length === 4 || !isJsonObject(one) || !isJsonObject(other)) return [path.join('.')];
     const names = new Set([...Object.keys(one), ...Object.keys(other)]);
     return [...names].flatMap((name) => walk(one[name], other[name], [...path, name]));
   };
   return walk(before, now, []);
 }
-
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  value !== null && typeof value === 'object' && !Array.isArray(value);

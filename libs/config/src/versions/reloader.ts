@@ -5,6 +5,7 @@ import { type AuditSink, oneLine } from '#audit';
 import { ConfigError, type ConfigIssue, describeIssue } from '../config-error.js';
 import { databaseSections, type ParleyConfig } from '../config.js';
 import type { LoadedConfig } from '../load-config.js';
+import { isSection } from '../section.js';
 import type { AuthRuleConfig } from '../sections/auth.js';
 import type { ConfigVersions } from './config-versions.js';
 import { type ConfigurationOrigin, recordAdopted, recordRefused } from './configuration-record.js';
@@ -85,9 +86,6 @@ export const NEEDS_RESTART = 'has changed, which needs a restart';
 const RELOADED_SECTIONS: ReadonlySet<string> = new Set<keyof ParleyConfig>(['policy', 'agents', 'auth']);
 
 type Section = Readonly<Record<string, unknown>>;
-
-const isSection = (value: unknown): value is Section =>
-  value !== null && typeof value === 'object' && !Array.isArray(value);
 
 const admitsAnonymous = (rules: readonly AuthRuleConfig[]) => rules.some((rule) => 'anonymous' in rule);
 

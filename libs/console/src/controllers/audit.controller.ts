@@ -17,7 +17,6 @@ const Filter = (): PropertyDecorator => (target, name) => {
   MaxLength(500, { message: ({ property }) => `${property}: too long` })(target, name as string);
 };
 
-/** Query parameters of a search. */
 export class AuditSearchQuery {
   @Convert(readLimit)
   @IsInt()

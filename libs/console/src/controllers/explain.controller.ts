@@ -22,7 +22,6 @@ export interface SimulatedAgent {
 
 /** The configuration version that an answer is of. */
 export interface PolicyVersion {
-  /** Version of the policy. */
   readonly version: string;
   /** Number of the configuration version in this process. */
   readonly number: number;
@@ -60,7 +59,6 @@ export interface PolicyChanges {
   readonly scope: 'replica';
 }
 
-/** The part of a list that is asked for. */
 export interface ListPart {
   /** The last name before it. */
   readonly after: string;

@@ -10,7 +10,6 @@ import { CurrentOperator, OperatorController, WithoutSharedState } from '../cons
 import type { Operator } from '../operator-gate.js';
 import { type Overview, Overviews } from '../overview.js';
 
-/** The query of an overview. */
 export class OverviewQuery {
   @IsIn(Object.keys(WINDOWS), { message: `window must be one of ${Object.keys(WINDOWS).join(', ')}` })
   window: WindowName = '1h';

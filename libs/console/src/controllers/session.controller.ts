@@ -40,7 +40,6 @@ class SignInLimitGuard implements CanActivate {
   }
 }
 
-/** The answer of a sign-out. */
 export interface SignOutAnswer {
   readonly signed_in: false;
   /** Where the session at the issuer ends; null: there is none. */

@@ -168,7 +168,6 @@ const QUANTITY_WORDS: Readonly<Record<Quantity, string>> = {
   databaseTime: 'ms of database time',
 };
 
-/** A quantity of the data budget is exhausted. */
 export function budgetExhausted({ quantity, limit, window, retryAfter }: BudgetVerdict): Refusal {
   const seconds = Math.max(retryAfter, MIN_RETRY_AFTER);
   return {

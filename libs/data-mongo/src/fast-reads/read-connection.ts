@@ -30,7 +30,6 @@ export interface ReadServer {
 export interface ConnectionOwner {
   /** The connection takes the next command. */
   release(connection: ReadConnection): void;
-  /** An open connection has ended. */
   handleEnd(connection: ReadConnection): void;
 }
 

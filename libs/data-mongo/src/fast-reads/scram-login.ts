@@ -23,7 +23,6 @@ export interface UserAndPassword {
   readonly source: string;
 }
 
-/** Sends a command to the database of a name. */
 export type SendCommand = (command: Document, database: string) => Promise<Document>;
 
 /** Logs connections in with SCRAM-SHA-256 (RFC 5802, RFC 7677). A server that does not know the password itself is not believed. */

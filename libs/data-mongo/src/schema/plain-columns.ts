@@ -102,7 +102,6 @@ function fieldOfNode(node: ValidatorNode | undefined): FieldSchema | null {
   );
 }
 
-/** What is known about one column. */
 export interface KnownColumn {
   readonly property?: PlainColumn | undefined;
   readonly node?: ValidatorNode | undefined;

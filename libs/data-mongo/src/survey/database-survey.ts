@@ -358,7 +358,6 @@ function readValidatedType({ bsonType, type, enum: values }: Document): SeenType
   return types.size === 1 && only !== undefined && only !== 'Other' ? only : null;
 }
 
-/** The collections that a pipeline joins. */
 function listJoinedBy(pipeline: unknown): string[] {
   if (Array.isArray(pipeline)) return pipeline.flatMap(listJoinedBy);
   if (!isDocument(pipeline)) return [];

@@ -1,4 +1,4 @@
-import { isUserId } from '#core';
+import { isUserId, isJsonObject } from '#core';
 import { MAX_ROLE_DEPTH, PrincipalDirectory, type SessionOwner, StoreError, type UserField } from '#data';
 import {
   MASTER_KEY,
@@ -7,7 +7,6 @@ import {
   type ParseCredentials,
   sessionCredentials,
 } from '../connection/parse-connection.js';
-import { isPlainObject } from '../query/plain-value.js';
 import { readCount, readPages, readResults } from '../read/read-pages.js';
 
 const LIMITS = { maxTimeMS: 10_000 };
@@ -52,7 +51,7 @@ export class ParsePrincipalDirectory extends PrincipalDirectory {
 
   /** Permissions may hide a user's own row from the user: then the master key reads whether the row exists. */
   private async findExistingUser(user: unknown): Promise<unknown> {
-    if (!this.connection.hasMasterKey || !isPlainObject(user) || !isUserId(user['objectId'])) return null;
+    if (!this.connection.hasMasterKey || !isJsonObject(user) || !isUserId(user['objectId'])) return null;
     return this.findUser('objectId', user.objectId);
   }
 
@@ -136,16 +135,16 @@ interface Role {
 }
 
 function readRole(row: unknown): Role[] {
-  if (!isPlainObject(row)) return [];
+  if (!isJsonObject(row)) return [];
   const { objectId, name } = row;
   return typeof objectId === 'string' && typeof name === 'string' && name !== '' ? [{ objectId, name }] : [];
 }
 
 /** An expiry that cannot be parsed counts as passed. */
 function readEnd({ expiresAt, user }: ParseAnswer): Date | null {
-  if (!isPlainObject(user)) return new Date(0);
+  if (!isJsonObject(user)) return new Date(0);
   if (expiresAt === undefined || expiresAt === null) return null;
-  const iso = isPlainObject(expiresAt) ? expiresAt['iso'] : expiresAt;
+  const iso = isJsonObject(expiresAt) ? expiresAt['iso'] : expiresAt;
   const end = new Date(typeof iso === 'string' ? iso : Number.NaN);
   return Number.isNaN(end.getTime()) ? new Date(0) : end;
 }

@@ -21,7 +21,6 @@ export const LIVE_QUERY_BOUNDS = {
   circuitFailureThreshold: 5,
   /** From the last failure until a new try. */
   circuitResetTimeout: 60,
-  /** Events. */
   eventQueueSize: 1000,
   /** Bytes of one message. */
   maxMessageSize: 1_048_576,

@@ -1,6 +1,4 @@
-export function isPlainObject(value: unknown): value is Record<string, unknown> {
-  return value !== null && typeof value === 'object' && !Array.isArray(value);
-}
+import { isJsonObject } from '#core';
 
 /** `{ __type: … }`: a value, whatever members it has. */
 export function isTyped(value: Readonly<Record<string, unknown>>): boolean {
@@ -13,6 +11,6 @@ export interface RowPointer {
 }
 
 export function isPointer(value: unknown): value is RowPointer {
-  if (!isPlainObject(value) || value['__type'] !== 'Pointer') return false;
+  if (!isJsonObject(value) || value['__type'] !== 'Pointer') return false;
   return typeof value['className'] === 'string' && typeof value['objectId'] === 'string';
 }

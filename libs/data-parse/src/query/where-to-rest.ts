@@ -1,6 +1,7 @@
+import { isJsonObject } from '#core';
 import type { Where } from '#policy';
 import { inexpressible } from '../connection/parse-errors.js';
-import { isPlainObject, isTyped } from './plain-value.js';
+import { isTyped } from './plain-value.js';
 
 /**
  * How the rights that a constraint names (`$readableBy`, `$writableBy`) are enforced: with a session Parse Server applies
@@ -55,7 +56,7 @@ function keepPermissions(flat: Record<string, unknown>): Record<string, unknown>
   return { ...beside, $and: inside };
 }
 
-const sortsByDistance = (value: unknown): boolean => isPlainObject(value) && '$nearSphere' in value;
+const sortsByDistance = (value: unknown): boolean => isJsonObject(value) && '$nearSphere' in value;
 
 function mergeWhere(where: Where, form: RestForm): Record<string, unknown> {
   const flat: Record<string, unknown> = {};
@@ -94,7 +95,7 @@ function conjuncts(where: Where, form: RestForm): Conjunct[] {
 }
 
 function branches(key: string, value: unknown): Where[] {
-  if (!Array.isArray(value) || value.length === 0 || !value.every(isPlainObject))
+  if (!Array.isArray(value) || value.length === 0 || !value.every(isJsonObject))
     throw inexpressible(`${key} needs a list of constraints`);
   return value;
 }
@@ -102,14 +103,14 @@ function branches(key: string, value: unknown): Where[] {
 function rights(key: string, operand: unknown, { rightsAppliedBy }: RestForm): Conjunct[] {
   if (rightsAppliedBy === 'server') return [];
   const column = RIGHTS.get(key) as string;
-  const principals = isPlainObject(operand) ? operand['principals'] : undefined;
+  const principals = isJsonObject(operand) ? operand['principals'] : undefined;
   if (!Array.isArray(principals)) throw inexpressible(`${key} needs principals`);
   return [['$or', [{ [column]: { $in: principals } }, { [column]: { $exists: false } }]]];
 }
 
 function words(operand: unknown): unknown {
-  const search = isPlainObject(operand) ? operand['$search'] : undefined;
-  if (isPlainObject(search)) return { $search: wordOptions(search) };
+  const search = isJsonObject(operand) ? operand['$search'] : undefined;
+  if (isJsonObject(search)) return { $search: wordOptions(search) };
   if (typeof search !== 'string') throw inexpressible('$text needs $search text');
   const { $search: _, ...options } = operand as Record<string, unknown>;
   return { $search: wordOptions({ $term: search, ...options }) };
@@ -128,7 +129,7 @@ function wordOptions(options: Record<string, unknown>): Record<string, unknown> 
 function condition(value: unknown, { filterOnly }: RestForm): unknown {
   // Parse Server compares a whole list by an operator alone, and no whole object.
   if (Array.isArray(value)) return { $eq: plain(value) };
-  if (!isPlainObject(value) || isTyped(value)) return plain(value);
+  if (!isJsonObject(value) || isTyped(value)) return plain(value);
   const keys = Object.keys(value);
   const operators = keys.filter((key) => key.startsWith('$'));
   if (operators.length === 0) throw inexpressible('a whole object');
@@ -147,7 +148,7 @@ const same =
   (operator: string): RestOperator =>
   (operand) => {
     const values: unknown = LIST_OPERATORS.has(operator) ? operand : [operand];
-    const isWhole = (value: unknown) => isPlainObject(value) && !isTyped(value);
+    const isWhole = (value: unknown) => isJsonObject(value) && !isTyped(value);
     // Lists in a list are flattened there.
     if (
       Array.isArray(values) &&
@@ -159,7 +160,7 @@ const same =
 
 /** A geometry: one operator with plain values below it. */
 function geometry(operand: unknown): unknown {
-  if (!isPlainObject(operand)) throw inexpressible('an area without a shape');
+  if (!isJsonObject(operand)) throw inexpressible('an area without a shape');
   for (const [key, value] of Object.entries(operand)) {
     if (!SHAPES.has(key)) throw inexpressible(`'${key}' is no shape`);
     plain(value);
@@ -169,8 +170,8 @@ function geometry(operand: unknown): unknown {
 
 /** Parse Server takes a GeoPoint there, and no GeoJSON. */
 function toPointForm(operand: unknown): unknown {
-  const shape = isPlainObject(operand) ? operand['$geometry'] : undefined;
-  if (!isPlainObject(shape) || shape['type'] !== 'Point' || !Array.isArray(shape['coordinates']))
+  const shape = isJsonObject(operand) ? operand['$geometry'] : undefined;
+  if (!isJsonObject(shape) || shape['type'] !== 'Point' || !Array.isArray(shape['coordinates']))
     return operand;
   const [longitude, latitude] = shape['coordinates'] as unknown[];
   return { $point: { __type: 'GeoPoint', latitude, longitude } };
@@ -206,9 +207,7 @@ const OPERATORS: ReadonlyMap<string, RestOperator> = new Map<string, RestOperato
   ['$options', (operand) => (operand === '' ? [] : [['$options', operand]])],
   [
     '$geoWithin',
-    (operand) => [
-      [isPlainObject(operand) && '$box' in operand ? '$within' : '$geoWithin', geometry(operand)],
-    ],
+    (operand) => [[isJsonObject(operand) && '$box' in operand ? '$within' : '$geoWithin', geometry(operand)]],
   ],
   ['$geoIntersects', (operand) => [['$geoIntersects', geometry(toPointForm(operand))]]],
 ]);
@@ -216,7 +215,7 @@ const OPERATORS: ReadonlyMap<string, RestOperator> = new Map<string, RestOperato
 /** Parse Server looks for subqueries at any depth, also inside values: a value may contain no operator. */
 function plain(value: unknown): unknown {
   if (Array.isArray(value)) value.forEach(plain);
-  else if (isPlainObject(value)) {
+  else if (isJsonObject(value)) {
     for (const [key, member] of Object.entries(value)) {
       if (key.startsWith('$')) throw inexpressible(`'${key}' inside a value`);
       plain(member);

@@ -1,3 +1,4 @@
+import { isJsonObject } from '#core';
 import {
   type AggregatedRows,
   type AggregateQuery,
@@ -26,7 +27,7 @@ import {
   ParseServerError,
   parseServerError,
 } from '../connection/parse-errors.js';
-import { isPlainObject, isPointer } from '../query/plain-value.js';
+import { isPointer } from '../query/plain-value.js';
 import { type RestForm, whereToRest } from '../query/where-to-rest.js';
 import { type FoundRows, PAGE_SIZE, readCount, readPages, readResults } from './read-pages.js';
 import { listRoots, rowFromRest } from './rest-row.js';
@@ -144,10 +145,10 @@ export class ParseRecordReader extends RecordReader {
   async explain(query: PlannedQuery, operation: OperationContext): Promise<QueryPlan> {
     const { results } = await this.requestPlan(query, operation);
     const answer: unknown = Array.isArray(results) ? results[0] : results;
-    const planner = isPlainObject(answer) ? answer['queryPlanner'] : undefined;
-    const plan = isPlainObject(planner) ? planner['winningPlan'] : undefined;
-    if (!isPlainObject(plan)) return {};
-    return isPlainObject(plan['queryPlan']) ? plan['queryPlan'] : plan;
+    const planner = isJsonObject(answer) ? answer['queryPlanner'] : undefined;
+    const plan = isJsonObject(planner) ? planner['winningPlan'] : undefined;
+    if (!isJsonObject(plan)) return {};
+    return isJsonObject(plan['queryPlan']) ? plan['queryPlan'] : plan;
   }
 
   /** A setting of Parse Server decides who may request plans: by default only the master key. */
@@ -210,7 +211,7 @@ export class ParseRecordReader extends RecordReader {
     const permissions = (await this.parts.catalogue.snapshot()).get(className)?.classLevelPermissions;
     const lists = permissions?.['protectedFields'];
     const perRow =
-      isPlainObject(lists) && Object.keys(lists).some((entity) => entity.startsWith('userField:'));
+      isJsonObject(lists) && Object.keys(lists).some((entity) => entity.startsWith('userField:'));
     return perRow ? undefined : listRoots(keys);
   }
 }

@@ -1,7 +1,7 @@
+import { isJsonObject } from '#core';
 import type { ParseRow } from '#data';
 import type { ParseAnswer } from '../connection/parse-connection.js';
 import { ParseServerError, parseServerError } from '../connection/parse-errors.js';
-import { isPlainObject } from '../query/plain-value.js';
 
 /** Rows that are requested at once. */
 export const PAGE_SIZE = 1000;
@@ -62,7 +62,7 @@ function readId({ objectId }: ParseRow): string {
 }
 
 export function readResults({ results }: ParseAnswer): ParseRow[] {
-  if (!Array.isArray(results) || !results.every(isPlainObject))
+  if (!Array.isArray(results) || !results.every(isJsonObject))
     throw parseServerError('failed', 'no list of results in the answer');
   return results;
 }

@@ -1,6 +1,6 @@
+import { isJsonObject } from '#core';
 import type { ParseRow } from '#data';
 import { AUTH_DATA_PREFIX, CREDENTIAL_FIELDS } from '#policy';
-import { isPlainObject } from '../query/plain-value.js';
 
 const ALWAYS = ['objectId', 'createdAt', 'updatedAt'];
 
@@ -32,7 +32,7 @@ export function listRoots(keys: readonly string[]): string[] {
  * stored, with the URL that was stored.
  */
 function cellValue(value: unknown): unknown {
-  return isPlainObject(value) && value['__type'] === 'File' ? { __type: 'File', name: value['name'] } : value;
+  return isJsonObject(value) && value['__type'] === 'File' ? { __type: 'File', name: value['name'] } : value;
 }
 
 /** Root → paths below it; an empty list means the whole value. */
@@ -47,8 +47,8 @@ function pathsByRoot(keys: readonly string[]): Map<string, readonly string[]> {
 
 /** Projects paths as a database does: through the members of lists; a value that is no object stays unchanged. */
 function pickPaths(value: unknown, paths: readonly string[]): unknown {
-  if (paths.length === 0 || !(isPlainObject(value) || Array.isArray(value))) return value;
-  if (Array.isArray(value)) return value.filter(isPlainObject).map((member) => pickPaths(member, paths));
+  if (paths.length === 0 || !(isJsonObject(value) || Array.isArray(value))) return value;
+  if (Array.isArray(value)) return value.filter(isJsonObject).map((member) => pickPaths(member, paths));
   if (typeof value['__type'] === 'string') return value;
   const below = pathsByRoot(paths);
   return Object.fromEntries(

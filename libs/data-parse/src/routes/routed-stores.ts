@@ -1,4 +1,4 @@
-import { type Agent, refuse } from '#core';
+import { type Agent, refuse, isJsonObject } from '#core';
 import {
   type CountQuery,
   type FindQuery,
@@ -20,7 +20,6 @@ import {
   type Where,
 } from '#policy';
 import { toCredentials, type ParseCredentials } from '../connection/parse-connection.js';
-import { isPlainObject } from '../query/plain-value.js';
 import { isExpressible } from '../query/where-to-rest.js';
 import {
   type DataRoutes,
@@ -56,10 +55,10 @@ function comparesDigits(where: Where, fields: ReadonlyMap<string, FieldSchema> |
   return Object.entries(where).some(([key, value]) => {
     if (key.startsWith('$'))
       return (
-        Array.isArray(value) && value.filter(isPlainObject).some((branch) => comparesDigits(branch, fields))
+        Array.isArray(value) && value.filter(isJsonObject).some((branch) => comparesDigits(branch, fields))
       );
     if (fields?.get(key)?.type !== 'Number') return false;
-    return isPlainObject(value) ? Object.values(value).flat().some(isText) : isText(value);
+    return isJsonObject(value) ? Object.values(value).flat().some(isText) : isText(value);
   });
 }
 
@@ -103,7 +102,7 @@ function hidesDeciders(className: string, { rights }: AgentScope): boolean {
 
 function namesIds(where: Where): boolean {
   return Object.entries(where).some(([key, value]) => {
-    if (key === '$and' && Array.isArray(value)) return value.filter(isPlainObject).some(namesIds);
+    if (key === '$and' && Array.isArray(value)) return value.filter(isJsonObject).some(namesIds);
     return key === 'objectId';
   });
 }

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { isJsonObject } from '#core';
 import {
   ClassSchemas,
   type NewClass,
@@ -25,7 +26,6 @@ import {
   ParseServerError,
   parseServerError,
 } from '../connection/parse-errors.js';
-import { isPlainObject } from '../query/plain-value.js';
 
 const TYPES: ReadonlySet<string> = new Set(FIELD_TYPES);
 
@@ -51,20 +51,20 @@ const CLOSED_PERMISSIONS: ClassLevelPermissions = Object.fromEntries(
 
 /** The classes as Parse Server lists them; invalid entries are left out. */
 function schemasFromRest(listed: readonly unknown[]): ClassSchemas {
-  return new ClassSchemas(listed.flatMap((entry) => (isPlainObject(entry) ? classSchema(entry) : [])));
+  return new ClassSchemas(listed.flatMap((entry) => (isJsonObject(entry) ? classSchema(entry) : [])));
 }
 
 function classSchema(entry: Readonly<Record<string, unknown>>): ClassSchema[] {
   const { className, fields, classLevelPermissions, indexes } = entry;
-  if (typeof className !== 'string' || !isPlainObject(fields)) return [];
+  if (typeof className !== 'string' || !isJsonObject(fields)) return [];
   return [
     {
       className,
       fields: new Map(Object.entries(fields).flatMap(([name, field]) => fieldSchema(name, field))),
-      indexes: isPlainObject(indexes)
+      indexes: isJsonObject(indexes)
         ? Object.entries(indexes).flatMap(([name, key]) => indexSchema(className, name, key))
         : [],
-      classLevelPermissions: isPlainObject(classLevelPermissions)
+      classLevelPermissions: isJsonObject(classLevelPermissions)
         ? { ...CLOSED_PERMISSIONS, protectedFields: {}, ...classLevelPermissions }
         : null,
     },
@@ -72,7 +72,7 @@ function classSchema(entry: Readonly<Record<string, unknown>>): ClassSchema[] {
 }
 
 function fieldSchema(name: string, field: unknown): [string, FieldSchema][] {
-  if (UNLISTED_COLUMNS.has(name) || name.startsWith('_') || !isPlainObject(field)) return [];
+  if (UNLISTED_COLUMNS.has(name) || name.startsWith('_') || !isJsonObject(field)) return [];
   const { type, targetClass, required, defaultValue } = field;
   if (typeof type !== 'string' || !TYPES.has(type)) return [];
   return [
@@ -89,7 +89,7 @@ function fieldSchema(name: string, field: unknown): [string, FieldSchema][] {
 }
 
 function indexSchema(className: string, name: string, key: unknown): IndexSchema[] {
-  if (!isPlainObject(key)) return [];
+  if (!isJsonObject(key)) return [];
   const fields = Object.keys(key)
     .filter((column) => column !== '_fts' && column !== '_ftsx')
     .map((column) => STORED_NAMES[column] ?? column.replace(/^_p_/, ''));

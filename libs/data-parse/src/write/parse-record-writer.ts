@@ -1,3 +1,4 @@
+import { isJsonObject } from '#core';
 import {
   type OperationContext,
   type ParseRow,
@@ -9,7 +10,6 @@ import {
 import type { Where } from '#policy';
 import type { ParseAnswer, ParseConnection, ParseCredentials } from '../connection/parse-connection.js';
 import { classPath, ParseServerError, rowPath, unstorable } from '../connection/parse-errors.js';
-import { isPlainObject } from '../query/plain-value.js';
 import { rowFromRest } from '../read/rest-row.js';
 
 interface WriterDependencies {
@@ -181,7 +181,7 @@ export function sendableFields(className: string, fields: ParseRow): ParseRow {
 }
 
 function sendableValue(value: unknown): unknown {
-  if (!isPlainObject(value) || !('__op' in value)) {
+  if (!isJsonObject(value) || !('__op' in value)) {
     assertPlain(value);
     return value;
   }
@@ -201,7 +201,7 @@ function distinct(values: readonly unknown[]): unknown[] {
 /** A value may contain no operator and no path. */
 function assertPlain(value: unknown): void {
   if (Array.isArray(value)) return value.forEach(assertPlain);
-  if (!isPlainObject(value)) return;
+  if (!isJsonObject(value)) return;
   for (const [key, member] of Object.entries(value)) {
     if (key === '__op' || key.includes('$') || key.includes('.')) throw unstorable('an operator in a value');
     assertPlain(member);
@@ -209,11 +209,11 @@ function assertPlain(value: unknown): void {
 }
 
 function assertAcl(value: unknown): void {
-  if (isPlainObject(value) && value['__op'] === 'Delete') return;
-  const rights = isPlainObject(value) ? Object.values(value) : null;
+  if (isJsonObject(value) && value['__op'] === 'Delete') return;
+  const rights = isJsonObject(value) ? Object.values(value) : null;
   const sound = rights?.every(
     (right) =>
-      isPlainObject(right) &&
+      isJsonObject(right) &&
       Object.entries(right).every(([name, held]) => /^(read|write)$/.test(name) && typeof held === 'boolean'),
   );
   if (!sound) throw unstorable('an ACL of another shape');

@@ -1,4 +1,4 @@
-import { ForbiddenAddress, readBoundedText, sendPinned, type ResolveHost } from '#core';
+import { ForbiddenAddress, readBoundedText, sendPinned, type ResolveHost, member } from '#core';
 
 /**
  * Whether an operator allows an endpoint: the scheme, host and port are equal, and the allowed path is a prefix of the
@@ -162,10 +162,6 @@ function parseJson(body: string): unknown {
   } catch {
     throw new EmbeddingError('the answer is not JSON');
   }
-}
-
-function member(value: unknown, name: string): unknown {
-  return value !== null && typeof value === 'object' ? (value as Record<string, unknown>)[name] : undefined;
 }
 
 function readBilledTokens(usage: unknown): number | undefined {

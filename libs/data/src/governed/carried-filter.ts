@@ -1,3 +1,4 @@
+import { isJsonObject } from '#core';
 import type { Where } from '#policy';
 
 /** Comparisons that mean the same to a vector index as to the database. */
@@ -30,7 +31,7 @@ function listConditions(where: Where): Where[] {
 }
 
 function isCarried(operand: unknown): boolean {
-  if (!isObject(operand)) return isValue(operand);
+  if (!isJsonObject(operand)) return isValue(operand);
   const members = Object.entries(operand);
   if (members.some(([key]) => key.startsWith('$')))
     return members.every(
@@ -42,10 +43,6 @@ function isCarried(operand: unknown): boolean {
 
 /** Texts, numbers, truth values, dates and pointers: values of one kind, which an index holds. */
 function isValue(value: unknown): boolean {
-  if (isObject(value)) return value['__type'] === 'Date' || value['__type'] === 'Pointer';
+  if (isJsonObject(value)) return value['__type'] === 'Date' || value['__type'] === 'Pointer';
   return ['string', 'number', 'boolean'].includes(typeof value);
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return value !== null && typeof value === 'object' && !Array.isArray(value);
 }

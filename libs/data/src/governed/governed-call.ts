@@ -20,7 +20,6 @@ import type { OperationContext, Reads, StoreCall } from '../record-store.js';
  */
 export interface GovernedCall extends StoreCall {
   readonly operation: OperationContext;
-  /** Reads on behalf of the caller. */
   readonly read: Run<Reads>;
   /** Reads with the operator's authority, limited only by the constraint: for the operator's own predicates. */
   readonly readAsOperator: Run<Reads>;

@@ -209,7 +209,6 @@ function meteredCall({ agent, scope, tool, operation, metering }: GovernedCall):
   return { caller: { agent, scope, tool }, context: operation, ...metering };
 }
 
-/** Creates the governed search of a call. */
 @Injectable()
 export class GovernedSearchSource {
   constructor(

@@ -1,4 +1,4 @@
-import { type Agent, orThrow, type Refusal, refusals, refuse } from '#core';
+import { type Agent, orThrow, type Refusal, refusals, refuse, isJsonObject } from '#core';
 import {
   mergeFilters,
   allTextFields,
@@ -150,7 +150,6 @@ export class ParleySearch implements GovernedSearch {
   }
 }
 
-/** The rows that a search may find. */
 interface SearchedRows {
   readonly where: Where;
   /** Whether the index contains rows that the caller may not read. */
@@ -201,7 +200,7 @@ type Members = Readonly<Record<string, unknown>>;
 
 /** Facets as a caller wrote them, on fields it may read. @throws Refused */
 function planFacets(facets: unknown, access: ClassAccess): ReadonlyMap<string, Facet> {
-  const entries = isObject(facets) ? Object.entries(facets) : [];
+  const entries = isJsonObject(facets) ? Object.entries(facets) : [];
   if (entries.length === 0) refuseFacets('facets must be an object that names at least one facet');
   if (entries.length > MAX_FACETS) refuseFacets(`facets holds at most ${MAX_FACETS} entries`);
   return new Map(entries.map(([name, facet]) => [facetName(name), planFacet(name, facet, access)]));
@@ -214,7 +213,7 @@ function facetName(name: string): string {
 }
 
 function planFacet(name: string, facet: unknown, access: ClassAccess): Facet {
-  if (!isObject(facet)) return refuseFacets(`facets.${name} must be an object with a path`);
+  if (!isJsonObject(facet)) return refuseFacets(`facets.${name} must be an object with a path`);
   const { path: written, type: kind = 'string' } = facet;
   if (typeof written !== 'string' || written === '')
     return refuseFacets(`facets.${name}.path must be a field name`);
@@ -250,12 +249,8 @@ const readNumber = (value: unknown): number =>
 
 /** ISO text or a Parse date. */
 function readInstant(value: unknown): number {
-  const text = isObject(value) && value['__type'] === 'Date' ? value['iso'] : value;
+  const text = isJsonObject(value) && value['__type'] === 'Date' ? value['iso'] : value;
   return typeof text === 'string' ? (parseIsoDate(text)?.getTime() ?? NaN) : NaN;
-}
-
-function isObject(value: unknown): value is Members {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function refuseFacets(message: string): never {

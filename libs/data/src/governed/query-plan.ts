@@ -1,4 +1,4 @@
-import { type Agent, type Refusal, refusals, Refused } from '#core';
+import { type Agent, type Refusal, refusals, Refused, isJsonObject } from '#core';
 import {
   type AgentScope,
   type ClassAccess,
@@ -114,7 +114,7 @@ function outline(stage: Readonly<Record<string, unknown>>, indexes: ReadonlySet<
     stage: textOr(name, 'UNKNOWN'),
     ...(typeof direction === 'string' && { direction }),
     ...(typeof indexName === 'string' && indexes.has(indexName) && { indexName }),
-    ...(isObject(inputStage) && { inputStage: outline(inputStage, indexes) }),
+    ...(isJsonObject(inputStage) && { inputStage: outline(inputStage, indexes) }),
     ...(several.length > 0 && { inputStages: several.map((inner) => outline(inner, indexes)) }),
   };
 }
@@ -127,22 +127,18 @@ function branches(stage: QueryPlan): readonly QueryPlan[] {
 /** The stages whose rows a stage reads. */
 function behind(stage: QueryPlan): readonly QueryPlan[] {
   const { inputStage } = stage;
-  return isObject(inputStage) ? [inputStage, ...branches(stage)] : branches(stage);
+  return isJsonObject(inputStage) ? [inputStage, ...branches(stage)] : branches(stage);
 }
 
 /** The plan of one shard of a sharded cluster. */
 function findWinningPlan(shard: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const plan = shard['winningPlan'];
-  if (!isObject(plan)) return {};
-  return isObject(plan['queryPlan']) ? plan['queryPlan'] : plan;
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return value !== null && typeof value === 'object' && !Array.isArray(value);
+  if (!isJsonObject(plan)) return {};
+  return isJsonObject(plan['queryPlan']) ? plan['queryPlan'] : plan;
 }
 
 function toList(value: unknown): readonly Readonly<Record<string, unknown>>[] {
-  return Array.isArray(value) ? value.filter(isObject) : [];
+  return Array.isArray(value) ? value.filter(isJsonObject) : [];
 }
 
 function textOr(value: unknown, fallback: string): string {

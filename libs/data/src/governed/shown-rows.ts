@@ -31,7 +31,6 @@ export interface RowGuard {
   readonly includes: ReadonlyMap<string, RowGuard>;
 }
 
-/** The agent that the rows are shown to. */
 type Viewer = Pick<StoreCall, 'agent' | 'scope'>;
 
 /** The columns to fetch: those whose values are returned, and those that decide which parts of a row are returned. */

@@ -11,7 +11,6 @@ export interface SessionOwner {
   readonly expiresAt: Date | null;
 }
 
-/** The fields by which a user is found. */
 export const USER_FIELDS = ['objectId', 'username', 'email'] as const;
 export type UserField = (typeof USER_FIELDS)[number];
 

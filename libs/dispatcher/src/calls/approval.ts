@@ -1,9 +1,9 @@
-import { cutText, type McpRequest, Refused, type Tier } from '#core';
+import { cutText, type McpRequest, Refused, type Tier, isJsonObject, type JsonObject, member } from '#core';
 import { listArgumentNames } from '#audit';
 import type { GovernedWrites, JudgedWrite, ParseRow, ProposedWrite } from '#data';
 import { readFields, type SetPreview, type ToolCall, type ToolDefinition, type ToolHandler } from '#tools';
 import type { ParleyToolCall } from './tool-call.js';
-import { canonicalJson, computeDigest, isJsonObject, type JsonObject, member } from '../protocol.js';
+import { canonicalJson, computeDigest } from '../protocol.js';
 
 /** What an approver decides on. */
 export interface ApprovalPreview {

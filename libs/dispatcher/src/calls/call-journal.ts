@@ -30,11 +30,12 @@ import {
   type McpRequest,
   type ToolTelemetry,
   Unauthorized,
+  member,
 } from '#core';
 import { Policies } from '#policy';
 import { textBytes, type ToolOutcome } from '#tools';
 import { InputRequired } from '../client-requests/client-requests.js';
-import { member, ProtocolError, RPC } from '../protocol.js';
+import { ProtocolError, RPC } from '../protocol.js';
 import { type CallNotes, ContinuesAsTask, type ParleyToolCall } from './tool-call.js';
 
 /** A call as callbacks receive it. `args` is a copy, so a callback cannot change the run. */

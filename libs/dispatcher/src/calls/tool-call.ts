@@ -30,7 +30,6 @@ import { type BudgetedCall, CallMeter, meters } from './data-budgets.js';
 /** A value that is there already, or arrives later. A call waits only where something arrives later. */
 export type Awaitable<T> = T | Promise<T>;
 
-/** The type of the execution context of a tool. */
 export const TOOL_CONTEXT_TYPE = 'mcp';
 
 /** A tool has no request: what the agent sent must not be read as one. */
@@ -56,11 +55,9 @@ export interface CallNotes {
   readonly phrase?: string | undefined;
   /** The approval of the call, if it was required. */
   readonly approval?: CallApproval | undefined;
-  /** The data use of the call. */
   readonly use?: Omit<DataUse, 'calls'> | undefined;
   /** The cost of embeddings so far. */
   readonly embedding?: EmbeddingSpend | undefined;
-  /** The change set that the call is about. */
   readonly changeSet?: string | undefined;
   /** The classes that the call reached from others. */
   readonly joined?: ReadonlySet<string> | undefined;
@@ -74,7 +71,6 @@ export interface CallSources {
   readonly writes: GovernedWritesSource;
 }
 
-/** What a call needs of its tool. */
 type CalledTool = Pick<RegisteredTool, 'definition' | 'handler' | 'declared' | 'refuseUnknown'>;
 
 /** What a call has besides its request. */

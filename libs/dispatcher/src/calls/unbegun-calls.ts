@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { type McpRequest, type Refusal, Refused } from '#core';
-import { member, type UnbegunCall } from '../protocol.js';
+import { type McpRequest, type Refusal, Refused, member } from '#core';
+import { type UnbegunCall } from '../protocol.js';
 import { CallJournal, refusalByProtocol } from './call-journal.js';
 import { spendCall } from './guards.js';
 

@@ -10,6 +10,8 @@ import {
   ClientUnreachable,
   type McpRequest,
   refuse,
+  type JsonObject,
+  member,
 } from '#core';
 import {
   isDeclared,
@@ -22,8 +24,6 @@ import type { RequestStateContent, OpenedState } from './request-state.js';
 import {
   computeDigest,
   type DeclaringRequest,
-  type JsonObject,
-  member,
   invalidParams,
   ProtocolError,
   readDialect,

@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { type McpRequest, toOwner } from '#core';
+import { type McpRequest, toOwner, isJsonObject, type JsonObject } from '#core';
 import { OneTimeStore } from '#state';
 import {
   InputRound,
@@ -15,14 +15,7 @@ import {
   type StateSubject,
 } from './request-state.js';
 import type { Handled, MethodHandler } from '../methods/method.js';
-import {
-  computeDigest,
-  isJsonObject,
-  type JsonObject,
-  invalidParams,
-  ProtocolError,
-  UnbegunCall,
-} from '../protocol.js';
+import { computeDigest, invalidParams, ProtocolError, UnbegunCall } from '../protocol.js';
 
 /** Maximum number of rounds of one call: it ends a tool that never stops sending client requests. */
 const MAX_ROUNDS = 32;

@@ -8,10 +8,11 @@ import {
   ClientUnreachable,
   McpRequest,
   type RequestTransport,
+  isJsonObject,
+  type JsonObject,
 } from '#core';
 import { LegacyClientRequests } from './client-requests.js';
 import { smallAgent } from '../contracts/kernel-under-test.js';
-import { isJsonObject, type JsonObject } from '../protocol.js';
 
 /** A client link in the same process that answers with the values of a test. */
 class LinkInProcess implements ClientLink {

@@ -1,13 +1,13 @@
-import type { ClientAnswerTo, ClientQuestion, FormAnswer } from '#core';
-import { compileJsonSchema, type JsonSchemaCheck } from '#schema';
 import {
-  type Dialect,
+  type ClientAnswerTo,
+  type ClientQuestion,
+  type FormAnswer,
   isJsonObject,
   type JsonObject,
   member,
-  type DeclaringRequest,
-  readDialect,
-} from '../protocol.js';
+} from '#core';
+import { compileJsonSchema, type JsonSchemaCheck } from '#schema';
+import { type Dialect, type DeclaringRequest, readDialect } from '../protocol.js';
 
 /** A question as a JSON-RPC request without its envelope. */
 export interface WireRequest {

@@ -1,8 +1,8 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes, randomUUID } from 'node:crypto';
-import type { Owner } from '#core';
+import { type Owner, isJsonObject } from '#core';
 import { SharedState, steadyClock } from '#state';
-import { canonicalJson, isJsonObject } from '../protocol.js';
+import { canonicalJson } from '../protocol.js';
 
 /** The call that a state belongs to. A state sealed for any other value cannot be opened. */
 export interface StateSubject extends Owner {

@@ -8,6 +8,9 @@ import {
   type McpRequest,
   toSentCode,
   type CallApproval,
+  isJsonObject,
+  type JsonObject,
+  member,
 } from '#core';
 import { suggestNames } from '#policy';
 import { type ContentBlock, type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
@@ -17,9 +20,6 @@ import {
   type Dialect,
   headerMismatch,
   invalidParams,
-  isJsonObject,
-  type JsonObject,
-  member,
   RequestFailure,
   readDialect,
   RETRY_AFTER_KEY,

@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { isLogLevel, type McpRequest } from '#core';
+import { isLogLevel, type McpRequest, type JsonObject } from '#core';
 import { KERNEL_OPTIONS, type KernelOptions, McpMethod, OF_SERVER } from './method.js';
 import { ListChanges, ResourceSubscriptions } from './subscription-methods.js';
 import {
@@ -9,7 +9,6 @@ import {
   MODERN_VERSIONS,
   TASKS_EXTENSION,
   VIEWS_EXTENSION,
-  type JsonObject,
   invalidParams,
   ResultEnvelope,
 } from '../protocol.js';

@@ -1,12 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import { type Observable, Subject } from 'rxjs';
-import type { AgentDefinition, McpRequest } from '#core';
+import type { AgentDefinition, McpRequest, JsonObject } from '#core';
 import { type ToolDefinition, ToolRunner } from '#tools';
 import { McpMethod, OF_AGENT, takePage } from './method.js';
 import {
   type Dialect,
   showsViews,
-  type JsonObject,
   PreparedResult,
   invalidParams,
   ResultEnvelope,

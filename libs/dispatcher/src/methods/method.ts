@@ -1,10 +1,9 @@
 import 'reflect-metadata';
-import type { McpRequest } from '#core';
+import type { McpRequest, JsonObject } from '#core';
 import { listMethods } from '#tools';
 import {
   type Dialect,
   type LegacyVersion,
-  type JsonObject,
   type CacheHint,
   type PreparedResult,
   type RequestFailure,
@@ -64,7 +63,6 @@ export function McpMethod(
   };
 }
 
-/** The MCP methods that a handler answers. */
 export function listMcpMethods(handler: object): Method[] {
   return [...listMethods(Object.getPrototypeOf(handler) as object)].flatMap(([, method]) => {
     const declared = Reflect.getOwnMetadata(METHOD, method) as Omit<Method, 'handle'> | undefined;

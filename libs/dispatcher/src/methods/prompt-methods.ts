@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { createAskingCall, Refused, type McpRequest } from '#core';
+import { createAskingCall, Refused, type McpRequest, isJsonObject, type JsonObject, member } from '#core';
 import type { GovernedRecords } from '#data';
 import type { ContentBlock } from '#tools';
 import { blockIn } from './call-tool.js';
@@ -16,7 +16,7 @@ import {
 import { meansAbsence } from './resource-methods.js';
 import { ResultLimit } from '../calls/result-limit.js';
 import { ReadAccounts, RecordsSource } from '../reads/read-accounts.js';
-import { isJsonObject, type JsonObject, member, invalidParams, readDialect } from '../protocol.js';
+import { invalidParams, readDialect } from '../protocol.js';
 
 function describe(prompt: Prompt): JsonObject {
   return {

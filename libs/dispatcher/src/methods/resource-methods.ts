@@ -1,20 +1,20 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { type McpRequest, type ErrorCode, isClassName, type Refusal, Refused } from '#core';
+import {
+  type McpRequest,
+  type ErrorCode,
+  isClassName,
+  type Refusal,
+  Refused,
+  isJsonObject,
+  type JsonObject,
+  member,
+} from '#core';
 import type { GovernedClass, GovernedRecords } from '#data';
 import type { ReadOperation } from '#policy';
 import { type EmbeddedResource, ToolRunner } from '#tools';
 import { type CatalogueEntry, RenderedLists } from './list-tools.js';
 import { McpMethod, OF_AGENT, OF_SERVER, takePage } from './method.js';
-import {
-  type Dialect,
-  isJsonObject,
-  type JsonObject,
-  member,
-  invalidParams,
-  ProtocolError,
-  RPC,
-  readDialect,
-} from '../protocol.js';
+import { type Dialect, invalidParams, ProtocolError, RPC, readDialect } from '../protocol.js';
 import { ResultLimit } from '../calls/result-limit.js';
 import { ReadAccounts, RecordsSource } from '../reads/read-accounts.js';
 import { type ResourceCall, ResourceRegistry, type ListedTemplate } from '../resources/resource-registry.js';
@@ -147,7 +147,6 @@ const CHANGE_SET_TEMPLATE: JsonObject = Object.freeze({
   mimeType: MIME_TYPE,
 });
 
-/** Change sets that are listed. */
 const LISTED_SETS = 100;
 
 /**

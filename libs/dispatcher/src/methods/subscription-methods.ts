@@ -14,14 +14,11 @@ import {
   takeUntil,
   toArray,
 } from 'rxjs';
-import { type Agent, Refused, type McpRequest } from '#core';
+import { type Agent, Refused, type McpRequest, isJsonObject, type JsonObject, member } from '#core';
 import { SuspendedAgents } from '#state';
 import { McpMethod } from './method.js';
 import { ReadResource, readChangeSetUri, toRefusedResource } from './resource-methods.js';
 import {
-  isJsonObject,
-  type JsonObject,
-  member,
   type Notification,
   StreamedResult,
   invalidParams,

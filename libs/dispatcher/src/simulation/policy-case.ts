@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { Agent, canonicalClassName, DENIAL_KINDS, ERROR_CODES, type Refusal } from '#core';
+import { Agent, canonicalClassName, DENIAL_KINDS, ERROR_CODES, type Refusal, isJsonObject } from '#core';
 import type { SimulatedCall, Simulator } from './simulation.js';
 
 type PlainObject = Readonly<Record<string, unknown>>;
@@ -66,7 +66,7 @@ export function readPolicyCases(data: unknown): { cases: PolicyCase[]; errors: s
 
 function readCase(entry: unknown, index: number, errors: string[]): PolicyCase | null {
   const at = `case ${index + 1}`;
-  if (!isObject(entry)) {
+  if (!isJsonObject(entry)) {
     errors.push(`${at}: must be an object`);
     return null;
   }
@@ -85,17 +85,17 @@ function readCase(entry: unknown, index: number, errors: string[]): PolicyCase |
   } = entry;
   if (!isText(agent)) errors.push(`${at}: agent must be the name of an agent`);
   if (!isText(tool)) errors.push(`${at}: tool must be the name of a tool`);
-  if (!isObject(args)) errors.push(`${at}: arguments must be an object`);
+  if (!isJsonObject(args)) errors.push(`${at}: arguments must be an object`);
   if (!isCaller(caller))
     errors.push(`${at}: caller holds user, a text, tenant, a text or a number, and claims, an object`);
   const error = expectationError(expect);
   if (error) errors.push(`${at}: ${error}`);
-  if (!isObject(injectedInto) || !Object.values(injectedInto).every(isObject))
+  if (!isJsonObject(injectedInto) || !Object.values(injectedInto).every(isJsonObject))
     errors.push(`${at}: injectedInto must hold a partial where per class`);
-  const called = isObject(args) ? args['class_name'] : undefined;
-  if (injected !== undefined && !(isObject(injected) && isText(called)))
+  const called = isJsonObject(args) ? args['class_name'] : undefined;
+  if (injected !== undefined && !(isJsonObject(injected) && isText(called)))
     errors.push(`${at}: injected must be a partial where, of a call with a class_name`);
-  if (!isObject(masked) || !Object.values(masked).every(isText) || (!isText(called) && 'masked' in entry))
+  if (!isJsonObject(masked) || !Object.values(masked).every(isText) || (!isText(called) && 'masked' in entry))
     errors.push(`${at}: masked must hold what is done with fields, of a call with a class_name`);
   const rule = entry['rule'] ?? `${String(agent)} ${String(tool)} ${JSON.stringify(args)}`;
   if (!isText(rule)) errors.push(`${at}: rule must be text`);
@@ -108,24 +108,24 @@ function readCase(entry: unknown, index: number, errors: string[]): PolicyCase |
     expect: expect as PolicyCase['expect'],
     injected: {
       ...(injectedInto as Record<string, PlainObject>),
-      ...(isObject(injected) && isText(called) && { [called]: injected }),
+      ...(isJsonObject(injected) && isText(called) && { [called]: injected }),
     },
     masked: masked as PolicyCase['masked'],
   };
 }
 
 function isCaller(value: unknown): value is CaseCaller {
-  if (!isObject(value)) return false;
+  if (!isJsonObject(value)) return false;
   const { user, tenant, claims, ...others } = value;
   const isTenant = tenant === undefined || isText(tenant) || Number.isFinite(tenant);
   const isNamed = user === undefined || isText(user);
   return (
-    isTenant && isNamed && (claims === undefined || isObject(claims)) && Object.keys(others).length === 0
+    isTenant && isNamed && (claims === undefined || isJsonObject(claims)) && Object.keys(others).length === 0
   );
 }
 
 function expectationError(expect: unknown): string | null {
-  if (!isObject(expect)) return 'expect must be { allowed: true } or { refused: code }';
+  if (!isJsonObject(expect)) return 'expect must be { allowed: true } or { refused: code }';
   if ('allowed' in expect) {
     return expect['allowed'] === true && Object.keys(expect).length === 1
       ? null
@@ -239,16 +239,12 @@ function demands(where: PlainObject, field: string, condition: unknown): boolean
   const branches = where['$and'];
   return (
     Array.isArray(branches) &&
-    branches.some((branch) => isObject(branch) && demands(branch, field, condition))
+    branches.some((branch) => isJsonObject(branch) && demands(branch, field, condition))
   );
 }
 
 function result({ code, gate, message, cause }: Refusal): string {
   return `refused by ${gate} with ${code} (${cause ?? message})`;
-}
-
-function isObject(value: unknown): value is PlainObject {
-  return value !== null && typeof value === 'object' && !Array.isArray(value);
 }
 
 function isText(value: unknown): value is string {

@@ -6,6 +6,8 @@ import {
   isMissingTenantRow,
   RateLimiter,
   type Refusal,
+  isJsonObject,
+  member,
 } from '#core';
 import type { ToolDefinition, ToolRunner } from '#tools';
 import { type ApprovalDecision, type ApprovalRequest, Approver } from '../calls/approval.js';
@@ -17,7 +19,6 @@ import {
   type RecordingStore,
   type StoreCommand,
 } from './recording-store.js';
-import { isJsonObject, member } from '../protocol.js';
 
 /** The outcome that a call would have, and the decisions behind it. */
 export interface SimulatedCall {

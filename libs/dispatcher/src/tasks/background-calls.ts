@@ -8,6 +8,7 @@ import {
   type Refusal,
   refusals,
   type CallApproval,
+  type JsonObject,
 } from '#core';
 import type { Telemetry } from '#telemetry';
 import type { ToolRunner } from '#tools';
@@ -16,15 +17,7 @@ import { InputRound, ModernClientRequests, type UseOnce } from '../client-reques
 import type { WireRequest } from '../client-requests/question-wire.js';
 import type { RequestStateContent } from '../client-requests/request-state.js';
 import { toolResult } from '../methods/call-tool.js';
-import {
-  readDialect,
-  faultLine,
-  type WarningLog,
-  type JsonObject,
-  type RpcError,
-  ProtocolError,
-  RPC,
-} from '../protocol.js';
+import { readDialect, faultLine, type WarningLog, type RpcError, ProtocolError, RPC } from '../protocol.js';
 
 /** One run of a call that continues as a task. */
 export interface BackgroundRun {

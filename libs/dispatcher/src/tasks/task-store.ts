@@ -1,14 +1,20 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { type Agent, type Owner, toOwner, type McpRequest, type CallApproval } from '#core';
+import {
+  type Agent,
+  type Owner,
+  toOwner,
+  type McpRequest,
+  type CallApproval,
+  isJsonObject,
+  type JsonObject,
+  member,
+} from '#core';
 import { toQuestion, readAnswer, type WireRequest } from '../client-requests/question-wire.js';
 import type { RequestStateContent } from '../client-requests/request-state.js';
 import { McpMethod } from '../methods/method.js';
 import {
   declaresTasks,
   tasksNotDeclared,
-  isJsonObject,
-  type JsonObject,
-  member,
   type RpcError,
   invalidParams,
   methodNotFound,

@@ -209,7 +209,6 @@ export async function download(
   return pieces;
 }
 
-/** A call of a resource provider by this agent. */
 export function callOf(records: ExportsUnderTest['records'], agent: Agent): ResourceCall {
   const request = new McpRequest(agent);
   return Object.assign(request, { records: records.for(request) });

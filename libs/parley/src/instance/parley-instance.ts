@@ -72,7 +72,6 @@ export interface ConsoleOpening {
   readonly start?: StartsApplication | undefined;
 }
 
-/** The console of an instance. */
 export interface InstanceConsole {
   /** Receive all records of this process. */
   readonly listeners: readonly AuditSink[];

@@ -1,6 +1,14 @@
-import { type Agent, type ProgressUpdate, sanitizeCorrelationId, type ClientLink, McpRequest } from '#core';
+import {
+  type Agent,
+  type ProgressUpdate,
+  sanitizeCorrelationId,
+  type ClientLink,
+  McpRequest,
+  isJsonObject,
+  type JsonObject,
+} from '#core';
 import { assertOptions, type OptionNames } from '#policy';
-import { isJsonObject, type JsonObject, type Kernel, type KernelReply, StreamedResult } from '#dispatcher';
+import { type Kernel, type KernelReply, StreamedResult } from '#dispatcher';
 
 /** Options of a message without a transport. */
 export interface MessageOptions {

@@ -1,3 +1,4 @@
+import { isJsonObject } from '#core';
 import {
   type Caller,
   firstRows,
@@ -15,9 +16,6 @@ import {
 } from '#data';
 import { isFieldName, type Where } from '#policy';
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  value !== null && typeof value === 'object' && !Array.isArray(value);
-
 /** A column of the row itself: a dotted name or an operator with `$` is left to the reader. */
 const isColumn = (name: string) => isFieldName(name);
 
@@ -25,7 +23,7 @@ const isColumn = (name: string) => isFieldName(name);
 function* listConditions(where: Where): Generator<readonly [name: string, condition: unknown]> {
   for (const [name, condition] of Object.entries(where)) {
     if (name === '$and' && Array.isArray(condition))
-      for (const part of condition as unknown[]) yield* isObject(part) ? listConditions(part) : [];
+      for (const part of condition as unknown[]) yield* isJsonObject(part) ? listConditions(part) : [];
     else if (isColumn(name)) yield [name, condition];
   }
 }
@@ -33,13 +31,13 @@ function* listConditions(where: Where): Generator<readonly [name: string, condit
 /** A comparable value; undefined: only the store can compare it. */
 function plain(value: unknown): string | undefined {
   if (value === null || ['string', 'number', 'boolean'].includes(typeof value)) return JSON.stringify(value);
-  if (!isObject(value) || value['__type'] !== 'Pointer') return undefined;
+  if (!isJsonObject(value) || value['__type'] !== 'Pointer') return undefined;
   return JSON.stringify(['Pointer', value['className'], value['objectId']]);
 }
 
 /** The values of which a column must have one; null: the condition is no equality. */
 function listAdmitted(condition: unknown): ReadonlySet<string> | null {
-  const isOperator = isObject(condition) && Object.keys(condition).some((name) => name.startsWith('$'));
+  const isOperator = isJsonObject(condition) && Object.keys(condition).some((name) => name.startsWith('$'));
   const listed: unknown = isOperator
     ? (condition['$in'] ?? ('$eq' in condition ? [condition['$eq']] : null))
     : [condition];
@@ -70,7 +68,7 @@ function hasOne(value: unknown, admitted: ReadonlySet<string>): boolean {
   const values: unknown[] = Array.isArray(value) ? value : [value ?? null];
   return values.some((one) => {
     const actual =
-      isObject(one) && one['__type'] === 'Object' ? plain({ ...one, __type: 'Pointer' }) : plain(one);
+      isJsonObject(one) && one['__type'] === 'Object' ? plain({ ...one, __type: 'Pointer' }) : plain(one);
     return actual !== undefined && admitted.has(actual);
   });
 }
@@ -92,7 +90,8 @@ function comparable({ where, keys, include }: Wanted): Pick<FindQuery, 'keys' | 
   };
 }
 
-const isAdmitted = (row: ParseRow, { where }: Wanted): boolean => isRow(row) && !contradicts(row, where);
+const isAdmitted = (row: ParseRow, { where }: Wanted): boolean =>
+  isJsonObject(row) && !contradicts(row, where);
 
 /** The row limited to the queried columns, and nested rows likewise. */
 function cut(row: ParseRow, { keys, include = [] }: Wanted): ParseRow {
@@ -105,13 +104,9 @@ function cut(row: ParseRow, { keys, include = [] }: Wanted): ParseRow {
 /** Without a plan only the pointer remains. */
 function cutInside(value: unknown, plan: IncludePlan | undefined): unknown {
   if (Array.isArray(value)) return value.map((entry: unknown) => cutInside(entry, plan));
-  if (!isRow(value) || value['__type'] !== 'Object') return value;
+  if (!isJsonObject(value) || value['__type'] !== 'Object') return value;
   if (plan && isAdmitted(value, plan)) return cut(value, plan);
   return { __type: 'Pointer', className: value['className'], objectId: value['objectId'] };
-}
-
-function isRow(value: unknown): value is ParseRow {
-  return value !== null && typeof value === 'object' && !Array.isArray(value);
 }
 
 /**

@@ -22,7 +22,6 @@ export class Mountings {
   private readonly stores = new Map<string, { readonly name: string; readonly isShown: boolean }>();
   private readonly attached = new WeakSet<Server>();
 
-  /** The mountings of the application with this server. */
   static of(server: Server): Mountings {
     const known = OF_SERVERS.get(server) ?? new Mountings();
     OF_SERVERS.set(server, known);

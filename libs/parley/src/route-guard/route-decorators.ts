@@ -105,7 +105,6 @@ export const CurrentCall = createParamDecorator(
   (_: unknown, context: ExecutionContext): ToolCall => RouteCall.of(context.switchToHttp().getRequest()).call,
 );
 
-/** A route as it is declared. */
 export interface DeclaredRoute {
   /** `route:OrdersController.ship`: the name in audit records and tool filters. The colon makes it the name of no tool. */
   readonly name: string;

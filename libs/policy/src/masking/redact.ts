@@ -17,7 +17,6 @@ export interface Withholding {
   isWithheld(className: string): boolean;
   /** Whether the schema or the policy has a class of the name: a text names no other. */
   hasClass(className: string): boolean;
-  /** What is known of the rows of a class. */
   rowType(className: string): ValueType | undefined;
 }
 

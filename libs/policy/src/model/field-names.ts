@@ -109,7 +109,6 @@ export function logicalColumn(root: string): string {
   return root.startsWith(POINTER_PREFIX) ? root.slice(POINTER_PREFIX.length) : root;
 }
 
-/** The column that a pointer field is stored in. */
 export function toStoredPointerColumn(field: string): string {
   return POINTER_PREFIX + field;
 }
@@ -173,7 +172,6 @@ export function hasMagicSegment(path: string): boolean {
   return path.includes('.') ? path.split('.').some(isMagicName) : isMagicName(path);
 }
 
-/** A name in the form in which it is compared. */
 interface ComparedName {
   readonly text: string;
   /** Which characters it has: a bit for each, which others may share. */

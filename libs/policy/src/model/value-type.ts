@@ -89,7 +89,6 @@ export const ALL_TEXT: ValueType = {
   member: () => ALL_TEXT,
 };
 
-/** What is known of the rows of a class. */
 export function typeOfRows(schema: ClassSchema): ValueType {
   if (schema.storage === 'plain') return ALL_TEXT;
   const types = new Map([...schema.fields.keys()].map((name) => [name, typeOfColumn(name, schema)]));

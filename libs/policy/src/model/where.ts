@@ -49,7 +49,6 @@ export function isPointer(value: unknown): value is TypedValue {
   return isTyped(value) && value.__type === 'Pointer';
 }
 
-/** A pointer with the canonical name of its class. */
 export function pointer(className: string, objectId: string): Pointer {
   return { __type: 'Pointer', className: canonicalClassName(className), objectId };
 }

@@ -8,7 +8,6 @@ import type { StageName } from './stages.js';
 
 /** What a stage reads besides its documents. */
 interface Inner {
-  /** The frame behind an inner pipeline. */
   readonly end: (pipeline: object) => Frame | undefined;
   /** The frame of the joined class. */
   readonly source: () => Frame;

@@ -88,7 +88,6 @@ type CheckValue = (value: unknown, at: string) => void;
 interface StageForm {
   /** Checks the form of the value, so that `walkPipeline` reads it as the database does. */
   readonly check: CheckValue;
-  /** An example of the stage for the refusal. */
   readonly example: string;
 }
 

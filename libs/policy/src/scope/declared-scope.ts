@@ -203,7 +203,6 @@ export class DeclaredScope {
     );
   }
 
-  /** What is known of the rows of a class. */
   rowType(className: string): ValueType | undefined {
     const schema = this.schemas.get(canonicalClassName(className));
     if (!schema) return undefined;

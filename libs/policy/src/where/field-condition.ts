@@ -16,7 +16,6 @@ import { distance, geoCondition } from './geo-condition.js';
 import { findOtherWord, isOfLists } from './other-words.js';
 import { createNoMember, noteDay, noteOtherClass, notePattern } from './unlikely-values.js';
 
-/** The rules for the conditions of one field. */
 export interface ConditionRules extends ValueRules {
   /** `$inQuery`, `$notInQuery`, `$select`, `$dontSelect`. */
   readonly crossClass: (operator: string, operand: unknown) => Record<string, unknown>;

@@ -137,7 +137,6 @@ export function joinProjection(policy: ClassPolicy, schema: ClassSchema | undefi
   return projection('field_map_minus_large', own);
 }
 
-/** One key of a sort order. */
 export interface RequestedSortKey {
   /** Wire name, may be dotted. */
   readonly field: string;

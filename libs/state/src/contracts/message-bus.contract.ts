@@ -5,7 +5,6 @@ import type { BusMessage, MessageBus } from '../ports/stores.js';
 /** Two replicas that share one bus; over one process they are the same object. */
 export type MakeReplicas = () => Promise<readonly [MessageBus, MessageBus]>;
 
-/** The contract of every message bus. */
 export function messageBusContract(name: string, make: MakeReplicas): void {
   describe(`${name} keeps the contract of a message bus`, () => {
     const open: Subscription[] = [];

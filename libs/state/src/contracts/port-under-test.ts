@@ -1,4 +1,3 @@
-/** A port under test. */
 interface PortUnderTest<Port> {
   readonly port: Port;
   /** Advances the time of the stored entries by milliseconds, without waiting. */

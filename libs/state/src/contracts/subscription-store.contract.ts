@@ -5,7 +5,6 @@ import type { MakePort } from './port-under-test.js';
 const LIMITS = { maxPerSession: 3, maxSessions: 2 };
 const [A, B, C, D] = ['parse://A/count', 'parse://B/count', 'parse://C/samples', 'parse://D/count'] as const;
 
-/** The contract of every subscription store. */
 export function subscriptionStoreContract(name: string, make: MakePort<SubscriptionStore>): void {
   describe(`${name} keeps the contract of subscription stores`, () => {
     it('remembers what a session subscribed to, once each', async () => {

@@ -18,7 +18,6 @@ interface Held {
 /** Cases in this process's memory: they serve one process only and are lost with it. */
 export class ProcessApprovalStore extends ApprovalStore {
   private readonly cases = new Map<string, Held>();
-  /** By subject. */
   private readonly openBySubject = new Map<string, string>();
   /** Ids of the decided cases of each requester, the one decided longest ago first. */
   private readonly decided = new Map<string, Set<string>>();

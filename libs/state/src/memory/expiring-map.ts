@@ -21,7 +21,6 @@ interface Holding {
 /** Maximum bytes that one store of texts holds, so that the data of callers cannot fill the memory. */
 export const MAX_STORED_BYTES = 64 * 1024 * 1024;
 
-/** How an entry is counted. */
 export interface EntryCount {
   /** Default 0. */
   readonly weight?: number;

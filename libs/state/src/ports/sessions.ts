@@ -15,7 +15,6 @@ export interface Session {
 }
 
 export interface SessionDraft extends Omit<Session, 'terminated'> {
-  /** The id that the client proposes. */
   readonly proposedId?: string;
 }
 

@@ -25,7 +25,6 @@ export interface VersionedRecord {
   readonly revision: number;
 }
 
-/** A record of a listing. */
 export interface ListedRecord extends VersionedRecord {
   readonly id: string;
 }

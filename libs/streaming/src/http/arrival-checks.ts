@@ -1,14 +1,12 @@
-import type { RateLimiter } from '#core';
+import { type RateLimiter, isJsonObject, member } from '#core';
 import { remoteNetwork } from '#auth';
 import {
   CLIENT_CAPABILITIES_KEY,
   decodeHeaderValue,
   headerMismatch,
-  isJsonObject,
   isLegacyVersion,
   isServedModernVersion,
   readCapabilities,
-  member,
   methodNotFound,
   namesModernEra,
   PROTOCOL_VERSION_KEY,

@@ -1,4 +1,12 @@
-import { Agent, callerKey, type RateVerdict, Refused, sanitizeCorrelationId, Unauthorized } from '#core';
+import {
+  Agent,
+  callerKey,
+  type RateVerdict,
+  Refused,
+  sanitizeCorrelationId,
+  Unauthorized,
+  member,
+} from '#core';
 import {
   AuthenticationUnavailable,
   type CredentialSource,
@@ -7,7 +15,7 @@ import {
   type StepUp,
 } from '#auth';
 import { SharedStateUnavailable } from '#state';
-import { faultLine, faultReport, isLegacyVersion, member } from '#dispatcher';
+import { faultLine, faultReport, isLegacyVersion } from '#dispatcher';
 import { ACCEPTED_REPLY, isNotification, type Message, type Reply } from '../message.js';
 import { formatJson } from '../sse/event-stream.js';
 import { LIMITER_FAILED_RETRY, VERSION_HEADER } from './arrival-checks.js';

@@ -1,5 +1,5 @@
 import { filter } from 'rxjs';
-import { type Agent, isLogLevel, McpRequest } from '#core';
+import { type Agent, isLogLevel, McpRequest, member } from '#core';
 import { SharedStateUnavailable } from '#state';
 import {
   faultLine,
@@ -7,7 +7,6 @@ import {
   type KernelReply,
   type KernelResult,
   readCapabilities,
-  member,
 } from '#dispatcher';
 import type { StepUp } from '#auth';
 import { BatchAnswers } from '../batch-answers.js';
@@ -266,7 +265,6 @@ async function openSession(
   });
 }
 
-/** The call in a message of an exchange. */
 function createCall(agent: Agent, message: Message, exchange: HttpExchange): EdgeRequest {
   const { era, version, clientCapabilities, session, correlationId, edge, headers } = exchange;
   const own = session && correlationId !== undefined ? { session, id: correlationId } : null;

@@ -206,7 +206,6 @@ export class OriginPolicy {
 class EdgeCounts {
   /** Calls whose client receives a stream; one whose client left counts until it ends. */
   readonly dispatchers: StreamPlaces;
-  /** Listening streams that are open. */
   readonly listeningStreams: StreamPlaces;
   /** Files that are being sent. */
   readonly downloads: StreamPlaces;

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import { type Agent, type Era, isCorrelationId } from '#core';
+import { type Agent, type Era, isCorrelationId, type JsonObject } from '#core';
 import type { Session } from '#state';
-import { FALLBACK_VERSION, type JsonObject } from '#dispatcher';
+import { FALLBACK_VERSION } from '#dispatcher';
 import type { RequestTelemetry } from '#telemetry';
 import { forgetParams, type Message, NO_MESSAGE, type Reply } from '../message.js';
 import { EventStream } from '../sse/event-stream.js';
@@ -320,7 +320,6 @@ function discardBody(request: IncomingMessage): void {
  */
 export type CheckVerdict = Reply | 'gone' | 'streamed' | null;
 
-/** One named check of a request. */
 export interface RequestCheck {
   readonly name: string;
   readonly check: (exchange: HttpExchange) => CheckVerdict | Promise<CheckVerdict>;

@@ -120,7 +120,6 @@ export class McpEdge {
     return this.edge.counts.dispatchers.open;
   }
 
-  /** Listening streams that are open. */
   get activeListeningStreamCount(): number {
     return this.edge.counts.listeningStreams.open;
   }

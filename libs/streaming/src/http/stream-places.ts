@@ -19,7 +19,6 @@ export class StreamPlaces {
     this.share = total === null ? Infinity : Math.max(1, Math.floor(total * PRINCIPAL_SHARE));
   }
 
-  /** Streams that are open. */
   get open(): number {
     return this.taken;
   }

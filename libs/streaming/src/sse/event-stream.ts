@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Observable, Subscription } from 'rxjs';
-import { type JsonObject, member } from '#dispatcher';
+import { type JsonObject, member } from '#core';
 import type { UnreadAnswers } from '../http/client-memory.js';
 import type { Reply } from '../message.js';
 

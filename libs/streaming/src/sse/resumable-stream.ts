@@ -1,8 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { createHash, randomUUID } from 'node:crypto';
-import { type Agent, callerKey, CurrentAgents } from '#core';
+import { type Agent, callerKey, CurrentAgents, isJsonObject, type JsonObject } from '#core';
 import { LargeReads, type LoggedFrame, StreamLog } from '#state';
-import { isJsonObject, type JsonObject } from '#dispatcher';
 import type { Reply } from '../message.js';
 import { ReplicaSignals, text } from '../sessions/replica-signals.js';
 import {
@@ -32,7 +31,6 @@ export interface FollowedStream {
   beatReceived(json: string): void;
 }
 
-/** The owner of the stream. */
 export interface ResumableOwner {
   readonly session: string;
   readonly agent: Agent;

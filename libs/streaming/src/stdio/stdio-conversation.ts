@@ -3,15 +3,22 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Writable } from 'node:stream';
 import type { Subscription } from 'rxjs';
 import { createInnerCredentials, type Authenticator } from '#auth';
-import { type Agent, callerKey, type LogLevel, McpRequest, Refused, Unauthorized } from '#core';
+import {
+  type Agent,
+  callerKey,
+  type LogLevel,
+  McpRequest,
+  Refused,
+  Unauthorized,
+  type JsonObject,
+  member,
+} from '#core';
 import {
   FALLBACK_VERSION,
   faultLine,
-  type JsonObject,
   type Kernel,
   type KernelReply,
   readCapabilities,
-  member,
   StreamedResult,
   type WarningLog,
 } from '#dispatcher';

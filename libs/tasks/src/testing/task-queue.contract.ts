@@ -4,7 +4,6 @@ import { TaskHandedOver, type TaskJob, type TaskQueue } from '../task-queue.js';
 /** Queues of replicas that share their jobs; in one process there is one. */
 export type MakeQueues = () => Promise<readonly TaskQueue[]>;
 
-/** The contract of every queue. */
 export function taskQueueContract(name: string, make: MakeQueues): void {
   describe(`${name} keeps the contract of a task queue`, () => {
     const open: TaskQueue[] = [];

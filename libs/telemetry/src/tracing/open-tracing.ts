@@ -43,7 +43,6 @@ const BATCHES = {
   maxExportBatchSize: 'OTEL_BSP_MAX_EXPORT_BATCH_SIZE',
 } as const;
 
-/** Batch settings of the environment. */
 function readBatches(env: Environment): Partial<Record<keyof typeof BATCHES, number>> {
   const given = Object.entries(BATCHES).map(
     ([option, variable]) => [option, Number(env[variable] || 0)] as const,

@@ -42,7 +42,6 @@ export interface GroupedColumn {
   readonly wireName: string;
 }
 
-/** The reduction of each group to one value. */
 export interface Reduction {
   readonly operation: Exclude<GroupOperation, 'average'>;
   /** Null when groups are only counted. */
@@ -92,7 +91,6 @@ export function reduction(
 export const reducesValues = ({ operation }: { readonly operation: GroupOperation }): boolean =>
   operation !== 'count';
 
-/** The accumulator of a reduction. */
 export function accumulator({ operation, value }: Reduction): Readonly<Record<string, unknown>> {
   return operation === 'count' ? { $sum: 1 } : { [`$${operation}`]: value?.reference };
 }

@@ -53,12 +53,10 @@ export interface ShownEntry {
   readonly hidden?: string;
 }
 
-/** The outcome of a set that was applied. */
 export interface AppliedSet {
   readonly change_set: string;
   readonly applied: true;
   readonly rows: RowCounts;
-  /** Rows that were left out. */
   readonly left_out?: readonly ShownEntry[];
 }
 
@@ -115,6 +113,5 @@ export abstract class Changes {
   abstract showTo(id: string, approver: McpRequest): Promise<ViewedSet | null>;
   /** A person said no. */
   abstract deny(id: string, call: Call): Promise<void>;
-  /** Applies the set that was approved. */
   abstract apply(call: Call): Promise<AppliedSet>;
 }

@@ -335,7 +335,6 @@ export const groupByDate = (rows: readonly ParseRow[] = [], policy: Partial<Clas
   over(new GroupByDate(), 'group', rows, policy);
 export const distinct = (rows: readonly ParseRow[] = []) => over(new Distinct(), 'distinct', rows);
 
-/** A redacted value of a withheld class. */
 export const withheld = { className: 'Label', __redacted: true };
 /** The pipeline of the last query. */
 export const stagesOf = (records: SampleRecords) =>

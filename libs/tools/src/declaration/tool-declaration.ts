@@ -1,4 +1,4 @@
-import { isTier, type Tier, tierCovers } from '#core';
+import { isTier, type Tier, tierCovers, isJsonObject } from '#core';
 import { type OptionNames, optionsError } from '#policy';
 import type { SchemaReader } from '../json-schema.js';
 import { schemaReader, type ValueSchema } from './value-schema.js';
@@ -85,13 +85,10 @@ const VIEW_ADDRESS = /^ui:\/\/\S+$/;
 const DEFAULT_TIMEOUT = 30;
 
 const isText = (value: unknown): value is string => typeof value === 'string' && value.trim() !== '';
-const isSchema = (value: unknown): value is JsonSchema =>
-  value !== null && typeof value === 'object' && !Array.isArray(value);
-
 /** The path of an array schema without `items`, which several model vendors refuse; null when there is none. */
 function arrayWithoutItems(schema: unknown, path: string): string | null {
   if (Array.isArray(schema)) return firstError(schema.entries(), path);
-  if (!isSchema(schema)) return null;
+  if (!isJsonObject(schema)) return null;
   if (schema['type'] === 'array' && schema['items'] === undefined) return path;
   return firstError(Object.entries(schema), path);
 }
@@ -123,7 +120,7 @@ export function checkDefinition(definition: ToolDefinition): void {
     ['output', definition.outputSchema],
   ] as const) {
     if (part === 'output' && schema === undefined) continue;
-    if (!isSchema(schema) || schema['type'] !== 'object')
+    if (!isJsonObject(schema) || schema['type'] !== 'object')
       fail(`${part} must be a JSON Schema of type object`);
   }
   if (definition.view !== undefined && !VIEW_ADDRESS.test(definition.view))

@@ -95,13 +95,11 @@ export interface OfferedExport {
   readonly mimeType: string;
   /** ISO 8601. */
   readonly expiresAt: string;
-  /** Maximum rows of any export. */
   readonly maxRows: number;
 }
 
 /** Accepts orders for exports that are read later, only by the caller that ordered them. */
 export abstract class ExportStore {
-  /** Maximum rows of any export. */
   abstract readonly maxRows: number;
   /** @throws Refused for a caller that could not fetch it later */
   abstract promise(order: ExportOrder, call: Pick<McpRequest, 'agent'>): Promise<OfferedExport>;

@@ -7,7 +7,6 @@ export const MAY_LACK_ROWS =
   'Fewer rows than requested, and there may be more: rows that a filter removes took places among the nearest. ' +
   'Name filter fields of the class, or ask query_class.';
 
-/** A text to search for. */
 export function searchText(name: string, text: string): string {
   if (text === '') return refuseArgument(`${name} is required`);
   return text.trim() === '' ? refuseArgument(`${name} must not be blank`) : text;

@@ -46,7 +46,6 @@ export function chunkText(text: string, { size, overlap }: ChunkSize, most = MAX
   return { chunks, truncated: false };
 }
 
-/** The estimated tokens of a text. */
 export const estimateTokens = (text: string): number => Math.ceil(text.length / 4);
 
 /** As many of the first entries as fit, at least one. @param most tokens; 0: no limit */

@@ -1,4 +1,4 @@
-import type { Refusal } from '#core';
+import { type Refusal, isJsonObject } from '#core';
 import type { JsonSchema } from '#schema';
 import { listDeclaredNames } from '../json-schema.js';
 import { ToolContent, type ToolOutcome } from '../tool.js';
@@ -14,14 +14,7 @@ import {
   weighFields,
   withoutField,
 } from './oversize-refusal.js';
-import {
-  annotation,
-  type Envelope,
-  isEnvelope,
-  LISTS,
-  type Recovery,
-  recoveryFor,
-} from './shorter-envelopes.js';
+import { annotation, type Envelope, LISTS, type Recovery, recoveryFor } from './shorter-envelopes.js';
 import { valueAt } from './text-formats.js';
 import { findTextOfRows, withTextOfRows } from './text-of-rows.js';
 
@@ -48,7 +41,7 @@ const printWithin = (data: unknown, pretty: boolean): string | null =>
 const toFitted = (data: unknown, text: string): FittedResult => ({
   data,
   text,
-  structured: isEnvelope(data),
+  structured: isJsonObject(data),
 });
 
 /** A result as the outcome of its call. @param declared whether the tool declares the schema of its results */
@@ -131,17 +124,17 @@ export function fitToSize(
   const bytes = text === null ? null : Buffer.byteLength(text);
   if (text !== null && bytes !== null && bytes <= cap) return toFitted(data, text);
 
-  const shorter = isEnvelope(data) ? keepLines(data, { cap, pretty }) : null;
+  const shorter = isJsonObject(data) ? keepLines(data, { cap, pretty }) : null;
   if (shorter) return shorter;
   const takes = listDeclaredNames(inputSchema);
-  const recovery = isEnvelope(data) ? recoveryFor(toolName, data, cap, repeatDeclared(args, takes)) : null;
+  const recovery = isJsonObject(data) ? recoveryFor(toolName, data, cap, repeatDeclared(args, takes)) : null;
   if (recovery && recovery.rows.length > 0) {
     const dropped = recovery.wholeEntries ? null : removableField(weighFields(recovery.rows));
     const trimmed = recovery.rows.map((row) => withoutField(row, dropped));
     const kept = keepRows(recovery, dropped, trimmed, { cap, pretty });
     if (kept) return kept;
   }
-  for (const written of isEnvelope(data) ? shortenWritten(toolName, data, cap) : []) {
+  for (const written of isJsonObject(data) ? shortenWritten(toolName, data, cap) : []) {
     const printed = printWithin(written, pretty);
     if (printed !== null && Buffer.byteLength(printed) <= cap) return toFitted(written, printed);
   }
@@ -153,7 +146,7 @@ export function fitToSize(
 
 /** The arguments of a call that the tool has: what else was sent, such as an identity, is not repeated. */
 const repeatDeclared = (args: unknown, takes: readonly string[]): Envelope =>
-  isEnvelope(args) ? Object.fromEntries(Object.entries(args).filter(([name]) => takes.includes(name))) : {};
+  isJsonObject(args) ? Object.fromEntries(Object.entries(args).filter(([name]) => takes.includes(name))) : {};
 
 /** The text with as many of its rows as fit; null: it is none, or not one row fits. */
 function keepLines(data: Envelope, { cap, pretty }: { readonly cap: number; readonly pretty: boolean }) {
@@ -178,7 +171,7 @@ function keepLines(data: Envelope, { cap, pretty }: { readonly cap: number; read
 
 /** The entries of a built-in's envelope. */
 function readParts(data: unknown): OversizeOptions | null {
-  if (!isEnvelope(data)) return null;
+  if (!isJsonObject(data)) return null;
   const text = findTextOfRows(data);
   if (text) {
     const { rows, columns } = text;
@@ -193,8 +186,8 @@ function readParts(data: unknown): OversizeOptions | null {
     if (Array.isArray(entries)) return { className, entries, rows };
   }
   const { objects, object } = data;
-  if (isEnvelope(objects)) return { className, entries: Object.values(objects), rows: true };
-  return isEnvelope(object) ? { className, entries: [object], rows: true } : null;
+  if (isJsonObject(objects)) return { className, entries: Object.values(objects), rows: true };
+  return isJsonObject(object) ? { className, entries: [object], rows: true } : null;
 }
 
 function withNote(data: Envelope, note: string): Envelope {
@@ -208,7 +201,7 @@ const joinNotes = (notes: readonly string[]): string => notes.join('; ').replace
 
 /** The answer of a tool with remarks in its `note`, in front of its rows, or as one more block. Any other result stays as it is. */
 export function withNotes(data: unknown, notes: ReadonlySet<string>): unknown {
-  if (notes.size === 0 || !isEnvelope(data)) return data;
+  if (notes.size === 0 || !isJsonObject(data)) return data;
   const note = joinNotes([...notes]);
   if (data instanceof ToolContent)
     return new ToolContent([...data.blocks, { type: 'text', text: note }], data.data);
@@ -236,7 +229,7 @@ function* shortenWritten(toolName: string, answer: Envelope, cap: number): Gener
   let shorter = answer;
   for (const { field } of weighFields(MEMBERS.map((member) => answer[member]))) {
     dropped.push(field);
-    const rows = MEMBERS.filter((member) => isEnvelope(shorter[member]));
+    const rows = MEMBERS.filter((member) => isJsonObject(shorter[member]));
     shorter = {
       ...shorter,
       ...Object.fromEntries(rows.map((member) => [member, withoutField(shorter[member], field)])),

@@ -1,4 +1,4 @@
-import { cutText } from '#core';
+import { cutText, isJsonObject } from '#core';
 import type { Refusal } from '#core';
 import type { ParseRow } from '#data';
 import { isFieldName, isPlainName } from '#policy';
@@ -41,7 +41,7 @@ function describeTrial({ name, takes }: AdvisedTool, parts: OversizeOptions, bud
   const keys = rows ? lightKeys(entries, budget) : [];
   if (heaviest !== null && takes.includes('columns')) {
     const columns = keys.filter(
-      (key) => !ALWAYS_KEPT.includes(key) || entries.some((row) => isRow(row) && key in row),
+      (key) => !ALWAYS_KEPT.includes(key) || entries.some((row) => isJsonObject(row) && key in row),
     );
     if (columns.length > 0) return ` Try columns: ${JSON.stringify(columns)} (drops the heaviest field).`;
   }
@@ -91,7 +91,7 @@ function heavyFields(rows: readonly unknown[], kept: readonly string[]): readonl
 
 function sumTotals(rows: readonly unknown[]): ReadonlyMap<string, number> {
   const totals = new Map<string, number>();
-  for (const row of rows.filter(isRow))
+  for (const row of rows.filter(isJsonObject))
     for (const [field, value] of Object.entries(row))
       totals.set(field, (totals.get(field) ?? 0) + byteLength(value) + byteLength(field));
   return totals;
@@ -189,9 +189,6 @@ export interface FieldWeight {
   readonly bytesPerRow: number;
 }
 
-const isRow = (value: unknown): value is ParseRow =>
-  value !== null && typeof value === 'object' && !Array.isArray(value);
-
 /** Maximum characters that are printed to weigh a value; a value that may be larger weighs this. */
 const MAX_WEIGHED_LENGTH = 64 * 1024 * 1024;
 
@@ -202,7 +199,7 @@ export function byteLength(value: unknown): number {
 
 /** The first rows: enough to find the heavy field, few enough to be cheap on a huge result. */
 export function takeSample(rows: readonly unknown[]): readonly ParseRow[] {
-  return rows.slice(0, SAMPLE_ROWS).filter(isRow);
+  return rows.slice(0, SAMPLE_ROWS).filter(isJsonObject);
 }
 
 /** Fields of the sampled rows, heaviest first; equal ones by name. */
@@ -229,6 +226,6 @@ export function removableField(weights: readonly FieldWeight[]): string | null {
 }
 
 export function withoutField(row: unknown, field: string | null): unknown {
-  if (field === null || !isRow(row)) return row;
+  if (field === null || !isJsonObject(row)) return row;
   return Object.fromEntries(Object.entries(row).filter(([key]) => key !== field));
 }

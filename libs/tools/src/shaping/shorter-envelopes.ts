@@ -1,8 +1,7 @@
+import { isJsonObject } from '#core';
+
 /** The answer of a tool whose members have names. */
 export type Envelope = Readonly<Record<string, unknown>>;
-
-export const isEnvelope = (data: unknown): data is Envelope =>
-  data !== null && typeof data === 'object' && !Array.isArray(data);
 
 /** Members with the entries of built-in results, and whether the entries are rows. */
 export const LISTS = [
@@ -230,7 +229,7 @@ export function recoveryFor(
   if (toolName === 'aggregate') return Array.isArray(results) ? aggregateRows(envelope, results, cap) : null;
   if (toolName === 'get_objects' && objects !== null && typeof objects === 'object')
     return objectsById(envelope, objects as Envelope, cap);
-  if (toolName === 'get_object' && isEnvelope(envelope['object'])) return oneObject(envelope, cap);
+  if (toolName === 'get_object' && isJsonObject(envelope['object'])) return oneObject(envelope, cap);
   const paged = PAGED_LISTS.get(toolName);
   if (paged?.members.every((member) => Array.isArray(envelope[member])))
     return pagedEntries(toolName, envelope, paged, { cap, args });

@@ -13,7 +13,6 @@ export interface TextOfRows {
 
 const behind = new WeakMap<object, TextOfRows>();
 
-/** A result whose rows are one text. */
 export function withTextOfRows<Result extends Envelope>(result: Result, text: TextOfRows): Result {
   behind.set(result, text);
   return result;
