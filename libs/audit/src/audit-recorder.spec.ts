@@ -5,7 +5,7 @@ import type { AuditRecord } from './audit-record.js';
 import { AuditRecorder, type AuditRecorderOptions } from './audit-recorder.js';
 import { RecentAuditTrail } from './audit-trail.js';
 import { RecordSeal } from './chain/audit-chain.js';
-import { SharedChainAnchorStore } from './chain/chain-anchors.js';
+import { ChainAnchorStore } from './chain/chain-anchors.js';
 import { RecordingLog, SwitchableDelivery } from './delivery/deliveries.fixture.js';
 import { RefusingSinkWriter } from './delivery/sink-writers.js';
 import type { RecordSource } from './verify/record-source.js';
@@ -183,7 +183,7 @@ describe('the recorder of everything that happens', () => {
 
 describe('processes that share a store of anchors', () => {
   it('name each other, so that what is cut off one is missed by the other', async () => {
-    const anchors = new SharedChainAnchorStore(new ProcessVersionedStore());
+    const anchors = new ChainAnchorStore(new ProcessVersionedStore());
     const places = [new SwitchableDelivery(), new SwitchableDelivery()] as const;
     const [one, two] = places.map((place, index) =>
       recorderOver(place, { anchors, replica: String(index), anchorInterval: 15 }),
@@ -211,7 +211,7 @@ describe('processes that share a store of anchors', () => {
   });
 
   it('name the one before, which ended without a word', async () => {
-    const anchors = new SharedChainAnchorStore(new ProcessVersionedStore());
+    const anchors = new ChainAnchorStore(new ProcessVersionedStore());
     const before = new SwitchableDelivery();
     const crashed = recorderOver(before, { anchors, anchorInterval: 10 });
     await crashed.recorder.open();

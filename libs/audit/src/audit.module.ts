@@ -8,7 +8,7 @@ import { AuditRecorder } from './audit-recorder.js';
 import { LoggerAuditSink } from './logger-audit-sink.js';
 import { AuditSink } from './audit-record.js';
 import { ArgumentDigest, type RecordedObjects, RecordSeal } from './chain/audit-chain.js';
-import { SharedChainAnchorStore } from './chain/chain-anchors.js';
+import { ChainAnchorStore } from './chain/chain-anchors.js';
 import {
   type AuditCollection,
   CollectionAuditTrail,
@@ -118,7 +118,7 @@ async function openRecorder(
     recent,
     writers: options.sinks.map((sink) => writerOf(sink, options, log)),
     seal: new RecordSeal(options.chainKey),
-    anchors: shared.reach === 'replicas' ? new SharedChainAnchorStore(shared.auditChains) : null,
+    anchors: shared.reach === 'replicas' ? new ChainAnchorStore(shared.auditChains) : null,
     replica: options.replica ?? hostname(),
     anchorInterval: ANCHOR_CHECK_INTERVAL,
     log,

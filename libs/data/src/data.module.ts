@@ -1,6 +1,6 @@
 import { Injectable, Module } from '@nestjs/common';
 import { CoreModule, provideFromInstance } from '#core';
-import { SharedState, StateModule } from '#state';
+import { StateModule } from '#state';
 import { Policies, PolicyModule } from '#policy';
 import { ClassUsesSource } from './governed/class-uses.js';
 import {
@@ -13,7 +13,7 @@ import { PrincipalDirectory } from './identity/principal-directory.js';
 import { PrincipalResolver } from './identity/principal-resolver.js';
 import { DatabaseTurns } from './metering/metered-stores.js';
 import { StoresModule } from './stores.module.js';
-import { StoredWriteKeys, WriteKeys } from './write-keys.js';
+import { WriteKeys } from './write-keys.js';
 
 /** Reads roles as strictly as the policy of the agent says. */
 @Injectable()
@@ -23,20 +23,13 @@ class PolicyPrincipalResolver extends PrincipalResolver {
   }
 }
 
-@Injectable()
-class SharedWriteKeys extends StoredWriteKeys {
-  constructor(shared: SharedState) {
-    super(shared);
-  }
-}
-
 /** Governed access to rows over the ports that an adapter provides: all reads and writes for an agent use it. */
 @Module({
   imports: [CoreModule, StateModule, PolicyModule, StoresModule],
   providers: [
     { provide: PrincipalResolver, useClass: PolicyPrincipalResolver },
     provideFromInstance(DatabaseTurns),
-    { provide: WriteKeys, useClass: SharedWriteKeys },
+    WriteKeys,
     GovernedChangesSource,
     GovernedRecordsSource,
     GovernedSearchSource,

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openSharedState, processState, type SharedState } from '#state';
 import { type RedisServer, startRedis } from '#state/contracts';
-import { StoredWriteKeys } from './write-keys.js';
+import { WriteKeys } from './write-keys.js';
 
 let redis: RedisServer;
 let state: SharedState;
@@ -18,7 +18,7 @@ describe.each([
   ['this process', () => processState()],
   ['Redis', () => state],
 ])('keys of writes in %s', (_where, open) => {
-  const keys = () => new StoredWriteKeys(open());
+  const keys = () => new WriteKeys(open());
 
   it('belong to the first call, and return its result', async () => {
     const store = keys();
@@ -61,7 +61,7 @@ describe.each([
   });
 
   it('are as many as one principal may have, and others have theirs', async () => {
-    const store = new StoredWriteKeys(open(), 2);
+    const store = new WriteKeys(open(), 2);
     expect(await store.begin('d', '1', 'd')).toBeNull();
     expect(await store.begin('d', '2', 'd')).toBeNull();
     await expect(store.begin('d', '3', 'd')).rejects.toMatchObject({ rate: { limit: 2 } });

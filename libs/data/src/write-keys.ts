@@ -1,6 +1,7 @@
+import { Inject, Injectable, Optional } from '@nestjs/common';
 import { createHash } from 'node:crypto';
 import type { RateLimiter } from '#core';
-import { type SharedState, SharedStateUnavailable, type VersionedStore } from '#state';
+import { SharedState, SharedStateUnavailable, type VersionedStore } from '#state';
 
 /** Time stamps of a row around one attempt to write it. By them a later attempt determines whether this one was applied. */
 export interface WriteMark {
@@ -29,31 +30,6 @@ export interface KeyedWrite {
 /** Milliseconds for which a key is stored. */
 const WRITE_KEY_LIFETIME = 24 * 3_600_000;
 
-/** Keys of writes for all replicas, each of one owner (`callerKey`). @throws WriteKeysUnavailable, WriteKeysSpent: a write then does not begin */
-export abstract class WriteKeys {
-  /** Stores a key that is new. @returns its stored state when it is not */
-  abstract begin(owner: string, key: string, digest: string): Promise<KeyedWrite | null>;
-  /**
-   * Records that an attempt is about to be sent.
-   * @param write without a mark: the row does not show later whether the attempt was applied
-   * @param previous the mark that this one replaces
-   * @returns false when another attempt has recorded its own since then: this one must not be sent
-   */
-  abstract markSending(
-    owner: string,
-    key: string,
-    write: Omit<KeyedWrite, 'state'>,
-    previous: WriteMark | undefined,
-  ): Promise<boolean>;
-  /** Records the result of the write. */
-  abstract markDone(owner: string, key: string, write: Omit<KeyedWrite, 'state'>): Promise<void>;
-  /**
-   * Deletes a key whose write is known not to have been applied: it may be tried again.
-   * @param mark of the attempt that was not applied. A key that another attempt has taken over is kept
-   */
-  abstract forget(owner: string, key: string, mark: WriteMark | undefined): Promise<void>;
-}
-
 /** Keys cannot be read or stored at the moment. */
 export class WriteKeysUnavailable extends Error {
   override readonly name = 'WriteKeysUnavailable';
@@ -70,37 +46,22 @@ export class WriteKeysSpent extends Error {
   }
 }
 
-/** Where keys are not stored: a write with a key is refused, as it is while the key store is unavailable. */
-export class NoWriteKeys extends WriteKeys {
-  begin(): Promise<null> {
-    return Promise.reject(new WriteKeysUnavailable());
-  }
-
-  markSending(): Promise<false> {
-    return Promise.reject(new WriteKeysUnavailable());
-  }
-
-  markDone(): Promise<void> {
-    return Promise.resolve();
-  }
-
-  forget(): Promise<void> {
-    return Promise.resolve();
-  }
-}
-
-/** Keys of writes in the state that replicas share. */
-export class StoredWriteKeys extends WriteKeys {
+/** Keys of writes for all replicas, each of one owner (`callerKey`). @throws WriteKeysUnavailable, WriteKeysSpent: a write then does not begin */
+@Injectable()
+export class WriteKeys {
   private readonly records: VersionedStore;
   private readonly limiter: RateLimiter;
 
   /** @param perDay calls with a key that one owner may make per day. Default 5,000 */
-  constructor({ writeKeys, limiters }: Pick<SharedState, 'writeKeys' | 'limiters'>, perDay = 5_000) {
-    super();
+  constructor(
+    @Inject(SharedState) { writeKeys, limiters }: Pick<SharedState, 'writeKeys' | 'limiters'>,
+    @Optional() perDay = 5_000,
+  ) {
     this.records = writeKeys;
     this.limiter = limiters.limiter('write-keys', { limit: perDay, window: WRITE_KEY_LIFETIME / 1000 });
   }
 
+  /** Stores a key that is new. @returns its stored state when it is not */
   begin(owner: string, key: string, digest: string): Promise<KeyedWrite | null> {
     const id = toId(owner, key);
     return reachStore(async () => {
@@ -114,6 +75,7 @@ export class StoredWriteKeys extends WriteKeys {
     });
   }
 
+  /** Records the result of the write. */
   markDone(owner: string, key: string, write: Omit<KeyedWrite, 'state'>): Promise<void> {
     const id = toId(owner, key);
     return reachStore(async () => {
@@ -124,6 +86,12 @@ export class StoredWriteKeys extends WriteKeys {
     });
   }
 
+  /**
+   * Records that an attempt is about to be sent.
+   * @param write without a mark: the row does not show later whether the attempt was applied
+   * @param previous the mark that this one replaces
+   * @returns false when another attempt has recorded its own since then: this one must not be sent
+   */
   markSending(
     owner: string,
     key: string,
@@ -138,6 +106,10 @@ export class StoredWriteKeys extends WriteKeys {
     });
   }
 
+  /**
+   * Deletes a key whose write is known not to have been applied: it may be tried again.
+   * @param mark of the attempt that was not applied. A key that another attempt has taken over is kept
+   */
   forget(owner: string, key: string, mark: WriteMark | undefined): Promise<void> {
     const id = toId(owner, key);
     return reachStore(async () => {

@@ -2,26 +2,17 @@ import type { VersionedStore } from '#state';
 import type { ChainHead } from '../audit-record.js';
 import { type DeliveryLog, errorName } from '../delivery/record-delivery.js';
 
-/** Stores the heads of the chains of all processes. */
-export abstract class ChainAnchorStore {
-  /** @throws when it cannot be reached */
-  abstract announce(head: ChainHead): Promise<void>;
-  /** Heads of all announced chains, running or ended. @throws when the store cannot be reached */
-  abstract heads(): Promise<readonly ChainHead[]>;
-}
-
 const RECORD = 'heads';
 /** Milliseconds after which a head that is not renewed is deleted: 90 days. */
 const HEADS_LIFETIME = 90 * 86_400_000;
 const MAX_HEADS = 200;
 const MAX_ATTEMPTS = 10;
 
-/** Keeps the latest heads in one record of the shared state. */
-export class SharedChainAnchorStore extends ChainAnchorStore {
-  constructor(private readonly store: VersionedStore) {
-    super();
-  }
+/** The heads of the chains of all processes, the latest of them, in one record of the shared state. */
+export class ChainAnchorStore {
+  constructor(private readonly store: VersionedStore) {}
 
+  /** @throws when it cannot be reached */
   async announce(head: ChainHead): Promise<void> {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
       const known = await this.store.find(RECORD);
@@ -35,6 +26,7 @@ export class SharedChainAnchorStore extends ChainAnchorStore {
     throw new Error('others kept changing the register of chains');
   }
 
+  /** Heads of all announced chains, running or ended. @throws when the store cannot be reached */
   async heads(): Promise<readonly ChainHead[]> {
     const known = await this.store.find(RECORD);
     return known ? headsIn(known.value) : [];

@@ -24,13 +24,6 @@ export interface ToolWatch {
   readonly onProgress?: (update: ProgressUpdate) => void;
 }
 
-/** The tools of a conversation, always with the gates of an agent. */
-export abstract class ChatTools {
-  abstract list(signal: AbortSignal): Promise<readonly OfferedTool[]>;
-  /** Refusals and errors are replies. @throws the reason of the signal */
-  abstract call(name: string, args: JsonObject, watch: ToolWatch): Promise<ToolReply>;
-}
-
 export interface KernelToolsOptions {
   readonly kernel: Kernel;
   /** Called before every request, so that an ended session ends the conversation. @throws Unauthorized */
@@ -52,13 +45,11 @@ const MAX_DESCRIPTION = 1_024;
 const MAX_PAGES = 50;
 
 /** Calls the tools of this process's kernel as one agent. Gates and audit are those of any other client. */
-export class KernelTools extends ChatTools {
+export class KernelTools {
   private requests = 0;
   private calls = 0;
 
-  constructor(private readonly options: KernelToolsOptions) {
-    super();
-  }
+  constructor(private readonly options: KernelToolsOptions) {}
 
   async list(signal: AbortSignal): Promise<readonly OfferedTool[]> {
     const tools: OfferedTool[] = [];
@@ -74,6 +65,7 @@ export class KernelTools extends ChatTools {
     return tools;
   }
 
+  /** Refusals and errors are replies. @throws the reason of the signal */
   async call(name: string, args: JsonObject, watch: ToolWatch): Promise<ToolReply> {
     this.calls += 1;
     this.options.onCall?.(name, this.calls);

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { type Agent, type Principals, Refused, McpRequest, findRootAgent } from '#core';
 import {
   type AgentScope,
@@ -30,7 +30,7 @@ import {
 import { SearchStore } from '../record-search.js';
 import { type Caller, type OperationContext, ReadStore, WriteStore } from '../record-store.js';
 import { SchemaCatalogue, SchemaWriter } from '../schema-store.js';
-import { NoWriteKeys, WriteKeys } from '../write-keys.js';
+import { WriteKeys } from '../write-keys.js';
 import { type BoundStores, RowTransactions } from '../changes/row-transactions.js';
 import {
   DeferredClassWrites,
@@ -233,7 +233,7 @@ export class GovernedWritesSource {
     private readonly records: GovernedRecordsSource,
     private readonly store: WriteStore,
     private readonly schemaWriter: SchemaWriter,
-    private readonly keys: WriteKeys = new NoWriteKeys(),
+    @Inject(WriteKeys) private readonly keys: WriteKeys | null = null,
   ) {}
 
   rows(context: McpRequest, budget: CallBudget): GovernedWrites {
@@ -284,7 +284,7 @@ export class GovernedChangesSource {
     const call = await this.records.open(context, budget, stores?.reads);
     const { writes = this.store } = stores ?? {};
     const write = runMetered(writes, WRITE_MEASURES, meteredCall(call));
-    return { ...call, write, ids: this.store, keys: new NoWriteKeys() };
+    return { ...call, write, ids: this.store, keys: null };
   }
 }
 

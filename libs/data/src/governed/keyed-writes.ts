@@ -56,7 +56,7 @@ function objectIdFor(owner: string, key: string, digest: string): string {
 /** Writes of one owner that carry a key: a completed write returns its answer again and is never repeated. */
 export class KeyedWrites {
   constructor(
-    private readonly keys: WriteKeys,
+    private readonly keys: WriteKeys | null,
     private readonly owner: string,
   ) {}
 
@@ -67,20 +67,23 @@ export class KeyedWrites {
   async run<T>(key: unknown, action: KeyedAction<T>): Promise<T> {
     const checked = checkKey(key);
     const digest = computeDigest(action.named);
-    const known = await this.atKeys(() => this.keys.begin(this.owner, checked, digest));
+    const { keys } = this;
+    if (!keys) throw refuse.keysUnavailable();
+    const known = await this.atKeys(() => keys.begin(this.owner, checked, digest));
     if (known && known.digest !== digest) throw otherArguments();
     if (known?.state === 'done') return action.again(known.objectId ?? '');
     if (known && !known.mark && !action.repeatable) throw refuse.keyedOutcomeUnknown();
-    return this.write(checked, digest, action, known);
+    return this.write(keys, checked, digest, action, known);
   }
 
   private async write<T>(
+    keys: WriteKeys,
     key: string,
     digest: string,
     action: KeyedAction<T>,
     known: KeyedWrite | null,
   ): Promise<T> {
-    const { owner, keys } = this;
+    const { owner } = this;
     let mark = known?.mark;
     const attempt: KeyedAttempt = {
       objectId: objectIdFor(owner, key, digest),

@@ -39,7 +39,8 @@ export interface GovernedWriteCall extends GovernedCall {
   readonly write: Run<Writes>;
   /** How rows get their ids. */
   readonly ids: Pick<WriteStore, 'takesObjectIds' | 'idFor' | 'judgesRows'>;
-  readonly keys: WriteKeys;
+  /** Null: a write with a key is refused, as it is while keys are unavailable. */
+  readonly keys: WriteKeys | null;
 }
 
 /** A judged write, and what the store is asked for. It never leaves governed access. */
