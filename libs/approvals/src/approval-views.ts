@@ -165,11 +165,11 @@ function describeRefusal(error: unknown): string {
  */
 function withPresentValues(preview: Members, row: Members | undefined): Members {
   const { change } = preview;
-  const before = isObject(change) ? change['before'] : undefined;
-  if (!row || !isObject(change) || !isObject(before)) return preview;
+  const before = isJsonObject(change) ? change['before'] : undefined;
+  if (!row || !isJsonObject(change) || !isJsonObject(before)) return preview;
   const held = Object.fromEntries(Object.keys(before).map((name) => [name, row[name] ?? null]));
   const { now } = showToApprover({ now: held });
-  if (!isObject(now)) return preview;
+  if (!isJsonObject(now)) return preview;
   const changed = Object.entries(now).filter(
     ([name, value]) => canonicalJson(value) !== canonicalJson(before[name]),
   );
