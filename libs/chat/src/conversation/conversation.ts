@@ -14,7 +14,7 @@ import {
   writeConversation,
 } from './conversation-file.js';
 import { messageSize } from './fit-messages.js';
-import type { KernelTools } from './kernel-tools.js';
+import type { ChatTools } from './kernel-tools.js';
 
 const ROLE =
   'You answer questions about Parse / MongoDB data with the tools you are given. ' +
@@ -100,7 +100,7 @@ export class Conversation {
   constructor(
     /** The model that is asked. */
     readonly model: LanguageModel,
-    private readonly chatTools: KernelTools,
+    private readonly chatTools: ChatTools,
     private readonly options: ConversationOptions = {},
   ) {
     this.warn = options.warn ?? (() => undefined);

@@ -24,6 +24,9 @@ export interface ToolWatch {
   readonly onProgress?: (update: ProgressUpdate) => void;
 }
 
+/** The tools of a conversation, always with the gates of an agent. */
+export type ChatTools = Pick<KernelTools, 'list' | 'call'>;
+
 export interface KernelToolsOptions {
   readonly kernel: Kernel;
   /** Called before every request, so that an ended session ends the conversation. @throws Unauthorized */
