@@ -182,7 +182,7 @@ const FREE_TEXT = ['cause', 'reason', 'target', 'action'] as const;
  * Long private text is cut, and causes of internal errors are removed, of a copy. Most content has neither and is returned itself: a
  * copy costs as much as the record.
  */
-function toStoredForm<Content extends object>(content: Content): Content {
+export function toStoredForm<Content extends object>(content: Content): Content {
   const members = content as Record<string, unknown>;
   const { error_code: code } = members;
   const isPrivate = (name: string) =>

@@ -1,4 +1,4 @@
-export { AuditRecorder } from './audit-recorder.js';
+export { AuditRecorder, toStoredForm } from './audit-recorder.js';
 export {
   type LogMembers,
   LogMessage,

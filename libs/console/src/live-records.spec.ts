@@ -57,6 +57,22 @@ describe('live records', () => {
     watching.unsubscribe();
   });
 
+  it('have the cause of a refusal, and none of an error, which may quote a value', async () => {
+    const { one } = replicas();
+    const seen: LiveBatch[] = [];
+    const watching = one.watch().subscribe((batch) => seen.push(batch));
+    for (const error_code of ['rate_limited', 'parse_error', 'internal_error'] as const)
+      one.record({ ...call(error_code), success: false, error_code, cause: 'dup key: { email: "a@b.c" }' });
+    await pass(1_000);
+    const causes = seen.flatMap(({ records }) => records.map(({ tool, cause }) => [tool, cause]));
+    expect(causes).toEqual([
+      ['rate_limited', 'dup key: { email: "a@b.c" }'],
+      ['parse_error', undefined],
+      ['internal_error', undefined],
+    ]);
+    watching.unsubscribe();
+  });
+
   it('are sent for as long as somebody watches, and end soon after that', async () => {
     const { bus, one, two } = replicas();
     const watching = one.watch().subscribe();

@@ -1,7 +1,7 @@
 import { cutText } from '#core';
 import { randomUUID } from 'node:crypto';
 import { merge, Observable, Subject, type Subscription } from 'rxjs';
-import { type ApprovalRecord, type AuditEvent, type AuditRecord, AuditSink } from '#audit';
+import { type ApprovalRecord, type AuditEvent, type AuditRecord, AuditSink, toStoredForm } from '#audit';
 import type { BusMessage, MessageBus } from '#state';
 
 /** A record for display: selected members without values, long text cut. */
@@ -21,7 +21,8 @@ const MAX_NAMES = 32;
 type Recorded = (AuditRecord | ApprovalRecord | AuditEvent) & { readonly type: string };
 
 export function toShownRecord(entry: Recorded): ShownRecord {
-  const fields = entry as unknown as Readonly<Record<string, unknown>>;
+  // What an error may quote is in the log alone, as with the records that are kept.
+  const fields = toStoredForm(entry) as unknown as Readonly<Record<string, unknown>>;
   const shown: [string, string | number | boolean | readonly string[]][] = [];
   for (const name of SHOWN_MEMBERS) {
     const value = cut(fields[name]);
