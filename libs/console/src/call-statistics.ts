@@ -32,6 +32,8 @@ const durationClass = (milliseconds: number): number => {
 export interface NameCount {
   readonly calls: number;
   readonly refused: number;
+  /** Of the refused ones: a person decided so. */
+  readonly denied: number;
   readonly rows: number;
   readonly tokens: number;
   /** By the prices of the policy when the calls were made; 0 without prices. */
@@ -77,7 +79,7 @@ export class Bucket {
     signIns: 0,
   };
   private readonly durations = new Map<number, number>();
-  private readonly names: Record<Counted, Map<string, Writable<NameCount>>> = {
+  private readonly names: Record<Counted, Map<string, NameCount>> = {
     gates: new Map(),
     agents: new Map(),
     classes: new Map(),
@@ -97,7 +99,8 @@ export class Bucket {
     this.sums.embedTokens += entry.embed_tokens ?? 0;
     const duration = durationClass(entry.duration_ms);
     this.durations.set(duration, (this.durations.get(duration) ?? 0) + 1);
-    const count = { calls: 1, refused, rows, tokens, cost };
+    const denied = entry.gate === 'approval' && entry.approver !== undefined ? 1 : 0;
+    const count = { calls: 1, refused, denied, rows, tokens, cost };
     if (refused === 1) this.count('gates', entry.gate ?? 'error', count);
     this.count('agents', entry.agent_name, count);
     if (entry.class_name !== undefined) this.count('classes', entry.class_name, count);
@@ -152,18 +155,12 @@ export class Bucket {
     return null;
   }
 
-  private count(kind: Counted, written: string, { calls, refused, rows, tokens, cost }: NameCount): void {
+  private count(kind: Counted, written: string, added: NameCount): void {
     const names = this.names[kind];
     let name = cutText(written, 128);
-    if (!names.has(name) && !this.hasPlace(kind, names, toNumber(refused) >= toNumber(calls)))
+    if (!names.has(name) && !this.hasPlace(kind, names, toNumber(added.refused) >= toNumber(added.calls)))
       name = OTHER_NAMES;
-    const known = names.get(name) ?? { calls: 0, refused: 0, rows: 0, tokens: 0, cost: 0 };
-    known.calls += toNumber(calls);
-    known.refused += toNumber(refused);
-    known.rows += toNumber(rows);
-    known.tokens += toNumber(tokens);
-    known.cost += toNumber(cost);
-    names.set(name, known);
+    names.set(name, sumCounts(names.get(name) ?? NOTHING, added));
   }
 
   private hasPlace(kind: Counted, names: ReadonlyMap<string, NameCount>, isRefused: boolean): boolean {
@@ -173,13 +170,18 @@ export class Bucket {
   }
 }
 
+const NOTHING: NameCount = { calls: 0, refused: 0, denied: 0, rows: 0, tokens: 0, cost: 0 };
+
+/** Figures of another replica may be anything, and of an earlier version be fewer. */
 function sumCounts(a: NameCount, b: NameCount): NameCount {
+  const member = (name: keyof NameCount) => a[name] + toNumber(b[name]);
   return {
-    calls: a.calls + b.calls,
-    refused: a.refused + b.refused,
-    rows: a.rows + b.rows,
-    tokens: a.tokens + b.tokens,
-    cost: a.cost + b.cost,
+    calls: member('calls'),
+    refused: member('refused'),
+    denied: member('denied'),
+    rows: member('rows'),
+    tokens: member('tokens'),
+    cost: member('cost'),
   };
 }
 

@@ -63,6 +63,16 @@ describe('the overview of calls', () => {
     expect(overview.buckets[0]).toMatchObject({ at: '2026-01-01T11:02:00.000Z', calls: 0, p50_ms: null });
   });
 
+  it('counts apart which of the refused calls a person denied', async () => {
+    const { statistics, overviews } = replicaOn(new ProcessVersionedStore(), 'a', { now: START });
+    const refused = { success: false, gate: 'approval' as const };
+    for (const one of [{ ...refused, approver: 'key:chief' }, refused, { approver: 'key:chief' }])
+      statistics.record(call(one));
+    const { agents, buckets } = await overviews.read('1h');
+    expect(agents).toMatchObject([{ name: 'analyst', calls: 3, refused: 2, denied: 1 }]);
+    expect(buckets.at(-1)).toMatchObject({ refused_agents: { analyst: 2 }, denied_agents: { analyst: 1 } });
+  });
+
   it('forgets what is older than its window', async () => {
     const clock = { now: START };
     const { statistics, overviews } = replicaOn(new ProcessVersionedStore(), 'a', clock);

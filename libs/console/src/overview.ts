@@ -23,6 +23,8 @@ interface OverviewBucket extends Figures {
   readonly gates: Readonly<Record<string, number>>;
   readonly agents: Readonly<Record<string, number>>;
   readonly refused_agents: Readonly<Record<string, number>>;
+  /** Of the refused ones: a person decided so. */
+  readonly denied_agents: Readonly<Record<string, number>>;
 }
 
 type Named<Member extends keyof NameCount> = Pick<NameCount, Member> & { readonly name: string };
@@ -137,7 +139,7 @@ function toShownBucket(at: string, counted: CountedBucket | undefined): Overview
   const bucket = new Bucket();
   if (counted) bucket.merge(counted);
   const sums = bucket.countNames(BUCKET_NAMES);
-  const column = (names: Readonly<Record<string, NameCount>>, member: 'calls' | 'refused') =>
+  const column = (names: Readonly<Record<string, NameCount>>, member: 'calls' | 'refused' | 'denied') =>
     Object.fromEntries(
       Object.entries(names).flatMap(([name, count]) => (count[member] > 0 ? [[name, count[member]]] : [])),
     );
@@ -147,6 +149,7 @@ function toShownBucket(at: string, counted: CountedBucket | undefined): Overview
     gates: column(sums.gates, 'refused'),
     agents: column(sums.agents, 'calls'),
     refused_agents: column(sums.agents, 'refused'),
+    denied_agents: column(sums.agents, 'denied'),
   };
 }
 

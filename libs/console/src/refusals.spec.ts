@@ -4,19 +4,22 @@ import { findRefusals } from './refusals.js';
 
 type Given = Parameters<typeof findRefusals>[0]['buckets'][number];
 
-/** Calls of a minute, and how many of them were refused, by agent. */
-function minute(agents: Readonly<Record<string, readonly [calls: number, refused: number]>>): Given {
-  const column = (at: 0 | 1) =>
-    Object.fromEntries(Object.entries(agents).map(([name, counts]) => [name, counts[at]]));
-  const total = (at: 0 | 1) => Object.values(agents).reduce((sum, counts) => sum + counts[at], 0);
-  const refused = total(1);
+type Counts = readonly [calls: number, refused: number, denied?: number];
+
+/** Calls of a minute, how many of them were refused, and how many of these by a person, by agent. */
+function minute(agents: Readonly<Record<string, Counts>>): Given {
+  const column = (at: 0 | 1 | 2) =>
+    Object.fromEntries(Object.entries(agents).map(([name, counts]) => [name, counts[at] ?? 0]));
+  const total = (at: 0 | 1 | 2) => Object.values(agents).reduce((sum, counts) => sum + (counts[at] ?? 0), 0);
+  const [refused, denied] = [total(1), total(2)];
   return {
     at: '2026-01-01T12:00:00.000Z',
     calls: total(0),
     refused,
-    gates: refused > 0 ? { rate_limit: refused } : {},
+    gates: { rate_limit: refused - denied, approval: denied },
     agents: column(0),
     refused_agents: column(1),
+    denied_agents: column(2),
   } as unknown as Given;
 }
 const find = (...buckets: Given[]) => findRefusals({ buckets, from: '' });
@@ -38,6 +41,23 @@ describe('refusals of the last minutes', () => {
       calls: 30,
       refused: 21,
       gate: 'rate_limit',
+    });
+  });
+
+  it('are none where a person denied the calls, and of the other gates where those refuse most', () => {
+    expect(find(minute({ writer: [20, 20, 18], reader: [20, 2] }))).toMatchObject({ all: null, agents: [] });
+    expect(find(minute({ writer: [20, 20, 9] }))).toMatchObject({
+      all: { calls: 20, refused: 11, gate: 'rate_limit' },
+      agents: [{ name: 'writer', calls: 20, refused: 11 }],
+    });
+  });
+
+  it('are those of the last two minutes where it was well before', () => {
+    const before = Array.from({ length: 8 }, () => minute({ writer: [20, 0] }));
+    expect(find(...before, minute({ writer: [20, 15] }))).toMatchObject({ minutes: 10, all: null });
+    expect(find(...before, minute({ writer: [20, 15] }), minute({ writer: [20, 20] }))).toMatchObject({
+      minutes: 2,
+      all: { calls: 40, refused: 35 },
     });
   });
 
