@@ -27,7 +27,7 @@ export function troublesNow(state: Answer<StateAnswer>): readonly Trouble[] {
   return troubles.toSorted((one, other) => Number(one.kind !== 'bad') - Number(other.kind !== 'bad'));
 }
 
-/** What is wrong with the service, above every page, and how old that is. */
+/** What is wrong with the service, above every page, and how old that is. It keeps its height: nothing below it moves. */
 export function StateStrip({ state }: { readonly state: Answer<StateAnswer> }) {
   const [, setTick] = useState(0);
   useEffect(() => {
@@ -35,6 +35,7 @@ export function StateStrip({ state }: { readonly state: Answer<StateAnswer> }) {
     return () => clearInterval(timer);
   }, []);
   const troubles = troublesNow(state);
+  const [worst, ...others] = troubles;
   const said = troubles.map(({ text }) => text).join('; ');
   useEffect(() => {
     if (said !== '') announce(said);
@@ -51,19 +52,38 @@ export function StateStrip({ state }: { readonly state: Answer<StateAnswer> }) {
       class={`strip ${value || troubles.length > 0 ? kind : 'plain'}`}
       aria-label="State of the service"
     >
-      {troubles.length > 0 ? (
-        <ul>
-          {troubles.map(({ text, href, kind: own }) => (
-            <li key={text} class={own}>
-              <a href={href}>{cleanText(text, 300)}</a>
-            </li>
-          ))}
-        </ul>
-      ) : (
-        <p>{value ? describeHealth(value) : 'Reading the state of the service…'}</p>
+      <p class="worst">
+        {worst ? (
+          <Said trouble={worst} />
+        ) : value ? (
+          describeHealth(value)
+        ) : (
+          'Reading the state of the service…'
+        )}
+      </p>
+      {others.length > 0 && (
+        <details key={location.hash}>
+          <summary>{others.length} more</summary>
+          <ul>
+            {others.map((trouble) => (
+              <li key={trouble.text}>
+                <Said trouble={trouble} />
+              </li>
+            ))}
+          </ul>
+        </details>
       )}
       {answeredAt !== undefined && <p class="age">updated {timeSince(new Date(answeredAt).toISOString())}</p>}
     </section>
+  );
+}
+
+function Said({ trouble: { kind, text, href } }: { readonly trouble: Trouble }) {
+  const shown = cleanText(text, 300);
+  return (
+    <a class={kind} href={href} title={shown}>
+      {shown}
+    </a>
   );
 }
 

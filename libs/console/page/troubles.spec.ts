@@ -154,6 +154,15 @@ describe('the state of the service', () => {
     ]);
   });
 
+  it('names no agent where the calls of several are refused with all others', () => {
+    const counted = { calls: 30, refused: 20 };
+    const agents = ['reader', 'writer'].map((name) => ({ name, ...counted }));
+    const said = (all: (typeof counted & { gate: string }) | null) =>
+      findTroubles({ replicas: [replica('a')], refusals: { ...NONE, all, agents } }, NOW);
+    expect(said({ ...counted, gate: 'rate_limit' })).toHaveLength(1);
+    expect(said(null)).toHaveLength(2);
+  });
+
   it('points out for a day that a policy widened access', () => {
     expect(find(withPolicy('a', { widened: true, loaded_at: '2025-12-30T10:00:00.000Z' }))).toEqual([]);
   });

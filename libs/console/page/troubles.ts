@@ -164,9 +164,11 @@ function describeRefusals({ minutes, from, all, agents }: Refusals): readonly Tr
         },
       ]
     : [];
+  // Where it is so of all calls, several agents share a cause.
+  const named = all && agents.length > 1 ? [] : agents.slice(0, MAX_NAMED);
   return [
     ...ofAll,
-    ...agents.slice(0, MAX_NAMED).map((one) => ({
+    ...named.map((one) => ({
       kind: 'busy' as const,
       text: `Most of the calls of the agent ${one.name} ${lately}`,
       href: toAddress('audit', { agent: one.name, ...filters }),

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import type { Browser, BrowserContext, Page, Route } from 'playwright-core';
+import type { Browser, BrowserContext, Locator, Page, Route } from 'playwright-core';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { openBrowser } from '../../support/browser.js';
 import { decideApproval } from '../../support/decide-approval.js';
@@ -90,6 +90,21 @@ async function signIn(place: string, agent: keyof typeof KEYS = 'chief'): Promis
   await page.getByLabel('API key or access token').fill(KEYS[agent]);
   await page.keyboard.press('Enter');
   await page.getByRole('navigation').waitFor();
+}
+
+/** What is said above every page: the worst trouble, and the others once they are opened. */
+async function findTrouble(name: RegExp): Promise<Locator> {
+  const found = page.getByRole('region', { name: 'State of the service' }).getByRole('link', { name });
+  const isShown = async () => {
+    if (await found.isVisible()) return true;
+    await page
+      .getByText(/^\d+ more$/)
+      .click({ timeout: 1_000 })
+      .catch(() => undefined);
+    return found.isVisible();
+  };
+  await expect.poll(isShown, { timeout: 20_000 }).toBe(true);
+  return found;
 }
 
 /** Cookies of one session for each operator: one address may sign in 20 times a minute. */
@@ -393,7 +408,7 @@ describe('the state of the service', () => {
     await page.route(/\/api\/state$/, (route) => route.fulfill({ json: { ...state, replicas } }));
     await page.reload();
     await page.getByRole('link', { name: /^MongoDB does not answer/ }).waitFor();
-    await page.getByRole('link', { name: /^A configuration was refused/ }).click();
+    await (await findTrouble(/^A configuration was refused/)).click();
     await page.getByRole('heading', { name: 'Health', level: 1 }).waitFor();
     await page.getByText('the one before it is still served').waitFor();
     expect(await page.locator('main img, main script').count()).toBe(0);
@@ -613,6 +628,9 @@ describe('a search of the audit', () => {
     await open('audit?agent=writer');
     await page.getByRole('button', { name: 'Last 15 minutes' }).click();
     await expect.poll(() => new URL(page.url()).hash).toMatch(/^#\/audit\?agent=writer&from=.*Z$/);
+    // What is set is in view, and the other filters do not push the records away.
+    await page.getByLabel('From').waitFor();
+    expect(await page.getByLabel('Until').isVisible()).toBe(false);
     await expect
       .poll(() =>
         page
@@ -698,8 +716,8 @@ describe('an agent that is refused over its limit', () => {
       refusals: { all: object | null };
     };
     const strip = page.getByRole('region', { name: 'State of the service' });
-    const said = strip.getByRole('link', { name: /^Most of the calls of the agent looping/ });
-    await said.waitFor();
+    const said = /^Most of the calls of the agent looping/;
+    await findTrouble(said);
     const isRed = (name: RegExp) => page.getByRole('link', { name }).locator('.tile-value.bad').count();
     await page.getByRole('link', { name: /^Refused or failed/ }).waitFor();
     expect(await isRed(/^Refused or failed/)).toBe(state.refusals.all ? 1 : 0);
@@ -707,7 +725,7 @@ describe('an agent that is refused over its limit', () => {
     await page.goto(at('agent?name=looping'));
     await page.getByRole('link', { name: /^Refused/ }).waitFor();
     expect(await isRed(/^Refused/)).toBe(1);
-    await said.click();
+    await (await findTrouble(said)).click();
     await page.getByRole('heading', { name: 'Audit', level: 1 }).waitFor();
     await page.getByText('rate_limit · rate_limited').first().waitFor();
   });
@@ -733,6 +751,8 @@ describe('the page of an agent', () => {
     const refused = page.getByRole('link', { name: /^Refused/ });
     const href = (await refused.getAttribute('href')) ?? '';
     expect(href).toMatch(/agent=writer&from=.*&to=.*&outcome=failure/);
+    const changed = page.getByRole('link', { name: 'What it changed' });
+    expect(await changed.getAttribute('href')).toMatch(/^#\/changes\?agent=writer&since=.*Z$/);
     await page.getByRole('link', { name: 'Hour' }).click();
     await page.getByRole('button', { name: 'Suspend writer' }).waitFor();
   });
@@ -789,7 +809,7 @@ describe('the policy', () => {
     await page.goto(at('health'));
     await page.getByRole('heading', { name: 'Suspended agents' }).waitFor();
     await page.goto(at('live'));
-    await page.getByRole('link', { name: /The agent writer is suspended since/ }).click();
+    await (await findTrouble(/The agent writer is suspended since/)).click();
     await row.getByRole('button', { name: 'Resume writer' }).click();
     await row.getByRole('button', { name: 'Resume writer' }).click();
     await row.getByText('active', { exact: true }).waitFor();

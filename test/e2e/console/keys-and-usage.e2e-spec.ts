@@ -96,9 +96,12 @@ describe.each([
     await page.getByLabel('API key or access token').fill('key-of-chief-0000');
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Keys that end' }).waitFor();
+    await page.getByText('1 more', { exact: true }).click();
     expect(await page.getByRole('link', { name: 'The key chief-2026 of chief expires in' }).count()).toBe(1);
     expect(await page.getByRole('link', { name: /The key chief-2025 of chief expired at/ }).count()).toBe(1);
     await check('health');
+    await page.goto(`${service.origin}/console#/agent?name=chief`);
+    await page.getByRole('table', { name: 'Limits by caller' }).getByText('chief-2026').waitFor();
     await page.goto(`${service.origin}/console#/overview`);
     const link = page.getByRole('link', { name: 'CSV of 31 days' });
     await link.waitFor();
