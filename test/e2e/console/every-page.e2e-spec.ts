@@ -207,6 +207,9 @@ describe('every page of the console has no violation that axe finds, is in view 
     await page.getByText('change sets cannot be reached at the moment').waitFor(PATIENT);
     expect(await page.getByText('No change set').count()).toBe(0);
     expect(await page.getByText('Parse error').count()).toBe(0);
+    await open('explain', page);
+    const form = page.getByRole('group', { name: 'Arguments' });
+    await form.getByText('The database is unavailable').waitFor(PATIENT);
     await open('approvals', page);
     await page.getByText('it cannot be read at the moment').first().waitFor(PATIENT);
     expect(await page.getByText('that you may not read').count()).toBe(0);
@@ -215,7 +218,9 @@ describe('every page of the console has no violation that axe finds, is in view 
 
   it('while Redis does not answer either', { timeout: 240_000 }, async () => {
     await redis.stop();
+    await page.getByText(/^\d more$/).click(PATIENT);
     await page.getByText('Redis does not answer').first().waitFor(PATIENT);
+    expect(await judge(page, 'all-troubles', true)).toEqual([]);
     await open('approvals', page);
     await page.getByText('Shared state cannot be reached').first().waitFor(PATIENT);
     // Said once, and not again by each call that waits and by the decided ones.

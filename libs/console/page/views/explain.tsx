@@ -161,13 +161,17 @@ function ExplainForm({ catalogue: { agents, tools } }: { readonly catalogue: Sim
               // An input that becomes a list under one's hands would lose the focus.
               <p class="quiet">Loading…</p>
             ) : (
-              <SchemaForm
-                key={toolName}
-                schema={tool?.input_schema ?? {}}
-                args={args}
-                classes={classes.value?.classes.map(({ name }) => name) ?? []}
-                change={(changed) => setText(asText(changed))}
-              />
+              <>
+                {/* Without them the name is typed. */}
+                {'class_name' in sample && <Failure error={classes.error} retry={classes.reload} />}
+                <SchemaForm
+                  key={toolName}
+                  schema={tool?.input_schema ?? {}}
+                  args={args}
+                  classes={classes.value?.classes.map(({ name }) => name) ?? []}
+                  change={(changed) => setText(asText(changed))}
+                />
+              </>
             )}
           </fieldset>
           <Field label="Arguments as JSON">
