@@ -239,7 +239,9 @@ describe('taking back', () => {
     await rename('p05', 'wrong two', 'helper');
     await posts().updateOne({ _id: 'p05' }, { $set: { title: 'mended by hand' } });
     await open();
-    await page.getByLabel('Agent that wrote').fill('helper');
+    expect(await page.getByLabel('Agent that wrote').isVisible()).toBe(false);
+    await open('?agent=helper');
+    expect(await page.getByLabel('Agent that wrote').inputValue()).toBe('helper');
     await page.getByLabel('Since').fill(local(since));
     await page.getByRole('button', { name: 'Show what would be taken back' }).click();
     await page.getByText('1 row cannot be taken back').waitFor();

@@ -12,6 +12,7 @@ import {
   formatMilliseconds,
   formatNumber,
   shortNumber,
+  valueText,
 } from '../formats.js';
 import { addKeys, type ConsoleRecord, describeStore, RecordTable } from '../records.js';
 import { type Answer, Refusal, useAnswer } from '../server.js';
@@ -71,10 +72,10 @@ function Sections({ name, chosen, isRefused }: SectionsProps) {
       : null;
   const calls = useAnswer<Records>(search({}));
   const refusals = useAnswer<Records>(search({ outcome: 'failure' }));
-  const callers = [...new Set(calls.value?.entries.map(({ principal }) => String(principal)) ?? [])].slice(
-    0,
-    MOST_CALLERS,
+  const keyNames = new Map(
+    calls.value?.entries.map(({ principal, key_name: name }) => [String(principal), valueText(name)]),
   );
+  const callers = [...keyNames.keys()].slice(0, MOST_CALLERS);
   const asked = new URLSearchParams(callers.map((principal) => ['principal', principal])).toString();
   const agent = useAnswer<AgentAnswer>(`api/agents/${encodeURIComponent(name)}?${asked}`, REFRESH_INTERVAL);
   const toRecords = (more: Readonly<Record<string, string>> = {}) =>
@@ -91,7 +92,7 @@ function Sections({ name, chosen, isRefused }: SectionsProps) {
             <>
               <Identity agent={value} onChanged={agent.reload} />
               <h2>Limits and how much of them is used</h2>
-              <Limits agent={value} />
+              <Limits agent={value} keyNames={keyNames} />
               <h2>Keys</h2>
               <Keys agent={value} toRecords={toRecords} />
             </>
@@ -113,6 +114,9 @@ function Sections({ name, chosen, isRefused }: SectionsProps) {
       <p class="buttons">
         <a class="button" href={toRecords()}>
           All its records
+        </a>
+        <a class="button" href={toAddress('changes', { agent: name, since: times?.from })}>
+          What it changed
         </a>
         <a class="button" href={toAddress('explain', { agent: name })}>
           Explain a call
@@ -158,8 +162,14 @@ function Identity({ agent, onChanged }: { readonly agent: AgentAnswer; readonly 
   );
 }
 
+interface LimitsProps {
+  readonly agent: AgentAnswer;
+  /** By principal. */
+  readonly keyNames: ReadonlyMap<string, string>;
+}
+
 /** The limits of an agent for each of its callers, and how much of them is used now. */
-function Limits({ agent: { definition, used } }: { readonly agent: AgentAnswer }) {
+function Limits({ agent: { definition, used }, keyNames }: LimitsProps) {
   if (!definition) return <p class="empty">It is not configured here.</p>;
   const { rate, budget } = definition;
   const limits = budget?.limits ?? {};
@@ -200,7 +210,9 @@ function Limits({ agent: { definition, used } }: { readonly agent: AgentAnswer }
         caption="Limits by caller"
         columns={['Caller', 'Calls', ...quantities.map((quantity) => words[quantity])]}
         rows={used.map((caller) => [
-          caller.principal,
+          <>
+            {caller.principal} <span class="quiet">{keyNames.get(caller.principal)}</span>
+          </>,
           caller.rate === null ? (
             'not known here'
           ) : (

@@ -32,8 +32,8 @@ const FILTERS = [
   ['request_id', 'Request id', 'text'],
   ['trace_id', 'Trace id', 'text'],
 ] as const;
-/** The filters that are shown at first. */
-const USUAL_FILTERS = 3;
+/** The filters that are always shown. */
+const USUAL_FILTERS = ['agent', 'tool', 'class'];
 
 const OUTCOMES = [
   ['', 'any'],
@@ -152,10 +152,16 @@ export function AuditPage() {
       </select>
     </Field>
   );
-  const hasMore =
-    FILTERS.slice(USUAL_FILTERS).some(([name]) => query.has(name)) ||
-    query.has('type') ||
-    query.has('decision');
+  // One that is set is shown; the others would push what was found out of the window.
+  const isShown = (name: string) => USUAL_FILTERS.includes(name) || query.has(name);
+  const list = (shown: boolean) => (
+    <>
+      {FILTERS.filter(([name]) => isShown(name) === shown).map(input)}
+      {shown && choice('outcome', 'Outcome', OUTCOMES)}
+      {isShown('type') === shown && choice('type', 'Kind', TYPES)}
+      {isShown('decision') === shown && choice('decision', 'Decision', DECISIONS)}
+    </>
+  );
   const shown = found && !query.has('type') ? foldAnchors(found.records) : (found?.records ?? []);
   const folded = (found?.records.length ?? 0) - shown.length;
   const csv = `${CONSOLE}/api/audit?${new URLSearchParams([...query, ['format', 'csv']]).toString()}`;
@@ -164,17 +170,10 @@ export function AuditPage() {
       <Heading>Audit</Heading>
       {/* Its inputs begin with what the address says, also after the back button. */}
       <form key={asked} class="panel" role="search" onSubmit={search}>
-        <div class="grid">
-          {FILTERS.slice(0, USUAL_FILTERS).map(input)}
-          {choice('outcome', 'Outcome', OUTCOMES)}
-        </div>
-        <details open={hasMore}>
+        <div class="grid">{list(true)}</div>
+        <details>
           <summary>More filters</summary>
-          <div class="grid">
-            {FILTERS.slice(USUAL_FILTERS).map(input)}
-            {choice('type', 'Kind', TYPES)}
-            {choice('decision', 'Decision', DECISIONS)}
-          </div>
+          <div class="grid">{list(false)}</div>
         </details>
         {Object.entries(suggested).map(([name, known]) => (
           <Suggestions key={name} id={`known-${name}`} texts={known} />

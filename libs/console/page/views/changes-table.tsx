@@ -19,22 +19,25 @@ function groupChanges(
   return [...groups.values()];
 }
 
-/** What agents gain and lose. */
+/** What agents gain and lose. Columns without content are left out. */
 export function ChangesTable({ caption, changes }: { caption: string; changes: readonly Change[] }) {
+  const columns = ['Agent', 'Class', 'What', 'Name', 'Change', 'Before', 'After'];
+  const rows = groupChanges(changes).map((change) => [
+    change.agent,
+    change.class_name ?? '',
+    change.what,
+    names(change.names),
+    <Badge kind={change.widens ? 'busy' : 'plain'}>{change.effect}</Badge>,
+    change.before ?? '',
+    change.after ?? '',
+  ]);
+  const hasContent = (_: unknown, at: number) => rows.some((cells) => cells[at] !== '');
   return (
     <div class="changes">
       <DataTable
         caption={caption}
-        columns={['Agent', 'Class', 'What', 'Name', 'Change', 'Before', 'After']}
-        rows={groupChanges(changes).map((change) => [
-          change.agent,
-          change.class_name ?? '',
-          change.what,
-          names(change.names),
-          <Badge kind={change.widens ? 'busy' : 'plain'}>{change.effect}</Badge>,
-          change.before ?? '',
-          change.after ?? '',
-        ])}
+        columns={columns.filter(hasContent)}
+        rows={rows.map((cells) => cells.filter(hasContent))}
       />
     </div>
   );

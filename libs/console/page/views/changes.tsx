@@ -111,6 +111,15 @@ function ChangeSets() {
           />
         </div>
       </form>
+      <UndoByTime
+        key={`${wanted['agent'] ?? ''} ${wanted['since'] ?? ''} ${wanted['until'] ?? ''}`}
+        begun={{
+          agent: wanted['agent'] ?? '',
+          since: toLocalTime(wanted['since'] ?? ''),
+          until: toLocalTime(wanted['until'] ?? ''),
+        }}
+        onUndone={listed.reload}
+      />
       <Loaded of={listed}>
         {({ change_sets: sets, tenant_id: tenant }) => (
           <>
@@ -124,15 +133,6 @@ function ChangeSets() {
           </>
         )}
       </Loaded>
-      <UndoByTime
-        key={`${wanted['agent'] ?? ''} ${wanted['since'] ?? ''} ${wanted['until'] ?? ''}`}
-        begun={{
-          agent: wanted['agent'] ?? '',
-          since: toLocalTime(wanted['since'] ?? ''),
-          until: toLocalTime(wanted['until'] ?? ''),
-        }}
-        onUndone={listed.reload}
-      />
     </>
   );
 }

@@ -17,7 +17,11 @@ export function Undo({ target, onUndone }: UndoProps) {
   const [done, setDone] = useState<OperatorSet>();
   const [skips, setSkips] = useState(false);
   const { busy, error, run } = useRequest();
-  const look = () => run(async () => setPreview(await send<UndoPreview>('POST', 'api/changes/undo', target)));
+  const look = () =>
+    run(async () => {
+      setDone(undefined);
+      setPreview(await send<UndoPreview>('POST', 'api/changes/undo', target));
+    });
   const undo = (digest: string) =>
     run(async () => {
       const given = { ...target, digest, skip_conflicts: skips };
@@ -128,22 +132,27 @@ export function UndoByTime({ begun, onUndone }: { readonly begun: UndoTime; read
   };
   return (
     <section class="panel apart" aria-label="Undo by agent and time">
-      <h2>Undo by agent and time</h2>
-      <div class="grid">
-        <TextField
-          label="Agent that wrote"
-          list="known-agents"
-          value={agent}
-          onInput={(event) => setGiven({ ...given, agent: event.currentTarget.value })}
-        />
-        {input('since', 'Since')}
-        {input('until', 'Before (empty: now)')}
-      </div>
-      {target.agent === '' || since === '' ? (
-        <p class="hint">Name the agent and since when: what would be taken back is shown first.</p>
-      ) : (
-        <Undo key={JSON.stringify(given)} target={target} onUndone={onUndone} />
-      )}
+      {/* What was searched for stays in view, unless it is of an agent. */}
+      <details open={begun.agent !== ''}>
+        <summary>
+          <h2>Undo by agent and time</h2>
+        </summary>
+        <div class="grid">
+          <TextField
+            label="Agent that wrote"
+            list="known-agents"
+            value={agent}
+            onInput={(event) => setGiven({ ...given, agent: event.currentTarget.value })}
+          />
+          {input('since', 'Since')}
+          {input('until', 'Before (empty: now)')}
+        </div>
+        {target.agent === '' || since === '' ? (
+          <p class="hint">Name the agent and since when: what would be taken back is shown first.</p>
+        ) : (
+          <Undo key={JSON.stringify(given)} target={target} onUndone={onUndone} />
+        )}
+      </details>
     </section>
   );
 }
