@@ -1,5 +1,5 @@
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Page } from 'playwright-core';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { openBrowser } from '../../support/browser.js';
 import { decideApproval } from '../../support/decide-approval.js';
@@ -9,12 +9,11 @@ const KEYS = { chief: 'key-of-chief-0000', writer: 'key-of-writer-0000' };
 const as = (agent: keyof typeof KEYS) => ({ 'X-MCP-API-Key': KEYS[agent], 'X-Parley-Console': '1' });
 
 let service: Service;
-let browser: Browser;
 let page: Page;
 
 beforeAll(async () => {
   const agent = { permissions: 'admin', tenantId: 'acme', rateLimit: 1_000_000 };
-  [service, browser] = await Promise.all([
+  const [started, browser] = await Promise.all([
     startService({
       config: {
         agents: { chief: agent, writer: agent },
@@ -28,16 +27,13 @@ beforeAll(async () => {
     }),
     openBrowser(),
   ]);
+  service = started;
   page = await browser.newPage({ reducedMotion: 'reduce' });
   await page.goto(`${service.origin}/console#/live`);
   await page.getByLabel('API key or access token').fill(KEYS.chief);
   await page.keyboard.press('Enter');
   await page.getByText('All well').waitFor();
 }, 120_000);
-afterAll(async () => {
-  await browser?.close();
-  await service?.stop();
-});
 
 const strip = () => page.getByRole('region', { name: 'State of the service' });
 
