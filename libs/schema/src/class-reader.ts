@@ -64,6 +64,10 @@ export function compileReader<T extends object>(
   };
 }
 
+/** The names that a reader of the class accepts. */
+export const listNames = (type: DecoratedClass): readonly string[] =>
+  [...groupMetadata(type).keys()].flatMap((name) => [name, ...getAliases(type, name)]);
+
 /** The names that a reader of the class accepts and that its JSON Schema does not declare. */
 export function listUndeclaredNames(type: DecoratedClass): readonly string[] {
   return [...groupMetadata(type).keys()].flatMap((name) => [

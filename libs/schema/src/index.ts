@@ -1,4 +1,4 @@
-export { compileReader, type Given, listUndeclaredNames } from './class-reader.js';
+export { compileReader, type Given, listNames, listUndeclaredNames } from './class-reader.js';
 export { compileClass, findUnreadDates, Keywords, Nullable } from './class-schema.js';
 export { compileJsonSchema, type JsonSchemaCheck } from './json-schema-check.js';
 export {

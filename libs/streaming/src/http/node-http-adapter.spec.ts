@@ -14,7 +14,7 @@ import {
   UseInterceptors,
 } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { ArrayMaxSize, IsIn, IsString } from 'class-validator';
+import { ArrayMaxSize, IsIn, IsOptional, IsString } from 'class-validator';
 import fc from 'fast-check';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -26,6 +26,9 @@ import { JsonBodyInterceptor, NotServed, RefusalFilter, createValidationPipe } f
 class Choice {
   @IsIn(['this', 'that'], { message: 'choice must be this or that' })
   choice!: string;
+
+  @IsOptional()
+  more?: unknown;
 }
 
 class Search {
@@ -199,6 +202,19 @@ describe('the routes of controllers on plain requests', () => {
     });
     expect(await choose('\u{feff}{"choice":"this"}')).toMatchObject({ status: 200 });
     expect(logged).toEqual([]);
+  });
+
+  it('refuse a member and a parameter that the class does not have', async () => {
+    const refusals = [
+      await sendRequest('/things/choice', 'POST', '{"choice":"this","chioce":"that"}'),
+      await sendRequest('/things/choice', 'POST', '{"choice":"this","__proto__":{}}'),
+      await sendRequest('/things/search?limit=5&limt=2'),
+    ];
+    expect(refusals.map(({ status, body }) => [status, body])).toEqual([
+      [400, { error: "unknown member 'chioce', known: choice, more" }],
+      [400, { error: "unknown member '__proto__', known: choice, more" }],
+      [400, { error: "unknown parameter 'limt', known: limit, names" }],
+    ]);
   });
 
   it('refuse a body that is nested too deeply, wherever it is, without an error', async () => {

@@ -13,7 +13,7 @@ import {
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Observable } from 'rxjs';
 import { cutText, readJson, type RefusedJson } from '#core';
-import { compileReader, type Given } from '#schema';
+import { compileReader, type Given, listNames } from '#schema';
 import { SharedStateUnavailable } from '#state';
 import { BODY_WORDS, ROUTE_WORDS } from './refusals.js';
 
@@ -111,8 +111,9 @@ export class LongJsonBodyInterceptor extends JsonBodyInterceptor {
 }
 
 /**
- * Makes an instance of the class of a body or a query. The first error is the answer, in the words of its decorator. A parameter may be
- * repeated where the class begins with a list for it.
+ * Makes an instance of the class of a body or a query. The first error is the answer, in the words of its decorator. A member that the
+ * class does not have is refused: a misspelt bound must not mean everything. A parameter may be repeated where the class begins with a
+ * list for it.
  */
 export function createValidationPipe<T extends object>(type: Type<T>): PipeTransform<Given, T> {
   const [status] = BODY_WORDS.notObject;
@@ -122,8 +123,13 @@ export function createValidationPipe<T extends object>(type: Type<T>): PipeTrans
   const listed = new Set(
     Object.entries(new type()).flatMap(([name, value]) => (Array.isArray(value) ? [name] : [])),
   );
+  const names = listNames(type);
   return {
     transform(given, { type: place }) {
+      const unknown = Object.keys(given).find((name) => !names.includes(name));
+      const what = place === 'query' ? 'parameter' : 'member';
+      if (unknown !== undefined)
+        throw new NotServed(status, `unknown ${what} '${cutText(unknown, 40)}', known: ${names.join(', ')}`);
       const repeated = Object.entries(given).find(
         ([name, value]) => Array.isArray(value) && !listed.has(name),
       );
