@@ -147,8 +147,11 @@ describe('the start says in one line for each instance', () => {
     class AppModule {}
     const application = await NestFactory.create(AppModule, new ExpressAdapter(), { logger: logged });
     await application.listen(0, '127.0.0.1');
+    const simulation = await application.get(Parley).openSimulation();
+    await simulation.close();
     await application.close();
     expect(lines.join('\n')).not.toMatch(/InstanceModule|KernelModule|RoutesModule|ToolsController|Mapped/);
+    expect(lines.filter((line) => line.includes('Starting Nest application'))).toHaveLength(1);
     expect(lines.filter((line) => line.includes('successfully started'))).toHaveLength(1);
     // Those of the application around it are.
     expect(lines.join('\n')).toContain('ParleyModule dependencies initialized');

@@ -45,6 +45,7 @@ import { AgentOptionsError, assertChoiceOfLimits, ConfigVersions } from '#config
 import { ToolRegistry, ToolRunner } from '#tools';
 import { type AgentChoice, agentWithin, chosenAgent, type CodeChoice } from './agent-choice.js';
 import { type AnsweredMessage, answerMessage, type MessageOptions } from './answer-message.js';
+import { startInside } from './inner-start.js';
 import { openListener, type StandaloneListener, type StandaloneOptions } from './standalone-listener.js';
 
 /** Providers without a policy, and providers that return them. */
@@ -236,7 +237,7 @@ export class Parley {
    * current configuration, tools, schema and roles. The caller must close it.
    */
   openSimulation(): Promise<SimulatedInstance> {
-    return simulateInstance(this.context);
+    return startInside(() => simulateInstance(this.context));
   }
 
   /** Whether the instance accepts calls, and the state of its dependencies. */
