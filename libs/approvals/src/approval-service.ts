@@ -145,7 +145,13 @@ export class ApprovalService {
     if (now.digest !== verdict.digest) return { ok: false, refusal: 'shown_otherwise' };
     if (approved && !now.isReadable) return { ok: false, refusal: 'unreadable' };
     const reason = verdict.reason === undefined ? undefined : cutText(oneLine(verdict.reason), MAX_REASON);
-    const decision = { approved, by: viewer.principal, at: Date.now(), ...(reason && { reason }) };
+    const decision = {
+      approved,
+      by: viewer.principal,
+      agent: viewer.definition.name,
+      at: Date.now(),
+      ...(reason && { reason }),
+    };
     const outcome = await this.decideOrRecord(known, viewer, decision);
     if (outcome === 'unconfirmed') return { ok: false, refusal: 'unconfirmed' };
     if (outcome === 'unknown') return { ok: false, refusal: 'not_found' };

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import {
   Agent,
   type ClientAnswerTo,
+  type EarlierApprovals,
   type AskOptions,
   McpRequest,
   type RequestOptions,
@@ -193,19 +194,22 @@ describe('the approver at the client', () => {
 describe('the approver over the approval routes', () => {
   function createStoredApprover(expiry = 60, state = processState(), kept = state.approvals) {
     const announced: ApprovalCase[] = [];
+    const deciding = new Set(['chief']);
     const dependencies = {
       store: kept,
       bus: state.bus,
       announce: (one: ApprovalCase) => announced.push(one),
+      mayDecide: (name: string) => deciding.has(name),
     };
     return {
       state,
       announced,
+      deciding,
       approver: new StoredApprover({ ...dependencies, digest: DIGEST }, { expiry, timeout: 10 }),
     };
   }
   const decide = (state: SharedState, id: string, approved: boolean) =>
-    state.approvals.decide(id, { approved, by: 'key:2', at: 1 });
+    state.approvals.decide(id, { approved, by: 'key:2', agent: 'chief', at: 1 });
   /** What is decided here is announced to nobody: the next look finds it. */
   const lookAgain = () => vi.advanceTimersByTimeAsync(5_000);
   const stopIntervals = () => vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
@@ -265,6 +269,41 @@ describe('the approver over the approval routes', () => {
     expect(await first).toMatchObject({ outcome: 'deny', reason: expect.stringContaining('has changed') });
     void approver.review(createRequest());
     await expect.poll(() => announced.length).toBe(2);
+  });
+
+  it('gives no approval of who may decide no more, and asks again', async () => {
+    const { state, announced, deciding, approver } = createStoredApprover();
+    const gone = { signal: AbortSignal.abort() };
+    await approver.review(createRequest(gone));
+    await decide(state, announced[0]?.id ?? '', true);
+    deciding.clear();
+    expect(await approver.review(createRequest())).toEqual({
+      outcome: 'deny',
+      reason: expect.stringContaining('who gave it may not decide any more'),
+      caseId: announced[0]?.id,
+    });
+    deciding.add('chief');
+    await approver.review(createRequest(gone));
+    expect(announced).toHaveLength(2);
+  });
+
+  it('gives none that continues a call once its approver may decide no more', async () => {
+    const { state, announced, deciding, approver } = createStoredApprover();
+    const kept = new Map<string, string>();
+    const granted: EarlierApprovals = {
+      keep: (key, _, by) => void kept.set(key, by),
+      recall: (key) => Promise.resolve(kept.get(key)),
+    };
+    const client = Object.assign(new ClientInProcess(yes), { granted });
+    await approver.review(createRequest({ signal: AbortSignal.abort() }));
+    await decide(state, announced[0]?.id ?? '', true);
+    const review = () => approver.review(createRequest({ clientRequests: client }));
+    expect([await review(), await review()]).toMatchObject([
+      { outcome: 'approve' },
+      { outcome: 'approve', again: true },
+    ]);
+    deciding.clear();
+    expect(await review()).toMatchObject({ outcome: 'deny', caseId: announced[0]?.id });
   });
 
   it('says no when nobody decided in time', async () => {
@@ -340,7 +379,7 @@ describe('approvers in turn', () => {
   it('refuse a caller of whom fifty calls wait already, also where all wait for one decision', async () => {
     const { approvals: store, bus } = processState();
     const stored = new StoredApprover(
-      { store, bus, announce: () => undefined, digest: DIGEST },
+      { store, bus, announce: () => undefined, digest: DIGEST, mayDecide: () => true },
       { expiry: 60 },
     );
     const approver = new RecordedApprover(stored, 300, {

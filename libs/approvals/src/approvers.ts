@@ -53,6 +53,7 @@ const REASONS = {
   changed:
     'approval no longer applies: what the operation would change has changed since it was shown; call again',
   used: 'approval was already used by another call',
+  approverGone: 'approval no longer applies: who gave it may not decide any more; call again',
   tooMany: 'approval required but too many requests of this caller are pending',
   noSharedState: 'approval required but the state that keeps approvals cannot be reached',
 } as const;
@@ -214,12 +215,16 @@ export interface StoredApproverDependencies {
   readonly digest: Pick<ArgumentDigest, 'of'>;
   /** Called for every new case. */
   readonly announce: (opened: ApprovalCase) => void;
+  /** Whether an agent of this name may decide now. */
+  readonly mayDecide: (agent: string) => boolean;
 }
 
 /** Key under which a continued call remembers the decision. */
 const STORED_GRANT = 'approval.desk';
 /** Key under which it remembers the id of its case. */
 const STORED_CASE = 'approval.case';
+/** Key under which it remembers the agent that decided. */
+const STORED_AGENT = 'approval.agent';
 
 type Waited = 'waiting' | 'aborted' | 'expired';
 
@@ -243,7 +248,10 @@ export class StoredApprover extends Approver {
       const preview = await request.preview();
       const by = await request.context.clientRequests?.granted?.recall(STORED_GRANT, preview.holdsFor);
       if (by !== undefined) {
-        const caseId = await request.context.clientRequests?.granted?.recall(STORED_CASE, preview.holdsFor);
+        const { granted } = request.context.clientRequests ?? {};
+        const caseId = await granted?.recall(STORED_CASE, preview.holdsFor);
+        const agent = await granted?.recall(STORED_AGENT, preview.holdsFor);
+        if (!this.stillDecides(agent)) return approverGone(caseId);
         const decided = {
           by: { principal: by, via: 'desk' as const },
           ...(caseId !== undefined && { caseId }),
@@ -284,12 +292,19 @@ export class StoredApprover extends Approver {
     // The approval is used up even if it no longer applies: the next call asks about the current change.
     if (!(await this.dependencies.store.use(caseId)))
       return { outcome: 'deny', reason: REASONS.used, caseId };
+    if (!this.stillDecides(decision.agent)) return approverGone(caseId);
     const { holdsFor: now } = await request.preview();
     if (now !== holdsFor) return { outcome: 'deny', reason: REASONS.changed, caseId };
     const granted = request.context.clientRequests?.granted;
     granted?.keep(STORED_GRANT, holdsFor, decision.by);
     granted?.keep(STORED_CASE, holdsFor, caseId);
+    if (decision.agent !== undefined) granted?.keep(STORED_AGENT, holdsFor, decision.agent);
     return { outcome: 'approve', by, caseId };
+  }
+
+  /** A decision counts while who made it may decide: an operator who suspends an approver ends what it approved. */
+  private stillDecides(agent: string | undefined): boolean {
+    return agent !== undefined && this.dependencies.mayDecide(agent);
   }
 
   private late(caseId: string): ApprovalDecision {
@@ -318,6 +333,12 @@ export class StoredApprover extends Approver {
     return firstValueFrom(merge(gone, looks, ends).pipe(first()));
   }
 }
+
+const approverGone = (caseId: string | undefined): ApprovalDecision => ({
+  outcome: 'deny',
+  reason: REASONS.approverGone,
+  ...(caseId !== undefined && { caseId }),
+});
 
 function draftCase(
   { tool, args, context, effectivePermission, policyVersion }: ApprovalRequest,

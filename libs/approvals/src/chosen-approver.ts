@@ -1,7 +1,7 @@
 import { Inject, Injectable, Logger, type Provider } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import { ArgumentDigest, AuditSink, readClassName, readWrittenObject } from '#audit';
-import { FairQueue, Refused } from '#core';
+import { CurrentAgents, FairQueue, Refused } from '#core';
 import {
   APPROVAL_LAPSED,
   type ApprovalDecision,
@@ -9,10 +9,16 @@ import {
   Approver,
   ProtocolError,
 } from '#dispatcher';
-import { SharedState } from '#state';
+import { SharedState, SuspendedAgents } from '#state';
 import { APPROVAL_OPTIONS } from './approval-service.js';
 import { ApprovalWebhook, type ApprovalWebhookOptions } from './approval-webhook.js';
-import { ApproversInTurn, ClientApprover, StoredApprover, TOO_MANY_PENDING } from './approvers.js';
+import {
+  ApproversInTurn,
+  ClientApprover,
+  StoredApprover,
+  type StoredApproverDependencies,
+  TOO_MANY_PENDING,
+} from './approvers.js';
 
 export interface ApprovalListeners {
   readonly events: Pick<EventEmitter2, 'emit'>;
@@ -152,11 +158,10 @@ export class ApprovalAnnouncements {
 function createApprover(
   { mode, clientTimeout, expiry }: ApprovalsModuleOptions,
   { approvals: store, bus }: SharedState,
-  { announce }: ApprovalAnnouncements,
-  digest: ArgumentDigest,
+  others: Pick<StoredApproverDependencies, 'announce' | 'digest' | 'mayDecide'>,
 ): Approver {
   const client = new ClientApprover(clientTimeout, bus);
-  const another = new StoredApprover({ store, bus, announce, digest }, { expiry });
+  const another = new StoredApprover({ store, bus, ...others }, { expiry });
   switch (mode) {
     case 'client':
       return client;
@@ -177,9 +182,16 @@ export class ConfiguredApprover extends RecordedApprover {
     events: EventEmitter2,
     audit: AuditSink,
     digest: ArgumentDigest,
+    suspended: SuspendedAgents,
+    @Inject(CurrentAgents) agents: Pick<CurrentAgents, 'findDefinition'>,
   ) {
     const timeout = options.mode === 'client' ? options.clientTimeout : options.expiry;
-    super(createApprover(options, shared, announcements, digest), timeout, {
+    const mayDecide = (name: string) =>
+      options.approvers.includes(name) &&
+      agents.findDefinition(name) !== undefined &&
+      !suspended.isNameSuspended(name);
+    const { announce } = announcements;
+    super(createApprover(options, shared, { announce, digest, mayDecide }), timeout, {
       events,
       audit,
       digest,

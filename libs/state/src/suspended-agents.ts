@@ -82,6 +82,11 @@ export class SuspendedAgents {
     return this.known === null || this.findName(agent) !== undefined;
   }
 
+  /** Whether the agents of a definition are suspended. Before anything is known all are. */
+  isNameSuspended(name: string): boolean {
+    return this.known === null || this.known.has(name);
+  }
+
   /** Emits when the agent, or one that made it, becomes suspended, and at once where it is. */
   endOf(agent: Agent): Observable<unknown> {
     return this.changes.pipe(

@@ -25,6 +25,7 @@ const ENDED = 'Ended before it was done: the agent is suspended';
 const file = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 const key = (agent: string) => ({ 'X-MCP-API-Key': `key-of-${agent}` });
 const ANALYST = key('analyst');
+const WRITER = key('writer');
 const GATES = { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' };
 const HOST = { Host: 'localhost' };
 /** More than the buffers between a file and a reader who does not read. */
@@ -34,12 +35,14 @@ const agents = {
   analyst: { permissions: 'write', rateLimit: 1_000_000 },
   guest: { rateLimit: 1_000_000 },
   chief: { rateLimit: 1_000_000 },
+  writer: { permissions: 'write', rateLimit: 1_000_000 },
 };
 const config = {
   agents,
   auth: [
     { apiKey: 'key-of-analyst', agent: 'analyst' },
     { apiKey: 'key-of-chief', agent: 'chief' },
+    { apiKey: 'key-of-writer', agent: 'writer' },
   ],
   policy: { unlistedClasses: 'allow', requireApprovalFor: ['write'] },
   approvals: { mode: 'desk', approvers: ['chief', 'analyst'] },
@@ -94,6 +97,14 @@ afterEach(async () => {
   await change('resume');
   await Promise.all([isAdmitted(here), isAdmitted(there)]);
 });
+
+/** The case that waits for a decision. */
+const findCase = (service: Service, headers: Record<string, string>) =>
+  vi.waitFor(async () => {
+    const answer = await fetch(`${service.origin}/approvals`, { headers });
+    const [open] = ((await answer.json()) as { approvals: { id: string }[] }).approvals;
+    return String(open?.id ?? expect.unreachable());
+  }, WAIT);
 
 let id = 0;
 /** What a slow call waits for, which never comes. */
@@ -151,11 +162,7 @@ describe('the suspension of an agent on one replica ends on another', { timeout:
   it('a call that waits for an approval, which runs nothing when it is given', async () => {
     const row = { class_name: 'Post', object_id: 'p1' };
     const call = callTool(there, 'update_object', { ...row, fields: { title: 'changed' } }, ANALYST);
-    const id = await vi.waitFor(async () => {
-      const answer = await fetch(`${here.origin}/approvals`, { headers: key('chief') });
-      const [open] = ((await answer.json()) as { approvals: { id: string }[] }).approvals;
-      return String(open?.id ?? expect.unreachable());
-    }, WAIT);
+    const id = await findCase(here, key('chief'));
     await change('suspend');
     expect((await call).text).toContain(ENDED);
     const decided = await decideApproval(`${here.origin}/approvals/${id}`, key('chief'), {
@@ -164,6 +171,34 @@ describe('the suspension of an agent on one replica ends on another', { timeout:
     expect(decided.status).toBe(200);
     const { data } = await callTool(here, 'get_object', row, key('chief'));
     expect(JSON.stringify(data)).not.toContain('changed');
+  });
+
+  it('what its approver approved and nobody has used', async () => {
+    const row = { class_name: 'Post', object_id: 'p2' };
+    const args = { ...row, fields: { title: 'approved' } };
+    const leaving = new AbortController();
+    const left = fetch(there.url, {
+      method: 'POST',
+      headers: { ...WRITER, 'Content-Type': 'application/json' },
+      body: JSON.stringify({
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'tools/call',
+        params: { name: 'update_object', arguments: args },
+      }),
+      signal: leaving.signal,
+    }).catch(() => undefined);
+    const id = await findCase(here, ANALYST);
+    leaving.abort();
+    await left;
+    const decided = await decideApproval(`${here.origin}/approvals/${id}`, ANALYST, { decision: 'approve' });
+    expect(decided.status).toBe(200);
+    await change('suspend');
+    await vi.waitFor(async () => expect((await rpc(there, 'ping', {}, ANALYST)).status).toBe(403), WAIT);
+    const again = await callTool(there, 'update_object', args, WRITER);
+    expect(again.text).toContain('who gave it may not decide any more');
+    const { data } = await callTool(here, 'get_object', row, key('chief'));
+    expect(JSON.stringify(data)).not.toContain('approved');
   });
 
   it('what runs where a replica is asked to end, which waits for it no longer', async () => {

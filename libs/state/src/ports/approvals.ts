@@ -39,6 +39,8 @@ export interface CaseDecision {
   readonly approved: boolean;
   /** The principal of the approver. */
   readonly by: string;
+  /** Name of the agent of the approver. Absent: nobody decided. */
+  readonly agent?: string;
   readonly reason?: string;
   /** Nobody decided: what was asked about is over. */
   readonly withdrawn?: true;
