@@ -8,6 +8,7 @@ import { forgetParams, type Message, NO_MESSAGE, type Reply } from '../message.j
 import { EventStream } from '../sse/event-stream.js';
 import { type HeldBody, onceClosed } from './client-memory.js';
 import type { EdgeDependencies } from './edge-dependencies.js';
+import { ReceivedBody } from './received-body.js';
 
 /**
  * The headers of a request without those whose original name has an underscore: gateways that fold `X_Key` and
@@ -262,7 +263,7 @@ export function readBody(
   // of answered requests until its next full collection (docs/contributing/cost-of-a-call.md, "Garbage").
   let onGone: () => void = () => undefined;
   const reading = new Promise<BodyReading>((resolve) => {
-    const chunks: Buffer[] = [];
+    const received = new ReceivedBody();
     let size = 0;
     // Later calls are harmless: a promise settles once.
     const settle = (reading: BodyReading) => {
@@ -275,10 +276,10 @@ export function readBody(
     const onData = (chunk: Buffer) => {
       size += chunk.length;
       if (size > limit) settle({ outcome: 'too-large' });
-      else if (takes(chunk.length)) chunks.push(chunk);
+      else if (takes(chunk.length)) received.add(chunk);
       else {
         // The received bytes are useless without the rest.
-        chunks.length = 0;
+        received.forget();
         settle({ outcome: 'no-room' });
       }
     };
@@ -286,8 +287,7 @@ export function readBody(
     request.once('end', () => {
       // A request lives until it is answered, and what its listeners refer to lives as long.
       request.off('data', onData);
-      const [only] = chunks;
-      settle({ outcome: 'read', body: chunks.length === 1 && only ? only : Buffer.concat(chunks) });
+      settle({ outcome: 'read', body: received.toBuffer() });
     });
   });
   exchange.onGone = onGone;

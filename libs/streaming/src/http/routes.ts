@@ -15,6 +15,7 @@ import type { Observable } from 'rxjs';
 import { cutText, readJson, type RefusedJson } from '#core';
 import { compileReader, type Given, listNames } from '#schema';
 import { SharedStateUnavailable } from '#state';
+import { ReceivedBody } from './received-body.js';
 import { BODY_WORDS, ROUTE_WORDS } from './refusals.js';
 
 type Headers = Readonly<Record<string, string>>;
@@ -170,17 +171,15 @@ function describeRefusedBody({ fault, why }: RefusedJson): readonly [number, str
 
 /** @throws NotServed for a body that is too large, and for one whose sender left in the middle of it */
 async function readText(request: IncomingMessage, maxBytes: number): Promise<string> {
-  const chunks: Buffer[] = [];
-  let size = 0;
+  const received = new ReceivedBody();
   try {
     for await (const chunk of request as AsyncIterable<Buffer>) {
-      size += chunk.length;
-      if (size > maxBytes) throw new NotServed(...BODY_WORDS.tooLarge);
-      chunks.push(chunk);
+      if (received.size + chunk.length > maxBytes) throw new NotServed(...BODY_WORDS.tooLarge);
+      received.add(chunk);
     }
   } catch (error) {
     if (error instanceof NotServed) throw error;
     throw new NotServed(...BODY_WORDS.notObject);
   }
-  return Buffer.concat(chunks).toString('utf8');
+  return received.toBuffer().toString('utf8');
 }
