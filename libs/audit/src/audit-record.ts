@@ -66,7 +66,7 @@ export interface OutageEvent extends EventBase {
   readonly since: string;
   /** Calls that were refused because of the outage. */
   readonly refused: number;
-  /** Events other than calls that were not kept. */
+  /** Records that were not kept: events, and refusals of a caller that does not wait. */
   readonly dropped: number;
 }
 

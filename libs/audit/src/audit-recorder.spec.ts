@@ -131,6 +131,31 @@ describe('the recorder of everything that happens', () => {
     await recorder.close();
   });
 
+  it('keeps 500 refusals of a caller that does not wait, and every record of others, and counts the rest', async () => {
+    const place = Object.assign(new SwitchableDelivery(), { batch: 1_000 });
+    let open = () => undefined as void;
+    place.gate = new Promise((resolve) => (open = resolve));
+    const { recorder } = recorderOver(place);
+    void recorder.open();
+    const limited = { success: false, gate: 'rate_limit', error_code: 'rate_limited' } as const;
+    const record = async (options: Partial<AuditRecord>) => recorder.record(call(options));
+    const flood = Array.from({ length: 20_000 }, () => record(limited));
+    const lost = Promise.allSettled(flood).then((all) => all.filter(({ status }) => status === 'rejected'));
+    expect(recorder.admit()).toBeNull();
+    const others = [record({}), record({ ...limited, principal: 'q' })];
+    open();
+    await Promise.all(others);
+    expect(await lost).toHaveLength(19_500);
+    const kept = place.taken.map(({ record }) => record);
+    expect(kept.filter(({ gate, principal }) => gate === 'rate_limit' && principal === 'p')).toHaveLength(
+      500,
+    );
+    expect(kept.find(({ type }) => type === 'outage')).toMatchObject({ refused: 0, dropped: 19_500 });
+    await record(limited);
+    await recorder.close();
+    expect(await findIssues(place)).toEqual([]);
+  });
+
   it('hears nothing of a listener that fails', async () => {
     const place = new SwitchableDelivery();
     const broken = {

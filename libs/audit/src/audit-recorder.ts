@@ -151,7 +151,12 @@ export class AuditRecorder extends AuditSink {
       this.outage.countLoss();
       return Promise.reject(new RecordNotKept('too much waits'));
     }
-    const before = this.outage.isOn && !this.isDown ? this.outage.toOutageEvent() : null;
+    if (writers.some((writer) => writer.isExcess(content))) {
+      this.outage.countLoss();
+      return Promise.reject(new RecordNotKept('too many refusals of this caller wait'));
+    }
+    const isDue = type === 'chain_end' ? this.outage.isOn : this.outage.isDue;
+    const before = isDue && !this.isDown ? this.outage.toOutageEvent() : null;
     if (before) this.append(before.type, before)?.catch(() => undefined);
     return this.append(type, content);
   }
@@ -197,14 +202,24 @@ export function toStoredForm<Content extends object>(content: Content): Content 
   return stored as unknown as Content;
 }
 
+/** Milliseconds between two records of times in which others were lost. */
+const OUTAGE_INTERVAL = 10_000;
+
 /** A time in which records could not be kept. It is recorded once records can be kept again. */
 class Outage {
   private since: string | null = null;
   private refusals = 0;
   private losses = 0;
+  /** Milliseconds of the monotonic clock. */
+  private recordedAt = -Infinity;
 
   get isOn(): boolean {
     return this.since !== null;
+  }
+
+  /** A caller that does not wait makes it go on: its losses are summed up. */
+  get isDue(): boolean {
+    return this.isOn && performance.now() - this.recordedAt >= OUTAGE_INTERVAL;
   }
 
   /** Counts a call that was refused because of it. */
@@ -231,6 +246,7 @@ class Outage {
     this.since = null;
     this.refusals = 0;
     this.losses = 0;
+    this.recordedAt = performance.now();
     return event;
   }
 

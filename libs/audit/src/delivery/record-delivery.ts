@@ -30,6 +30,8 @@ export interface SinkWriter {
   readonly state: SinkState;
   /** Whether the queue is full. */
   readonly isFull: boolean;
+  /** Whether so many refusals of the same caller wait that this one is not queued. */
+  isExcess(content: object): boolean;
   /** @returns the latest record in the destination; null when there is none or it cannot be reached */
   open(): Promise<ChainHead | null>;
   /**

@@ -12,6 +12,7 @@ import {
   type SinkWriter,
 } from './record-delivery.js';
 import type { SpoolFile } from './record-files.js';
+import { WaitingRefusals } from './waiting-refusals.js';
 
 /** Maximum number of queued records. */
 const MAX_WAITING = 10_000;
@@ -29,6 +30,7 @@ interface Waiting {
 export class RefusingSinkWriter implements SinkWriter {
   readonly name: string;
   private readonly waiting: Waiting[] = [];
+  private readonly refusals = new WaitingRefusals();
   private readonly worker: DeliveryWorker;
   private failing = false;
   private closed = false;
@@ -45,6 +47,7 @@ export class RefusingSinkWriter implements SinkWriter {
       timeout,
       next: (limit) => Promise.resolve(this.waiting.slice(0, limit).map(({ record }) => record)),
       markStored: (records) => {
+        this.refusals.remove(records);
         for (const { resolve: kept } of this.waiting.splice(0, records.length)) kept();
       },
       reportFailure: (error) => this.reportFailure(error),
@@ -60,11 +63,16 @@ export class RefusingSinkWriter implements SinkWriter {
     return this.waiting.length >= MAX_WAITING;
   }
 
+  isExcess(content: object): boolean {
+    return this.refusals.isExcess(content);
+  }
+
   open(): Promise<ChainHead | null> {
     return this.worker.open();
   }
 
   keep(record: SealedLine): Promise<void> {
+    this.refusals.add(record);
     return new Promise((kept, notKept) => {
       this.waiting.push({ record, resolve: kept, notKept });
       if (this.state === 'down') notKept(new RecordNotKept(this.name));
@@ -112,6 +120,7 @@ const TOO_SLOW = MAX_IN_MEMORY / 2;
 export class BufferingSinkWriter implements SinkWriter {
   readonly name: string;
   private readonly memory: SealedLine[] = [];
+  private readonly refusals = new WaitingRefusals();
   private readonly worker: DeliveryWorker;
   private buffering = false;
   private diskFailed = false;
@@ -147,6 +156,10 @@ export class BufferingSinkWriter implements SinkWriter {
     return this.memory.length >= MAX_IN_MEMORY;
   }
 
+  isExcess(content: object): boolean {
+    return this.refusals.isExcess(content);
+  }
+
   async open(): Promise<ChainHead | null> {
     try {
       await this.spool.open();
@@ -161,6 +174,7 @@ export class BufferingSinkWriter implements SinkWriter {
   }
 
   keep(record: SealedLine): Promise<void> | undefined {
+    this.refusals.add(record);
     this.memory.push(record);
     if (this.memory.length >= TOO_SLOW) this.beginBuffering('they wait for too long');
     if (this.state === 'up') {
@@ -200,6 +214,7 @@ export class BufferingSinkWriter implements SinkWriter {
   }
 
   private markStored(records: readonly SealedLine[]): Promise<void> {
+    this.refusals.remove(records);
     return this.inTurn(async () => {
       if (this.fromSpool > 0) await this.spool.advance(this.fromSpool);
       else if (this.memory[0] === records[0]) this.memory.splice(0, records.length);
