@@ -69,6 +69,11 @@ export interface RequestOptions {
   readonly background?: 'offered' | 'running' | undefined;
   /** The approval of the call, when this is a later run of it. */
   readonly approval?: CallApproval | undefined;
+  /**
+   * Awaited before a tool runs that may change data: what it rejects with ends the call. Default: nobody needs to know.
+   * @internal
+   */
+  readonly beforeChange?: (() => Promise<void>) | undefined;
   /** Receives the decisions of the gates. Default: that of the telemetry. */
   readonly trace?: CallTrace | undefined;
   /** Default: that of the telemetry. Absent when nothing limits or measures what the call uses. */
@@ -87,6 +92,8 @@ export class McpRequest implements Abortable, RequestOptions {
   readonly background: RequestOptions['background'];
   /** As in `RequestOptions`. */
   readonly approval: CallApproval | undefined;
+  /** As in `RequestOptions`. @internal */
+  readonly beforeChange: RequestOptions['beforeChange'];
   /** As in `RequestOptions`. */
   readonly trace: CallTrace | undefined;
   /** As in `RequestOptions`. */
@@ -104,6 +111,7 @@ export class McpRequest implements Abortable, RequestOptions {
     this.clientRequests = options.clientRequests;
     this.background = options.background;
     this.approval = options.approval;
+    this.beforeChange = options.beforeChange;
     this.trace = options.trace ?? transport.telemetry?.trace;
     this.meter = options.meter ?? transport.telemetry?.meter;
   }

@@ -63,6 +63,8 @@ export interface TaskRecord {
   readonly run: number;
   /** Whether a worker has started that run. */
   readonly begun: boolean;
+  /** Whether that run called a tool that may change data. */
+  readonly changes?: boolean;
   /** `CurrentAgents.digestRights` of the last run that ended. */
   readonly rights?: string;
   readonly result?: JsonObject;

@@ -1,9 +1,9 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { filter, type Subscription } from 'rxjs';
-import { type Agent, CurrentAgents, refusals, SERVER_SHUTDOWN } from '#core';
+import { type Agent, CurrentAgents, refusals, refuse, SERVER_SHUTDOWN } from '#core';
 import { type MessageBus, type OneTimeStore, SharedState } from '#state';
 import { BackgroundCalls, type BackgroundOutcome, RPC, RUN_HANDED_OVER } from '#dispatcher';
-import { ToolRegistry } from '#tools';
+import { mayChangeData, ToolRegistry } from '#tools';
 import { TaskHandedOver, type TaskJob } from './task-queue.js';
 import {
   AgentReferences,
@@ -18,7 +18,7 @@ import {
 interface RunningTask {
   readonly agent: Agent;
   readonly controller: AbortController;
-  readonly mayRunAgain: boolean;
+  mayRunAgain: boolean;
 }
 
 const toFailure = (message: string): BackgroundOutcome => ({
@@ -141,6 +141,7 @@ export class TaskWorker {
         ...(began !== undefined && { began }),
         ...(approval && { approval }),
         signal: controller.signal,
+        beforeChange: () => this.noteChange(taskId, record.run),
         useOnce: (name) => oneTime.claim(`decision:${name}`, this.settings.lifetime, agent.principal),
         progress: () => undefined,
       });
@@ -157,6 +158,22 @@ export class TaskWorker {
     const record = await this.records.find(taskId);
     if (!record || !isDue(record, run) || !this.mayRunAgain(record)) return;
     throw new TaskHandedOver();
+  }
+
+  /**
+   * A run that only reads calls a tool that may change data: from now on it is not run again.
+   * @throws Refused when the run is over, or is to run again
+   */
+  private async noteChange(taskId: string, run: number): Promise<void> {
+    const running = this.running.get(taskId);
+    if (!running || running.controller.signal.aborted) throw refuse.cancelled();
+    if (!running.mayRunAgain) return;
+    running.mayRunAgain = false;
+    // Another worker may take a run for lost that is slow: one of them changes data.
+    const noted = await this.records.change(taskId, (record) =>
+      isDue(record, run) && !record.changes ? { ...record, changes: true } : null,
+    );
+    if (!noted) throw refuse.cancelled();
   }
 
   /** Marks the run as alive, and notices a cancellation whose message was lost. */
@@ -186,9 +203,9 @@ export class TaskWorker {
     return settled !== undefined;
   }
 
-  private mayRunAgain({ tool }: TaskRecord): boolean {
+  private mayRunAgain({ tool, changes }: TaskRecord): boolean {
     const definition = this.registry.get(tool)?.definition;
-    return definition?.permission === 'readonly' && !definition.needs?.length;
+    return !changes && definition !== undefined && !mayChangeData(definition);
   }
 }
 

@@ -100,6 +100,10 @@ export interface ToolDefinition {
   readonly needs?: readonly ToolNeed[];
 }
 
+/** Whether a call of the tool may change data, whatever it calls itself. */
+export const mayChangeData = ({ permission, needs = [] }: ToolDefinition): boolean =>
+  permission !== 'readonly' || needs.length > 0;
+
 /** Switches of the policy that change the text of tools (docs/reference/policy-options.md#switches). */
 export interface ToolSwitches {
   /** Rows have a `_source` with their origin. Default false. */

@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,7 +8,9 @@ import { type RedisServer, startRedis } from '#state/contracts';
 import { POSTS_SEED, POSTS_POLICY } from '../../fixtures/posts.fixture.js';
 import {
   type Answer,
+  callTool,
   type Database,
+  GATES_OPEN,
   post,
   type Service,
   startDatabase,
@@ -43,7 +45,7 @@ let redis: RedisServer;
 let database: Database;
 const replicas: Service[] = [];
 const startReplica = async () => {
-  const env = { REDIS_URL: redis.url, MONGODB_URI: database.uri };
+  const env = { ...GATES_OPEN, REDIS_URL: redis.url, MONGODB_URI: database.uri };
   const replica = await startService({ config, env });
   replicas.push(replica);
   return replica;
@@ -215,9 +217,10 @@ describe('when the worker of a task dies', { timeout: 120_000 }, () => {
     const { until, give } = signal();
     const { taskId } = await call(first, tool, until, headers);
     const second = await startReplica();
+    await vi.waitFor(() => expect(existsSync(`${until}.begun`)).toBe(true), WAIT);
     await first.kill();
     give();
-    return { state: await ended(second, taskId, headers), second };
+    return { state: await ended(second, taskId, headers), second, until };
   };
 
   it('a read is run by another and completes once', async () => {
@@ -235,6 +238,15 @@ describe('when the worker of a task dies', { timeout: 120_000 }, () => {
     expect(recordsOf('slow_write', second)).toEqual([
       expect.stringContaining('the worker of this task ended before its run did'),
     ]);
+  });
+
+  it('a read that called a tool that writes is not run again either, and the write happened once', async () => {
+    const { state, second, until } = await crashDuring('slow_delegation', key('editor'));
+    const where = { title: until };
+    const { data } = await callTool(second, 'count_objects', { class_name: 'Post', where }, key('editor'));
+    expect(data).toMatchObject({ count: 1 });
+    expect(state).toMatchObject({ status: 'failed' });
+    expect(state.error?.message).toContain('interrupted');
   });
 
   it('a replica that closes hands its reads over, and one of the two records what came of it', async () => {

@@ -28,6 +28,7 @@ import {
   Changes,
   findCalledMethod,
   effectiveTier,
+  mayChangeData,
   type ToolDefinition,
   ToolEnvironment,
 } from '#tools';
@@ -266,13 +267,15 @@ export class ApprovalGuard implements CanActivate {
   }
 }
 
-/** Checkpoint 1: a call that was cancelled before it began does nothing. */
+/** Checkpoint 1: a call that was cancelled before it began does nothing, and a task knows of a change before it is made. */
 @Injectable()
 export class CancellationGuard implements CanActivate {
   readonly gate = 'cancellation';
 
-  canActivate({ isCancelled, request }: ParleyToolCall): true {
-    return admitUnless(isCancelled ? refusals.cancelled(request.signal.reason) : null);
+  canActivate({ isCancelled, request, definition }: ParleyToolCall): Awaitable<true> {
+    if (isCancelled) throw refuse.cancelled(request.signal.reason);
+    if (!request.beforeChange || !definition || !mayChangeData(definition)) return true;
+    return request.beforeChange().then(() => true);
   }
 }
 

@@ -19,6 +19,7 @@ import {
   compileCanaries,
   fitToSize,
   isBuiltInName,
+  mayChangeData,
   toOutcome,
   resultText,
   textBytes,
@@ -135,7 +136,7 @@ async function withholdUnlessKept(
 
 /** Only a tool that declares writes can change data. A tool of a higher tier may write by other means. */
 function mayHaveWritten(tool: ToolDefinition | undefined): boolean {
-  return tool?.permission !== 'readonly' || (tool.needs?.length ?? 0) > 0;
+  return !tool || mayChangeData(tool);
 }
 
 /** A refusal of the result must not be read as one of the call, which the agent would make again. */

@@ -145,6 +145,7 @@ export class ParleyToolCall extends McpRequest implements ToolCall, ExecutionCon
     const ownMeter = budgeted ?? new CallMeter();
     super(request.agent, request.transport, {
       clientRequests: request.clientRequests?.within(),
+      beforeChange: request.beforeChange,
       trace: observed?.trace ?? request.trace,
       meter: meters(ownMeter, observed?.meter),
     });

@@ -20,7 +20,7 @@ import {
   wireRequest,
   type WireRequest,
 } from './question-wire.js';
-import type { RequestStateContent, OpenedState } from './request-state.js';
+import type { KeptAnswer, RequestStateContent, OpenedState } from './request-state.js';
 import {
   computeDigest,
   type DeclaringRequest,
@@ -92,6 +92,11 @@ export interface InputRoundOptions {
   readonly responses: JsonObject;
   readonly request: DeclaringRequest;
   readonly useOnce: UseOnce;
+  /**
+   * Whether a decision that was used before is asked for again: a run of a task that another worker begins again repeats it, and no
+   * client. Default false: it is refused.
+   */
+  readonly asksAgain?: boolean;
 }
 
 export const INVALID_REQUEST_STATE = 'Invalid or expired requestState';
@@ -99,7 +104,7 @@ export const INVALID_REQUEST_STATE = 'Invalid or expired requestState';
 /** One run of a call in the stateless era: it replays earlier answers and collects open client requests. */
 export class InputRound implements EarlierApprovals {
   private readonly open = new Map<string, { readonly request: WireRequest; readonly digest: string }>();
-  private readonly answered = new Map<string, { readonly to: string; readonly answer: unknown }>();
+  private readonly answered = new Map<string, KeptAnswer>();
   private readonly nested = new Map<string, number>();
   private postponed = false;
   private missing: ProtocolError | undefined;
@@ -122,7 +127,7 @@ export class InputRound implements EarlierApprovals {
     const { state } = this.dependencies;
     return {
       asked: Object.fromEntries([...this.open].map(([key, { digest }]) => [key, digest])),
-      answers: Object.fromEntries(this.answered),
+      answers: Object.fromEntries([...this.listUnreached(), ...this.answered]),
       round: (state?.round ?? 0) + 1,
     };
   }
@@ -140,15 +145,17 @@ export class InputRound implements EarlierApprovals {
     const digest = computeDigest(once ? { holdsFor: once.holdsFor } : request);
     const known = this.answerTo(key, question, digest, once !== undefined);
     if (known === undefined) return this.raise(key, question, request, digest);
-    if (once && !(await this.dependencies.useOnce(`${this.dependencies.state?.jti}:${key}`)))
+    if (once && !(await this.dependencies.useOnce(`${this.dependencies.state?.jti}:${key}`))) {
+      if (this.dependencies.asksAgain) return this.raise(key, question, request, digest);
       throw invalidParams(INVALID_REQUEST_STATE);
+    }
     // A decision is stored as a grant by the code that requested it, not as an answer.
     if (!once) this.answered.set(key, { to: digest, answer: known });
     return known;
   }
 
   keep(key: string, holdsFor: string, by: string): void {
-    this.answered.set(key, { to: computeDigest({ holdsFor }), answer: by });
+    this.answered.set(key, { to: computeDigest({ holdsFor }), answer: by, once: true });
   }
 
   /** @throws ProtocolError when the state was used before */
@@ -172,6 +179,21 @@ export class InputRound implements EarlierApprovals {
     const next = (this.nested.get(key) ?? 0) + 1;
     this.nested.set(key, next);
     return next;
+  }
+
+  /**
+   * Answers to questions that this run did not come to, because it has to wait for an earlier one. No decision is taken from here: each
+   * is for the run that it was given to.
+   */
+  private listUnreached(): readonly (readonly [key: string, kept: KeptAnswer])[] {
+    const { state, responses } = this.dependencies;
+    if (!state) return [];
+    const given = Object.entries(state.asked).map(
+      ([key, to]) => [key, { to, answer: member(responses, key) }] as const,
+    );
+    return [...Object.entries(state.answers).filter(([, { once }]) => !once), ...given].filter(
+      ([key, { answer }]) => answer !== undefined && !this.open.has(key),
+    );
   }
 
   /** @throws ProtocolError for a malformed answer; content that does not fit is requested again, unless it was to be a decision */

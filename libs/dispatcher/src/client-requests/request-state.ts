@@ -17,9 +17,17 @@ export interface StateSubject extends Owner {
 export interface RequestStateContent {
   /** The open requests, by key: a digest of the request. */
   readonly asked: Readonly<Record<string, string>>;
-  /** Earlier answers, each with the digest of its request. */
-  readonly answers: Readonly<Record<string, { readonly to: string; readonly answer: unknown }>>;
+  /** Earlier answers. */
+  readonly answers: Readonly<Record<string, KeptAnswer>>;
   readonly round: number;
+}
+
+export interface KeptAnswer {
+  /** Digest of its request. */
+  readonly to: string;
+  readonly answer: unknown;
+  /** It is the decision on what runs, for one run. */
+  readonly once?: true;
 }
 
 export interface OpenedState extends RequestStateContent {

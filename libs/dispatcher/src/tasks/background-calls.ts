@@ -37,6 +37,8 @@ export interface BackgroundRun {
   readonly responses: JsonObject;
   readonly signal: AbortSignal;
   readonly useOnce: UseOnce;
+  /** Awaited before a tool runs, within the call too, that may change data. */
+  readonly beforeChange: () => Promise<void>;
   progress(update: ProgressUpdate): void;
 }
 
@@ -105,11 +107,14 @@ export class BackgroundCalls {
 
   /** Never rejects. */
   async run(run: BackgroundRun): Promise<BackgroundOutcome> {
-    const { taskId, soFar, responses, capabilities, version, useOnce } = run;
+    const { taskId, soFar, responses, capabilities, version, useOnce, beforeChange } = run;
     const declared = { era: 'modern', version, clientCapabilities: capabilities } as const;
     const observed = this.telemetry?.background(run);
-    const state = soFar && { ...soFar, jti: taskId, exp: Number.MAX_SAFE_INTEGER };
-    const round = new InputRound({ state, responses, request: { transport: declared }, useOnce });
+    // A decision of one round is none of the next, in which the same may be asked again.
+    const jti = `${taskId}.${soFar?.round ?? 0}`;
+    const state = soFar && { ...soFar, jti, exp: Number.MAX_SAFE_INTEGER };
+    const asked = { transport: declared };
+    const round = new InputRound({ state, responses, request: asked, useOnce, asksAgain: true });
     try {
       const { signal, correlationId, approval } = run;
       const transport = {
@@ -123,6 +128,7 @@ export class BackgroundCalls {
         clientRequests,
         background: 'running',
         approval,
+        beforeChange,
       });
       const running = () => this.runner.run(run.tool, run.args, request);
       const outcome = await (observed ? observed.within(running) : running());
