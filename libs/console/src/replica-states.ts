@@ -32,7 +32,10 @@ const LEFT_TOPIC = 'console.state.left';
 const MAX_REPLICAS = 64;
 
 interface StateSettings {
-  /** Milliseconds that replicas have to answer: to find that a dependency is silent takes them two seconds. */
+  /**
+   * Milliseconds that replicas have to answer: to find that a dependency is silent takes them two seconds, and to compare a policy
+   * that was just reloaded more, where their machine is busy.
+   */
   readonly timeout: number;
   /** Milliseconds that replicas have which are not known yet. */
   readonly quiet: number;
@@ -42,7 +45,7 @@ interface StateSettings {
   readonly forgotten: number;
 }
 
-const DEFAULTS: StateSettings = { timeout: 2_500, quiet: 300, kept: 2_000, forgotten: 600_000 };
+const DEFAULTS: StateSettings = { timeout: 5_000, quiet: 300, kept: 2_000, forgotten: 600_000 };
 
 export interface StatesOptions {
   readonly name: string;
@@ -90,13 +93,13 @@ export class ReplicaStates implements OnModuleDestroy {
   private async gather(): Promise<ServiceState> {
     const { replica, reach } = this.options;
     const isShared = reach === 'replicas';
-    const [own, answered] = await Promise.all([
-      this.readOwn(),
-      isShared ? this.askOthers() : new Set<string>(),
-    ]);
-    const others = [...this.known.values()].map(({ state }) => ({
+    const asked = performance.now();
+    const [own, areAsked] = await Promise.all([this.readOwn(), isShared && this.askOthers()]);
+    // An answer counts that was not waited for, and one to another replica.
+    const others = [...this.known.values()].map(({ state, seen }) => ({
       ...state,
-      answered: answered.has(state.replica),
+      // Where Redis is up, a question that was lost says nothing of them: this process was busy.
+      answered: areAsked ? seen >= asked : own.dependencies['redis'] !== 'down',
     }));
     return {
       at: new Date().toISOString(),
@@ -110,19 +113,17 @@ export class ReplicaStates implements OnModuleDestroy {
     return { ...(await this.status.read()), name: this.options.name, answered: true };
   }
 
-  /** @returns those that answered; it waits for every known one, as long as it may take */
-  private askOthers(): Promise<ReadonlySet<string>> {
+  /** Waits for every known one, as long as it may take. @returns false: they could not be asked */
+  private askOthers(): Promise<boolean> {
     const id = randomUUID();
     const { forgotten, quiet, timeout } = this.settings;
     for (const [replica, { seen }] of this.known)
       if (performance.now() - seen > forgotten) this.known.delete(replica);
     const waiting = new Set(this.known.keys());
     return new Promise((resolve) => {
-      const answered = new Set<string>();
       let settled = false;
       const answers = this.bus.messages(ANSWERED_TOPIC).subscribe((message) => {
         if (message['id'] !== id) return;
-        answered.add(String(message['replica']));
         waiting.delete(String(message['replica']));
         if (waiting.size === 0 && settled) end();
       });
@@ -131,13 +132,13 @@ export class ReplicaStates implements OnModuleDestroy {
         if (waiting.size === 0) end();
       }, quiet);
       const late = setTimeout(() => end(), timeout);
-      const end = () => {
+      const end = (areAsked = true) => {
         clearTimeout(early);
         clearTimeout(late);
         answers.unsubscribe();
-        resolve(answered);
+        resolve(areAsked);
       };
-      this.bus.publish(ASKED_TOPIC, { id, replica: this.options.replica }).catch(end);
+      this.bus.publish(ASKED_TOPIC, { id, replica: this.options.replica }).catch(() => end(false));
     });
   }
 
