@@ -209,7 +209,7 @@ describe('every page of the console has no violation that axe finds, is in view 
     expect(await page.getByText('Parse error').count()).toBe(0);
     await open('explain', page);
     const form = page.getByRole('group', { name: 'Arguments' });
-    await form.getByText('The database is unavailable').waitFor(PATIENT);
+    await form.getByText('The database does not answer').waitFor(PATIENT);
     await open('approvals', page);
     await page.getByText('it cannot be read at the moment').first().waitFor(PATIENT);
     expect(await page.getByText('that you may not read').count()).toBe(0);

@@ -428,7 +428,7 @@ describe.each([
     await server.pause();
     const answer = await callTool(service, 'query_class', { class_name: 'Note', limit: 1 });
     expect(answer).toMatchObject({ isError: true });
-    expect(answer.text).toMatch(/unavailable|time/i);
+    expect(answer.text).toMatch(/does not answer|time/i);
     await server.resume();
     await expect
       .poll(async () => (await callTool(service, 'query_class', { class_name: 'Note', limit: 1 })).isError, {

@@ -77,7 +77,7 @@ describe('the service', () => {
     expect(answer).toMatchObject({
       isError: true,
       code: 'parse_error',
-      text: 'Parse error: the database is unavailable',
+      text: 'Parse error: the database does not answer',
     });
     expect(answer.wire).not.toMatch(/ECONNREFUSED|127\.0\.0\.1|Mongo/);
     const ready = await fetch(`${service.origin}/ready`);

@@ -91,7 +91,7 @@ const answer = (status: number, body: unknown): ProxyFault => ({
 const nested = (levels: number) =>
   `{"results":[{"objectId":"a","n":${'['.repeat(levels)}${']'.repeat(levels)}}]}`;
 
-const UNAVAILABLE = /^Parse error: Parse Server is unavailable$/;
+const UNAVAILABLE = /^Parse error: Parse Server does not answer$/;
 const FAILED = /^Parse error: Parse Server could not complete the operation$/;
 
 describe('a read while Parse Server fails', { timeout: 60_000 }, () => {

@@ -300,7 +300,7 @@ describe('a deployment with a Parse Server', { timeout: 120_000 }, () => {
     const restart = await parse.interrupt();
     const down = await notes(AS.operator);
     expect(down.code).toBe('parse_error');
-    expect(down.text).toContain('Parse Server is unavailable');
+    expect(down.text).toContain('Parse Server does not answer');
     const ready = async () => {
       const answer = await fetch(`${service.origin}/ready`);
       return { status: answer.status, body: (await answer.json()) as unknown };

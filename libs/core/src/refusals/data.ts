@@ -89,7 +89,7 @@ export function withoutTenantDatabase(className: string): Refusal {
 
 /** The database of the class could not be reached when the classes were read. */
 export function databaseAway(className: string): Refusal {
-  return parseError(`the database of '${className}' is unavailable`);
+  return parseError(`the database of '${className}' does not answer`);
 }
 
 export function fieldDenied(

@@ -68,7 +68,7 @@ function toRefusal(error: StoreError, operation: OperationContext, where: unknow
     case 'duplicate':
       return refusals.parseError('A row with this unique value already exists', cause);
     case 'unavailable':
-      return refusals.parseError(error.advice ?? `${error.store} is unavailable`, cause);
+      return refusals.parseError(error.advice ?? `${error.store} does not answer`, cause);
     case 'denied':
       return { ...refusals.storeDenied(error.store), ...(cause && { cause }) };
     case 'rejected':

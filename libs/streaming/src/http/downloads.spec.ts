@@ -135,7 +135,7 @@ describe('a file', () => {
     ['a rate limit', new Refused(refusals.rateLimited(1, 60, 3.2)), 429, 'rate_limited'],
     [
       'a database that is away',
-      new Refused(refusals.parseError('the database is unavailable', 'ECONNREFUSED')),
+      new Refused(refusals.parseError('the database does not answer', 'ECONNREFUSED')),
       503,
       'parse_error',
     ],
