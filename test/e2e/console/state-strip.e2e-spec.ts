@@ -76,6 +76,8 @@ describe('the state of the service, above every page', () => {
       expect(await page.getByRole('heading', { level: 1 }).boundingBox()).toEqual(well);
       await showState({});
       expect(await place(/^All well/)).toEqual(well);
+      // One line is not given the room of two.
+      expect(await page.evaluate<number>('document.querySelector(".worst").offsetHeight')).toBeLessThan(30);
     },
   );
 

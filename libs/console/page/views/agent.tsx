@@ -156,7 +156,7 @@ function Identity({ agent, onChanged }: { readonly agent: AgentAnswer; readonly 
         <a class="button" href={toAddress('policy', { agent: agent.name })}>
           What it may see
         </a>
-        <SuspensionButton agent={agent} onChanged={onChanged} />
+        <SuspensionButton agent={agent} scope={scope} onChanged={onChanged} />
       </div>
     </section>
   );

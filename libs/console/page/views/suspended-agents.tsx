@@ -22,7 +22,7 @@ export function SuspendedAgents() {
               rows={agents.map((agent) => [
                 <a href={toAddress('agent', { name: agent.name })}>{agent.name}</a>,
                 <SuspensionState agent={agent} />,
-                <SuspensionButton agent={agent} onChanged={answer.reload} />,
+                <SuspensionButton agent={agent} scope={scope} onChanged={answer.reload} />,
               ])}
             />
           </div>
@@ -46,11 +46,12 @@ export function SuspensionState({ agent: { configured, suspended } }: { readonly
 
 interface ChangeProps {
   readonly agent: ListedAgent;
+  readonly scope: AgentsAnswer['scope'];
   readonly onChanged: () => void;
 }
 
 /** A button that asks first, and a reason. */
-export function SuspensionButton({ agent: { name, suspended }, onChanged }: ChangeProps) {
+export function SuspensionButton({ agent: { name, suspended }, scope, onChanged }: ChangeProps) {
   const [open, setOpen] = useState(false);
   const [reason, setReason] = useState('');
   const { busy, error, run } = useRequest();
@@ -99,7 +100,11 @@ export function SuspensionButton({ agent: { name, suspended }, onChanged }: Chan
           onInput={(event) => setReason(event.currentTarget.value)}
         />
       </Field>
-      {!suspended && <p class="hint">Its calls, streams and tasks end at once.</p>}
+      {!suspended && (
+        <p class="hint">
+          {`Its calls, streams and tasks end at once${scope === 'process' ? ', on this process alone: there is no Redis' : ''}.`}
+        </p>
+      )}
       <Failure error={error} />
       <p class="buttons">
         <button type="submit" disabled={busy} aria-label={`${label} ${name}`}>
