@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { MongoTopologyClosedError } from 'mongodb';
 import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { TestCertificates } from '../../../embedded-mongo/src/testing/certificates.js';
 import { connectionProblem } from './connection-problem.js';
@@ -115,6 +116,12 @@ describe('what keeps a database from being used is said in one line, for', () =>
       expectProblem(/^it does not answer -> check/, at('hung'), '', ''),
       expectProblem(/^its replica set has no primary/, at('plain'), 'replicaSet=other', ''),
     ]);
+  });
+
+  it('an operation beside the one that could not connect', () => {
+    expect(connectionProblem(new MongoTopologyClosedError('Topology is closed'))?.found).toBe(
+      'it does not answer',
+    );
   });
 
   it('nothing that is not about the connection', () => {

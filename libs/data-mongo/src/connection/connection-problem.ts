@@ -144,6 +144,8 @@ const WITHOUT_ANSWER: ReadonlySet<unknown> = new Set([
   'cancelled',
   'MongoServerSelectionError',
   'MongoNetworkTimeoutError',
+  // Of operations beside the one that could not connect.
+  'MongoTopologyClosedError',
 ]);
 
 /** What an operator can do about an error of the database; null: it is not about the connection. */
