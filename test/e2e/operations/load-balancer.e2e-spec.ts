@@ -140,6 +140,11 @@ describe('two replicas behind nginx, with the configuration that is shipped', ()
     expect(headers.get('server')).toBe('nginx');
   });
 
+  it('give each request an id that no client chooses: records lead to the line of nginx with the address', async () => {
+    const { headers } = await fetch(`${nginx.origin}/health`, { headers: { 'X-Request-Id': 'chosen' } });
+    expect(headers.get('x-request-id')).toMatch(/^[\da-f]{32}$/);
+  });
+
   it('go on with one of them when the other dies', async () => {
     const session = await open();
     await (replicas[0] as Service).kill();
