@@ -66,6 +66,12 @@ describe('the code cache of a bundle', () => {
     expect(files()).toHaveLength(3);
   });
 
+  it('is not written by a process that changes the flags, because no start would take it', () => {
+    writeFileSync(bundle, "require('node:v8').setFlagsFromString('--no-opt'); exports.answer = () => 45;");
+    expect(run()).toBe('45');
+    expect(readdirSync(folder)).not.toContain('.code-cache');
+  });
+
   it('is not read when its content was damaged, and is written again', () => {
     run();
     const [file = ''] = files();

@@ -87,12 +87,13 @@ function readCache(folder: string, file: string): Buffer | undefined {
   }
 }
 
-/** Writes the cache when the process has run for a while or ends, whichever comes first. */
+/** Writes the cache when the process has run for a while or ends, whichever comes first. V8 would reject one of other flags. */
 function writeLater(script: Script, folder: string, file: string): void {
+  const tag = cachedDataVersionTag();
   const write = (): void => {
     clearTimeout(timer);
     process.off('exit', write);
-    writeCache(script, folder, file);
+    if (cachedDataVersionTag() === tag) writeCache(script, folder, file);
   };
   const timer = setTimeout(write, WRITTEN_AFTER).unref();
   process.once('exit', write);

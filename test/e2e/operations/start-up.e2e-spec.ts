@@ -1,4 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { spawn } from 'node:child_process';
+import { cpSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import {
   callTool,
   rpc,
@@ -7,7 +11,10 @@ import {
   startDatabase,
   startService,
 } from '../../support/service.js';
+import { endWithFile, makeFolder } from '../../support/started.js';
 import { POSTS_SEED, POSTS_CONFIG } from '../../fixtures/posts.fixture.js';
+
+const root = fileURLToPath(new URL('../../..', import.meta.url));
 
 describe('the service', () => {
   it('says on stderr where it listens, answers health without credentials, and ends cleanly', async () => {
@@ -124,5 +131,22 @@ describe('a start that must not happen', () => {
     expect(code).toBe(1);
     for (const text of texts) expect(stderr).toMatch(text);
     expect(stderr).not.toMatch(/at .*\.js:\d+/);
+  });
+});
+
+describe('the program and its database', () => {
+  it('leave code caches to the next start, which takes none that was written under other flags of V8', async () => {
+    const folder = makeFolder('code-cache');
+    const filter = (path: string) => !/\.code-cache|\.map$/.test(path);
+    for (const path of ['dist/bundle', 'demo/seed.json', 'parley.yaml', 'package.json'])
+      cpSync(join(root, path), join(folder, path), { recursive: true, filter });
+    const service = spawn(process.execPath, [join(folder, 'dist/bundle/main.js')], {
+      cwd: folder,
+      env: { PATH: process.env['PATH'], HOST: '127.0.0.1', PORT: '0' },
+      stdio: 'ignore',
+    });
+    endWithFile(() => service.kill('SIGKILL'));
+    const cache = join(folder, 'dist/bundle/.code-cache');
+    await vi.waitFor(() => expect(readdirSync(cache)).toHaveLength(2), { timeout: 60_000, interval: 200 });
   });
 });

@@ -5,9 +5,18 @@ import { badValue, mongoError } from '../errors.js';
 import { longestLinearSubject, longestSubject, type TranslatedRegex } from './regex-parts.js';
 import { translateRegex } from './regex-translate.js';
 
-// The linear-time engine, for patterns and texts that could stall the other one.
-setFlagsFromString('--enable-experimental-regexp-engine-on-excessive-backtracks');
-setFlagsFromString('--enable-experimental-regexp-engine');
+let isEnabled = false;
+
+/**
+ * The linear-time engine, for patterns and texts that could stall the other one. Not before the first pattern: V8 takes no code cache
+ * that a process wrote after its flags changed.
+ */
+export function enableLinearEngine(): void {
+  if (isEnabled) return;
+  isEnabled = true;
+  setFlagsFromString('--enable-experimental-regexp-engine-on-excessive-backtracks');
+  setFlagsFromString('--enable-experimental-regexp-engine');
+}
 
 /** A match: where it begins (in UTF-16 units), its text, and its groups in order, null when unset. */
 export interface RegexMatch {
@@ -51,6 +60,7 @@ export function compileRegex(value: unknown, options?: unknown): CompiledRegex {
 }
 
 const compileOnce = remember(cacheSize, (key) => {
+  enableLinearEngine();
   const end = key.indexOf('/');
   return build(key.slice(end + 1), key.slice(0, end));
 });

@@ -1,6 +1,7 @@
 import { type Document, getField, isDocument } from '../bson/document.js';
 import { leafValues, parsePath } from '../bson/path.js';
 import { searchFault, searchLack } from '../errors.js';
+import { enableLinearEngine } from '../query/regex.js';
 
 /** A word of a text, and where it stands in it. */
 interface Word {
@@ -148,6 +149,7 @@ function wild(text: string, operator: string): SearchPath {
   const parts = text.split('*');
   if (text === '' || text.includes('**') || parts.length - 1 > MAX_WILDCARDS)
     throw searchFault(`"${operator}.path.wildcard" holds at most ${MAX_WILDCARDS} single asterisks`);
+  enableLinearEngine();
   const pattern = new RegExp(`^${parts.map(escapeText).join('.*')}$`, 'su');
   return { name: `*:${text}`, values: (doc) => [...leavesWithin(doc, '', pattern)] };
 }
