@@ -1,9 +1,9 @@
-import { cutText } from '#core';
+import { cutText, isJsonObject } from '#core';
 import { ConsoleLogger, type LogLevel } from '@nestjs/common';
 import type { Writable } from 'node:stream';
 import type { DestinationStream, pino as Pino } from 'pino';
 import { isoNow, type LogMembers, LogMessage, oneLine, writeMembers } from '#audit';
-import { isSection, type LoggingConfig } from '#config';
+import type { LoggingConfig } from '#config';
 import type { Observability } from '#telemetry';
 import { sourceStack } from '../launch/source-stack.js';
 
@@ -128,7 +128,7 @@ export class Redaction {
 export function secretsIn(config: unknown, below = false): string[] {
   if (typeof config === 'string') return below ? [config] : readPassword(config);
   if (Array.isArray(config)) return config.flatMap((entry) => secretsIn(entry, below));
-  if (!isSection(config)) return [];
+  if (!isJsonObject(config)) return [];
   return Object.entries(config).flatMap(([name, value]) =>
     secretsIn(value, below || SECRET_NAME.test(name) || name === 'headers' || name === 'previousStateKeys'),
   );

@@ -1,10 +1,9 @@
-import { type AgentDefinitionOptions, compileAgentDefinition } from '#core';
+import { type AgentDefinitionOptions, compileAgentDefinition, isJsonObject } from '#core';
 import { constraintIssue } from '#policy';
 import type { ConfigIssue } from './config-error.js';
 import { readSchema } from './schema/class-schema.js';
 import { readablePart } from './schema/readable-part.js';
 import type { SchemaNode } from '#schema';
-import { isSection } from './section.js';
 import { AgentEntry } from './sections/agents.js';
 
 /** What code gave to make an agent of cannot be meant. No agent was made. */
@@ -241,7 +240,7 @@ export function assertChoiceOfLimits(source: string, choice: unknown): void {
 /** The options of a sub-agent. @throws AgentOptionsError listing every error */
 export function assertSubAgentOptions(source: string, options: unknown): void {
   assertFits(source, SUB_AGENT, options);
-  if (!isSection(options)) return;
+  if (!isJsonObject(options)) return;
   const { name: _name, identity: _identity, ...limits } = options;
   assertMeant(source, limits as AgentDefinitionOptions, '');
 }

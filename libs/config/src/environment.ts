@@ -1,11 +1,10 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
-import { withoutMark } from '#core';
+import { withoutMark, isJsonObject, type JsonObject } from '#core';
 import { ConfigError, type ConfigIssue } from './config-error.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
-import { isSection, type Section } from './section.js';
 
 /** Environment variables that win over the file, and where they go. */
 const OVERLAYS: readonly (readonly [variable: string, section: string, key: string])[] = [
@@ -53,16 +52,16 @@ function parseTyped(variable: string, value: string, errors: ConfigIssue[]): unk
  * and without any rule the key admits to the first agent.
  */
 export function overlayEnvironment(raw: unknown, env: Environment, errors: ConfigIssue[]): unknown {
-  if (!isSection(raw)) return raw;
-  const config: Section = { ...raw };
+  if (!isJsonObject(raw)) return raw;
+  const config: Record<string, unknown> = { ...raw };
   for (const [variable, section, key] of OVERLAYS) {
     const value = env[variable];
     if (value === undefined || value === '') continue;
     const laid = parseTyped(variable, value, errors);
-    if (section === 'database' && isSection(config['databases']))
+    if (section === 'database' && isJsonObject(config['databases']))
       config['databases'] = overlayFirst(config['databases'], key, laid);
-    else if (isSection(config[section] ?? {}))
-      config[section] = { ...(config[section] as Section | undefined), [key]: laid };
+    else if (isJsonObject(config[section] ?? {}))
+      config[section] = { ...(config[section] as JsonObject | undefined), [key]: laid };
   }
   const apiKey = env['MCP_API_KEY'];
   if (apiKey) config['auth'] = withApiKey(config, apiKey);
@@ -70,27 +69,27 @@ export function overlayEnvironment(raw: unknown, env: Environment, errors: Confi
 }
 
 /** The variables of the database are those of the first one. */
-function overlayFirst(databases: Section, key: string, value: unknown): Section {
+function overlayFirst(databases: JsonObject, key: string, value: unknown): JsonObject {
   const [[name, first] = []] = Object.entries(databases);
-  return name === undefined || !isSection(first)
+  return name === undefined || !isJsonObject(first)
     ? databases
     : { ...databases, [name]: { ...first, [key]: value } };
 }
 
-function withApiKey(config: Section, apiKey: string): unknown {
+function withApiKey(config: JsonObject, apiKey: string): unknown {
   const { auth, agents } = config;
   if (auth === undefined) {
-    const first = isSection(agents) ? Object.keys(agents)[0] : undefined;
+    const first = isJsonObject(agents) ? Object.keys(agents)[0] : undefined;
     return [{ apiKey, agent: first ?? 'default' }];
   }
   if (!Array.isArray(auth)) return auth;
   return auth.map((rule: unknown) =>
-    isSection(rule) && rule['anonymous'] === true ? closeRule(rule, apiKey) : rule,
+    isJsonObject(rule) && rule['anonymous'] === true ? closeRule(rule, apiKey) : rule,
   );
 }
 
 /** Its name and its end stay. */
-function closeRule({ agent, name, expires }: Section, apiKey: string): Section {
+function closeRule({ agent, name, expires }: JsonObject, apiKey: string): JsonObject {
   return { apiKey, agent, ...(name !== undefined && { name }), ...(expires !== undefined && { expires }) };
 }
 

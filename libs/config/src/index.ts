@@ -36,7 +36,6 @@ export {
   processNumber,
   readYaml,
 } from './read-config-file.js';
-export { isSection } from './section.js';
 export type { AgentConfig } from './sections/agents.js';
 export type { AuthRuleConfig } from './sections/auth.js';
 export { listPlaces } from './checks/audit-checks.js';

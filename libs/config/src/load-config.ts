@@ -1,7 +1,7 @@
 import type { AgentIdentity } from '#auth';
 import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import type { AgentDefinition } from '#core';
+import { type AgentDefinition, isJsonObject, type JsonObject } from '#core';
 import {
   type ClassDeclaration,
   compilePolicy,
@@ -24,7 +24,6 @@ import { type ConfigFile, configFile } from './read-config-file.js';
 import type { Environment } from './environment.js';
 import { readDefaults } from './schema/class-schema.js';
 import type { SchemaFinding } from '#schema';
-import { isSection, type Section } from './section.js';
 import { readablePart } from './schema/readable-part.js';
 import { withRecordedSections, withTriedSections } from './tried-sections.js';
 import { auditErrors } from './checks/audit-checks.js';
@@ -204,8 +203,8 @@ const locateWith = (
 
 /** The variables of the database are those of the first one of `databases`. */
 function toFirstDatabase(path: string, value: unknown): string {
-  const databases = isSection(value) ? value['databases'] : undefined;
-  const [first] = isSection(databases) ? Object.keys(databases) : [];
+  const databases = isJsonObject(value) ? value['databases'] : undefined;
+  const [first] = isJsonObject(databases) ? Object.keys(databases) : [];
   const prefix = `databases.${first}.`;
   return first !== undefined && path.startsWith(prefix) ? `database.${path.slice(prefix.length)}` : path;
 }
@@ -264,7 +263,7 @@ export function readConfig(
   }: ConfigSource = {},
 ): LoadedConfig {
   const section = options['server'];
-  const processes = isSection(section) ? (section['processes'] ?? 1) : 1;
+  const processes = isJsonObject(section) ? (section['processes'] ?? 1) : 1;
   const alone: ConfigIssue[] =
     processes === 1
       ? []
@@ -303,7 +302,7 @@ interface Reading {
 
 function compileConfig(overlaid: unknown, reading: Reading): LoadedConfig {
   const { errors, value, independent } = readablePart(CONFIG_SCHEMA, overlaid, { known: reading.known });
-  const { loaded, errors: meaning } = meant(isSection(value) ? value : {}, reading);
+  const { loaded, errors: meaning } = meant(isJsonObject(value) ? value : {}, reading);
   const all = [...reading.errors, ...errors, ...independent(meaning)];
   if (all.length > 0 || !loaded) throw new ConfigError(reading.path, once(all));
   return loaded;
@@ -317,7 +316,7 @@ function once(errors: readonly ConfigIssue[]): ConfigIssue[] {
 
 /** What a configuration of the right form means, and what cannot be meant by it. */
 function meant(
-  read: Section,
+  read: JsonObject,
   { base, cwd, env, declared, filters, tools, openDatabases, inApplication, start }: Reading,
 ): { readonly loaded: LoadedConfig; readonly errors: ConfigIssue[] } {
   const given = openDatabases ? withOpenDatabases(read, openDatabases) : read;
@@ -360,7 +359,7 @@ function meant(
 }
 
 /** What is wrong with the database of the service, where the file writes it. */
-function atFirstDatabase(errors: readonly ConfigIssue[], given: Section): ConfigIssue[] {
+function atFirstDatabase(errors: readonly ConfigIssue[], given: JsonObject): ConfigIssue[] {
   const { name } = readDatabases(given);
   if (name === undefined) return [...errors];
   const toPlace = (path: string) => path.replace(/^database\./, `databases.${name}.`);
@@ -372,7 +371,7 @@ function atFirstDatabase(errors: readonly ConfigIssue[], given: Section): Config
 }
 
 function readPolicy(
-  config: Section,
+  config: JsonObject,
   declared: readonly ClassDeclaration[],
   env: Environment,
   errors: ConfigIssue[],
@@ -394,16 +393,16 @@ function withoutMasterKey(config: ParleyConfig, errors: ConfigIssue[]): ParleyCo
 }
 
 /** Nothing opens a connection of the application a second time: it has no address here. */
-function withOpenDatabases(given: Section, opened: ReadonlyMap<string, string>): Section {
+function withOpenDatabases(given: JsonObject, opened: ReadonlyMap<string, string>): JsonObject {
   const { database, databases } = given;
   const placed = (path: string, entry: unknown): unknown =>
-    opened.has(path) && isSection(entry ?? {})
-      ? { ...(entry as Section | undefined), uri: OPENED_BY_APPLICATION, name: opened.get(path) }
+    opened.has(path) && isJsonObject(entry ?? {})
+      ? { ...(entry as JsonObject | undefined), uri: OPENED_BY_APPLICATION, name: opened.get(path) }
       : entry;
   return {
     ...given,
     ...(opened.has('database') && { database: placed('database', database) }),
-    ...(isSection(databases) && {
+    ...(isJsonObject(databases) && {
       databases: Object.fromEntries(
         Object.entries(databases).map(([label, entry]) => [label, placed(`databases.${label}`, entry)]),
       ),
@@ -422,7 +421,7 @@ function withDefaults(
   const parse = { ...readDefaults(ParseSection), ...given.parse };
   // The embedded database cannot be that of a Parse Server: beside one there is its own or none.
   const uri = parse.serverUrl === null ? readDefaults(DatabaseSection).uri : null;
-  const { name: databaseName = null, first, further } = readDatabases(given as Section);
+  const { name: databaseName = null, first, further } = readDatabases(given as JsonObject);
   const located = { ...readDefaults(DatabaseSection), uri, ...first };
   const database = { ...located, name: first?.name ?? readDatabaseName(located.uri) };
   // A path from the environment is the caller's, one from the file is the file's.

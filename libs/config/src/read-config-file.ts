@@ -17,10 +17,9 @@ import {
   type Node,
   type Pair,
 } from 'yaml';
-import { cutText, isExactNumber, withoutMark } from '#core';
+import { cutText, isExactNumber, withoutMark, isJsonObject } from '#core';
 import { ConfigError, type ConfigIssue } from './config-error.js';
 import { type Environment, readSecretFile, SecretFileError } from './environment.js';
-import { isSection } from './section.js';
 
 /** Which of several processes this is: the first process sets it when it starts the others. */
 export const PROCESS_VARIABLE = 'PARLEY_PROCESS';
@@ -248,7 +247,7 @@ function parseFile(text: string, { path, at: name, env, onReference }: FileReadi
     },
   });
   const value: unknown = document.toJS(ALIASES) ?? {};
-  if (isSection(value) && Object.keys(value).length === 0)
+  if (isJsonObject(value) && Object.keys(value).length === 0)
     return { value: undefined, errors: [{ path: '', at: name, message: EMPTY }], locate };
   return { value, errors, locate };
 }

@@ -1,6 +1,6 @@
 import type { ConfigIssue } from './config-error.js';
 import { type ConfigFile, readYaml } from './read-config-file.js';
-import { isSection, type Section } from './section.js';
+import { isJsonObject, type JsonObject } from '#core';
 
 /** Sections of a text that somebody tries. All others are those that are served: they say where data is, and hold secrets. */
 const TRIED_SECTIONS: readonly string[] = ['agents', 'policy'];
@@ -14,17 +14,17 @@ const MOST_AGENTS = 200;
 export function withTriedSections(file: ConfigFile, text: string): ConfigFile {
   const tried = readYaml(text, 'tried');
   const errors = [...tried.errors];
-  const served = isSection(file.value) ? file.value : {};
-  if (errors.length === 0 && !isSection(tried.value))
+  const served = isJsonObject(file.value) ? file.value : {};
+  if (errors.length === 0 && !isJsonObject(tried.value))
     errors.push({ path: '', at: 'tried', message: 'must be an object with agents and policy' });
-  const given: Section = isSection(tried.value) ? tried.value : {};
+  const given: JsonObject = isJsonObject(tried.value) ? tried.value : {};
   if (errors.length === 0 && !TRIED_SECTIONS.some((name) => name in given))
     errors.push({ path: '', at: 'tried', message: 'has neither agents nor policy: nothing is tried' });
-  const value: Section = { ...served };
+  const value: Record<string, unknown> = { ...served };
   for (const name of TRIED_SECTIONS) if (name in given) value[name] = given[name];
   const { policy, agents } = value;
-  if ('policy' in given && isSection(policy)) value['policy'] = withServedKey(policy, served['policy']);
-  if (isSection(agents) && Object.keys(agents).length > MOST_AGENTS)
+  if ('policy' in given && isJsonObject(policy)) value['policy'] = withServedKey(policy, served['policy']);
+  if (isJsonObject(agents) && Object.keys(agents).length > MOST_AGENTS)
     errors.push({ path: 'agents', message: `holds more than ${MOST_AGENTS} agents` });
   for (const name of TRIED_SECTIONS) if (name in given) errors.push(...listReferences(value[name], name));
   const isTried = ({ path }: ConfigIssue) =>
@@ -36,8 +36,8 @@ export function withTriedSections(file: ConfigFile, text: string): ConfigFile {
   };
 }
 
-function withServedKey({ maskingKey: _key, ...policy }: Section, served: unknown): Section {
-  const key = isSection(served) ? served['maskingKey'] : undefined;
+function withServedKey({ maskingKey: _key, ...policy }: JsonObject, served: unknown): JsonObject {
+  const key = isJsonObject(served) ? served['maskingKey'] : undefined;
   return key === undefined ? policy : { ...policy, maskingKey: key };
 }
 
@@ -47,10 +47,10 @@ function withServedKey({ maskingKey: _key, ...policy }: Section, served: unknown
  */
 export function withRecordedSections(file: ConfigFile, text: string): ConfigFile {
   const tried = withTriedSections(file, text);
-  const { console: _console, approvals: _approvals, auth, ...value } = tried.value as Section;
+  const { console: _console, approvals: _approvals, auth, ...value } = tried.value as JsonObject;
   const { agents } = value;
   const isKnown = (rule: unknown) =>
-    isSection(rule) && isSection(agents) && Object.hasOwn(agents, String(rule['agent']));
+    isJsonObject(rule) && isJsonObject(agents) && Object.hasOwn(agents, String(rule['agent']));
   const known = Array.isArray(auth) ? auth.filter(isKnown) : [];
   return { ...tried, value: known.length === 0 ? value : { ...value, auth: known } };
 }

@@ -1,6 +1,5 @@
-export { bindPolicy, BoundPolicy } from './compile/bind-policy.js';
+export { bindPolicy, BoundPolicy, haveSameColumns } from './compile/bind-policy.js';
 export { type BindingIssue, listMissingColumns } from './compile/bind-class.js';
-export { haveSameColumns } from './compile/existing-classes.js';
 export { HIDDEN_BY_DEFAULT } from './compile/compile-class.js';
 export { compilePolicy, constraintIssue } from './compile/compile-policy.js';
 export {
@@ -56,7 +55,7 @@ export {
 } from './model/where.js';
 export { assertNothingDenied } from './pipeline/deny-rules.js';
 export { governPipeline, type JoinScope, joinTargets } from './pipeline/govern-pipeline.js';
-export { listProjectedNames } from './pipeline/projected-names.js';
+export { listProjectedNames } from './pipeline/project-stage.js';
 export type { Pipeline } from './pipeline/stages.js';
 export { validatePipeline } from './pipeline/validate-pipeline.js';
 export { walkPipeline, type WalkOptions } from './pipeline/walk-pipeline.js';

@@ -2,8 +2,8 @@ import { isAllowedEndpoint, isSafeTransport } from '#data';
 import type { ConfigIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
 import { readDefaults } from '../schema/class-schema.js';
-import { isSection, type Section } from '../section.js';
 import { type AgentLlmConfig, type LlmConfig, LlmSection } from '../sections/models.js';
+import { isJsonObject, type JsonObject } from '#core';
 
 /** An agent may have less of these than the installation, never more. */
 const LIMITS = ['maxTokens', 'maxIterations', 'maxContextTokens'] as const;
@@ -23,11 +23,11 @@ export function findLlm({ llm, agents }: Pick<ParleyConfig, 'llm' | 'agents'>, a
 
 /** A limit above the installation's would not hold: it is an error, not lowered in silence. */
 export function agentLlmErrors(config: unknown): ConfigIssue[] {
-  if (!isSection(config) || !isSection(config['agents'])) return [];
-  const whole = isSection(config['llm']) ? config['llm'] : {};
+  if (!isJsonObject(config) || !isJsonObject(config['agents'])) return [];
+  const whole = isJsonObject(config['llm']) ? config['llm'] : {};
   return Object.entries(config['agents']).flatMap(([name, agent]) => {
-    const own = isSection(agent) ? agent['llm'] : undefined;
-    return isSection(own) ? LIMITS.flatMap((limit) => limitErrors(name, limit, own, whole)) : [];
+    const own = isJsonObject(agent) ? agent['llm'] : undefined;
+    return isJsonObject(own) ? LIMITS.flatMap((limit) => limitErrors(name, limit, own, whole)) : [];
   });
 }
 
@@ -52,8 +52,8 @@ function limitErrors(
 const UNSAFE_ENDPOINT = 'must be an https URL without credentials, or http on this machine';
 
 /** Where conversations and texts of agents may be sent: encrypted or within this machine, and among what the operator lists. */
-export function endpointErrors({ llm, embeddings }: Section): ConfigIssue[] {
-  const allowed = isSection(llm) ? llm['allowedEndpoints'] : undefined;
+export function endpointErrors({ llm, embeddings }: JsonObject): ConfigIssue[] {
+  const allowed = isJsonObject(llm) ? llm['allowedEndpoints'] : undefined;
   const names = Array.isArray(allowed) ? allowed.filter((entry) => typeof entry === 'string') : null;
   const notListed = (path: string) => ({
     path,
@@ -61,13 +61,13 @@ export function endpointErrors({ llm, embeddings }: Section): ConfigIssue[] {
     related: ['llm.allowedEndpoints'],
   });
   const errors: ConfigIssue[] = [];
-  const texts = isSection(embeddings) ? embeddings['endpoint'] : undefined;
+  const texts = isJsonObject(embeddings) ? embeddings['endpoint'] : undefined;
   if (typeof texts === 'string') {
     const path = 'embeddings.endpoint';
     if (!isSafeTransport(texts)) errors.push({ path, message: UNSAFE_ENDPOINT });
     else if (names && !isAllowedEndpoint(texts, names)) errors.push(notListed(path));
   }
-  const conversations = isSection(llm) ? llm['endpoint'] : undefined;
+  const conversations = isJsonObject(llm) ? llm['endpoint'] : undefined;
   if (typeof conversations === 'string') {
     const path = 'llm.endpoint';
     // A place that the operator lists may also be one without encryption.

@@ -1,6 +1,5 @@
-import type { ConfigIssue } from '../config-error.js';
+import { type ConfigIssue, noAgent } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
-import { noAgent } from '../no-agent.js';
 import { type Plain } from '../schema/option.js';
 import { type AgentIdentity, isTrustworthyUrl } from '#auth';
 import { isSafeAddress } from '../sections/server.js';

@@ -2,18 +2,18 @@ import { LiveQuerySource } from '#data-parse';
 import type { ConfigIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
 import { type Policy } from '#policy';
-import { isSection, type Section } from '../section.js';
 import type { AgentConfig } from '../sections/agents.js';
 import { redisErrors } from '../sections/redis.js';
 import { liveQueryConfig } from '../sections/stores.js';
+import { isJsonObject, type JsonObject } from '#core';
 
 /** Addresses that fit their pattern and are none. `redis.url` may hold a password, so no error repeats it. */
-export function storeAddressErrors(config: Section): ConfigIssue[] {
+export function storeAddressErrors(config: JsonObject): ConfigIssue[] {
   const { redis } = config;
-  return [...(isSection(redis) ? redisErrors(redis) : []), ...liveQueryErrors(config)];
+  return [...(isJsonObject(redis) ? redisErrors(redis) : []), ...liveQueryErrors(config)];
 }
 
-function liveQueryErrors(config: Section): ConfigIssue[] {
+function liveQueryErrors(config: JsonObject): ConfigIssue[] {
   const { url, appId } = liveQueryConfig(config);
   if (typeof url !== 'string') return [];
   if (typeof appId !== 'string')

@@ -10,8 +10,8 @@ import {
   resourceUrls,
   TrustedNetworks,
 } from '#auth';
-import { hasRedis } from '#core';
-import type { ConfigIssue } from '../config-error.js';
+import { hasRedis, isJsonObject, type JsonObject } from '#core';
+import { type ConfigIssue, noAgent } from '../config-error.js';
 import {
   ArrayMinSize,
   Equals,
@@ -25,9 +25,7 @@ import {
   Min,
 } from 'class-validator';
 import type { SchemaNode } from '#schema';
-import { noAgent } from '../no-agent.js';
 import { AnyOf, IsText, IsTexts, MapOf, Nested, Option } from '../schema/option.js';
-import { isSection, type Section } from '../section.js';
 
 const TEXT: SchemaNode = { type: 'string', minLength: 1 };
 const TEXTS: SchemaNode = { type: 'array', minItems: 1, items: TEXT };
@@ -227,13 +225,13 @@ export const KINDS = [
  * @param fallback the agent that exists when the file names none
  */
 export function authRuleErrors(config: unknown, fallback: string): ConfigIssue[] {
-  if (!isSection(config) || !Array.isArray(config['auth'])) return [];
-  const declared = isSection(config['agents']) ? Object.keys(config['agents']) : [];
+  if (!isJsonObject(config) || !Array.isArray(config['auth'])) return [];
+  const declared = isJsonObject(config['agents']) ? Object.keys(config['agents']) : [];
   const names = new Set(declared.length > 0 ? declared : [fallback]);
   const errors: ConfigIssue[] = [];
   const named = new Map<unknown, string>();
   for (const [index, rule] of (config['auth'] as unknown[]).entries()) {
-    if (!isSection(rule)) continue;
+    if (!isJsonObject(rule)) continue;
     const path = `auth.${index}`;
     const { agent } = rule;
     if (typeof agent === 'string' && !names.has(agent))
@@ -247,7 +245,7 @@ export function authRuleErrors(config: unknown, fallback: string): ConfigIssue[]
 }
 
 /** @param named the rule of each name so far */
-function nameErrors(rule: Section, path: string, named: Map<unknown, string>): ConfigIssue[] {
+function nameErrors(rule: JsonObject, path: string, named: Map<unknown, string>): ConfigIssue[] {
   const { name, expires } = rule;
   const errors: ConfigIssue[] = [];
   const holder = named.get(name);
@@ -272,7 +270,7 @@ function nameErrors(rule: Section, path: string, named: Map<unknown, string>): C
 }
 
 /** Texts that a part of the service reads itself. */
-function valueErrors({ apiKeyHash, clientCertificate, expires }: Section, path: string): ConfigIssue[] {
+function valueErrors({ apiKeyHash, clientCertificate, expires }: JsonObject, path: string): ConfigIssue[] {
   const read = (at: string, reading: () => unknown): ConfigIssue[] => {
     try {
       reading();
@@ -281,7 +279,7 @@ function valueErrors({ apiKeyHash, clientCertificate, expires }: Section, path: 
       return [{ path: `${path}.${at}`, message: (error as Error).message }];
     }
   };
-  const proxies = isSection(clientCertificate) ? clientCertificate['trustedProxies'] : undefined;
+  const proxies = isJsonObject(clientCertificate) ? clientCertificate['trustedProxies'] : undefined;
   return [
     ...(typeof apiKeyHash === 'string' ? read('apiKeyHash', () => parseKeyHash(apiKeyHash)) : []),
     ...(typeof expires === 'string' ? read('expires', () => parseExpiry(expires)) : []),
@@ -292,10 +290,10 @@ function valueErrors({ apiKeyHash, clientCertificate, expires }: Section, path: 
 }
 
 /** Checks beyond the form of `auth.*.oauth`, and of the URL that its clients know. */
-function oauthErrors(config: Section, agents: ReadonlySet<string>): ConfigIssue[] {
+function oauthErrors(config: JsonObject, agents: ReadonlySet<string>): ConfigIssue[] {
   const rules = (config['auth'] as unknown[]).flatMap((rule, index) => {
-    const oauth = isSection(rule) ? rule['oauth'] : undefined;
-    return isSection(oauth) ? [{ oauth, path: `auth.${index}.oauth` }] : [];
+    const oauth = isJsonObject(rule) ? rule['oauth'] : undefined;
+    return isJsonObject(oauth) ? [{ oauth, path: `auth.${index}.oauth` }] : [];
   });
   if (rules.length === 0) return [];
   const issuers = rules.map(({ oauth }) => oauth['issuer']);
@@ -303,7 +301,7 @@ function oauthErrors(config: Section, agents: ReadonlySet<string>): ConfigIssue[
     ...rules.flatMap(({ oauth, path }, at): ConfigIssue[] => [
       ...addressErrors(oauth, path),
       ...scopeErrors(oauth, path, agents),
-      ...(oauth['revocationList'] === true && !(isSection(config['redis']) && hasRedis(config['redis']))
+      ...(oauth['revocationList'] === true && !(isJsonObject(config['redis']) && hasRedis(config['redis']))
         ? [
             {
               path: `${path}.revocationList`,
@@ -323,9 +321,9 @@ function oauthErrors(config: Section, agents: ReadonlySet<string>): ConfigIssue[
   ];
 }
 
-function addressErrors(oauth: Section, path: string): ConfigIssue[] {
+function addressErrors(oauth: JsonObject, path: string): ConfigIssue[] {
   const { issuer, jwksUri, introspection } = oauth;
-  const endpoint = isSection(introspection) ? introspection['endpoint'] : undefined;
+  const endpoint = isJsonObject(introspection) ? introspection['endpoint'] : undefined;
   const addresses = { issuer, jwksUri, 'introspection.endpoint': endpoint };
   return Object.entries(addresses).flatMap(([name, url]) =>
     typeof url !== 'string' || (isTrustworthyUrl(url) && (name !== 'issuer' || !url.includes('?')))
@@ -334,7 +332,7 @@ function addressErrors(oauth: Section, path: string): ConfigIssue[] {
   );
 }
 
-function scopeErrors(oauth: Section, path: string, agents: ReadonlySet<string>): ConfigIssue[] {
+function scopeErrors(oauth: JsonObject, path: string, agents: ReadonlySet<string>): ConfigIssue[] {
   const { scopes, requiredScopes } = oauth;
   const errors: ConfigIssue[] = [];
   const assertScope = (at: string, name: unknown) => {
@@ -342,7 +340,7 @@ function scopeErrors(oauth: Section, path: string, agents: ReadonlySet<string>):
     if (typeof name === 'string' && (!isScopeName(name) || /^\d+$/.test(name)))
       errors.push({ path: `${path}.${at}`, message: `'${name}' cannot be the name of a scope` });
   };
-  for (const [scope, agent] of Object.entries(isSection(scopes) ? scopes : {})) {
+  for (const [scope, agent] of Object.entries(isJsonObject(scopes) ? scopes : {})) {
     assertScope('scopes', scope);
     if (typeof agent === 'string' && !agents.has(agent))
       errors.push({ path: `${path}.scopes.${scope}`, ...noAgent(agent, agents) });
@@ -351,8 +349,8 @@ function scopeErrors(oauth: Section, path: string, agents: ReadonlySet<string>):
   return errors;
 }
 
-function resourceErrors(config: Section, rules: readonly Section[]): ConfigIssue[] {
-  const server = isSection(config['server']) ? config['server'] : {};
+function resourceErrors(config: JsonObject, rules: readonly JsonObject[]): ConfigIssue[] {
+  const server = isJsonObject(config['server']) ? config['server'] : {};
   const given = server['publicUrl'] ?? null;
   const path = 'server.publicUrl';
   if (typeof given === 'string')

@@ -9,7 +9,6 @@ import {
 import type { ConfigIssue } from '../config-error.js';
 import { readDefaults } from '../schema/class-schema.js';
 import { Option, type Plain } from '../schema/option.js';
-import { isSection, type Section } from '../section.js';
 import { AUDIT_DATABASE } from './audit.js';
 import {
   type DatabaseConfig,
@@ -18,6 +17,7 @@ import {
   readDatabaseName,
   readServers,
 } from './stores.js';
+import { isJsonObject, type JsonObject } from '#core';
 
 /** One of the section `databases`. */
 export class DatabaseEntry extends DatabaseSection {
@@ -45,7 +45,7 @@ export interface GivenDatabases {
 }
 
 /** Reads `databases`, whose short form for one is `database`. */
-export function readDatabases(given: Section): GivenDatabases {
+export function readDatabases(given: JsonObject): GivenDatabases {
   const { database, databases } = given as {
     database?: Partial<DatabaseConfig>;
     databases?: Record<string, Partial<FurtherDatabaseConfig>>;
@@ -85,7 +85,7 @@ export function readTenantDatabases(
 }
 
 /** What compiling a policy needs of them. */
-export function databasesOfPolicy(given: Section) {
+export function databasesOfPolicy(given: JsonObject) {
   const { name, first, further } = readDatabases(given);
   const named: NamedDatabases = {
     database: { name: first?.name ?? readDatabaseName(first?.uri ?? null) },
@@ -107,9 +107,9 @@ export function databasesOfPolicy(given: Section) {
 }
 
 /** Errors beyond the form of `databases`. */
-export function databasesErrors(given: Section): ConfigIssue[] {
+export function databasesErrors(given: JsonObject): ConfigIssue[] {
   const { databases, parse } = given;
-  if (!isSection(databases)) return [];
+  if (!isJsonObject(databases)) return [];
   const errors: ConfigIssue[] = [];
   const add = (path: string, message: string, ...related: string[]) =>
     errors.push({ path, message, related });
@@ -118,19 +118,19 @@ export function databasesErrors(given: Section): ConfigIssue[] {
   const { name: first, further } = readDatabases(given);
   if (first === undefined) add('databases', 'must name a database');
   const main = databases[first ?? ''];
-  if (isSection(main) && main['required'] === false)
+  if (isJsonObject(main) && main['required'] === false)
     add(
       `databases.${first}.required`,
       'must be true: the first one has users, roles and sessions, without which no call is judged',
     );
   const names = Object.keys(further);
-  if (names.length > 0 && isSection(parse) && typeof parse['serverUrl'] === 'string')
+  if (names.length > 0 && isJsonObject(parse) && typeof parse['serverUrl'] === 'string')
     add(
       `databases.${names[0]}`,
       'cannot stand beside parse.serverUrl, which serves the classes of one database: serve the others by a configuration without it',
       'parse.serverUrl',
     );
-  if (isSection(main) && typeof main['name'] === 'string' && /[{}]/.test(main['name']))
+  if (isJsonObject(main) && typeof main['name'] === 'string' && /[{}]/.test(main['name']))
     add(
       `databases.${first}.name`,
       'must be one database: it has users, roles and sessions; write databases of tenants as a further one',
@@ -166,7 +166,7 @@ export function databasesErrors(given: Section): ConfigIssue[] {
       places.set(key, label);
     }
   };
-  if (isSection(main)) place(first as string, main);
+  if (isJsonObject(main)) place(first as string, main);
   for (const [label, entry] of Object.entries(further)) {
     if (entry.uri === 'embedded' || entry.uri === null)
       add(`databases.${label}.uri`, 'is needed: only the first one may be the embedded database');

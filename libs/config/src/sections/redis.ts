@@ -1,9 +1,8 @@
-import { findRedisUrlProblem, readRedisAddress } from '#core';
+import { findRedisUrlProblem, readRedisAddress, isJsonObject, type JsonObject } from '#core';
 import type { ConfigIssue } from '../config-error.js';
 import { ArrayMinSize, IsInt, IsString, Matches, Max, Min } from 'class-validator';
 import { Nullable } from '#schema';
 import { IsText, IsTexts, Nested, Option } from '../schema/option.js';
-import { isSection, type Section } from '../section.js';
 
 const PEM = /^\s*-----BEGIN [A-Z ]+-----/;
 
@@ -96,7 +95,7 @@ export class RedisSection {
 const PLACES = ['url', 'sentinels', 'cluster'] as const;
 
 /** Checks beyond the form of `redis`. A URL may hold a password: no error repeats it. */
-export function redisErrors(redis: Section): ConfigIssue[] {
+export function redisErrors(redis: JsonObject): ConfigIssue[] {
   const errors: ConfigIssue[] = [];
   const add = (option: string, message: string, ...related: string[]) =>
     errors.push({ path: `redis.${option}`, message, related });
@@ -125,11 +124,11 @@ export function redisErrors(redis: Section): ConfigIssue[] {
       );
   if (isGiven('tls') && first === undefined) add('tls', 'there is no Redis', 'redis.url');
   const { tls } = redis;
-  if (isSection(tls))
+  if (isJsonObject(tls))
     for (const option of ['ca', 'cert', 'key'])
       if (typeof tls[option] === 'string' && !PEM.test(tls[option]))
         add(`tls.${option}`, 'must be PEM text, such as ${file:redis.pem}');
-  if (isSection(tls) && (typeof tls['cert'] === 'string') !== (typeof tls['key'] === 'string'))
+  if (isJsonObject(tls) && (typeof tls['cert'] === 'string') !== (typeof tls['key'] === 'string'))
     add('tls', 'cert and key belong together');
   return errors;
 }

@@ -5,10 +5,10 @@ import { type AuditSink, oneLine } from '#audit';
 import { ConfigError, type ConfigIssue, describeIssue } from '../config-error.js';
 import { databaseSections, type ParleyConfig } from '../config.js';
 import type { LoadedConfig } from '../load-config.js';
-import { isSection } from '../section.js';
 import type { AuthRuleConfig } from '../sections/auth.js';
 import type { ConfigVersions } from './config-versions.js';
 import { type ConfigurationOrigin, recordAdopted, recordRefused } from './configuration-record.js';
+import { isJsonObject } from '#core';
 
 export interface ReloaderDependencies {
   readonly versions: ConfigVersions;
@@ -128,7 +128,7 @@ function listChanged(before: Section, after: Section, prefix: string): ConfigIss
     const [one, other] = [before[name], after[name]];
     if (isDeepStrictEqual(one, other)) return [];
     const path = `${prefix}${name}`;
-    return prefix === '' && isSection(one) && isSection(other)
+    return prefix === '' && isJsonObject(one) && isJsonObject(other)
       ? listChanged(one, other, `${path}.`)
       : [{ path, message: NEEDS_RESTART }];
   });

@@ -1,7 +1,21 @@
 import { isJsonObject } from '#core';
 import type { Where } from '#policy';
 import { inexpressible } from '../connection/parse-errors.js';
-import { isTyped } from './plain-value.js';
+
+/** `{ __type: … }`: a value, whatever members it has. */
+function isTyped(value: Readonly<Record<string, unknown>>): boolean {
+  return typeof value['__type'] === 'string';
+}
+
+export interface RowPointer {
+  readonly className: string;
+  readonly objectId: string;
+}
+
+export function isPointer(value: unknown): value is RowPointer {
+  if (!isJsonObject(value) || value['__type'] !== 'Pointer') return false;
+  return typeof value['className'] === 'string' && typeof value['objectId'] === 'string';
+}
 
 /**
  * How the rights that a constraint names (`$readableBy`, `$writableBy`) are enforced: with a session Parse Server applies

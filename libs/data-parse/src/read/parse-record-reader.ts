@@ -27,7 +27,7 @@ import {
   ParseServerError,
   parseServerError,
 } from '../connection/parse-errors.js';
-import { isPointer } from '../query/plain-value.js';
+import { isPointer } from '../query/where-to-rest.js';
 import { type RestForm, whereToRest } from '../query/where-to-rest.js';
 import { type FoundRows, PAGE_SIZE, readCount, readPages, readResults } from './read-pages.js';
 import { listRoots, rowFromRest } from './rest-row.js';

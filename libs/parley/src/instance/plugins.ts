@@ -15,7 +15,6 @@ import {
   configPath,
   type Environment,
   environmentFiles,
-  isSection,
   type LoadedConfig,
   locateIssues,
   NEEDS_RESTART,
@@ -31,6 +30,7 @@ import {
   toolDeclarations,
 } from '#tools';
 import { findSinkFaults } from './data/open-database.js';
+import { isJsonObject } from '#core';
 
 /** The default export of a plugin: a Nest module, with `@Tool`, `@ParseClass` and other providers in it. */
 export type PluginModule = Type<unknown> | DynamicModule;
@@ -196,7 +196,7 @@ function readFileOf(path: string, env: Environment): ConfigFile | null {
 
 /** Only path-like values: the check of the file reports any other list. */
 function listPaths(file: ConfigFile | null): readonly string[] {
-  const listed = isSection(file?.value) ? file.value['plugins'] : null;
+  const listed = isJsonObject(file?.value) ? file.value['plugins'] : null;
   return Array.isArray(listed) ? listed.filter((entry): entry is string => typeof entry === 'string') : [];
 }
 

@@ -1,5 +1,5 @@
 import type { ModuleMetadata, Provider } from '@nestjs/common';
-import { type AgentDefinitionOptions, nameClassReferences } from '#core';
+import { type AgentDefinitionOptions, nameClassReferences, isJsonObject } from '#core';
 import {
   type AgentConfig,
   type AuditConfig,
@@ -9,7 +9,6 @@ import {
   type ConfigIssue,
   type DeclaredFilters,
   type FurtherDatabaseConfig,
-  isSection,
   type ParleyConfig,
 } from '#config';
 import type { ApplicationConnection } from '../instance/index.js';
@@ -240,7 +239,7 @@ export function readConfiguration(
   const sections = written.filter(([section]) => !OF_THE_SERVICE.includes(section));
   // Instances of one application never share a key space of the shared state.
   const redis =
-    name === 'default' || (options.redis !== undefined && !isSection(options.redis))
+    name === 'default' || (options.redis !== undefined && !isJsonObject(options.redis))
       ? options.redis
       : { ...options.redis, prefix: options.redis?.prefix ?? `parley-${name}` };
   const { agents, filters, unnamed } = withoutFunctions(options.agents);

@@ -3,8 +3,15 @@ import { type Refusal, refusals, Refused } from '#core';
 import { type TierMasks, maskIssue } from '../masking/compile-masks.js';
 import type { ClassAccess, ReachSite } from '../model/class-access.js';
 import { type ClassSchema, memberField, type SchemaSnapshot } from '../model/class-schema.js';
-import { ALWAYS_KEEP, FieldNames, isInternalField, takeRoot, suggestNames } from '../model/field-names.js';
-import { AskedNames, MissingNames } from '../model/missing-names.js';
+import {
+  ALWAYS_KEEP,
+  FieldNames,
+  isInternalField,
+  takeRoot,
+  suggestNames,
+  AskedNames,
+  MissingNames,
+} from '../model/field-names.js';
 import type {
   ClassPolicy,
   DeclaredClass,

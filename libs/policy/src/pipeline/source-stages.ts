@@ -2,7 +2,7 @@ import { withoutContainer, withPlaceholders } from '../masking/withheld-objects.
 import type { ClassAccess } from '../model/class-access.js';
 import { ALWAYS_KEEP, INTERNAL_FIELDS, toStoredPointerColumn } from '../model/field-names.js';
 import { readableFields } from '../where/requested-fields.js';
-import { nameNothing } from './projected-names.js';
+import { nameNothing } from './project-stage.js';
 import type { Stage } from './stages.js';
 
 /** Internal columns by one name each: in storage form `ACL` and `sessionToken` are others of them, and `$unset` refuses duplicates. */

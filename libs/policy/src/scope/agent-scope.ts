@@ -20,8 +20,7 @@ import {
   type ReachSite,
 } from '../model/class-access.js';
 import type { SchemaSnapshot } from '../model/class-schema.js';
-import { ALWAYS_KEEP, suggestNames } from '../model/field-names.js';
-import type { MissingNames } from '../model/missing-names.js';
+import { ALWAYS_KEEP, suggestNames, type MissingNames } from '../model/field-names.js';
 import { nameTenantDatabase } from '../model/tenant-database.js';
 import type { ValueType } from '../model/value-type.js';
 import type { ClassPolicy, Policies, Policy } from '../model/policy.js';

@@ -6,14 +6,41 @@ import { findMaskedColumns } from '../masking/column-masks.js';
 import { isFlat, withheldNames } from '../masking/withheld-objects.js';
 import type { ClassAccess, WithheldNames, WithheldObjects, WithheldTarget } from '../model/class-access.js';
 import type { ClassSchema, FieldSchema, FieldType, SchemaSnapshot } from '../model/class-schema.js';
-import { ALWAYS_KEEP, type FieldNames } from '../model/field-names.js';
-import { AskedNames } from '../model/missing-names.js';
+import { ALWAYS_KEEP, type FieldNames, AskedNames, takeRoot } from '../model/field-names.js';
 import { typeOfRows, type ValueType } from '../model/value-type.js';
 import type { ClassPolicy, HiddenFrom, Policy } from '../model/policy.js';
-import type { Where } from '../model/where.js';
+import { type Where, listConstrainedFields } from '../model/where.js';
 import { translateWhere } from '../where/translate-where.js';
 import { RowFilters } from './row-filters.js';
-import { withoutSampled } from './sampled-columns.js';
+
+/** The class with the columns and members that a validator or the policy names. */
+function withoutSampled(schema: ClassSchema, policy: ClassPolicy): ClassSchema {
+  const named = new Set([
+    ...(policy.fields ?? []),
+    ...(policy.joinFields ?? []),
+    ...policy.properties.keys(),
+    ...(policy.tenantScope ? [takeRoot(policy.tenantScope.field)] : []),
+    // It is shown to agents, which may write it themselves.
+    ...[...listConstrainedFields(policy.canonicalFilter ?? {})].map((name) =>
+      policy.names.resolveColumn(name),
+    ),
+  ]);
+  const fields = [...schema.fields].flatMap(([name, field]) =>
+    field.origin === 'sample' && !named.has(name) ? [] : [[name, withoutSampledParts(field)] as const],
+  );
+  return { ...schema, fields: new Map(fields) };
+}
+
+function withoutSampledParts({ members, entries, ...field }: FieldSchema): FieldSchema {
+  const known = [...(members ?? [])].filter(([, { origin }]) => origin !== 'sample');
+  return {
+    ...field,
+    ...(known.length > 0 && {
+      members: new Map(known.map(([name, member]) => [name, withoutSampledParts(member)])),
+    }),
+    ...(entries && entries.origin !== 'sample' && { entries: withoutSampledParts(entries) }),
+  };
+}
 
 /**
  * The declarations of the operator for one policy, schema snapshot and agent definition. Equal for every caller with that

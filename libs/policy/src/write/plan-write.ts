@@ -1,9 +1,16 @@
-import { type Agent, type Refusal, Refused, refuse } from '#core';
+import { type Agent, type Refusal, Refused, refuse, readMoment } from '#core';
 import { type ClassAccess, columnRefusal, isMasked } from '../model/class-access.js';
 import type { ClassPolicy } from '../model/policy.js';
 import { type ClassSchema, type FieldSchema, type IndexSchema, isIdFor } from '../model/class-schema.js';
 import { isFieldName, takeRoot, toLowerCamel } from '../model/field-names.js';
-import { blockFilter, isPlainObject, type PlainObject, type Where } from '../model/where.js';
+import {
+  blockFilter,
+  isPlainObject,
+  type PlainObject,
+  type Where,
+  isTyped,
+  toTypedDate,
+} from '../model/where.js';
 import { findTornText, readObjectText, readWrittenValues, TORN_TEXT } from '../model/written-values.js';
 import { withheldClassIn } from '../masking/withheld-objects.js';
 import { isTenant, type TenantBinding, tenantValue } from '../scope/tenant.js';
@@ -15,7 +22,6 @@ import {
   findDeclaredType,
   inferFieldType,
 } from './field-types.js';
-import { withTypedDates } from './written-dates.js';
 import { assertFitsPlain, assertNotSetForTheWriter } from './plain-columns.js';
 import {
   isNeverGiven,
@@ -25,6 +31,33 @@ import {
   refuseFields,
   convertValue,
 } from './written-value.js';
+
+type Column = Pick<FieldSchema, 'type' | 'members'>;
+
+/** A value of a column with its dates as Parse writes them: answers show a date as text, and so is it given back. */
+export function withTypedDates(value: unknown, column: Column | undefined): unknown {
+  if (column?.type === 'Date' && typeof value === 'string') {
+    const moment = readMoment(value);
+    return moment === null ? value : toTypedDate(new Date(moment));
+  }
+  const { members } = column ?? {};
+  if (!members) return value;
+  const readEntry = (entry: unknown) =>
+    isPlainObject(entry) && !isTyped(entry)
+      ? mapMembers(entry, (member, name) => withTypedDates(member, members.get(name)))
+      : entry;
+  if (isOperation(value))
+    return mapMembers(value, (member, name) =>
+      name === 'objects' && Array.isArray(member) ? member.map(readEntry) : member,
+    );
+  return Array.isArray(value) ? value.map(readEntry) : readEntry(value);
+}
+
+const mapMembers = (
+  object: Readonly<Record<string, unknown>>,
+  map: (member: unknown, name: string) => unknown,
+): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(object).map(([name, member]) => [name, map(member, name)]));
 
 /** The maximum size of the `fields` argument as JSON, in bytes. */
 const MAX_BYTES = 65_536;

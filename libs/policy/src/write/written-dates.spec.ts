@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { FieldSchema } from '../model/class-schema.js';
-import { withTypedDates } from './written-dates.js';
+import { withTypedDates } from './plan-write.js';
 
 const DATE: FieldSchema = { type: 'Date' };
 const members = new Map<string, FieldSchema>([

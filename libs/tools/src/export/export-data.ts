@@ -16,7 +16,7 @@ import { Tool } from '../declaration/tool.decorator.js';
 import { BOOLEAN, describeSchema, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { compactPointers } from '../shaping/presented-rows.js';
 import { resultText } from '../shaping/oversize-refusal.js';
-import { withTextOfRows } from '../shaping/text-of-rows.js';
+import { withTextOfRows } from '../shaping/text-formats.js';
 import {
   type TextColumn,
   formatRows,

@@ -9,9 +9,14 @@ import {
 } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
 import { BOOLEAN, describeSchema, INTEGER, listOf, OBJECT, objectOf, STRING } from '../json-schema.js';
-import { withTextOfRows } from '../shaping/text-of-rows.js';
 import { presentRows, toSourced } from '../shaping/presented-rows.js';
-import { formatRows, inferColumns, TEXT_FORMATS, type TextFormat } from '../shaping/text-formats.js';
+import {
+  formatRows,
+  inferColumns,
+  TEXT_FORMATS,
+  type TextFormat,
+  withTextOfRows,
+} from '../shaping/text-formats.js';
 import { READ_ONLY, RESULTS_VIEW, type ToolCall } from '../tool.js';
 
 /** Maximum rows of one answer, however many were requested: the amount that a model can use at once. */

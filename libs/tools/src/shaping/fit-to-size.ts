@@ -15,8 +15,7 @@ import {
   withoutField,
 } from './oversize-refusal.js';
 import { annotation, type Envelope, LISTS, type Recovery, recoveryFor } from './shorter-envelopes.js';
-import { valueAt } from './text-formats.js';
-import { findTextOfRows, withTextOfRows } from './text-of-rows.js';
+import { valueAt, findTextOfRows, withTextOfRows } from './text-formats.js';
 
 export interface FittedResult {
   readonly data: unknown;
