@@ -77,6 +77,16 @@ describe('the webhook of approvals', () => {
     await expect.poll(() => warnings.length).toBe(1);
     expect(heard.map(({ request }) => request.url)).toEqual(Array(3).fill('/hook?key=SECRET-IN-URL'));
     expect(warnings[0]).toContain('case-1');
+    expect(warnings[0]).toContain('answered 307');
+    expect(warnings[0]).not.toContain('SECRET');
+  });
+
+  it('says so where nothing listens', async () => {
+    const { webhook } = await hook([]);
+    await new Promise((resolve) => servers.pop()?.close(resolve));
+    webhook.announce(opened);
+    await expect.poll(() => warnings.length).toBe(1);
+    expect(warnings[0]).toContain('ECONNREFUSED');
     expect(warnings[0]).not.toContain('SECRET');
   });
 

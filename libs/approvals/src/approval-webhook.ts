@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { postSigned } from '#audit';
+import { errorName, postSigned } from '#audit';
 import type { ApprovalCase } from '#state';
 
 export interface ApprovalWebhookOptions {
@@ -42,7 +42,7 @@ export class ApprovalWebhook {
     const sending = this.send(opened, stop.signal)
       .catch((error: unknown) => {
         if (!stop.signal.aborted)
-          this.options.log.warn(`approval ${opened.id} could not be announced: ${describeFault(error)}`);
+          this.options.log.warn(`approval ${opened.id} could not be announced: ${errorName(error)}`);
       })
       .finally(() => this.underWay.delete(sending));
     this.underWay.set(sending, { principal, stop });
@@ -79,10 +79,4 @@ function buildAnnouncement({ id, tool, permission, requester, requestedAt, expir
     requested_at: new Date(requestedAt).toISOString(),
     expires_at: new Date(expiresAt).toISOString(),
   };
-}
-
-/** Omits the URL, which may hold a secret. */
-function describeFault(error: unknown): string {
-  if (!(error instanceof Error)) return 'unknown fault';
-  return error.message.startsWith('answered ') ? error.message : error.name;
 }

@@ -34,7 +34,7 @@ export { ArgumentDigest, RecordSeal, type SealedRecord } from './chain/audit-cha
 export { AuditCollection, CollectionAuditTrail } from './delivery/audit-collection.js';
 export { FileAuditTrail, filesOfSink } from './delivery/file-audit-trail.js';
 export { type FsyncPolicy } from './delivery/record-files.js';
-export { AuditStoreError, SINK_STATES, type SinkState } from './delivery/record-delivery.js';
+export { AuditStoreError, errorName, SINK_STATES, type SinkState } from './delivery/record-delivery.js';
 export { SIGNATURE_HEADER, postSigned } from './delivery/sink-writers.js';
 export {
   type AuditEntry,

@@ -67,12 +67,22 @@ export interface DeliveryLog {
   warn(line: string): void;
 }
 
+/** A webhook answered that it does not take what was sent. */
+export class WebhookRefused extends Error {
+  override readonly name = 'WebhookRefused';
+
+  constructor(status: number) {
+    super(`answered ${status}`);
+  }
+}
+
 /** Name and code of an error, without addresses; of a store or a file, what is wrong with it and what to do. */
 export function errorName(error: unknown): string {
-  if (error instanceof FileProblem) return error.message;
+  if (error instanceof FileProblem || error instanceof WebhookRefused) return error.message;
   if (error instanceof AuditStoreError) return error.found;
   if (!(error instanceof Error)) return 'unknown fault';
-  const { code } = error as NodeJS.ErrnoException;
+  // A request that failed has the code in its cause.
+  const { code } = (error.cause ?? error) as NodeJS.ErrnoException;
   return typeof code === 'string' ? `${error.name} ${code}` : error.name;
 }
 

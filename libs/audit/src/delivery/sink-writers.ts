@@ -10,6 +10,7 @@ import {
   RecordNotKept,
   type SinkState,
   type SinkWriter,
+  WebhookRefused,
 } from './record-delivery.js';
 import type { SpoolFile } from './record-files.js';
 import { WaitingRefusals } from './waiting-refusals.js';
@@ -309,7 +310,7 @@ export async function postSigned({ url, secret, body, timeout, stop, resolve }: 
     signal: AbortSignal.any([stop, AbortSignal.timeout(timeout)]),
   });
   await response.body?.cancel();
-  if (!response.ok) throw new Error(`answered ${response.status}`);
+  if (!response.ok) throw new WebhookRefused(response.status);
 }
 
 export interface WebhookOptions {
