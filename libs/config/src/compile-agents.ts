@@ -194,3 +194,12 @@ export function identityErrors(
     return [];
   });
 }
+
+/** What is wrong with the rule that stands in for a missing section is said of the section. */
+export function ofNoRules(errors: readonly ConfigIssue[]): ConfigIssue[] {
+  return errors.map(({ message, ...error }) => ({
+    ...error,
+    path: 'auth',
+    message: `is missing, so every caller gets the first agent: ${message}`,
+  }));
+}

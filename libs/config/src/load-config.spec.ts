@@ -296,6 +296,7 @@ policy: { classes: { Post: { feilds: [title], hidden: maybe } } }
       'agents: { a: { clientMode: true } }\nauth: [{ anonymous: true, agent: a }]',
       'auth.0.agent',
     ],
+    ['no rules where the first agent goes by a token', 'agents: { a: { tenantId: { claim: org } } }', 'auth'],
     [
       'sessions for an agent with an identity of its own',
       'agents: { a: { identity: { role: r } } }\nauth: [{ parseSession: true, agent: a }]',

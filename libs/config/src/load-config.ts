@@ -14,6 +14,7 @@ import {
   compileAgents,
   type DeclaredFilters,
   identityErrors,
+  ofNoRules,
   nameErrors,
   readAgentIdentity,
 } from './compile-agents.js';
@@ -341,8 +342,9 @@ function meant(
   const named = [...agents.values()].flatMap((definition) =>
     unknownAgentNames(definition, policy, { tools, classes: null }),
   );
+  const ruleErrors = identityErrors(config.auth, config.agents, identities);
   errors.push(
-    ...identityErrors(config.auth, config.agents, identities),
+    ...(given['auth'] === undefined ? ofNoRules(ruleErrors) : ruleErrors),
     ...approvalErrors(config),
     ...changesErrors(config),
     ...consoleErrors(config, identities, inApplication),
