@@ -49,21 +49,14 @@ function runParley(node, args, { cwd, input = '' }) {
 }
 
 /**
- * Asks every command and subcommand for its help, which names those below it.
  * @param {string} node
  * @param {string} cwd
- * @param {string[]} [parents]
- * @returns {string[]} what is wrong
+ * @returns {string[]} what is wrong with the help of commands
  */
-function readHelp(node, cwd, parents = []) {
-  const args = [...parents, '--help'];
-  const { ok, stdout, said } = runParley(node, args, { cwd });
-  const [, listed = ''] = stdout.split('Commands:');
-  const names = [...listed.matchAll(/^ {2}([a-z][\w-]*)/gm)].map(([, name = '']) => name);
-  const faults = ok && /^Usage: parley /m.test(stdout) ? [] : [`parley ${args.join(' ')}:\n${said}`];
-  if (parents.length === 0 && names.length === 0) faults.push('parley --help lists no command');
-  const below = names.filter((name) => name !== 'help');
-  return [...faults, ...below.flatMap((name) => readHelp(node, cwd, [...parents, name]))];
+function readHelp(node, cwd) {
+  const options = { cwd, encoding: /** @type {const} */ ('utf8'), timeout: TIMEOUT };
+  const { status, stdout, stderr } = spawnSync(node, [join(root, 'tools/every-help.mjs')], options);
+  return status === 0 && stdout === 'ok' ? [] : [`${stdout}${stderr}`];
 }
 
 /**
