@@ -86,6 +86,8 @@ const steps = [
       name: 'archives',
       ...node('tools/proof.mjs', '--part', 'supply', '--report', 'reports/supply'),
       after: built,
+      // It packs the declarations of the public surface, as `packages` does.
+      behind: ['public surface'],
     },
   ),
 ];

@@ -1,5 +1,6 @@
-// Two clones of the commit in folders of different names make every archive: the bytes must be the same. Licences, SBOMs and
-// verdicts are checked by their scenario (test/e2e/operations/supply-chain.e2e-spec.ts).
+// Two clones of the commit in folders of different names make every archive: the bytes must be the same. Beside `npm test` the first
+// clone packs what was built for the tests. Licences, SBOMs and verdicts are checked by their scenario
+// (test/e2e/operations/supply-chain.e2e-spec.ts).
 import { spawn } from 'node:child_process';
 import {
   cpSync,
@@ -23,6 +24,10 @@ const MINUTES_OF_BUILDS = 1;
 /** Packages of their own, which the MCP bundle and the documentation need. */
 const TREES = { '.': 'packages', 'tools/conformance': 'mcpb', 'tools/docs-site': 'docs' };
 
+/** What a build makes, and what another step makes of it. */
+const BUILT = ['dist', 'libs/embedded-mongo/dist'];
+const ARCHIVES = /^packages$/;
+
 export const part = {
   title: 'Archives of two clones, their licences, SBOMs and verdicts',
   // Twice every archive, beside the tests on a machine of two cores.
@@ -35,8 +40,9 @@ export async function run({ minutes, log, signal }) {
   const losses = [];
   const notes = [];
   const figures = [];
-  // `npm test -- --delivery` runs the scenario beside this part.
-  if (process.env['PARLEY_BUILT'] !== root) {
+  // `npm test -- --delivery` has built, and runs the scenario beside this part.
+  const isBuilt = process.env['PARLEY_BUILT'] === root;
+  if (!isBuilt) {
     const { failed, ran } = await runSpecs([SPEC], { signal });
     losses.push(...failed.map((text) => `licences, SBOMs or verdicts are not in order: ${text}`));
     figures.push({ name: 'checks of licences, SBOMs and verdicts', value: ran, unit: '', atLeast: 1 });
@@ -61,9 +67,15 @@ export async function run({ minutes, log, signal }) {
     const sums = [];
     for (const [index, place] of places.entries()) {
       await clone(place, signal);
+      const isBuiltHere = isBuilt && index === 0;
+      for (const folder of isBuiltHere ? BUILT : [])
+        await link(join(root, folder), join(place, folder), ARCHIVES, signal);
       const begun = performance.now();
       // Nothing may depend on the time zone, the language, the user's mask or the time.
-      const env = index === 0 ? { TZ: 'UTC', LANG: 'C.UTF-8' } : { TZ: 'Asia/Tokyo', LANG: 'C' };
+      const env = {
+        ...(index === 0 ? { TZ: 'UTC', LANG: 'C.UTF-8' } : { TZ: 'Asia/Tokyo', LANG: 'C' }),
+        PARLEY_BUILT: isBuiltHere ? join(place, '/') : '',
+      };
       const only = [...kinds, 'chart', 'sbom'].join(',');
       const command = `umask ${index === 0 ? '022' : '027'}; exec "${process.execPath}" tools/${index === 0 ? 'release' : 'archives'}.mjs --only ${only}`;
       const made = await output('sh', ['-c', command], place, signal, env);
@@ -105,23 +117,22 @@ async function clone(place, signal) {
   if (cloned.code !== 0) throw new Error(`git clone: ${cloned.text}`);
   for (const tree of Object.keys(TREES)) {
     const packages = join(root, tree, 'node_modules');
-    if (!existsSync(packages)) continue;
-    const from = realpathSync(packages);
-    const target = join(place, tree, 'node_modules');
-    mkdirSync(target, { recursive: true });
     // What Vitest keeps for itself comes and goes.
-    const installed = readdirSync(from).filter((name) => !name.startsWith('.vite'));
-    const paths = installed.map((name) => join(from, name));
-    const linked = await output('cp', ['-al', ...paths, target], root, signal);
-    // Another file system has no hard links.
-    if (linked.code !== 0)
-      for (const name of installed)
-        cpSync(join(from, name), join(target, name), {
-          recursive: true,
-          force: true,
-          verbatimSymlinks: true,
-        });
+    if (existsSync(packages))
+      await link(realpathSync(packages), join(place, tree, 'node_modules'), /^\.vite/, signal);
   }
+}
+
+/** The same files in another folder, but for those whose names are meant by `except`. */
+async function link(from, target, except, signal) {
+  mkdirSync(target, { recursive: true });
+  const names = readdirSync(from).filter((name) => !except.test(name));
+  const paths = names.map((name) => join(from, name));
+  const linked = await output('cp', ['-al', ...paths, target], root, signal);
+  // Another file system has no hard links.
+  if (linked.code !== 0)
+    for (const name of names)
+      cpSync(join(from, name), join(target, name), { recursive: true, force: true, verbatimSymlinks: true });
 }
 
 function output(command, args, cwd, signal, env = {}) {
