@@ -11,19 +11,20 @@ function listWords(command: Command, path: string): [path: string, words: string
   ];
 }
 
+/** Also for zsh, in which `path` is that of commands. */
 const bash = (words: readonly [string, string][]) => `_parley() {
-  local path='' word
-  for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case "$word" in -*) ;; *) path="\${path:+$path }$word" ;; esac
+  local typed='' word
+  for word in "\${COMP_WORDS[@]:1:\$((COMP_CWORD - 1))}"; do
+    case "$word" in -*) ;; *) typed="\${typed:+$typed }$word" ;; esac
   done
-  local words=''
-  case "$path" in
+  local found=''
+  case "$typed" in
 ${words
-  .map(([path, list]) => `    '${path}'*) words='${list}' ;;`)
+  .map(([path, list]) => `    '${path}'*) found='${list}' ;;`)
   .reverse()
   .join('\n')}
   esac
-  COMPREPLY=($(compgen -W "$words" -- "\${COMP_WORDS[COMP_CWORD]}"))
+  COMPREPLY=($(compgen -W "$found" -- "\${COMP_WORDS[COMP_CWORD]}"))
   [ \${#COMPREPLY[@]} -gt 0 ] || COMPREPLY=($(compgen -f -- "\${COMP_WORDS[COMP_CWORD]}"))
 }
 complete -F _parley parley

@@ -189,6 +189,11 @@ describe('what a shell asks of the command line', () => {
     expect(said.trim()).toBe('suggest');
   });
 
+  it('offers zsh a script that means the same there: no name of its own, no expression as an offset', async () => {
+    const { stdout: script } = await parley(['completion', 'zsh'], null);
+    expect(script).not.toMatch(/\b(?:path|words)=|@\]:\d+:[A-Z]/);
+  });
+
   it('says in a line that its output cannot be written, and ends with an error', async () => {
     const shell = spawn('bash', ['-c', `node '${COMMANDS}' schema > /dev/full`]);
     let said = '';
