@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type ClassAccess, FieldNames, type IndexSchema } from '#policy';
 import type { QueryPlan } from '../record-store.js';
-import { explanation, mayBeChosen, readableIndexes, refuseCollectionScan } from './query-plan.js';
+import { explain, explanation, mayBeChosen, readableIndexes, refuseCollectionScan } from './query-plan.js';
 import type { GovernedCall } from './governed-call.js';
 
 const index = (name: string, ...fields: string[]): IndexSchema => ({ name, fields, unique: false });
@@ -120,6 +120,38 @@ describe('the explanation of a plan', () => {
         expect(JSON.stringify(explanation(node, indexes, { status: 'live' }))).not.toMatch(/SECRET|orgId/);
       }),
     );
+  });
+});
+
+describe('a subquery that found nothing', () => {
+  const nothing = { $and: [{ org: 'acme' }, { $or: [{ objectId: { $in: [] } }, { author: { $nin: [] } }] }] };
+  const something = {
+    $and: [{ org: 'acme' }, { $or: [{ objectId: { $in: ['a1'] } }, { author: { $nin: ['a2'] } }] }],
+  };
+  /** The plan of a database that treats an empty list apart, as MongoDB does. */
+  const planned = ({ where }: { where: unknown }) =>
+    Promise.resolve({ stage: JSON.stringify(where).includes('[]') ? 'EOF' : 'COLLSCAN' });
+  const call = {
+    agent: { identity: { kind: 'master' } },
+    scope: { policy: { switches: { exposeExplain: false } } },
+    read: planned,
+    readAsOperator: planned,
+    listIndexes: () => Promise.resolve([]),
+  } as unknown as GovernedCall;
+
+  it('is explained as one that found a row', async () => {
+    const explained = (where: object) => {
+      const rules = { judgeWhere: () => ({}), composePredicate: () => Promise.resolve({ where }) };
+      return explain(call, rules, access(null), {});
+    };
+    expect(await explained(nothing)).toEqual({ stage: 'COLLSCAN' });
+    expect(await explained(nothing)).toEqual(await explained(something));
+  });
+
+  it('is refused as one that found a row, where the collection would be read whole', async () => {
+    const asked = (where: object) => refuseCollectionScan(call, { className: 'Post', where });
+    await expect(asked(nothing)).rejects.toMatchObject({ refusal: { body: { refused: true } } });
+    await expect(asked(something)).rejects.toMatchObject({ refusal: { body: { refused: true } } });
   });
 });
 

@@ -4,6 +4,7 @@ import {
   type ClassAccess,
   listConstrainedFields,
   type IndexSchema,
+  isPlainObject,
   redact,
   takeRoot,
   type Where,
@@ -70,11 +71,30 @@ export async function explain(
     canonical: true,
     operation: 'find',
   });
-  const plan = await read({ kind: 'explain', className: access.className, where });
+  const plan = await read({ kind: 'explain', className: access.className, where: withoutEmptyLists(where) });
   if (scope.policy.switches.exposeExplain) return toExposedPlan(plan, scope);
   const indexes = await knownIndexes(access, call.listIndexes);
   return explanation(plan, mayBeChosen(indexes, where) ? [] : onlyReadable(indexes, access), asked);
 }
+
+/**
+ * A constraint whose plan does not say whether a subquery found nothing, as a relation to rows that the caller may not read
+ * does: an empty list, which has a plan of its own, holds one value that no row has.
+ */
+function withoutEmptyLists(where: Where): Where {
+  return fill(where) as Where;
+}
+
+function fill(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(fill);
+  if (!isPlainObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [name, isEmptyList(name, inner) ? [''] : fill(inner)]),
+  );
+}
+
+const isEmptyList = (name: string, value: unknown): boolean =>
+  (name === '$in' || name === '$nin') && Array.isArray(value) && value.length === 0;
 
 /** Whether the database chooses among indexes: by all rows, also by those that the caller may not read, so none may be named then. */
 export const mayBeChosen = (indexes: readonly IndexSchema[], where: Where): boolean =>
@@ -163,7 +183,12 @@ export async function refuseCollectionScan(
   const orders = order.length > 0 && Object.keys(where).length === 0;
   let plan: QueryPlan;
   try {
-    plan = await readAsOperator({ kind: 'explain', className, where, ...(orders && { order }) });
+    plan = await readAsOperator({
+      kind: 'explain',
+      className,
+      where: withoutEmptyLists(where),
+      ...(orders && { order }),
+    });
   } catch {
     return;
   }
