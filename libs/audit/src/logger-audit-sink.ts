@@ -1,5 +1,5 @@
 import { ConsoleLogger, Injectable, Logger, type LogLevel } from '@nestjs/common';
-import { isFailure } from '#core';
+import { nameOutcome } from '#core';
 import { type ApprovalRecord, type AuditEvent, type AuditRecord, AuditSink } from './audit-record.js';
 import { type LogMembers, LogMessage } from './log-message.js';
 
@@ -57,12 +57,12 @@ export class LoggerAuditSink extends AuditSink {
  * @param servesParse false: there is no master key to name
  */
 function describeCall(record: AuditRecord, servesParse: boolean): LogMembers {
-  const { success, agent_name, tenant_id, tool, class_name, error_code, gate, cause, rows } = record;
+  const { agent_name, tenant_id, tool, class_name, error_code, gate, cause, rows } = record;
   const members: Record<string, unknown> = { tool, agent: agent_name, principal: record.principal };
   if (record.key_name !== undefined) members['key'] = record.key_name;
   if (class_name !== undefined) members['class'] = class_name;
   if (record.class_database !== undefined) members['database'] = record.class_database;
-  members['outcome'] = success ? 'ok' : isFailure(record.error_code) ? 'failed' : 'refused';
+  members['outcome'] = nameOutcome(record);
   if (error_code !== undefined) members['code'] = error_code;
   if (gate !== undefined) members['gate'] = gate;
   if (record.denial_kind !== undefined) members['denial_kind'] = record.denial_kind;

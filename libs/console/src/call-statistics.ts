@@ -1,4 +1,4 @@
-import { cutText, isJsonObject } from '#core';
+import { cutText, isJsonObject, nameOutcome } from '#core';
 import { type AuditEvent, type AuditRecord, AuditSink } from '#audit';
 
 /** The windows of the overview: their buckets, and the seconds of each. */
@@ -99,7 +99,7 @@ export class Bucket {
     this.sums.embedTokens += entry.embed_tokens ?? 0;
     const duration = durationClass(entry.duration_ms);
     this.durations.set(duration, (this.durations.get(duration) ?? 0) + 1);
-    const denied = entry.gate === 'approval' && entry.approver !== undefined ? 1 : 0;
+    const denied = nameOutcome(entry) === 'denied' ? 1 : 0;
     const count = { calls: 1, refused, denied, rows, tokens, cost };
     if (refused === 1) this.count('gates', entry.gate ?? 'error', count);
     this.count('agents', entry.agent_name, count);

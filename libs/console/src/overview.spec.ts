@@ -65,9 +65,9 @@ describe('the overview of calls', () => {
 
   it('counts apart which of the refused calls a person denied', async () => {
     const { statistics, overviews } = replicaOn(new ProcessVersionedStore(), 'a', { now: START });
-    const refused = { success: false, gate: 'approval' as const };
-    for (const one of [{ ...refused, approver: 'key:chief' }, refused, { approver: 'key:chief' }])
-      statistics.record(call(one));
+    const refused = { success: false, gate: 'approval' as const, approver: 'key:chief' };
+    const denied = { ...refused, denial_kind: 'denied_by_person' as const };
+    for (const one of [denied, refused, { approver: 'key:chief' }]) statistics.record(call(one));
     const { agents, buckets } = await overviews.read('1h');
     expect(agents).toMatchObject([{ name: 'analyst', calls: 3, refused: 2, denied: 1 }]);
     expect(buckets.at(-1)).toMatchObject({ refused_agents: { analyst: 2 }, denied_agents: { analyst: 1 } });

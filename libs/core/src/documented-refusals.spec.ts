@@ -91,6 +91,7 @@ const EXAMPLES: Record<keyof typeof refusals, readonly Refusal[]> = {
   notImplemented: [refusals.notImplemented('…')],
   internalError: [refusals.internalError('TOOL')],
   approvalDenied: [refusals.approvalDenied('…')],
+  deniedByPerson: [refusals.deniedByPerson('…')],
   clientCannotAnswer: [refusals.clientCannotAnswer('QUESTION')],
   clientUnreachable: [refusals.clientUnreachable('REASON'), refusals.clientUnreachable('timed-out')],
 };

@@ -29,6 +29,21 @@ const FAILURES: ReadonlySet<string> = new Set<ErrorCode>(['parse_error', 'timeou
 /** Whether a call failed, and the same one may succeed later; any other code refuses it. */
 export const isFailure = (code: string | undefined): boolean => code !== undefined && FAILURES.has(code);
 
+/** How a call ended, as metrics and the log of calls count it: what a person denied is no sign of a fault. */
+export function nameOutcome({
+  success,
+  error_code: code,
+  denial_kind: kind,
+}: {
+  readonly success: boolean;
+  readonly error_code?: string;
+  readonly denial_kind?: string;
+}): 'ok' | 'denied' | 'failed' | 'refused' {
+  if (success) return 'ok';
+  if (kind === 'denied_by_person') return 'denied';
+  return isFailure(code) ? 'failed' : 'refused';
+}
+
 /** A code that a tool of the application returns, as records and metrics name it. */
 export type ApplicationCode = `application:${string}`;
 
@@ -69,6 +84,7 @@ export const DENIAL_KINDS = [
   'answer_size',
   'cross_database',
   'read_only_database',
+  'denied_by_person',
 ] as const;
 /** One of `DENIAL_KINDS`. */
 export type DenialKind = (typeof DENIAL_KINDS)[number];

@@ -188,6 +188,7 @@ describe('a call that waits for another person', () => {
       isError: true,
       code: 'approval_denied',
       text: 'operation denied by approver: not\\nthis week',
+      wire: expect.stringContaining('"kind":"denied_by_person"') as string,
     });
     const again = await callTool(two, 'update_object', change('p02', 'Denied'), as('writer'));
     expect(again.text).toContain('operation denied by approver');
@@ -202,7 +203,9 @@ describe('a call that waits for another person', () => {
       .collection<{ _id: string }>('Post')
       .updateOne({ _id: 'p03' }, { $set: { title: 'Meanwhile', _updated_at: new Date() } });
     await approve(two, id);
-    expect((await call).text).toContain('has changed since it was shown');
+    const { text, wire } = await call;
+    expect(text).toContain('has changed since it was shown');
+    expect(wire).not.toContain('denied_by_person');
     expect(await titleOf('p03')).toBe('Meanwhile');
   });
 

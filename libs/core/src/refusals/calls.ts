@@ -268,7 +268,12 @@ export function cancelled(reason?: unknown): Refusal {
   };
 }
 
-/** The approval was denied or could not be obtained. @param reason for the agent */
+/** A person denied the call. @param reason for the agent */
+export function deniedByPerson(reason: string): Refusal {
+  return { ...approvalDenied(reason), details: { kind: 'denied_by_person' } };
+}
+
+/** The approval could not be obtained. @param reason for the agent */
 export function approvalDenied(reason: string): Refusal {
   return { code: 'approval_denied', gate: 'approval', message: reason };
 }

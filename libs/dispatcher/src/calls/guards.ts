@@ -262,7 +262,8 @@ export class ApprovalGuard implements CanActivate {
 
   /** A call keeps the rights of its beginning, and may have waited for minutes: it does not act with rights that there are no more. */
   private settle({ agent }: ParleyToolCall, decision: ApprovalDecision): true {
-    if (decision.outcome !== 'approve') orThrow(refusals.approvalDenied(decision.reason));
+    const deny = decision.by ? refusals.deniedByPerson : refusals.approvalDenied;
+    if (decision.outcome !== 'approve') orThrow(deny(decision.reason));
     return admitUnless(this.agents.isCurrent(agent) ? null : refusals.approvalDenied(APPROVAL_LAPSED));
   }
 }

@@ -1,5 +1,5 @@
 import type * as Prometheus from 'prom-client';
-import { type DataOperation, isFailure, type ToolEnding } from '#core';
+import { type DataOperation, nameOutcome, type ToolEnding } from '#core';
 import { BoundedNames } from '../bounded-names.js';
 import type { MessageEnding } from '../telemetry.js';
 
@@ -209,9 +209,9 @@ export class ServiceMetrics {
 
   tool(name: string, ending: ToolEnding): void {
     const tool = this.tools.of(name);
-    const { success, error_code: code = 'none', gate = 'none', agent_name } = ending;
+    const { error_code: code = 'none', gate = 'none', agent_name } = ending;
     const whose: Labels = this.options.agentLabel ? { agent: this.agents.of(agent_name) } : {};
-    const outcome = success ? 'ok' : isFailure(code) ? 'failed' : 'refused';
+    const outcome = nameOutcome(ending);
     this.count('parley_tool_calls_total', { tool, outcome, code, gate: this.gates.of(gate), ...whose });
     this.observe('parley_tool_duration_seconds', { tool, outcome }, ending.duration_ms);
     const limit = code === 'rate_limited' ? LIMITS[gate] : undefined;
