@@ -53,7 +53,7 @@ export class ServiceClient {
     // As every path below that of MCP answers.
     if (status === 404 && typeof answered['error'] === 'object')
       throw new ServiceRefused(
-        `${this.origin.origin}${this.origin.pathname} is the address of MCP: --url or PARLEY_URL names that of the service, such as ${this.origin.origin}`,
+        `${this.origin.href} has no such route: --url or PARLEY_URL names the service, such as ${this.origin.origin}, not its MCP; within an application the console or the health routes may be off`,
       );
     return { status, body: answered };
   }

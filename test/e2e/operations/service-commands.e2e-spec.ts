@@ -60,7 +60,7 @@ describe('parley status', () => {
       const { code, stderr } = await parley(command, 'editor', service.url);
       expect([code, stderr]).toEqual([
         1,
-        `${service.url} is the address of MCP: --url or PARLEY_URL names that of the service, such as ${service.origin}\n`,
+        `${service.url} has no such route: --url or PARLEY_URL names the service, such as ${service.origin}, not its MCP; within an application the console or the health routes may be off\n`,
       ]);
     }
   });
