@@ -40,8 +40,8 @@ export class TestDatabase {
   }
 
   /** The same with a driver that reports the commands it sends. */
-  openMonitored(seed: unknown) {
-    return this.open(seed, `${this.uri.includes('?') ? '&' : '/?'}monitorCommands=true`);
+  openMonitored(seed: unknown, uriOptions = '') {
+    return this.open(seed, `${this.uri.includes('?') ? '&' : '/?'}monitorCommands=true${uriOptions}`);
   }
 
   /** A separate store that contains the given seed. `uriOptions` are added to the connection string. */

@@ -1,3 +1,4 @@
+import { MongoClient } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ChangeSet, ParseRow } from '#data';
 import { changeSetsContract, MUSIC_SEED, rowTransactionsContract, unhurried } from '#data/contracts';
@@ -48,7 +49,7 @@ describe('A write in a transaction', () => {
     [
       'what depends on the row',
       { kind: 'update', ...row, fields: { tags: { __op: 'Add', objects: ['x'] } } } as const,
-      ['findAndModify', 'find'],
+      ['find', 'findAndModify'],
     ],
     ['no row any more', { kind: 'delete', ...row } as const, ['findAndModify']],
   ])('sends no more than it needs to know the row before and after: %s', async (_case, asked, commands) => {
@@ -77,8 +78,8 @@ describe('A new row that is recorded', () => {
     next: 1,
   } as const;
 
-  async function open() {
-    const store = await database.openMonitored(MUSIC_SEED);
+  async function open(uriOptions = '') {
+    const store = await database.openMonitored(MUSIC_SEED, uriOptions);
     const transactions = new MongoRowTransactions(store.connection, store.catalogue);
     const sets = new MongoChangeSets(store.connection);
     await sets.create({ ...set, id: 'earlier' });
@@ -109,6 +110,53 @@ describe('A new row that is recorded', () => {
     await create('n2');
     expect(listSent()).toEqual(['bulkWrite', 'commitTransaction']);
     expect(await sets.find('of n2')).toMatchObject({ kind: 'direct' });
+    await close();
+  });
+
+  /** Fails the next commands that insert into several collections. */
+  async function failNext(times: number, data: object) {
+    const admin = new MongoClient(database.uri);
+    const failed = { failCommands: ['bulkWrite'], ...data };
+    await admin
+      .db('admin')
+      .command({ configureFailPoint: 'failCommand', mode: { times }, data: failed })
+      .finally(() => admin.close());
+  }
+
+  it.each([
+    [
+      'again where another writer was in its way',
+      { errorCode: 112, errorLabels: ['TransientTransactionError'] },
+      'bulkWrite',
+    ],
+    ['in two commands where the server does not know the one', { errorCode: 59 }, 'insert'],
+    ['in two commands while the data is of an older version', { errorCode: 115 }, 'insert'],
+  ])('is sent %s', async (_case, failure, then) => {
+    const { transactions, sets, create, listSent, close } = await open();
+    await transactions.findObstacle('Album', unhurried());
+    listSent();
+    await failNext(1, failure);
+    await create('n1');
+    const [first, ...others] = listSent().filter((name) => name !== 'abortTransaction');
+    expect(first).toBe('bulkWrite');
+    expect(new Set(others)).toEqual(new Set([then, 'commitTransaction']));
+    expect(await sets.find('of n1')).toMatchObject({ kind: 'direct' });
+    await close();
+  });
+
+  it('names why it failed as any other write does', async () => {
+    const { transactions, create, close } = await open();
+    await transactions.findObstacle('Album', unhurried());
+    await failNext(1, { errorCode: 50 });
+    await expect(create('n1')).rejects.toMatchObject({ name: 'StoreError', code: 'timeout' });
+    await close();
+  });
+
+  it('is written by a client that acknowledges nothing else', async () => {
+    const { transactions, sets, create, close } = await open('&w=0');
+    await transactions.findObstacle('Album', unhurried());
+    await create('n1');
+    expect(await sets.find('of n1')).toMatchObject({ kind: 'direct' });
     await close();
   });
 

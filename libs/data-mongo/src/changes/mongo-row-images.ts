@@ -1,5 +1,12 @@
-import { BSON, type Document, type Filter } from 'mongodb';
-import { type OperationContext, type ParseRow, type RowImage, RowImages, type SchemaCatalogue } from '#data';
+import { BSON, type Document, type Filter, ObjectId } from 'mongodb';
+import {
+  type OperationContext,
+  type ParseRow,
+  type RowImage,
+  RowImages,
+  type SchemaCatalogue,
+  StoreError,
+} from '#data';
 import type { Where } from '#policy';
 import { SIMPLE_COLLATION } from '../connection/collation.js';
 import type { DriverDocument, MongoConnection } from '../connection/mongo-connection.js';
@@ -62,19 +69,19 @@ export class MongoRowImages extends RowImages {
       const storage = (await StoredClasses.read(this.catalogue, operation)).storage(className);
       const connection = this.connection.openForChanges(storage, operation.tenant);
       const collection = connection.collection(storage.collection);
-      const options = connection.limits(operation);
-      if (image === null) {
-        storage.assertPermits('delete');
-        await collection.deleteOne(
-          { _id: storage.idToStorage(objectId) as string },
-          { ...options, ...SIMPLE_COLLATION },
-        );
+      const limits = connection.limits(operation);
+      storage.assertPermits(image === null ? 'delete' : now === null ? 'create' : 'update');
+      if (now === null) {
+        if (image !== null) await collection.insertOne(toDocument(image) as DriverDocument, limits);
         return;
       }
-      storage.assertPermits(now === null ? 'create' : 'update');
-      const document = BSON.deserialize(Buffer.from(image, 'base64'), EXACT) as DriverDocument;
-      if (now === null) await collection.insertOne(document, options);
-      else await collection.replaceOne({ _id: document._id }, document, { ...options, ...SIMPLE_COLLATION });
+      const options = { ...limits, ...SIMPLE_COLLATION };
+      const filter = rowFilter(storage.idToStorage(objectId), now);
+      const found =
+        image === null
+          ? (await collection.deleteOne(filter, options)).deletedCount
+          : (await collection.replaceOne(filter, toDocument(image), options)).matchedCount;
+      if (found === 0) throw new StoreError('rejected', { advice: 'the row is not what it was' });
     });
   }
 
@@ -102,6 +109,24 @@ export class MongoRowImages extends RowImages {
   }
 }
 
+/** The shortest text that is no part of a shard key or a tenant's name. */
+const LONG_TEXT = 512;
+
+/**
+ * The row with that id and the texts and ids of the image: in a sharded collection an id alone may name rows of several shards, of
+ * several tenants.
+ */
+function rowFilter(id: unknown, image: RowImage): Filter<DriverDocument> {
+  const telling = Object.entries(toDocument(image)).filter(
+    ([name, value]) =>
+      !/^$|^\$|\./.test(name) &&
+      ((typeof value === 'string' && value.length < LONG_TEXT) || value instanceof ObjectId),
+  );
+  return { ...Object.fromEntries(telling), _id: id } as Filter<DriverDocument>;
+}
+
+const toDocument = (image: RowImage): Document => BSON.deserialize(Buffer.from(image, 'base64'), EXACT);
+
 /** A row of these bytes. */
 export const toImage = (bytes: Uint8Array): RowImage => Buffer.from(bytes).toString('base64');
 
@@ -116,7 +141,7 @@ function listColumns(storage: ClassStorage, fields: readonly string[]): string[]
 
 /** The value of a column as text that is equal for equal bytes alone. */
 function bytesOf(image: RowImage, column: string): string | null {
-  const document: Document = BSON.deserialize(Buffer.from(image, 'base64'), EXACT);
+  const document = toDocument(image);
   if (!Object.hasOwn(document, column)) return null;
   return Buffer.from(BSON.serialize({ value: document[column] })).toString('base64');
 }

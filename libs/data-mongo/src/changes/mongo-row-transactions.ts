@@ -39,6 +39,8 @@ export interface RowPlace {
 export class MongoTransaction extends RowTransaction {
   /** Once it is committed. */
   readonly committed: (() => Promise<void>)[] = [];
+  /** The server takes no command that inserts into several collections: without it the same work succeeds. */
+  lacksBulkWrites = false;
   private readonly held: HeldInsert[] = [];
 
   /**
@@ -65,8 +67,13 @@ export class MongoTransaction extends RowTransaction {
   /** Inserts a document, and with it those that were held. */
   async insert(...[collection, document, options]: Parameters<InsertDocument>): Promise<void> {
     const inserts = [...this.held.splice(0), { collection, document, options }];
-    if (this.client && inserts.length > 1) await insertTogether(this.client, inserts);
-    else await collection.insertOne(document, options);
+    if (!this.client || inserts.length === 1) return void (await collection.insertOne(document, options));
+    try {
+      await insertTogether(this.client, inserts);
+    } catch (error) {
+      this.lacksBulkWrites = isServerError(error) && NOT_SUPPORTED.has(Number(error.code));
+      throw error;
+    }
   }
 
   async insertHeld(): Promise<void> {
@@ -91,8 +98,10 @@ async function insertTogether(client: MongoClient, inserts: readonly HeldInsert[
   try {
     await client.bulkWrite(models, inserts[0]?.options);
   } catch (error) {
-    const [failed] = (error as Partial<MongoClientBulkWriteError>).writeErrors?.values() ?? [];
-    throw failed ? Object.assign(error as Error, { code: failed.code }) : error;
+    const { writeErrors, cause } = error as Partial<MongoClientBulkWriteError>;
+    const [failed] = writeErrors?.values() ?? [];
+    if (failed) throw Object.assign(error as Error, { code: failed.code });
+    throw isServerError(cause) ? cause : error;
   }
 }
 
@@ -110,12 +119,18 @@ const INSPECT_MS = 3_000;
 
 /** The first version of MongoDB with the command `bulkWrite`. */
 const BULK_WRITES_SINCE = 8;
+/** `CommandNotFound`, and `CommandNotSupported`, which a server says while its data is still of an older version. */
+const NOT_SUPPORTED: ReadonlySet<number> = new Set([59, 115]);
 
 const OPTIONS: TransactionOptions = {
   readPreference: 'primary',
   readConcern: { level: 'snapshot' },
   writeConcern: { w: 'majority' },
 };
+
+/** The driver encrypts no bulk write, and sends none without an acknowledgement. */
+const sendsBulkWrites = ({ options: { autoEncryption, writeConcern } }: MongoClient): boolean =>
+  !autoEncryption && writeConcern?.w !== 0;
 
 /** Transactions of MongoDB, which replica sets and sharded clusters have. */
 export class MongoRowTransactions extends RowTransactions {
@@ -153,11 +168,12 @@ export class MongoRowTransactions extends RowTransactions {
     const place = await this.findPlace(className, operation);
     const { client } = this.connection.holding(place, place.tenant);
     const session = client.startSession({ causalConsistency: false });
-    const bulkClient = this.takingBulkWrites.has(place.database) ? client : null;
     const run = randomUUID();
     const failed: (() => Promise<void>)[] = [];
     try {
       for (let tries = 1; ; tries += 1) {
+        const bulkClient =
+          this.takingBulkWrites.has(place.database) && sendsBulkWrites(client) ? client : null;
         const transaction = new MongoTransaction(session, place, run, failed, bulkClient);
         const attempt = new Attempt(transaction, this.connection, this.catalogue, this.wrap);
         try {
@@ -165,6 +181,7 @@ export class MongoRowTransactions extends RowTransactions {
           await settle(transaction.committed);
           return result;
         } catch (error) {
+          if (transaction.lacksBulkWrites && this.takingBulkWrites.delete(place.database)) continue;
           if (!attempt.isContended || tries === CONTENDED_TRIES) {
             const isUnknown = error instanceof StoreError && error.outcome === 'unknown';
             if (!isUnknown) await settle(failed);

@@ -1,34 +1,29 @@
 import { BSON, type Document } from 'mongodb';
 import { afterName, valueSize } from '../storage/documents.js';
 
-const utf8 = new TextDecoder();
+const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** MongoDB orders new columns by their bytes, but those whose names are numbers by these. */
 const ORDERED_OTHERWISE = /\.|^\d+$/;
 
-/**
- * The document that an update leaves, byte for byte as MongoDB stores it. Null: what it leaves depends on more than the columns
- * that `$set` and `$unset` name, so that it has to be read.
- */
-export function changeDocument(
-  bytes: Uint8Array,
-  { $set = {}, $unset = {}, ...others }: Document,
-): Uint8Array | null {
+/** Whether what an update leaves depends on no more than the columns that `$set` and `$unset` name. */
+export const setsColumns = ({ $set = {}, $unset = {}, ...others }: Document): boolean =>
+  Object.keys(others).length === 0 &&
+  ![$set, $unset].flatMap(Object.keys).some((name) => ORDERED_OTHERWISE.test(name));
+
+/** The document that an update which only sets columns leaves, byte for byte as MongoDB stores it. */
+export function changeDocument(bytes: Uint8Array, { $set = {}, $unset = {} }: Document): Uint8Array {
   const removed = new Set(Object.keys($unset));
   const set = new Map(
     Object.entries($set as Document).map(([name, value]) => [name, toElement(name, value)]),
   );
-  const changed = new Set([...removed, ...set.keys()]);
-  if (Object.keys(others).length > 0 || [...changed].some((name) => ORDERED_OTHERWISE.test(name)))
-    return null;
   const elements: Uint8Array[] = [];
   for (let at = 4; bytes[at] !== 0;) {
     const value = afterName(bytes, at + 1);
     const end = value + valueSize(bytes, bytes[at] as number, value);
     const name = utf8.decode(bytes.subarray(at + 1, value - 1));
+    // Of two members of one name the first one is changed.
     const isChanged = removed.has(name) || set.has(name);
-    // A second member of that name: only the first one is changed.
-    if (!isChanged && changed.has(name)) return null;
     elements.push(isChanged ? (set.get(name) ?? NOTHING) : bytes.subarray(at, end));
     if (isChanged) {
       set.delete(name);

@@ -16,7 +16,7 @@ import { addColumns, withdrawColumns } from '../schema/mongo-schema-writer.js';
 import type { ClassStorage } from '../storage/class-storage.js';
 import { readDocument } from '../storage/documents.js';
 import { StoredClasses } from '../storage/stored-classes.js';
-import { changeDocument } from './change-document.js';
+import { changeDocument, setsColumns } from './change-document.js';
 import { toUpdate, valuesOnCreate, withDefaults } from './written-fields.js';
 
 /** Receives a row that is written, as it was stored and as it is: null where there is none. */
@@ -106,12 +106,15 @@ export class MongoRecordWriter extends RecordWriter {
           const row = await change({ returnDocument: 'after' });
           return row && storage.toRow(row);
         }
-        const before = (await change({ raw: true, returnDocument: 'before' })) as Uint8Array | null;
-        if (!before) return null;
-        const id = { _id: storage.idToStorage(objectId) as string };
-        const after =
-          changeDocument(before, changes) ??
-          ((await collection.findOne(id, { ...options, raw: true })) as unknown as Uint8Array);
+        const changed = async (returnDocument: 'before' | 'after') =>
+          (await change({ raw: true, returnDocument })) as Uint8Array | null;
+        const isSet = setsColumns(changes);
+        // Read by the whole constraint: an id alone may name rows of several shards.
+        const before = isSet
+          ? await changed('before')
+          : ((await collection.findOne(filter, { ...options, raw: true })) as unknown as Uint8Array | null);
+        const after = before && (isSet ? changeDocument(before, changes) : await changed('after'));
+        if (!before || !after) return null;
         keep(before, after);
         return storage.toRow(readDocument(after, storage.bson));
       }),

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type ClassAccess, FieldNames, type IndexSchema } from '#policy';
+import { type ClassAccess, FieldNames, type IndexSchema, type Where } from '#policy';
 import type { QueryPlan } from '../record-store.js';
 import { explain, explanation, mayBeChosen, readableIndexes, refuseCollectionScan } from './query-plan.js';
 import type { GovernedCall } from './governed-call.js';
@@ -140,7 +140,7 @@ describe('a subquery that found nothing', () => {
   } as unknown as GovernedCall;
 
   it('is explained as one that found a row', async () => {
-    const explained = (where: object) => {
+    const explained = (where: Where) => {
       const rules = { judgeWhere: () => ({}), composePredicate: () => Promise.resolve({ where }) };
       return explain(call, rules, access(null), {});
     };
@@ -149,7 +149,7 @@ describe('a subquery that found nothing', () => {
   });
 
   it('is refused as one that found a row, where the collection would be read whole', async () => {
-    const asked = (where: object) => refuseCollectionScan(call, { className: 'Post', where });
+    const asked = (where: Where) => refuseCollectionScan(call, { className: 'Post', where });
     await expect(asked(nothing)).rejects.toMatchObject({ refusal: { body: { refused: true } } });
     await expect(asked(something)).rejects.toMatchObject({ refusal: { body: { refused: true } } });
   });

@@ -102,10 +102,7 @@ export class TransactedChanges {
       return {
         change,
         now,
-        make: () =>
-          this.restore(change, now, () =>
-            operation === 'delete' ? Promise.resolve(null) : this.rows.read(className, id),
-          ),
+        make: () => this.restore(change, now, () => Promise.resolve(change.restored ?? null)),
       };
     return {
       change,
