@@ -14,7 +14,7 @@ function listWords(command: Command, path: string): [path: string, words: string
 /** Also for zsh, in which `path` is that of commands. */
 const bash = (words: readonly [string, string][]) => `_parley() {
   local typed='' word
-  for word in "\${COMP_WORDS[@]:1:\$((COMP_CWORD - 1))}"; do
+  for word in "\${COMP_WORDS[@]:1:$((COMP_CWORD - 1))}"; do
     case "$word" in -*) ;; *) typed="\${typed:+$typed }$word" ;; esac
   done
   local found=''

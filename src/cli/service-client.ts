@@ -43,7 +43,7 @@ export class ServiceClient {
   async ask(path: string, body?: object): Promise<ServiceAnswer> {
     const { status, text } = await this.send(path, body).catch((error: unknown) => {
       throw new ServiceRefused(
-        `nothing answers at ${this.origin.origin}: ${causeOf(error)}; --url or PARLEY_URL names another address`,
+        `nothing answers at ${this.origin.origin}: ${describeCause(error)}; --url or PARLEY_URL names another address`,
       );
     });
     const reading = readJson(text);
@@ -91,7 +91,7 @@ function describe(said: unknown): string {
 }
 
 /** The error codes of the network say more than "fetch failed". */
-function causeOf(error: unknown): string {
+function describeCause(error: unknown): string {
   const { cause, message } = error as { cause?: NodeJS.ErrnoException; message: string };
   return cause?.code ?? cause?.message ?? message;
 }

@@ -117,10 +117,8 @@ describe('A new row that is recorded', () => {
   async function failNext(times: number, data: object) {
     const admin = new MongoClient(database.uri);
     const failed = { failCommands: ['bulkWrite'], ...data };
-    await admin
-      .db('admin')
-      .command({ configureFailPoint: 'failCommand', mode: { times }, data: failed })
-      .finally(() => admin.close());
+    await admin.db('admin').command({ configureFailPoint: 'failCommand', mode: { times }, data: failed });
+    await admin.close();
   }
 
   it.each([

@@ -106,14 +106,14 @@ export class MongoRecordWriter extends RecordWriter {
           const row = await change({ returnDocument: 'after' });
           return row && storage.toRow(row);
         }
-        const changed = async (returnDocument: 'before' | 'after') =>
+        const changeAndRead = async (returnDocument: 'before' | 'after') =>
           (await change({ raw: true, returnDocument })) as Uint8Array | null;
         const isSet = setsColumns(changes);
         // Read by the whole constraint: an id alone may name rows of several shards.
         const before = isSet
-          ? await changed('before')
+          ? await changeAndRead('before')
           : ((await collection.findOne(filter, { ...options, raw: true })) as unknown as Uint8Array | null);
-        const after = before && (isSet ? changeDocument(before, changes) : await changed('after'));
+        const after = before && (isSet ? changeDocument(before, changes) : await changeAndRead('after'));
         if (!before || !after) return null;
         keep(before, after);
         return storage.toRow(readDocument(after, storage.bson));
