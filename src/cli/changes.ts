@@ -7,6 +7,7 @@ import { countOf, jsonText, textTable } from './text-output.js';
 
 interface ChangesOptions extends ServiceOptions {
   readonly agent?: string;
+  readonly key?: string;
   readonly class?: string;
   readonly since?: string;
   readonly until?: string;
@@ -22,10 +23,11 @@ type Members = Readonly<Record<string, unknown>>;
 
 /** The change sets of the operator's tenant, newest first. */
 export async function listChanges(options: ChangesOptions): Promise<void> {
-  const { agent, class: className, since, until, state, json } = options;
+  const { agent, key, class: className, since, until, state, json } = options;
   const query = new URLSearchParams();
   const given = {
     agent,
+    key,
     class: className,
     since: toTime('since', since),
     until: toTime('until', until),
@@ -68,13 +70,13 @@ export const decideChanges =
 
 /** Takes one set back, or what an agent wrote within a time. @throws UsageError */
 export async function undoChanges(id: string | undefined, options: UndoOptions): Promise<void> {
-  const { agent, dryRun, skipConflicts, json } = options;
+  const { agent, key, dryRun, skipConflicts, json } = options;
   const since = toTime('since', options.since);
   const until = toTime('until', options.until) ?? new Date().toISOString();
-  const times = [agent, options.since, options.until].filter((given) => given !== undefined).length;
+  const times = [agent, key, options.since, options.until].filter((given) => given !== undefined).length;
   if (id === undefined ? agent === undefined || since === undefined : times > 0)
     throw new UsageError('either the ID of a change set is needed, or --agent and --since, not both');
-  const target = id === undefined ? { agent, since, until } : { change_set: id };
+  const target = id === undefined ? { agent, key, since, until } : { change_set: id };
   const client = new ServiceClient(options);
   const preview = await client.call(`${ROUTE}/undo`, target);
   if (dryRun) {
@@ -93,7 +95,7 @@ export async function undoChanges(id: string | undefined, options: UndoOptions):
 }
 
 const ROUTE = '/console/api/changes';
-const HEADER = ['ID', 'AGENT', 'STATE', 'OPENED', 'APPLIED', 'ROWS', 'TITLE'];
+const HEADER = ['ID', 'AGENT', 'STATE', 'OPENED', 'APPLIED', 'ROWS', 'KEY', 'TITLE'];
 
 const toPath = (id: string) => `${ROUTE}/${encodeURIComponent(id)}`;
 
@@ -104,6 +106,7 @@ const toCells = (set: Members): string[] => [
   toCell(set['opened_at']),
   toCell(set['applied_at']),
   describeRows(set['rows'] as Members),
+  (set['key_names'] as readonly string[] | undefined)?.join(', ') || '-',
   toCell(set['title']),
 ];
 

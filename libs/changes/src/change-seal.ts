@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
-import { refuse } from '#core';
+import { type Agent, refuse } from '#core';
 import type { AppliedChange, ChangeSet, HeldChange, StoredEntry } from '#data';
 import { SealedText, StateKeys } from '#dispatcher';
 
@@ -54,6 +54,15 @@ export class ChangeSeal {
   }
 }
 
+/** By which credentials a row was written. @param known before this write */
+export function nameKeys(
+  { keyName }: Pick<Agent, 'keyName'>,
+  known?: StoredEntry,
+): Pick<StoredEntry, 'keyNames'> {
+  const keyNames = [...new Set([...(known?.keyNames ?? []), ...(keyName === null ? [] : [keyName])])];
+  return keyNames.length > 0 ? { keyNames } : {};
+}
+
 /** An entry that was moved to another place, or to another set, does not open. */
 const bind = (set: string, entry: number): string => JSON.stringify([set, entry]);
 
@@ -75,6 +84,11 @@ export function assertStorable(entries: readonly StoredEntry[]): void {
     `the rows of this take ${bytes} bytes as they are kept to be taken back, and one change set holds at most ${MAX_SEALED_BYTES}: ` +
       'change, or take back, fewer rows or smaller ones at once',
   );
+}
+
+/** Names of the credentials by which the rows of a set were written, each once. */
+export function listKeyNames({ entries }: Pick<ChangeSet, 'entries'>): readonly string[] {
+  return [...new Set(entries.flatMap(({ keyNames = [] }) => keyNames))].sort();
 }
 
 export function withoutValues({ sealed: _sealed, ...entry }: StoredEntry): StoredEntry {

@@ -12,7 +12,7 @@ import {
 import { computeDigest, showChange } from '#dispatcher';
 import { directWriteGate, Policies } from '#policy';
 import type { RowCounts, ShownChangeSet } from '#tools';
-import { ChangeSeal, digestSet } from './change-seal.js';
+import { ChangeSeal, digestSet, listKeyNames } from './change-seal.js';
 import {
   CHANGE_SETTINGS,
   type ChangeSettings,
@@ -30,6 +30,8 @@ import { countRows, nameRows, showSet, showViewed, type ViewedEntry } from './sh
 export interface OperatorQuery {
   /** Name of the agent whose sets they are. */
   readonly agent?: string;
+  /** A row of theirs was written by the credential of this name. */
+  readonly keyName?: string;
   /** State of the sets. `waiting`: open or submitted. `undone`: applied, and taken back since. */
   readonly state?: ChangeSet['state'] | 'waiting' | 'undone';
   /** A row of this class is among those that the operator may read. */
@@ -42,10 +44,18 @@ export interface OperatorQuery {
   readonly limit?: number;
 }
 
-/** What an operator takes back: one set, or everything that an agent wrote within a time. Without `until` it has no end. */
+/**
+ * What an operator takes back: one set, or everything that an agent wrote within a time. Without `until` it has no end. With `keyName`
+ * only the sets in which the credential of this name wrote a row.
+ */
 export type UndoTarget =
   | { readonly change_set: string }
-  | { readonly agent: string; readonly since: number; readonly until?: number };
+  | {
+      readonly agent: string;
+      readonly keyName?: string;
+      readonly since: number;
+      readonly until?: number;
+    };
 
 /** A set as an operator sees it. */
 export interface OperatorSet extends ShownChangeSet {
@@ -53,6 +63,8 @@ export interface OperatorSet extends ShownChangeSet {
   readonly agent: string;
   /** The caller whose set it is. */
   readonly principal: string;
+  /** Names of the credentials by which its rows were written. */
+  readonly key_names: readonly string[];
 }
 
 /** What would be taken back, and what would not. */
@@ -315,6 +327,7 @@ const showOwned = (set: ChangeSet): OperatorSet => ({
   ...showSet(set),
   agent: set.owner.agent,
   principal: set.owner.principal,
+  key_names: listKeyNames(set),
 });
 
 const describeConflict = (

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { type McpRequest, refuse } from '#core';
 import { type AppliedChange, type ChangeSet, ChangeSets, type HeldChange, type StoredEntry } from '#data';
 import { ChangeRecords } from './change-records.js';
-import { ChangeSeal } from './change-seal.js';
+import { ChangeSeal, nameKeys } from './change-seal.js';
 import { OwnedSets } from './owned-sets.js';
 
 /** Makes the sets that take others back. */
@@ -32,7 +32,12 @@ export class SetUndo {
     changes: readonly HeldChange[],
   ): Promise<ChangeSet> {
     const id = this.owned.newId();
-    const entries = await Promise.all(changes.map((change, at) => this.seal.seal(id, at + 1, change)));
+    const entries = await Promise.all(
+      changes.map(async (change, at) => ({
+        ...(await this.seal.seal(id, at + 1, change)),
+        ...nameKeys(request.agent),
+      })),
+    );
     const set = await this.owned.create(request, {
       id,
       kind: 'undo',

@@ -21,7 +21,7 @@ import {
   type ViewedSet,
 } from '#tools';
 import { ChangeRecords } from './change-records.js';
-import { ChangeSeal, digestSet, listClasses } from './change-seal.js';
+import { ChangeSeal, digestSet, listClasses, nameKeys } from './change-seal.js';
 import { type OpenSet, OpenSets } from './open-sets.js';
 import {
   CHANGE_SETTINGS,
@@ -150,7 +150,7 @@ export class StoredChanges extends Changes {
     const { set } = open;
     const others = open.bytes - (known?.sealed?.length ?? 0);
     if (!change) return this.openSets.change(open, { remove: [entry] }, others, call);
-    const sealed = await this.seal.seal(set.id, entry, change);
+    const sealed = { ...(await this.seal.seal(set.id, entry, change)), ...nameKeys(call.agent, known) };
     const keys = { ...known?.keys, ...(key && { [key.key]: key.digest }) };
     const stored = Object.keys(keys).length > 0 ? { ...sealed, keys } : sealed;
     const bytes = others + (sealed.sealed?.length ?? 0);

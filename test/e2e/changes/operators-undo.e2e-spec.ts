@@ -17,7 +17,7 @@ const AGENTS = {
   foreign: { ...free, permissions: 'admin', tenantId: 'globex' },
 };
 type AgentName = keyof typeof AGENTS;
-const as = (agent: AgentName) => ({ 'X-MCP-API-Key': `key-of-${agent}` });
+const as = (agent: AgentName | 'leaked') => ({ 'X-MCP-API-Key': `key-of-${agent}` });
 const COMMAND = fileURLToPath(new URL('../../../dist/bundle/cli.js', import.meta.url));
 
 let database: Database;
@@ -31,7 +31,10 @@ beforeAll(async () => {
     config: {
       server: { stateKey: 'a key of thirty-two characters, or more' },
       agents: AGENTS,
-      auth: Object.keys(AGENTS).map((agent) => ({ apiKey: `key-of-${agent}`, agent })),
+      auth: [
+        ...Object.keys(AGENTS).map((agent) => ({ apiKey: `key-of-${agent}`, agent })),
+        { apiKey: 'key-of-leaked', agent: 'helper', name: 'helper-ci' },
+      ],
       policy: POSTS_POLICY,
       database: { uri: database.uri, name: 'parley' },
       console: { operators: ['operator', 'reading', 'narrow', 'foreign'] },
@@ -47,8 +50,9 @@ beforeAll(async () => {
 
 const posts = () => view.client.db('parley').collection<{ _id: string; title: string }>('Post');
 const dump = async () => JSON.stringify(await posts().find({}).sort({ _id: 1 }).toArray());
-const call = (name: string, args: object, agent: AgentName) => callTool(service, name, args, as(agent));
-const rename = (id: string, title: string, agent: AgentName = 'helper') =>
+const call = (name: string, args: object, agent: AgentName | 'leaked') =>
+  callTool(service, name, args, as(agent));
+const rename = (id: string, title: string, agent: AgentName | 'leaked' = 'helper') =>
   call('update_object', { class_name: 'Post', object_id: id, fields: { title } }, agent);
 
 interface Answer {
@@ -123,6 +127,29 @@ describe('What an agent wrote within a time', () => {
     expect((await posts().findOne({ _id: 'p00' }))?.title).toBe('Post 0');
     expect((await posts().findOne({ _id: 'p03' }))?.title).toBe('Right');
     await posts().updateOne({ _id: 'p03' }, { $set: { title: 'Post 3' } });
+  });
+
+  it('is taken back for one of its keys, and what the others wrote stays', async () => {
+    await rename('p03', 'Stolen', 'leaked');
+    await rename('p06', 'Stolen', 'leaked');
+    await rename('p06', 'Honest');
+    const { body: listed } = await ask(`?key=helper-ci&since=${since}`, 'operator');
+    expect(listed['change_sets']).toMatchObject([{ key_names: ['helper-ci'] }, { key_names: ['helper-ci'] }]);
+    const target = { agent: 'helper', key: 'helper-ci', since };
+    const { body: preview } = await undo(target);
+    expect(preview).toMatchObject({
+      conflicts: [{ object_id: 'p06', conflict: 'somebody has changed this row since' }],
+      entries: [{ object_id: 'p03', before: { title: 'Stolen' }, after: { title: 'Wrong' } }],
+    });
+    const narrowed = ['--agent', 'helper', '--key', 'helper-ci', '--since', since];
+    const { stdout } = await run('undo', ...narrowed, '--skip-conflicts');
+    expect(stdout).toContain('Taken back by change set');
+    expect((await posts().findOne({ _id: 'p03' }))?.title).toBe('Wrong');
+    expect((await posts().findOne({ _id: 'p06' }))?.title).toBe('Honest');
+    expect((await posts().findOne({ _id: 'p00' }))?.title).toBe('Wrong again');
+    expect((await undo({ ...target, key: 'helper' })).status).toBe(400);
+    await undo({ agent: 'helper', since, digest: (await undo({ agent: 'helper', since })).body['digest'] });
+    await posts().updateOne({ _id: 'p06' }, { $set: { title: 'Post 6' } });
   });
 
   it('is taken back only as it was shown', async () => {

@@ -59,7 +59,7 @@ export function ChangesPage({ pending }: { readonly pending: Pending }) {
   return id === null ? <ChangeSets /> : <OneSet key={id} id={id} pending={pending} />;
 }
 
-const FILTERS = ['agent', 'class', 'since', 'until', 'state'] as const;
+const FILTERS = ['agent', 'key', 'class', 'since', 'until', 'state'] as const;
 
 function ChangeSets() {
   const { filters } = useAddress();
@@ -70,7 +70,7 @@ function ChangeSets() {
   const agents = useAnswer<SimulationCatalogue>('api/agents').value?.agents ?? [];
   const classes = useAnswer<PolicyAnswer>('api/policy').value?.classes ?? [];
   const narrow = (name: string, value: string) => narrowAddress({ [name]: value.trim() });
-  const text = (name: string, label: string, list: string) => (
+  const text = (name: string, label: string, list?: string) => (
     // What is being typed stays when the list is loaded again.
     <TextField
       key={`${name} ${wanted[name]}`}
@@ -100,6 +100,7 @@ function ChangeSets() {
         <Suggestions id="known-classes" texts={classes.map((one) => one.name)} />
         <div class="grid">
           {text('agent', 'Agent', 'known-agents')}
+          {text('key', 'Key')}
           {text('class', 'Class', 'known-classes')}
           {time('since', 'From')}
           {time('until', 'Until')}
@@ -112,9 +113,10 @@ function ChangeSets() {
         </div>
       </form>
       <UndoByTime
-        key={`${wanted['agent'] ?? ''} ${wanted['since'] ?? ''} ${wanted['until'] ?? ''}`}
+        key={`${wanted['agent'] ?? ''} ${wanted['key'] ?? ''} ${wanted['since'] ?? ''} ${wanted['until'] ?? ''}`}
         begun={{
           agent: wanted['agent'] ?? '',
+          keyName: wanted['key'] ?? '',
           since: toLocalTime(wanted['since'] ?? ''),
           until: toLocalTime(wanted['until'] ?? ''),
         }}
@@ -229,6 +231,7 @@ function OneSet({ id, pending }: { readonly id: string; readonly pending: Pendin
                       ['Size', <strong>{describeSize(set.rows)}</strong>],
                       ['Agent', <Proposer set={set} />],
                     ] as Fact[])),
+                ...(set.key_names.length === 0 ? [] : [['Key', set.key_names.join(', ')] as const]),
                 ['State', <State set={set} />],
                 ['Opened', <Time iso={set.opened_at} />],
                 ...(set.applied_at === undefined

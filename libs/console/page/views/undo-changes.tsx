@@ -106,6 +106,8 @@ function Conflicts({ rows }: { readonly rows: readonly ViewedEntry[] }) {
 
 export interface UndoTime {
   readonly agent: string;
+  /** Name of the credential that wrote; empty: any. */
+  readonly keyName: string;
   /** As an input of this browser shows it. */
   readonly since: string;
   readonly until: string;
@@ -114,7 +116,7 @@ export interface UndoTime {
 /** Takes back what an agent wrote within a time. @param begun what the inputs begin with */
 export function UndoByTime({ begun, onUndone }: { readonly begun: UndoTime; readonly onUndone: () => void }) {
   const [given, setGiven] = useState(begun);
-  const { agent, since, until } = given;
+  const { agent, keyName, since, until } = given;
   const input = (name: 'since' | 'until', label: string) => (
     <Field label={label}>
       <input
@@ -127,6 +129,7 @@ export function UndoByTime({ begun, onUndone }: { readonly begun: UndoTime; read
   );
   const target = {
     agent: agent.trim(),
+    ...(keyName.trim() !== '' && { key: keyName.trim() }),
     since: toIso(since),
     ...(until !== '' && { until: toIso(until) }),
   };
@@ -143,6 +146,11 @@ export function UndoByTime({ begun, onUndone }: { readonly begun: UndoTime; read
             list="known-agents"
             value={agent}
             onInput={(event) => setGiven({ ...given, agent: event.currentTarget.value })}
+          />
+          <TextField
+            label="Key (empty: any)"
+            value={keyName}
+            onInput={(event) => setGiven({ ...given, keyName: event.currentTarget.value })}
           />
           {input('since', 'Since')}
           {input('until', 'Before (empty: now)')}

@@ -40,6 +40,7 @@ export class ChangeSetsQuery {
   limit = readLimit(undefined);
 
   @Name() agent?: string;
+  @Name() key?: string;
   @Name() class?: string;
   @Name() since?: string;
   @Name() until?: string;
@@ -53,6 +54,7 @@ export class ChangeSetsQuery {
 export class UndoBody {
   @Name() change_set?: string;
   @Name() agent?: string;
+  @Name() key?: string;
   @Name() since?: string;
   @Name() until?: string;
 
@@ -88,10 +90,11 @@ export class ChangesController {
     @CurrentOperator() operator: Operator,
     @ClosedSignal() closed: AbortSignal,
   ): Promise<ChangeSetsAnswer> {
-    const { agent, class: className, since, until, state, limit } = query;
+    const { agent, key, class: className, since, until, state, limit } = query;
     const asked = {
       limit,
       ...(agent !== undefined && { agent }),
+      ...(key !== undefined && { keyName: key }),
       ...(className !== undefined && { className }),
       ...(state !== undefined && { state }),
       ...(since !== undefined && { since: readTime(since, 'since') }),
@@ -145,12 +148,13 @@ export class ChangesController {
 }
 
 /** @throws NotServed */
-function readTarget({ change_set, agent, since, until }: UndoBody): UndoTarget {
-  const times = [agent, since, until];
+function readTarget({ change_set, agent, key, since, until }: UndoBody): UndoTarget {
+  const times = [agent, key, since, until];
   if (change_set !== undefined && times.every((given) => given === undefined)) return { change_set };
   if (change_set === undefined && agent !== undefined && since !== undefined)
     return {
       agent,
+      ...(key !== undefined && { keyName: key }),
       since: readTime(since, 'since'),
       ...(until !== undefined && { until: readTime(until, 'until') }),
     };

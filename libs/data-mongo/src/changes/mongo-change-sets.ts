@@ -289,8 +289,22 @@ function toSet(document: Document): ChangeSet {
 /** Names of the classes of a set's rows. */
 const CLASS_NAMES = { $map: { input: { $objectToArray: '$entries' }, in: '$$this.v.className' } };
 
+/** Names of the credentials by which a set's rows were written, by row. */
+const KEY_NAMES = {
+  $map: { input: { $objectToArray: '$entries' }, in: { $ifNull: ['$$this.v.keyNames', []] } },
+};
+
+/** Whether a set has a row that was written by the credential of this name. */
+const isWrittenBy = (keyName: string): Document => ({
+  $anyElementTrue: [{ $map: { input: KEY_NAMES, in: { $in: [{ $literal: keyName }, '$$this'] } } }],
+});
+
 function toFilter(query: ChangeSetQuery): Document {
-  const { owner, states, agent, tenant, key, className, isUndone, since, until, expiredBy } = query;
+  const { owner, states, agent, tenant, key, keyName, className, isUndone, since, until, expiredBy } = query;
+  const all = [
+    ...(className === undefined ? [] : [{ $in: [{ $literal: className }, CLASS_NAMES] }]),
+    ...(keyName === undefined ? [] : [isWrittenBy(keyName)]),
+  ];
   const time = { ...(since !== undefined && { $gte: since }), ...(until !== undefined && { $lt: until }) };
   return {
     ...(owner && { [OWNER]: toOwnerKey(owner) }),
@@ -298,7 +312,7 @@ function toFilter(query: ChangeSetQuery): Document {
     ...(agent !== undefined && { 'owner.agent': agent }),
     ...(tenant !== undefined && { 'owner.tenant': tenant }),
     ...(key !== undefined && { [KEYS]: key }),
-    ...(className !== undefined && { $expr: { $in: [{ $literal: className }, CLASS_NAMES] } }),
+    ...(all.length > 0 && { $expr: { $and: all } }),
     ...(isUndone !== undefined && { undoneBy: { $exists: isUndone } }),
     ...(Object.keys(time).length > 0 && { $or: [{ appliedAt: time }, { appliedAt: null, openedAt: time }] }),
     ...(expiredBy !== undefined && { expiresAt: { $lte: expiredBy } }),

@@ -23,6 +23,8 @@ export interface StoredEntry {
   readonly fields: readonly string[];
   /** Digests of the writes that led to it, by digests of their idempotency keys. Absent: none had one. */
   readonly keys?: Readonly<Record<string, string>>;
+  /** Names of the credentials by which it was written. Absent: they have none. */
+  readonly keyNames?: readonly string[];
   /** The written values and the row before and after, sealed. Absent once they are deleted. */
   readonly sealed?: string;
 }
@@ -89,6 +91,8 @@ export interface ChangeSetQuery {
   readonly tenant?: string | number | null;
   /** With an entry that has this key. */
   readonly key?: string;
+  /** With an entry that was written by the credential of this name. */
+  readonly keyName?: string;
   /** One of their rows is of this class. */
   readonly className?: string;
   /** Whether they were taken back. */

@@ -35,6 +35,7 @@ export class MemoryChangeSets extends ChangeSets {
     agent,
     tenant,
     key,
+    keyName,
     className,
     isUndone,
     since,
@@ -48,6 +49,10 @@ export class MemoryChangeSets extends ChangeSets {
       .filter((set) => agent === undefined || set.owner.agent === agent)
       .filter((set) => tenant === undefined || set.owner.tenant === tenant)
       .filter(({ entries }) => key === undefined || entries.some(({ keys = {} }) => Object.hasOwn(keys, key)))
+      .filter(
+        ({ entries }) =>
+          keyName === undefined || entries.some(({ keyNames = [] }) => keyNames.includes(keyName)),
+      )
       .filter((set) => className === undefined || set.entries.some((one) => one.className === className))
       .filter(({ undoneBy }) => isUndone === undefined || (undoneBy !== undefined) === isUndone)
       .filter(({ appliedAt, openedAt }) => since === undefined || (appliedAt ?? openedAt) >= since)

@@ -162,6 +162,24 @@ export function changeSetsContract(name: string, open: () => Promise<OpenChangeS
       expect(await ids('k1')).toEqual(['s1']);
     });
 
+    it('lists sets by the names of the credentials that wrote their rows', async () => {
+      const by = (entry: number, ...keyNames: string[]) => ({ ...entryOf(entry), keyNames });
+      const applied = { state: 'applied', appliedAt: 1 } as const;
+      await sets.create(newSet('s1', { ...applied, openedAt: 1, entries: [by(1, 'laptop')] }));
+      await sets.create(
+        newSet('s2', { ...applied, openedAt: 2, entries: [entryOf(1), by(2, 'laptop', 'ci')] }),
+      );
+      await sets.create(newSet('s3', { ...applied, openedAt: 3, entries: [entryOf(1)] }));
+      const ids = async (keyName: string, query: object = {}) =>
+        (await sets.list({ limit: 10, keyName, ...query })).map(({ id }) => id);
+      expect(await ids('laptop')).toEqual(['s2', 's1']);
+      expect(await ids('ci')).toEqual(['s2']);
+      expect(await ids('ci', { className: 'Album' })).toEqual(['s2']);
+      expect(await ids('ci', { className: 'Track' })).toEqual([]);
+      for (const other of ['c', '$_id', '']) expect(await ids(other)).toEqual([]);
+      expect(await sets.find('s2')).toMatchObject({ entries: [entryOf(1), by(2, 'laptop', 'ci')] });
+    });
+
     it('lists sets that have expired', async () => {
       await sets.create(newSet('s1', { expiresAt: 5 }));
       await sets.create(newSet('s2', { owner: BOB, state: 'submitted', expiresAt: 6 }));
