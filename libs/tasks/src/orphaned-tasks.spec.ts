@@ -2,12 +2,19 @@ import { randomBytes } from 'node:crypto';
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import { NEVER } from 'rxjs';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { Agent, type AgentDefinition, compileAgentDefinition, type Owner } from '#core';
+import {
+  Agent,
+  type AgentDefinition,
+  compileAgentDefinition,
+  type McpRequest,
+  type Owner,
+  refusals,
+} from '#core';
 import { type AuditEvent, type AuditRecord, AuditSink, OperationLog } from '#audit';
 import { LargeReads, processState } from '#state';
 import { BackgroundCalls, CallJournal, ToolCallbacks } from '#dispatcher';
 import { compilePolicy } from '#policy';
-import { ToolRunner } from '#tools';
+import { type RegisteredTool, type ToolOutcome, ToolRunner } from '#tools';
 import { ProcessTaskQueue } from './open-task-queue.js';
 import { StoredTaskService } from './stored-task-service.js';
 import { AgentReferences, TaskRecords } from './task-records.js';
@@ -32,15 +39,16 @@ class Recorded extends AuditSink {
 /** No tool may run for an agent that no longer exists. */
 class NothingRuns extends ToolRunner {
   ran = 0;
+  work: ((request: McpRequest) => Promise<ToolOutcome>) | null = null;
   list() {
     return [];
   }
   find() {
     return undefined;
   }
-  run(): Promise<never> {
+  run(_tool: string, _args: unknown, request: McpRequest): Promise<ToolOutcome> {
     this.ran += 1;
-    return Promise.reject(new Error('it ran'));
+    return this.work?.(request) ?? Promise.reject(new Error('it ran'));
   }
 }
 
@@ -51,6 +59,7 @@ let tasks: StoredTaskService;
 let queue: ProcessTaskQueue;
 let worker: TaskWorker;
 let records: TaskRecords;
+let tool: RegisteredTool | undefined;
 /** The digest of the rights that the agent has now. */
 let rights = '';
 /** Milliseconds by which the clock of the replicas was set. */
@@ -84,11 +93,60 @@ beforeEach(() => {
   const calls = new BackgroundCalls(runner, { warn: () => undefined }, journal);
   tasks = new StoredTaskService(records, queue, agents, calls, SETTINGS, new LargeReads(), state);
   const current = { changes: NEVER, isCurrent: () => true };
-  worker = new TaskWorker(records, agents, calls, { get: () => undefined }, SETTINGS, state, current);
+  tool = undefined;
+  worker = new TaskWorker(records, agents, calls, { get: () => tool }, SETTINGS, state, current);
 });
 
 const begin = () =>
   tasks.start({ agent, tool: 'slow', args: { secret: 'value' }, version: '2026-07-28', capabilities: {} }, 0);
+
+describe('a run that only reads, and calls tools that write', () => {
+  const written: string[] = [];
+  /** Calls two of them at once. @returns how each ended */
+  const writeTwice = (request: McpRequest) =>
+    Promise.allSettled(
+      ['one', 'two'].map(async (name) => {
+        await request.beforeChange?.();
+        written.push(name);
+      }),
+    );
+  beforeEach(() => {
+    written.length = 0;
+    tool = { definition: { name: 'slow', permission: 'readonly' } } as RegisteredTool;
+  });
+
+  it('writes nothing where another worker writes, and leaves the end of the task to that one', async () => {
+    const { taskId } = await begin();
+    let ends: readonly PromiseSettledResult<void>[] = [];
+    runner.work = async (request) => {
+      await records.change(taskId, (record) => ({ ...record, changes: true }));
+      ends = await writeTwice(request);
+      return { ok: false, refusal: refusals.cancelled() };
+    };
+    queue.work((job) => worker.handle(job));
+    await queue.drain();
+    expect(ends.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    expect(written).toEqual([]);
+    expect(await tasks.find(taskId, agent)).toMatchObject({ status: 'working' });
+  });
+
+  it('writes only once it is noted, and notes it again where that failed', async () => {
+    const { taskId } = await begin();
+    const change = vi.spyOn(records, 'change');
+    runner.work = async (request) => {
+      change.mockRejectedValueOnce(new Error('Redis is away'));
+      expect((await writeTwice(request)).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+      expect(written).toEqual([]);
+      await writeTwice(request);
+      expect(await records.find(taskId)).toMatchObject({ changes: true });
+      return { ok: true, data: {}, text: '{}', structured: false };
+    };
+    queue.work((job) => worker.handle(job));
+    await queue.drain();
+    expect(written).toEqual(['one', 'two']);
+    expect(await tasks.find(taskId, agent)).toMatchObject({ status: 'completed' });
+  });
+});
 
 describe('a task whose agent is no longer configured', () => {
   it('fails without running, and leaves one record that names its owner and no value', async () => {

@@ -19,12 +19,16 @@ interface RunningTask {
   readonly agent: Agent;
   readonly controller: AbortController;
   mayRunAgain: boolean;
+  /** That it changes data is being noted, or is. */
+  noted?: Promise<void> | undefined;
 }
 
 const toFailure = (message: string): BackgroundOutcome => ({
   kind: 'error',
   error: { code: RPC.internalError, message },
 });
+/** Another worker runs it, and answers for it. */
+const RUN_REPLACED = 'run_replaced';
 const AGENT_GONE = toFailure('The agent of this task no longer exists');
 const TASK_INTERRUPTED = toFailure('The task was interrupted and is not run again: it may have changed data');
 
@@ -112,6 +116,7 @@ export class TaskWorker {
       const controller = new AbortController();
       const outcome = await this.runTask(taskId, record, agent, controller);
       if (controller.signal.reason === RUN_HANDED_OVER && !this.closing) continue;
+      if (controller.signal.reason === RUN_REPLACED) return;
       await this.settle(taskId, record.run, outcome, this.agents.digestRights(agent));
       return;
     }
@@ -167,13 +172,24 @@ export class TaskWorker {
   private async noteChange(taskId: string, run: number): Promise<void> {
     const running = this.running.get(taskId);
     if (!running || running.controller.signal.aborted) throw refuse.cancelled();
-    if (!running.mayRunAgain) return;
+    if (!running.mayRunAgain && !running.noted) return;
     running.mayRunAgain = false;
-    // Another worker may take a run for lost that is slow: one of them changes data.
+    running.noted ??= this.storeChange(taskId, run, running).catch((error: unknown) => {
+      running.noted = undefined;
+      running.mayRunAgain = true;
+      throw error;
+    });
+    await running.noted;
+  }
+
+  /** Another worker may take a run for lost that is slow: one of them changes data, and the run of the other one ends here. */
+  private async storeChange(taskId: string, run: number, { controller }: RunningTask): Promise<void> {
     const noted = await this.records.change(taskId, (record) =>
       isDue(record, run) && !record.changes ? { ...record, changes: true } : null,
     );
-    if (!noted) throw refuse.cancelled();
+    if (noted) return;
+    controller.abort(RUN_REPLACED);
+    throw refuse.cancelled();
   }
 
   /** Marks the run as alive, and notices a cancellation whose message was lost. */
