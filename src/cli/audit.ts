@@ -174,7 +174,8 @@ function describeWhy(record: Readonly<Record<string, unknown>>): string {
     type === 'configuration' ? [before, now].filter((version) => typeof version === 'string') : [];
   const change = before === now ? `${policies[0]} as before` : policies.join(' -> ');
   const outage =
-    type === 'outage' && `${String(record['refused'])} calls refused since ${String(record['since'])}`;
+    type === 'outage' &&
+    `${String(record['refused'])} calls refused and ${String(record['dropped'])} records left out since ${String(record['since'])}`;
   const found = cause ?? reason ?? issue ?? (outage || (policies.length > 0 ? `policy ${change}` : ''));
   return typeof found === 'string' ? cutText(found, MAX_WHY) : '';
 }

@@ -341,9 +341,9 @@ export abstract class AuditSink {
 
   /**
    * Records one call. @returns a promise when the answer must wait for the record; if it rejects, the result is
-   * withheld
+   * withheld. @param begun whether its handler ran. Default: yes
    */
-  abstract record(entry: AuditRecord): void | Promise<void>;
+  abstract record(entry: AuditRecord, begun?: boolean): void | Promise<void>;
 
   /** Default: ignored. */
   recordApproval(_entry: ApprovalRecord): void {}

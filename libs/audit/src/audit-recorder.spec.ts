@@ -138,18 +138,24 @@ describe('the recorder of everything that happens', () => {
     const { recorder } = recorderOver(place);
     void recorder.open();
     const limited = { success: false, gate: 'rate_limit', error_code: 'rate_limited' } as const;
-    const record = async (options: Partial<AuditRecord>) => recorder.record(call(options));
+    const record = async (options: Partial<AuditRecord>, begun = false) =>
+      recorder.record(call(options), begun);
     const flood = Array.from({ length: 20_000 }, () => record(limited));
     const lost = Promise.allSettled(flood).then((all) => all.filter(({ status }) => status === 'rejected'));
     expect(recorder.admit()).toBeNull();
-    const others = [record({}), record({ ...limited, principal: 'q' })];
+    // A handler that ran may end with the refusal of a call of its own.
+    const others = [
+      record({}),
+      record({ ...limited, principal: 'q' }),
+      record({ ...limited, tool: 'ran' }, true),
+    ];
     open();
     await Promise.all(others);
     expect(await lost).toHaveLength(19_500);
     const kept = place.taken.map(({ record }) => record);
-    expect(kept.filter(({ gate, principal }) => gate === 'rate_limit' && principal === 'p')).toHaveLength(
-      500,
-    );
+    const ofCaller = kept.filter(({ gate, principal }) => gate === 'rate_limit' && principal === 'p');
+    expect(ofCaller).toHaveLength(501);
+    expect(ofCaller.at(-1)).toMatchObject({ tool: 'ran' });
     expect(kept.find(({ type }) => type === 'outage')).toMatchObject({ refused: 0, dropped: 19_500 });
     await record(limited);
     await recorder.close();

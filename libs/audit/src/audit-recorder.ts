@@ -88,7 +88,7 @@ export class AuditRecorder extends AuditSink {
     return RETRY_AFTER;
   }
 
-  record(record: AuditRecord): Promise<void> | undefined {
+  record(record: AuditRecord, begun = true): Promise<void> | undefined {
     for (const listener of this.options.listeners) {
       try {
         void listener.record(record);
@@ -96,7 +96,7 @@ export class AuditRecorder extends AuditSink {
         this.listenerFailed(error);
       }
     }
-    return this.enter(record.tool === 'export_read' ? 'export_read' : 'tool_call', record);
+    return this.enter(record.tool === 'export_read' ? 'export_read' : 'tool_call', record, begun);
   }
 
   override recordApproval(record: ApprovalRecord): void {
@@ -140,7 +140,8 @@ export class AuditRecorder extends AuditSink {
     this.enter(type, content)?.catch(() => undefined);
   }
 
-  private enter(type: RecordType, content: RecordContent): Promise<void> | undefined {
+  /** @param begun false: a call that did nothing, of which a caller makes as many as it likes */
+  private enter(type: RecordType, content: RecordContent, begun = true): Promise<void> | undefined {
     const { writers } = this.options;
     // Nothing is sealed or waits where no sink keeps records.
     if (writers.length === 0) {
@@ -151,7 +152,7 @@ export class AuditRecorder extends AuditSink {
       this.outage.countLoss();
       return Promise.reject(new RecordNotKept('too much waits'));
     }
-    if (writers.some((writer) => writer.isExcess(content))) {
+    if (!begun && writers.some((writer) => writer.isExcess(content))) {
       this.outage.countLoss();
       return Promise.reject(new RecordNotKept('too many refusals of this caller wait'));
     }

@@ -1,6 +1,6 @@
 import type { SealedLine } from '../chain/audit-chain.js';
 
-/** Gates that refuse a caller as fast as it calls. No call behind them has begun. */
+/** Gates that refuse a caller as fast as it calls. */
 const FAST_GATES: readonly unknown[] = ['rate_limit', 'audit'];
 /** Records of such refusals of one principal that wait at once. */
 const MAX_WAITING = 500;
