@@ -1,7 +1,8 @@
-import { BSON, type Document, type Filter, ObjectId } from 'mongodb';
+import { BSON, type Document, type Filter } from 'mongodb';
 import {
   type OperationContext,
   type ParseRow,
+  type ReplacedRow,
   type RowImage,
   RowImages,
   type SchemaCatalogue,
@@ -60,7 +61,7 @@ export class MongoRowImages extends RowImages {
   }
 
   replace(
-    { className, objectId }: { readonly className: string; readonly objectId: string },
+    { className, objectId, where }: ReplacedRow,
     now: RowImage | null,
     image: RowImage | null,
     operation: OperationContext,
@@ -76,7 +77,8 @@ export class MongoRowImages extends RowImages {
         return;
       }
       const options = { ...limits, ...SIMPLE_COLLATION };
-      const filter = rowFilter(storage.idToStorage(objectId), now);
+      const named = { _id: storage.idToStorage(objectId) };
+      const filter = { $and: [named, classWhereToQuery(where, storage)] } as Filter<DriverDocument>;
       const found =
         image === null
           ? (await collection.deleteOne(filter, options)).deletedCount
@@ -107,22 +109,6 @@ export class MongoRowImages extends RowImages {
   private atDatabase<T>(work: () => Promise<T>): Promise<T> {
     return this.operate(() => asStoreOperation(undefined, work));
   }
-}
-
-/** The shortest text that is no part of a shard key or a tenant's name. */
-const LONG_TEXT = 512;
-
-/**
- * The row with that id and the texts and ids of the image: in a sharded collection an id alone may name rows of several shards, of
- * several tenants.
- */
-function rowFilter(id: unknown, image: RowImage): Filter<DriverDocument> {
-  const telling = Object.entries(toDocument(image)).filter(
-    ([name, value]) =>
-      !/^$|^\$|\./.test(name) &&
-      ((typeof value === 'string' && value.length < LONG_TEXT) || value instanceof ObjectId),
-  );
-  return { ...Object.fromEntries(telling), _id: id } as Filter<DriverDocument>;
 }
 
 const toDocument = (image: RowImage): Document => BSON.deserialize(Buffer.from(image, 'base64'), EXACT);

@@ -135,8 +135,8 @@ const sendsBulkWrites = ({ options: { autoEncryption, writeConcern } }: MongoCli
 /** Transactions of MongoDB, which replica sets and sharded clusters have. */
 export class MongoRowTransactions extends RowTransactions {
   readonly images: MongoRowImages;
-  /** The databases whose server inserts into several collections in one command. */
-  private readonly takingBulkWrites = new Set<string | undefined>();
+  /** By database: whether its server inserts into several collections in one command. */
+  private readonly takesBulkWrites = new Map<string | undefined, boolean>();
 
   /** @param wrap the writes of a transaction, as other writes are wrapped */
   constructor(
@@ -154,7 +154,8 @@ export class MongoRowTransactions extends RowTransactions {
       this.connection.holding({ database }, tenant),
       INSPECT_MS,
     );
-    if (Number.parseInt(version) >= BULK_WRITES_SINCE) this.takingBulkWrites.add(database);
+    if (!this.takesBulkWrites.has(database))
+      this.takesBulkWrites.set(database, Number.parseInt(version) >= BULK_WRITES_SINCE);
     return topology === 'standalone'
       ? 'the database is a standalone server, which has no transactions: make it a replica set (one member is enough)'
       : null;
@@ -173,7 +174,7 @@ export class MongoRowTransactions extends RowTransactions {
     try {
       for (let tries = 1; ; tries += 1) {
         const bulkClient =
-          this.takingBulkWrites.has(place.database) && sendsBulkWrites(client) ? client : null;
+          this.takesBulkWrites.get(place.database) && sendsBulkWrites(client) ? client : null;
         const transaction = new MongoTransaction(session, place, run, failed, bulkClient);
         const attempt = new Attempt(transaction, this.connection, this.catalogue, this.wrap);
         try {
@@ -181,8 +182,9 @@ export class MongoRowTransactions extends RowTransactions {
           await settle(transaction.committed);
           return result;
         } catch (error) {
-          if (transaction.lacksBulkWrites && this.takingBulkWrites.delete(place.database)) continue;
-          if (!attempt.isContended || tries === CONTENDED_TRIES) {
+          if (transaction.lacksBulkWrites) this.takesBulkWrites.set(place.database, false);
+          const isPassing = attempt.isContended || transaction.lacksBulkWrites;
+          if (!isPassing || tries >= CONTENDED_TRIES) {
             const isUnknown = error instanceof StoreError && error.outcome === 'unknown';
             if (!isUnknown) await settle(failed);
             throw error;

@@ -34,7 +34,7 @@ export abstract class RowImages {
    * @param now the row as the same transaction read it; null: there was none. @param image null: there is no row afterwards
    */
   abstract replace(
-    row: { readonly className: string; readonly objectId: string },
+    row: ReplacedRow,
     now: RowImage | null,
     image: RowImage | null,
     operation: OperationContext,
@@ -51,6 +51,13 @@ export abstract class RowImages {
 
   /** The row in Parse's terms, with every field that has a value. */
   abstract toRow(className: string, image: RowImage, operation: OperationContext): Promise<ParseRow>;
+}
+
+export interface ReplacedRow {
+  readonly className: string;
+  readonly objectId: string;
+  /** What the row meets that is replaced: in a sharded collection an id alone may name rows of several tenants. */
+  readonly where: Where;
 }
 
 /** A row that was written. */

@@ -85,7 +85,7 @@ export function rowTransactionsContract(
       await store.writer.update('Album', 'a1', { tags: { __op: 'Delete' }, title: 'x' }, {}, unhurried());
       const now = await imageOf('a1');
       expect(now).not.toBe(before);
-      const row = { className: 'Album', objectId: 'a1' };
+      const row = { className: 'Album', objectId: 'a1', where: {} };
       await run(({ images }) => images.replace(row, now, before, unhurried()));
       expect(await imageOf('a1')).toBe(before);
     });
@@ -94,18 +94,28 @@ export function rowTransactionsContract(
       const before = await imageOf('a1');
       const known = await find('a1');
       await store.writer.delete('Album', 'a1', {}, unhurried());
-      const row = { className: 'Album', objectId: 'a1' };
+      const row = { className: 'Album', objectId: 'a1', where: {} };
       await run(({ images }) => images.replace(row, null, before, unhurried()));
       expect(await find('a1')).toEqual(known);
       await run(({ images }) => images.replace(row, before, null, unhurried()));
       expect(await imageOf('a1')).toBe(null);
     });
 
+    it('replaces and deletes no row that is not what it has to be', async () => {
+      const now = await imageOf('a1');
+      const row = { className: 'Album', objectId: 'a1', where: { title: 'Another' } };
+      for (const image of [await imageOf('a1'), null])
+        await expect(run(({ images }) => images.replace(row, now, image, unhurried()))).rejects.toMatchObject(
+          { name: 'StoreError', code: 'rejected' },
+        );
+      expect(await imageOf('a1')).toBe(now);
+    });
+
     it('puts no row back over another one', async () => {
       const before = await imageOf('a1');
       await store.writer.update('Album', 'a1', { title: 'Other' }, {}, unhurried());
       const now = await imageOf('a1');
-      const row = { className: 'Album', objectId: 'a1' };
+      const row = { className: 'Album', objectId: 'a1', where: {} };
       const failed = run(({ images }) => images.replace(row, null, before, unhurried()));
       await expect(failed).rejects.toMatchObject({ code: 'duplicate' });
       expect(await imageOf('a1')).toBe(now);

@@ -1,4 +1,5 @@
 import { Refused } from '#core';
+import type { Where } from '#policy';
 import { type BoundStores, digestImage, type RowImage } from '../changes/row-transactions.js';
 import type { StoreErrorCode } from '../record-store.js';
 import {
@@ -91,7 +92,7 @@ export class TransactedChanges {
       return {
         change,
         now: null,
-        make: () => this.restore(change, null, () => this.rules.readOwnImage(access, id)),
+        make: () => this.restore({ ...change, where: {} }, null, () => this.rules.readOwnImage(access, id)),
       };
     }
     const planned = await this.rules.plan(toWrite(change), false);
@@ -102,7 +103,10 @@ export class TransactedChanges {
       return {
         change,
         now,
-        make: () => this.restore(change, now, () => Promise.resolve(change.restored ?? null)),
+        make: () =>
+          this.restore({ ...change, where: planned.where }, now, () =>
+            operation === 'delete' ? Promise.resolve(null) : this.rows.read(className, id),
+          ),
       };
     return {
       change,
@@ -116,14 +120,14 @@ export class TransactedChanges {
   }
 
   private async restore(
-    { className, objectId, restored = null }: HeldChange,
+    { className, objectId, where, restored = null }: HeldChange & { readonly where: Where },
     now: RowImage | null,
     readLeft: MadeChange['readLeft'],
   ): Promise<MadeChange> {
     const { operation } = this.call;
     const id = objectId ?? '';
     await atWriter(operation, () =>
-      this.stores.images.replace({ className, objectId: id }, now, restored, operation),
+      this.stores.images.replace({ className, objectId: id, where }, now, restored, operation),
     );
     return { id, readLeft };
   }
