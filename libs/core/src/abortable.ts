@@ -1,5 +1,7 @@
 /** Why a transport, a worker or a watcher ends what still runs when the service ends. */
 export const SERVER_SHUTDOWN = 'server_shutdown';
+/** Another process runs the same, and answers for it. */
+export const RUN_REPLACED = 'run_replaced';
 /** Why a transport ends the calls of an agent that an operator suspends. */
 export const AGENT_SUSPENDED = 'agent_suspended';
 /** Why a file breaks off whose reader a changed configuration would admit otherwise. */

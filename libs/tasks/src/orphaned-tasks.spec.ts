@@ -119,7 +119,7 @@ describe('a run that only reads, and calls tools that write', () => {
     const { taskId } = await begin();
     let ends: readonly PromiseSettledResult<void>[] = [];
     runner.work = async (request) => {
-      await records.change(taskId, (record) => ({ ...record, changes: true }));
+      await records.change(taskId, (record) => ({ ...record, changedBy: 'another' }));
       ends = await writeTwice(request);
       return { ok: false, refusal: refusals.cancelled() };
     };
@@ -130,6 +130,36 @@ describe('a run that only reads, and calls tools that write', () => {
     expect(await tasks.find(taskId, agent)).toMatchObject({ status: 'working' });
   });
 
+  it('leaves the end to the worker that writes also where it wrote nothing itself', async () => {
+    const { taskId } = await begin();
+    runner.work = async () => {
+      await records.change(taskId, (record) => ({ ...record, changedBy: 'another' }));
+      return { ok: true, data: {}, text: '{}', structured: false };
+    };
+    queue.work((job) => worker.handle(job));
+    await queue.drain();
+    expect(await tasks.find(taskId, agent)).toMatchObject({ status: 'working' });
+  });
+
+  it('goes on with its own note where the answer to that was lost', async () => {
+    const { taskId } = await begin();
+    const change = records.change.bind(records);
+    runner.work = async (request) => {
+      vi.spyOn(records, 'change').mockImplementationOnce(async (...asked) => {
+        await change(...asked);
+        throw new Error('Redis is away');
+      });
+      await writeTwice(request);
+      expect(written).toEqual([]);
+      await writeTwice(request);
+      return { ok: true, data: {}, text: '{}', structured: false };
+    };
+    queue.work((job) => worker.handle(job));
+    await queue.drain();
+    expect(written).toEqual(['one', 'two']);
+    expect(await tasks.find(taskId, agent)).toMatchObject({ status: 'completed' });
+  });
+
   it('writes only once it is noted, and notes it again where that failed', async () => {
     const { taskId } = await begin();
     const change = vi.spyOn(records, 'change');
@@ -138,7 +168,7 @@ describe('a run that only reads, and calls tools that write', () => {
       expect((await writeTwice(request)).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
       expect(written).toEqual([]);
       await writeTwice(request);
-      expect(await records.find(taskId)).toMatchObject({ changes: true });
+      expect(await records.find(taskId)).toMatchObject({ changedBy: expect.any(String) as string });
       return { ok: true, data: {}, text: '{}', structured: false };
     };
     queue.work((job) => worker.handle(job));

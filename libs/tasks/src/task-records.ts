@@ -63,8 +63,8 @@ export interface TaskRecord {
   readonly run: number;
   /** Whether a worker has started that run. */
   readonly begun: boolean;
-  /** Whether that run called a tool that may change data. */
-  readonly changes?: boolean;
+  /** The attempt at that run that called a tool which may change data: no other one does, and it ends the run. */
+  readonly changedBy?: string | undefined;
   /** `CurrentAgents.digestRights` of the last run that ended. */
   readonly rights?: string;
   readonly result?: JsonObject;

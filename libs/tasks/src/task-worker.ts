@@ -1,6 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
+import { randomUUID } from 'node:crypto';
 import { filter, type Subscription } from 'rxjs';
-import { type Agent, CurrentAgents, refusals, refuse, SERVER_SHUTDOWN } from '#core';
+import { type Agent, CurrentAgents, refusals, refuse, RUN_REPLACED, SERVER_SHUTDOWN } from '#core';
 import { type MessageBus, type OneTimeStore, SharedState } from '#state';
 import { BackgroundCalls, type BackgroundOutcome, RPC, RUN_HANDED_OVER } from '#dispatcher';
 import { mayChangeData, ToolRegistry } from '#tools';
@@ -16,7 +17,10 @@ import {
 } from './task-records.js';
 
 interface RunningTask {
+  /** Of this attempt at the run. */
+  readonly attempt: string;
   readonly agent: Agent;
+  readonly isRead: boolean;
   readonly controller: AbortController;
   mayRunAgain: boolean;
   /** That it changes data is being noted, or is. */
@@ -27,8 +31,6 @@ const toFailure = (message: string): BackgroundOutcome => ({
   kind: 'error',
   error: { code: RPC.internalError, message },
 });
-/** Another worker runs it, and answers for it. */
-const RUN_REPLACED = 'run_replaced';
 const AGENT_GONE = toFailure('The agent of this task no longer exists');
 const TASK_INTERRUPTED = toFailure('The task was interrupted and is not run again: it may have changed data');
 
@@ -114,10 +116,11 @@ export class TaskWorker {
         return;
       }
       const controller = new AbortController();
-      const outcome = await this.runTask(taskId, record, agent, controller);
+      const attempt = randomUUID();
+      const outcome = await this.runTask(taskId, record, { attempt, agent, controller });
       if (controller.signal.reason === RUN_HANDED_OVER && !this.closing) continue;
-      if (controller.signal.reason === RUN_REPLACED) return;
-      await this.settle(taskId, record.run, outcome, this.agents.digestRights(agent));
+      const rights = this.agents.digestRights(agent);
+      await this.settle(taskId, record.run, outcome, { attempt, rights });
       return;
     }
   }
@@ -125,11 +128,12 @@ export class TaskWorker {
   private async runTask(
     taskId: string,
     record: TaskRecord,
-    agent: Agent,
-    controller: AbortController,
+    begun: Pick<RunningTask, 'attempt' | 'agent' | 'controller'>,
   ): Promise<BackgroundOutcome> {
     const { calls, oneTime } = this;
-    this.running.set(taskId, { agent, controller, mayRunAgain: this.mayRunAgain(record) });
+    const { agent, controller } = begun;
+    const mayRunAgain = this.mayRunAgain(record);
+    this.running.set(taskId, { ...begun, isRead: mayRunAgain, mayRunAgain });
     const heartbeat = setInterval(() => void this.beat(taskId, record.run), this.settings.heartbeat);
     try {
       const { tool, args, version, capabilities, correlationId, began, soFar, responses, approval } = record;
@@ -172,24 +176,29 @@ export class TaskWorker {
   private async noteChange(taskId: string, run: number): Promise<void> {
     const running = this.running.get(taskId);
     if (!running || running.controller.signal.aborted) throw refuse.cancelled();
-    if (!running.mayRunAgain && !running.noted) return;
+    if (!running.isRead) return;
     running.mayRunAgain = false;
     running.noted ??= this.storeChange(taskId, run, running).catch((error: unknown) => {
       running.noted = undefined;
-      running.mayRunAgain = true;
       throw error;
     });
     await running.noted;
   }
 
-  /** Another worker may take a run for lost that is slow: one of them changes data, and the run of the other one ends here. */
-  private async storeChange(taskId: string, run: number, { controller }: RunningTask): Promise<void> {
-    const noted = await this.records.change(taskId, (record) =>
-      isDue(record, run) && !record.changes ? { ...record, changes: true } : null,
-    );
+  /** Another worker may take a run for lost that is slow: one attempt changes data, and the other one ends here. */
+  private async storeChange(
+    taskId: string,
+    run: number,
+    { attempt, controller }: RunningTask,
+  ): Promise<void> {
+    let isOver = true;
+    const noted = await this.records.change(taskId, (record) => {
+      isOver = !isDue(record, run);
+      return !isOver && isOf(record, attempt) ? { ...record, changedBy: attempt } : null;
+    });
     if (noted) return;
-    controller.abort(RUN_REPLACED);
-    throw refuse.cancelled();
+    controller.abort(isOver ? 'task_cancelled' : RUN_REPLACED);
+    throw refuse.cancelled(controller.signal.reason);
   }
 
   /** Marks the run as alive, and notices a cancellation whose message was lost. */
@@ -202,15 +211,15 @@ export class TaskWorker {
     }
   }
 
-  /** @returns whether this was how the run ended */
+  /** @param attempt that ended so; absent: none is left. @returns whether this was how the run ended */
   private async settle(
     taskId: string,
     run: number,
     outcome: BackgroundOutcome,
-    rights?: string,
+    { attempt, rights }: { readonly attempt?: string; readonly rights?: string } = {},
   ): Promise<boolean> {
     const settled = await this.records.change(taskId, (record) =>
-      isDue(record, run)
+      isDue(record, run) && (attempt === undefined || isOf(record, attempt))
         ? { ...record, ...toSettlement(outcome), ...(rights !== undefined && { rights }) }
         : null,
     );
@@ -219,11 +228,15 @@ export class TaskWorker {
     return settled !== undefined;
   }
 
-  private mayRunAgain({ tool, changes }: TaskRecord): boolean {
+  private mayRunAgain({ tool, changedBy }: TaskRecord): boolean {
     const definition = this.registry.get(tool)?.definition;
-    return !changes && definition !== undefined && !mayChangeData(definition);
+    return changedBy === undefined && definition !== undefined && !mayChangeData(definition);
   }
 }
+
+/** Whether no other attempt has changed data. */
+const isOf = ({ changedBy }: TaskRecord, attempt: string): boolean =>
+  changedBy === undefined || changedBy === attempt;
 
 const isDue = (record: TaskRecord, run: number): boolean =>
   !hasEnded(record) && record.status === 'working' && record.run === run;

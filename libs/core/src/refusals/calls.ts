@@ -1,6 +1,6 @@
 import type { BudgetVerdict, Quantity } from '../data-budget.js';
 import type { Tier } from '../tier.js';
-import { AGENT_SUSPENDED, CONFIGURATION_CHANGED, SERVER_SHUTDOWN } from '../abortable.js';
+import { AGENT_SUSPENDED, CONFIGURATION_CHANGED, RUN_REPLACED, SERVER_SHUTDOWN } from '../abortable.js';
 import { MIN_RETRY_AFTER } from '../limits.js';
 import type { Refusal } from '../refusal.js';
 import { accessDenied, invalidArgument, notImplemented } from './general.js';
@@ -253,6 +253,7 @@ export function auditWithheld(tool: string, wrote: boolean): Refusal {
 /** What ends work besides its client. */
 const ENDED_BY: ReadonlyMap<unknown, string> = new Map([
   [SERVER_SHUTDOWN, 'the service shuts down'],
+  [RUN_REPLACED, 'another process runs this task'],
   [AGENT_SUSPENDED, 'the agent is suspended'],
   [CONFIGURATION_CHANGED, 'the policy, the agent or the rules of authentication changed'],
 ]);
