@@ -8,12 +8,18 @@ import type { CallNotes } from './tool-call.js';
 
 class Records extends AuditSink {
   readonly entries: AuditRecord[] = [];
-  record(entry: AuditRecord): void {
+  readonly begun: (boolean | undefined)[] = [];
+  record(entry: AuditRecord, begun?: boolean): void {
     this.entries.push(entry);
+    this.begun.push(begun);
   }
 }
 
 function record(config: PolicyConfig, notes: CallNotes, ok = true): AuditRecord | undefined {
+  return keep(config, notes, ok).entries[0];
+}
+
+function keep(config: PolicyConfig, notes: CallNotes, ok: boolean): Records {
   const audit = new Records();
   const { policy } = compilePolicy(config);
   const journal = new CallJournal(
@@ -35,8 +41,17 @@ function record(config: PolicyConfig, notes: CallNotes, ok = true): AuditRecord 
     milliseconds: 1,
     notes,
   });
-  return audit.entries[0];
+  return audit;
 }
+
+describe('the record of a call that is refused', () => {
+  it.each<[CallNotes, boolean]>([
+    [{}, false],
+    [{ begun: true }, true],
+  ])('goes to the audit with what its handler did: %j, begun %j', (notes, begun) => {
+    expect(keep({}, notes, false).begun).toEqual([begun]);
+  });
+});
 
 describe('the record of a call that embedded', () => {
   it('has requests, tokens and, when a price is set, their cost', () => {
