@@ -19,13 +19,12 @@ const number = fc.oneof(
   fc.integer({ min: -90, max: 90 }).map((n) => n / 10),
   fc.integer({ min: -9, max: 9 }).map((n) => Long.fromNumber(n)),
   fc.integer({ min: -99, max: 99 }).map((n) => Decimal128.fromString(`${n}E-1`)),
-  fc.constantFrom(new Double(2), -0, NaN),
+  fc.constantFrom(new Double(2), -0, NaN, null),
 );
 const text = fc.constantFrom('', 'a', 'Äb', 'a,b', '12');
 const array = fc.array(fc.oneof(number, text), { maxLength: 3 });
-const other = fc.constantFrom<unknown>(null, true, new Date(86_400_000), new ObjectId('0'.repeat(24)), {
-  x: 1,
-});
+const date = new Date(86_400_000);
+const other = fc.constantFrom<unknown>(null, true, date, new ObjectId('0'.repeat(24)), { x: 1 });
 
 /** An operator with operands that it mostly takes: of any others it says so, or answers null. */
 const of = (names: string[], ...operands: fc.Arbitrary<unknown>[]) =>
@@ -46,6 +45,7 @@ const call = fc.oneof(
     fc.oneof(number, text, other),
     fc.oneof(number, other),
   ),
+  of(['$toDate', '$max', '$toString', '$hour'], fc.constant(date)),
   of(['$type', '$isArray', '$isNumber', '$toInt', '$toDate', '$year'], fc.oneof(number, text, other, array)),
 );
 
