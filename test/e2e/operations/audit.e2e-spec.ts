@@ -332,7 +332,7 @@ describe('the command line', () => {
     expect(search.stdout).toContain('access_denied');
     expect(search.stdout.split('\n')).toHaveLength(3);
     const lost = await parley('audit', 'search', LOG, '--type', 'outage');
-    expect(lost.stdout).toMatch(/ \d+ calls refused since \d{4}-\S+Z$/m);
+    expect(lost.stdout).toMatch(/ \d+ calls refused and \d+ records left out since \d{4}-\S+Z$/m);
     const asJson = await parley('audit', 'search', LOG, '--type', 'outage', '--json');
     expect((JSON.parse(asJson.stdout) as { entries: unknown[] }).entries.length).toBeGreaterThan(0);
     const lines = readFileSync(LOG, 'utf8').split('\n');
