@@ -22,6 +22,8 @@ export interface RedisTopology {
   readonly servers: readonly Redis[];
   /** Ends the process of a primary, as the machine would by losing power. @returns its address */
   kill(primary: number): Promise<string>;
+  /** Whether all take a replica for the primary in its place: before that, one that comes back is a primary without data. */
+  isReplaced(primary: number): Promise<boolean>;
   /** Starts a killed server again, with its address and its files. */
   revive(primary: number): Promise<void>;
   /** Keeps the connections of a primary open and answers nothing until `resume`. */
@@ -72,9 +74,15 @@ class Servers {
     for (const folder of this.folders) rmSync(folder, { recursive: true, force: true });
   }
 
-  topology(settings: RedisSettings, primaries: number, servers: number): RedisTopology {
+  topology(
+    settings: RedisSettings,
+    primaries: number,
+    servers: number,
+    isReplaced: RedisTopology['isReplaced'],
+  ): RedisTopology {
     return {
       settings,
+      isReplaced,
       primaries: this.clients.slice(0, primaries),
       servers: this.clients.slice(0, servers),
       kill: async (at) => {
@@ -139,7 +147,8 @@ export async function startRedisCluster({ replicas = false } = {}): Promise<Redi
         const infos = await Promise.all(clients.slice(0, 3).map((client) => client.info('replication')));
         return infos.every((info) => info.includes('state=online'));
       });
-    return servers.topology({ cluster: ports.map((port) => `127.0.0.1:${port}`) }, 3, count);
+    const isReplaced = async (at: number) => (await clients[at + 3]?.role())?.[0] === 'master';
+    return servers.topology({ cluster: ports.map((port) => `127.0.0.1:${port}`) }, 3, count, isReplaced);
   } catch (error) {
     await servers.stop();
     throw error;
@@ -165,7 +174,20 @@ export async function startSentinels(): Promise<RedisTopology> {
       );
       return known.every((answer) => String(answer).startsWith('OK 3'));
     });
-    return servers.topology({ sentinels: sentinels.map((port) => `127.0.0.1:${port}`), name }, 1, 2);
+    const isReplaced = async (at: number) => {
+      const named = await Promise.all(
+        servers.clients
+          .slice(2)
+          .map((client) => client.call('sentinel', 'get-master-addr-by-name', name) as Promise<string[]>),
+      );
+      return named.every(([, port]) => port !== String(servers.ports[at]));
+    };
+    return servers.topology(
+      { sentinels: sentinels.map((port) => `127.0.0.1:${port}`), name },
+      1,
+      2,
+      isReplaced,
+    );
   } catch (error) {
     await servers.stop();
     throw error;
