@@ -87,7 +87,7 @@ it('The story of the page happens as it is told', { timeout: 180_000 }, async ()
   const [settings = '', list = '', cases = '', show = '', approve = ''] = deciding.trim().split('\n');
   const set = await vi.waitFor(async () => {
     const listed = await enter(list, settings).ended;
-    expect(listed).toMatch(/ submitted .* 30 changed +Orders of the recall/);
+    expect(listed).toMatch(/ submitted .* 30 changed +- +Orders of the recall/);
     return / *(\S{20}) +support/.exec(listed)?.[1] ?? '';
   }, SOON);
   const [, found = ''] = /^(\S+) +support +submit_changes/m.exec(await enter(cases, settings).ended) ?? [];
