@@ -217,7 +217,7 @@ describe('a LiveQuery client', () => {
   });
 
   it('comes back to a server that said nothing for a while, and reports that changes may be missing', async () => {
-    open({ answerTimeout: 0.2 });
+    open({ answerTimeout: 1 });
     const { news, faults } = watch();
     await subscribed(news);
     server.answers = false;
@@ -229,7 +229,7 @@ describe('a LiveQuery client', () => {
   });
 
   it('fails a subscription that is not answered, so that another source is asked, and only that', async () => {
-    open({ answerTimeout: 0.2 });
+    open({ answerTimeout: 1 });
     const kept = watch();
     await subscribed(kept.news);
     server.answers = false;
