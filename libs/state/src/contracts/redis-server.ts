@@ -48,13 +48,28 @@ export const waitForExit = (child: ChildProcess) =>
   });
 
 /**
+ * Starts it at a free port: another process may take that in between, then one more attempt is made.
+ * @param toOptions what it is started with at a port
+ */
+export async function launchAtFreePort(
+  toOptions: (port: number) => readonly string[] | Promise<readonly string[]>,
+): Promise<{ port: number; child: ChildProcess; options: readonly string[] }> {
+  const attempt = async () => {
+    const port = await freePort();
+    const options = await toOptions(port);
+    return { port, options, child: await launch(port, options) };
+  };
+  return attempt().catch(attempt);
+}
+
+/**
  * @param extra options of `redis-server` besides the usual ones
  * @throws when `redis-server` is not installed (`node tools/test-partners.mjs` does it where it may)
  */
 export async function startRedis(extra: readonly string[] = []): Promise<RedisServer> {
-  let port = await freePort();
-  // Another process may take the port in between: then one more attempt is made.
-  let child = await launch(port, extra).catch(async () => launch((port = await freePort()), extra));
+  const launched = await launchAtFreePort(() => extra);
+  const { port } = launched;
+  let { child } = launched;
   const kill = () => void child.kill('SIGKILL');
   process.once('exit', kill);
   return {

@@ -6,12 +6,13 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import type { RedisSettings } from '#core';
-import { toArguments, waitForExit, freePort, launch } from './redis-server.js';
+import { toArguments, waitForExit, freePort, launch, launchAtFreePort } from './redis-server.js';
 
 const SLOTS = 16_384;
-/** Milliseconds after which a silent node or server is taken for dead. */
+/** Milliseconds after which a silent node or server is taken for dead where one is to take its place. */
 const NODE_TIMEOUT = 700;
-const START = 20_000;
+/** Milliseconds for a start. Nodes that greet each other have as long for an answer, and Redis does not repeat a greeting. */
+const START = 40_000;
 
 /** Several servers of this machine that act as one Redis. */
 export interface RedisTopology {
@@ -55,11 +56,14 @@ class Servers {
   }
 
   async start(options: readonly string[]): Promise<number> {
-    const port = await freePort();
-    const bus = options.includes('--cluster-enabled') ? ['--cluster-port', String(await freePort())] : [];
-    const all = [...options, ...bus, '--dir', this.folder()];
-    this.options.push(all);
-    this.keep(await launch(port, all));
+    const isNode = options.includes('--cluster-enabled');
+    const launched = await launchAtFreePort(async () => {
+      const bus = isNode ? ['--cluster-port', String(await freePort())] : [];
+      return [...options, ...bus, '--dir', this.folder()];
+    });
+    const { port } = launched;
+    this.options.push(launched.options);
+    this.keep(launched.child);
     const client = new Redis({ port, maxRetriesPerRequest: 0 });
     client.on('error', () => undefined);
     this.clients.push(client);
@@ -115,7 +119,7 @@ export async function startRedisCluster({ replicas = false } = {}): Promise<Redi
   const servers = new Servers();
   const options = toArguments({
     'cluster-enabled': 'yes',
-    'cluster-node-timeout': NODE_TIMEOUT,
+    'cluster-node-timeout': START,
     'cluster-replica-validity-factor': 0,
     'repl-diskless-sync-delay': 0,
   });
@@ -142,11 +146,15 @@ export async function startRedisCluster({ replicas = false } = {}): Promise<Redi
     const ids = await Promise.all(clients.slice(0, 3).map((client) => client.cluster('MYID')));
     await Promise.all(clients.slice(3).map((client, at) => client.cluster('REPLICATE', ids[at] as string)));
     await until('a cluster that serves', all('cluster_state:ok'));
-    if (replicas)
+    if (replicas) {
       await until('a replica of each primary', async () => {
         const infos = await Promise.all(clients.slice(0, 3).map((client) => client.info('replication')));
         return infos.every((info) => info.includes('state=online'));
       });
+      await Promise.all(
+        clients.map((client) => client.config('SET', 'cluster-node-timeout', String(NODE_TIMEOUT))),
+      );
+    }
     const isReplaced = async (at: number) => (await clients[at + 3]?.role())?.[0] === 'master';
     return servers.topology({ cluster: ports.map((port) => `127.0.0.1:${port}`) }, 3, count, isReplaced);
   } catch (error) {

@@ -9,7 +9,7 @@ import type { SharedState } from '../ports/shared-state.js';
 import { openRedisState } from '../redis/open-redis-state.js';
 import { BUDGET_WINDOW_UNDER_TEST } from './budget-store.contract.js';
 import type { RedisSettings } from '#core';
-import { toArguments, waitForExit, freePort, launch, type RedisServer, startRedis } from './redis-server.js';
+import { toArguments, waitForExit, launchAtFreePort, type RedisServer, startRedis } from './redis-server.js';
 import { startRedisCluster } from './redis-topologies.js';
 
 /** One Redis as replicas see it, with control over its time and its keys. */
@@ -133,11 +133,11 @@ export async function openGuardedFixture(): Promise<RedisFixture> {
     '-extfile',
     'names',
   );
-  const port = await freePort();
-  const child = await launch(
-    0,
+  // The last port that it is given counts: it listens with TLS alone.
+  const { port, child } = await launchAtFreePort((free) =>
     toArguments({
-      'tls-port': port,
+      port: 0,
+      'tls-port': free,
       'tls-cert-file': file('redis.pem'),
       'tls-key-file': file('redis.key'),
       'tls-ca-cert-file': file('ca.pem'),
