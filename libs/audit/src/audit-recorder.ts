@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { cutText } from '#core';
 import {
   type ApprovalRecord,
@@ -7,7 +8,17 @@ import {
   type ChainHead,
   type OutageEvent,
 } from './audit-record.js';
-import type { AuditEntry, RecentAuditTrail } from './audit-trail.js';
+import {
+  type AuditEntry,
+  type AuditEntryType,
+  type AuditPage,
+  type AuditQuery,
+  AuditTrail,
+  createMatcher,
+  newestFirst,
+  readLimit,
+  takePage,
+} from './audit-trail.js';
 import { AuditChain, type RecordSeal } from './chain/audit-chain.js';
 import { ChainAnchor, type ChainAnchorStore } from './chain/chain-anchors.js';
 import {
@@ -136,12 +147,12 @@ export class AuditRecorder extends AuditSink {
   }
 
   /** Adds a record that no answer depends on. */
-  private enterUnawaited(type: RecordType, content: RecordContent): void {
+  private enterUnawaited(type: AuditEntryType, content: RecordContent): void {
     this.enter(type, content)?.catch(() => undefined);
   }
 
   /** @param begun false: a call that did nothing, of which a caller makes as many as it likes */
-  private enter(type: RecordType, content: RecordContent, begun = true): Promise<void> | undefined {
+  private enter(type: AuditEntryType, content: RecordContent, begun = true): Promise<void> | undefined {
     const { writers } = this.options;
     // Nothing is sealed or waits where no sink keeps records.
     if (writers.length === 0) {
@@ -162,7 +173,7 @@ export class AuditRecorder extends AuditSink {
     return this.append(type, content);
   }
 
-  private append(type: RecordType, content: RecordContent): Promise<void> | undefined {
+  private append(type: AuditEntryType, content: RecordContent): Promise<void> | undefined {
     const { writers, recent } = this.options;
     const sealed = this.chain.append({ type, ...toStoredForm(content) });
     recent.remember(sealed.record as unknown as AuditEntry);
@@ -176,7 +187,6 @@ export class AuditRecorder extends AuditSink {
   }
 }
 
-type RecordType = AuditEntry['type'];
 type WithoutType<Event> = Event extends unknown ? Omit<Event, 'type'> : never;
 type RecordContent = AuditRecord | (ApprovalRecord & { readonly success: boolean }) | WithoutType<AuditEvent>;
 
@@ -191,16 +201,16 @@ const FREE_TEXT = ['cause', 'reason', 'target', 'action'] as const;
 export function toStoredForm<Content extends object>(content: Content): Content {
   const members = content as Record<string, unknown>;
   const { error_code: code } = members;
-  const isPrivate = (name: string) =>
-    name === 'cause' && (code === 'internal_error' || code === 'parse_error') && members[name] !== undefined;
-  const isLong = (text: unknown) => typeof text === 'string' && text.length > MAX_TEXT;
-  if (!FREE_TEXT.some((name) => isPrivate(name) || isLong(members[name]))) return content;
-  const stored = { ...members };
+  const hasPrivateCause = code === 'internal_error' || code === 'parse_error';
+  let stored: Record<string, unknown> | undefined;
   for (const name of FREE_TEXT) {
-    if (isPrivate(name)) delete stored[name];
-    else if (isLong(stored[name])) stored[name] = `${cutText(String(stored[name]), MAX_TEXT)}…`;
+    const text = members[name];
+    if (text === undefined) continue;
+    if (name === 'cause' && hasPrivateCause) delete (stored ??= { ...members })[name];
+    else if (typeof text === 'string' && text.length > MAX_TEXT)
+      (stored ??= { ...members })[name] = `${cutText(text, MAX_TEXT)}…`;
   }
-  return stored as unknown as Content;
+  return (stored ?? content) as Content;
 }
 
 /** Milliseconds between two records of times in which others were lost. */
@@ -253,5 +263,63 @@ class Outage {
 
   private begin(): void {
     this.since ??= new Date().toISOString();
+  }
+}
+
+const DEFAULT_SIZE = 2000;
+
+/** A record as it was made. Its entry is composed when it is searched. */
+interface UnsealedRecord {
+  readonly type: AuditEntryType;
+  readonly content: object;
+  readonly seq: number;
+}
+
+/** The latest entries of this process; a full trail drops the oldest. Used where no sink can be searched. */
+export class RecentAuditTrail extends AuditTrail {
+  readonly reach = 'recent';
+  /** The chain of unsealed records. */
+  private readonly chain = randomBytes(12).toString('hex');
+  private readonly entries: (AuditEntry | UnsealedRecord)[] = [];
+  private next = 0;
+  private unsealed = 0;
+
+  /** @param size maximum number of entries. Default 2000 */
+  constructor(private readonly size = DEFAULT_SIZE) {
+    super();
+  }
+
+  remember(entry: AuditEntry | UnsealedRecord): void {
+    this.entries[this.next] = entry;
+    this.next = (this.next + 1) % this.size;
+  }
+
+  /** A record that stays in this process: a seal would detect changes in a sink. Its number gives its place. */
+  rememberUnsealed(type: AuditEntryType, content: object): void {
+    this.remember({ type, content, seq: this.unsealed });
+    this.unsealed += 1;
+  }
+
+  private toEntry(one: AuditEntry | UnsealedRecord): AuditEntry {
+    if (!('content' in one)) return one;
+    const { type, content, seq } = one;
+    return { type, ...content, chain: this.chain, seq } as unknown as AuditEntry;
+  }
+
+  search(query: AuditQuery): Promise<AuditPage> {
+    return Promise.resolve().then(() => {
+      const limit = readLimit(query);
+      const entries = this.entries.map((one) => this.toEntry(one)).sort(newestFirst);
+      return {
+        ...takePage(entries.filter(createMatcher(query)), limit),
+        searched: {
+          store: 'memory' as const,
+          scope: 'replica' as const,
+          records: entries.length,
+          cut: null,
+          back_to: entries.at(-1)?.at ?? null,
+        },
+      };
+    });
   }
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type AuditEntry, type AuditQuery, AuditQueryError, RecentAuditTrail } from './audit-trail.js';
+import { type AuditEntry, type AuditQuery, AuditQueryError } from './audit-trail.js';
+import { RecentAuditTrail } from './audit-recorder.js';
 
 const at = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString();
 

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { canonicalClassName, MOMENT_RULE, readMoment } from '#core';
 import type { ApprovalRecord, AuditEvent, AuditRecord } from './audit-record.js';
 
@@ -19,7 +18,7 @@ export type AuditEntry = AuditPosition & { readonly at: string; readonly success
     | AuditEvent
   );
 
-type AuditEntryType = AuditEntry['type'];
+export type AuditEntryType = AuditEntry['type'];
 
 /** Filters of a search; an entry must match all of them. */
 export interface AuditQuery {
@@ -207,66 +206,4 @@ export function takePage(found: readonly AuditEntry[], limit: number): AuditPage
   const entries = found.slice(0, limit);
   const last = entries.at(-1);
   return { entries, cursor: found.length > limit && last ? cursorAfter(last) : null };
-}
-
-const DEFAULT_SIZE = 2000;
-
-/** A record as it was made. Its entry is composed when it is searched. */
-interface UnsealedRecord {
-  readonly type: AuditEntryType;
-  readonly content: object;
-  readonly seq: number;
-}
-
-/** The latest entries of this process; a full trail drops the oldest. Used where no sink can be searched. */
-export class RecentAuditTrail extends AuditTrail {
-  readonly reach = 'recent';
-  /** The chain of unsealed records. */
-  private readonly chain = randomBytes(12).toString('hex');
-  private readonly entries: (AuditEntry | UnsealedRecord)[] = [];
-  private next = 0;
-  private unsealed = 0;
-
-  /** @param size maximum number of entries. Default 2000 */
-  constructor(private readonly size = DEFAULT_SIZE) {
-    super();
-  }
-
-  remember(entry: AuditEntry): void {
-    this.put(entry);
-  }
-
-  /** A record that stays in this process: a seal would detect changes in a sink. Its number gives its place. */
-  rememberUnsealed(type: AuditEntryType, content: object): void {
-    this.put({ type, content, seq: this.unsealed });
-    this.unsealed += 1;
-  }
-
-  private put(entry: AuditEntry | UnsealedRecord): void {
-    this.entries[this.next] = entry;
-    this.next = (this.next + 1) % this.size;
-  }
-
-  private toEntry(one: AuditEntry | UnsealedRecord): AuditEntry {
-    if (!('content' in one)) return one;
-    const { type, content, seq } = one;
-    return { type, ...content, chain: this.chain, seq } as unknown as AuditEntry;
-  }
-
-  search(query: AuditQuery): Promise<AuditPage> {
-    return Promise.resolve().then(() => {
-      const limit = readLimit(query);
-      const entries = this.entries.map((one) => this.toEntry(one)).sort(newestFirst);
-      return {
-        ...takePage(entries.filter(createMatcher(query)), limit),
-        searched: {
-          store: 'memory' as const,
-          scope: 'replica' as const,
-          records: entries.length,
-          cut: null,
-          back_to: entries.at(-1)?.at ?? null,
-        },
-      };
-    });
-  }
 }

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { Injectable, Logger, Module, type OnApplicationShutdown } from '@nestjs/common';
 import { provideReplaceable } from '#core';
 import { SharedState, StateModule } from '#state';
-import { AuditRecorder } from './audit-recorder.js';
-import { LoggerAuditSink } from './logger-audit-sink.js';
+import { AuditRecorder, RecentAuditTrail } from './audit-recorder.js';
+import { LoggerAuditSink } from './audit-log.js';
 import { AuditSink } from './audit-record.js';
 import { ArgumentDigest, type RecordedObjects, RecordSeal } from './chain/audit-chain.js';
 import { ChainAnchorStore } from './chain/chain-anchors.js';
@@ -23,7 +23,7 @@ import {
 import { JsonLinesFile, type JsonLinesOptions, SpoolFile } from './delivery/record-files.js';
 import { FileAuditTrail } from './delivery/file-audit-trail.js';
 import type { RecordDelivery, SinkWriter } from './delivery/record-delivery.js';
-import { AuditTrail, RecentAuditTrail } from './audit-trail.js';
+import { AuditTrail } from './audit-trail.js';
 
 interface OnFailure {
   /** What happens while the sink takes no records: no call runs, or they wait on disk. */

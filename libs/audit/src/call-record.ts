@@ -15,8 +15,8 @@ import {
   type AuditedLimits,
   type AuditRecord,
   type EmbeddingSpend,
-  isoNow,
 } from './audit-record.js';
+import { isoNow } from './audit-log.js';
 import type { ArgumentDigest } from './chain/audit-chain.js';
 
 /** A record in the making: its members are set in the order in which sinks write them. */
@@ -71,8 +71,10 @@ export function callRecord(call: RecordedCall): AuditRecord {
   }
   if (digest)
     Object.assign(record, digest.nameObject(className, readWrittenObject(tool, args, call.writtenId)));
-  const joined = listJoinedClasses(call.joined, className);
-  if (joined.length > 0) record.joined_classes = joined;
+  if (call.joined?.size) {
+    const joined = listJoinedClasses(call.joined, className);
+    if (joined.length > 0) record.joined_classes = joined;
+  }
   if (digest) record.args_digest = digest.of(tool, args);
   describeAgent(record, call.agent);
   record.policy_version = call.policyVersion;
@@ -212,8 +214,7 @@ const MAX_JOINED = 64;
 const CUT_MARK = '…';
 
 /** @param called has a member of its own */
-function listJoinedClasses(names: ReadonlySet<string> | undefined, called: string | undefined): string[] {
-  if (!names || names.size === 0) return [];
+function listJoinedClasses(names: ReadonlySet<string>, called: string | undefined): string[] {
   const sorted = [...names].filter((name) => name !== called).sort();
   return sorted.length > MAX_JOINED ? [...sorted.slice(0, MAX_JOINED), CUT_MARK] : sorted;
 }

@@ -1,12 +1,13 @@
-export { AuditRecorder, toStoredForm } from './audit-recorder.js';
+export { AuditRecorder, RecentAuditTrail, toStoredForm } from './audit-recorder.js';
 export {
+  isoNow,
   type LogMembers,
   LogMessage,
   oneLine,
   terminalText,
   wellFormed,
   writeMembers,
-} from './log-message.js';
+} from './audit-log.js';
 export {
   type ApprovalRecord,
   type AuditEvent,
@@ -17,7 +18,6 @@ export {
   type ConfigurationEvent,
   type EmbeddingSpend,
   type TaskEndEvent,
-  isoNow,
 } from './audit-record.js';
 export {
   toAuditedAgent,
@@ -47,7 +47,6 @@ export {
   parseMoment,
   takePage,
   readCursor,
-  RecentAuditTrail,
 } from './audit-trail.js';
 export { collectionSource, FilesAuditTrail, fileSource, type RecordSource } from './verify/record-source.js';
 export { type ChainIssue, type Verification, verifyRecords } from './verify/verify-records.js';

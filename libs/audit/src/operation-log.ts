@@ -229,13 +229,12 @@ function createEntry({ tool: written, args, agent, refusal }: FinishedCall): Unt
 
 function shortenArguments(args: unknown): Record<string, unknown> {
   const members: Record<string, unknown> = {};
-  for (const name of listArgumentNames(args).slice(0, MAX_ARGUMENTS))
-    setOwn(members, name, shortenValue((args as Record<string, unknown>)[name]));
+  for (const name of listArgumentNames(args).slice(0, MAX_ARGUMENTS)) {
+    let value = (args as Record<string, unknown>)[name];
+    if (typeof value === 'string' && value.length > MAX_TEXT) value = `${cutText(value, MAX_TEXT)}…`;
+    else if (Array.isArray(value)) value = `(list of ${value.length})`;
+    else if (typeof value === 'object' && value !== null) value = `(object of ${Object.keys(value).length})`;
+    setOwn(members, name, value);
+  }
   return members;
-}
-
-function shortenValue(value: unknown): unknown {
-  if (typeof value === 'string') return value.length > MAX_TEXT ? `${cutText(value, MAX_TEXT)}…` : value;
-  if (typeof value !== 'object' || value === null) return value;
-  return Array.isArray(value) ? `(list of ${value.length})` : `(object of ${Object.keys(value).length})`;
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { oneLine, terminalText } from './log-message.js';
+import { oneLine, terminalText } from './audit-log.js';
 
 describe('text of others at a terminal', () => {
   it.each([

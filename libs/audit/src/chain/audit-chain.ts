@@ -213,10 +213,15 @@ export class ArgumentDigest {
   }
 
   of(tool: string, args: unknown): string {
-    return `${this.name}:${createHmac('sha256', this.key)
-      .update(`${tool}\n${toCanonicalText(args)}`)
-      .digest('hex')
-      .slice(0, 32)}`;
+    let text: string;
+    try {
+      text = canonicalLine(args ?? null);
+    } catch {
+      // Nested too deeply to be serialised, and therefore for any tool.
+      text = 'unreadable';
+    }
+    const digest = createHmac('sha256', this.key).update(`${tool}\n${text}`).digest('hex');
+    return `${this.name}:${digest.slice(0, 32)}`;
   }
 
   /** The member of a record that names the row that its call writes; none without a row. */
@@ -228,14 +233,5 @@ export class ArgumentDigest {
     return this.objects === 'id'
       ? { object_id: id }
       : { object_digest: this.of('object', [className ?? null, id]) };
-  }
-}
-
-function toCanonicalText(args: unknown): string {
-  try {
-    return canonicalLine(args ?? null);
-  } catch {
-    // Nested too deeply to be serialised, and therefore for any tool.
-    return 'unreadable';
   }
 }

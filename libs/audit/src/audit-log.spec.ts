@@ -1,8 +1,7 @@
 import { ConsoleLogger, Logger } from '@nestjs/common';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { AuditRecord } from './audit-record.js';
-import { LogMessage } from './log-message.js';
-import { LoggerAuditSink } from './logger-audit-sink.js';
+import { LoggerAuditSink, LogMessage } from './audit-log.js';
 
 const lines: string[] = [];
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { isoNow } from './audit-record.js';
+import { isoNow } from './audit-log.js';
 
 afterEach(() => vi.useRealTimers());
 

@@ -1,7 +1,96 @@
+import { inspect } from 'node:util';
 import { ConsoleLogger, Injectable, Logger, type LogLevel } from '@nestjs/common';
 import { nameOutcome } from '#core';
 import { type ApprovalRecord, type AuditEvent, type AuditRecord, AuditSink } from './audit-record.js';
-import { type LogMembers, LogMessage } from './log-message.js';
+
+export type LogMembers = Readonly<Record<string, unknown>>;
+
+/** A line of the log with members: `text name=value …` for people, a member each where lines are JSON. */
+export class LogMessage {
+  constructor(
+    readonly text: string,
+    readonly members: LogMembers,
+  ) {}
+
+  toString(): string {
+    return `${oneLine(this.text)}${writeMembers(this.members)}`;
+  }
+
+  /** As the logger of Nest writes an object. */
+  [inspect.custom](): string {
+    return this.toString();
+  }
+
+  /** As a logger that writes JSON writes an object. */
+  toJSON(): LogMembers {
+    return { message: this.text, ...this.members };
+  }
+}
+
+const BARE_VALUE = /^[\w.:/@+-]+$/;
+
+/** ` name=value` for each member; a value with other characters is JSON. */
+export function writeMembers(members: LogMembers): string {
+  let line = '';
+  for (const [name, value] of Object.entries(members)) {
+    if (value === undefined) continue;
+    const isBare = typeof value === 'string' && BARE_VALUE.test(value);
+    line += ` ${name}=${isBare ? value : oneLine(JSON.stringify(value))}`;
+  }
+  return line;
+}
+
+// Control, bidi, zero-width and invisible characters. They could forge a log line, drive a terminal, or hide text from a person
+// who has to decide on it.
+const UNSAFE_CHARACTERS =
+  // eslint-disable-next-line no-control-regex
+  /[\u0000-\u0008\u000B-\u001F\u007F-\u009F\u00AD\u061C\u115F\u1160\u180E\u200B-\u200F\u2028-\u202E\u2060-\u2064\u2066-\u2069\u3164\uFEFF\uFFA0\n\u{E0000}-\u{E007F}]/gu;
+
+/** Visible ASCII, as nearly every line is: nothing in it is unsafe. */
+const PLAIN_TEXT = /^[ -~]*$/;
+
+/** Untrusted text on one log line: unsafe characters are escaped, not removed. */
+export function oneLine(text: string): string {
+  if (PLAIN_TEXT.test(text)) return text;
+  return text.replace(UNSAFE_CHARACTERS, (character) =>
+    character === '\n' ? '\\n' : character.split('').map(escapeUnit).join(''),
+  );
+}
+
+function escapeUnit(unit: string): string {
+  const code = unit.charCodeAt(0);
+  return code < 0x100
+    ? `\\x${code.toString(16).padStart(2, '0')}`
+    : `\\u${code.toString(16).padStart(4, '0')}`;
+}
+
+/** Untrusted text on several lines of a terminal: unsafe characters are escaped. */
+export function terminalText(text: string): string {
+  return wellFormed(text).split('\n').map(oneLine).join('\n');
+}
+
+/** Replaces lone surrogates with the replacement character. */
+export function wellFormed(text: string): string {
+  return Buffer.from(text).toString();
+}
+
+/** The beginning of the second that was written last, and its text up to the milliseconds. */
+let second = Number.NaN;
+let text = '';
+
+/**
+ * The time now in ISO 8601. Records and log lines of every call have it, and writing a whole date is slow in V8: within a second
+ * only the milliseconds change.
+ */
+export function isoNow(): string {
+  const now = Date.now();
+  const milliseconds = now % 1000;
+  if (now - milliseconds !== second) {
+    second = now - milliseconds;
+    text = new Date(second).toISOString().slice(0, -'000Z'.length);
+  }
+  return `${text}${String(milliseconds).padStart(3, '0')}Z`;
+}
 
 /** What the logger of the application writes, in the versions of NestJS that Parley runs in. */
 class LogLevels extends Logger {
@@ -57,12 +146,12 @@ export class LoggerAuditSink extends AuditSink {
  * @param servesParse false: there is no master key to name
  */
 function describeCall(record: AuditRecord, servesParse: boolean): LogMembers {
-  const { agent_name, tenant_id, tool, class_name, error_code, gate, cause, rows } = record;
+  const { agent_name, auth_type, tenant_id, tool, class_name, error_code, gate, cause, rows } = record;
   const members: Record<string, unknown> = { tool, agent: agent_name, principal: record.principal };
   if (record.key_name !== undefined) members['key'] = record.key_name;
   if (class_name !== undefined) members['class'] = class_name;
   if (record.class_database !== undefined) members['database'] = record.class_database;
-  members['outcome'] = nameOutcome(record);
+  members['outcome'] = record.success ? 'ok' : nameOutcome(record);
   if (error_code !== undefined) members['code'] = error_code;
   if (gate !== undefined) members['gate'] = gate;
   if (record.denial_kind !== undefined) members['denial_kind'] = record.denial_kind;
@@ -71,25 +160,14 @@ function describeCall(record: AuditRecord, servesParse: boolean): LogMembers {
   members['ms'] = record.duration_ms;
   if (rows !== undefined) members['rows'] = rows;
   if (tenant_id !== undefined) members['tenant'] = tenant_id;
-  Object.assign(members, describeMode(record, servesParse));
+  // By which rights it ran, where no signed-in user made it.
+  if (auth_type === 'master_key' && servesParse) members['mode'] = 'master_key';
+  if (auth_type === 'acl_role') members['role'] = record.identity;
+  if (auth_type === 'acl_user') members['user'] = record.identity;
   if (record.request_id !== undefined) members['request_id'] = record.request_id;
   if (record.correlation_id !== undefined) members['correlation_id'] = record.correlation_id;
   if (record.trace_id !== undefined) members['trace_id'] = record.trace_id;
   return members;
-}
-
-/** By which rights a call ran that no signed-in user made. */
-function describeMode({ auth_type, identity }: AuditRecord, servesParse: boolean): LogMembers {
-  switch (auth_type) {
-    case 'master_key':
-      return servesParse ? { mode: 'master_key' } : {};
-    case 'acl_role':
-      return { role: identity };
-    case 'acl_user':
-      return { user: identity };
-    case 'session_token':
-      return {};
-  }
 }
 
 /** A record as members, without its time: the line has one. */
