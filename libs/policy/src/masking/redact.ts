@@ -25,8 +25,29 @@ export interface Withholding {
  * classes become a placeholder, internal columns and ACLs are removed at any depth. A text in a column of texts is no pointer.
  * @param type what is known of the value; objects are judged by what is stored
  */
-export function redact(value: unknown, viewer: Withholding, type?: ValueType): unknown {
-  return redactValue(value, viewer, type, 0);
+export function redact(value: unknown, viewer: Withholding, type?: ValueType, depth = 0): unknown {
+  if (typeof value === 'string') {
+    const className = withheldPointer(value, viewer, type);
+    return className === null ? value : placeholder(className);
+  }
+  if (value === null || typeof value !== 'object' || value instanceof Date) return value;
+  if (depth >= MAX_REDACTED_DEPTH) return null;
+  if (Array.isArray(value)) return value.map((entry) => redact(entry, viewer, type?.entries, depth + 1));
+  const { className, __type: form } = value as { className?: unknown; __type?: unknown };
+  const isNamed = typeof className === 'string';
+  if (isNamed && viewer.isWithheld(className)) return placeholder(className);
+  const known = isNamed && form === 'Object' ? (viewer.rowType(className) ?? type) : type;
+  const kept: Record<string, unknown> = {};
+  for (const key of Object.keys(value)) {
+    if (isInternalField(key) || key === 'ACL') continue;
+    if (key.includes('$') && withheldPointer(key, viewer, undefined) !== null) continue;
+    const member: unknown = (value as Record<string, unknown>)[key];
+    // Most values: whatever their column, they name no class.
+    const isSimple =
+      typeof member === 'string' ? !member.includes('$') : member === null || typeof member !== 'object';
+    setOwn(kept, key, isSimple ? member : redact(member, viewer, known?.member?.(key), depth + 1));
+  }
+  return kept;
 }
 
 /** Whether `redact` would put a placeholder in the value or in its place. */
@@ -61,41 +82,6 @@ const isText = (type: ValueType | undefined): boolean => type?.type === 'String'
 function inside(value: object, key: string, type: ValueType | undefined): ValueType | undefined {
   return Array.isArray(value) ? type?.entries : type?.member?.(key);
 }
-
-function redactValue(
-  value: unknown,
-  viewer: Withholding,
-  type: ValueType | undefined,
-  depth: number,
-): unknown {
-  if (typeof value === 'string') {
-    const className = withheldPointer(value, viewer, type);
-    return className === null ? value : placeholder(className);
-  }
-  if (value === null || typeof value !== 'object' || value instanceof Date) return value;
-  if (depth >= MAX_REDACTED_DEPTH) return null;
-  if (Array.isArray(value)) return value.map((entry) => redactValue(entry, viewer, type?.entries, depth + 1));
-  const { className, __type: form } = value as { className?: unknown; __type?: unknown };
-  const isNamed = typeof className === 'string';
-  if (isNamed && viewer.isWithheld(className)) return placeholder(className);
-  const known = isNamed && form === 'Object' ? (viewer.rowType(className) ?? type) : type;
-  const kept: Record<string, unknown> = {};
-  for (const key of Object.keys(value)) {
-    if (isInternalField(key) || key === 'ACL') continue;
-    if (withheldPointer(key, viewer, undefined) !== null) continue;
-    const member: unknown = (value as Record<string, unknown>)[key];
-    setOwn(
-      kept,
-      key,
-      isSimple(member) ? member : redactValue(member, viewer, known?.member?.(key), depth + 1),
-    );
-  }
-  return kept;
-}
-
-/** Most values: whatever their column, they name no class. */
-const isSimple = (value: unknown): boolean =>
-  typeof value === 'string' ? !value.includes('$') : value === null || typeof value !== 'object';
 
 /** Objects that are nested deeper are not checked, and so not returned. */
 const MAX_EMBEDDED_DEPTH = 32;

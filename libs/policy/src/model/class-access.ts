@@ -2,7 +2,7 @@ import { cutText, orThrow, type Refusal, Refused, refusals, refuse } from '#core
 import type { ClassSchema } from './class-schema.js';
 import { type ColumnMasks, isSecretColumn } from '../masking/column-masks.js';
 import type { ProtectedColumns } from '../rights/class-permissions.js';
-import { type FieldNames, hasInternalSegment, isMagicName, logicalColumn, takeRoot } from './field-names.js';
+import { type FieldNames, hasInternalSegment, logicalColumn, MAGIC_NAMES, takeRoot } from './field-names.js';
 import { blockFilter, isPlainObject } from './where.js';
 
 /**
@@ -149,7 +149,7 @@ export function withheldTarget(path: string, access: ClassAccess): WithheldTarge
 
 /** A segment with a special meaning in the database or in JavaScript. */
 function isOddSegment(segment: string): boolean {
-  return segment === '' || isMagicName(segment) || segment.includes('$') || segment.includes('\0');
+  return segment === '' || MAGIC_NAMES.has(segment) || segment.includes('$') || segment.includes('\0');
 }
 
 /**

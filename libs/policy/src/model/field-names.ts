@@ -27,9 +27,11 @@ export class FieldNames {
 
   /** The column of a written name. A name without a column stays as written, or becomes its alias. */
   wireName(name: string): string {
+    const column = this.column(name);
+    if (column !== null) return column;
     // A pipeline calls the id so, which every document has.
-    if (name !== '_id' && this.column(name) === null) this.noteMissing(name);
-    return this.resolveColumn(name);
+    if (name !== '_id') this.noteMissing(name);
+    return this.resolveAlias(name) ?? name;
   }
 
   /** The same for names that a caller did not ask a column by, as those that a stage introduces. */
@@ -69,15 +71,12 @@ const STORED_STAMPS: ReadonlyMap<string, string> = new Map([
 const LONGEST_SPELLING = 1_024;
 
 export function toLowerCamel(name: string): string {
-  if (name.startsWith('_') || name.length > LONGEST_SPELLING || isLowerCamel(name)) return name;
+  // Called for every key of every row, hence no regular expression first.
+  const first = name.charCodeAt(0);
+  const isUpper = first >= 65 && first <= 90;
+  if (name.length > LONGEST_SPELLING || name.startsWith('_') || !(isUpper || name.includes('_'))) return name;
   const camel = name.replace(/_+([A-Za-z0-9])/g, (_, letter: string) => letter.toUpperCase());
   return camel.charAt(0).toLowerCase() + camel.slice(1);
-}
-
-/** Called for every key of every row, hence no regular expression. */
-function isLowerCamel(name: string): boolean {
-  const first = name.charCodeAt(0);
-  return !(first >= 65 && first <= 90) && !name.includes('_');
 }
 
 export function takeRoot(path: string): string {
@@ -162,14 +161,12 @@ export function hasInternalSegment(path: string): boolean {
  * Member names with a meaning of their own: JavaScript reads `__proto__` as the prototype of an object, the database driver
  * reads an object with `_bsontype` as a BSON value, including code.
  */
-const MAGIC_NAMES: ReadonlySet<string> = new Set(['__proto__', '_bsontype']);
-
-export function isMagicName(segment: string): boolean {
-  return MAGIC_NAMES.has(segment);
-}
+export const MAGIC_NAMES: ReadonlySet<string> = new Set(['__proto__', '_bsontype']);
 
 export function hasMagicSegment(path: string): boolean {
-  return path.includes('.') ? path.split('.').some(isMagicName) : isMagicName(path);
+  return path.includes('.')
+    ? path.split('.').some((segment) => MAGIC_NAMES.has(segment))
+    : MAGIC_NAMES.has(path);
 }
 
 interface ComparedName {

@@ -163,15 +163,12 @@ function convert(value: unknown, form: WrittenForm, depth: number): unknown {
   let changed: [string, unknown][] | undefined;
   for (const [index, name] of names.entries()) {
     const written = value[name];
-    const within: WrittenForm = {
-      ...form,
-      pattern: PATTERN_EXPRESSIONS.has(name) ? 'regex' : '$regex',
-      place: placeBelow(name, form.place),
-    };
-    const member =
-      name === form.pattern && typeof written === 'string'
-        ? escapeQuoted(written)
-        : convert(written, within, depth + 1);
+    let member = written;
+    if (name === form.pattern && typeof written === 'string') member = escapeQuoted(written);
+    else if (typeof written === 'object') {
+      const pattern = PATTERN_EXPRESSIONS.has(name) ? 'regex' : '$regex';
+      member = convert(written, { ...form, pattern, place: placeBelow(name, form.place) }, depth + 1);
+    }
     if (member === written && !changed) continue;
     changed ??= names.slice(0, index).map((before) => [before, value[before]]);
     changed.push([name, member]);

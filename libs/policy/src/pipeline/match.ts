@@ -5,11 +5,20 @@ import { takeRoot } from '../model/field-names.js';
 import { assertMayBeText, describeNoList } from '../model/value-type.js';
 import { isPlainObject, isTyped, type Where } from '../model/where.js';
 import { readWrittenValues } from '../model/written-values.js';
-import { type Column, columnAt, toMemberColumn } from '../where/column.js';
-import { checkPath, columnValue, columnValues, type ValueRules } from '../where/column-values.js';
+import {
+  checkPath,
+  type Column,
+  columnAt,
+  columnValue,
+  columnValues,
+  createNoMember,
+  noteDay,
+  notePattern,
+  toMemberColumn,
+  type ValueRules,
+} from '../where/column-values.js';
 import { assertNoBareLogic, assertNoBareOperators } from '../where/field-condition.js';
 import { isOfLists } from '../where/other-words.js';
-import { createNoMember, noteDay, notePattern } from '../where/unlikely-values.js';
 import { mapMembers, resolveExpression } from './expression.js';
 import type { Frame } from './frame.js';
 import { pipelineBlocked, invalidPipeline } from './stages.js';
@@ -83,11 +92,11 @@ function fieldClause(
   frame: Frame,
   rules: MatchRules,
 ): readonly [string, unknown] {
-  if (!frame.isIntroduced(path)) assertNoBareLogic(path, value, frame.access);
+  if (Array.isArray(value) && !frame.isIntroduced(path)) assertNoBareLogic(path, value, frame.access);
   const resolved = frame.resolve(path, '$match key');
   const fromSource = frame.sourceAddressable && !frame.isIntroduced(takeRoot(path));
   if (fromSource) assertNotWithheld(resolved, value, frame.access, rules.judgeClass);
-  if (fromSource) checkPath(resolved, frame.access, frame.note);
+  if (fromSource && resolved.includes('.')) checkPath(resolved, frame.access, frame.note);
   const known = frame.findType(path, false);
   const column: Column = fromSource
     ? { ...columnAt(resolved, frame.access), known }

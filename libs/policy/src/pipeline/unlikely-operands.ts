@@ -1,7 +1,7 @@
 import { cutText, refuse } from '#core';
 import { readConstant, readMembers, typeOfExpression } from './expression-types.js';
 import type { Frame } from './frame.js';
-import { noteOtherClass } from '../where/unlikely-values.js';
+import { noteOtherClass } from '../where/column-values.js';
 
 /*
  * Operands that are most likely not meant as they are written, and for which the database answers nothing, or one constant, without a

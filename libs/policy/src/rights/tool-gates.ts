@@ -23,7 +23,7 @@ const CHANGE_SETS = new Set([
 /** Those that find and take back writes which happened at once. */
 const UNDO_TOOLS = new Set(['list_changes', 'show_changes', 'undo_changes']);
 /** What changes rows by arguments alone. */
-const isRawWrite = (name: string): boolean => RAW_CRUD.has(name) || CHANGE_SETS.has(name);
+const RAW_WRITES = new Set([...RAW_CRUD, ...CHANGE_SETS]);
 const RAW_SCHEMA = new Set(['create_class', 'delete_class']);
 
 /** The four gates that only the process environment can open (docs/reference/configuration.md#environment-gates). */
@@ -65,9 +65,9 @@ export function toolGate(
   const { definition } = agent;
   const tierPermits = tool !== undefined && tierCovers(definition.permissions, tool.permission);
   if (tierPermits && !definition.tools.permits(name)) return refusals.toolFiltered(name);
-  if (definition.clientMode && isRawWrite(name) && !definition.allowMutations)
+  if (definition.clientMode && RAW_WRITES.has(name) && !definition.allowMutations)
     return refusals.mutationsNotAllowed(name);
-  if (definition.clientMode && tool && !tool.clientSafe && !isRawWrite(name))
+  if (definition.clientMode && tool && !tool.clientSafe && !RAW_WRITES.has(name))
     return refusals.notClientSafe(name, clientSafeNames());
   if (!tierPermits) return refusals.tierTooLow(name, tool?.permission ?? 'unknown', definition.permissions);
   const hasSets = definition.writes === 'proposed' || (definition.undoesWrites && UNDO_TOOLS.has(name));
@@ -112,7 +112,7 @@ export function envGate(
 ): Refusal | null {
   const listMissing = (...needed: (keyof EnvironmentGates)[]) =>
     needed.filter((gate) => !gates[gate]).map((gate) => `${gate}=true`);
-  if (isRawWrite(name)) {
+  if (RAW_WRITES.has(name)) {
     const open = listMissing('PARSE_AGENT_ALLOW_WRITE_TOOLS', 'PARSE_AGENT_ALLOW_RAW_CRUD');
     if (!agent.definition.allowMutations) open.push('allow_mutations: true (per-agent kwarg)');
     return open.length > 0 ? refusals.envGateClosed('Raw CRUD', name, open) : null;

@@ -21,8 +21,7 @@ import {
   reduceTyped,
   type Where,
 } from '../model/where.js';
-import type { Column } from './column.js';
-import { columnValue, type ValueRules } from './column-values.js';
+import { type Column, columnValue, type ValueRules } from './column-values.js';
 
 const RELATION_KEY = /^[A-Za-z][A-Za-z0-9_]{0,127}$/;
 

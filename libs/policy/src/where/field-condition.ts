@@ -10,11 +10,19 @@ import {
   type Where,
 } from '../model/where.js';
 import { NO_PATTERN, regexIssue } from './regex-safety.js';
-import { type Column, toMemberColumn } from './column.js';
-import { columnValue, columnValues, type ValueRules } from './column-values.js';
+import {
+  type Column,
+  columnValue,
+  columnValues,
+  createNoMember,
+  noteDay,
+  noteOtherClass,
+  notePattern,
+  toMemberColumn,
+  type ValueRules,
+} from './column-values.js';
 import { distance, geoCondition } from './geo-condition.js';
 import { findOtherWord, isOfLists } from './other-words.js';
-import { createNoMember, noteDay, noteOtherClass, notePattern } from './unlikely-values.js';
 
 export interface ConditionRules extends ValueRules {
   /** `$inQuery`, `$notInQuery`, `$select`, `$dontSelect`. */
@@ -73,7 +81,8 @@ const OPERATORS: Readonly<Record<string, Translate>> = {
  * `{ a: { b: { $gt: 1 } } }` is a condition on `a.b`; an object without operators is compared as a whole.
  */
 export function fieldConditions(value: unknown, column: Column, rules: ConditionRules): Where[] {
-  if (isPlainObject(value) && !isTyped(value) && hasOperators(value)) {
+  const isObject = isPlainObject(value) && !isTyped(value);
+  if (isObject && hasOperators(value)) {
     const operators = Object.keys(value).filter((key) => key.startsWith('$'));
     if (operators.length === 0) {
       if (column.type === 'Pointer') throw createNoMember(column);
@@ -88,7 +97,7 @@ export function fieldConditions(value: unknown, column: Column, rules: Condition
     }
     return operatorConditions(value, column, rules);
   }
-  assertNoBareOperators(value, column);
+  if (isObject) assertNoBareOperators(value, column);
   noteDay(value, column, rules.note);
   return [{ [column.path]: columnValue(value, column, rules) }];
 }
@@ -97,8 +106,7 @@ export function fieldConditions(value: unknown, column: Column, rules: Condition
  * An object whose names are all those of operators is a condition without its `$`, which no stored object would match.
  * @throws Refused
  */
-export function assertNoBareOperators(value: unknown, { path, known }: Column): void {
-  if (!isPlainObject(value) || isTyped(value)) return;
+export function assertNoBareOperators(value: PlainObject, { path, known }: Column): void {
   const names = Object.keys(value);
   const other = isScalarType(known) ? names.find(findOtherWord) : undefined;
   if (other !== undefined)
@@ -120,11 +128,11 @@ export function assertNoBareOperators(value: unknown, { path, known }: Column): 
  */
 export function assertNoBareLogic(
   name: string,
-  value: unknown,
+  value: readonly unknown[],
   { readable, schema }: Pick<ClassAccess, 'readable' | 'schema'>,
 ): void {
   const operator = name.toLowerCase();
-  if (!LOGIC.has(operator) || !Array.isArray(value) || !value.every(isPlainObject)) return;
+  if (!LOGIC.has(operator) || !value.every(isPlainObject)) return;
   if ((readable ?? schema?.fields)?.has(name)) return;
   throw refuse.invalidQuery(`'${name}' is no operator: write '$${operator}'`);
 }

@@ -19,8 +19,7 @@ import {
   parseRelatedTo,
   relationConditions,
 } from './cross-class.js';
-import { columnAt } from './column.js';
-import { checkPath } from './column-values.js';
+import { checkPath, columnAt } from './column-values.js';
 import { assertNoBareLogic, type ConditionRules, fieldConditions } from './field-condition.js';
 import { findOtherWord } from './other-words.js';
 
@@ -70,7 +69,7 @@ class Translation {
 
   constraint(written: unknown, access: ClassAccess, level: number): Where {
     if (written === undefined || written === null) return {};
-    const where = readWrittenValues(readObjectText(written));
+    const where = readWrittenValues(typeof written === 'string' ? readObjectText(written) : written);
     if (level === 0) refuseTornText(where, 'where');
     if (!isPlainObject(where)) {
       const instead = typeof written === 'string' ? ', not text, such as {"name":"value"}' : '';
@@ -145,10 +144,10 @@ class Translation {
       resolveFieldPath(key, access, 'where field', this.checkFields);
       return [{ $text: this.textSearch($text, access) }, ...rest];
     }
-    assertNoBareLogic(key, value, access);
+    if (Array.isArray(value)) assertNoBareLogic(key, value, access);
     const path = resolveFieldPath(key, access, 'where field', this.checkFields);
     assertNotWithheld(path, value, access, (className) => this.judgeClass(className));
-    checkPath(path, access, this.options.note);
+    if (path.includes('.')) checkPath(path, access, this.options.note);
     const column = columnAt(path, access);
     noteColumn(path, access, this.options.note);
     const rules = this.conditionRules(access, level);

@@ -1,5 +1,5 @@
 import { isObjectId, Refused, refuse } from '#core';
-import { isInternalField, isMagicName, toLowerCamel } from '../model/field-names.js';
+import { isInternalField, MAGIC_NAMES, toLowerCamel } from '../model/field-names.js';
 import {
   blockFilter,
   isPlainObject,
@@ -153,7 +153,7 @@ const MAX_ARGUMENT_DEPTH = 32;
 
 /** Credentials and row rights in every spelling, and names with a special meaning: refused at any depth. */
 function isCredentialOrRight(key: string): boolean {
-  return isInternalField(key) || toLowerCamel(key) === 'acl' || isMagicName(key);
+  return isInternalField(key) || toLowerCamel(key) === 'acl' || MAGIC_NAMES.has(key);
 }
 
 /** A top-level name that no write to a plain class contains: its program may have any other. */
