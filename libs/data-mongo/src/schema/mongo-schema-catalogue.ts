@@ -142,9 +142,10 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
   }
 
   override forTenant(tenant: string | number | null | undefined): SchemaCatalogue {
-    const text = readTenantText(tenant);
     const isOne = ![...this.connection.further.values()].some(({ isPerTenant }) => isPerTenant);
-    return text === null || isOne ? this : this.tenants.find(text);
+    if (isOne) return this;
+    const text = readTenantText(tenant);
+    return text === null ? this : this.tenants.find(text);
   }
 
   /** Reads the databases of one tenant, and no other. */

@@ -86,15 +86,14 @@ export const idAsText = (reference: string): Document => ({
 /** How one class is stored: the names of its columns, its rows and its ids. */
 export abstract class ClassStorage {
   private readonly projections = new WeakMap<readonly string[], Document>();
+  /** Name of the database that holds the rows; undefined: that of the service. */
+  readonly database: string | undefined;
 
   constructor(
     readonly className: string,
     readonly schema?: ClassSchema,
-  ) {}
-
-  /** Name of the database that holds the rows; undefined: that of the service. */
-  get database(): string | undefined {
-    return this.schema?.database;
+  ) {
+    this.database = schema?.database;
   }
 
   abstract readonly collection: string;

@@ -114,12 +114,14 @@ export class ParseStorage extends ClassStorage {
   private readonly columns = new Map<string, string>();
   private readonly fieldsByColumn = new Map<string, string>();
   readonly relations = new Map<string, string>();
+  readonly collection: string;
   readonly form = PARSE_VALUES;
   readonly bson: BSONSerializeOptions = {};
   readonly rightsColumns: readonly string[] = RIGHTS_COLUMNS;
 
   constructor(className: string, schema?: ClassSchema) {
     super(className, schema);
+    this.collection = className;
     const own = className === '_Audience' ? [...BUILT_IN_COLUMNS, ...AUDIENCE_COLUMNS] : BUILT_IN_COLUMNS;
     for (const [field, column] of own) this.bind(field, column);
     for (const [field, { type, targetClass }] of schema?.fields ?? []) {
@@ -131,10 +133,6 @@ export class ParseStorage extends ClassStorage {
   private bind(field: string, column: string): void {
     this.columns.set(field, column);
     this.fieldsByColumn.set(column, field);
-  }
-
-  get collection(): string {
-    return this.className;
   }
 
   override relationCollection(field: string): string {

@@ -13,7 +13,7 @@ import {
   pointerTo,
   type ValueForm,
 } from './class-storage.js';
-import { isLong, isSpelledDouble, shownNumber, WHOLE } from './plain-scalars.js';
+import { isLong, isSpelledDouble, WHOLE } from './plain-scalars.js';
 
 /** @throws UnstorableValue when the text is not a date */
 export function toDate(iso: unknown): Date {
@@ -190,7 +190,7 @@ function fromBsonType(value: object): unknown {
       return exactNumber((value as Long | Decimal128).toString());
     case 'Double':
     case 'Int32':
-      return shownNumber(Number(value.valueOf()));
+      return valueFromStorage(Number(value.valueOf()), 'typed');
     case 'ObjectId':
       return (value as ObjectId).toHexString();
     case 'Binary':
@@ -209,7 +209,8 @@ export function valueFromStorage(
   keepKey?: (key: string) => boolean,
 ): unknown {
   if (typeof value === 'bigint') return exactNumber(value.toString());
-  if (typeof value === 'number') return shownNumber(value);
+  // JSON would make null of what is no number or without end.
+  if (typeof value === 'number') return Number.isFinite(value) ? value : String(value);
   if (typeof value !== 'object' || value === null) return value ?? null;
   if (Array.isArray(value)) return value.map((entry) => valueFromStorage(entry, dates, keepKey));
   if (value instanceof Date) {
@@ -329,6 +330,7 @@ export const PARSE_VALUES: ValueForm = {
   pointersAreIds: false,
 
   operandToStorage(value, ref) {
+    if (value === null || typeof value === 'number' || typeof value === 'boolean') return value;
     const inside = ref.nested || ref.field?.type === 'Array' || ref.field?.type === 'Object';
     if (typeof value === 'string') return inside ? value : textToStorage(value, ref);
     return inQuery(() => (inside ? convertNested(value) : columnToStorage(value)));

@@ -167,8 +167,7 @@ function uuidText(value: object): string | undefined {
 }
 
 /** JSON would make null of what is no number or without end. */
-export const shownNumber = (number: number): number | string =>
-  Number.isFinite(number) ? number : String(number);
+const shownNumber = (number: number): number | string => (Number.isFinite(number) ? number : String(number));
 
 /** Classes of BSON are recognised by their mark: the driver of an application has classes of its own. */
 export function scalarFromStorage(value: unknown, dates: DateForm): unknown {
