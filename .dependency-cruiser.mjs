@@ -83,7 +83,6 @@ export default {
         pathNot: [
           '/src/index\\.ts$',
           '^libs/$1/',
-          '^libs/core/src/cut-text\\.ts$',
           '^libs/core/src/read-json\\.ts$',
           '^libs/tools/src/shaping/safe-text\\.ts$',
         ],

@@ -1,5 +1,4 @@
-import { cutText } from '../../core/src/cut-text.js';
-import { isExactNumber, readJson } from '../../core/src/read-json.js';
+import { cutText, isExactNumber, readJson } from '../../core/src/read-json.js';
 import { Field, Select, TextField } from './components.js';
 
 export type Schema = Readonly<Record<string, unknown>>;

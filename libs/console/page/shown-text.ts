@@ -1,5 +1,5 @@
 import { options, type VNode } from 'preact';
-import { cutText } from '../../core/src/cut-text.js';
+import { cutText } from '../../core/src/read-json.js';
 import { withHiddenWritten } from '../../tools/src/shaping/safe-text.js';
 
 /** Characters of one text that are shown. */

@@ -1,7 +1,8 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { Observable } from 'rxjs';
 import type { AgentDefinition, ScopeTenant } from './agent-definition.js';
-import { type Identity, MASTER } from './identity.js';
+import { canonicalClassName } from './filters.js';
+import { type Identity, isUserId, MASTER, type Tier } from './identity.js';
 
 export interface AgentOptions {
   /** Its definition in the configuration: name, permission level, filters and limits. */
@@ -43,8 +44,12 @@ export class Agent {
   readonly parent: Agent | null;
   /** Its definition in the configuration: name, permission level, filters and limits. */
   readonly definition: AgentDefinition;
+  /** Its permission level. */
+  readonly permissions: Tier;
   /** The identity whose rights its reads have. */
   readonly identity: Identity;
+  /** Whether it reads with the master key: no session token, no ACL user or role, not client mode. */
+  readonly usesMasterKey: boolean;
   /** The caller's name in limits and audit records. */
   readonly principal: string;
   /** The only tenant whose rows it can see; null: it is bound to none. */
@@ -70,7 +75,9 @@ export class Agent {
     if (this.definition.outer !== (this.parent?.definition ?? null))
       throw new TypeError('the definition of a sub-agent is narrowed from that of its parent');
     this.depth = this.parent ? this.parent.depth + 1 : 0;
+    this.permissions = this.definition.permissions;
     this.identity = options.identity ?? MASTER;
+    this.usesMasterKey = this.identity.kind === 'master' && !this.definition.clientMode;
     this.principal = options.principal;
     this.tenantId = options.tenantId ?? options.definition.tenantId;
     this.user = options.user ?? this.parent?.user ?? null;
@@ -86,16 +93,6 @@ export class Agent {
     this.correlationId = options.correlationId ?? this.parent?.correlationId ?? null;
     this.keyName = options.keyName ?? this.parent?.keyName ?? null;
     Object.freeze(this);
-  }
-
-  /** Its permission level. */
-  get permissions() {
-    return this.definition.permissions;
-  }
-
-  /** Whether it reads with the master key: no session token, no ACL user or role, not client mode. */
-  get usesMasterKey(): boolean {
-    return this.identity.kind === 'master' && !this.definition.clientMode;
   }
 }
 
@@ -116,6 +113,28 @@ export function toAgentOptions(agent: Agent): AgentOptions {
     ...(impersonatedUserId !== null && { impersonatedUserId }),
     ...(parent && { parent }),
   };
+}
+
+/** An id, or a user object or pointer. */
+export type UserReference = string | { readonly className?: unknown; readonly objectId?: unknown };
+
+/** To act as a user through a session of that user, which is not looked up yet. */
+export interface ImpersonationOrder {
+  readonly kind: 'impersonate';
+  readonly userId: string;
+  readonly mint: boolean;
+}
+
+/** A pointer must be to `_User`: another class may have an object of the same id. @throws TypeError naming the option */
+export function readUserId(user: unknown, option: string): string {
+  if (isUserId(user)) return user;
+  const { className, objectId } = (typeof user === 'object' && user !== null ? user : {}) as Record<
+    string,
+    unknown
+  >;
+  if (typeof className === 'string' && canonicalClassName(className) === '_User' && isUserId(objectId))
+    return objectId;
+  throw new TypeError(`${option}: expected the objectId of a user, or a pointer to _User`);
 }
 
 /**

@@ -1,5 +1,3 @@
-import { canonicalClassName } from './class-names.js';
-
 /** The identity under which data is read. Exactly one per agent; never taken from tool arguments. */
 export type Identity =
   | { readonly kind: 'master' }
@@ -106,30 +104,21 @@ export function findWidening(parent: Principals, child: Principals): Widening | 
   return { reason: 'child_extra_principals', parent: parent.strings, child: child.strings, extra };
 }
 
-/** An id, or a user object or pointer. */
-export type UserReference = string | { readonly className?: unknown; readonly objectId?: unknown };
-
-/** To act as a user through a session of that user, which is not looked up yet. */
-export interface ImpersonationOrder {
-  readonly kind: 'impersonate';
-  readonly userId: string;
-  readonly mint: boolean;
-}
-
-/** A pointer must be to `_User`: another class may have an object of the same id. @throws TypeError naming the option */
-export function readUserId(user: unknown, option: string): string {
-  if (isUserId(user)) return user;
-  const { className, objectId } = (typeof user === 'object' && user !== null ? user : {}) as Record<
-    string,
-    unknown
-  >;
-  if (typeof className === 'string' && canonicalClassName(className) === '_User' && isUserId(objectId))
-    return objectId;
-  throw new TypeError(`${option}: expected the objectId of a user, or a pointer to _User`);
-}
-
 /** The trimmed text, or null when it is empty, too long or no text. */
 export function impersonationLabel(value: unknown): string | null {
   const text = typeof value === 'string' ? value.trim() : '';
   return text === '' || text.length > MAX_LABEL ? null : text;
+}
+
+export const TIERS = ['readonly', 'write', 'admin'] as const;
+/** The permission level of an agent; each includes those before it. */
+export type Tier = (typeof TIERS)[number];
+
+export function isTier(value: unknown): value is Tier {
+  return TIERS.includes(value as Tier);
+}
+
+/** Whether level `held` includes level `needed`. An unknown level counts as `readonly`. */
+export function tierCovers(held: Tier, needed: Tier): boolean {
+  return Math.max(TIERS.indexOf(held), 0) >= TIERS.indexOf(needed);
 }

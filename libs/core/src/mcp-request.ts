@@ -1,4 +1,4 @@
-import { cutText } from './cut-text.js';
+import { cutText } from './read-json.js';
 import { Agent } from './agent.js';
 import { type Abortable, isAborted, LazyAbort, whenAborted } from './abortable.js';
 import type { CallTelemetry, CallTrace, DataMeter } from './call-observers.js';
@@ -86,6 +86,12 @@ export interface RequestOptions {
  * receives decisions, `DataMeter` database operations, `CallTelemetry` what traces and metrics need.
  */
 export class McpRequest implements Abortable, RequestOptions {
+  /** As in `RequestTransport`. */
+  readonly correlationId: string | undefined;
+  /** As in `RequestTransport`. */
+  readonly httpRequestId: string | undefined;
+  /** As in `RequestTransport`. */
+  readonly telemetry: CallTelemetry | undefined;
   /** As in `RequestOptions`. */
   readonly clientRequests: ClientRequests | undefined;
   /** As in `RequestOptions`. */
@@ -108,6 +114,9 @@ export class McpRequest implements Abortable, RequestOptions {
     /** What was given, without defaults. */
     protected readonly options: RequestOptions = {},
   ) {
+    this.correlationId = transport.correlationId;
+    this.httpRequestId = transport.httpRequestId;
+    this.telemetry = transport.telemetry;
     this.clientRequests = options.clientRequests;
     this.background = options.background;
     this.approval = options.approval;
@@ -122,23 +131,8 @@ export class McpRequest implements Abortable, RequestOptions {
   }
 
   /** As in `RequestTransport`. */
-  get correlationId(): string | undefined {
-    return this.transport.correlationId;
-  }
-
-  /** As in `RequestTransport`. */
   get sessionId(): string | undefined {
     return this.transport.sessionId;
-  }
-
-  /** As in `RequestTransport`. */
-  get httpRequestId(): string | undefined {
-    return this.transport.httpRequestId;
-  }
-
-  /** As in `RequestTransport`. */
-  get telemetry(): CallTelemetry | undefined {
-    return this.transport.telemetry;
   }
 
   /** Aborts when the client disconnects or cancels, or the timeout expires. */

@@ -1,4 +1,3 @@
-import { cutText } from './cut-text.js';
 /*
  * The one reader of JSON from outside. `JSON.parse` rounds integers beyond 2^53, makes infinities of numbers beyond the largest double, and
  * takes the last of two members with one name: another reader of the same text would have seen something else.
@@ -50,9 +49,10 @@ export function readJson(text: string, levels = MOST_LEVELS): JsonReading {
   } catch {
     return refuse('syntax', 'it is not JSON');
   }
-  const measured = new MeasuredValue(value);
-  if (measured.members !== members) return refuse('repeated', 'an object has a member twice');
-  return measured.hasLarge ? readLarge(json, value) : { ok: true, value };
+  const found: Measured = { members: 0, hasLarge: false };
+  measure(value, found);
+  if (found.members !== members) return refuse('repeated', 'an object has a member twice');
+  return found.hasLarge ? readLarge(json, value) : { ok: true, value };
 }
 
 const refuse = (fault: RefusedJson['fault'], why: string): RefusedJson => ({
@@ -93,25 +93,21 @@ function membersIn(json: string, levels: number): number | null {
 }
 
 /** What a parsed value has: fewer members than its text wrote, when a name occurred twice, in whichever spelling. */
-class MeasuredValue {
-  members = 0;
+interface Measured {
+  members: number;
   /** Whether a number is so large that it may have been rounded. */
-  hasLarge = false;
+  hasLarge: boolean;
+}
 
-  constructor(value: unknown) {
-    this.add(value);
-  }
-
-  private add(value: unknown): void {
-    if (typeof value === 'number') {
-      if (value > Number.MAX_SAFE_INTEGER || value < Number.MIN_SAFE_INTEGER) this.hasLarge = true;
-    } else if (Array.isArray(value)) {
-      for (const entry of value) this.add(entry);
-    } else if (typeof value === 'object' && value !== null) {
-      for (const name of Object.keys(value)) {
-        this.members += 1;
-        this.add((value as Record<string, unknown>)[name]);
-      }
+function measure(value: unknown, found: Measured): void {
+  if (typeof value === 'number') {
+    if (value > Number.MAX_SAFE_INTEGER || value < Number.MIN_SAFE_INTEGER) found.hasLarge = true;
+  } else if (Array.isArray(value)) {
+    for (const entry of value) measure(entry, found);
+  } else if (typeof value === 'object' && value !== null) {
+    for (const name of Object.keys(value)) {
+      found.members += 1;
+      measure((value as Record<string, unknown>)[name], found);
     }
   }
 }
@@ -209,4 +205,22 @@ export function setOwn(target: Record<string, unknown>, name: string, value: unk
   } else {
     target[name] = value;
   }
+}
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+export function isJsonObject(value: unknown): value is JsonObject {
+  return value !== null && typeof value === 'object' && !Array.isArray(value);
+}
+
+/** Reads an own member of an object: `constructor` and the like are not found. */
+export function member(object: unknown, name: string): unknown {
+  return isJsonObject(object) && Object.hasOwn(object, name) ? object[name] : undefined;
+}
+
+/** The beginning of a text, of at most so many UTF-16 code units: never half of a character that takes two. */
+export function cutText(text: string, most: number): string {
+  if (text.length <= most) return text;
+  const last = text.charCodeAt(most - 1);
+  return text.slice(0, last >= 0xd800 && last <= 0xdbff ? most - 1 : most);
 }

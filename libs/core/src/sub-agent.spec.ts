@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Agent } from './agent.js';
-import { type Identity, sessionIdentity } from './identity.js';
-import { tierCovers, TIERS } from './tier.js';
+import { type Identity, sessionIdentity, tierCovers, TIERS } from './identity.js';
 import { type AgentDefinitionOptions, compileAgentDefinition } from './agent-definition.js';
 import { McpRequest } from './mcp-request.js';
 import { deriveAgent, SubAgentError, type SubAgentOptions } from './sub-agent.js';

@@ -1,6 +1,5 @@
 import { Agent } from './agent.js';
-import { type Identity, isUserId, MASTER, sessionIdentity, toRoleName } from './identity.js';
-import { tierCovers } from './tier.js';
+import { type Identity, isUserId, MASTER, sessionIdentity, tierCovers, toRoleName } from './identity.js';
 import {
   type AgentDefinition,
   type AgentDefinitionOptions,

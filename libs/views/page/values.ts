@@ -1,4 +1,4 @@
-import { cutText } from '../../core/src/cut-text.js';
+import { cutText } from '../../core/src/read-json.js';
 import { withHiddenWritten } from '../../tools/src/shaping/safe-text.js';
 import { parseMoment, type Precision } from './series.js';
 

@@ -1,5 +1,5 @@
 import type { BudgetVerdict, Quantity } from '../data-budget.js';
-import type { Tier } from '../tier.js';
+import type { Tier } from '../identity.js';
 import { AGENT_SUSPENDED, CONFIGURATION_CHANGED, RUN_REPLACED, SERVER_SHUTDOWN } from '../abortable.js';
 import { MIN_RETRY_AFTER } from '../limits.js';
 import type { Refusal } from '../refusal.js';
