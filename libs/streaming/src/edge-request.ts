@@ -277,11 +277,6 @@ function toKey({ owner, session, requestId }: CallName): string {
   return JSON.stringify([owner, session, requestId]);
 }
 
-function keyOfCall({ label, message: { id }, agent }: RunningCall): string | null {
-  if (label === undefined || id === undefined || id === null) return null;
-  return toKey({ owner: callerKey(agent), session: label, requestId: id });
-}
-
 /**
  * The calls that run in this process. They are in an array, which changes in place: a set whose members come and go makes a new
  * table for each few of them, and what V8 keeps of the former tables keeps the calls that ran then.
@@ -295,8 +290,10 @@ export class RunningRequests {
    */
   begin(call: RunningCall): void {
     call.place = this.running.push(call) - 1;
-    call.key = keyOfCall(call);
-    if (call.key !== null) this.named.set(call.key, call);
+    const { label, message, agent } = call;
+    if (label === undefined || message.id === undefined || message.id === null) return;
+    call.key = toKey({ owner: callerKey(agent), session: label, requestId: message.id });
+    this.named.set(call.key, call);
   }
 
   end(call: RunningCall): void {

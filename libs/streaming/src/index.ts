@@ -1,6 +1,6 @@
 export { remoteNetwork } from '#auth';
 export { type Download, type DownloadCall, Downloads } from './http/edge-dependencies.js';
-export { mayLackHeaders } from './http/max-headers.js';
+export { mayLackHeaders } from './http/http-exchange.js';
 export {
   mountAt,
   nameRequest,

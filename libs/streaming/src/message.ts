@@ -208,6 +208,7 @@ export function resultReply(
 ): Reply {
   const head = `{"jsonrpc":"2.0","id":${idText(id)}`;
   const { envelopeTail } = known;
-  if (envelopeTail) return { status: 200, body: head, tail: envelopeTail, headers };
-  return reply(200, `${head},"result":${JSON.stringify(known.result)}}`, headers);
+  return envelopeTail
+    ? { status: 200, body: head, tail: envelopeTail, headers }
+    : { status: 200, body: `${head},"result":${JSON.stringify(known.result)}}`, headers };
 }

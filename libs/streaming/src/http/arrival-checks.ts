@@ -25,12 +25,13 @@ import { onceClosed } from './client-memory.js';
 import {
   type HttpExchange,
   headerText,
+  mayLackHeaders,
   namesTwoHosts,
   NO_BODY,
   readBody,
+  refusesAll,
   type RequestCheck,
 } from './http-exchange.js';
-import { mayLackHeaders } from './max-headers.js';
 import {
   BODY_TIMED_OUT,
   CLOSING,
@@ -161,10 +162,14 @@ export const mediaType: RequestCheck = {
   },
 };
 
+/** What `Accept` may name for a JSON body, the most exact range first. */
+const JSON_RANGES = [JSON_TYPE, 'application/*', '*/*'];
+
 /** A client that names nothing, or another type alone, gets JSON: not all of them say what they read. */
 export const accept: RequestCheck = {
   name: 'accept',
-  check: ({ refusesJson }) => (refusesJson ? JSON_REFUSED : null),
+  check: ({ headers: { accept: ranges } }) =>
+    ranges !== undefined && refusesAll(ranges, JSON_RANGES) ? JSON_REFUSED : null,
 };
 
 export const origin: RequestCheck = {

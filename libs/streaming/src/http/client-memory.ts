@@ -325,10 +325,6 @@ export class UnreadAnswers {
       return known.caller;
     }
     if (known) this.uncount(response, known);
-    return this.countFirst(response, reader, name, bytes);
-  }
-
-  private countFirst(response: ServerResponse, reader: Reader, name: string, bytes: number): Caller {
     // Until now nothing waited for this reader.
     if (reader.answers.size === 0) reader.since = this.now();
     const caller = this.callers.get(name) ?? { name, bytes: 0, answers: new Set() };

@@ -57,7 +57,7 @@ import {
   batchNeedsScopes,
   batchScopeMissing,
 } from './refusals.js';
-import { refuseStream } from './stream-places.js';
+import { refuseStream } from './admission.js';
 
 /** The first revision that is not frozen: its streams can be resumed and have only comments as heartbeats. */
 const ADDITIONS = '2025-11-25';
@@ -268,7 +268,7 @@ async function openSession(
 function createCall(agent: Agent, message: Message, exchange: HttpExchange): EdgeRequest {
   const { era, version, clientCapabilities, session, correlationId, edge, headers } = exchange;
   const own = session && correlationId !== undefined ? { session, id: correlationId } : null;
-  const logLevel = isLogLevel(session?.logLevel) ? session?.logLevel : undefined;
+  const logLevel = session && isLogLevel(session.logLevel) ? session.logLevel : undefined;
   return new EdgeRequest(agent, {
     wire: edge.wire,
     message,

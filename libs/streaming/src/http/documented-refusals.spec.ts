@@ -11,6 +11,7 @@ const {
   batchScopeMissing,
   BODY_WORDS,
   CALLER_WORDS,
+  MAX_HEADERS: _MAX_HEADERS,
   ROUTE_WORDS,
   toCallerWords: _toCallerWords,
   ...refusals

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { HostPolicy, OriginPolicy } from './edge-dependencies.js';
+import { HostPolicy, OriginPolicy } from './admission.js';
 
 describe('OriginPolicy', () => {
   const listed = new OriginPolicy(['https://App.example.com', '.example.org'], false);

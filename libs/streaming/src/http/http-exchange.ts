@@ -8,7 +8,7 @@ import { forgetParams, type Message, NO_MESSAGE, type Reply } from '../message.j
 import { EventStream } from '../sse/event-stream.js';
 import { type HeldBody, onceClosed } from './client-memory.js';
 import type { EdgeDependencies } from './edge-dependencies.js';
-import { ReceivedBody } from './received-body.js';
+import { MAX_HEADERS } from './refusals.js';
 
 /**
  * The headers of a request without those whose original name has an underscore: gateways that fold `X_Key` and
@@ -92,15 +92,31 @@ export function namesTwoHosts({ rawHeaders }: IncomingMessage): boolean {
   return false;
 }
 
+/** What Node keeps at a socket of an HTTP server; its types do not list these. */
+interface ServedSocket {
+  readonly parser?: { readonly maxHeaderPairs?: number } | null;
+  readonly server?: { readonly maxHeadersCount?: number | null };
+}
+
+/**
+ * Whether a request may have had more headers than are seen here. Those of a proxy often come last: without them a request from
+ * another machine looks like one from this machine.
+ */
+export function mayLackHeaders({ rawHeaders, socket }: IncomingMessage): boolean {
+  const seen = rawHeaders.length / 2;
+  // The parser has the number from when the connection was opened.
+  const { parser, server } = socket as ServedSocket;
+  const kept = parser?.maxHeaderPairs === undefined ? server?.maxHeadersCount : parser.maxHeaderPairs / 2;
+  return seen >= MAX_HEADERS || (typeof kept === 'number' && kept > 0 && seen >= kept);
+}
+
 /** Also what a body becomes once it is parsed: a call may run long, and its bytes are no longer needed. */
 export const NO_BODY = Buffer.alloc(0);
 const NO_CAPABILITIES: JsonObject = Object.freeze({});
 const EVENTS = 'text/event-stream';
-/** What `Accept` may name for a JSON body, the most exact range first. */
-const JSON_RANGES = ['application/json', 'application/*', '*/*'];
 
 /** Whether the first of these ranges that `Accept` names has the weight 0: the client takes everything but that. */
-function isRefused(accept: string, ranges: readonly string[]): boolean {
+export function refusesAll(accept: string, ranges: readonly string[]): boolean {
   // Without a parameter there is no weight.
   if (!accept.includes('=')) return false;
   const named = accept
@@ -231,13 +247,47 @@ export class HttpExchange {
     const { accept } = this.headers;
     if (accept === undefined || !this.edge.settings.streaming) return false;
     const asked = accept.includes(EVENTS) ? accept : accept.toLowerCase();
-    return asked.includes(EVENTS) && !isRefused(asked, [EVENTS]);
+    return asked.includes(EVENTS) && !refusesAll(asked, [EVENTS]);
+  }
+}
+
+/**
+ * The received part of a body, in one piece. Chunks are copied: a client that sends a byte at a time would make an object of each, of
+ * hundreds of times its size.
+ */
+export class ReceivedBody {
+  private held: Buffer = NO_BODY;
+  private length = 0;
+
+  /** Bytes. */
+  get size(): number {
+    return this.length;
   }
 
-  /** Whether the client takes no JSON, in which refusals are written whatever else it takes. */
-  get refusesJson(): boolean {
-    const { accept } = this.headers;
-    return accept !== undefined && isRefused(accept, JSON_RANGES);
+  add(chunk: Buffer): void {
+    const size = this.length + chunk.length;
+    if (this.length === 0) {
+      // Most bodies arrive at once.
+      this.held = chunk;
+    } else {
+      if (size > this.held.length) {
+        const larger = Buffer.allocUnsafe(Math.max(size, 2 * this.length));
+        this.held.copy(larger, 0, 0, this.length);
+        this.held = larger;
+      }
+      chunk.copy(this.held, this.length);
+    }
+    this.length = size;
+  }
+
+  /** The whole body. */
+  toBuffer(): Buffer {
+    return this.held.subarray(0, this.length);
+  }
+
+  forget(): void {
+    this.held = NO_BODY;
+    this.length = 0;
   }
 }
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { ReceivedBody } from './received-body.js';
+import { ReceivedBody } from './http-exchange.js';
 
 it('holds what arrived, in whatever chunks it came, and nothing of the chunks once there are several', () => {
   fc.assert(

@@ -1,6 +1,5 @@
 import type { Refusal, RefusedJson } from '#core';
 import { MODERN_VERSIONS, RPC } from '#dispatcher';
-import { MAX_HEADERS } from './max-headers.js';
 import { type ErrorFrame, errorReply, ExactId, reply, type Reply } from '../message.js';
 
 /**
@@ -26,7 +25,10 @@ export const CUSTOM_HEADER_MISSING = refusal(
   'Required custom header missing or invalid',
 );
 
-/** Node drops headers beyond a number of its own: nothing is decided by those that are left. */
+/** Node keeps as many headers where a server says nothing else, and drops further ones without an error. */
+export const MAX_HEADERS = 1_000;
+
+/** Nothing is decided by the headers that are left. */
 export const TOO_MANY_HEADERS = refusal(
   431,
   RPC.invalidRequest,

@@ -15,7 +15,7 @@ import type { Observable } from 'rxjs';
 import { cutText, readJson, type RefusedJson } from '#core';
 import { compileReader, type Given, listNames } from '#schema';
 import { SharedStateUnavailable } from '#state';
-import { ReceivedBody } from './received-body.js';
+import { ReceivedBody } from './http-exchange.js';
 import { BODY_WORDS, ROUTE_WORDS } from './refusals.js';
 
 type Headers = Readonly<Record<string, string>>;

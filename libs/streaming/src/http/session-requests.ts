@@ -15,7 +15,7 @@ import {
   sessionRequired,
   UNKNOWN_EVENT,
 } from './refusals.js';
-import { refuseStream } from './stream-places.js';
+import { refuseStream } from './admission.js';
 import { NO_CONTENT } from '../message.js';
 
 /** The first revision whose events have ids. */
