@@ -130,36 +130,39 @@ describe('the recorder of everything that happens', () => {
     await recorder.close();
   });
 
-  it('keeps 500 refusals of a caller that does not wait, and every record of others, and counts the rest', async () => {
-    const place = Object.assign(new SwitchableDelivery(), { batch: 1_000 });
-    let open = () => undefined as void;
-    place.gate = new Promise((resolve) => (open = resolve));
-    const { recorder } = recorderOver(place);
-    void recorder.open();
-    const limited = { success: false, gate: 'rate_limit', error_code: 'rate_limited' } as const;
-    const record = async (options: Partial<AuditRecord>, begun = false) =>
-      recorder.record(call(options), begun);
-    const flood = Array.from({ length: 20_000 }, () => record(limited));
-    const lost = Promise.allSettled(flood).then((all) => all.filter(({ status }) => status === 'rejected'));
-    expect(recorder.admit()).toBeNull();
-    // A handler that ran may end with the refusal of a call of its own.
-    const others = [
-      record({}),
-      record({ ...limited, principal: 'q' }),
-      record({ ...limited, tool: 'ran' }, true),
-    ];
-    open();
-    await Promise.all(others);
-    expect(await lost).toHaveLength(19_500);
-    const kept = place.taken.map(({ record }) => record);
-    const ofCaller = kept.filter(({ gate, principal }) => gate === 'rate_limit' && principal === 'p');
-    expect(ofCaller).toHaveLength(501);
-    expect(ofCaller.at(-1)).toMatchObject({ tool: 'ran' });
-    expect(kept.find(({ type }) => type === 'outage')).toMatchObject({ refused: 0, dropped: 19_500 });
-    await record(limited);
-    await recorder.close();
-    expect(await findIssues(place)).toEqual([]);
-  });
+  it.each(['rate_limit', 'audit', 'application', 'suspension', 'protocol'])(
+    'keeps 500 refusals of a caller that does not wait by the gate %s, and every record of others, and counts the rest',
+    async (gate) => {
+      const place = Object.assign(new SwitchableDelivery(), { batch: 1_000 });
+      let open = () => undefined as void;
+      place.gate = new Promise((resolve) => (open = resolve));
+      const { recorder } = recorderOver(place);
+      void recorder.open();
+      const limited = { success: false, gate, error_code: 'rate_limited' } as const;
+      const record = async (options: Partial<AuditRecord>, begun = false) =>
+        recorder.record(call(options), begun);
+      const flood = Array.from({ length: 20_000 }, () => record(limited));
+      const lost = Promise.allSettled(flood).then((all) => all.filter(({ status }) => status === 'rejected'));
+      expect(recorder.admit()).toBeNull();
+      // A handler that ran may end with the refusal of a call of its own.
+      const others = [
+        record({}),
+        record({ ...limited, principal: 'q' }),
+        record({ ...limited, tool: 'ran' }, true),
+      ];
+      open();
+      await Promise.all(others);
+      expect(await lost).toHaveLength(19_500);
+      const kept = place.taken.map(({ record }) => record);
+      const ofCaller = kept.filter((one) => one['gate'] === gate && one['principal'] === 'p');
+      expect(ofCaller).toHaveLength(501);
+      expect(ofCaller.at(-1)).toMatchObject({ tool: 'ran' });
+      expect(kept.find(({ type }) => type === 'outage')).toMatchObject({ refused: 0, dropped: 19_500 });
+      await record(limited);
+      await recorder.close();
+      expect(await findIssues(place)).toEqual([]);
+    },
+  );
 
   it('hears nothing of a listener that fails', async () => {
     const place = new SwitchableDelivery();

@@ -170,16 +170,16 @@ export class AuditRecorder extends AuditSink {
     const isDue = type === 'chain_end' ? this.outage.isOn : this.outage.isDue;
     const before = isDue && !this.isDown ? this.outage.toOutageEvent() : null;
     if (before) this.append(before.type, before)?.catch(() => undefined);
-    return this.append(type, content);
+    return this.append(type, content, begun);
   }
 
-  private append(type: AuditEntryType, content: RecordContent): Promise<void> | undefined {
+  private append(type: AuditEntryType, content: RecordContent, begun = true): Promise<void> | undefined {
     const { writers, recent } = this.options;
     const sealed = this.chain.append({ type, ...toStoredForm(content) });
     recent.remember(sealed.record as unknown as AuditEntry);
     const waits: Promise<void>[] = [];
     for (const writer of writers) {
-      const kept = writer.keep(sealed);
+      const kept = writer.keep(sealed, begun);
       if (kept) waits.push(kept);
     }
     if (waits.length < 2) return waits[0];

@@ -30,16 +30,17 @@ export interface SinkWriter {
   readonly state: SinkState;
   /** Whether the queue is full. */
   readonly isFull: boolean;
-  /** Whether so many refusals of the same caller wait that this one is not queued. */
+  /** Whether so many refusals of the same caller wait that this one, of a call that had not begun, is not queued. */
   isExcess(content: object): boolean;
   /** @returns the latest record in the destination; null when there is none or it cannot be reached */
   open(): Promise<ChainHead | null>;
   /**
    * Queues a record.
+   * @param begun false: of a call that did nothing. Default: true
    * @returns a promise when the caller has to wait until the record is stored. If it rejects, the record stays queued
    * and is delivered later.
    */
-  keep(record: SealedLine): Promise<void> | undefined;
+  keep(record: SealedLine, begun?: boolean): Promise<void> | undefined;
   /** Delivers queued records for at most `timeout` milliseconds. */
   close(timeout: number): Promise<void>;
 }
@@ -202,7 +203,8 @@ export class DeliveryWorker {
 }
 
 const MIN_RETRY_DELAY = 250;
-const MAX_RETRY_DELAY = 30_000;
+/** Callers are told to come back after five seconds: by then a destination that is back takes records again. */
+const MAX_RETRY_DELAY = 2_000;
 
 /** Delay before the next attempt in milliseconds: doubles each time, with jitter. */
 class RetryDelay {

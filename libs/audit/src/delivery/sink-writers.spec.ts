@@ -61,6 +61,25 @@ describe('a place that refuses', () => {
     await writer.close(1_000);
   });
 
+  it('takes records again two seconds after it is back, however long it was away', async () => {
+    vi.useFakeTimers();
+    try {
+      const place = new SwitchableDelivery();
+      const writer = new RefusingSinkWriter(place, 1_000, new RecordingLog());
+      await writer.open();
+      place.isUp = false;
+      await expect(writer.keep(createRecords(1)[0]!)).rejects.toBeInstanceOf(RecordNotKept);
+      await vi.advanceTimersByTimeAsync(600_000);
+      expect(writer.state).toBe('down');
+      place.isUp = true;
+      await vi.advanceTimersByTimeAsync(2_000);
+      expect(writer.state).toBe('up');
+      await writer.close(1_000);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
   it('that is away at the start is down, and comes up by itself', async () => {
     const place = new SwitchableDelivery();
     place.isUp = false;

@@ -72,8 +72,8 @@ export class RefusingSinkWriter implements SinkWriter {
     return this.worker.open();
   }
 
-  keep(record: SealedLine): Promise<void> {
-    this.refusals.add(record);
+  keep(record: SealedLine, begun = true): Promise<void> {
+    if (!begun) this.refusals.add(record);
     return new Promise((kept, notKept) => {
       this.waiting.push({ record, resolve: kept, notKept });
       if (this.state === 'down') notKept(new RecordNotKept(this.name));
@@ -174,8 +174,8 @@ export class BufferingSinkWriter implements SinkWriter {
     return head;
   }
 
-  keep(record: SealedLine): Promise<void> | undefined {
-    this.refusals.add(record);
+  keep(record: SealedLine, begun = true): Promise<void> | undefined {
+    if (!begun) this.refusals.add(record);
     this.memory.push(record);
     if (this.memory.length >= TOO_SLOW) this.beginBuffering('they wait for too long');
     if (this.state === 'up') {
