@@ -194,7 +194,7 @@ export class CallJournal {
     const entry = this.entryOf(run);
     const refusal = outcome.ok ? undefined : outcome.refusal;
     let kept: void | Promise<void> = undefined;
-    this.write(tool, () => (kept = audit.record(entry, notes.begun ?? false)));
+    this.write(tool, () => (kept = audit.record(entry, notes.begun ?? notes.reads ?? false)));
     run.observed?.ends(entry);
     this.write(tool, () => events.emit(RECORDED_SPAN, entry));
     if (notes.begun) this.write(tool, () => events.emit(CALL_SPAN, entry));

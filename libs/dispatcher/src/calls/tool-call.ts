@@ -49,6 +49,8 @@ function throwNoTransport(what: string): never {
 export interface CallNotes {
   /** Every guard admitted the call. */
   readonly begun?: boolean;
+  /** A prompt or a resource was admitted to rows. It calls no tool. */
+  readonly reads?: boolean;
   /** The thrown error; `Refused` for a refusal. */
   readonly error?: unknown;
   /** The operator's canary that was found in the result. */

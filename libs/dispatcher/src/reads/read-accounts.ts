@@ -56,7 +56,11 @@ export class ReadAccounts {
     const budgeted = budgets.open(context.agent);
     const meter = budgeted ?? new CallMeter();
     let admission: Promise<void> | undefined;
-    const admitted = () => (admission ??= this.admit(context, budgeted));
+    let reads = false;
+    const admitted = () =>
+      (admission ??= this.admit(context, budgeted).then(() => {
+        reads = true;
+      }));
     const access = records.for(context.with({ meter: meters(meter, context.meter) }));
     const settled = async (outcome: ToolOutcome, error?: unknown): Promise<void> => {
       if (!admission) return;
@@ -64,7 +68,14 @@ export class ReadAccounts {
       if (budgeted) await budgets.charge(budgeted, use);
       if (error instanceof InputRequired) return;
       const milliseconds = performance.now() - started;
-      await journal.record({ tool: name, args, context, outcome, milliseconds, notes: { use, error } });
+      await journal.record({
+        tool: name,
+        args,
+        context,
+        outcome,
+        milliseconds,
+        notes: { use, error, reads },
+      });
     };
     let result: T;
     try {
