@@ -167,15 +167,18 @@ function withPresentValues(preview: Members, row: Members | undefined): Members 
   const { change } = preview;
   const before = isJsonObject(change) ? change['before'] : undefined;
   if (!row || !isJsonObject(change) || !isJsonObject(before)) return preview;
-  const held = Object.fromEntries(Object.keys(before).map((name) => [name, row[name] ?? null]));
-  const { now } = showToApprover({ now: held });
-  if (!isJsonObject(now)) return preview;
-  const changed = Object.entries(now).filter(
-    ([name, value]) => canonicalJson(value) !== canonicalJson(before[name]),
-  );
-  return changed.length === 0
-    ? preview
-    : { ...preview, change: { ...change, now: Object.fromEntries(changed) } };
+  const changed = Object.keys(before).filter((name) => isOtherThan(before[name], row[name] ?? null));
+  if (changed.length === 0) return preview;
+  const held = Object.fromEntries(changed.map((name) => [name, row[name] ?? null]));
+  const { now = {}, preview_error: why } = showToApprover({ now: held });
+  const unshown = Object.fromEntries(changed.map((name) => [name, why]));
+  return { ...preview, change: { ...change, now: why === undefined ? now : unshown } };
+}
+
+/** @param shown as it was shown to the approver before */
+function isOtherThan(shown: unknown, value: unknown): boolean {
+  const { value: now } = showToApprover({ value });
+  return now === undefined || canonicalJson(now) !== canonicalJson(shown);
 }
 
 function unreadable(known: ApprovalCase, viewer: Agent, why: string): Shown {

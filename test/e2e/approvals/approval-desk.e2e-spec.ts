@@ -337,7 +337,7 @@ describe('a decision', () => {
     expect(await titleOf('p12')).not.toContain('Over');
   });
 
-  it.each<[string, string, object, object]>([
+  it.each<[string, string, object, object, object?]>([
     [
       'a change',
       'update_object',
@@ -353,10 +353,17 @@ describe('a decision', () => {
       { title: 'Meanwhile' },
     ],
     ['a deletion', 'delete_object', {}, { title: 'Meanwhile', updatedAt: '2025-02-01T00:00:00.000Z' }],
+    [
+      'a change of what became too large',
+      'update_object',
+      { fields: { title: 'Unread', tags: [] } },
+      { title: 'too large to be shown', tags: 'too large to be shown' },
+      { tags: Array.from({ length: 20 }, () => '長'.repeat(500)) },
+    ],
   ])(
     'is about what the row holds by now, which %s shows where the caller found it otherwise',
     async (...of) => {
-      const [, tool, args, now] = of;
+      const [, tool, args, now, more = {}] = of;
       const rows = view.client.db('parley').collection<{ _id: string }>('Post');
       const row = await rows.findOne({ _id: 'p14' });
       const call = callTool(one, tool, { class_name: 'Post', object_id: 'p14', ...args }, as('writer'));
@@ -367,7 +374,7 @@ describe('a decision', () => {
       for (const agent of ['chief', 'deputy'] as const) expect(await shown(agent)).not.toHaveProperty('now');
       await rows.updateOne(
         { _id: 'p14' },
-        { $set: { title: 'Meanwhile', _updated_at: new Date('2025-02-01T00:00:00.000Z') } },
+        { $set: { title: 'Meanwhile', _updated_at: new Date('2025-02-01T00:00:00.000Z'), ...more } },
       );
       for (const agent of ['chief', 'deputy'] as const) expect(await shown(agent)).toMatchObject({ now });
       await decide(two, id, { decision: 'deny' });
