@@ -259,25 +259,39 @@ export class ReceivedBody {
   private held: Buffer = NO_BODY;
   private length = 0;
 
+  /** @param most bytes of the whole body, as far as that is known: no more are held */
+  constructor(private readonly most = Infinity) {}
+
   /** Bytes. */
   get size(): number {
     return this.length;
   }
 
+  /** Bytes of memory that are held once the chunk is added, besides those that are held now. */
+  growth(chunk: Buffer): number {
+    return this.capacityWith(chunk) - this.held.length;
+  }
+
   add(chunk: Buffer): void {
-    const size = this.length + chunk.length;
     if (this.length === 0) {
       // Most bodies arrive at once.
       this.held = chunk;
     } else {
-      if (size > this.held.length) {
-        const larger = Buffer.allocUnsafe(Math.max(size, 2 * this.length));
+      const capacity = this.capacityWith(chunk);
+      if (capacity > this.held.length) {
+        const larger = Buffer.allocUnsafe(capacity);
         this.held.copy(larger, 0, 0, this.length);
         this.held = larger;
       }
       chunk.copy(this.held, this.length);
     }
-    this.length = size;
+    this.length += chunk.length;
+  }
+
+  private capacityWith(chunk: Buffer): number {
+    const size = this.length + chunk.length;
+    if (size <= this.held.length) return this.held.length;
+    return Math.max(size, Math.min(2 * this.length, this.most));
   }
 
   /** The whole body. */
@@ -300,7 +314,7 @@ type BodyReading =
 
 /**
  * Reads the body of at most `limit` bytes within `timeout` milliseconds. Discards it as soon as it cannot succeed.
- * @param takes called before bytes are kept: false refuses them
+ * @param takes called before bytes are held: false refuses them
  */
 export function readBody(
   exchange: HttpExchange,
@@ -313,7 +327,8 @@ export function readBody(
   // of answered requests until its next full collection (docs/contributing/cost-of-a-call.md, "Garbage").
   let onGone: () => void = () => undefined;
   const reading = new Promise<BodyReading>((resolve) => {
-    const received = new ReceivedBody();
+    const declared = Number(request.headers['content-length']) || limit;
+    const received = new ReceivedBody(Math.min(declared, limit));
     let size = 0;
     // Later calls are harmless: a promise settles once.
     const settle = (reading: BodyReading) => {
@@ -326,7 +341,7 @@ export function readBody(
     const onData = (chunk: Buffer) => {
       size += chunk.length;
       if (size > limit) settle({ outcome: 'too-large' });
-      else if (takes(chunk.length)) received.add(chunk);
+      else if (takes(received.growth(chunk))) received.add(chunk);
       else {
         // The received bytes are useless without the rest.
         received.forget();

@@ -171,7 +171,7 @@ function describeRefusedBody({ fault, why }: RefusedJson): readonly [number, str
 
 /** @throws NotServed for a body that is too large, and for one whose sender left in the middle of it */
 async function readText(request: IncomingMessage, maxBytes: number): Promise<string> {
-  const received = new ReceivedBody();
+  const received = new ReceivedBody(maxBytes);
   try {
     for await (const chunk of request as AsyncIterable<Buffer>) {
       if (received.size + chunk.length > maxBytes) throw new NotServed(...BODY_WORDS.tooLarge);
