@@ -372,6 +372,19 @@ describe('variables inside values', () => {
     expect(config.auth).toEqual([{ apiKey: '12345', agent: 'a' }]);
   });
 
+  it.each<[string, Record<string, string>, string]>([
+    ['${KEY}', { KEY: '' }, 'KEY is empty'],
+    ['${KEY:-}', {}, 'KEY is not set'],
+  ])('that give %s no text are named where a text is missed', (reference, env, said) => {
+    const yaml = `agents: { a: {} }\nauth: [{ apiKey: '${reference}', agent: a }]`;
+    expect(errorsOf(yaml, env)).toEqual([
+      expect.objectContaining({
+        path: 'auth.0.apiKey',
+        message: expect.stringMatching(new RegExp(`^must be .*; environment variable ${said}$`)),
+      }),
+    ]);
+  });
+
   it('stop the start when they are not set', () => {
     expect(errorsOf("agents: { a: {} }\nauth: [{ apiKey: '${KEY}', agent: a }]")).toEqual([
       expect.objectContaining({ message: expect.stringContaining('KEY') }),

@@ -220,8 +220,15 @@ export function readYaml(text: string, name: string): ConfigFile {
 }
 
 function parseFile(text: string, { path, at: name, env, onReference }: FileReading): ConfigFile {
-  const { document, errors, locate } = parseText(text, name);
-  if (document.errors.length > 0) return { value: undefined, errors, locate };
+  const { document, errors, locate: locatePart } = parseText(text, name);
+  if (document.errors.length > 0) return { value: undefined, errors, locate: locatePart };
+  /** By path, of the values that a variable without text is a part of. */
+  const gaps = new Map<string, string>();
+  const locate = (issue: ConfigIssue): ConfigIssue => {
+    const gap = issue.at === undefined ? gaps.get(issue.path) : undefined;
+    const { message } = issue;
+    return locatePart(gap === undefined ? issue : { ...issue, message: `${message}; ${gap}` });
+  };
   visit(document, {
     Scalar: (key, node, ancestors) => {
       if (key === 'key' || typeof node.value !== 'string' || !node.value.includes('${')) return;
@@ -239,6 +246,8 @@ function parseFile(text: string, { path, at: name, env, onReference }: FileReadi
           if (value === undefined)
             errors.push({ path: at, message: `environment variable ${name} is not set` });
           else onReference({ path: at, kind: own === undefined ? 'fallback' : 'environment', name });
+          if (value === '')
+            gaps.set(at, `environment variable ${name} is ${own === undefined ? 'not set' : 'empty'}`);
           return value ?? '';
         },
       );
