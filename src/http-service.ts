@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { Logger, type Provider } from '@nestjs/common';
-import { type AbstractHttpAdapter, NestFactory } from '@nestjs/core';
-import type { NestExpressApplication } from '@nestjs/platform-express';
+import { NestFactory } from '@nestjs/core';
+import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-express';
 import type { Server } from 'node:http';
 import { LogMessage } from '#audit';
 import type { MongoConnection } from '#data-mongo';
@@ -44,7 +44,7 @@ export async function startHttpService(
       console: openConsole,
     },
     async (module) =>
-      NestFactory.create<NestExpressApplication>(module, await expressAdapter(), {
+      NestFactory.create<NestExpressApplication>(module, new ExpressAdapter(), {
         logger,
         forceCloseConnections: true,
         // The edge reads bodies itself, and no other route accepts one.
@@ -57,23 +57,6 @@ export async function startHttpService(
     // An open instance would keep the process alive.
     await instance.abandon();
     throw error;
-  }
-}
-
-/**
- * The bundle of the service holds it. With plugins the service runs from modules that use what is installed.
- * @throws ConfigError where it is not
- */
-async function expressAdapter(): Promise<AbstractHttpAdapter> {
-  try {
-    const { ExpressAdapter } = await import('@nestjs/platform-express');
-    return new ExpressAdapter();
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code !== 'ERR_MODULE_NOT_FOUND' && code !== 'MODULE_NOT_FOUND') throw error;
-    const message =
-      'a service with plugins needs what is not installed: npm install @nestjs/platform-express';
-    throw new ConfigError('plugins', [{ path: 'plugins', message }]);
   }
 }
 

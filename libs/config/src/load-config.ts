@@ -18,7 +18,7 @@ import {
   nameErrors,
   readAgentIdentity,
 } from './compile-agents.js';
-import { CONFIG_SCHEMA, type ParleyConfig } from './config.js';
+import { CONFIG_SCHEMA, type ConfigurationFile, type ParleyConfig } from './config.js';
 import { ConfigError, type ConfigIssue, locateError } from './config-error.js';
 import { environmentFiles, findOverlay, overlayEnvironment } from './environment.js';
 import { type ConfigFile, configFile } from './read-config-file.js';
@@ -328,6 +328,7 @@ function meant(
     ...storeAddressErrors(given),
     ...databasesErrors(given),
   ];
+  const { plugins = [] } = given as ConfigurationFile;
   const policy = readPolicy(given, declared, env, errors);
   const config = withoutMasterKey(withDefaults(given as Partial<ParleyConfig>, base, cwd, env), errors);
   errors.push(...parseServerErrors(config), ...plainStorageErrors(config, policy));
@@ -349,7 +350,7 @@ function meant(
     ...changesErrors(config),
     ...consoleErrors(config, identities, inApplication),
     ...auditErrors(config),
-    ...packageErrors(config),
+    ...packageErrors(start?.kind === 'http' ? { ...config, plugins } : config),
     ...nameErrors(named).errors,
     ...(start?.kind === 'stdio' ? [] : anonymousErrors(config, inApplication === true)),
     ...customHeaderErrors(config),

@@ -3,11 +3,16 @@ import { hasRedis } from '#core';
 import type { ConfigIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
 
+interface PackageUsers extends Pick<ParleyConfig, 'redis' | 'traces' | 'metrics'> {
+  /** Of a service. Its bundle holds what they need, but they run on what they import. */
+  readonly plugins?: readonly string[];
+}
+
 /** Packages that are installed only where they are used, by the option that needs them. */
 const OPTIONAL: readonly {
   readonly path: string;
   readonly packages: readonly string[];
-  readonly isUsed: (config: Pick<ParleyConfig, 'redis' | 'traces' | 'metrics'>) => boolean;
+  readonly isUsed: (config: PackageUsers) => boolean;
 }[] = [
   { path: 'redis.url', packages: ['ioredis', 'bullmq'], isUsed: ({ redis }) => hasRedis(redis) },
   { path: 'metrics.port', packages: ['prom-client'], isUsed: ({ metrics }) => metrics.port !== null },
@@ -20,6 +25,11 @@ const OPTIONAL: readonly {
       '@opentelemetry/sdk-trace',
     ],
     isUsed: ({ traces }) => traces.endpoint !== null,
+  },
+  {
+    path: 'plugins',
+    packages: ['@nestjs/platform-express'],
+    isUsed: ({ plugins = [] }) => plugins.length > 0,
   },
 ];
 
@@ -39,7 +49,7 @@ function isInstalled(name: string): boolean {
  * @param installed default: whether Node finds it from here
  */
 export function packageErrors(
-  config: Pick<ParleyConfig, 'redis' | 'traces' | 'metrics'>,
+  config: PackageUsers,
   installed: (name: string) => boolean = isInstalled,
 ): ConfigIssue[] {
   return OPTIONAL.filter(({ isUsed }) => isUsed(config)).flatMap(({ path, packages }) => {

@@ -7,6 +7,7 @@ const everything = {
   redis: { ...config.redis, url: 'redis://127.0.0.1:6379' },
   metrics: { ...config.metrics, port: 0 },
   traces: { ...config.traces, endpoint: 'http://127.0.0.1:4318/v1/traces' },
+  plugins: ['./own.mjs'],
 };
 const nothing = () => false;
 
@@ -25,6 +26,7 @@ describe('optional packages', () => {
           'needs what is not installed: npm install @opentelemetry/api @opentelemetry/exporter-trace-otlp-http ' +
           '@opentelemetry/resources @opentelemetry/sdk-trace',
       },
+      { path: 'plugins', message: 'needs what is not installed: npm install @nestjs/platform-express' },
     ]);
   });
 
