@@ -171,7 +171,7 @@ function describeRefusals({ minutes, from, all, agents }: Refusals): readonly Tr
     ...named.map((one) => ({
       kind: 'busy' as const,
       text: `Most of the calls of the agent ${one.name} ${lately}`,
-      href: toAddress('audit', { agent: one.name, ...filters }),
+      href: toAddress('agent', { name: one.name }),
       runbook,
     })),
   ];

@@ -708,7 +708,7 @@ describe('the overview', () => {
 });
 
 describe('an agent that is refused over its limit', () => {
-  it('is named above every page, with its records; figures are red where the state is', async () => {
+  it('is named above every page, with its own page; figures are red where the state is', async () => {
     for (let call = 0; call < 9; call += 1)
       await callTool(service, 'query_class', { class_name: 'Post' }, as('looping'));
     await open('overview');
@@ -725,9 +725,11 @@ describe('an agent that is refused over its limit', () => {
     await page.goto(at('agent?name=looping'));
     await page.getByRole('link', { name: /^Refused/ }).waitFor();
     expect(await isRed(/^Refused/)).toBe(1);
+    await open('overview');
     await (await findTrouble(said)).click();
-    await page.getByRole('heading', { name: 'Audit', level: 1 }).waitFor();
-    await page.getByText('rate_limit · rate_limited').first().waitFor();
+    await page.getByRole('heading', { name: 'Agent looping', level: 1 }).waitFor();
+    const refusals = page.getByRole('table', { name: 'Latest refusals of looping' });
+    await refusals.getByText('rate_limit · rate_limited').first().waitFor();
   });
 });
 
