@@ -1,4 +1,5 @@
 // `npm run bench`: builds, then measures every target in one run and prints a table; figures also go to bench-results.json.
+// `npm run bench -- --only TEXT` makes only some of its rows, `-- --soak MINUTES` watches memory for longer than half a minute.
 // `npm run bench -- --quick` compares the ratios with those recorded last, and fails when they fell.
 // `npm run bench -- exports [rows]` measures one large export instead, `-- observed` what metrics and traces cost, `-- audit` what
 // recording calls costs, `-- auth` what it costs to know who is calling, `-- console` the operators' page,
@@ -8,13 +9,13 @@
 // `-- cancel` how soon a cancelled operation ends, `-- lists` the listing of 24 and of 240 tools, `-- capacity` what each kind of
 // request costs the service, Redis and the database.
 import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { build } from './build/build.mjs';
 
-const status = build({ ifNeeded: true });
-if (status !== 0) process.exit(status);
-const [first, ...others] = process.argv.slice(2);
+const given = process.argv.slice(2);
+const [first, ...others] = given;
 const APART = [
   'exports',
   'observed',
@@ -32,7 +33,18 @@ const APART = [
 ];
 const apart = APART.includes(first);
 const quick = first === '--quick';
-const [script, args] = apart ? [first, others] : quick ? ['quick', others] : ['run', process.argv.slice(2)];
+const isKnown = first === undefined || apart || quick || /^--(soak|only)(=|$)/.test(first);
+const asksForHelp = given.some((one) => one === '--help' || one === '-h');
+if (asksForHelp || !isKnown) {
+  const [head] = readFileSync(new URL(import.meta.url), 'utf8').split('\nimport ');
+  const usage = head.replace(/^\/\/ /gm, '');
+  if (asksForHelp) console.log(usage);
+  else console.error(`unknown '${first}'\n${usage}`);
+  process.exit(asksForHelp ? 0 : 2);
+}
+const status = build({ ifNeeded: true });
+if (status !== 0) process.exit(status);
+const [script, args] = apart ? [first, others] : quick ? ['quick', others] : ['run', given];
 try {
   // What is measured goes before other work of the machine, where the system permits it: what interrupts it clears its caches.
   setPriority(-10);
