@@ -260,8 +260,6 @@ interface UpdateRow {
   readonly where: Where;
   /** ISO time for a store that takes ids. Default: now. */
   readonly updatedAt?: string | undefined;
-  /** For a store that judges the row in the transaction of the write: whether it is one to change, beside `where`. */
-  readonly admits?: ((row: ParseRow) => boolean) | undefined;
 }
 
 /** The row to delete, if `where` admits it. */
@@ -269,8 +267,6 @@ interface DeleteRow {
   readonly className: string;
   readonly objectId: string;
   readonly where: Where;
-  /** For a store that judges the row in the transaction of the write: whether it is one to delete, beside `where`. */
-  readonly admits?: ((row: ParseRow) => boolean) | undefined;
 }
 
 /** The operations that write rows. */
@@ -293,7 +289,7 @@ export abstract class WriteStore implements Store<Writes> {
     return false;
   }
 
-  /** Whether it judges a row in the transaction in which it changes it: nobody has to look at the row before. */
+  /** Whether what it changes is recorded with the row before: nobody has to look at the row before the write. */
   get judgesRows(): boolean {
     return false;
   }

@@ -80,6 +80,7 @@ export { PolicyModule } from './policy.module.js';
 export { TenantsByPolicy } from './scope/scope-tenants.js';
 export { AgentScope, AgentScopes } from './scope/agent-scope.js';
 export {
+  excludeLists,
   isOwnRow,
   isTenantRefusal,
   type TenantBinding,

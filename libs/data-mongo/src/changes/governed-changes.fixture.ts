@@ -9,6 +9,7 @@ import {
   type ParleyChanges,
   PrincipalResolver,
   type ProposedWrite,
+  type WriteStore,
 } from '#data';
 import { AgentScopes, compilePolicy, Policies } from '#policy';
 import { MongoPrincipalDirectory } from '../identity/mongo-principal-directory.js';
@@ -17,10 +18,14 @@ import { MongoRowTransactions } from './mongo-row-transactions.js';
 
 const BUDGET = { tool: 'test', timeout: 30 };
 
-/** Governed access to the changes of a store that contains the given seed. */
+/**
+ * Governed access to the changes of a store that contains the given seed.
+ * @param writer of the writes that happen at once
+ */
 export async function openChanges(
   store: Awaited<ReturnType<TestDatabase['open']>>,
   policy: object = { unlistedClasses: 'allow' },
+  writer: WriteStore = store.writer,
 ) {
   const directory = new CachedPrincipalDirectory(new MongoPrincipalDirectory(store.connection));
   const records = new GovernedRecordsSource(
@@ -31,7 +36,7 @@ export async function openChanges(
   );
   const transactions = new MongoRowTransactions(store.connection, store.catalogue);
   const source = new GovernedChangesSource(records, store.writer, transactions);
-  const writes = new GovernedWritesSource(records, store.writer, store.schemaWriter);
+  const writes = new GovernedWritesSource(records, writer, store.schemaWriter);
   return {
     source,
     writes,

@@ -16,9 +16,6 @@ export abstract class WriteRecorder {
   abstract record(change: AppliedChange, agent: Agent, transaction: RowTransaction): Promise<void>;
 }
 
-/** The row is not one that the write may change. */
-class NotAdmitted extends Error {}
-
 /** Classes of which it is known what their database lacks. */
 const MOST_CLASSES = 10_000;
 
@@ -43,7 +40,6 @@ export class RecordedWrites extends WriteStore {
     return this.store.takesObjectIds;
   }
 
-  /** What a write changed is known before it is applied. */
   override get judgesRows(): boolean {
     return true;
   }
@@ -58,19 +54,13 @@ export class RecordedWrites extends WriteStore {
     caller: Caller,
   ): Promise<Writes[K]['answer']> {
     if (caller === 'operator') return this.store.run(operation, context, caller);
-    const { kind, className } = operation as StoreOperation<Writes>;
+    const { className } = operation as StoreOperation<Writes>;
     await this.assertPossible(className, context);
-    try {
-      return await this.transactions.run(className, context, (stores) =>
-        this.runRecorded(operation, { context, caller, stores }),
-      );
-    } catch (error) {
-      if (error instanceof NotAdmitted) return (kind === 'update' ? null : false) as Writes[K]['answer'];
-      throw error;
-    }
+    return this.transactions.run(className, context, (stores) =>
+      this.runRecorded(operation, { context, caller, stores }),
+    );
   }
 
-  /** @throws NotAdmitted for a row that the write does not admit: nothing of the transaction is applied */
   private async runRecorded<K extends keyof Writes>(
     operation: StoreOperation<Writes, K>,
     {
@@ -89,9 +79,6 @@ export class RecordedWrites extends WriteStore {
     // No row was what the write requires it to be.
     if (answer === null || answer === false) return answer;
     const { before, after } = stores.written;
-    const admits = kind === 'create' ? undefined : asked.admits;
-    if (admits && !admits(await stores.images.toRow(className, before ?? '', context)))
-      throw new NotAdmitted();
     await this.recorder.record(
       {
         operation: kind,

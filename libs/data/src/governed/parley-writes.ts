@@ -69,14 +69,14 @@ export class ParleyWrites implements GovernedWrites {
   }
 
   private async updateObject(access: ClassAccess, id: string, plan: WritePlan): Promise<ParseRow> {
-    const own = await this.rules.admitOwn(access, id, 'update');
+    const where = await this.rules.admitOwn(access, id, 'update');
     const row = await this.rules.runWrite(access, () =>
       this.call.write({
         kind: 'update',
         className: access.className,
         objectId: id,
         fields: plan.fields,
-        ...own,
+        where,
       }),
     );
     if (!row) throw new Refused(await this.rules.rows.noSuchRow(access.className, [id]));
@@ -163,7 +163,7 @@ export class ParleyWrites implements GovernedWrites {
     }
     await attempt.markSending(id, { before });
     const same = takesObjectIds ? mergeFilters(where, { createdAt: dateValue(before) }) : where;
-    if (await this.rules.deleteWhere(access, id, { where: same })) return;
+    if (await this.rules.deleteWhere(access, id, same)) return;
     if (previous && !(await this.isStored(access, id, previous))) return;
     throw new Refused(await this.rules.rows.noSuchRow(access.className, [id]));
   }

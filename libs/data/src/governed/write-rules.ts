@@ -3,6 +3,7 @@ import {
   ALWAYS_KEEP,
   type ClassAccess,
   type ClassOperation,
+  excludeLists,
   idForm,
   isIdFor,
   isOwnRow,
@@ -11,6 +12,7 @@ import {
   planWrite,
   rawWriteGate,
   suggestNames,
+  type TenantBinding,
   type Where,
   type WritePlan,
 } from '#policy';
@@ -157,7 +159,7 @@ export class WriteRules {
     const changed = objectId ?? '';
     const done =
       operation === 'delete'
-        ? await this.deleteWhere(access, changed, { where })
+        ? await this.deleteWhere(access, changed, where)
         : await this.runWrite(access, () =>
             write({ kind: 'update', className, objectId: changed, fields: fields ?? {}, where }),
           );
@@ -223,15 +225,23 @@ export class WriteRules {
     throw new Refused(await this.rows.noSuchRow(access.className, [objectId]));
   }
 
-  /** The same for a write that needs nothing of the row. Where the store looks at the row itself, it is not read here. */
-  async admitOwn(
-    access: ClassAccess,
-    objectId: string,
-    operation: 'update' | 'delete',
-  ): Promise<Pick<Writes['update']['asked'], 'where' | 'admits'>> {
-    if (!this.call.ids.judgesRows) return { where: (await this.ownRow(access, objectId, operation)).where };
-    const { tenant, where } = await this.rows.predicate(access.className, { canonical: false, operation });
-    return { where, ...(tenant && { admits: (row: ParseRow) => isOwnRow(tenant, row) }) };
+  /** What makes the row the caller's, for a write that needs nothing of it. Where the write alone decides, it is not read. */
+  async admitOwn(access: ClassAccess, objectId: string, operation: 'update' | 'delete'): Promise<Where> {
+    const { judgesRows } = this.call.ids;
+    const { where } = judgesRows
+      ? await this.limit(access.className, operation)
+      : await this.ownRow(access, objectId, operation);
+    return where;
+  }
+
+  /** What makes a row the caller's. Where it is a condition of the write itself, no list of tenants meets it. */
+  private async limit(
+    className: string,
+    operation: 'get' | 'update' | 'delete',
+  ): Promise<{ readonly tenant: TenantBinding | null; readonly where: Where }> {
+    const { tenant, where } = await this.rows.predicate(className, { canonical: false, operation });
+    const isExact = tenant !== null && this.call.ids.takesObjectIds;
+    return { tenant, where: isExact ? mergeFilters(where, excludeLists(tenant)) : where };
   }
 
   private async findOwn(
@@ -241,7 +251,7 @@ export class WriteRules {
   ): Promise<OwnRow> {
     // A caller may have the right to write a row that it may not read: the constraint contains the row's rights, and the read
     // uses the operator's authority.
-    const { tenant, where } = await this.rows.predicate(className, { canonical: false, operation });
+    const { tenant, where } = await this.limit(className, operation);
     const { stored } = this;
     let image: RowImage | null = null;
     let row: ParseRow | null = null;
@@ -288,14 +298,9 @@ export class WriteRules {
     });
   }
 
-  deleteWhere(
-    access: ClassAccess,
-    id: string,
-    own: Pick<Writes['delete']['asked'], 'where' | 'admits'>,
-  ): Promise<boolean> {
+  deleteWhere({ className }: ClassAccess, objectId: string, where: Where): Promise<boolean> {
     const { write, operation } = this.call;
-    const { className } = access;
-    return atWriter(operation, () => write({ kind: 'delete', className, objectId: id, ...own }));
+    return atWriter(operation, () => write({ kind: 'delete', className, objectId, where }));
   }
 
   /** The row as the caller can read it now, or only its id. */

@@ -123,6 +123,11 @@ export function tenantWhere(binding: TenantBinding | null): Where | null {
   return binding && { [binding.field]: tenantOperand(binding) };
 }
 
+/** What the column has to meet beside `tenantWhere`, which also finds a list that contains the tenant. For MongoDB alone. */
+export function excludeLists({ field }: TenantBinding): Where {
+  return { [field]: { $not: { $type: 'array' } } };
+}
+
 /** After a fetch by id: whether the row is of the tenant. A missing value is not. */
 export function isOwnRow(binding: TenantBinding, row: Readonly<Record<string, unknown>>): boolean {
   return isTenant(binding, row[binding.field]);
