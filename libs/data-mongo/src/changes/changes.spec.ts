@@ -64,6 +64,80 @@ describe('A write in a transaction', () => {
   });
 });
 
+describe('A column that a write in a transaction adds', () => {
+  const spot = { __type: 'GeoPoint', latitude: 1, longitude: 2 };
+  const fields = { unheard: 1, spot };
+  const kinds = {
+    'a new row': { kind: 'create', className: 'Album', fields: { title, ...fields } } as const,
+    'a row': { kind: 'update', ...row, fields } as const,
+  };
+
+  async function open() {
+    const store = await database.open(MUSIC_SEED);
+    const transactions = new MongoRowTransactions(store.connection, store.catalogue);
+    return { ...store, transactions };
+  }
+
+  const findTraces = async ({ connection, catalogue }: Awaited<ReturnType<TestDatabase['open']>>) => {
+    const known = (await catalogue.snapshot()).get('Album')?.fields;
+    const indexes = await connection.collection('Album').indexes();
+    return {
+      columns: Object.keys(fields).filter((name) => known?.has(name)),
+      indexes: indexes.map(({ name }) => name).filter((name) => name?.startsWith('spot')),
+    };
+  };
+  const NONE = { columns: [], indexes: [] };
+  const ALL = { columns: ['unheard', 'spot'], indexes: ['spot_2dsphere'] };
+
+  it.each(Object.entries(kinds))('is there no more once the transaction failed: %s', async (_case, asked) => {
+    const store = await open();
+    for (const which of ['writes', 'lastWrite'] as const) {
+      const failed = store.transactions.run('Album', unhurried(), async (stores) => {
+        await stores[which].run(asked, unhurried(), 'operator');
+        throw new Error('no');
+      });
+      await expect(failed).rejects.toThrow('no');
+      expect(await findTraces(store)).toEqual(NONE);
+    }
+    const absent = { ...kinds['a row'], objectId: 'none' };
+    await store.transactions.run('Album', unhurried(), async ({ writes }) => {
+      expect(await writes.run(absent, unhurried(), 'operator')).toBe(null);
+    });
+    expect(await store.writer.run(absent, unhurried(), 'operator')).toBe(null);
+    expect(await findTraces(store)).toEqual(NONE);
+    await store.close();
+  });
+
+  it.each(Object.entries(kinds))(
+    'stays with its index, also where another writer was in the way: %s',
+    async (_case, asked) => {
+      const store = await open();
+      const admin = store.connection.client.db('admin');
+      const data = {
+        failCommands: ['commitTransaction'],
+        errorCode: 112,
+        errorLabels: ['TransientTransactionError'],
+      };
+      await admin.command({ configureFailPoint: 'failCommand', mode: { times: 1 }, data });
+      let tries = 0;
+      await store.transactions.run('Album', unhurried(), ({ writes }) => {
+        tries += 1;
+        return writes.run(asked, unhurried(), 'operator');
+      });
+      expect(tries).toBe(2);
+      expect(await findTraces(store)).toEqual(ALL);
+      await store.close();
+    },
+  );
+
+  it('gets its index with a write of its own, too', async () => {
+    const store = await open();
+    await store.writer.run(kinds['a row'], unhurried(), 'operator');
+    expect(await findTraces(store)).toEqual(ALL);
+    await store.close();
+  });
+});
+
 describe('A new row that is recorded', () => {
   const times = { openedAt: 1, expiresAt: Date.now() + 60_000, deletedAt: Date.now() + 60_000 };
   const owner = { principal: 'ada', tenant: null, agent: 'support' };

@@ -39,6 +39,8 @@ export interface RowPlace {
 export class MongoTransaction extends RowTransaction {
   /** Once it is committed. */
   readonly committed: (() => Promise<void>)[] = [];
+  /** Once nothing of it is applied. The same work may follow in another one. */
+  readonly aborted: (() => Promise<void>)[] = [];
   /** The server takes no command that inserts into several collections: without it the same work succeeds. */
   lacksBulkWrites = false;
   private readonly held: HeldInsert[] = [];
@@ -104,6 +106,9 @@ async function insertTogether(client: MongoClient, inserts: readonly HeldInsert[
     throw isServerError(cause) ? cause : error;
   }
 }
+
+const isOutcomeUnknown = (error: unknown): boolean =>
+  error instanceof StoreError && error.outcome === 'unknown';
 
 /** None of it fails what was done. */
 const settle = async (steps: readonly (() => Promise<void>)[]): Promise<void> => {
@@ -185,8 +190,7 @@ export class MongoRowTransactions extends RowTransactions {
           if (transaction.lacksBulkWrites) this.takesBulkWrites.set(place.database, false);
           const isPassing = attempt.isContended || transaction.lacksBulkWrites;
           if (!isPassing || tries >= CONTENDED_TRIES) {
-            const isUnknown = error instanceof StoreError && error.outcome === 'unknown';
-            if (!isUnknown) await settle(failed);
+            if (!isOutcomeUnknown(error)) await settle(failed);
             throw error;
           }
         }
@@ -230,11 +234,15 @@ class Attempt {
       let written: WrittenRow | null = null;
       const keep: KeepChange = (before, after) =>
         void (written = { before: before && toImage(before), after: after && toImage(after) });
+      const { committed, aborted } = transaction;
+      const within = { keep, committed, aborted };
       const result = await work({
         reads: this.watch<ReadStore>(new MongoRecordReader(bound, catalogue)),
-        writes: this.watch(this.wrap(new MongoRecordWriter(bound, catalogue, undefined, { keep }))),
+        writes: this.watch(this.wrap(new MongoRecordWriter(bound, catalogue, undefined, within))),
         lastWrite: this.watch(
-          this.wrap(new MongoRecordWriter(bound, catalogue, undefined, { keep, insert: transaction.hold })),
+          this.wrap(
+            new MongoRecordWriter(bound, catalogue, undefined, { ...within, insert: transaction.hold }),
+          ),
         ),
         images: new MongoRowImages(bound, catalogue, (operate) => this.inTurn(operate)),
         transaction,
@@ -254,6 +262,7 @@ class Attempt {
       this.isOver = true;
       await this.last;
       if (session.inTransaction()) await session.abortTransaction().catch(() => undefined);
+      if (!isOutcomeUnknown(error)) await settle(transaction.aborted);
       throw error;
     }
   }

@@ -25,9 +25,9 @@ export function geoIndexes(fields: Iterable<readonly [string, FieldSchema]>): In
 
 /**
  * Creates the indexes of new columns. A write does not fail because an index could not be created: the operator may not
- * permit it.
+ * permit it. While a transaction is open that uses the class, the database creates none.
  */
-async function makeGeoIndexes(
+export async function makeGeoIndexes(
   connection: MongoConnection,
   className: string,
   fields: Iterable<readonly [string, FieldSchema]>,
@@ -79,7 +79,6 @@ export async function addColumns(
       );
       if (modifiedCount === 1) added.set(name, field);
     }
-    await makeGeoIndexes(connection, className, added, operation);
   } finally {
     catalogue.invalidate();
   }

@@ -12,7 +12,7 @@ import { SIMPLE_COLLATION } from '../connection/collation.js';
 import type { MongoConnection, DriverDocument } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
 import { classWhereToQuery } from '../query/where-to-query.js';
-import { addColumns, withdrawColumns } from '../schema/mongo-schema-writer.js';
+import { addColumns, makeGeoIndexes, withdrawColumns } from '../schema/mongo-schema-writer.js';
 import type { ClassStorage } from '../storage/class-storage.js';
 import { readDocument } from '../storage/documents.js';
 import { StoredClasses } from '../storage/stored-classes.js';
@@ -29,6 +29,16 @@ export type InsertDocument = (
   options: InsertOneOptions,
 ) => Promise<unknown>;
 
+/** What a transaction does for its writes. */
+export interface WriterTransaction {
+  readonly keep: KeepChange;
+  /** Done once it is committed. */
+  readonly committed: (() => Promise<void>)[];
+  /** Done once nothing of it is applied. */
+  readonly aborted: (() => Promise<void>)[];
+  readonly insert?: InsertDocument;
+}
+
 const insertDocument: InsertDocument = (collection, document, options) =>
   collection.insertOne(document, options);
 
@@ -37,12 +47,12 @@ const insertDocument: InsertDocument = (collection, document, options) =>
  * violate them are `invalid_query`. A write that was sent is completed: its signal only prevents the start.
  */
 export class MongoRecordWriter extends RecordWriter {
-  /** @param within the transaction of its writes. Absent: each is one of its own */
+  /** @param within the transaction of its writes; null: each is one of its own */
   constructor(
     private readonly connection: MongoConnection,
     private readonly catalogue: SchemaCatalogue,
     private readonly now: () => Date = () => new Date(),
-    private readonly within: { readonly keep?: KeepChange; readonly insert?: InsertDocument } = {},
+    private readonly within: WriterTransaction | null = null,
   ) {
     super();
   }
@@ -68,14 +78,13 @@ export class MongoRecordWriter extends RecordWriter {
         const values = withDefaults(valuesOnCreate(fields, storage), storage.schema);
         const document = storage.newDocument(values, objectId, this.now());
         const connection = this.connection.openForChanges(storage, operation.tenant);
-        const { keep, insert = insertDocument } = this.within;
         // A column that was added is removed again when the insert fails.
-        const send = isWidened ? insertDocument : insert;
+        const send = (!isWidened && this.within?.insert) || insertDocument;
         const collection = connection.collection(storage.collection);
         await connection.sendWrite(operation, () =>
           send(collection, document as DriverDocument, connection.limits(operation)),
         );
-        keep?.(null, BSON.serialize(document));
+        this.within?.keep(null, BSON.serialize(document));
         return storage.toRow(document);
       }),
     );
@@ -101,8 +110,7 @@ export class MongoRecordWriter extends RecordWriter {
           connection.sendWrite(operation, () =>
             collection.findOneAndUpdate(filter, changes, { ...options, ...how }),
           );
-        const { keep } = this.within;
-        if (!keep) {
+        if (!this.within) {
           const row = await change({ returnDocument: 'after' });
           return row && storage.toRow(row);
         }
@@ -115,7 +123,7 @@ export class MongoRecordWriter extends RecordWriter {
           : ((await collection.findOne(filter, { ...options, raw: true })) as unknown as Uint8Array | null);
         const after = before && (isSet ? changeDocument(before, changes) : await changeAndRead('after'));
         if (!before || !after) return null;
-        keep(before, after);
+        this.within.keep(before, after);
         return storage.toRow(readDocument(after, storage.bson));
       }),
     );
@@ -129,8 +137,7 @@ export class MongoRecordWriter extends RecordWriter {
       const connection = this.connection.openForChanges(storage, operation.tenant);
       const collection = connection.collection(storage.collection);
       const options = { ...connection.limits(operation), ...SIMPLE_COLLATION };
-      const { keep } = this.within;
-      if (!keep) {
+      if (!this.within) {
         const { deletedCount } = await connection.sendWrite(operation, () =>
           collection.deleteOne(filter, options),
         );
@@ -139,14 +146,14 @@ export class MongoRecordWriter extends RecordWriter {
       const before: unknown = await connection.sendWrite(operation, () =>
         collection.findOneAndDelete(filter, { ...options, raw: true }),
       );
-      if (before) keep(before as Uint8Array, null);
+      if (before) this.within.keep(before as Uint8Array, null);
       return before !== null;
     });
   }
 
   /**
-   * Runs a write whose fields match the class. Columns that the class lacks are added first, and removed again when the write
-   * fails or finds no row.
+   * Runs a write whose fields match the class. Columns that the class lacks are added first, and removed again when the write, or
+   * its transaction, fails or finds no row.
    */
   private async widenErrors<Row extends ParseRow | null>(
     change: 'create' | 'update',
@@ -162,6 +169,8 @@ export class MongoRecordWriter extends RecordWriter {
     const connection = this.connection.openForChanges(storage, operation.tenant);
     const catalogue = this.catalogue.forTenant(operation.tenant);
     const added = await addColumns(connection, catalogue, className, wanted, operation);
+    const withdraw = () => withdrawColumns(connection, catalogue, className, added, operation);
+    const makeIndexes = () => makeGeoIndexes(connection, className, added.columns, operation);
     let row: Row | undefined;
     let unknown = false;
     try {
@@ -169,14 +178,17 @@ export class MongoRecordWriter extends RecordWriter {
       const widened = (await StoredClasses.read(this.catalogue, operation)).storage(className);
       widened.newColumns(fields);
       row = await work(widened, true);
+      if (row && this.within) {
+        this.within.aborted.push(withdraw);
+        this.within.committed.push(makeIndexes);
+      } else if (row) await makeIndexes();
       return row;
     } catch (error) {
       unknown = error instanceof StoreError && error.outcome === 'unknown';
       throw error;
     } finally {
       // A column that remains is harmless; the error of the write must be reported.
-      if (!row && !unknown)
-        await withdrawColumns(connection, catalogue, className, added, operation).catch(() => undefined);
+      if (!row && !unknown) await withdraw().catch(() => undefined);
     }
   }
 
