@@ -117,6 +117,9 @@ const describeRows = (rows: Members): string =>
     .flatMap(([kind, count]) => (count === 0 ? [] : [`${String(count)} ${kind}`]))
     .join(', ') || 'none';
 
+const describeUnnamed = (sets: number): string =>
+  `${countOf(sets, 'change set')} of this time ${sets === 1 ? 'has' : 'have'} rows of which no key is known: they stay as they are.`;
+
 function describePreview(preview: Members): string {
   const sets = preview['change_sets'] as readonly string[];
   const conflicts = preview['conflicts'] as readonly Members[];
@@ -125,6 +128,7 @@ function describePreview(preview: Members): string {
     row['class_name'] === undefined ? '(hidden)' : `${toCell(row['class_name'])} ${toCell(row['object_id'])}`;
   return [
     `${countOf(sets.length, 'change set')} would be taken back: ${describeRows(preview['rows'] as Members)}.`,
+    ...(preview['unnamed_sets'] ? [describeUnnamed(Number(preview['unnamed_sets']))] : []),
     ...conflicts.map((row) => oneLine(`conflict: ${name(row)}: ${toCell(row['conflict'])}`)),
     ...entries.map((row) => jsonText(row).trimEnd().replaceAll(/\n */g, ' ')),
     '',

@@ -297,7 +297,7 @@ withService(
     .command('undo')
     .argument('[id]')
     .option('--agent <name>', 'take back what this agent wrote within a time')
-    .option('--key <name>', 'only sets with a row that was written by the credential of this name')
+    .option('--key <name>', 'only the rows that were written by the credential of this name')
     .option('--since <time>', 'a date, or a time with its zone; included')
     .option('--until <time>', 'the same, not included (default: now)')
     .option('--dry-run', 'only list what would be taken back, and what is in conflict')

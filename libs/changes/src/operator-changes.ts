@@ -3,11 +3,11 @@ import { type Agent, McpRequest, orThrow, refuse } from '#core';
 import {
   type ChangeConflict,
   type ChangeSet,
-  type ChangeSetQuery,
   ChangeSets,
   GovernedChangesSource,
   type HeldChange,
   type ParleyChanges,
+  type StoredEntry,
 } from '#data';
 import { computeDigest, showChange } from '#dispatcher';
 import { directWriteGate, Policies } from '#policy';
@@ -21,41 +21,17 @@ import {
   OwnedSets,
   tooContended,
 } from './owned-sets.js';
+import {
+  assertQuery,
+  assertTarget,
+  type OperatorQuery,
+  toStates,
+  type UndoTarget,
+} from './operator-queries.js';
 import { SetApplication } from './set-application.js';
 import { assertPossible } from './set-submissions.js';
-import { SetUndo } from './set-undo.js';
+import { listUndoable, nameRow, SetUndo } from './set-undo.js';
 import { countRows, nameRows, showSet, showViewed, type ViewedEntry } from './shown-sets.js';
-
-/** Whose sets an operator looks for. Every member narrows. */
-export interface OperatorQuery {
-  /** Name of the agent whose sets they are. */
-  readonly agent?: string;
-  /** A row of theirs was written by the credential of this name. */
-  readonly keyName?: string;
-  /** State of the sets. `waiting`: open or submitted. `undone`: applied, and taken back since. */
-  readonly state?: ChangeSet['state'] | 'waiting' | 'undone';
-  /** A row of this class is among those that the operator may read. */
-  readonly className?: string;
-  /** Applied, or where they are not applied opened, at this time or later, in milliseconds since 1970. */
-  readonly since?: number;
-  /** The same before this time. */
-  readonly until?: number;
-  /** Default 50. */
-  readonly limit?: number;
-}
-
-/**
- * What an operator takes back: one set, or everything that an agent wrote within a time. Without `until` it has no end. With `keyName`
- * only the sets in which the credential of this name wrote a row.
- */
-export type UndoTarget =
-  | { readonly change_set: string }
-  | {
-      readonly agent: string;
-      readonly keyName?: string;
-      readonly since: number;
-      readonly until?: number;
-    };
 
 /** A set as an operator sees it. */
 export interface OperatorSet extends ShownChangeSet {
@@ -79,6 +55,11 @@ export interface UndoPreview {
   readonly conflicts: readonly ViewedEntry[];
   /** Rows that are taken back: as they are now, and as they will be. */
   readonly entries: readonly ViewedEntry[];
+  /**
+   * Where one key is named: how many sets of the agent in this time, of at most 1,000, have a row of which it is not known by which
+   * key it was written. Such rows are not taken back.
+   */
+  readonly unnamed_sets?: number;
 }
 
 /** Sets that one undo takes back. */
@@ -114,10 +95,11 @@ export class OperatorChanges {
   /** The sets of the operator's tenant, newest first. */
   async list(
     operator: Agent,
-    { state, limit = LISTED_SETS, ...query }: OperatorQuery = {},
+    wanted: OperatorQuery = {},
     signal?: AbortSignal,
   ): Promise<readonly OperatorSet[]> {
-    assertTimes(query);
+    assertQuery(wanted);
+    const { state, limit = LISTED_SETS, ...query } = wanted;
     const asked = { ...query, tenant: operator.tenantId, ...(state && toStates(state)) };
     const list = (most: number) => this.owned.listNow({ ...asked, limit: most });
     const first = await list(limit);
@@ -159,7 +141,7 @@ export class OperatorChanges {
     const viewed = await governed.views.view(await this.seal.openAll(set));
     const entries = set.entries.flatMap((stored, at) => {
       const one = viewed[at];
-      return one ? [showViewed(stored, one)] : [];
+      return one ? [{ ...showViewed(stored, one), ...showOrigin(stored) }] : [];
     });
     return { ...showOwned(set), entries };
   }
@@ -195,7 +177,7 @@ export class OperatorChanges {
   ): Promise<OperatorSet> {
     const request = requestOf(operator, signal);
     const governed = await this.source.open(request, BUDGET);
-    const { originals, changes, preview } = await this.prepare(operator, target, governed);
+    const { keyName, originals, changes, preview } = await this.prepare(operator, target, governed);
     const { conflicts } = preview;
     if (preview.digest !== options.digest)
       throw refuse.approvalDenied(
@@ -210,7 +192,7 @@ export class OperatorChanges {
         Math.max(0, conflicts.length - 20),
       );
     await assertPossible(governed, changes);
-    const set = await this.undoing.create(request, originals, changes);
+    const set = await this.undoing.create(request, { originals, changes, keyName });
     try {
       await this.application.apply(set, governed, request, { approver: operator.principal });
     } catch (error) {
@@ -224,11 +206,18 @@ export class OperatorChanges {
   private async prepare(operator: Agent, target: UndoTarget, governed: ParleyChanges) {
     if (this.settings.undo === 'nobody')
       throw refuse.accessDenied('mutations', 'nothing is taken back here (changes.undo)');
-    const originals = await this.findTargets(operator, target);
+    assertTarget(target);
+    const keyName = 'change_set' in target ? undefined : target.keyName;
+    const { originals, unnamed } = await this.findTargets(operator, target);
     this.assertNotAlone(operator, originals);
     const { changes: inverse, conflicts: found } = await governed.invert(
-      await this.undoing.openApplied(originals),
+      await this.undoing.openApplied(originals, keyName),
     );
+    const origins = originals.flatMap((set) => listUndoable(set, keyName));
+    const nameKeys = (row: Pick<HeldChange, 'className' | 'objectId'>) => {
+      const ofRow = origins.filter((entry) => nameRow(entry) === nameRow(row));
+      return showOrigin({ keyNames: listKeyNames({ entries: ofRow }) });
+    };
     if (inverse.length > this.settings.maxEntries)
       throw refuse.invalidArgument(
         `${inverse.length} rows would be taken back, and at most ${this.settings.maxEntries} can be at once (changes.maxEntries): choose a shorter time`,
@@ -245,21 +234,25 @@ export class OperatorChanges {
       const isReadable = viewed[at]?.isReadable ?? false;
       // Of what an operator may not read it takes nothing back: it could not know what it decides.
       if (!judged || !isReadable || conflict !== null) {
-        conflicts.push(describeConflict(change, conflict ?? 'you may not read this row', isReadable));
+        const reason = conflict ?? 'you may not read this row';
+        conflicts.push({ ...describeConflict(change, reason, isReadable), ...nameKeys(change) });
         continue;
       }
       changes.push(change);
       const { operation, className, objectId } = change;
       const { before, after } = showChange(operation, judged);
       const named = { operation, class_name: className, object_id: objectId };
-      entries.push({ ...named, ...(before && { before }), ...(after && { after }) });
+      entries.push({ ...named, ...nameKeys(change), ...(before && { before }), ...(after && { after }) });
     }
-    for (const conflict of found) conflicts.push(await this.judgeConflict(conflict, governed));
+    for (const conflict of found)
+      conflicts.push({ ...(await this.judgeConflict(conflict, governed)), ...nameKeys(conflict) });
     const change_sets = originals.map(({ id }) => id);
     const rows = countRows(changes);
     const shown = { change_sets, rows, conflicts, entries };
-    const ground = { viewer: operator.principal, sets: originals.map(digestSet), changes };
-    return { originals, changes, preview: { digest: computeDigest({ ...ground, shown }), ...shown } };
+    const ground = { viewer: operator.principal, sets: originals.map(digestSet), changes, keyName };
+    const digest = computeDigest({ ...ground, shown });
+    const preview = { digest, ...shown, ...(unnamed !== undefined && { unnamed_sets: unnamed }) };
+    return { keyName, originals, changes, preview };
   }
 
   /** A row that somebody else has changed since, named only to who may read it. */
@@ -270,22 +263,40 @@ export class OperatorChanges {
     return describeConflict(conflict, conflict.reason, viewed?.isReadable ?? false);
   }
 
-  private async findTargets(operator: Agent, target: UndoTarget): Promise<readonly ChangeSet[]> {
-    if ('change_set' in target) return [await this.find(operator, target.change_set)];
-    assertTimes(target);
+  private async findTargets(
+    operator: Agent,
+    target: UndoTarget,
+  ): Promise<{ readonly originals: readonly ChangeSet[]; readonly unnamed?: number }> {
+    if ('change_set' in target) return { originals: [await this.find(operator, target.change_set)] };
     const query = { ...target, tenant: operator.tenantId, states: ['applied'], limit: MAX_SETS } as const;
+    const { keyName } = target;
     const listed = await this.owned.atStore(() => this.sets.list(query));
     if (listed.length === MAX_SETS)
       throw refuse.invalidArgument(
         `${MAX_SETS} change sets or more were applied in this time: choose a shorter one`,
       );
     // What took others back is no mistake of the agent, and what was taken back is no more.
-    const wanted = listed.filter(
-      (set) => set.kind !== 'undo' && set.undoneBy === undefined && isOfTenant(set, operator),
-    );
+    const isMeant = (set: ChangeSet, name: string | null | undefined) =>
+      set.kind !== 'undo' &&
+      set.undoneBy === undefined &&
+      isOfTenant(set, operator) &&
+      listUndoable(set, name).length > 0;
+    const wanted = listed.filter((set) => isMeant(set, keyName));
+    const others =
+      keyName === undefined
+        ? undefined
+        : await this.owned.atStore(() => this.sets.list({ ...query, keyName: null }));
+    const unnamed = others?.filter((set) => isMeant(set, null)).length;
     if (wanted.length === 0)
-      throw refuse.invalidArgument('this agent wrote nothing in this time that can be taken back');
-    return Promise.all(wanted.map(({ id }) => this.find(operator, id)));
+      throw refuse.invalidArgument(
+        keyName === undefined
+          ? 'this agent wrote nothing in this time that can be taken back'
+          : `this key of the agent wrote nothing in this time that can be taken back. Change sets of the agent with rows of which no key is known: ${unnamed}`,
+      );
+    return {
+      originals: await Promise.all(wanted.map(({ id }) => this.find(operator, id))),
+      ...(unnamed !== undefined && { unnamed }),
+    };
   }
 
   /** Where writes need an approval, nobody takes back alone what it wrote itself. */
@@ -297,7 +308,7 @@ export class OperatorChanges {
   }
 
   private async find(operator: Agent, id: string): Promise<ChangeSet> {
-    const found = await this.owned.atStore(() => this.sets.find(id));
+    const found = typeof id === 'string' ? await this.owned.atStore(() => this.sets.find(id)) : null;
     if (found && isOfTenant(found, operator)) return this.owned.expire(found, new McpRequest(operator));
     throw refuse.invalidArgument('there is no such change set');
   }
@@ -305,19 +316,6 @@ export class OperatorChanges {
   private open(operator: Agent, signal: AbortSignal | undefined): Promise<ParleyChanges> {
     return this.source.open(requestOf(operator, signal), BUDGET);
   }
-}
-
-function toStates(state: NonNullable<OperatorQuery['state']>): Pick<ChangeSetQuery, 'states' | 'isUndone'> {
-  if (state === 'waiting') return { states: ['open', 'submitted'] };
-  return state === 'undone' ? { states: ['applied'], isUndone: true } : { states: [state] };
-}
-
-/** A database reads what is no time as 1970, and everything since then would be meant. @throws Refused */
-function assertTimes({ since = 0, until = 0 }: Pick<OperatorQuery, 'since' | 'until'>): void {
-  if (![since, until].every((time) => Number.isFinite(new Date(time).getTime())))
-    throw refuse.invalidArgument(
-      'since and until must be times: a date, or a date and time such as 2025-01-01T10:00Z',
-    );
 }
 
 const requestOf = (operator: Agent, signal: AbortSignal | undefined): McpRequest =>
@@ -328,6 +326,15 @@ const showOwned = (set: ChangeSet): OperatorSet => ({
   agent: set.owner.agent,
   principal: set.owner.principal,
   key_names: listKeyNames(set),
+});
+
+/** What is known of a row beside its values: by which keys it was written, and the set that took it back alone. */
+const showOrigin = ({
+  keyNames = [],
+  undoneBy,
+}: Pick<StoredEntry, 'keyNames' | 'undoneBy'>): Pick<ViewedEntry, 'key_names' | 'undone_by'> => ({
+  ...(keyNames.length > 0 && { key_names: keyNames }),
+  ...(undoneBy !== undefined && { undone_by: undoneBy }),
 });
 
 const describeConflict = (

@@ -14,6 +14,7 @@ import { ToolEnvironment } from '#tools';
 import { ChangeRecords } from './change-records.js';
 import { assertStorable, ChangeSeal, withoutValues } from './change-seal.js';
 import { CHANGE_SETTINGS, type ChangeSettings, OwnedSets } from './owned-sets.js';
+import { markUndone } from './set-undo.js';
 import { nameConflicts } from './shown-sets.js';
 
 /** Who decided on a set. */
@@ -84,8 +85,8 @@ export class SetApplication {
     if (!(await this.sets.change(set.id, set.revision, named, transaction))) throw new SetChanged();
     for (const id of set.undoes ?? []) {
       const original = await this.sets.find(id);
-      const mark = { undoneBy: set.id };
-      if (!original || original.undoneBy !== undefined) throw new SetChanged();
+      const mark = original && markUndone(original, set);
+      if (!original || !mark) throw new SetChanged();
       if (!(await this.sets.change(id, original.revision, mark, transaction))) throw new SetChanged();
     }
   }

@@ -120,7 +120,7 @@ export class SetSubmissions {
       throw refuse.changesInConflict(...nameConflicts(conflicts));
     this.application.assertPermitted(call.agent, changes);
     await this.assertRoom(call);
-    return (await this.undo.create(call, [original], changes)).id;
+    return (await this.undo.create(call, { originals: [original], changes })).id;
   }
 }
 

@@ -1,6 +1,13 @@
 import { Injectable } from '@nestjs/common';
 import { type McpRequest, refuse } from '#core';
-import { type AppliedChange, type ChangeSet, ChangeSets, type HeldChange, type StoredEntry } from '#data';
+import {
+  type AppliedChange,
+  type ChangeSet,
+  ChangeSets,
+  type HeldChange,
+  type SetChange,
+  type StoredEntry,
+} from '#data';
 import { ChangeRecords } from './change-records.js';
 import { ChangeSeal, nameKeys } from './change-seal.js';
 import { OwnedSets } from './owned-sets.js';
@@ -15,12 +22,17 @@ export class SetUndo {
     private readonly records: ChangeRecords,
   ) {}
 
-  /** What sets did, the set that was applied last at the end. @throws Refused for a set that cannot be taken back */
-  async openApplied(originals: readonly ChangeSet[]): Promise<readonly AppliedChange[]> {
+  /**
+   * What sets did, the set that was applied last at the end.
+   * @param keyName only what the credential of this name wrote. @throws Refused for a set that cannot be taken back
+   */
+  async openApplied(originals: readonly ChangeSet[], keyName?: string): Promise<readonly AppliedChange[]> {
     const applied: AppliedChange[] = [];
     for (const set of originals.toSorted((one, other) => (one.appliedAt ?? 0) - (other.appliedAt ?? 0))) {
       assertUndoable(set);
-      for (const change of await this.seal.openAll(set)) if (isApplied(change)) applied.push(change);
+      const entries = listUndoable(set, keyName);
+      for (const change of await this.seal.openAll({ ...set, entries }))
+        if (isApplied(change)) applied.push(change);
     }
     return applied;
   }
@@ -28,8 +40,15 @@ export class SetUndo {
   /** Stores a set that waits for its decision. @param request of who takes the originals back */
   async create(
     request: McpRequest,
-    originals: readonly ChangeSet[],
-    changes: readonly HeldChange[],
+    {
+      originals,
+      changes,
+      keyName,
+    }: {
+      readonly originals: readonly ChangeSet[];
+      readonly changes: readonly HeldChange[];
+      readonly keyName?: string | undefined;
+    },
   ): Promise<ChangeSet> {
     const id = this.owned.newId();
     const entries = await Promise.all(
@@ -43,6 +62,7 @@ export class SetUndo {
       kind: 'undo',
       state: 'submitted',
       undoes: originals.map((original) => original.id),
+      ...(keyName !== undefined && { undoesKey: keyName }),
       entries,
       next: entries.length + 1,
       submittedAt: this.owned.now(),
@@ -57,13 +77,33 @@ export class SetUndo {
     const left: StoredEntry[] = [];
     for (const id of undoes) {
       const original = await this.owned.atStore(() => this.sets.find(id));
-      left.push(...(original?.entries ?? []).filter((entry) => !taken.has(nameRow(entry))));
+      left.push(...(original ? listUndoable(original) : []).filter((entry) => !taken.has(nameRow(entry))));
     }
     return left;
   }
 }
 
-const nameRow = ({ className, objectId }: StoredEntry): string => JSON.stringify([className, objectId]);
+/** Rows of a set that were not taken back alone. @param keyName by the credential of this name; null: by nobody knows which */
+export const listUndoable = (
+  { entries }: Pick<ChangeSet, 'entries'>,
+  keyName?: string | null,
+): readonly StoredEntry[] =>
+  entries.filter(
+    ({ keyNames = [], undoneBy }) =>
+      undoneBy === undefined &&
+      (keyName === undefined || (keyName === null ? keyNames.length === 0 : keyNames.includes(keyName))),
+  );
+
+/** What is noted of a set that an undo takes back: of its rows, or of the whole set where no other is left; null: nothing can be. */
+export function markUndone(original: ChangeSet, { id, undoesKey }: ChangeSet): SetChange | null {
+  const taken = listUndoable(original, undoesKey);
+  if (original.undoneBy !== undefined || taken.length === 0) return null;
+  if (taken.length === listUndoable(original).length) return { undoneBy: id };
+  return { put: taken.map((entry) => ({ ...entry, undoneBy: id })) };
+}
+
+export const nameRow = ({ className, objectId }: Pick<StoredEntry, 'className' | 'objectId'>): string =>
+  JSON.stringify([className, objectId]);
 
 const isApplied = (change: HeldChange): change is AppliedChange =>
   change.objectId !== null && change.after !== undefined;

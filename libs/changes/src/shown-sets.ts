@@ -38,8 +38,15 @@ export function countRows(entries: readonly Pick<StoredEntry, 'operation'>[]): R
 }
 
 /** An entry without its values: those of a set that is over. */
-export function showBareEntry({ entry, operation, className, objectId }: StoredEntry): ShownEntry {
-  return { entry, operation, class_name: className, object_id: objectId };
+export function showBareEntry(stored: StoredEntry): ShownEntry {
+  const { entry, operation, className, objectId, undoneBy } = stored;
+  return {
+    entry,
+    operation,
+    class_name: className,
+    object_id: objectId,
+    ...(undoneBy !== undefined && { undone_by: undoneBy }),
+  };
 }
 
 /** An entry as the caller may read it now. */
@@ -86,6 +93,10 @@ export interface ViewedEntry {
   readonly before?: ParseRow;
   /** The values that replace them. */
   readonly after?: ParseRow;
+  /** Names of the credentials by which it was written. */
+  readonly key_names?: readonly string[];
+  /** Id of the set that took it back, and not the others of its set. */
+  readonly undone_by?: string;
   /** Why nothing is shown of the row. */
   readonly hidden?: string;
   /** Names of fields that the viewer may not read. */

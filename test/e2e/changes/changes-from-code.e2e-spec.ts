@@ -89,4 +89,37 @@ describe('Parley.changes', () => {
     const read = await call('get_object', { class_name: 'Post', object_id: 'p00' });
     expect(JSON.stringify(read)).toContain('Post 0');
   });
+
+  it('takes nothing back for a target that it does not know to the letter', async () => {
+    const { changes } = parley;
+    const since = Date.now();
+    await call('update_object', { class_name: 'Post', object_id: 'p03', fields: { title: 'Kept' } });
+    const keeper = agentOf('keeper');
+    const [listed] = await changes.list(keeper, { agent: 'helper', since });
+    const target = { agent: 'helper', since };
+    for (const wrong of [
+      { change_set: listed?.change_set, keyName: 'ci' },
+      { change_set: { $ne: 'none' } },
+      { ...target, keyname: 'ci' },
+      { ...target, key: 'ci' },
+      { ...target, className: 'Author' },
+      { ...target, agent: { $ne: 'none' } },
+      { ...target, keyName: null },
+      { ...target, since: null },
+      { ...target, since: new Date(since) },
+      { agent: 'helper' },
+      { since },
+      {},
+    ])
+      await expect(changes.previewUndo(keeper, wrong as unknown as typeof target)).rejects.toMatchObject({
+        refusal: { code: 'invalid_argument' },
+      });
+    for (const wrong of [{ agnet: 'helper' }, { agent: { $ne: 'none' } }, { since: null }, { limit: '1' }])
+      await expect(changes.list(keeper, wrong as object)).rejects.toMatchObject({
+        refusal: { code: 'invalid_argument' },
+      });
+    await expect(changes.show(keeper, { $ne: 'none' } as never)).rejects.toThrow('no such change set');
+    const { change_sets: sets } = await changes.previewUndo(keeper, { ...target, until: undefined } as never);
+    expect(sets).toEqual([listed?.change_set]);
+  });
 });

@@ -62,6 +62,7 @@ const HIDDEN = <em class="quiet">hidden</em>;
 
 function Row({ entry }: { readonly entry: ViewedEntry }) {
   const { operation, object_id: id, before, after, hidden, withheld_from_you: withheld = [] } = entry;
+  const { key_names: keys = [], undone_by: undoneBy } = entry;
   const [word, kind] = OPERATIONS[operation];
   const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])];
   const none = <span class="quiet">–</span>;
@@ -83,7 +84,9 @@ function Row({ entry }: { readonly entry: ViewedEntry }) {
       <tr role="row" class="set-row">
         <th role="rowheader" scope="rowgroup" colSpan={3}>
           {hidden === undefined ? <code>{id ?? 'new'}</code> : 'A row'} <Badge kind={kind}>{word}</Badge>{' '}
-          {hidden !== undefined && <em class="quiet">{hidden}</em>}
+          {hidden !== undefined && <em class="quiet">{hidden}</em>}{' '}
+          {keys.length > 0 && <span class="quiet">by {keys.join(', ')}</span>}{' '}
+          {undoneBy !== undefined && <Badge>undone</Badge>}
         </th>
       </tr>
       {names.map((name) => {

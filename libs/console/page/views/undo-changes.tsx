@@ -47,9 +47,14 @@ export function Undo({ target, onUndone }: UndoProps) {
         </p>
       </>
     );
-  const { conflicts, entries, rows, digest, change_sets: sets } = preview;
+  const { conflicts, entries, rows, digest, change_sets: sets, unnamed_sets: unnamed = 0 } = preview;
   return (
     <>
+      {unnamed > 0 && (
+        <Notice>
+          {`Rows of which no key is known stay as they are: ${formatCount(unnamed, 'change set')} of this time.`}
+        </Notice>
+      )}
       {conflicts.length > 0 && (
         <>
           <Notice kind="bad">{`${formatCount(conflicts.length, 'row')} cannot be taken back.`}</Notice>

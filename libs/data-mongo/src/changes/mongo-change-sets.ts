@@ -294,10 +294,11 @@ const KEY_NAMES = {
   $map: { input: { $objectToArray: '$entries' }, in: { $ifNull: ['$$this.v.keyNames', []] } },
 };
 
-/** Whether a set has a row that was written by the credential of this name. */
-const isWrittenBy = (keyName: string): Document => ({
-  $anyElementTrue: [{ $map: { input: KEY_NAMES, in: { $in: [{ $literal: keyName }, '$$this'] } } }],
-});
+/** Whether a set has a row that was written by the credential of this name; null: of which none is known. */
+const isWrittenBy = (keyName: string | null): Document =>
+  keyName === null
+    ? { $in: [[], KEY_NAMES] }
+    : { $anyElementTrue: [{ $map: { input: KEY_NAMES, in: { $in: [{ $literal: keyName }, '$$this'] } } }] };
 
 function toFilter(query: ChangeSetQuery): Document {
   const { owner, states, agent, tenant, key, keyName, className, isUndone, since, until, expiredBy } = query;

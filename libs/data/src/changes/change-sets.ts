@@ -25,6 +25,8 @@ export interface StoredEntry {
   readonly keys?: Readonly<Record<string, string>>;
   /** Names of the credentials by which it was written. Absent: they have none. */
   readonly keyNames?: readonly string[];
+  /** The set that took it back, and not the others of its set. */
+  readonly undoneBy?: string;
   /** The written values and the row before and after, sealed. Absent once they are deleted. */
   readonly sealed?: string;
 }
@@ -56,6 +58,8 @@ export interface ChangeSet {
   readonly approver?: string;
   /** The sets that this one takes back. */
   readonly undoes?: readonly string[];
+  /** Of their rows it takes back only those that the credential of this name wrote. */
+  readonly undoesKey?: string;
   /** The set that took this one back, and entries of it that were left out. */
   readonly undoneBy?: string;
 }
@@ -91,8 +95,8 @@ export interface ChangeSetQuery {
   readonly tenant?: string | number | null;
   /** With an entry that has this key. */
   readonly key?: string;
-  /** With an entry that was written by the credential of this name. */
-  readonly keyName?: string;
+  /** With an entry that was written by the credential of this name; null: of which none is known. */
+  readonly keyName?: string | null;
   /** One of their rows is of this class. */
   readonly className?: string;
   /** Whether they were taken back. */

@@ -51,7 +51,10 @@ export class MemoryChangeSets extends ChangeSets {
       .filter(({ entries }) => key === undefined || entries.some(({ keys = {} }) => Object.hasOwn(keys, key)))
       .filter(
         ({ entries }) =>
-          keyName === undefined || entries.some(({ keyNames = [] }) => keyNames.includes(keyName)),
+          keyName === undefined ||
+          entries.some(({ keyNames = [] }) =>
+            keyName === null ? keyNames.length === 0 : keyNames.includes(keyName),
+          ),
       )
       .filter((set) => className === undefined || set.entries.some((one) => one.className === className))
       .filter(({ undoneBy }) => isUndone === undefined || (undoneBy !== undefined) === isUndone)

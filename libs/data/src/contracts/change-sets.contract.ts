@@ -170,13 +170,14 @@ export function changeSetsContract(name: string, open: () => Promise<OpenChangeS
         newSet('s2', { ...applied, openedAt: 2, entries: [entryOf(1), by(2, 'laptop', 'ci')] }),
       );
       await sets.create(newSet('s3', { ...applied, openedAt: 3, entries: [entryOf(1)] }));
-      const ids = async (keyName: string, query: object = {}) =>
+      const ids = async (keyName: string | null, query: object = {}) =>
         (await sets.list({ limit: 10, keyName, ...query })).map(({ id }) => id);
       expect(await ids('laptop')).toEqual(['s2', 's1']);
       expect(await ids('ci')).toEqual(['s2']);
       expect(await ids('ci', { className: 'Album' })).toEqual(['s2']);
       expect(await ids('ci', { className: 'Track' })).toEqual([]);
       for (const other of ['c', '$_id', '']) expect(await ids(other)).toEqual([]);
+      expect(await ids(null)).toEqual(['s3', 's2']);
       expect(await sets.find('s2')).toMatchObject({ entries: [entryOf(1), by(2, 'laptop', 'ci')] });
     });
 

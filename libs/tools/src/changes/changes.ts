@@ -47,6 +47,8 @@ export interface ShownEntry {
   readonly object_id?: string | null;
   readonly before?: ParseRow;
   readonly after?: ParseRow;
+  /** Id of the set that took it back, and not the others of its set. */
+  readonly undone_by?: string;
   /** Why it could not be applied now. */
   readonly conflict?: string;
   /** Why nothing is shown of the row. */
