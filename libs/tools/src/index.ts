@@ -14,7 +14,7 @@ export * from './methods/method-registry.js';
 export * from './registry/tool-registry.js';
 export { isBuiltInName, ToolRegistry } from './registry/tool-registry.js';
 export * from './shaping/fit-to-size.js';
-export { resultText } from './shaping/oversize-refusal.js';
+export { resultText } from './shaping/presented-rows.js';
 export * from './shaping/presented-rows.js';
 export * from './shaping/relation-graph.js';
 export * from './shaping/untrusted-text.js';

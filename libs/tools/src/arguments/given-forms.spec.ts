@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { compileGivenForms } from './given-forms.js';
+import { compileGivenForms } from './argument.decorators.js';
 
 const read = compileGivenForms({
   type: 'object',

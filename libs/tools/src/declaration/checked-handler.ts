@@ -3,7 +3,7 @@ import { ToolContent, type ToolHandler } from '../tool.js';
 import type { SchemaReader, ValueReader } from '../json-schema.js';
 import { schemaReader } from './value-schema.js';
 import type { ToolRegistration } from './tool.decorator.js';
-import { compileGivenForms } from '../arguments/given-forms.js';
+import { compileGivenForms } from '../arguments/argument.decorators.js';
 import { ToolDeclarationError } from './tool-declaration.js';
 
 const MAX_FAULTS = 5;

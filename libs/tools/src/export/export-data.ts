@@ -15,7 +15,7 @@ import {
 import { Tool } from '../declaration/tool.decorator.js';
 import { BOOLEAN, describeSchema, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { compactPointers } from '../shaping/presented-rows.js';
-import { resultText } from '../shaping/oversize-refusal.js';
+import { resultText } from '../shaping/presented-rows.js';
 import { withTextOfRows } from '../shaping/text-formats.js';
 import {
   type TextColumn,

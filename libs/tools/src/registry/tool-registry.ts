@@ -9,7 +9,7 @@ import {
 import { getAliases } from '#schema';
 import { BUILT_IN_TOOLS } from '../built-in-tools.js';
 import { createCheckedHandler } from '../declaration/checked-handler.js';
-import { compileGivenForms } from '../arguments/given-forms.js';
+import { compileGivenForms } from '../arguments/argument.decorators.js';
 import { isClassReader } from '../declaration/class-reader.js';
 import { checkDefinition, completeInput, ToolDeclarationError } from '../declaration/tool-declaration.js';
 import { toolDeclarations, type ToolRegistration } from '../declaration/tool.decorator.js';

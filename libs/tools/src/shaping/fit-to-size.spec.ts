@@ -2,7 +2,7 @@ import type { Refusal } from '#core';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type FittedResult, fitToSize } from './fit-to-size.js';
-import { MAX_RESULT_BYTES } from './oversize-refusal.js';
+import { MAX_RESULT_BYTES } from './presented-rows.js';
 
 interface Envelope {
   readonly results: Record<string, unknown>[];

@@ -4,16 +4,14 @@ import { listDeclaredNames } from '../json-schema.js';
 import { ToolContent, type ToolOutcome } from '../tool.js';
 import {
   byteLength,
-  MAX_RESULT_BYTES,
   type OversizeOptions,
   oversizeRefusal,
-  measurePrinted,
   removableField,
-  resultText,
   takeSample,
   weighFields,
   withoutField,
 } from './oversize-refusal.js';
+import { MAX_RESULT_BYTES, measurePrinted, resultText } from './presented-rows.js';
 import { annotation, type Envelope, LISTS, type Recovery, recoveryFor } from './shorter-envelopes.js';
 import { valueAt, findTextOfRows, withTextOfRows } from './text-formats.js';
 
@@ -42,14 +40,6 @@ const toFitted = (data: unknown, text: string): FittedResult => ({
   text,
   structured: isJsonObject(data),
 });
-
-/** A result as the outcome of its call. @param declared whether the tool declares the schema of its results */
-export function toOutcome(
-  { data, text, structured }: FittedResult,
-  declared: boolean,
-): Extract<ToolOutcome, { ok: true }> {
-  return { ok: true, data, text, structured: structured && declared };
-}
 
 /** Bytes of the text of an outcome. */
 export function textBytes({ text }: Extract<ToolOutcome, { ok: true }>): number {

@@ -2,6 +2,7 @@ import { cutText, isJsonObject } from '#core';
 import type { Refusal } from '#core';
 import type { ParseRow } from '#data';
 import { isFieldName, isPlainName } from '#policy';
+import { measurePrinted } from './presented-rows.js';
 
 /** The properties of a tool that decide which advice applies. */
 interface AdvisedTool {
@@ -138,44 +139,6 @@ export function oversizeRefusal(
       (parts?.rows ? diagnosis(parts.entries) : '') +
       oversizeAdvice(tool, parts, cap),
   };
-}
-
-/** Maximum growth factor of a text in JSON: a control character becomes the six of `\u0000`. */
-const MAX_ESCAPE_FACTOR = 6;
-/** Maximum bytes of the text of one result. */
-export const MAX_RESULT_BYTES = 4_194_304;
-
-/** The text of a result. @param pretty the policy's `prettyText`: indented by two spaces */
-export function resultText(data: unknown, pretty: boolean): string {
-  return JSON.stringify(data, null, pretty ? 2 : undefined) ?? 'null';
-}
-
-/** Line break, quotes, colon, comma and the longest number. */
-const PER_VALUE = 32;
-
-/**
- * An upper bound of a value's JSON in characters, indented or not, without printing it: a shared value counts at each
- * place.
- * @param most counting stops here: a larger value returns any number above it
- */
-export function measurePrinted(value: unknown, most: number, depth = 0): number {
-  if (typeof value === 'string') return value.length * MAX_ESCAPE_FACTOR + PER_VALUE + depth * 2;
-  let size = PER_VALUE + depth * 4;
-  if (value === null || typeof value !== 'object') return size;
-  if (Array.isArray(value)) {
-    for (const member of value) {
-      if (size > most) return size;
-      size += measurePrinted(member, most - size, depth + 1);
-    }
-    return size;
-  }
-  for (const name in value) {
-    if (size > most) return size;
-    size +=
-      name.length * MAX_ESCAPE_FACTOR +
-      measurePrinted((value as Record<string, unknown>)[name], most - size, depth + 1);
-  }
-  return size;
 }
 
 const SAMPLE_ROWS = 5;

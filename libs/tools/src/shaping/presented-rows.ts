@@ -3,37 +3,35 @@ import { STORED_POINTER } from '#policy';
 import type { ToolCall } from '../tool.js';
 
 const isText = (value: unknown): value is string => typeof value === 'string';
-const isNumber = (value: unknown): value is number => typeof value === 'number';
 
-type TypedValue = Readonly<Record<string, unknown>>;
-
-/** Converts a Parse type to its short form, or undefined when the value lacks the members of its type. */
-const SHORT_FORMS = new Map<unknown, (value: TypedValue) => unknown>([
-  ['Date', ({ iso }) => (isText(iso) ? iso : undefined)],
-  [
-    'Pointer',
-    ({ className, objectId }) =>
-      isText(className) && isText(objectId)
+/** The short form of a Parse type, or undefined when the value is none or lacks the members of its type. */
+function shorten(typed: Readonly<Record<string, unknown>>): unknown {
+  const { className, objectId, iso, name, url, latitude, longitude, coordinates, base64 } = typed;
+  switch (typed['__type']) {
+    case 'Date':
+      return isText(iso) ? iso : undefined;
+    case 'Pointer':
+      return isText(className) && isText(objectId)
         ? { _type: 'Pointer', class: className, id: objectId }
-        : undefined,
-  ],
-  [
-    'File',
-    ({ name, url }) => (isText(name) ? { _type: 'File', name, ...(isText(url) && { url }) } : undefined),
-  ],
-  [
-    'GeoPoint',
-    ({ latitude, longitude }) =>
-      isNumber(latitude) && isNumber(longitude) ? { _type: 'GeoPoint', latitude, longitude } : undefined,
-  ],
-  [
-    'Polygon',
-    ({ coordinates }) =>
-      Array.isArray(coordinates) ? { _type: 'Polygon', coordinates: simplify(coordinates) } : undefined,
-  ],
-  ['Bytes', ({ base64 }) => (isText(base64) ? { _type: 'Bytes', base64 } : undefined)],
-  ['Relation', ({ className }) => (isText(className) ? { _type: 'Relation', class: className } : undefined)],
-]);
+        : undefined;
+    case 'File':
+      return isText(name) ? { _type: 'File', name, ...(isText(url) && { url }) } : undefined;
+    case 'GeoPoint':
+      return typeof latitude === 'number' && typeof longitude === 'number'
+        ? { _type: 'GeoPoint', latitude, longitude }
+        : undefined;
+    case 'Polygon':
+      return Array.isArray(coordinates)
+        ? { _type: 'Polygon', coordinates: simplify(coordinates) }
+        : undefined;
+    case 'Bytes':
+      return isText(base64) ? { _type: 'Bytes', base64 } : undefined;
+    case 'Relation':
+      return isText(className) ? { _type: 'Relation', class: className } : undefined;
+    default:
+      return undefined;
+  }
+}
 
 /**
  * A value in the short form for agents: typed values without their Parse envelope, `ACL` removed at any depth. A value
@@ -43,9 +41,7 @@ export function simplify(value: unknown): unknown {
   if (value instanceof Date) return value.toJSON();
   if (Array.isArray(value)) return value.map(simplify);
   if (value === null || typeof value !== 'object') return value;
-  const typed = value as TypedValue;
-  const short = SHORT_FORMS.get(typed['__type'])?.(typed);
-  return short === undefined ? simplifyRow(typed) : short;
+  return shorten(value as ParseRow) ?? simplifyRow(value as ParseRow);
 }
 
 export function simplifyRow(row: Readonly<ParseRow>): ParseRow {
@@ -196,4 +192,42 @@ export function presentRows(rows: readonly ParseRow[], className: string, call: 
 export function toSourced(rows: readonly ParseRow[], className: string, call: ToolCall): ParseRow[] {
   if (!call.switches.includeSourceProvenance) return [...rows];
   return rows.map((row) => stampSource(row, className, call.tool.name, rowId(row)));
+}
+
+/** Maximum growth factor of a text in JSON: a control character becomes the six of `\u0000`. */
+const MAX_ESCAPE_FACTOR = 6;
+/** Maximum bytes of the text of one result. */
+export const MAX_RESULT_BYTES = 4_194_304;
+
+/** The text of a result. @param pretty the policy's `prettyText`: indented by two spaces */
+export function resultText(data: unknown, pretty: boolean): string {
+  return JSON.stringify(data, null, pretty ? 2 : undefined) ?? 'null';
+}
+
+/** Line break, quotes, colon, comma and the longest number. */
+const PER_VALUE = 32;
+
+/**
+ * An upper bound of a value's JSON in characters, indented or not, without printing it: a shared value counts at each
+ * place.
+ * @param most counting stops here: a larger value returns any number above it
+ */
+export function measurePrinted(value: unknown, most: number, depth = 0): number {
+  if (typeof value === 'string') return value.length * MAX_ESCAPE_FACTOR + PER_VALUE + depth * 2;
+  let size = PER_VALUE + depth * 4;
+  if (value === null || typeof value !== 'object') return size;
+  if (Array.isArray(value)) {
+    for (const member of value) {
+      if (size > most) return size;
+      size += measurePrinted(member, most - size, depth + 1);
+    }
+    return size;
+  }
+  for (const name in value) {
+    if (size > most) return size;
+    size +=
+      name.length * MAX_ESCAPE_FACTOR +
+      measurePrinted((value as Record<string, unknown>)[name], most - size, depth + 1);
+  }
+  return size;
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { fitToSize } from './fit-to-size.js';
-import { measurePrinted } from './oversize-refusal.js';
+import { measurePrinted } from './presented-rows.js';
 
 describe('the size of a result before it is printed', () => {
   it('is never less than what is printed', () => {
