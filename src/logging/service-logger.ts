@@ -291,7 +291,7 @@ export class ServiceLogger extends ConsoleLogger {
   ): void {
     for (const message of messages) {
       const { text, members } = message instanceof LogMessage ? message : { text: message, members: null };
-      const safe = this.redaction.value(text);
+      const safe = typeof text === 'string' ? this.redaction.text(text) : this.redaction.value(text);
       const now = this.fieldsNow?.();
       const own = members ? this.redaction.members(members) : NO_MEMBERS;
       this.write({

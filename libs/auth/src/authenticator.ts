@@ -295,7 +295,7 @@ export interface RecordedAuthenticatorOptions {
  * requests without a credential are not recorded.
  */
 export class RecordedAuthenticator extends Authenticator {
-  private readonly admit: (request: CredentialSource) => Promise<Agent>;
+  private readonly admit: RecordedAuthenticatorOptions['admit'];
   private readonly now: () => number;
   private second = 0;
   private inSecond = 0;
@@ -306,10 +306,7 @@ export class RecordedAuthenticator extends Authenticator {
     private readonly current: () => Authenticator,
     private readonly audit: Pick<AuditSink, 'recordEvent'>,
     private readonly suspended: Pick<SuspendedAgents, 'assertActive'>,
-    {
-      admit = (request) => current().authenticate(request),
-      now = Date.now,
-    }: RecordedAuthenticatorOptions = {},
+    { admit, now = Date.now }: RecordedAuthenticatorOptions = {},
   ) {
     super();
     this.admit = admit;
@@ -322,7 +319,7 @@ export class RecordedAuthenticator extends Authenticator {
   async authenticate(request: CredentialSource): Promise<Agent> {
     let agent: Agent;
     try {
-      agent = await this.admit(request);
+      agent = await (this.admit ? this.admit(request) : this.current().authenticate(request));
     } catch (error) {
       if (error instanceof Unauthorized && this.showsCredential(request)) this.recordRefused(request, error);
       throw error;

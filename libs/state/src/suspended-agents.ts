@@ -72,9 +72,12 @@ export class SuspendedAgents {
    * @throws Refused. @throws SharedStateUnavailable when nothing is known and nothing can be read
    */
   assertActive(agent: Agent): Promise<void> | void {
-    if (this.known) return this.assertNotAmong(agent);
-    this.first ??= this.read().finally(() => (this.first = null));
-    return this.first.then(() => this.assertNotAmong(agent));
+    if (!this.known) {
+      this.first ??= this.read().finally(() => (this.first = null));
+      return this.first.then(() => this.assertActive(agent));
+    }
+    const name = this.findName(agent);
+    if (name !== undefined) throw refuse.agentSuspended(name);
   }
 
   /** Whether it, or one that made it, is suspended. Before anything is known every agent is. */
@@ -124,11 +127,6 @@ export class SuspendedAgents {
   close(): void {
     clearInterval(this.timer);
     this.listening.unsubscribe();
-  }
-
-  private assertNotAmong(agent: Agent): void {
-    const name = this.findName(agent);
-    if (name !== undefined) throw refuse.agentSuspended(name);
   }
 
   private findName(agent: Agent): string | undefined {
