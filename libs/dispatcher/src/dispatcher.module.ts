@@ -11,7 +11,7 @@ import { MetadataAudit } from './agents/metadata-audit.js';
 import { SubAgents } from './agents/sub-agents.js';
 import { Approver } from './calls/approval.js';
 import { CallJournal, ToolCallbacks } from './calls/call-journal.js';
-import { DataBudgets, TENANT_BUDGETS } from './calls/data-budgets.js';
+import { DataBudgets, ResultLimit, TENANT_BUDGETS } from './calls/call-limits.js';
 import { RunningCalls } from './calls/interceptors.js';
 import { UnbegunCalls } from './calls/unbegun-calls.js';
 import { ParleyToolRunner, PIPELINE_PROVIDERS } from './calls/tool-pipeline.js';
@@ -20,7 +20,6 @@ import { ConfiguredStateKeys, RequestStateSeal, StateKeys } from './client-reque
 import { Kernel, KERNEL_PROVIDERS } from './kernel.js';
 import { ListChanges, ResourceSubscriptions } from './methods/subscription-methods.js';
 import { PromptRegistry } from './prompts/prompt-registry.js';
-import { ResultLimit } from './calls/result-limit.js';
 import { ReadAccounts, RecordsSource } from './reads/read-accounts.js';
 import { ResourceRegistry } from './resources/resource-registry.js';
 import { TaskStore } from './tasks/task-store.js';

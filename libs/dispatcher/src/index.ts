@@ -22,7 +22,6 @@ export {
 export * from './dispatcher.module.js';
 export * from './methods/call-tool.js';
 export { RUNNING_CALLS_OPTIONS } from './calls/interceptors.js';
-export { MAX_RESULT_BYTES, ResultLimit } from './calls/result-limit.js';
 export { Kernel } from './kernel.js';
 export { KERNEL_OPTIONS } from './methods/method.js';
 export * from './methods/subscription-methods.js';
@@ -61,7 +60,7 @@ export {
   ToolCallbacks,
   type ToolCallError,
 } from './calls/call-journal.js';
-export { DataBudgets, meters, TENANT_BUDGETS } from './calls/data-budgets.js';
+export { DataBudgets, MAX_RESULT_BYTES, meters, ResultLimit, TENANT_BUDGETS } from './calls/call-limits.js';
 export {
   MethodExplorer,
   ParleyExecutionContext,

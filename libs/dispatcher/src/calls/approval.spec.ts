@@ -20,7 +20,7 @@ import {
 } from '#tools';
 import { type ApprovalDecision, type ApprovalRequest, Approver } from './approval.js';
 import type { CallJournal } from './call-journal.js';
-import type { DataBudgets } from './data-budgets.js';
+import type { DataBudgets } from './call-limits.js';
 import { ApprovalGuard } from './guards.js';
 import { AuditInterceptor } from './interceptors.js';
 import { type CallSources, ParleyToolCall } from './tool-call.js';

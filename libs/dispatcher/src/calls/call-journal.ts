@@ -48,6 +48,8 @@ export interface AnnouncedCall {
   readonly agent: Agent;
 }
 
+type CalledTool = Pick<ParleyToolCall, 'name' | 'args' | 'agent'>;
+
 /** Receives a call that passed every gate, before the tool runs. */
 export type BeforeToolCall = (call: AnnouncedCall) => unknown;
 /** Receives a call and its outcome. */
@@ -85,17 +87,17 @@ export class ToolCallbacks {
   }
 
   /** @internal Called by the pipeline. */
-  announceBefore(call: AnnouncedCall): void {
+  announceBefore(call: CalledTool): void {
     this.report(this.before, call, (callback, announcedCall) => callback(announcedCall));
   }
 
   /** @internal Called by the pipeline. */
-  announceAfter(call: AnnouncedCall, outcome: ToolOutcome): void {
+  announceAfter(call: CalledTool, outcome: ToolOutcome): void {
     this.report(this.after, call, (callback, announcedCall) => callback(announcedCall, outcome));
   }
 
   /** @internal Called by the pipeline. */
-  announceError(thrown: unknown, refusal: Refusal, call: AnnouncedCall): void {
+  announceError(thrown: unknown, refusal: Refusal, call: CalledTool): void {
     if (this.failed.length === 0) return;
     const error = thrown ?? new Refused(refusal);
     this.report(this.failed, call, (callback, announcedCall) => callback(error, announcedCall));
@@ -103,18 +105,16 @@ export class ToolCallbacks {
 
   private report<Callback>(
     callbacks: readonly Callback[],
-    call: AnnouncedCall,
+    { name: tool, args, agent }: CalledTool,
     invoke: (callback: Callback, announced: AnnouncedCall) => unknown,
   ): void {
     for (const callback of callbacks) {
-      void (async () => invoke(callback, { ...call, args: structuredClone(call.args) }))().catch(
-        (error: unknown) => this.logger.error(`a callback of '${call.tool}' failed: ${String(error)}`),
+      void (async () => invoke(callback, { tool, args: structuredClone(args), agent }))().catch(
+        (error: unknown) => this.logger.error(`a callback of '${tool}' failed: ${String(error)}`),
       );
     }
   }
 }
-
-const toAnnounced = ({ name, args, agent }: ParleyToolCall): AnnouncedCall => ({ tool: name, args, agent });
 
 /** Reports that every guard admitted the call. */
 @Injectable()
@@ -125,7 +125,7 @@ export class BeforeCallInterceptor implements NestInterceptor<ToolOutcome, ToolO
 
   intercept(call: ParleyToolCall, next: CallHandler<ToolOutcome>): Observable<ToolOutcome> {
     // The callback runs when the task runs.
-    if (!call.beginsTask) this.callbacks.announceBefore(toAnnounced(call));
+    if (!call.beginsTask) this.callbacks.announceBefore(call);
     call.trace?.notePassed(this.gate);
     return next.handle();
   }
@@ -141,11 +141,11 @@ export class AfterCallInterceptor implements NestInterceptor<ToolOutcome, ToolOu
     return next.handle().pipe(
       tap({
         next: (outcome) => {
-          if (outcome.ok) this.callbacks.announceAfter(toAnnounced(call), outcome);
+          if (outcome.ok) this.callbacks.announceAfter(call, outcome);
         },
         error: (error: unknown) => {
           if (error instanceof Refused && error.refusal.code === 'cancelled')
-            this.callbacks.announceAfter(toAnnounced(call), { ok: false, refusal: error.refusal });
+            this.callbacks.announceAfter(call, { ok: false, refusal: error.refusal });
         },
       }),
     );
@@ -199,7 +199,7 @@ export class CallJournal {
     this.write(tool, () => events.emit(RECORDED_SPAN, entry));
     if (notes.begun) this.write(tool, () => events.emit(CALL_SPAN, entry));
     this.write(tool, () => log.record({ tool, args, agent, ...(refusal && { refusal }) }));
-    if (refusal) callbacks.announceError(notes.error, refusal, { tool, args, agent });
+    if (refusal) callbacks.announceError(notes.error, refusal, { name: tool, args, agent });
     return kept ?? undefined;
   }
 

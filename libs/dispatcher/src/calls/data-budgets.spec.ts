@@ -10,7 +10,7 @@ import {
   Refused,
 } from '#core';
 import { ProcessBudgetStore, SharedStateUnavailable } from '#state';
-import { BudgetedCall, DataBudgets } from './data-budgets.js';
+import { BudgetedCall, DataBudgets } from './call-limits.js';
 
 const definition = compileAgentDefinition('analyst', { budget: { rows: 10, window: 60 } });
 const root = (principal = 'ada', tenantId: string | null = null) =>

@@ -41,7 +41,7 @@ import {
   createSetPreview,
   type DecisionGround,
 } from './approval.js';
-import { DataBudgets } from './data-budgets.js';
+import { DataBudgets } from './call-limits.js';
 import { ToolListings } from './tool-listings.js';
 import type { Awaitable, ParleyToolCall } from './tool-call.js';
 
@@ -273,8 +273,8 @@ export class ApprovalGuard implements CanActivate {
 export class CancellationGuard implements CanActivate {
   readonly gate = 'cancellation';
 
-  canActivate({ isCancelled, request, definition }: ParleyToolCall): Awaitable<true> {
-    if (isCancelled) throw refuse.cancelled(request.signal.reason);
+  canActivate({ request, definition }: ParleyToolCall): Awaitable<true> {
+    if (request.aborted) throw refuse.cancelled(request.signal.reason);
     if (!request.beforeChange || !definition || !mayChangeData(definition)) return true;
     return request.beforeChange().then(() => true);
   }
@@ -293,6 +293,6 @@ export async function spendCall({ definition, principal }: Agent): Promise<true>
 
 /** @throws Refused when a gate returned a refusal */
 function admitUnless(refusal: Refusal | null | undefined): true {
-  orThrow(refusal);
+  if (refusal) throw new Refused(refusal);
   return true;
 }

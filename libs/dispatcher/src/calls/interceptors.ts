@@ -20,7 +20,6 @@ import {
   fitToSize,
   isBuiltInName,
   mayChangeData,
-  toOutcome,
   resultText,
   textBytes,
   ToolContent,
@@ -30,9 +29,8 @@ import {
   withNotes,
 } from '#tools';
 import { CallJournal, toFailedRun, refusalByProtocol } from './call-journal.js';
-import { DataBudgets } from './data-budgets.js';
+import { DataBudgets, ResultLimit } from './call-limits.js';
 import { faultReport, tasksNotDeclared } from '../protocol.js';
-import { ResultLimit } from './result-limit.js';
 import { type Awaitable, ContinuesAsTask, type ParleyToolCall, RUN_HANDED_OVER } from './tool-call.js';
 
 /** What takes the place of the outcome or the error of the steps behind an interceptor, at once or later. */
@@ -79,7 +77,11 @@ export class AuditInterceptor implements NestInterceptor<ToolOutcome, ToolOutcom
   intercept(call: ParleyToolCall, next: CallHandler<ToolOutcome>): Observable<ToolOutcome> {
     return settle(next, {
       outcome: (outcome) =>
-        this.charge(call, outcome.ok ? textBytes(outcome) : 0, () => this.keep(call, outcome)),
+        this.charge(call, outcome.ok ? textBytes(outcome) : 0, () => {
+          if (call.request.aborted && call.request.signal.reason === RUN_HANDED_OVER) return outcome;
+          const kept = this.record(call, outcome);
+          return kept ? withholdUnlessKept(kept, call, outcome) : outcome;
+        }),
       error: (error) => this.charge(call, 0, () => this.fail(call, error)),
     });
   }
@@ -92,12 +94,6 @@ export class AuditInterceptor implements NestInterceptor<ToolOutcome, ToolOutcom
   ): Awaitable<ToolOutcome> {
     call.use = call.ownMeter.settle(bytes);
     return call.budgeted ? this.budgets.charge(call.budgeted, call.use).then(then) : then();
-  }
-
-  private keep(call: ParleyToolCall, outcome: ToolOutcome): Awaitable<ToolOutcome> {
-    if (call.isCancelled && call.request.signal.reason === RUN_HANDED_OVER) return outcome;
-    const kept = this.record(call, outcome);
-    return kept ? withholdUnlessKept(kept, call, outcome) : outcome;
   }
 
   /** @throws the error */
@@ -300,7 +296,7 @@ export class DeadlineInterceptor implements NestInterceptor<ToolOutcome, ToolOut
       };
       const refuseGone = () => endWith(refuse.cancelled(request.signal.reason));
       const refuseSuspended = () => endWith(refuse.cancelled(AGENT_SUSPENDED));
-      if (call.isCancelled) return refuseGone();
+      if (request.aborted) return refuseGone();
       if (suspended.isSuspended(agent)) return refuseSuspended();
       const running = next
         .handle()
@@ -315,7 +311,7 @@ export class DeadlineInterceptor implements NestInterceptor<ToolOutcome, ToolOut
         // An interceptor further out has ended the call, by a timeout of its own for instance.
         if (!isOver) call.abort('cancelled');
       });
-      if (call.isCancelled) return refuseGone();
+      if (request.aborted) return refuseGone();
       clock.start(call.seconds * 1000, () => {
         // A write that was sent continues.
         const writes = (definition?.needs ?? []).length > 0;
@@ -382,7 +378,7 @@ export class ResultInterceptor implements NestInterceptor<unknown, ToolOutcome> 
         blocks: content.blocks,
       };
     }
-    return toOutcome(fitted, declared);
+    return { ok: true, data: fitted.data, text: fitted.text, structured: declared && fitted.structured };
   }
 
   private announceCanary(phrase: string, call: ParleyToolCall): void {

@@ -24,8 +24,7 @@ import type {
 } from '#data';
 import type { Policies, Policy } from '#policy';
 import type { RegisteredTool, ToolCall, ToolDefinition, ToolHandler, ToolNeed, ToolSwitches } from '#tools';
-import { CallClock } from './call-clock.js';
-import { type BudgetedCall, CallMeter, meters } from './data-budgets.js';
+import { type BudgetedCall, CallClock, CallMeter, meters } from './call-limits.js';
 
 /** A value that is there already, or arrives later. A call waits only where something arrives later. */
 export type Awaitable<T> = T | Promise<T>;
@@ -130,6 +129,7 @@ export class ParleyToolCall extends McpRequest implements ToolCall, ExecutionCon
   readonly observed: ToolTelemetry | undefined;
   /** The data use so far. */
   readonly ownMeter: CallMeter;
+  readonly joined: ReadonlySet<string>;
   readonly handler: ToolHandler;
   /** The tool as it was registered when the call began. */
   readonly registered: CalledTool | undefined;
@@ -161,6 +161,7 @@ export class ParleyToolCall extends McpRequest implements ToolCall, ExecutionCon
     this.budgeted = budgeted;
     this.observed = observed;
     this.ownMeter = ownMeter;
+    this.joined = ownMeter.joined;
   }
 
   /** A request inside this call: it ends with the call. */
@@ -292,15 +293,6 @@ export class ParleyToolCall extends McpRequest implements ToolCall, ExecutionCon
   get seconds(): number {
     const { definition, request } = this;
     return request.background === 'running' ? (definition?.taskTimeout ?? 600) : (definition?.timeout ?? 30);
-  }
-
-  get joined(): ReadonlySet<string> {
-    return this.ownMeter.joined;
-  }
-
-  /** Whether the request of the call has ended. */
-  get isCancelled(): boolean {
-    return this.request.aborted;
   }
 
   /** Whether the call continues as a task before its handler runs. */

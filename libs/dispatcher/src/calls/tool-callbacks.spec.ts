@@ -33,7 +33,7 @@ describe('tool callbacks', () => {
     new ToolCallbacks()
       .beforeToolCall(({ tool }) => received.push(`1 ${tool}`))
       .beforeToolCall(({ tool }) => received.push(`2 ${tool}`))
-      .announceBefore(call);
+      .announceBefore(running);
     expect(received).toEqual(['1 query_class', '2 query_class']);
   });
 
@@ -45,7 +45,7 @@ describe('tool callbacks', () => {
       })
       .afterToolCall(() => Promise.reject(new Error('rejected')))
       .afterToolCall((_, outcome) => heard.push(outcome));
-    callbacks.announceAfter(call, ok);
+    callbacks.announceAfter(running, ok);
     await settled();
     expect(heard).toEqual([ok]);
     expect(logged).toEqual([expect.stringContaining('thrown'), expect.stringContaining('rejected')]);

@@ -16,7 +16,7 @@ import { compilePolicy, Policies } from '#policy';
 import { processState, SuspendedAgents } from '#state';
 import { NO_SEARCH, SmallRecords, smallTool } from '../contracts/kernel-under-test.js';
 import { DeadlineInterceptor, OutcomeInterceptor, ResultInterceptor } from './interceptors.js';
-import { ResultLimit } from './result-limit.js';
+import { ResultLimit } from './call-limits.js';
 import { ToolPipeline } from './tool-pipeline.js';
 import { type CallSources, ParleyToolCall } from './tool-call.js';
 

@@ -27,7 +27,7 @@ import {
   InterceptorsAfter,
   InterceptorsBefore,
 } from './application-steps.js';
-import { DataBudgets } from './data-budgets.js';
+import { DataBudgets } from './call-limits.js';
 import {
   ApprovalGuard,
   ArgumentsGuard,

@@ -16,7 +16,7 @@ import { FieldNames, type FieldSchema, type ReadOperation } from '#policy';
 import { processState, SuspendedAgents } from '#state';
 import { type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
 import { sampleClass } from '#tools/contracts';
-import { ResultLimit } from '../calls/result-limit.js';
+import { ResultLimit } from '../calls/call-limits.js';
 import type { UnbegunCalls } from '../calls/unbegun-calls.js';
 import { type ReadAccounts, RecordsSource } from '../reads/read-accounts.js';
 import type { InputRounds } from '../client-requests/input-rounds.js';

@@ -14,7 +14,7 @@ import {
   type RenderedPrompt,
 } from '../prompts/prompt.js';
 import { meansAbsence } from './resource-methods.js';
-import { ResultLimit } from '../calls/result-limit.js';
+import { ResultLimit } from '../calls/call-limits.js';
 import { ReadAccounts, RecordsSource } from '../reads/read-accounts.js';
 import { invalidParams, readDialect } from '../protocol.js';
 

@@ -15,7 +15,7 @@ import { type EmbeddedResource, ToolRunner } from '#tools';
 import { type CatalogueEntry, RenderedLists } from './list-tools.js';
 import { McpMethod, OF_AGENT, OF_SERVER, takePage } from './method.js';
 import { type Dialect, invalidParams, ProtocolError, RPC, readDialect } from '../protocol.js';
-import { ResultLimit } from '../calls/result-limit.js';
+import { ResultLimit } from '../calls/call-limits.js';
 import { ReadAccounts, RecordsSource } from '../reads/read-accounts.js';
 import { type ResourceCall, ResourceRegistry, type ListedTemplate } from '../resources/resource-registry.js';
 

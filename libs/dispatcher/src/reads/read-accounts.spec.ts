@@ -6,7 +6,7 @@ import type { GovernedRecords } from '#data';
 import { compilePolicy, Policies } from '#policy';
 import { processState } from '#state';
 import { CallJournal, ToolCallbacks } from '../calls/call-journal.js';
-import { DataBudgets } from '../calls/data-budgets.js';
+import { DataBudgets } from '../calls/call-limits.js';
 import { RunningCalls } from '../calls/interceptors.js';
 import { ReadAccounts, RecordsSource } from './read-accounts.js';
 

@@ -4,7 +4,7 @@ import { AuditSink } from '#audit';
 import type { GovernedRecords } from '#data';
 import type { ToolOutcome } from '#tools';
 import { CallJournal } from '../calls/call-journal.js';
-import { type BudgetedCall, CallMeter, DataBudgets, meters } from '../calls/data-budgets.js';
+import { type BudgetedCall, CallMeter, DataBudgets, meters } from '../calls/call-limits.js';
 import { refusalByProtocol } from '../calls/call-journal.js';
 import { spendCall } from '../calls/guards.js';
 import { RunningCalls } from '../calls/interceptors.js';

@@ -18,6 +18,65 @@ import {
 } from '#core';
 import { SharedState } from '#state';
 
+/* What a call may use: time, data of its budgets, and bytes of text. */
+
+/** The time of a call, and its timeout. It pauses while the call waits for a person or another program. */
+export class CallClock {
+  private remaining = 0;
+  private since = 0;
+  private waiting = 0;
+  private waitingSince = 0;
+  private waitedBefore = 0;
+  private timer: NodeJS.Timeout | undefined = undefined;
+  private expire: (() => void) | undefined = undefined;
+
+  /** @param milliseconds until `expired` is called, without the waiting time */
+  start(milliseconds: number, expired: () => void): void {
+    this.remaining = milliseconds;
+    this.expire = expired;
+    if (this.waiting === 0) this.run();
+  }
+
+  /** Milliseconds for which the call has waited for a person or another program. */
+  get waited(): number {
+    return this.waitedBefore + (this.waiting > 0 ? performance.now() - this.waitingSince : 0);
+  }
+
+  stop(): void {
+    clearTimeout(this.timer);
+    this.expire = undefined;
+  }
+
+  /** Waits for work that is not part of the run. */
+  async suspended<T>(work: () => Promise<T>): Promise<T> {
+    if (this.waiting++ === 0) {
+      this.waitingSince = performance.now();
+      this.halt();
+    }
+    try {
+      return await work();
+    } finally {
+      if (--this.waiting === 0) {
+        this.waitedBefore += performance.now() - this.waitingSince;
+        this.run();
+      }
+    }
+  }
+
+  private run(): void {
+    const { expire } = this;
+    if (!expire) return;
+    this.since = performance.now();
+    this.timer = setTimeout(expire, this.remaining);
+  }
+
+  private halt(): void {
+    if (!this.expire) return;
+    clearTimeout(this.timer);
+    this.remaining = Math.max(0, this.remaining - (performance.now() - this.since));
+  }
+}
+
 /** The data use of one call so far. */
 export class CallMeter implements DataMeter {
   /** The start time of each running operation. */
@@ -106,7 +165,14 @@ export class DataBudgets {
 
   /** @returns null when no budget limits this agent */
   open(agent: Agent): BudgetedCall | null {
-    const accounts = this.listAccounts(agent);
+    const { definition, principal } = findRootAgent(agent);
+    const { tenantBudget } = this.policies.of(agent);
+    const tenant = tenantBudget && findTenant(agent);
+    const accounts: BudgetAccount[] = [];
+    if (definition.budget)
+      accounts.push({ name: nameAccount(definition.name, principal), budget: definition.budget });
+    if (tenantBudget && tenant !== null)
+      accounts.push({ name: JSON.stringify(['tenant', tenant]), budget: tenantBudget });
     return accounts.length === 0 ? null : new BudgetedCall(accounts);
   }
 
@@ -146,23 +212,6 @@ export class DataBudgets {
   /** How much of its budget a caller of an agent has used; null: it has none. @throws when the store cannot be read */
   async readUse({ name, budget }: AgentDefinition, principal: string): Promise<DataUse | null> {
     return budget && this.store.readUse(nameAccount(name, principal), budget);
-  }
-
-  private listAccounts(agent: Agent): BudgetAccount[] {
-    const { definition, principal } = findRootAgent(agent);
-    const tenant = findTenant(agent);
-    const tenantBudget = tenant === null ? null : this.policies.of(agent).tenantBudget;
-    const accounts: BudgetAccount[] = [];
-    if (definition.budget) {
-      accounts.push({
-        name: nameAccount(definition.name, principal),
-        budget: definition.budget,
-      });
-    }
-    if (tenantBudget) {
-      accounts.push({ name: JSON.stringify(['tenant', tenant]), budget: tenantBudget });
-    }
-    return accounts;
   }
 
   private async payDebt({ name, budget }: BudgetAccount): Promise<void> {
@@ -214,4 +263,24 @@ export function meters(
 function asExhausted({ limits, window }: DataBudget): BudgetVerdict {
   const [quantity = 'calls', limit = 0] = (Object.entries(limits) as [Quantity, number][])[0] ?? [];
   return { quantity, limit, window, retryAfter: failureDelay() };
+}
+
+/** Injection token: maximum bytes of the text of a result, for agents that have none of their own. */
+export const MAX_RESULT_BYTES = Symbol('maximum bytes of a result');
+
+/** How much text an agent receives at once: the result of a tool, a prompt, or a resource. */
+@Injectable()
+export class ResultLimit {
+  constructor(@Inject(MAX_RESULT_BYTES) private readonly bytes: number) {}
+
+  /** In bytes. */
+  for({ definition }: Pick<Agent, 'definition'>): number {
+    return definition.maxResultBytes ?? this.bytes;
+  }
+
+  /** The limit of the agent where the texts exceed it together; null: they do not. */
+  exceededBy(texts: readonly string[], agent: Pick<Agent, 'definition'>): number | null {
+    const limit = this.for(agent);
+    return texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0) > limit ? limit : null;
+  }
 }
