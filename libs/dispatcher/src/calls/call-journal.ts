@@ -33,7 +33,7 @@ import {
   member,
 } from '#core';
 import { Policies } from '#policy';
-import { textBytes, type ToolOutcome } from '#tools';
+import type { ToolOutcome } from '#tools';
 import { InputRequired } from '../client-requests/client-requests.js';
 import { ProtocolError, RPC } from '../protocol.js';
 import { type CallNotes, ContinuesAsTask, type ParleyToolCall } from './tool-call.js';
@@ -225,7 +225,7 @@ export class CallJournal {
       correlationId,
       requestId: context.httpRequestId,
       traceId: telemetry?.traceId,
-      resultBytes: outcome.ok ? (notes.use?.bytes ?? textBytes(outcome)) : null,
+      resultBytes: outcome.ok ? (notes.use?.bytes ?? Buffer.byteLength(outcome.text)) : null,
       use: notes.use,
       joined: notes.joined,
       approval: notes.approval,

@@ -21,7 +21,6 @@ import {
   isBuiltInName,
   mayChangeData,
   resultText,
-  textBytes,
   ToolContent,
   type ToolDefinition,
   type ToolOutcome,
@@ -77,7 +76,7 @@ export class AuditInterceptor implements NestInterceptor<ToolOutcome, ToolOutcom
   intercept(call: ParleyToolCall, next: CallHandler<ToolOutcome>): Observable<ToolOutcome> {
     return settle(next, {
       outcome: (outcome) =>
-        this.charge(call, outcome.ok ? textBytes(outcome) : 0, () => {
+        this.charge(call, outcome.ok ? Buffer.byteLength(outcome.text) : 0, () => {
           if (call.request.aborted && call.request.signal.reason === RUN_HANDED_OVER) return outcome;
           const kept = this.record(call, outcome);
           return kept ? withholdUnlessKept(kept, call, outcome) : outcome;

@@ -1,7 +1,7 @@
 import { type Refusal, isJsonObject } from '#core';
 import type { JsonSchema } from '#schema';
 import { listDeclaredNames } from '../json-schema.js';
-import { ToolContent, type ToolOutcome } from '../tool.js';
+import { ToolContent } from '../tool.js';
 import {
   byteLength,
   type OversizeOptions,
@@ -23,6 +23,8 @@ export interface FittedResult {
   readonly structured: boolean;
 }
 
+type Limit = Required<Pick<FitOptions, 'cap' | 'pretty'>>;
+
 /** Reserve for values that the estimate cannot include: the digits and ids that the annotation itself adds. */
 const HEADROOM_BYTES = 256;
 /** Two levels of two spaces: the indentation of a row in the printed envelope. */
@@ -41,9 +43,10 @@ const toFitted = (data: unknown, text: string): FittedResult => ({
   structured: isJsonObject(data),
 });
 
-/** Bytes of the text of an outcome. */
-export function textBytes({ text }: Extract<ToolOutcome, { ok: true }>): number {
-  return Buffer.byteLength(text);
+/** Null: its text is larger than the limit. */
+function fitWhole(data: unknown, { cap, pretty }: Limit): FittedResult | null {
+  const text = printWithin(data, pretty);
+  return text !== null && Buffer.byteLength(text) <= cap ? toFitted(data, text) : null;
 }
 
 /** Bytes of a row inside the printed envelope, with its separator and the indentation of each line. */
@@ -59,7 +62,7 @@ function keepRows(
   recovery: Recovery,
   dropped: string | null,
   rows: readonly unknown[],
-  { cap, pretty }: { readonly cap: number; readonly pretty: boolean },
+  { cap, pretty }: Limit,
 ) {
   const estimate = () => {
     const trimmed = takeSample(rows);
@@ -67,11 +70,7 @@ function keepRows(
     const budget = cap - Buffer.byteLength(resultText(recovery.build([], dropped), pretty)) - HEADROOM_BYTES;
     return Math.min(rows.length, Math.floor(budget / Math.max(perRow, 1)));
   };
-  const attempt = (kept: number): FittedResult | null => {
-    const data = recovery.build(rows.slice(0, kept), dropped);
-    const text = printWithin(data, pretty);
-    return text !== null && Buffer.byteLength(text) <= cap ? toFitted(data, text) : null;
-  };
+  const attempt = (kept: number) => fitWhole(recovery.build(rows.slice(0, kept), dropped), { cap, pretty });
   const whole = attempt(rows.length);
   if (whole) return whole;
 
@@ -124,8 +123,8 @@ export function fitToSize(
     if (kept) return kept;
   }
   for (const written of isJsonObject(data) ? shortenWritten(toolName, data, cap) : []) {
-    const printed = printWithin(written, pretty);
-    if (printed !== null && Buffer.byteLength(printed) <= cap) return toFitted(written, printed);
+    const fitted = fitWhole(written, { cap, pretty });
+    if (fitted) return fitted;
   }
   return oversizeRefusal(bytes, cap, readParts(data), {
     name: toolName,
@@ -138,15 +137,13 @@ const repeatDeclared = (args: unknown, takes: readonly string[]): Envelope =>
   isJsonObject(args) ? Object.fromEntries(Object.entries(args).filter(([name]) => takes.includes(name))) : {};
 
 /** The text with as many of its rows as fit; null: it is none, or not one row fits. */
-function keepLines(data: Envelope, { cap, pretty }: { readonly cap: number; readonly pretty: boolean }) {
+function keepLines(data: Envelope, { cap, pretty }: Limit) {
   const text = findTextOfRows(data);
   if (!text) return null;
   const of = text.rows.length;
-  const attempt = (kept: number): FittedResult | null => {
+  const attempt = (kept: number) => {
     const _truncated = annotation({ dropped: null, kept, of, cap }, 'Fewer columns make room for more.');
-    const shorter = { ...text.build(kept), _truncated };
-    const printed = resultText(shorter, pretty);
-    return Buffer.byteLength(printed) <= cap ? toFitted(shorter, printed) : null;
+    return fitWhole({ ...text.build(kept), _truncated }, { cap, pretty });
   };
   let best: FittedResult | null = null;
   for (let [least, most] = [1, of - 1]; least <= most;) {
