@@ -13,7 +13,7 @@ import {
   ParleyInstance,
   type ReadableAgain,
 } from '#parley/instance';
-import { ConfigError, type Environment, type LoadedConfig } from '#config';
+import { type Environment, toListeningError, type LoadedConfig } from '#config';
 import { openLogger } from './logging/service-logger.js';
 import { START_PAGE, StartPageModule } from './start-page.js';
 import type { RunningService } from './running-service.js';
@@ -112,12 +112,7 @@ async function listen(
   try {
     await app.listen(port, host);
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code !== 'EADDRINUSE' && code !== 'EACCES' && code !== 'EADDRNOTAVAIL') throw error;
-    const instead = code === 'EADDRINUSE' ? ': something listens there already, PORT names another' : '';
-    throw new ConfigError('server', [
-      { path: 'server.port', message: `cannot listen on ${host}:${port} (${code})${instead}` },
-    ]);
+    throw toListeningError('server.port', { host, port }, error);
   }
 }
 

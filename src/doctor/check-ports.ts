@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
-import type { ParleyConfig } from '#config';
+import { adviseListening, type ParleyConfig } from '#config';
 import { fail, type Finding, ok, warn } from './finding.js';
 
 /** The ports that a start listens on: each is listened on for a moment. */
@@ -28,22 +28,14 @@ async function checkPort(
     return ok(check, `${host}:${port} is free`);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EADDRINUSE')
+      return warn(
+        check,
+        `something listens on ${host}:${port} already`,
+        `if that is not this service, give ${option} another port: this one does not start meanwhile`,
+      );
     const found = `${host}:${port} cannot be listened on (${code ?? 'unknown fault'})`;
-    switch (code) {
-      case 'EADDRINUSE':
-        return warn(
-          check,
-          `something listens on ${host}:${port} already`,
-          `if that is not this service, give ${option} another port: this one does not start meanwhile`,
-        );
-      case 'EACCES':
-        return fail(check, found, `give ${option} a port above 1023, or the user the right to this one`);
-      case 'EADDRNOTAVAIL':
-      case 'ENOTFOUND':
-        return fail(check, found, `give ${option.split('.')[0]}.host an address of this machine`);
-      default:
-        return fail(check, found, `give ${option} another port`);
-    }
+    return fail(check, found, adviseListening(option, code));
   } finally {
     server.close();
   }

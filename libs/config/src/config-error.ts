@@ -33,6 +33,12 @@ export function describeIssue({ at, path, message }: ConfigIssue): string {
   return `${places.length === 0 ? '(file)' : places.join(' ')}: ${message}`;
 }
 
+/** Why a file could not be read, and what to do where that is a right. */
+export function describeUnreadable(error: unknown): string {
+  const { code = 'unknown' } = error as NodeJS.ErrnoException;
+  return `cannot be read (${code})${code === 'EACCES' ? ': let the user of this process read it' : ''}`;
+}
+
 /** The same error with the places of its issues; any other as it is. */
 export function locateError(
   error: unknown,

@@ -6,7 +6,13 @@ export {
 } from './agent-options.js';
 export { type DeclaredFilters, nameErrors } from './compile-agents.js';
 export { CONFIG_SCHEMA, configurationSchema, databaseSections, type ParleyConfig } from './config.js';
-export { ConfigError, type ConfigIssue, describeIssue, locateError } from './config-error.js';
+export {
+  ConfigError,
+  type ConfigIssue,
+  describeIssue,
+  describeUnreadable,
+  locateError,
+} from './config-error.js';
 export {
   dotEnv,
   type Environment,
@@ -36,6 +42,7 @@ export {
   processNumber,
   readYaml,
 } from './read-config-file.js';
+export { adviseListening, toListeningError } from './listening.js';
 export type { AgentConfig } from './sections/agents.js';
 export type { AuthRuleConfig } from './sections/auth.js';
 export { listPlaces } from './checks/audit-checks.js';

@@ -248,7 +248,9 @@ describe('metrics of the running service', () => {
     });
     expect([code, stderr]).toEqual([
       1,
-      expect.stringMatching(/metrics\.port: cannot listen on 127\.0\.0\.1:\d+ \(EADDRINUSE\)/),
+      expect.stringMatching(
+        /metrics\.port: cannot listen on 127\.0\.0\.1:\d+ \(EADDRINUSE\): give metrics\.port another port/,
+      ),
     ]);
   });
 });

@@ -65,6 +65,16 @@ describe('the service', () => {
       expect(stderr).not.toMatch(/at .*\.js:\d+/);
     });
 
+    it('names the option of a host that is no address of this machine', async () => {
+      const config = { ...POSTS_CONFIG, server: { host: 'no-such-host.invalid' } };
+      const { code, stderr } = await startAndFail({ config, env: { MCP_API_KEY: 'k' } });
+      expect(code).toBe(1);
+      expect(stderr).toMatch(
+        /server\.host: cannot listen on no-such-host\.invalid:\d+ \(E\w+\): give server\.host an address of this machine/,
+      );
+      expect(stderr).not.toMatch(/at .*\.js:\d+/);
+    });
+
     it('drops headers with underscores, so that a dashed one cannot be forged', async () => {
       expect((await rpc(service, 'ping', {}, { X_MCP_API_KEY: 'k' })).status).toBe(401);
       const both = { 'X-MCP-API-Key': 'k', X_MCP_API_KEY: 'wrong' };

@@ -2,7 +2,13 @@ import type { INestApplicationContext, Logger } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import { AuditRecorder, SINK_STATES } from '#audit';
 import { SharedState } from '#state';
-import { type ParleyConfig, ConfigError, ConfigVersions, type Environment, processNumber } from '#config';
+import {
+  type ParleyConfig,
+  ConfigVersions,
+  type Environment,
+  toListeningError,
+  processNumber,
+} from '#config';
 import { TaskQueue, TaskWorker } from '#tasks';
 import { McpEdge } from '#streaming';
 import { SubscriptionManager } from '#subscriptions';
@@ -49,10 +55,7 @@ export async function showMetrics(
     log.log(`Metrics on http://${host.includes(':') ? `[${host}]` : host}:${listener.port}/metrics`);
     return () => listener.close();
   } catch (error) {
-    const { code = 'unknown' } = error as NodeJS.ErrnoException;
-    throw new ConfigError('metrics', [
-      { path: 'metrics.port', message: `cannot listen on ${host}:${port} (${code})` },
-    ]);
+    throw toListeningError('metrics.port', { host, port }, error);
   }
 }
 

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { once } from 'node:events';
 import type { INestApplicationContext } from '@nestjs/common';
 import { mountEdges, RoutesApplication } from '../instance/index.js';
-import { ConfigError, type ParleyConfig, startErrors } from '#config';
+import { ConfigError, toListeningError, type ParleyConfig, startErrors } from '#config';
 import { assertOptions, isTruthy } from '#policy';
 import { McpEdge } from '#streaming';
 import { startInside } from './inner-start.js';
@@ -82,10 +82,7 @@ async function startListening(server: Server, port: number, host: string): Promi
   try {
     await once(server, 'listening');
   } catch (error) {
-    const { code = 'unknown' } = error as NodeJS.ErrnoException;
-    throw new ConfigError('listen', [
-      { path: 'port', message: `cannot listen on ${host}:${port} (${code})` },
-    ]);
+    throw toListeningError('port', { host, port }, error);
   }
 }
 
