@@ -84,8 +84,16 @@ export function errorName(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown fault';
   // A request that failed has the code in its cause.
   const { code } = (error.cause ?? error) as NodeJS.ErrnoException;
-  return typeof code === 'string' ? `${error.name} ${code}` : error.name;
+  if (typeof code !== 'string') return error.name;
+  const found = UNREACHED_WORDS[code];
+  return found === undefined ? `${error.name} ${code}` : `${found}, ${code}`;
 }
+
+const UNREACHED_WORDS: Readonly<Record<string, string>> = {
+  ENOTFOUND: 'its host name is not known',
+  EAI_AGAIN: 'its host name is not known',
+  ECONNREFUSED: 'nobody listens at its address',
+};
 
 interface DeliveryWorkerOptions {
   readonly delivery: RecordDelivery;

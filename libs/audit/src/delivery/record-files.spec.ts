@@ -196,6 +196,12 @@ describe('the folder of the file', () => {
     ).toBe(`${problem.found}: ${problem.remedy}`);
   });
 
+  it.runIf(existsSync('/sys/kernel'))('is named where nothing may be made in it, root included', async () => {
+    await expect(createFile({ path: '/sys/kernel/audit.jsonl' }).open()).rejects.toMatchObject({
+      found: expect.stringMatching(/\((EACCES|EPERM|EROFS)\)$/) as string,
+    });
+  });
+
   it('is examined without a trace', async () => {
     await expect(examineFile(folder.at('one/two/audit.jsonl'))).resolves.toBeGreaterThan(0);
     expect(existsSync(folder.at('one'))).toBe(false);

@@ -17,7 +17,8 @@ function openGuarded(path: string): Promise<FileHandle> {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 });
     const handle = await open(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600).catch(
       async (error: unknown) => {
-        assertRegular(path, await lstat(path));
+        const found = await lstat(path).catch(() => null);
+        if (found) assertRegular(path, found);
         throw error;
       },
     );
