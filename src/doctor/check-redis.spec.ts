@@ -42,6 +42,12 @@ describe('the check of Redis', () => {
       () => ({ url: url('rediss:', 'redis:'), tls: null }),
       /does not answer|TLS/,
     ],
+    ['an address where nobody listens', () => ({ url: 'redis://127.0.0.1:1', tls: null }), /nobody listens/],
+    [
+      'a host that nobody knows',
+      () => ({ url: 'redis://no-such-host.invalid:6379', tls: null }),
+      /host name is not known/,
+    ],
     [
       'Sentinels that are not there',
       () => ({ url: null, sentinels: ['127.0.0.1:1'], name: 'parley-primary', tls: null }),

@@ -257,6 +257,16 @@ const REASONS: readonly (readonly [said: RegExp, found: string, remedy: string])
     'the cluster does not serve all keys',
     'look at CLUSTER INFO and CLUSTER NODES: a primary without replica is down, or slots belong to nobody',
   ],
+  [
+    /ENOTFOUND|EAI_AGAIN/,
+    'its host name is not known',
+    'check the host name in redis.url (or redis.cluster), and the name service of this machine',
+  ],
+  [
+    /ECONNREFUSED/,
+    'nobody listens at its address',
+    'check host and port of redis.url (or redis.cluster), and that it runs',
+  ],
 ];
 
 function explainRefusal(error: unknown, hasTls: boolean): { found: string; remedy: string } {
