@@ -368,6 +368,12 @@ export const WRONG: readonly Wrong[] = [
     message: /the seed file .*nowhere\.json cannot be read/,
   },
   {
+    what: 'a seed that is a folder',
+    at: 'database.seed',
+    put: '.',
+    message: /^the seed file .* cannot be read: it is not a file$/,
+  },
+  {
     what: 'a package option of the wrong type',
     at: 'redis',
     put: { url: 5 },

@@ -2,7 +2,7 @@ import { closeSync, constants, fstatSync, openSync, readFileSync, readSync } fro
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { withoutMark, isJsonObject, type JsonObject } from '#core';
-import { ConfigError, type ConfigIssue } from './config-error.js';
+import { ConfigError, type ConfigIssue, describeUnreadable } from './config-error.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -196,7 +196,7 @@ function dotEnvText(path: string): string | null {
     if (error instanceof ConfigError) throw error;
     // A folder of that name is no file of variables.
     if (code === 'ENOENT' || code === 'EISDIR' || code === 'ENOTDIR') return null;
-    throw unusable(`cannot be read (${code ?? 'unknown'})`);
+    throw unusable(describeUnreadable(error));
   }
 }
 
@@ -252,6 +252,5 @@ function readBounded(path: string): Buffer {
 }
 
 function unreadable(path: string, error: unknown): SecretFileError {
-  const { code } = error as NodeJS.ErrnoException;
-  return new SecretFileError(`${path} cannot be read (${code ?? 'unknown'})`);
+  return new SecretFileError(`${path} ${describeUnreadable(error)}`);
 }

@@ -18,7 +18,7 @@ import {
   type Pair,
 } from 'yaml';
 import { cutText, isExactNumber, withoutMark, isJsonObject } from '#core';
-import { ConfigError, type ConfigIssue } from './config-error.js';
+import { ConfigError, type ConfigIssue, describeUnreadable } from './config-error.js';
 import { type Environment, readSecretFile, SecretFileError } from './environment.js';
 
 /** Which of several processes this is: the first process sets it when it starts the others. */
@@ -98,7 +98,7 @@ export function configFile(
     text = readFileSync(path, 'utf8');
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    return unusable(code === 'ENOENT' ? 'no such file' : `cannot be read (${code ?? 'unknown'})`);
+    return unusable(code === 'ENOENT' ? 'no such file' : describeUnreadable(error));
   }
   try {
     return parseFile(text, { path, at, env, onReference });

@@ -78,7 +78,7 @@ describe('a plugin that cannot be used', () => {
     const { code, stderr } = await startAndFail({
       config: {
         ...POSTS_CONFIG,
-        plugins: ['./nowhere.mjs', plugin('no-module'), plugin('broken')],
+        plugins: ['./nowhere.mjs', plugin('no-module'), plugin('broken'), '.'],
         unknownSection: true,
       },
       env,
@@ -87,6 +87,7 @@ describe('a plugin that cannot be used', () => {
     expect(stderr).toContain('plugins.0: no such file');
     expect(stderr).toContain('plugins.1: must export a Nest module as its default');
     expect(stderr).toContain('plugins.2: cannot be loaded: the reason it gives');
+    expect(stderr).toContain('plugins.3: is not a file: name the module itself');
     expect(stderr).toContain('unknownSection: unknown key');
   });
 });

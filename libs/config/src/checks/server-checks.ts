@@ -1,8 +1,8 @@
-import { existsSync } from 'node:fs';
+import { accessSync, constants, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { isTruthy } from '#policy';
 import { cutText, hasRedis } from '#core';
-import type { ConfigIssue } from '../config-error.js';
+import { type ConfigIssue, describeUnreadable } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
 import type { Environment } from '../environment.js';
 import { ServerSection, isLoopbackHost } from '../sections/server.js';
@@ -146,6 +146,16 @@ export function originErrors({ server }: ParleyConfig): ConfigIssue[] {
 /** What serves: a listener that others may reach, or a pipe of one client. */
 export type StartKind = 'http' | 'stdio';
 
+/** Why it is no file that can be read; null: it is one. */
+function findUnread(path: string): string | null {
+  try {
+    accessSync(path, constants.R_OK);
+    return statSync(path).isFile() ? null : 'cannot be read: it is not a file';
+  } catch (error) {
+    return describeUnreadable(error);
+  }
+}
+
 /**
  * Errors that stop a start: the server is switched off, or an address that others can reach does not require
  * credentials (docs/reference/configuration.md#binding).
@@ -156,8 +166,8 @@ export function startErrors(config: ParleyConfig, env: Environment, kind: StartK
   if (enabled !== undefined && enabled !== '' && !isTruthy(enabled))
     errors.push({ path: 'PARSE_MCP_ENABLED', message: `is '${enabled}': the server is switched off` });
   const { uri, seed } = config.database;
-  if (uri === 'embedded' && seed !== null && !existsSync(seed))
-    errors.push({ path: 'database.seed', message: `the seed file ${seed} cannot be read` });
+  const unread = uri === 'embedded' && seed !== null ? findUnread(seed) : null;
+  if (unread !== null) errors.push({ path: 'database.seed', message: `the seed file ${seed} ${unread}` });
   if (kind === 'http') errors.push(...processErrors(config));
   const { host } = config.server;
   if (kind === 'stdio' || isLoopbackHost(host)) return errors;

@@ -1,6 +1,6 @@
 import type { DynamicModule, Type } from '@nestjs/common';
 import { MODULE_METADATA } from '@nestjs/common/constants.js';
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
@@ -221,6 +221,10 @@ async function importPlugins(
     const file = resolve(base, path);
     if (!existsSync(file)) {
       addError('no such file');
+      continue;
+    }
+    if (!statSync(file).isFile()) {
+      addError('is not a file: name the module itself');
       continue;
     }
     await beforeImport?.();

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import {
   ConfigError,
+  describeUnreadable,
   type ConfigIssue,
   type FurtherDatabaseConfig,
   type ParleyConfig,
@@ -45,21 +46,21 @@ function contentOf(path: string): Buffer {
     return readFileSync(path);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    const why = code === 'ENOENT' ? 'no such file' : `it cannot be read (${code ?? 'unknown'})`;
-    throw new ConfigError(path, [{ path: '', message: `the seed file: ${why}` }]);
+    const why = code === 'ENOENT' ? 'no such file' : describeUnreadable(error);
+    throw new ConfigError(path, [{ path: '', at: path, message: why }]);
   }
 }
 
 function seedOf(content: Buffer, path: string): Seed {
   const reading = readJson(content.toString('utf8'));
-  if (!reading.ok) throw new ConfigError(path, [{ path: '', message: `the seed file: ${reading.why}` }]);
+  if (!reading.ok) throw new ConfigError(path, [{ path: '', at: path, message: reading.why }]);
   try {
     return parseSeed(reading.value);
   } catch (error) {
     if (error instanceof SeedError) {
       throw new ConfigError(
         path,
-        error.faults.map((message) => ({ path: 'seed', message })),
+        error.faults.map((message) => ({ path: 'seed', at: path, message })),
       );
     }
     throw error;
