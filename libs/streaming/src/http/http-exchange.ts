@@ -268,8 +268,8 @@ export class ReceivedBody {
   }
 
   /** Bytes of memory that are held once the chunk is added, besides those that are held now. */
-  growth(chunk: Buffer): number {
-    return this.capacityWith(chunk) - this.held.length;
+  measureGrowth(chunk: Buffer): number {
+    return this.findCapacity(chunk) - this.held.length;
   }
 
   add(chunk: Buffer): void {
@@ -277,7 +277,7 @@ export class ReceivedBody {
       // Most bodies arrive at once.
       this.held = chunk;
     } else {
-      const capacity = this.capacityWith(chunk);
+      const capacity = this.findCapacity(chunk);
       if (capacity > this.held.length) {
         const larger = Buffer.allocUnsafe(capacity);
         this.held.copy(larger, 0, 0, this.length);
@@ -288,7 +288,7 @@ export class ReceivedBody {
     this.length += chunk.length;
   }
 
-  private capacityWith(chunk: Buffer): number {
+  private findCapacity(chunk: Buffer): number {
     const size = this.length + chunk.length;
     if (size <= this.held.length) return this.held.length;
     return Math.max(size, Math.min(2 * this.length, this.most));
@@ -341,7 +341,7 @@ export function readBody(
     const onData = (chunk: Buffer) => {
       size += chunk.length;
       if (size > limit) settle({ outcome: 'too-large' });
-      else if (takes(received.growth(chunk))) received.add(chunk);
+      else if (takes(received.measureGrowth(chunk))) received.add(chunk);
       else {
         // The received bytes are useless without the rest.
         received.forget();

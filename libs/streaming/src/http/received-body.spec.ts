@@ -25,7 +25,7 @@ describe('the memory of a body', () => {
     let counted = 0;
     for (let index = 0; index < count; index += 1) {
       const chunk = Buffer.alloc(KIB, index);
-      counted += received.growth(chunk);
+      counted += received.measureGrowth(chunk);
       received.add(chunk);
     }
     return { counted, held: received.toBuffer().buffer.byteLength };
