@@ -14,6 +14,8 @@ export interface RowChange {
 export abstract class ChangeFeed {
   /** Whether this store can report changes; null: it has not said so yet. */
   abstract readonly available: boolean | null;
+  /** Asks the store whether it can. Never rejects: one that does not answer leaves what is known. */
+  abstract probe(): Promise<void>;
   /** @param tenant whose, where each tenant has a database of its own */
   abstract changes(className: string, tenant?: string | null): Observable<RowChange>;
   /**
@@ -78,6 +80,10 @@ export class SourceRefused extends Error {
 export abstract class ChangeSource {
   /** Whether the source can be used now; null: that is not known yet. */
   abstract readonly available: boolean | null;
+  /** Finds out, if it can, where that is not known. Never rejects. Default: it is always known. */
+  probe(): Promise<void> {
+    return Promise.resolve();
+  }
   /** Equal for callers that one watch can serve. Null: this source does not support the agent's rights or its limits. */
   abstract channel(agent: Agent, view: RowView): string | null;
   /**

@@ -143,7 +143,8 @@ export class Channels {
   }
 
   /** @throws Refused `access_denied` when no source may ever report to this agent, `parse_error` when that is not known yet */
-  assertCarried(agent: Agent, view: RowView): void {
+  async assertCarried(agent: Agent, view: RowView): Promise<void> {
+    await this.probe(agent, view);
     if (this.candidates(agent, view).length === 0) throw this.createRefused(agent, view);
   }
 
@@ -157,6 +158,7 @@ export class Channels {
    * @throws Refused `access_denied` when none may, `parse_error` when one might at another time
    */
   async join(agent: Agent, view: RowView, member: ChannelMember): Promise<Channel> {
+    await this.probe(agent, view);
     let passing: unknown;
     let final: unknown;
     for (const { source, key } of this.candidates(agent, view)) {
@@ -181,6 +183,14 @@ export class Channels {
       (source) => source.available === null && source.channel(agent, view) !== null,
     );
     return new Refused(isUnknown ? watchUnavailable(UNKNOWN_SOURCE) : watchDenied(NO_SOURCE));
+  }
+
+  /** Waits for the sources of which it is not known yet whether they report changes, as after a start without their database. */
+  private async probe(agent: Agent, view: RowView): Promise<void> {
+    const unknown = this.sources().filter(
+      (source) => source.available === null && source.channel(agent, view) !== null,
+    );
+    await Promise.all(unknown.map((source) => source.probe()));
   }
 
   private candidates(agent: Agent, view: RowView): { source: ChangeSource; key: string }[] {

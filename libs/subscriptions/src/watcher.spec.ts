@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { firstValueFrom, Observable, Subject, type Subscriber } from 'rxjs';
 import { Agent, compileAgentDefinition, McpRequest } from '#core';
 import { ChangeSource, type RowView, type SourceEvent, SourceRefused, StoreError } from '#data';
-import { Channels } from './channels.js';
+import { type ChannelMember, Channels } from './channels.js';
 import { Debouncer, Watcher } from './watcher.js';
 
 describe('a debouncer', () => {
@@ -76,7 +76,13 @@ class UnsteadySource extends ChangeSource {
   available: boolean | null = true;
   refuses = false;
   asked = 0;
+  answer: boolean | null = null;
   private subscriber: Subscriber<SourceEvent> | null = null;
+
+  override async probe(): Promise<void> {
+    await Promise.resolve();
+    this.available ??= this.answer;
+  }
 
   channel(): string {
     return 'unsteady';
@@ -169,6 +175,32 @@ describe('a watcher whose source is lost', () => {
     expect(source.asked).toBe(asked);
     expect(notified).toEqual([]);
     expect(vi.getTimerCount()).toBe(0);
+  });
+});
+
+describe('a source of which it is not known yet whether it reports changes', () => {
+  const agent = new Agent({ definition: compileAgentDefinition('a', {}), principal: 'a' });
+  const view = { className: 'Post', key: 'v', everything: true } as RowView;
+  const member: ChannelMember = { wake: () => undefined, cutOff: () => undefined };
+  const createSource = (answer: boolean | null) =>
+    Object.assign(new UnsteadySource(), { available: null, answer });
+
+  it('is asked before anybody is refused', async () => {
+    const source = createSource(true);
+    const channels = new Channels(() => [source]);
+    await channels.assertCarried(agent, view);
+    expect((await channels.join(agent, view, member)).key).toBe('unsteady');
+  });
+
+  it.each([
+    [null, 'parse_error'],
+    [false, 'access_denied'],
+  ])('that answers %j refuses with %s', async (answer, code) => {
+    const source = createSource(answer);
+    const channels = new Channels(() => [source]);
+    const refusal = { refusal: { code } };
+    await expect(channels.assertCarried(agent, view)).rejects.toMatchObject(refusal);
+    await expect(channels.join(agent, view, member)).rejects.toMatchObject(refusal);
   });
 });
 

@@ -79,6 +79,10 @@ export class FeedSource extends ChangeSource {
     return this.feed.available;
   }
 
+  override probe(): Promise<void> {
+    return this.feed.probe();
+  }
+
   channel(agent: Pick<Agent, 'tenantId'>, { className }: { readonly className: string }): string | null {
     if (!this.serves(className)) return null;
     const tenant = this.findTenant(agent);
@@ -247,7 +251,7 @@ export class WatchService {
       resource.className,
       resource.operation,
     );
-    this.channels.assertCarried(agent, view);
+    await this.channels.assertCarried(agent, view);
     return resource;
   }
 

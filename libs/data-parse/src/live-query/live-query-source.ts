@@ -65,7 +65,7 @@ export class LiveQuerySource extends ChangeSource {
     const hasKey = server.masterKey !== null && server.masterKey.trim() !== '';
     this.scoped = new LiveQueryClient({ ...server, masterKey: null }, log);
     this.admin = hasKey ? new LiveQueryClient(server, log) : null;
-    this.honoured = this.probe();
+    this.honoured = this.askAsAdmin();
   }
 
   /** The reason why a URL cannot be used; null when it can. */
@@ -118,7 +118,7 @@ export class LiveQuerySource extends ChangeSource {
    * A server whose LiveQuery was not given the master key accepts it without an error and then withholds rows. A query that
    * only the master key permits detects this.
    */
-  private probe(): Observable<unknown> {
+  private askAsAdmin(): Observable<unknown> {
     const { admin } = this;
     if (!admin) return NEVER;
     const question = { className: '_User', where: { email: randomUUID() }, keys: ['objectId'] };
