@@ -56,8 +56,8 @@ async function lookUp(
   const found: boolean[] = [];
   for (const policy of scoped) {
     const binding = tenantBinding(agent, policy);
-    const where = isRefusal(binding) ? null : tenantWhere(binding);
-    if (where === null) continue;
+    if (binding === null || isRefusal(binding)) continue;
+    const where = tenantWhere(binding);
     try {
       const rows = await reader.find(
         { className: policy.className, where, keys: [], limit: 1 },

@@ -4,7 +4,7 @@ import type { RowImage } from '../changes/row-transactions.js';
 import type { JudgedWrite, ProposedWrite } from '../governed-access.js';
 import type { ParseRow } from '../record-store.js';
 import type { StoredRows } from './stored-rows.js';
-import { enterClass } from './governed-call.js';
+import { enterClass, presentRow } from './governed-call.js';
 import {
   describeRefusal,
   type HeldChange,
@@ -14,7 +14,6 @@ import {
   ROW_EXISTS,
   toWrite,
 } from './held-change.js';
-import { presentRow } from './shown-rows.js';
 import type { GovernedWriteCall, WriteRules } from './write-rules.js';
 
 /** A change as the caller may see it now. */
@@ -163,9 +162,9 @@ export class ChangeViews {
     const isReadable = (name: string) => (access.readable?.has(name) ?? true) && !isMasked(access, name);
     const readable = names.filter(isReadable);
     const kept = Object.fromEntries(readable.map((name) => [name, fields[name]]));
-    const { scope } = this.call;
+    const { declared } = this.call.scope;
     return {
-      shown: redact(kept, scope, scope.rowType(access.className)) as ParseRow,
+      shown: redact(kept, declared, declared.rowType(access.className)) as ParseRow,
       withheld: names.filter((name) => !isReadable(name)),
     };
   }

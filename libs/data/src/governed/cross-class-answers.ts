@@ -9,9 +9,8 @@ import {
 } from '#policy';
 import { MIN_VALUE_BYTES, valueWeight } from '../answers/answer-memory.js';
 import type { FindQuery, ParseRow, RelatedQuery } from '../record-store.js';
-import type { GovernedCall, PredicateOptions } from './governed-call.js';
+import { type GovernedCall, type PredicateOptions, mayScan } from './governed-call.js';
 import { refuseCollectionScan } from './query-plan.js';
-import { mayScan } from './shown-rows.js';
 
 /** Maximum bytes of the results of all subqueries of a call: they become part of its query. */
 const MAX_ANSWER_VALUES = 4 * 1024 * 1024;
@@ -59,7 +58,7 @@ export class CrossClassAnswers {
         ? this.comparable(
             rows.flatMap((row) => valuesAt(row, key)),
             asker,
-            this.call.scope.rowType(className)?.member?.(key),
+            this.call.scope.declared.rowType(className)?.member?.(key),
           )
         : rows.map((row) => ({ __type: 'Pointer', className, objectId: row['objectId'] }));
     return { [field]: { [operator === '$inQuery' || operator === '$select' ? '$in' : '$nin']: values } };
@@ -97,8 +96,8 @@ export class CrossClassAnswers {
     type: ValueType | undefined,
   ): readonly unknown[] {
     if (asker === 'operator') return values;
-    const { scope } = this.call;
-    return values.filter((value) => !holdsWithheld(value, scope, type));
+    const { declared } = this.call.scope;
+    return values.filter((value) => !holdsWithheld(value, declared, type));
   }
 
   /** A relation of a row that does not exist for the caller has no members. */

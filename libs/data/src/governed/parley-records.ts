@@ -25,7 +25,6 @@ import type { FindQuery, ParseRow, PlannedQuery, QueryPlan } from '../record-sto
 import { GovernedAggregation } from './governed-aggregation.js';
 import { explain, listJoinedReads, refuseCollectionScan, readableIndexes } from './query-plan.js';
 import {
-  createNarrowing,
   mayInclude,
   plainColumns,
   readColumns,
@@ -34,10 +33,9 @@ import {
   readOrder,
   readPage,
 } from './read-plan.js';
-import { createReach, enterClass, type GovernedCall } from './governed-call.js';
+import { createReach, enterClass, type GovernedCall, mayScan, showClass, showRows } from './governed-call.js';
 import { RowRules } from './row-rules.js';
 import { findListClass, IncludeResolver } from './included-rows.js';
-import { mayScan, showClass, showRows } from './shown-rows.js';
 
 type RowsAsked = Pick<FindQuery, 'where' | 'limit'> & Partial<Pick<FindQuery, 'skip' | 'order'>>;
 
@@ -54,7 +52,7 @@ export class ParleyRecords implements GovernedRecords {
   }
 
   async page(className: unknown, options: FindOptions = {}): Promise<RowPage> {
-    const access = this.enter(className, 'find');
+    const access = enterClass(this.call, className, 'find');
     const canonical = !readOptOut(options.applyCanonicalFilter);
     const { where: admitted } = await this.rules.composePredicate(access, options.where, {
       canonical,
@@ -78,7 +76,7 @@ export class ParleyRecords implements GovernedRecords {
     );
     const { count, rows, passed = count } = found;
     return {
-      rows: showRows(rows, this.call, columns.guard).map(createNarrowing(columns.request)),
+      rows: showRows(rows, this.call, columns.guard).map(columns.narrow),
       count: Math.min(count, limit),
       passed: Math.min(passed, limit),
       ...(options.tellsMore && { more: passed > limit }),
@@ -90,7 +88,7 @@ export class ParleyRecords implements GovernedRecords {
     className: unknown,
     options: Pick<FindOptions, 'where' | 'applyCanonicalFilter'> = {},
   ): Promise<number> {
-    const access = this.enter(className, 'count');
+    const access = enterClass(this.call, className, 'count');
     const canonical = !readOptOut(options.applyCanonicalFilter);
     const { where } = await this.rules.composePredicate(access, options.where, {
       canonical,
@@ -108,7 +106,7 @@ export class ParleyRecords implements GovernedRecords {
     if (objectId === undefined || objectId === null || objectId === '') {
       throw refuse.invalidArgument('missing required argument: object_id');
     }
-    const access = this.enter(className, 'get');
+    const access = enterClass(this.call, className, 'get');
     const page = await this.byIds(access, [objectId], options);
     if (page.rows.length > 0) return page;
     throw new Refused(await this.rules.noSuchRow(access.className, [objectId as string]));
@@ -119,11 +117,11 @@ export class ParleyRecords implements GovernedRecords {
     objectIds: readonly string[],
     options: Pick<FindOptions, 'keys' | 'include'> = {},
   ): Promise<RowPage> {
-    return this.byIds(this.enter(className, 'get'), objectIds, options);
+    return this.byIds(enterClass(this.call, className, 'get'), objectIds, options);
   }
 
   async samples(className: unknown, limit: number): Promise<ParseRow[]> {
-    const { readable } = this.enter(className, 'find');
+    const { readable } = enterClass(this.call, className, 'find');
     // A column that permissions may hide decides which rows are the newest.
     const order = (readable?.has('createdAt') ?? true) ? '-createdAt' : undefined;
     return this.find(className, { limit, order, expectsScan: true });
@@ -134,7 +132,7 @@ export class ParleyRecords implements GovernedRecords {
     pipeline: unknown,
     options: AggregateOptions = {},
   ): Promise<AggregateResult> {
-    const access = this.enter(className, 'find');
+    const access = enterClass(this.call, className, 'find');
     const { stages, leading, autoLimited, results } = await this.aggregation.govern(
       access,
       pipeline,
@@ -160,16 +158,16 @@ export class ParleyRecords implements GovernedRecords {
     pipeline: unknown,
     options: Pick<AggregateOptions, 'where'> = {},
   ): Promise<void> {
-    this.aggregation.check(this.enter(className, 'find'), pipeline, options);
+    this.aggregation.check(enterClass(this.call, className, 'find'), pipeline, options);
   }
 
   async explain(className: unknown, options: Pick<FindOptions, 'where'> = {}): Promise<QueryPlan> {
-    const access = this.enter(className, 'find');
+    const access = enterClass(this.call, className, 'find');
     return explain(this.call, this.rules, access, options.where);
   }
 
   async admit(className: unknown, operation: ReadOperation = 'find'): Promise<GovernedClass> {
-    const access = this.enter(className, operation);
+    const access = enterClass(this.call, className, operation);
     this.rules.tenant(access.className);
     return this.describeClass(access);
   }
@@ -183,21 +181,17 @@ export class ParleyRecords implements GovernedRecords {
   }
 
   async describe(className: unknown): Promise<GovernedClass> {
-    return this.describeClass(this.enter(className, 'describe'));
+    return this.describeClass(enterClass(this.call, className, 'describe'));
   }
 
   async indexes(className: unknown): Promise<readonly IndexSchema[]> {
-    return readableIndexes(this.enter(className, 'describe'), this.call);
+    return readableIndexes(enterClass(this.call, className, 'describe'), this.call);
   }
 
   private describeClass(access: ClassAccess): GovernedClass {
     const known = showClass(access, this.call);
     if (!known) throw refuse.unknownClass(access.className, []);
     return known;
-  }
-
-  private enter(className: unknown, operation: ReadOperation | 'describe'): ClassAccess {
-    return enterClass(this.call, className, operation);
   }
 
   private get aggregation(): GovernedAggregation {
@@ -276,7 +270,7 @@ export class ParleyRecords implements GovernedRecords {
       if (addedTenant) for (const row of rows) delete row[tenant.field];
     }
     return {
-      rows: showRows(rows, this.call, columns.guard).map(createNarrowing(columns.request)),
+      rows: showRows(rows, this.call, columns.guard).map(columns.narrow),
       ...(columns.truncated && { truncatedIncludeFields: columns.truncated }),
     };
   }

@@ -11,7 +11,6 @@ import {
   redact,
   checkSearchedField,
   type TenantBinding,
-  tenantWhere,
   type Where,
 } from '#policy';
 import type {
@@ -26,9 +25,8 @@ import type {
 import type { Run } from '../metering/metered-stores.js';
 import type { Facet, FacetBucket, Searches, SearchHit, TextMatch } from '../record-search.js';
 import type { ParseRow } from '../record-store.js';
-import { enterClass, type GovernedCall } from './governed-call.js';
+import { enterClass, type GovernedCall, hitColumns, showHits, findTexts } from './governed-call.js';
 import { RowRules } from './row-rules.js';
-import { hitColumns, showHits, findTexts } from './shown-rows.js';
 import { openVectorSearch } from './vector-search.js';
 
 /** The governed search of one call. See `GovernedSearch` for its guarantees. */
@@ -96,7 +94,7 @@ export class ParleySearch implements GovernedSearch {
           name,
           redact(
             buckets,
-            scope,
+            scope.declared,
             findTexts(access, planned.get(name)?.path ?? '', this.call),
           ) as FacetBucket[],
         ] as const,
@@ -168,7 +166,7 @@ export function filtersOfFacets(
   return [
     ...(isActive(agentFilter) ? ['the filter of this agent'] : []),
     ...(isActive(scope.canonicalFilter(agent, className)) ? ['the default filter of the class'] : []),
-    ...(tenantWhere(tenant) ? ['the tenant scope'] : []),
+    ...(tenant ? ['the tenant scope'] : []),
   ];
 }
 

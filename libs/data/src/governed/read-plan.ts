@@ -11,7 +11,7 @@ import {
 import type { FindOptions } from '../governed-access.js';
 import type { IncludePlan, ParseRow } from '../record-store.js';
 import { isTyped, type ResolvedIncludes } from './included-rows.js';
-import { fetchKeys, type RowGuard } from './shown-rows.js';
+import { fetchKeys, type RowGuard } from './governed-call.js';
 
 /** The parts of a row that the caller requested. */
 interface Request {
@@ -32,23 +32,26 @@ function widenRequest({ keys, include }: Request): Request {
 
 /** The columns of a read: what the store is asked for, and what is removed of its rows again. */
 export interface ReadColumns extends ResolvedIncludes {
-  /** As requested, in wire names. */
-  readonly request: Request;
   /** What the store is asked for. */
   readonly asked: Request;
+  /** Reduces a redacted row to what was requested. */
+  readonly narrow: (row: ParseRow) => ParseRow;
 }
 
 export function readColumns(includes: ResolvedIncludes): ReadColumns {
   const request = { keys: includes.keys, include: includes.plans };
-  return { ...includes, request, asked: widenRequest(request) };
+  return { ...includes, asked: widenRequest(request), narrow: createNarrowing(request) };
 }
 
-/** Lists of keys that are remembered for a class, and characters of each. Callers choose them: a full map is emptied. */
+/** Lists of names that are remembered for a class, and characters of each. Callers choose them: a full map is emptied. */
 const MAX_LISTS = 64;
 const MAX_LIST = 1024;
 
-/** Of a class as an agent definition may see it: it ends with its policy version and schema snapshot. */
-const knownColumns = new WeakMap<ClassAccess, Map<string, ReadColumns>>();
+/** What lists of names mean in a class as an agent definition may see it: it ends with its policy version and schema snapshot. */
+type Known<Plan> = WeakMap<ClassAccess, Map<string, Plan>>;
+
+const knownColumns: Known<ReadColumns> = new WeakMap();
+const knownOrders: Known<readonly RequestedSortKey[]> = new WeakMap();
 
 /** Whether a read may show rows of other classes: where not, its columns are remembered. */
 export function mayInclude({
@@ -74,8 +77,7 @@ export function plainColumns(keys: unknown, access: ClassAccess): ReadColumns {
   const shown = parsed && [...new Set(parsed)];
   const guard = { access, keys: shown, includes: NOTHING_INCLUDED };
   const made = readColumns({ plans: [], keys: fetchKeys(guard), guard });
-  if (name !== null) remember(access, name, made);
-  return made;
+  return name === null ? made : remember(knownColumns, access, name, made);
 }
 
 const NOTHING_INCLUDED: ReadonlyMap<string, RowGuard> = new Map();
@@ -90,15 +92,16 @@ function nameOfKeys(keys: unknown): string | null {
   return name.length <= MAX_LIST ? name : null;
 }
 
-function remember(access: ClassAccess, name: string, columns: ReadColumns): void {
-  let byKeys = knownColumns.get(access);
-  if (!byKeys) knownColumns.set(access, (byKeys = new Map()));
-  if (byKeys.size >= MAX_LISTS) byKeys.clear();
-  byKeys.set(name, columns);
+function remember<Plan>(known: Known<Plan>, access: ClassAccess, name: string, plan: Plan): Plan {
+  let byName = known.get(access);
+  if (!byName) known.set(access, (byName = new Map()));
+  if (byName.size >= MAX_LISTS) byName.clear();
+  if (name.length <= MAX_LIST) byName.set(name, plan);
+  return Object.freeze(plan);
 }
 
 /** Reduces redacted rows to the requested paths, their included rows too. */
-export function createNarrowing({ keys, include }: Request): (row: ParseRow) => ParseRow {
+function createNarrowing({ keys, include }: Request): (row: ParseRow) => ParseRow {
   const plans = new Map(include.map((plan) => [plan.field, createNarrowing(plan)]));
   const paths = pathsByRoot(keys ?? []);
   if (plans.size === 0 && paths.size === 0) return (row) => row;
@@ -183,7 +186,11 @@ export function readOrder(
   { after, order }: Pick<FindOptions, 'after' | 'order'>,
   access: ClassAccess,
 ): { readonly where: Where; readonly order: readonly RequestedSortKey[] } {
-  if (after === undefined) return { where, order: parseOrder(order, access) };
+  if (after === undefined) {
+    if (typeof order !== 'string') return { where, order: parseOrder(order, access) };
+    const known = knownOrders.get(access)?.get(order);
+    return { where, order: known ?? remember(knownOrders, access, order, parseOrder(order, access)) };
+  }
   if (order !== undefined) throw refuse.invalidArgument('rows behind an id come in the order of ids');
   return { where: after === '' ? where : mergeFilters(where, { objectId: { $gt: after } }), order: BY_ID };
 }

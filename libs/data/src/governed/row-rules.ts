@@ -56,16 +56,23 @@ export class RowRules {
 
   /** @throws Refused when the agent has no tenant on a scoped class, or a filter function gives no constraint */
   async predicate(className: string, options: PredicateOptions): Promise<RowPredicate> {
+    return this.limitRows(className, this.tenant(className), options);
+  }
+
+  private async limitRows(
+    className: string,
+    tenant: TenantBinding | null,
+    options: PredicateOptions,
+  ): Promise<RowPredicate> {
     const { scope, agent, trace } = this.call;
-    const tenant = this.tenant(className);
     const fixed = scope.findFixedAgentFilter(className);
     const agentFilter = fixed === undefined ? await this.findComputedFilter(className) : fixed;
     const canonicalFilter = options.canonical ? scope.canonicalFilter(agent, className) : null;
     const filters = mergeFilters(agentFilter, canonicalFilter);
     const answered = this.answerCrossClass(filters, 'operator');
-    const ofTenant = tenantWhere(tenant);
+    const ofTenant = tenant && tenantWhere(tenant);
     const declared = mergeFilters(ofTenant, answered instanceof Promise ? await answered : answered);
-    const rights = scope.rights.rows(className, options.operation);
+    const rights = scope.rights.unlimited ? null : scope.rights.rows(className, options.operation);
     if (trace) {
       report(trace, className, [
         ['tenant', ofTenant],
@@ -122,8 +129,9 @@ export class RowRules {
   /** @throws Refused when the agent has no tenant on a scoped class */
   tenant(className: string): TenantBinding | null {
     const { agent, scope } = this.call;
-    const tenant = tenantBinding(agent, scope.classPolicy(className));
-    if (isTenantRefusal(tenant)) throw new Refused(tenant);
+    const policy = scope.classPolicy(className);
+    const tenant = policy.tenantScope && tenantBinding(agent, policy);
+    if (tenant && isTenantRefusal(tenant)) throw new Refused(tenant);
     this.call.trace?.notePassed('tenant', className);
     return tenant;
   }
@@ -169,8 +177,11 @@ export class RowRules {
 
   /** The constraint that a caller wrote: checked, and translated to wire names. Nothing is read. @throws Refused */
   judgeWhere(access: ClassAccess, where: unknown): Where {
+    return this.judgeOwnWhere(access, this.tenant(access.className), where);
+  }
+
+  private judgeOwnWhere(access: ClassAccess, tenant: TenantBinding | null, where: unknown): Where {
     const { scope, trace } = this.call;
-    const tenant = this.tenant(access.className);
     const conflict = tenant && tenantConflict(tenant, where, access.names, access.className);
     if (conflict) throw new Refused(conflict);
     const judged = translateWhere(where, access, createReach(this.call), {
@@ -187,8 +198,9 @@ export class RowRules {
     where: unknown,
     options: PredicateOptions,
   ): Promise<ComposedWhere> {
-    const judged = this.judgeWhere(access, where);
-    const limits = await this.predicate(access.className, options);
+    const tenant = this.tenant(access.className);
+    const judged = this.judgeOwnWhere(access, tenant, where);
+    const limits = await this.limitRows(access.className, tenant, options);
     const subqueries = this.answerCrossClass(judged, 'caller');
     const answered = subqueries instanceof Promise ? await subqueries : subqueries;
     return {

@@ -28,11 +28,11 @@ import {
   type GovernedCall,
   pointerGate,
   tracePassed,
+  presentRow,
 } from './governed-call.js';
 import { ParleyRecords } from './parley-records.js';
 import { everyIndex } from './query-plan.js';
 import { RowRules } from './row-rules.js';
-import { presentRow } from './shown-rows.js';
 import { atWriter } from './store-refusals.js';
 import type { StoredRows } from './stored-rows.js';
 
@@ -74,7 +74,7 @@ export function admitWrite(call: ClassGate, className: unknown, permission: Clas
   if (isRefusal(access)) throw new Refused(access);
   const closed = scope.refuseReadOnly(access.className) ?? rawWriteGate(agent, access);
   if (closed) throw new Refused(closed);
-  tracePassed(trace, 'class', access);
+  if (trace) tracePassed(trace, 'class', access);
   assertClassPermits(call, access.className, permission);
   trace?.notePassed('class_permissions', access.className);
   return access;

@@ -74,7 +74,12 @@ export class BoundPolicy {
 
   /** @param className canonical */
   classPolicy(className: string): ClassPolicy {
-    return this.bindClass(className).policy;
+    const known = this.classes.get(className) ?? this.undeclared.get(className);
+    if (known) return known.policy;
+    const bound = bindClass(compileClass(className, {}), this.site);
+    // Callers and rows may name any class: only those of the schema are kept.
+    if (this.schemas.get(className)) this.undeclared.set(className, bound);
+    return bound.policy;
   }
 
   /** Why the class is refused to every agent. Empty: it matches its schema. @param className canonical */
@@ -116,15 +121,6 @@ export class BoundPolicy {
       isUnlisted: this.isUnlisted,
       missing: this.missing,
     };
-  }
-
-  private bindClass(className: string): BoundClass {
-    const known = this.classes.get(className) ?? this.undeclared.get(className);
-    if (known) return known;
-    const bound = bindClass(compileClass(className, {}), this.site);
-    // Callers and rows may name any class: only those of the schema are kept.
-    if (this.schemas.get(className)) this.undeclared.set(className, bound);
-    return bound;
   }
 }
 

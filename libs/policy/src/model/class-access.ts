@@ -1,4 +1,4 @@
-import { cutText, orThrow, type Refusal, Refused, refusals, refuse } from '#core';
+import { cutText, type Refusal, Refused, refusals, refuse } from '#core';
 import type { ClassSchema } from './class-schema.js';
 import { type ColumnMasks, isSecretColumn } from '../masking/column-masks.js';
 import type { ProtectedColumns } from '../rights/class-permissions.js';
@@ -90,8 +90,10 @@ const isSecret = (root: string, { masks }: ClassAccess): boolean =>
 
 /** Whether a caller may name a column. */
 export function mayNameColumn(root: string, access: ClassAccess): boolean {
-  if (!isSecret(root, access) && (access.guarded?.hidden.has(root) || isMasked(access, root))) return false;
-  return access.readable === null || access.readable.has(root);
+  const { guarded, masks, readable } = access;
+  if ((guarded || masks) && !isSecret(root, access) && (guarded?.hidden.has(root) || isMasked(access, root)))
+    return false;
+  return readable === null || readable.has(root);
 }
 
 /** Why a column may not be named; null when it may. */
@@ -160,14 +162,11 @@ export function assertFieldPath(path: string): void {
   if (path.includes('.') ? path.split('.').some(isOddSegment) : isOddSegment(path)) {
     throw refuse.invalidQuery(`'${cutText(path, 128)}' is not a field name`);
   }
-  assertNotInternal(path);
+  if (hasInternalSegment(path)) throw internalField(path);
 }
 
-function assertNotInternal(path: string): void {
-  if (hasInternalSegment(path)) {
-    throw blockFilter('where', 'denied_internal_field', cutText(path, 128));
-  }
-}
+const internalField = (path: string): Refused =>
+  blockFilter('where', 'denied_internal_field', cutText(path, 128));
 
 /** The root of a wire path must be readable. @throws Refused `access_denied` */
 export function assertReadable(
@@ -176,7 +175,8 @@ export function assertReadable(
   wirePath: string,
   access: ClassAccess,
 ): void {
-  orThrow(columnRefusal(context, written, takeRoot(wirePath), access));
+  const refusal = columnRefusal(context, written, takeRoot(wirePath), access);
+  if (refusal) throw new Refused(refusal);
 }
 
 /** The checked wire path of any spelling. `checkFields: false` skips the allowlist, never the internal fields. */
@@ -188,7 +188,7 @@ export function resolveFieldPath(
 ): string {
   assertFieldPath(path);
   const wire = access.names.wirePath(path);
-  assertNotInternal(wire);
+  if (hasInternalSegment(wire)) throw internalField(wire);
   if (checkFields) assertReadable(context, path, wire, access);
   return wire;
 }

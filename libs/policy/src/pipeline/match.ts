@@ -101,7 +101,7 @@ function fieldClause(
   const column: Column = fromSource
     ? { ...columnAt(resolved, frame.access), known }
     : { className: frame.access.className, path: resolved, known };
-  if (fromSource && hasMemberCondition(value)) assertNotInsideFlat(resolved, frame.access, true);
+  if (fromSource && hasMemberCondition(value)) assertNotInsideFlat(resolved, frame.access);
   // A computed date may well be the first moment of a day.
   if (fromSource) noteDay(isPlainObject(value) && '$eq' in value ? value['$eq'] : value, column, frame.note);
   const condition = conditionValue(value, column, { ...rules, note: frame.note });

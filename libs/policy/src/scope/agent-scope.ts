@@ -12,17 +12,10 @@ import {
 import type { BindingIssue } from '../compile/bind-class.js';
 import { BoundPolicy } from '../compile/bind-policy.js';
 import { withoutColumns } from '../masking/column-masks.js';
-import {
-  type ClassAccess,
-  type ClassReach,
-  isRefusal,
-  JOINABLE_SYSTEM_CLASSES,
-  type ReachSite,
-} from '../model/class-access.js';
+import { type ClassAccess, JOINABLE_SYSTEM_CLASSES, type ReachSite } from '../model/class-access.js';
 import type { SchemaSnapshot } from '../model/class-schema.js';
 import { ALWAYS_KEEP, suggestNames, type MissingNames } from '../model/field-names.js';
 import { nameTenantDatabase } from '../model/tenant-database.js';
-import type { ValueType } from '../model/value-type.js';
 import type { ClassPolicy, Policies, Policy } from '../model/policy.js';
 import type { Where } from '../model/where.js';
 import {
@@ -66,7 +59,8 @@ export class AgentScope {
   readonly missing: MissingNames;
 
   constructor(
-    private readonly declared: DeclaredScope,
+    /** The same for every caller with this definition. Redaction asks it. */
+    readonly declared: DeclaredScope,
     readonly rights: AccessRights,
   ) {
     this.policy = declared.policy;
@@ -76,27 +70,12 @@ export class AgentScope {
   }
 
   classPolicy(className: string): ClassPolicy {
-    return this.declared.classPolicy(className);
-  }
-
-  /** Whether the class is hidden, outside the class filter, or refused as misconfigured. Redaction replaces its objects. */
-  isWithheld(className: string): boolean {
-    return this.declared.isWithheld(className);
-  }
-
-  /** Whether the schema or the policy has the class. */
-  hasClass(className: string): boolean {
-    return this.declared.hasClass(className);
-  }
-
-  /** What is known of the rows of a class; undefined: there is no such class. */
-  rowType(className: string): ValueType | undefined {
-    return this.declared.rowType(className);
+    return this.declared.bound.classPolicy(className);
   }
 
   /** Whether listings contain the class: it is not withheld, and the caller may `find` or `get`. */
   isListed(className: string): boolean {
-    return !this.isWithheld(className) && this.rights.gate(className, 'describe') === null;
+    return !this.declared.isWithheld(className) && this.rights.gate(className, 'describe') === null;
   }
 
   /**
@@ -110,9 +89,7 @@ export class AgentScope {
   ): ClassAccess | Refusal {
     const name = this.admit(agent, className);
     if (typeof name !== 'string') return name;
-    const answer = this.findExisting(agent, name, className as string);
-    if (operation === null || isRefusal(answer)) return answer;
-    return this.refuseUnpermitted(name, operation) ?? answer;
+    return this.findPermitted(agent, name, className as string, operation);
   }
 
   /** The class gate for a class that may not exist yet. @returns its canonical name */
@@ -156,31 +133,25 @@ export class AgentScope {
   }
 
   /** The same gate for a class reached from another one. `exceptMaster` applies to constraints, owners and pointers. */
-  reachFor(agent: Agent): ClassReach {
-    return {
-      reach: (className, site) => {
-        if (!isClassName(className))
-          return refusals.securityBlocked(site === 'pipeline' ? 'pipeline' : 'where', 'cross_class_denied');
-        const name = canonicalClassName(className);
-        if (site === 'pipeline' && name.startsWith('_') && !this.isJoinable(name)) {
-          return refusals.accessDenied(
-            'class',
-            `${FILTER_SITES[site]} '${className}' is not accessible to this agent`,
-          );
-        }
-        const hidden = MASTER_EXCEPTION.has(site)
-          ? this.refuseHiddenFrom(agent, name, className)
-          : this.plainlyHidden(name, className);
-        const answer =
-          hidden ??
-          this.refuseFilter(name, className, FILTER_SITES[site]) ??
-          this.refuseMisconfigured(name, className) ??
-          this.findExisting(agent, name, className);
-        const operation = SITE_OPERATIONS[site];
-        if (operation === null || isRefusal(answer)) return answer;
-        return this.refuseUnpermitted(name, operation) ?? answer;
-      },
-    };
+  reach(agent: Agent, className: string, site: ReachSite): ClassAccess | Refusal {
+    if (!isClassName(className))
+      return refusals.securityBlocked(site === 'pipeline' ? 'pipeline' : 'where', 'cross_class_denied');
+    const name = canonicalClassName(className);
+    if (site === 'pipeline' && name.startsWith('_') && !this.isJoinable(name)) {
+      return refusals.accessDenied(
+        'class',
+        `${FILTER_SITES[site]} '${className}' is not accessible to this agent`,
+      );
+    }
+    const hidden = MASTER_EXCEPTION.has(site)
+      ? this.refuseHiddenFrom(agent, name, className)
+      : this.plainlyHidden(name, className);
+    return (
+      hidden ??
+      this.refuseFilter(name, className, FILTER_SITES[site]) ??
+      this.refuseMisconfigured(name, className) ??
+      this.findPermitted(agent, name, className, SITE_OPERATIONS[site])
+    );
   }
 
   /** The refusal for a class that was not checked. */
@@ -200,7 +171,7 @@ export class AgentScope {
 
   /** @throws Refused when it compares with a value that the agent does not have */
   canonicalFilter(agent: Agent, className: string): Where | null {
-    return this.declared.filters.canonical(agent, this.rights.principals.userId, className);
+    return this.declared.filters.fill('canonicalFilter', agent, this.rights.principals.userId, className);
   }
 
   /** The columns of a class: the allowlist of the operator without columns that class-level permissions protect. */
@@ -242,11 +213,6 @@ export class AgentScope {
     return { ...declared, readable, guarded, masks: withoutColumns(declared.masks, columns) };
   }
 
-  /** The gate of class-level permissions, which the master key passes. */
-  private refuseUnpermitted(name: string, operation: ClassOperation | 'describe'): Refusal | null {
-    return this.rights.unlimited ? null : this.rights.gate(name, operation);
-  }
-
   private isJoinable(name: string): boolean {
     return JOINABLE_SYSTEM_CLASSES.has(name) || this.schemas.get(name)?.storage === 'plain';
   }
@@ -280,12 +246,22 @@ export class AgentScope {
     return refusals.misconfiguredClass(asWritten, cause);
   }
 
-  private findExisting(agent: Agent, name: string, asWritten: string): ClassAccess | Refusal {
+  /** A class that exists, and whose class-level permissions permit the operation. The master key passes these. */
+  private findPermitted(
+    agent: Agent,
+    name: string,
+    asWritten: string,
+    operation: ClassOperation | 'describe' | null,
+  ): ClassAccess | Refusal {
     const { classes, databases } = this.policy;
     const tenants = databases.get(classes.get(name)?.database ?? '')?.tenants;
     if (tenants && nameTenantDatabase(tenants, agent.tenantId) === null)
       return refusals.withoutTenantDatabase(asWritten);
-    if (this.schemas.get(name)) return this.access(name);
+    if (this.schemas.get(name)) {
+      const isOpen = operation === null || this.rights.unlimited;
+      const refusal = isOpen ? null : this.rights.gate(name, operation);
+      return refusal ?? this.access(name);
+    }
     if (this.schemas.isAway?.(name)) return refusals.databaseAway(asWritten);
     // With concealHidden a missing class is refused exactly like a hidden one.
     if (this.policy.switches.concealHidden) return this.refuseHidden(asWritten);

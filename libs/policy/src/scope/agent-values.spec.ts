@@ -289,9 +289,14 @@ describe('a value of the agent', () => {
     const agent = agentWith({ user: 'ada' });
     const scope = findScope({}, agent);
     const asked = () =>
-      translateWhere({ owner: { $agent: 'user' } }, scope.access('Post'), scope.reachFor(agent), {
-        strictPointerShapes: true,
-      });
+      translateWhere(
+        { owner: { $agent: 'user' } },
+        scope.access('Post'),
+        { reach: scope.reach.bind(scope, agent) },
+        {
+          strictPointerShapes: true,
+        },
+      );
     expect(asked).toThrow(Refused);
   });
 

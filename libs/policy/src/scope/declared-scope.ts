@@ -69,11 +69,6 @@ export class DeclaredScope {
     );
   }
 
-  /** With declared names resolved to columns. */
-  classPolicy(className: string): ClassPolicy {
-    return this.bound.classPolicy(className);
-  }
-
   /**
    * Rules of the class, and filters of the agent or its parents, that name columns which the class does not have. The class is
    * refused while there are any: it is unknown what they should protect.
@@ -108,7 +103,7 @@ export class DeclaredScope {
   access(className: string): ClassAccess {
     const known = this.accesses.get(className);
     if (known) return known;
-    const policy = this.classPolicy(className);
+    const policy = this.bound.classPolicy(className);
     const stored = this.schemas.get(className);
     const schema = this.findKnownSchema(className, policy);
     const withheld = this.withheldColumns(className, policy);
@@ -162,7 +157,7 @@ export class DeclaredScope {
   }
 
   private limitsRows(className: string): boolean {
-    const { tenantScope, filters } = this.classPolicy(className);
+    const { tenantScope, filters } = this.bound.classPolicy(className);
     const isFiltered = filterEntries(this.definition.filters, className).length > 0;
     return (
       tenantScope !== null || filters !== null || isFiltered || this.outer?.limitsRows(className) === true
@@ -230,6 +225,7 @@ export class DeclaredScope {
     );
   }
 
+  /** What is known of the rows of a class; undefined: there is no such class. */
   rowType(className: string): ValueType | undefined {
     const schema = this.schemas.get(canonicalClassName(className));
     if (!schema) return undefined;
@@ -253,7 +249,7 @@ export class DeclaredScope {
   /** With the columns of all rows. */
   private wholeAccess(className: string): ClassAccess {
     const schema = this.schemas.get(className);
-    return { ...this.access(className), schema, names: this.classPolicy(className).names };
+    return { ...this.access(className), schema, names: this.bound.classPolicy(className).names };
   }
 
   /** Constraints of the operator may name fields that the agent may not, and are read by the types of all rows. */

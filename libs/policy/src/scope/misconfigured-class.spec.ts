@@ -51,14 +51,14 @@ describe('a class whose rules name fields that it does not have', () => {
     'is reached by no %s',
     (site) => {
       const { agent, at } = findScope(MASKED);
-      const answer = at(WITHOUT).reachFor(agent).reach('Card', site);
+      const answer = at(WITHOUT).reach(agent, 'Card', site);
       expect(isRefusal(answer) && answer.details?.kind).toBe('misconfigured_class');
     },
   );
 
   it('is listed nowhere, and what points to it is withheld', () => {
     const scope = findScope(MASKED).at(WITHOUT);
-    expect([scope.isListed('Card'), scope.isWithheld('Card'), scope.suggestions('Crad')]).toEqual([
+    expect([scope.isListed('Card'), scope.declared.isWithheld('Card'), scope.suggestions('Crad')]).toEqual([
       false,
       true,
       [],
@@ -84,16 +84,16 @@ describe('a class whose rules name fields that it does not have', () => {
 
   it('is refused to the agents alone whose filters name them, and to those below', () => {
     const filtered = findScope({}, { filters: { Card: { social_no: 'x' } } });
-    expect(filtered.at(WITHOUT).isWithheld('Card')).toBe(true);
-    expect(filtered.at(WITH).isWithheld('Card')).toBe(false);
+    expect(filtered.at(WITHOUT).declared.isWithheld('Card')).toBe(true);
+    expect(filtered.at(WITH).declared.isWithheld('Card')).toBe(false);
     const child = deriveAgent(filtered.agent);
-    expect(filtered.at(WITHOUT, child).isWithheld('Card')).toBe(true);
-    expect(findScope({}).at(WITHOUT).isWithheld('Card')).toBe(false);
+    expect(filtered.at(WITHOUT, child).declared.isWithheld('Card')).toBe(true);
+    expect(findScope({}).at(WITHOUT).declared.isWithheld('Card')).toBe(false);
   });
 
   it('is refused by a filter for every class, too, and no other class with it', () => {
     const scope = findScope({}, { filters: { default: { social_no: 'x' } } }).at(WITH);
-    expect([scope.isWithheld('Card'), scope.isWithheld('Note')]).toEqual([false, true]);
+    expect([scope.declared.isWithheld('Card'), scope.declared.isWithheld('Note')]).toEqual([false, true]);
   });
 });
 

@@ -65,11 +65,6 @@ export class RowFilters {
     return this.fixed.get(className);
   }
 
-  /** The canonical filter of a class. @throws Refused when it compares with a value that the agent does not have */
-  canonical(agent: Agent, userId: string | null, className: string): Where | null {
-    return this.fill('canonicalFilter', agent, userId, className);
-  }
-
   private joinFixed(className: string): Where | null | undefined {
     const fixed = findFixedFilter(this.definition.filters, className);
     const { filters } = this.bound.classPolicy(className);
@@ -92,7 +87,8 @@ export class RowFilters {
     return where;
   }
 
-  private fill(
+  /** A filter of the policy. @throws Refused when it compares with a value that the agent does not have */
+  fill(
     option: 'filters' | 'canonicalFilter',
     agent: Agent,
     userId: string | null,

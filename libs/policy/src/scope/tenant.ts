@@ -119,8 +119,8 @@ export function tenantOperand({ value, operand = value }: TenantBinding): unknow
   return operand;
 }
 
-export function tenantWhere(binding: TenantBinding | null): Where | null {
-  return binding && { [binding.field]: tenantOperand(binding) };
+export function tenantWhere(binding: TenantBinding): Where {
+  return { [binding.field]: tenantOperand(binding) };
 }
 
 /** What the column has to meet beside `tenantWhere`, which also finds a list that contains the tenant. For MongoDB alone. */

@@ -69,7 +69,7 @@ describe('a class that is not listed', () => {
     expect(unknown('Secret')).toBe(unknown('Nowhere'));
     expect(isRefusal(scope.enter(agent, 'Order'))).toBe(false);
     for (const site of SITES) {
-      const reached = scope.reachFor(agent).reach('Secret', site);
+      const reached = scope.reach(agent, 'Secret', site);
       expect(isRefusal(reached) && reached.code).toBe('invalid_argument');
     }
     expect(scope.schemas.classNames()).toEqual(['Order']);

@@ -211,7 +211,7 @@ function onlyClassAmong(values: readonly unknown[]): string | undefined {
  */
 
 /** @throws Refused `invalid_query` for a value that no pointer, object or point can equal */
-export function assertMayEqual(value: unknown, column: Column): void {
+function assertMayEqual(value: unknown, column: Column): void {
   const { type, known, stored, path } = column;
   if (value === null || value === undefined || known?.type !== type || known?.uncertain) return;
   const isText = typeof value === 'string';
@@ -246,7 +246,7 @@ const nameWays = (field: string): string =>
   `in a where {"${field}":{"$inQuery":{"className":"CLASS","where":{…}}}}, in a pipeline by $lookup`;
 
 /** Notes that a text which hardly is an id was compared as one. Ids of plain classes are often words. */
-export function noteReference(text: string, { path, stored }: Column, note: Note | undefined): void {
+function noteReference(text: string, { path, stored }: Column, note: Note | undefined): void {
   if (text === 'null' || (isObjectId(text) && (stored || !/^[A-Z]?[a-z]+$/.test(text)))) return;
   const field = cutText(path, 128);
   note?.(
@@ -268,7 +268,7 @@ export function noteOtherClass(
 }
 
 /** Notes that a text was compared as a whole, where a pattern or a condition is meant. */
-export function noteText(text: string, { path, className }: Column, note: Note | undefined): void {
+function noteText(text: string, { path, className }: Column, note: Note | undefined): void {
   if (!note) return;
   const field = cutText(path, 128);
   if (path === 'objectId' && parsePrefixedPointer(text)?.className === className)
@@ -295,11 +295,7 @@ export function notePattern(pattern: unknown, { path }: Column, note: Note | und
 }
 
 /** Notes that an object or a list equals another one only as a whole. */
-export function noteWhole(
-  value: unknown,
-  { path, type, stored, known }: Column,
-  note: Note | undefined,
-): void {
+function noteWhole(value: unknown, { path, type, stored, known }: Column, note: Note | undefined): void {
   // Nothing is known of what objects of Parse hold: a member may be an object as well.
   const held = stored?.type ?? type ?? (known === undefined ? 'Object' : '');
   const field = cutText(path, 128);

@@ -244,62 +244,6 @@ const codeOf = (work: () => unknown) => {
   }
 };
 
-describe('what was worked out for the same names before', () => {
-  const written = fc.constantFrom(
-    'title',
-    'play_count',
-    'playCount',
-    'royalty',
-    'meta.sub',
-    'authData',
-    'a,b',
-    'createdAt',
-  );
-  const answered = (work: () => unknown) => {
-    try {
-      return { given: work() };
-    } catch (error) {
-      return { refused: error };
-    }
-  };
-
-  it('is what a fresh access gives, refusals included, in any order of requests', () => {
-    const requests = fc.array(
-      fc.record({ keys: fc.array(written, { maxLength: 3 }), order: fc.array(written) }),
-    );
-    fc.assert(
-      fc.property(requests, (asked) => {
-        const shared: ClassAccess = { ...song };
-        for (const { keys, order } of asked) {
-          const text = order.map((name, index) => (index % 2 ? `-${name}` : name)).join();
-          expect(answered(() => parseKeys(keys, shared))).toEqual(
-            answered(() => parseKeys(keys, { ...song })),
-          );
-          expect(answered(() => parseOrder(text, shared))).toEqual(
-            answered(() => parseOrder(text, { ...song })),
-          );
-        }
-      }),
-    );
-  });
-
-  it('is kept with the access and cannot be changed', () => {
-    const keys = parseKeys(['title'], song);
-    expect(parseKeys(['title'], song)).toBe(keys);
-    expect(parseKeys(['title'], { ...song })).not.toBe(keys);
-    expect(parseOrder('title', song)).toBe(parseOrder('title', song));
-    expect([Object.isFrozen(keys), Object.isFrozen(parseOrder('title', song))]).toEqual([true, true]);
-  });
-
-  it('is bounded', () => {
-    const first = parseKeys(['title'], song);
-    for (let index = 0; index < 32; index += 1) parseKeys([`key${index}`], song);
-    expect(parseKeys(['title'], song)).not.toBe(first);
-    const long = [`k${'x'.repeat(120)}`, `l${'x'.repeat(120)}`, `m${'x'.repeat(120)}`];
-    expect(parseKeys(long, song)).not.toBe(parseKeys(long, song));
-  });
-});
-
 describe('what a search looks through', () => {
   it('is every readable text, never an internal column, a pointer or what leads into a withheld class', () => {
     expect(allTextFields(access(null))).toEqual(['title', 'tags', 'secret']);

@@ -31,14 +31,6 @@ export const MAX_KEYS = 64;
  */
 export function parseKeys(keys: unknown, access: ClassAccess): readonly string[] | undefined {
   const asked = readRequestedKeys(keys);
-  const { projections } = findPlans(access);
-  // Key names contain no comma, so the text stands for one list.
-  const text = asked.join();
-  if (projections.has(text)) return projections.get(text);
-  return keep(projections, text, keepRequested(asked, access));
-}
-
-function keepRequested(asked: readonly string[], access: ClassAccess): readonly string[] | undefined {
   if (asked.length === 0) {
     const shown = listShownColumns(access);
     return shown === null ? undefined : readableFields(shown);
@@ -47,30 +39,6 @@ function keepRequested(asked: readonly string[], access: ClassAccess): readonly 
     .map((key) => access.names.wirePath(key))
     .filter((path) => !hasInternalSegment(path) && isRequestable(path, access));
   return [...new Set([...wire, ...ALWAYS_KEEP])];
-}
-
-/** What names alone decide for one access: kept with it, so it ends with the policy and the schema behind it. */
-interface RequestPlans {
-  readonly projections: Map<string, readonly string[] | undefined>;
-  readonly orders: Map<string, readonly RequestedSortKey[]>;
-}
-
-const plans = new WeakMap<ClassAccess, RequestPlans>();
-
-/** Of each kind for one access, and characters of each. Callers choose the names: a full map is emptied. */
-const MAX_PLANS = 32;
-const MAX_PLAN_TEXT = 256;
-
-function findPlans(access: ClassAccess): RequestPlans {
-  let known = plans.get(access);
-  if (!known) plans.set(access, (known = { projections: new Map(), orders: new Map() }));
-  return known;
-}
-
-function keep<T>(plansByText: Map<string, T>, text: string, plan: T): T {
-  if (plansByText.size >= MAX_PLANS) plansByText.clear();
-  if (text.length <= MAX_PLAN_TEXT) plansByText.set(text, plan);
-  return Object.freeze(plan);
 }
 
 /** An allowlist as a projection, without internal columns that a declaration may contain by mistake. */
@@ -151,15 +119,8 @@ const MAX_SORT_KEYS = 32;
  * @throws Refused `invalid_argument`, `access_denied`
  */
 export function parseOrder(order: unknown, access: ClassAccess): readonly RequestedSortKey[] {
-  if (order === undefined || order === null || order === '') return NO_ORDER;
+  if (order === undefined || order === null || order === '') return [];
   if (typeof order !== 'string') throw refuse.invalidArgument("order is text such as '-createdAt,title'");
-  const { orders } = findPlans(access);
-  return orders.get(order) ?? keep(orders, order, sortKeys(order, access));
-}
-
-const NO_ORDER: readonly RequestedSortKey[] = Object.freeze([]);
-
-function sortKeys(order: string, access: ClassAccess): readonly RequestedSortKey[] {
   const keys = new Map<string, RequestedSortKey>();
   const entries = order.split(',');
   if (entries.length > MAX_SORT_KEYS)

@@ -76,7 +76,6 @@ function planned(
   );
   const tenant = tenantBinding(agent, scope.classPolicy('Order'));
   if (tenant && isRefusal(tenant)) throw new Refused(tenant);
-  const reach = scope.reachFor(agent);
   return planWrite(fields, {
     agent,
     access: scope.access('Order'),
@@ -86,7 +85,7 @@ function planned(
     indexes: [],
     findSchema: (className) => scope.schemas.get(className),
     judgeClass: (className) => {
-      const judged = reach.reach(className, 'pointer');
+      const judged = scope.reach(agent, className, 'pointer');
       return isRefusal(judged) ? judged : null;
     },
   });
