@@ -70,7 +70,7 @@ abstract class DeferredAccess<Access> {
         () => this.keep(opening),
         () => this.forget(opening),
       );
-    else this.keep(opening);
+    else this.openedAt = ageClock();
     return opening;
   }
 
@@ -133,23 +133,18 @@ function defer<Access>(
   { name, repeats }: { readonly name: string; readonly repeats: boolean },
 ): new (open: () => Opening<Access>) => Access {
   class Deferred extends DeferredAccess<Access> {
-    protected override readonly repeatsAnswers = repeats;
+    protected override get repeatsAnswers(): boolean {
+      return repeats;
+    }
   }
   for (const [method, options] of Object.entries<true | MethodOptions>(methods)) {
-    const call = (access: Access, args: unknown[]) =>
-      (access[method as keyof Access] as AsyncMethod).apply(access, args);
     Object.defineProperty(Deferred.prototype, method, {
-      value:
-        options === true
-          ? function (this: Deferred, ...args: unknown[]) {
-              return this.through((access) => call(access, args));
-            }
-          : function (this: Deferred, ...args: unknown[]) {
-              return this.through((access) => {
-                assertOptions(`${name}.${method}`, args[options.at], options.names);
-                return call(access, args);
-              });
-            },
+      value(this: Deferred, ...args: unknown[]) {
+        return this.through((access) => {
+          if (options !== true) assertOptions(`${name}.${method}`, args[options.at], options.names);
+          return (access[method as keyof Access] as AsyncMethod).apply(access, args);
+        });
+      },
     });
   }
   return Deferred as unknown as new (open: () => Opening<Access>) => Access;

@@ -57,38 +57,31 @@ export interface CallBudget {
   readonly timeout: number;
 }
 
-/**
- * The database times out before the tool does, so that a slow query is reported as such: five seconds earlier, at least one
- * second; short tools keep a fifth.
- */
-function maxTimeMs(timeoutSeconds: number): number {
-  return timeoutSeconds <= 6 ? Math.round(timeoutSeconds * 800) : Math.max(1000, (timeoutSeconds - 5) * 1000);
-}
-
-/**
- * `parley:TOOL:CORRELATION`, and `:TRACE` where there is one; none of the three contains a colon, so that of the name of a
- * route is a dot (docs/operations/observability.md).
- */
-function createComment({ correlationId, agent, telemetry }: McpRequest, { tool }: CallBudget): string {
-  const comment = `parley:${tool.replace(':', '.')}:${correlationId ?? agent.agentId}`;
-  return telemetry?.traceId === undefined ? comment : `${comment}:${telemetry.traceId}`;
-}
-
 /** What a store sees of a call. It ends with the call. */
 export class CallOperation implements OperationContext {
+  /**
+   * The database times out before the tool does, so that a slow query is reported as such: five seconds earlier, at least one
+   * second; short tools keep a fifth.
+   */
   readonly maxTimeMS: number;
+  /**
+   * `parley:TOOL:CORRELATION`, and `:TRACE` where there is one; none of the three contains a colon, so that of the name of a
+   * route is a dot (docs/operations/observability.md).
+   */
   readonly comment: string;
   readonly principal: string;
   readonly tenant: string | number | null;
 
   constructor(
     private readonly call: McpRequest,
-    budget: CallBudget,
+    { tool, timeout }: CallBudget,
   ) {
-    this.maxTimeMS = maxTimeMs(budget.timeout);
-    this.comment = createComment(call, budget);
-    this.principal = call.agent.principal;
-    this.tenant = call.agent.tenantId;
+    const { agent, correlationId, telemetry } = call;
+    const comment = `parley:${tool.replace(':', '.')}:${correlationId ?? agent.agentId}`;
+    this.maxTimeMS = timeout <= 6 ? Math.round(timeout * 800) : Math.max(1000, (timeout - 5) * 1000);
+    this.comment = telemetry?.traceId === undefined ? comment : `${comment}:${telemetry.traceId}`;
+    this.principal = agent.principal;
+    this.tenant = agent.tenantId;
   }
 
   get signal(): AbortSignal {

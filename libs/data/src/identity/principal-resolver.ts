@@ -26,7 +26,7 @@ export class PrincipalResolver {
 
   /** As `resolveAgent` where nothing has to be looked up or compared; null: `resolveAgent` does. */
   resolveNow(agent: Agent): Principals | null {
-    return agent.parent === null ? masterRights(agent) : null;
+    return agent.parent === null && agent.usesMasterKey ? MASTER_PRINCIPALS : null;
   }
 
   /**
@@ -38,11 +38,9 @@ export class PrincipalResolver {
   async resolve(agent: Agent): Promise<Principals> {
     const { identity } = agent;
     switch (identity.kind) {
-      case 'master': {
-        const rights = masterRights(agent);
-        if (!rights) throw new Unauthorized('client mode without a session');
-        return rights;
-      }
+      case 'master':
+        if (!agent.usesMasterKey) throw new Unauthorized('client mode without a session');
+        return MASTER_PRINCIPALS;
       case 'sessionToken':
         return this.user(await this.findSignedIn(identity.token));
       case 'aclUser':
@@ -97,11 +95,6 @@ export class PrincipalResolver {
     if (roles === null) throw refuse.identityUnresolved(`no role '${name}'`);
     return strict ? strictPrincipals(roles) : createPrincipals(null, roles);
   }
-}
-
-/** Null for an agent that does not hold the master key: a client without a session, or any other identity. */
-function masterRights({ identity, usesMasterKey }: Agent): Principals | null {
-  return identity.kind === 'master' && usesMasterKey ? MASTER_PRINCIPALS : null;
 }
 
 async function fewerOnFault<T>(walk: () => Promise<T>, fewer: T): Promise<T> {
