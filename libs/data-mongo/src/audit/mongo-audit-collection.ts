@@ -14,7 +14,7 @@ import {
   type SealedRecord,
 } from '#audit';
 import { answerLeft } from '#data';
-import { readBoundedRows } from '../answers/bounded-rows.js';
+import { readBoundedRows } from '../storage/documents.js';
 import { connectionProblem } from '../connection/connection-problem.js';
 import { isDriverError } from '../errors.js';
 import type { MongoConnection, DriverDocument } from '../connection/mongo-connection.js';

@@ -5,11 +5,11 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vites
 import { type Abortable, isAborted, LazyAbort, whenAborted } from '#core';
 import { answerLeft, type OperationContext, StoreError } from '#data';
 import { PATIENT, storeErrorCode, unhurried } from '#data/contracts';
-import { readBoundedRows } from '../answers/bounded-rows.js';
+import { readBoundedRows, readOne } from '../storage/documents.js';
 import { asStoreOperation } from '../errors.js';
 import { TestDatabase } from '../test-database.contract.js';
 import { waitForConnection, type SentCommand, WireFront } from '../testing/wire-front.js';
-import { type DocumentBatches, openRead, readOne } from './document-reads.js';
+import { type DocumentBatches, openRead } from './document-reads.js';
 import { MongoConnection } from './mongo-connection.js';
 
 const ROWS = 23;

@@ -3,7 +3,6 @@ import { type Abortable, isAborted, whenAborted } from '#core';
 import type { OperationContext } from '#data';
 import { isDriverError, isServerError } from '../errors.js';
 import type { FastReads } from '../fast-reads/fast-reads.js';
-import { readDocument } from '../storage/documents.js';
 import { SIMPLE_COLLATION } from './collation.js';
 import type { MongoConnection } from './mongo-connection.js';
 
@@ -18,14 +17,14 @@ interface FindRead {
 }
 
 /** What a pipeline returns. It must not write. */
-interface PipelineRead {
+export interface PipelineRead {
   readonly collection: string;
   readonly pipeline: readonly Document[];
   /** Documents of a batch. Default: those of the server. */
   readonly batchSize?: number;
 }
 
-type ReadLimits = Pick<OperationContext, 'maxTimeMS' | 'comment' | keyof Abortable>;
+export type ReadLimits = Pick<OperationContext, 'maxTimeMS' | 'comment' | keyof Abortable>;
 
 /** Documents as BSON, in the batches in which the server sends them. Their reader closes them. */
 export interface DocumentBatches {
@@ -51,23 +50,6 @@ export function openRead(
   if (session) return new CursorBatches(openCursor(db, read, limits, session));
   if (sendsToOneServer(db)) return new CommandBatches(db, fastReads, read, limits);
   return new CursorBatches(openCursor(db, read, limits));
-}
-
-/**
- * The first document of a pipeline that returns at most one. Its size is not limited: the caller's pipeline makes it small.
- */
-export async function readOne(
-  connection: MongoConnection,
-  read: PipelineRead,
-  limits: ReadLimits,
-): Promise<Document | null> {
-  const batches = openRead(connection, read, limits);
-  try {
-    const [first] = await batches.next();
-    return first ? readDocument(first) : null;
-  } finally {
-    await batches.close();
-  }
 }
 
 /** The driver's knowledge of its servers. Its types hide it; where it is not as expected, reads use the driver's cursors. */

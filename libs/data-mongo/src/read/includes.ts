@@ -1,98 +1,10 @@
 import { setOwn } from '#core';
-import type { Document } from 'mongodb';
 import { type AnswerLeft, type FindQuery, type IncludePlan, type ParseRow, PlacedRows } from '#data';
-import { classWhereToQuery } from '../query/where-to-query.js';
-import { type ClassStorage, isPointer } from '../storage/class-storage.js';
+import { isPointer } from '../storage/class-storage.js';
 import { isPlainObject } from '#policy';
-import { unifyIds } from '../storage/mixed-references.js';
-import type { StoredClasses } from '../storage/stored-classes.js';
 
-/** The fields of an answer, by their roots; undefined: all. */
-export function listWantedFields(keys: readonly string[] | undefined): ReadonlySet<string> | undefined {
-  return keys && new Set(keys.map((key) => key.split('.', 1)[0] as string));
-}
-
-/** The field that holds a joined row beside its pointer. A leading underscore keeps it out of every answer. */
-const JOINED_PREFIX = '_i_';
-
-interface RowRequest {
-  readonly keys?: readonly string[];
-  readonly include?: readonly IncludePlan[];
-}
-
-/** A pointer column can be joined; pointers inside arrays, and to another database, are fetched with separate finds. */
-export function isJoinable(plan: IncludePlan, storage: ClassStorage, classes: StoredClasses): boolean {
-  return (
-    storage.field(plan.field)?.type === 'Pointer' &&
-    classes.storage(plan.targetClass).database === storage.database
-  );
-}
-
-/** Keys of a request with the pointers it includes. */
-function listKeys({ keys, include }: RowRequest): readonly string[] | undefined {
-  return keys && [...keys, ...(include ?? []).map((plan) => plan.field)];
-}
-
-export function requestProjection(request: RowRequest, storage: ClassStorage): Document | undefined {
-  return storage.projection(listKeys(request));
-}
-
-/** The stages after the selection of rows: their columns, then one join per included pointer, nested as deep as the plan. */
-export function rowStages(request: RowRequest, storage: ClassStorage, classes: StoredClasses): Document[] {
-  const projection = requestProjection(request, storage);
-  const joins = (request.include ?? [])
-    .filter((plan) => isJoinable(plan, storage, classes))
-    .map((plan) => buildJoin(plan, storage, classes));
-  return [...(projection ? [{ $project: projection }] : []), ...joins];
-}
-
-function buildJoin(plan: IncludePlan, storage: ClassStorage, classes: StoredClasses): Document {
-  const target = classes.storage(plan.targetClass);
-  const pointer = `$${storage.column(plan.field)}`;
-  const admitted = classWhereToQuery(plan.where, target, true);
-  const identified = { $expr: { $eq: ['$_id', '$$id'] } };
-  const conditions = Object.keys(admitted).length > 0 ? { $and: [identified, admitted] } : identified;
-  return {
-    $lookup: {
-      from: target.collection,
-      let: {
-        id: storage.form.pointersAreIds
-          ? (unifyIds(pointer, storage.field(plan.field)) ?? pointer)
-          : target.idOfReference(pointer),
-      },
-      pipeline: [{ $match: conditions }, ...rowStages(plan, target, classes)],
-      as: JOINED_PREFIX + plan.field,
-    },
-  };
-}
-
-/**
- * Reads rows with their joined rows in place of pointers. A pointer whose row does not match the constraint stays unchanged.
- */
-export function rowReader(
-  request: RowRequest,
-  storage: ClassStorage,
-  classes: StoredClasses,
-): (document: Document) => ParseRow {
-  const wanted = listWantedFields(listKeys(request));
-  const joins = (request.include ?? []).map((plan) => ({
-    plan,
-    read: rowReader(plan, classes.storage(plan.targetClass), classes),
-  }));
-  return (document) => {
-    const row = storage.toRow(document, wanted);
-    for (const { plan, read } of joins) {
-      const joined: unknown = document[JOINED_PREFIX + plan.field];
-      const found: unknown = Array.isArray(joined) ? joined[0] : undefined;
-      const pointer = row[plan.field];
-      if (!isPlainObject(found) || !isPointer(pointer) || pointer.className !== plan.targetClass) continue;
-      setOwn(row, plan.field, toIncludedRow(read(found), plan));
-    }
-    return row;
-  };
-}
-
-function toIncludedRow(row: ParseRow, plan: IncludePlan): ParseRow {
+/** As a read answers a row in the place of its pointer. */
+export function toIncludedRow(row: ParseRow, plan: IncludePlan): ParseRow {
   return { __type: 'Object', className: plan.targetClass, ...row };
 }
 

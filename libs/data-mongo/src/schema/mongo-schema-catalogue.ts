@@ -10,7 +10,7 @@ import {
   readTenantText,
   type SchemaSnapshot,
 } from '#policy';
-import { readBoundedRows } from '../answers/bounded-rows.js';
+import { readBoundedRows } from '../storage/documents.js';
 import type { MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation, isServerError } from '../errors.js';
 import type { ClassStorage } from '../storage/class-storage.js';

@@ -16,13 +16,13 @@ import {
   type VectorSearchQuery,
 } from '#data';
 import { type Where, isPlainObject } from '#policy';
-import { readBoundedRows } from '../answers/bounded-rows.js';
+import { readBoundedRows } from '../storage/documents.js';
 import { openRead } from '../connection/document-reads.js';
 import { hasSearch } from '../connection/inspect-mongo.js';
 import { MongoConnection } from '../connection/mongo-connection.js';
 import { asSearchOperation } from '../errors.js';
 import { classWhereToQuery } from '../query/where-to-query.js';
-import { listWantedFields } from '../read/includes.js';
+import { listWantedFields } from '../read/mongo-record-reader.js';
 import type { ClassStorage } from '../storage/class-storage.js';
 import { valueFromStorage } from '../storage/parse-values.js';
 import { StoredClasses } from '../storage/stored-classes.js';

@@ -1,7 +1,7 @@
 import { BSON } from 'mongodb';
 import { describe, expect, it } from 'vitest';
 import { MIN_VALUE_BYTES } from '#data';
-import { bsonWeight } from './bounded-rows.js';
+import { bsonWeight } from './documents.js';
 
 const { serialize } = BSON;
 const weigh = (document: object): number => bsonWeight(serialize(document));
