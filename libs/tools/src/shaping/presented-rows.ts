@@ -5,29 +5,36 @@ import type { ToolCall } from '../tool.js';
 const isText = (value: unknown): value is string => typeof value === 'string';
 
 /** The short form of a Parse type, or undefined when the value is none or lacks the members of its type. */
-function shorten(typed: Readonly<Record<string, unknown>>): unknown {
-  const { className, objectId, iso, name, url, latitude, longitude, coordinates, base64 } = typed;
+function shorten(typed: Readonly<ParseRow>): unknown {
   switch (typed['__type']) {
     case 'Date':
-      return isText(iso) ? iso : undefined;
-    case 'Pointer':
+      return isText(typed['iso']) ? typed['iso'] : undefined;
+    case 'Pointer': {
+      const { className, objectId } = typed;
       return isText(className) && isText(objectId)
         ? { _type: 'Pointer', class: className, id: objectId }
         : undefined;
-    case 'File':
+    }
+    case 'File': {
+      const { name, url } = typed;
       return isText(name) ? { _type: 'File', name, ...(isText(url) && { url }) } : undefined;
-    case 'GeoPoint':
+    }
+    case 'GeoPoint': {
+      const { latitude, longitude } = typed;
       return typeof latitude === 'number' && typeof longitude === 'number'
         ? { _type: 'GeoPoint', latitude, longitude }
         : undefined;
-    case 'Polygon':
+    }
+    case 'Polygon': {
+      const { coordinates } = typed;
       return Array.isArray(coordinates)
         ? { _type: 'Polygon', coordinates: simplify(coordinates) }
         : undefined;
+    }
     case 'Bytes':
-      return isText(base64) ? { _type: 'Bytes', base64 } : undefined;
+      return isText(typed['base64']) ? { _type: 'Bytes', base64: typed['base64'] } : undefined;
     case 'Relation':
-      return isText(className) ? { _type: 'Relation', class: className } : undefined;
+      return isText(typed['className']) ? { _type: 'Relation', class: typed['className'] } : undefined;
     default:
       return undefined;
   }
