@@ -65,6 +65,7 @@ const EXAMPLES: Record<keyof typeof refusals, readonly Refusal[]> = {
   tooManyRunning: [refusals.tooManyRunning(20, 2)],
   databaseShareTaken: [refusals.databaseShareTaken(2)],
   exportNotStored: [refusals.exportNotStored(2)],
+  changeNotNoted: [refusals.changeNotNoted()],
   budgetExhausted: [refusals.budgetExhausted(WINDOW as never)],
   auditUnavailable: [refusals.auditUnavailable(5)],
   auditWithheld: [refusals.auditWithheld('TOOL', true), refusals.auditWithheld('TOOL', false)],

@@ -74,6 +74,12 @@ export interface RequestOptions {
    * @internal
    */
   readonly beforeChange?: (() => Promise<void>) | undefined;
+  /**
+   * Awaited before the outcome of the call itself is recorded: false where another run of the call goes on to its end. Default: this is
+   * the only one.
+   * @internal
+   */
+  readonly claimEnd?: (() => Promise<boolean>) | undefined;
   /** Receives the decisions of the gates. Default: that of the telemetry. */
   readonly trace?: CallTrace | undefined;
   /** Default: that of the telemetry. Absent when nothing limits or measures what the call uses. */
@@ -100,6 +106,8 @@ export class McpRequest implements Abortable, RequestOptions {
   readonly approval: CallApproval | undefined;
   /** As in `RequestOptions`. @internal */
   readonly beforeChange: RequestOptions['beforeChange'];
+  /** As in `RequestOptions`. @internal */
+  readonly claimEnd: RequestOptions['claimEnd'];
   /** As in `RequestOptions`. */
   readonly trace: CallTrace | undefined;
   /** As in `RequestOptions`. */
@@ -121,6 +129,7 @@ export class McpRequest implements Abortable, RequestOptions {
     this.background = options.background;
     this.approval = options.approval;
     this.beforeChange = options.beforeChange;
+    this.claimEnd = options.claimEnd;
     this.trace = options.trace ?? transport.telemetry?.trace;
     this.meter = options.meter ?? transport.telemetry?.meter;
   }

@@ -71,7 +71,6 @@ export {
 export { spendCall } from './calls/guards.js';
 export type { ApplicationSteps, BeforeAndAfter } from './calls/application-steps.js';
 export { ParleyToolRunner, ToolPipeline } from './calls/tool-pipeline.js';
-export { RUN_HANDED_OVER } from './calls/tool-call.js';
 export {
   recordedReads,
   recordedSearches,

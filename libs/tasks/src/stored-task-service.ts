@@ -230,7 +230,14 @@ function withAnswers(record: TaskRecord, given: JsonObject): TaskRecord | null {
 }
 
 function nextRun(record: TaskRecord): TaskRecord {
-  return { ...record, status: 'working', run: record.run + 1, begun: false, changedBy: undefined };
+  return {
+    ...record,
+    status: 'working',
+    run: record.run + 1,
+    begun: false,
+    changedBy: undefined,
+    endedBy: undefined,
+  };
 }
 
 function waitForEnd(bus: MessageBus, taskId: string, timeout: number): Promise<unknown> {

@@ -65,6 +65,8 @@ export interface TaskRecord {
   readonly begun: boolean;
   /** The attempt at that run that called a tool which may change data: no other one does, and it ends the run. */
   readonly changedBy?: string | undefined;
+  /** The attempt that ended that run, or is about to: no other one does, unless its worker dies before. */
+  readonly endedBy?: string | undefined;
   /** `CurrentAgents.digestRights` of the last run that ended. */
   readonly rights?: string;
   readonly result?: JsonObject;

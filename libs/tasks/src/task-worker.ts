@@ -1,30 +1,72 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
-import { filter, type Subscription } from 'rxjs';
-import { type Agent, CurrentAgents, refusals, refuse, RUN_REPLACED, SERVER_SHUTDOWN } from '#core';
-import { type MessageBus, type OneTimeStore, SharedState } from '#state';
-import { BackgroundCalls, type BackgroundOutcome, RPC, RUN_HANDED_OVER } from '#dispatcher';
-import { mayChangeData, ToolRegistry } from '#tools';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Subscription } from 'rxjs';
+import {
+  type Agent,
+  CurrentAgents,
+  type Refusal,
+  refusals,
+  refuse,
+  RUN_REPLACED,
+  SERVER_SHUTDOWN,
+} from '#core';
+import { type MessageBus, type OneTimeStore, SharedState, SharedStateUnavailable } from '#state';
+import { BackgroundCalls, type BackgroundOutcome, RPC } from '#dispatcher';
 import { TaskHandedOver, type TaskJob } from './task-queue.js';
 import {
   AgentReferences,
   CANCELLED_TOPIC,
   ENDED_TOPIC,
-  hasEnded,
   type TaskRecord,
   TaskRecords,
   TaskSettings,
 } from './task-records.js';
 
-interface RunningTask {
-  /** Of this attempt at the run. */
-  readonly attempt: string;
-  readonly agent: Agent;
-  readonly isRead: boolean;
-  readonly controller: AbortController;
-  mayRunAgain: boolean;
-  /** That it changes data is being noted, or is. */
-  noted?: Promise<void> | undefined;
+const TASK_CANCELLED = 'task_cancelled';
+/** Another attempt takes the place of this one, with the rights of then. */
+const RUN_HANDED_OVER = 'run_handed_over';
+
+/** Milliseconds before an end is stored again while Redis is away, and how often. */
+const BETWEEN_STORES = 1_000;
+const MOST_STORES = 60;
+
+/** What the record of a task knows an attempt by. */
+interface AttemptKey {
+  readonly taskId: string;
+  readonly run: number;
+  /** Of all attempts of one worker at that run: they follow each other. */
+  readonly id: string;
+}
+
+/** One attempt at a run. What it starts holds it, so that what is left of it acts for no other one. */
+class Attempt {
+  /** That it changes data is being noted, or is; with why it may not. */
+  noted: Promise<string | undefined> | undefined;
+  isEnding = false;
+  private readonly controller = new AbortController();
+
+  constructor(
+    readonly key: AttemptKey,
+    readonly agent: Agent,
+  ) {}
+
+  get signal(): AbortSignal {
+    return this.controller.signal;
+  }
+
+  /** It has changed nothing, and its outcome is not recorded. */
+  get mayRunAgain(): boolean {
+    return !this.noted && !this.isEnding;
+  }
+
+  get isHandedOver(): boolean {
+    return this.signal.reason === RUN_HANDED_OVER;
+  }
+
+  end(reason: string): void {
+    this.controller.abort(reason);
+  }
 }
 
 const toFailure = (message: string): BackgroundOutcome => ({
@@ -38,7 +80,9 @@ const TASK_INTERRUPTED = toFailure('The task was interrupted and is not run agai
 @Injectable()
 export class TaskWorker {
   private closing = false;
-  private readonly running = new Map<string, RunningTask>();
+  /** By task and run. */
+  private readonly runs = new Map<string, Promise<void>>();
+  private readonly attempts = new Set<Attempt>();
   private readonly bus: MessageBus;
   private readonly oneTime: OneTimeStore;
   private readonly listening: Subscription;
@@ -48,41 +92,34 @@ export class TaskWorker {
     private readonly records: TaskRecords,
     private readonly agents: AgentReferences,
     private readonly calls: BackgroundCalls,
-    @Inject(ToolRegistry) private readonly registry: Pick<ToolRegistry, 'get'>,
     private readonly settings: TaskSettings,
     @Inject(SharedState) { bus, oneTime }: Pick<SharedState, 'bus' | 'oneTime'>,
-    @Inject(CurrentAgents) current: Pick<CurrentAgents, 'changes' | 'isCurrent'>,
+    @Inject(CurrentAgents) private readonly current: Pick<CurrentAgents, 'changes' | 'isCurrent'>,
   ) {
     this.bus = bus;
     this.oneTime = oneTime;
-    this.listening = bus
-      .messages(CANCELLED_TOPIC)
-      .pipe(filter(({ taskId }) => typeof taskId === 'string'))
-      .subscribe(({ taskId }) => this.running.get(taskId as string)?.controller.abort('task_cancelled'));
-    // A read is run again with the rights of now. What may have changed data goes on to its end.
+    this.listening = bus.messages(CANCELLED_TOPIC).subscribe(({ taskId }) => {
+      for (const attempt of this.attempts) if (attempt.key.taskId === taskId) attempt.end(TASK_CANCELLED);
+    });
     this.following = current.changes.subscribe(() => {
-      for (const { agent, controller, mayRunAgain } of this.running.values())
-        if (mayRunAgain && !current.isCurrent(agent)) controller.abort(RUN_HANDED_OVER);
+      for (const attempt of this.attempts) this.followRights(attempt);
     });
   }
 
   /** Runs in progress. */
   get active(): number {
-    return this.running.size;
+    return this.attempts.size;
   }
 
-  /** @throws TaskHandedOver when this worker closes before the run has ended */
-  async handle({ taskId, run }: TaskJob): Promise<void> {
-    // The job was assigned to this worker while it closed.
-    if (this.closing) throw new TaskHandedOver();
-    const { records } = this;
-    const seen = await records.find(taskId);
-    if (!seen || !isDue(seen, run)) return;
-    if (seen.begun && !this.mayRunAgain(seen)) return this.giveUp(taskId, seen);
-    const begun = await records.change(taskId, (record) =>
-      isDue(record, run) && record.begun === seen.begun ? { ...record, begun: true } : null,
-    );
-    if (begun) await this.runToEnd(taskId, begun);
+  /**
+   * A job whose lock was lost is assigned again, maybe to the worker that still runs it: the run then ends both.
+   * @throws TaskHandedOver when this worker closes before the run has ended
+   */
+  handle(job: TaskJob): Promise<void> {
+    const name = `${job.taskId}.${job.run}`;
+    const running = this.runs.get(name) ?? this.begin(job).finally(() => this.runs.delete(name));
+    this.runs.set(name, running);
+    return running;
   }
 
   /** Ends the runs of this worker, so that other workers take them over. */
@@ -90,54 +127,62 @@ export class TaskWorker {
     this.closing = true;
     this.listening.unsubscribe();
     this.following.unsubscribe();
-    for (const { controller, mayRunAgain } of this.running.values())
-      controller.abort(mayRunAgain ? RUN_HANDED_OVER : SERVER_SHUTDOWN);
+    for (const attempt of this.attempts) attempt.end(attempt.mayRunAgain ? RUN_HANDED_OVER : SERVER_SHUTDOWN);
   }
 
-  /** The worker of its run died, so no worker recorded how the run ended. */
-  private async giveUp(taskId: string, record: TaskRecord): Promise<void> {
-    if (!(await this.settle(taskId, record.run, TASK_INTERRUPTED))) return;
-    const { agents, calls, records } = this;
-    const agent = await agents.read(record.agent, taskId);
-    if (!agent) return calls.recordOrphaned({ ...record, taskId });
-    calls.recordUnfinished(
-      { ...record, agent, milliseconds: records.measureAge(record) },
-      refusals.internalError(record.tool, 'the worker of this task ended before its run did'),
+  private async begin({ taskId, run }: TaskJob): Promise<void> {
+    // The job was assigned to this worker while it closed.
+    if (this.closing) throw new TaskHandedOver();
+    const begun = await this.records.change(taskId, (record) =>
+      isDue(record, run) && record.changedBy === undefined
+        ? { ...record, begun: true, endedBy: undefined }
+        : null,
     );
+    return begun ? this.runToEnd(taskId, begun) : this.giveUp(taskId, run);
   }
 
-  /** A read whose agent got other rights meanwhile is run again at once. */
+  /** Where the run is due all the same, the worker that changed data is dead, and so none recorded how the run ended. */
+  private async giveUp(taskId: string, run: number): Promise<void> {
+    const record = await this.records.change(taskId, (stored) =>
+      isDue(stored, run) ? { ...stored, ...toSettlement(TASK_INTERRUPTED) } : null,
+    );
+    if (!record) return;
+    await this.announceEnd(taskId);
+    const agent = await this.agents.read(record.agent, taskId);
+    const died = 'the worker of this task ended before its run did';
+    this.recordUnfinished(taskId, record, agent, refusals.internalError(record.tool, died));
+  }
+
+  /** A run that has changed nothing, and whose agent got other rights meanwhile, begins again at once. */
   private async runToEnd(taskId: string, record: TaskRecord): Promise<void> {
+    const { agents, calls } = this;
+    const key = { taskId, run: record.run, id: randomUUID() };
     for (;;) {
-      const agent = await this.agents.read(record.agent, taskId);
+      const agent = await agents.read(record.agent, taskId);
+      if (this.closing) return this.handOver(key, record, agent);
       if (!agent) {
-        this.calls.recordOrphaned({ ...record, taskId });
-        await this.settle(taskId, record.run, AGENT_GONE);
+        if (await this.settle(key, AGENT_GONE)) calls.recordOrphaned({ ...record, taskId });
         return;
       }
-      const controller = new AbortController();
-      const attempt = randomUUID();
-      const outcome = await this.runTask(taskId, record, { attempt, agent, controller });
-      if (controller.signal.reason === RUN_HANDED_OVER && !this.closing) continue;
-      const rights = this.agents.digestRights(agent);
-      await this.settle(taskId, record.run, outcome, { attempt, rights });
+      const attempt = new Attempt(key, agent);
+      const outcome = await this.runAttempt(attempt, record);
+      if (attempt.isHandedOver) continue;
+      const isInterrupted = this.closing && attempt.signal.aborted;
+      const rights = agents.digestRights(agent);
+      await this.settle(key, isInterrupted ? TASK_INTERRUPTED : outcome, { rights });
       return;
     }
   }
 
-  private async runTask(
-    taskId: string,
-    record: TaskRecord,
-    begun: Pick<RunningTask, 'attempt' | 'agent' | 'controller'>,
-  ): Promise<BackgroundOutcome> {
-    const { calls, oneTime } = this;
-    const { agent, controller } = begun;
-    const mayRunAgain = this.mayRunAgain(record);
-    this.running.set(taskId, { ...begun, isRead: mayRunAgain, mayRunAgain });
-    const heartbeat = setInterval(() => void this.beat(taskId, record.run), this.settings.heartbeat);
+  private async runAttempt(attempt: Attempt, record: TaskRecord): Promise<BackgroundOutcome> {
+    const { calls, oneTime, settings } = this;
+    const { agent, signal, key } = attempt;
+    const { taskId } = key;
+    this.attempts.add(attempt);
+    const heartbeat = setInterval(() => void this.beat(attempt), settings.heartbeat);
     try {
       const { tool, args, version, capabilities, correlationId, began, soFar, responses, approval } = record;
-      const outcome = await calls.run({
+      return await calls.run({
         taskId,
         agent,
         tool,
@@ -149,97 +194,138 @@ export class TaskWorker {
         ...(correlationId !== undefined && { correlationId }),
         ...(began !== undefined && { began }),
         ...(approval && { approval }),
-        signal: controller.signal,
-        beforeChange: () => this.noteChange(taskId, record.run),
-        useOnce: (name) => oneTime.claim(`decision:${name}`, this.settings.lifetime, agent.principal),
+        signal,
+        beforeChange: () => this.noteChange(attempt),
+        claimEnd: () => this.claimEnd(attempt),
+        useOnce: (name) => oneTime.claim(`decision:${name}`, settings.lifetime, agent.principal),
         progress: () => undefined,
       });
-      return this.closing && controller.signal.aborted ? TASK_INTERRUPTED : outcome;
     } finally {
       clearInterval(heartbeat);
-      this.running.delete(taskId);
-      if (this.closing) await this.handOver(taskId, record);
+      this.attempts.delete(attempt);
     }
   }
 
-  /** @throws TaskHandedOver, which passes the run to another worker */
-  private async handOver(taskId: string, { run }: TaskRecord): Promise<void> {
-    const record = await this.records.find(taskId);
-    if (!record || !isDue(record, run) || !this.mayRunAgain(record)) return;
-    throw new TaskHandedOver();
+  /** @throws TaskHandedOver, which passes the run to another worker, unless it is over */
+  private async handOver(key: AttemptKey, record: TaskRecord, agent: Agent | undefined): Promise<void> {
+    const end = await this.change(key, (current, ended) =>
+      ended === undefined ? { ...current, begun: false } : null,
+    );
+    if (end === undefined) throw new TaskHandedOver();
+    if (end === TASK_CANCELLED) this.recordUnfinished(key.taskId, record, agent, refusals.cancelled(end));
+  }
+
+  private recordUnfinished(
+    taskId: string,
+    record: TaskRecord,
+    agent: Agent | undefined,
+    refusal: Refusal,
+  ): void {
+    const { calls, records } = this;
+    if (!agent) return calls.recordOrphaned({ ...record, taskId });
+    calls.recordUnfinished({ ...record, agent, milliseconds: records.measureAge(record) }, refusal);
+  }
+
+  /** Work that has changed nothing continues with the rights of now only. */
+  private followRights(attempt: Attempt): void {
+    if (attempt.mayRunAgain && !this.current.isCurrent(attempt.agent)) attempt.end(RUN_HANDED_OVER);
   }
 
   /**
-   * A run that only reads calls a tool that may change data: from now on it is not run again.
-   * @throws Refused when the run is over, or is to run again
+   * The attempt calls a tool that may change data: from now on the run is not begun again.
+   * @throws Refused when the run is over, is that of another attempt, or is to run again
    */
-  private async noteChange(taskId: string, run: number): Promise<void> {
-    const running = this.running.get(taskId);
-    if (!running || running.controller.signal.aborted) throw refuse.cancelled();
-    if (!running.isRead) return;
-    running.mayRunAgain = false;
-    running.noted ??= this.storeChange(taskId, run, running).catch((error: unknown) => {
-      running.noted = undefined;
-      throw error;
+  private async noteChange(attempt: Attempt): Promise<void> {
+    const { signal } = attempt;
+    if (signal.aborted) throw refuse.cancelled(signal.reason);
+    const { id } = attempt.key;
+    const noted = (attempt.noted ??= this.change(attempt.key, (record, ended) =>
+      ended === undefined ? { ...record, changedBy: id } : null,
+    ));
+    const end = await noted.catch((error: unknown) => {
+      // This call changes nothing. One that follows notes it again.
+      if (attempt.noted === noted) attempt.noted = undefined;
+      this.followRights(attempt);
+      throw error instanceof SharedStateUnavailable ? refuse.changeNotNoted() : error;
     });
-    await running.noted;
+    if (end !== undefined) attempt.end(end);
+    if (signal.aborted) throw refuse.cancelled(signal.reason);
   }
 
-  /** Another worker may take a run for lost that is slow: one attempt changes data, and the other one ends here. */
-  private async storeChange(
-    taskId: string,
-    run: number,
-    { attempt, controller }: RunningTask,
-  ): Promise<void> {
-    let isOver = true;
-    const noted = await this.records.change(taskId, (record) => {
-      isOver = !isDue(record, run);
-      return !isOver && isOf(record, attempt) ? { ...record, changedBy: attempt } : null;
-    });
-    if (noted) return;
-    controller.abort(isOver ? 'task_cancelled' : RUN_REPLACED);
-    throw refuse.cancelled(controller.signal.reason);
+  /**
+   * A worker that is slow may be taken for dead, so that a run has two attempts.
+   * @returns whether this one ends the run, and so its outcome is recorded: also where that is not known
+   */
+  private async claimEnd(attempt: Attempt): Promise<boolean> {
+    if (attempt.isHandedOver) return false;
+    attempt.isEnding = true;
+    try {
+      const { id } = attempt.key;
+      const end = await this.change(attempt.key, (record, ended) =>
+        ended === RUN_REPLACED ? null : { ...record, endedBy: id },
+      );
+      return end !== RUN_REPLACED;
+    } catch {
+      return true;
+    }
   }
 
   /** Marks the run as alive, and notices a cancellation whose message was lost. */
-  private async beat(taskId: string, run: number): Promise<void> {
+  private async beat(attempt: Attempt): Promise<void> {
     try {
-      const alive = await this.records.change(taskId, (record) => (isDue(record, run) ? record : null));
-      if (!alive) this.running.get(taskId)?.controller.abort('task_cancelled');
+      const end = await this.change(attempt.key, (record, ended) => (ended === undefined ? record : null));
+      if (end !== undefined) attempt.end(end);
     } catch {
       // The next heartbeat reads the record again.
     }
   }
 
-  /** @param attempt that ended so; absent: none is left. @returns whether this was how the run ended */
+  /** @returns whether this was how the run ended */
   private async settle(
-    taskId: string,
-    run: number,
+    key: AttemptKey,
     outcome: BackgroundOutcome,
-    { attempt, rights }: { readonly attempt?: string; readonly rights?: string } = {},
+    notes: Pick<TaskRecord, 'rights'> = {},
   ): Promise<boolean> {
-    const settled = await this.records.change(taskId, (record) =>
-      isDue(record, run) && (attempt === undefined || isOf(record, attempt))
-        ? { ...record, ...toSettlement(outcome), ...(rights !== undefined && { rights }) }
-        : null,
-    );
-    // For a caller that still waits; others poll.
-    if (settled) await this.bus.publish(ENDED_TOPIC, { taskId }).catch(() => undefined);
-    return settled !== undefined;
+    const settled = { ...toSettlement(outcome), ...notes, endedBy: key.id };
+    for (let stores = 1; ; stores += 1) {
+      try {
+        const end = await this.change(key, (record, ended) =>
+          ended === undefined ? { ...record, ...settled } : null,
+        );
+        if (end === undefined) await this.announceEnd(key.taskId);
+        return end === undefined;
+      } catch (error) {
+        // What was done is not done again because it could not be stored at once.
+        if (this.closing || stores === MOST_STORES || !(error instanceof SharedStateUnavailable)) throw error;
+        await pause(BETWEEN_STORES);
+      }
+    }
   }
 
-  private mayRunAgain({ tool, changedBy }: TaskRecord): boolean {
-    const definition = this.registry.get(tool)?.definition;
-    return changedBy === undefined && definition !== undefined && !mayChangeData(definition);
+  /** For a caller that still waits; others poll. */
+  private async announceEnd(taskId: string): Promise<void> {
+    await this.bus.publish(ENDED_TOPIC, { taskId }).catch(() => undefined);
+  }
+
+  /** @param change of the record, given why the attempt has to end. @returns why it has to; undefined: it goes on */
+  private async change(
+    key: AttemptKey,
+    change: (record: TaskRecord, end: string | undefined) => TaskRecord | null,
+  ): Promise<string | undefined> {
+    let end: string | undefined = TASK_CANCELLED;
+    await this.records.change(key.taskId, (record) => change(record, (end = findEnd(key, record))));
+    return end;
   }
 }
 
-/** Whether no other attempt has changed data. */
-const isOf = ({ changedBy }: TaskRecord, attempt: string): boolean =>
-  changedBy === undefined || changedBy === attempt;
+/** Why an attempt has to end; undefined: it goes on, and it alone once the record names it. */
+function findEnd({ run, id }: AttemptKey, record: TaskRecord): string | undefined {
+  const { changedBy, endedBy, status } = record;
+  if (record.run !== run || (changedBy ?? endedBy ?? id) !== id) return RUN_REPLACED;
+  return status === 'working' ? undefined : TASK_CANCELLED;
+}
 
-const isDue = (record: TaskRecord, run: number): boolean =>
-  !hasEnded(record) && record.status === 'working' && record.run === run;
+const isDue = (record: TaskRecord, run: number): boolean => record.status === 'working' && record.run === run;
 
 function toSettlement(outcome: BackgroundOutcome): Partial<TaskRecord> {
   switch (outcome.kind) {

@@ -2,8 +2,9 @@ import { Redis } from 'ioredis';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type RedisServer, startRedis } from '#state/contracts';
 import { POSTS_SEED, POSTS_POLICY } from '../../fixtures/posts.fixture.js';
 import {
@@ -209,6 +210,13 @@ describe('a task', () => {
   });
 });
 
+const countCalls = (tool: string) =>
+  replicas.reduce((sum, replica) => sum + replica.output().stderr.split(`call tool=${tool} `).length - 1, 0);
+const countPosts = async (title: string, service: Service) => {
+  const args = { class_name: 'Post', where: { title } };
+  return (await callTool(service, 'count_objects', args, key('editor'))).data['count'];
+};
+
 describe('when the worker of a task dies', { timeout: 120_000 }, () => {
   /** A replica alone, so that the run is its; then another one comes, and the first crashes. */
   const crashDuring = async (tool: string, headers: Record<string, string>) => {
@@ -242,9 +250,7 @@ describe('when the worker of a task dies', { timeout: 120_000 }, () => {
 
   it('a read that called a tool that writes is not run again either, and the write happened once', async () => {
     const { state, second, until } = await crashDuring('slow_delegation', key('editor'));
-    const where = { title: until };
-    const { data } = await callTool(second, 'count_objects', { class_name: 'Post', where }, key('editor'));
-    expect(data).toMatchObject({ count: 1 });
+    expect(await countPosts(until, second)).toBe(1);
     expect(state).toMatchObject({ status: 'failed' });
     expect(state.error?.message).toContain('interrupted');
   });
@@ -260,5 +266,52 @@ describe('when the worker of a task dies', { timeout: 120_000 }, () => {
     expect((await ended(second, taskId)).status).toBe('completed');
     expect(recordsOf('slow_read', first)).toEqual([]);
     await expect.poll(() => second.output().stderr).toContain('tool=slow_read');
+  });
+});
+
+describe('when the worker of a task hangs for longer than its lock lasts', { timeout: 120_000 }, () => {
+  const LOCK = 1_000;
+  const beginOn = async (service: Service, tool: string) => {
+    const { until, give } = signal();
+    const { taskId } = await call(service, tool, until, key('editor'));
+    await vi.waitFor(() => expect(existsSync(`${until}.begun`)).toBe(true), WAIT);
+    return { until, give, taskId };
+  };
+  beforeEach(async () => {
+    await Promise.all(replicas.splice(0).map((replica) => replica.stop()));
+  });
+
+  it.each(['slow_then_delegation', 'slow_write'])(
+    '%s runs once and to its end where no other worker is there',
+    async (tool) => {
+      const alone = await startReplica();
+      const { until, give, taskId } = await beginOn(alone, tool);
+      alone.signal('SIGSTOP');
+      await pause(3 * LOCK);
+      alone.signal('SIGCONT');
+      // It finds the lost lock, and is assigned the job again.
+      await pause(3 * LOCK);
+      expect((await get(alone, taskId, key('editor'))).status).toBe('working');
+      give();
+      expect((await ended(alone, taskId, key('editor'))).status).toBe('completed');
+      await expect.poll(() => countCalls(tool)).toBe(1);
+      expect(await countPosts(until, alone)).toBe(tool === 'slow_write' ? 0 : 1);
+    },
+  );
+
+  it('one of two attempts writes, and makes the one record, where another worker began what only read', async () => {
+    const tool = 'slow_then_delegation';
+    const first = await startReplica();
+    const { until, give, taskId } = await beginOn(first, tool);
+    const second = await startReplica();
+    first.signal('SIGSTOP');
+    rmSync(`${until}.begun`);
+    await vi.waitFor(() => expect(existsSync(`${until}.begun`)).toBe(true), WAIT);
+    first.signal('SIGCONT');
+    give();
+    expect((await ended(second, taskId, key('editor'))).status).toBe('completed');
+    await pause(3 * LOCK);
+    expect(await countPosts(until, second)).toBe(1);
+    expect(countCalls(tool)).toBe(1);
   });
 });

@@ -161,6 +161,17 @@ export function exportNotStored(retryAfter: number): Refusal {
   };
 }
 
+/** A task that only read so far would not be known as one that changes data, and would be run again. */
+export function changeNotNoted(): Refusal {
+  return {
+    code: 'rate_limited',
+    gate: 'task',
+    message:
+      'It cannot be noted at the moment that this task changes data, and nothing was changed. Retry after 5.0s',
+    retryAfter: 5,
+  };
+}
+
 const QUANTITY_WORDS: Readonly<Record<Quantity, string>> = {
   calls: 'calls',
   rows: 'rows',

@@ -30,7 +30,7 @@ import {
 import { CallJournal, toFailedRun, refusalByProtocol } from './call-journal.js';
 import { DataBudgets, ResultLimit } from './call-limits.js';
 import { faultReport, tasksNotDeclared } from '../protocol.js';
-import { type Awaitable, ContinuesAsTask, type ParleyToolCall, RUN_HANDED_OVER } from './tool-call.js';
+import { type Awaitable, ContinuesAsTask, type ParleyToolCall } from './tool-call.js';
 
 /** What takes the place of the outcome or the error of the steps behind an interceptor, at once or later. */
 interface Settling {
@@ -77,7 +77,6 @@ export class AuditInterceptor implements NestInterceptor<ToolOutcome, ToolOutcom
     return settle(next, {
       outcome: (outcome) =>
         this.charge(call, outcome.ok ? Buffer.byteLength(outcome.text) : 0, () => {
-          if (call.request.aborted && call.request.signal.reason === RUN_HANDED_OVER) return outcome;
           const kept = this.record(call, outcome);
           return kept ? withholdUnlessKept(kept, call, outcome) : outcome;
         }),
@@ -108,6 +107,12 @@ export class AuditInterceptor implements NestInterceptor<ToolOutcome, ToolOutcom
   }
 
   private record(call: ParleyToolCall, outcome: ToolOutcome): Promise<void> | undefined {
+    const { claimEnd } = call.request;
+    if (!claimEnd) return this.write(call, outcome);
+    return claimEnd().then((isEnd) => (isEnd ? this.write(call, outcome) : undefined));
+  }
+
+  private write(call: ParleyToolCall, outcome: ToolOutcome): Promise<void> | undefined {
     const { name: tool, args, request: context, observed } = call;
     const milliseconds = performance.now() - call.started - call.clock.waited;
     return this.journal.record({ tool, args, context, outcome, milliseconds, notes: call, observed });

@@ -344,6 +344,3 @@ export class ContinuesAsTask extends Error {
     super('the call goes on as a task');
   }
 }
-
-/** Why a run ended that another worker continues: that worker records the outcome. */
-export const RUN_HANDED_OVER = 'run_handed_over';

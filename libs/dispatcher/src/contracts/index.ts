@@ -1,1 +1,2 @@
 export { kernelOf, SmallRecords, smallTool } from './kernel-under-test.js';
+export { RecordedRunner } from './recorded-runner.js';

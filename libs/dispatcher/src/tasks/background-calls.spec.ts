@@ -38,6 +38,7 @@ function beginTask() {
       signal: new AbortController().signal,
       useOnce: (name) => used.claim(name, 60_000, 'ada'),
       beforeChange: () => Promise.resolve(),
+      claimEnd: () => Promise.resolve(true),
       progress: () => undefined,
     });
   const asked = async (...given: Parameters<typeof run>) => {

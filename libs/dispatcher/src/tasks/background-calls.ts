@@ -39,6 +39,8 @@ export interface BackgroundRun {
   readonly useOnce: UseOnce;
   /** Awaited before a tool runs, within the call too, that may change data. */
   readonly beforeChange: () => Promise<void>;
+  /** Awaited before its outcome is recorded: false where another run of the call goes on to its end. */
+  readonly claimEnd: () => Promise<boolean>;
   progress(update: ProgressUpdate): void;
 }
 
@@ -107,7 +109,7 @@ export class BackgroundCalls {
 
   /** Never rejects. */
   async run(run: BackgroundRun): Promise<BackgroundOutcome> {
-    const { taskId, soFar, responses, capabilities, version, useOnce, beforeChange } = run;
+    const { taskId, soFar, responses, capabilities, version, useOnce, beforeChange, claimEnd } = run;
     const declared = { era: 'modern', version, clientCapabilities: capabilities } as const;
     const observed = this.telemetry?.background(run);
     // A decision of one round is none of the next, in which the same may be asked again.
@@ -129,6 +131,7 @@ export class BackgroundCalls {
         background: 'running',
         approval,
         beforeChange,
+        claimEnd,
       });
       const running = () => this.runner.run(run.tool, run.args, request);
       const outcome = await (observed ? observed.within(running) : running());
