@@ -47,6 +47,7 @@ export type { ChangeViews, ReviewedChange, ViewedChange } from './governed/chang
 export type { AppliedChange, ChangeConflict, HeldChange } from './governed/held-change.js';
 export { ParleyChanges } from './governed/parley-changes.js';
 export { ConflictingChanges } from './governed/transacted-changes.js';
+export { firstRows, RecordReader, RecordWriter } from './record-adapters.js';
 export * from './record-search.js';
 export * from './record-store.js';
 export {

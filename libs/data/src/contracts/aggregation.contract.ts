@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { RecordReader } from '../record-store.js';
+import type { RecordReader } from '../record-adapters.js';
 import { unhurried } from './operation.js';
 
 const pointer = (className: string, objectId: string) => ({ __type: 'Pointer', className, objectId });

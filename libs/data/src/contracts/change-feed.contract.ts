@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import type { Observable, Subscription } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ChangeFeed, RowChange } from '../change-feed.js';
-import type { ParseRow, RecordReader, RecordWriter } from '../record-store.js';
+import type { RecordReader, RecordWriter } from '../record-adapters.js';
+import type { ParseRow } from '../record-store.js';
 import { MUSIC_SEED } from './music-seed.js';
 import { PATIENT, unhurried } from './operation.js';
 

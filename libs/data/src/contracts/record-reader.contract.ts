@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { FindQuery, IncludePlan, ParseRow, RecordReader } from '../record-store.js';
+import type { RecordReader } from '../record-adapters.js';
+import type { FindQuery, IncludePlan, ParseRow } from '../record-store.js';
 import { aggregationCases } from './aggregation.contract.js';
 import { MUSIC_SEED } from './music-seed.js';
 import { PATIENT, storeErrorCode, unhurried } from './operation.js';

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { ParseRow, RecordReader, RecordWriter, StoreOperation, Writes } from '../record-store.js';
+import type { RecordReader, RecordWriter } from '../record-adapters.js';
+import type { ParseRow, StoreOperation, Writes } from '../record-store.js';
 import type { SchemaCatalogue } from '../schema-store.js';
 import { MUSIC_SEED } from './music-seed.js';
 import { PATIENT, storeErrorCode, unhurried } from './operation.js';

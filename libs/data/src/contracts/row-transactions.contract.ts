@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type BoundStores, type RowTransactions } from '../changes/row-transactions.js';
-import type { ParseRow, RecordReader, RecordWriter } from '../record-store.js';
+import type { RecordReader, RecordWriter } from '../record-adapters.js';
+import type { ParseRow } from '../record-store.js';
 import { MUSIC_SEED } from './music-seed.js';
 import { PATIENT, unhurried } from './operation.js';
 

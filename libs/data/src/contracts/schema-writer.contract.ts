@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { FieldSchema } from '#policy';
-import type { RecordReader, RecordWriter } from '../record-store.js';
+import type { RecordReader, RecordWriter } from '../record-adapters.js';
 import type { SchemaCatalogue, SchemaWriter } from '../schema-store.js';
 import { MUSIC_SEED } from './music-seed.js';
 import { storeErrorCode, unhurried } from './operation.js';

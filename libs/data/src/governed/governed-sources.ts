@@ -170,9 +170,8 @@ export class GovernedRecordsSource {
   ): GovernedCall {
     const scope = this.scopes.of(schemas, agent, principals);
     const catalogue = this.catalogue.forTenant(operation.tenant);
-    const findDatabase = (className: string) => schemas.get(className)?.database;
     const turns = { of: this.turns, principal: findRootAgent(agent).principal };
-    const metering = { meter, turns, findDatabase };
+    const metering = { meter, turns, schemas };
     const call = { agent, scope, tool: budget.tool };
     const readAs = (caller: Caller) =>
       refusing(operation, runMetered(store, READ_MEASURES, { caller, context: operation, ...metering }));

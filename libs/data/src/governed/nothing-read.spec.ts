@@ -5,7 +5,7 @@ import { AgentScopes, compilePolicy, Policies } from '#policy';
 import { MUSIC } from '../contracts/music-classes.js';
 import { PrincipalDirectory } from '../identity/principal-directory.js';
 import { PrincipalResolver } from '../identity/principal-resolver.js';
-import { RecordReader } from '../record-store.js';
+import { RecordReader } from '../record-adapters.js';
 import { ClassSchemas, SchemaCatalogue } from '../schema-store.js';
 import { GovernedRecordsSource } from './governed-sources.js';
 

@@ -4,7 +4,8 @@ import { AgentScopes, type ClassLevelPermissions, compilePolicy, Policies } from
 import { MUSIC } from '../contracts/music-classes.js';
 import { PrincipalDirectory } from '../identity/principal-directory.js';
 import { PrincipalResolver } from '../identity/principal-resolver.js';
-import { type FindQuery, RecordReader } from '../record-store.js';
+import { RecordReader } from '../record-adapters.js';
+import { type FindQuery } from '../record-store.js';
 import { ClassSchemas, SchemaCatalogue } from '../schema-store.js';
 import { GovernedRecordsSource } from './governed-sources.js';
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { unhurried } from '../contracts/operation.js';
-import { RecordWriter, StoreError, type StoreOperation, type Writes } from '../record-store.js';
+import { RecordWriter } from '../record-adapters.js';
+import { StoreError, type StoreOperation, type Writes } from '../record-store.js';
 import { forgettingWrites } from './principal-directory.js';
 
 class SmallWriter extends RecordWriter {

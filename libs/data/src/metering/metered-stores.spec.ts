@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { unhurried } from '../contracts/operation.js';
 import { RecordSearcher } from '../record-search.js';
-import { RecordReader, RecordWriter, StoreError } from '../record-store.js';
+import { RecordReader, RecordWriter } from '../record-adapters.js';
+import { StoreError } from '../record-store.js';
 import { runMetered, READ_MEASURES, SEARCH_MEASURES, WRITE_MEASURES } from './metered-stores.js';
 
 const call = { caller: 'operator', context: unhurried() } as const;

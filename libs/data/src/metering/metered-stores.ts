@@ -7,6 +7,7 @@ import {
   NoCapacityError,
   refuse,
 } from '#core';
+import type { SchemaSnapshot } from '#policy';
 import type { SearchHit, Searches } from '../record-search.js';
 import {
   type Caller,
@@ -87,8 +88,8 @@ export interface Metering {
   readonly meter?: DataMeter | undefined;
   /** The slots at the databases, and the principal that takes them. Absent when no other principal uses the database. */
   readonly turns?: { readonly of: DatabaseTurns; readonly principal: string } | undefined;
-  /** The name of the further database that holds a class. */
-  readonly findDatabase?: (className: string) => string | undefined;
+  /** Which say in what database a class is. Absent: all are in that of the service. */
+  readonly schemas?: Pick<SchemaSnapshot, 'get'> | undefined;
 }
 
 /** Runs operations of a port for one call. @param asked the caller's constraint, which a refusal may name */
@@ -130,10 +131,10 @@ export function runMetered<P extends Operations<P>>(
 export async function runMeasured<T>(
   { name, className, rows }: DataOperation & { readonly rows: (answer: T) => number },
   work: () => Promise<T>,
-  { context, meter, turns, findDatabase }: Omit<MeteredCall, 'caller'>,
+  { context, meter, turns, schemas }: Omit<MeteredCall, 'caller'>,
 ): Promise<T> {
   // Waiting is part of the time of an operation, and the time of a failed one counts too.
-  const database = findDatabase?.(className);
+  const database = schemas?.get(className)?.database;
   const ends = meter?.begins({ name, className, ...(database !== undefined && { database }) });
   try {
     const answer = await (turns ? turns.of.at(database).run(turns.principal, work, context) : work());
