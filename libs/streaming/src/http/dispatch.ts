@@ -1,4 +1,4 @@
-import { filter } from 'rxjs';
+import { filter, map } from 'rxjs';
 import { type Agent, isLogLevel, McpRequest, member } from '#core';
 import { SharedStateUnavailable } from '#state';
 import {
@@ -26,6 +26,7 @@ import {
   reply,
   toShownId,
 } from '../message.js';
+import { LIST_NOTICES } from '../sessions/listening-streams.js';
 import { OpenAnswer } from '../sse/open-streams.js';
 import {
   type EventStream,
@@ -94,7 +95,7 @@ function legacyStream(exchange: HttpExchange, stream: EventStream): ResponseStre
       { session: correlationId, agent },
       heartbeat,
     );
-  const changes = wire.listChanges.followOnCall(agent);
+  const changes = wire.listChanges.follow(agent).pipe(map((list) => LIST_NOTICES[list]));
   // Later revisions require a message on one stream only: the listening stream, where there is one.
   const elsewhere = () => correlationId !== undefined && wire.listening.has(correlationId);
   return new ImmediateStream(stream, {

@@ -153,7 +153,8 @@ export class ListeningStreams extends SessionStreams {
 /** Lists whose changes are announced. */
 export type ChangingList = Extract<ListKind, 'tools' | 'prompts'>;
 
-const NOTICES: Readonly<Record<ChangingList, string>> = {
+/** What a client is sent, as JSON. */
+export const LIST_NOTICES: Readonly<Record<ChangingList, string>> = {
   tools: JSON.stringify(notification('notifications/tools/list_changed')),
   prompts: JSON.stringify(notification('notifications/prompts/list_changed')),
 };
@@ -181,23 +182,16 @@ export class ReplicatedListChanges extends ListChanges {
     super();
     signals.listenTo('changed').subscribe((message) => {
       const [list, tenant] = [text(message, 'list'), text(message, 'tenant')];
-      if (list !== undefined && Object.hasOwn(NOTICES, list))
+      if (list !== undefined && Object.hasOwn(LIST_NOTICES, list))
         this.publish({ list: list as ChangingList, ...(tenant !== undefined && { tenant }) });
     });
   }
 
-  follow(agent: Agent): Observable<ChangingList> {
+  /** @param agent null: hears of no change of one tenant */
+  follow(agent: Agent | null): Observable<ChangingList> {
     return this.happened.pipe(
       filter((change) => concerns(change, agent)),
       map(({ list }) => list),
-    );
-  }
-
-  /** The notices for the stream of a running call, as JSON. */
-  followOnCall(agent: Agent | null): Observable<string> {
-    return this.happened.pipe(
-      filter((change) => concerns(change, agent)),
-      map(({ list }) => NOTICES[list]),
     );
   }
 
@@ -217,6 +211,6 @@ export class ReplicatedListChanges extends ListChanges {
 
   private publish(change: ListChange): void {
     this.happened.next(change);
-    this.listening.deliverWhere((agent) => concerns(change, agent), NOTICES[change.list]);
+    this.listening.deliverWhere((agent) => concerns(change, agent), LIST_NOTICES[change.list]);
   }
 }
