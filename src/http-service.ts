@@ -14,7 +14,7 @@ import {
   type ReadableAgain,
 } from '#parley/instance';
 import { type Environment, toListeningError, type LoadedConfig } from '#config';
-import { openLogger } from './logging/service-logger.js';
+import { openLogger, type ServiceLogger } from './logging/service-logger.js';
 import { START_PAGE, StartPageModule } from './start-page.js';
 import type { RunningService } from './running-service.js';
 
@@ -35,7 +35,7 @@ export async function startHttpService(
   Logger.overrideLogger(logger);
   const instance = await ParleyInstance.open(
     {
-      loaded,
+      loaded: hideSecrets(loaded, logger),
       environment: env,
       connection,
       features,
@@ -58,6 +58,18 @@ export async function startHttpService(
     await instance.abandon();
     throw error;
   }
+}
+
+/** The log learns the secrets of every file that is read, refused ones included: who wrote it may use its keys already. */
+function hideSecrets(loaded: LoadedHttp, logger: ServiceLogger): LoadedHttp {
+  const { reread } = loaded;
+  if (!reread) return loaded;
+  const readHidden = () => {
+    const read = reread();
+    logger.hideSecretsOf(read.config);
+    return read;
+  };
+  return { ...loaded, reread: readHidden };
 }
 
 async function serveOverHttp(

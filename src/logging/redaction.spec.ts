@@ -1,8 +1,29 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { CONFIG_SCHEMA } from '#config';
+import type { SchemaNode } from '#schema';
 import { type LogLine, Redaction, secretsIn, ServiceLogger } from './service-logger.js';
 
 const redaction = new Redaction();
+
+const SOUNDS_SECRET = /(?:headers|keys?|password|secret)$/i;
+
+/** The dotted path of every option; `*` stands for names that the operator chooses, and for entries. */
+function listOptions(schema: SchemaNode, path: readonly string[] = []): string[] {
+  const below = Object.entries(schema.properties ?? {}).flatMap(([name, option]) => [
+    [...path, name].join('.'),
+    ...listOptions(option, [...path, name]),
+  ]);
+  const { items, additionalProperties: named, anyOf = [] } = schema;
+  const chosen = [items, named].flatMap((node) =>
+    typeof node === 'object' ? listOptions(node, [...path, '*']) : [],
+  );
+  return [...new Set([...below, ...chosen, ...anyOf.flatMap((node) => listOptions(node, path))])];
+}
+
+/** A configuration with this value at a path. */
+const giveTo = (path: string, value: string) =>
+  path.split('.').reduceRight<unknown>((held, name) => ({ [name]: held }), value) as Record<string, unknown>;
 
 describe('a line of the log', () => {
   it.each([
@@ -44,15 +65,47 @@ describe('a line of the log', () => {
       database: { uri: 'mongodb://admin:p%40ssw0rd%21@db/app' },
       traces: { headers: { 'x-key': 'collector-key' } },
       server: { previousStateKeys: ['k'.repeat(32)] },
+      redis: { sentinelPassword: 'of-the-sentinels' },
+      policy: { maskingKey: 'of-the-pseudonyms', classes: { ApiKey: { fields: ['createdAt'] } } },
     };
-    const secrets = ['correct horse battery', 'mk-staple-8', 'p@ssw0rd!', 'collector-key', 'k'.repeat(32)];
+    const secrets = [
+      'correct horse battery',
+      'mk-staple-8',
+      'p@ssw0rd!',
+      'collector-key',
+      'k'.repeat(32),
+      'of-the-sentinels',
+      'of-the-pseudonyms',
+    ];
     expect(secretsIn(config)).toEqual(expect.arrayContaining(secrets));
+    expect(secretsIn(config)).not.toContain('createdAt');
     const knowing = new Redaction(secretsIn(config));
     fc.assert(
       fc.property(fc.string(), fc.constantFrom(...secrets), fc.string(), (before, secret, after) => {
         expect(knowing.text(before + secret + after)).not.toContain(secret);
       }),
     );
+  });
+
+  it('holds no credential of a later configuration, nor of those before it', () => {
+    const lines: LogLine[] = [];
+    const logger = new ServiceLogger({
+      logLevels: ['warn'],
+      write: (line) => lines.push(line),
+      redaction: new Redaction(['the-first-key']),
+    });
+    logger.warn('the-second-key');
+    logger.hideSecretsOf({ auth: [{ apiKey: 'the-second-key' }] });
+    logger.warn('the-second-key');
+    logger.warn('the-first-key');
+    expect(lines.map(({ message }) => message)).toEqual(['the-second-key', '[redacted]', '[redacted]']);
+  });
+
+  it('holds no value of an option that is named like a credential, as the schema of the file has it', () => {
+    const named = listOptions(CONFIG_SCHEMA).filter((path) => SOUNDS_SECRET.test(path));
+    expect(named).toEqual(expect.arrayContaining(['server.stateKey', 'audit.chainKey', 'policy.maskingKey']));
+    const missed = named.filter((path) => !secretsIn(giveTo(path, 'swordfish')).includes('swordfish'));
+    expect(missed).toEqual([]);
   });
 
   it('holds of its members what it would hold if each were looked at alone', () => {

@@ -1,4 +1,4 @@
-import { cutText, isJsonObject } from '#core';
+import { cutText, isJsonObject, member } from '#core';
 import { ConsoleLogger, type LogLevel } from '@nestjs/common';
 import type { Writable } from 'node:stream';
 import type { DestinationStream, pino as Pino } from 'pino';
@@ -52,15 +52,21 @@ const PLAIN_TYPES: ReadonlySet<string> = new Set(['number', 'boolean', 'undefine
 
 /** Removes credentials from log output: by member name, by pattern, and the known values of the configuration. */
 export class Redaction {
-  private readonly secrets: readonly string[];
+  /** The longest first: one may be the prefix of another. */
+  private secrets: readonly string[] = [];
   /** Short lines in which nothing was found: the same few are written with every call. */
   private readonly clean = new Set<string>();
 
   /** @param secrets known values; short ones are not searched */
-  constructor(secrets: Iterable<string> = []) {
-    const long = [...new Set(secrets)].filter((secret) => secret.length >= SHORTEST_SECRET);
-    // The longest first: one may be the prefix of another.
-    this.secrets = long.sort((one, other) => other.length - one.length);
+  constructor(secrets: readonly string[] = []) {
+    this.learn(secrets);
+  }
+
+  /** Removes these too from now on: one that is configured no more may still be in use elsewhere. */
+  learn(secrets: readonly string[]): void {
+    const long = secrets.filter((secret) => secret.length >= SHORTEST_SECRET);
+    this.secrets = [...new Set([...this.secrets, ...long])].sort((one, other) => other.length - one.length);
+    this.clean.clear();
   }
 
   text(line: string): string {
@@ -124,13 +130,24 @@ export class Redaction {
   }
 }
 
-/** Every credential of a configuration by its name, and the passwords of its URIs. */
-export function secretsIn(config: unknown, below = false): string[] {
-  if (typeof config === 'string') return below ? [config] : readPassword(config);
-  if (Array.isArray(config)) return config.flatMap((entry) => secretsIn(entry, below));
-  if (!isJsonObject(config)) return [];
-  return Object.entries(config).flatMap(([name, value]) =>
-    secretsIn(value, below || SECRET_NAME.test(name) || name === 'headers' || name === 'previousStateKeys'),
+/** Options whose values are credentials. */
+const SECRET_OPTION = /^(?:headers|key|password|secret)$|(?:Keys?|Password|Secret)$/;
+
+/** Every credential of a configuration by its name, and the passwords of its URIs. Classes and agents are named by the operator. */
+export function secretsIn({
+  agents: _agents,
+  policy,
+  ...options
+}: Readonly<Record<string, unknown>>): string[] {
+  return findSecrets({ ...options, maskingKey: member(policy, 'maskingKey') }, false);
+}
+
+function findSecrets(value: unknown, below: boolean): string[] {
+  if (typeof value === 'string') return below ? [value] : readPassword(value);
+  if (Array.isArray(value)) return value.flatMap((entry) => findSecrets(entry, below));
+  if (!isJsonObject(value)) return [];
+  return Object.entries(value).flatMap(([name, held]) =>
+    findSecrets(held, below || SECRET_OPTION.test(name)),
   );
 }
 
@@ -273,6 +290,11 @@ export class ServiceLogger extends ConsoleLogger {
     this.showsAll = logLevels.includes('debug');
   }
 
+  /** From now on no line holds a credential of this configuration either. */
+  hideSecretsOf(config: object): void {
+    this.redaction.learn(secretsIn({ ...config }));
+  }
+
   /** From now on each line names the trace of the call that writes it. @param tracing null: nothing is traced */
   nameTraces(tracing: Observability['tracing']): void {
     if (tracing) this.fieldsNow = () => tracing.activeFields();
@@ -361,6 +383,6 @@ export async function openLogger({ config, level, write }: LoggerDependencies): 
     write: plain
       ? plainLines(write ?? ((text) => void process.stderr.write(text)))
       : await openJsonLines(write),
-    redaction: new Redaction(secretsIn(config)),
+    redaction: new Redaction(secretsIn({ ...config })),
   });
 }

@@ -257,6 +257,24 @@ describe('a configuration that changes while it is served', () => {
     await client.close();
   });
 
+  it('keeps its keys out of the log, and those of a file that is refused', async () => {
+    const [later, wrong] = ['key-of-a-later-file', 'key-of-a-refused-file'];
+    const withKey = (apiKey: string) => ({ auth: [...configOf().auth, { apiKey, agent: 'reader' }] });
+    const ask = (name: string) =>
+      callTool(service, 'count_objects', { class_name: 'Post' }, { ...key(name), 'X-Request-Id': later });
+    await served({ more: withKey(later) });
+    const before = linesAbout('[redacted]');
+    expect((await ask(later)).isError).toBe(false);
+    await vi.waitFor(() => expect(linesAbout('[redacted]')).toBe(before + 1), SOON);
+    await refused(() =>
+      service.reconfigure(configOf({ more: { ...withKey(wrong), approvals: { expiry: 17 } } })),
+    );
+    await callTool(service, 'count_objects', { class_name: 'Post' }, { ...reader, 'X-Request-Id': wrong });
+    await vi.waitFor(() => expect(linesAbout('[redacted]')).toBe(before + 2), SOON);
+    expect(log()).not.toMatch(/key-of-a/);
+    await served();
+  });
+
   it('is read at once when the process gets a SIGHUP', async () => {
     const before = linesAbout('configuration is refused');
     await refused(() => writeFileSync(service.file, 'agents: ['));
