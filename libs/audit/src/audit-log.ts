@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { ConsoleLogger, Injectable, Logger, type LogLevel } from '@nestjs/common';
-import { nameOutcome } from '#core';
+import { nameOutcome, replaceHidden } from '#core';
 import { type ApprovalRecord, type AuditEvent, type AuditRecord, AuditSink } from './audit-record.js';
 
 export type LogMembers = Readonly<Record<string, unknown>>;
@@ -40,21 +40,17 @@ export function writeMembers(members: LogMembers): string {
   return line;
 }
 
-// Control, bidi, zero-width and invisible characters. They could forge a log line, drive a terminal, or hide text from a person
-// who has to decide on it.
-const UNSAFE_CHARACTERS =
-  // eslint-disable-next-line no-control-regex
-  /[\u0000-\u0008\u000B-\u001F\u007F-\u009F\u00AD\u061C\u115F\u1160\u180E\u200B-\u200F\u2028-\u202E\u2060-\u2064\u2066-\u2069\u3164\uFEFF\uFFA0\n\u{E0000}-\u{E007F}]/gu;
-
 /** Visible ASCII, as nearly every line is: nothing in it is unsafe. */
 const PLAIN_TEXT = /^[ -~]*$/;
 
-/** Untrusted text on one log line: unsafe characters are escaped, not removed. */
+/**
+ * Untrusted text on one log line. What could forge a line, drive a terminal, or hide text from a person who has to decide on it is
+ * escaped, not removed.
+ */
 export function oneLine(text: string): string {
   if (PLAIN_TEXT.test(text)) return text;
-  return text.replace(UNSAFE_CHARACTERS, (character) =>
-    character === '\n' ? '\\n' : character.split('').map(escapeUnit).join(''),
-  );
+  const escape = (character: string) => character.split('').map(escapeUnit).join('');
+  return replaceHidden(text, escape).replaceAll('\n', '\\n');
 }
 
 function escapeUnit(unit: string): string {

@@ -10,6 +10,10 @@ describe('text of others at a terminal', () => {
     ['a space that has no width', 'a\u200Bb', 'a\\u200bb'],
     ['a soft hyphen', 'a\u00ADb', 'a\\xadb'],
     ['a letter that fills a line with nothing', 'a\u3164b', 'a\\u3164b'],
+    ['words in variation selectors', 'ok\u{E0158}\u{E0159}', 'ok\\udb40\\udd58\\udb40\\udd59'],
+    ['selectors behind plain letters', 'a\uFE00b\uFE0F', 'a\\ufe00b\\ufe0f'],
+    ['a mark that joins letters', 'a\u034Fb', 'a\\u034fb'],
+    ['an annotation', 'a\uFFF9b\uFFFBc', 'a\\ufff9b\\ufffbc'],
     ['words in tags', 'ok\u{E0068}\u{E0069}', 'ok\\udb40\\udc68\\udb40\\udc69'],
   ])('has %s written out', (_, text, shown) => {
     expect(oneLine(text)).toBe(shown);
@@ -26,6 +30,8 @@ describe('text of others at a terminal', () => {
       '\u202e',
       '\u2066',
       '\u{e0041}',
+      '\u{e0158}',
+      '\u206a',
     );
     fc.assert(
       fc.property(fc.string(), unsafe, fc.string({ unit: 'binary' }), (before, character, after) => {
@@ -37,6 +43,7 @@ describe('text of others at a terminal', () => {
   });
 
   it('keeps words of any script, and pictures', () => {
-    for (const text of ['Ærø', '日本語', 'שלום', '한국', '👍🏽']) expect(terminalText(text)).toBe(text);
+    for (const text of ['Ærø', '日本語', 'שלום', '한국', '👍🏽', '❤️', '3️⃣'])
+      expect(terminalText(text)).toBe(text);
   });
 });

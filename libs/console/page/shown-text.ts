@@ -1,6 +1,6 @@
 import { options, type VNode } from 'preact';
+import { withHiddenWritten } from '../../core/src/hidden-text.js';
 import { cutText } from '../../core/src/read-json.js';
-import { withHiddenWritten } from '../../tools/src/shaping/safe-text.js';
 
 /** Characters of one text that are shown. */
 const MAX_TEXT_LENGTH = 2_000;

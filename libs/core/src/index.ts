@@ -14,6 +14,7 @@ export * from './filters.js';
 export * from './outgoing/pinned-request.js';
 export * from './redis-settings.js';
 export * from './core.module.js';
+export * from './hidden-text.js';
 export * from './instance-providers.js';
 export * from './refusal.js';
 export * as refusals from './refusals/index.js';

@@ -1,5 +1,5 @@
+import { withHiddenWritten } from '../../core/src/hidden-text.js';
 import { cutText } from '../../core/src/read-json.js';
-import { withHiddenWritten } from '../../tools/src/shaping/safe-text.js';
 import { parseMoment, type Precision } from './series.js';
 
 export type Row = Readonly<Record<string, unknown>>;

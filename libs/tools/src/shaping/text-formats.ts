@@ -1,5 +1,6 @@
+import { withoutHidden } from '#core';
 import type { ParseRow } from '#data';
-import { withoutFormulas, withoutHidden } from './safe-text.js';
+import { withoutFormulas } from './safe-text.js';
 
 type Envelope = Readonly<Record<string, unknown>>;
 

@@ -1,5 +1,4 @@
-import { refuse } from '#core';
-import { withoutHidden } from './safe-text.js';
+import { refuse, withoutHidden } from '#core';
 
 const OPEN = '<schema_description>';
 const CLOSE = '</schema_description>';
