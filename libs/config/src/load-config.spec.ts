@@ -340,6 +340,21 @@ policy: { classes: { Post: { feilds: [title], hidden: maybe } } }
     },
   );
 
+  it.each([
+    ['without a blank behind its colon', 'auth: [{ apiKey:SWORDFISH-1, agent: a }]', 'needs a blank'],
+    ['in digits without quotes', 'auth: [{ apiKey: 98765432109876543210, agent: a }]', 'more digits than'],
+    ['under another name', 'auth: [{ apikey: SWORDFISH-1, agent: a }]', "did you mean 'apiKey'"],
+    ['in the place of a hash', 'auth: [{ apiKeyHash: SWORDFISH-1, agent: a }]', 'expected sha256:'],
+    ['as an alias', 'auth: [{ apiKey: *SWORDFISH-1, agent: a }]', ''],
+    ['with a quote that does not end', 'auth: [{ apiKey: "SWORDFISH-1, agent: a }]', ''],
+    ['in a line of its own', 'auth:\n  - agent: a\n    apiKey:SWORDFISH-1', ''],
+    ['in a URI without a scheme', 'database: { uri: "mongodb//u:SWORDFISH-1@db/x" }', 'must be'],
+  ])('repeats no secret that is written %s', (_, yaml, message) => {
+    const errors = errorsOf(`agents: { a: {} }\n${yaml}`);
+    expect(errors[0]?.message).toContain(message);
+    expect(JSON.stringify(errors)).not.toMatch(/SWORDFISH|98765432/);
+  });
+
   it('refuses a second document, with its place', () => {
     expect(errorsOf('server: { port: 1 }\n---\nserver: { port: 2 }\n')).toMatchObject([
       { path: '', at: expect.stringMatching(/:2:1$/), message: expect.stringMatching(/second document/) },

@@ -17,7 +17,7 @@ import {
   type Node,
   type Pair,
 } from 'yaml';
-import { cutText, isExactNumber, withoutMark, isJsonObject } from '#core';
+import { isExactNumber, withoutMark, isJsonObject } from '#core';
 import { ConfigError, type ConfigIssue, describeUnreadable } from './config-error.js';
 import { type Environment, readSecretFile, SecretFileError } from './environment.js';
 
@@ -197,7 +197,7 @@ function parseText(written: string, file: string): ReadDocument {
     }));
     return { document, errors, locate };
   }
-  return { document, errors: inexactNumbers(document), locate };
+  return { document, errors: [...splitNames(document), ...inexactNumbers(document)], locate };
 }
 
 /** Aliases of aliases, and texts that are nested without end. */
@@ -268,8 +268,28 @@ function inexactNumbers(document: Document): ConfigIssue[] {
     Scalar: (key, { value, source = '' }, ancestors) => {
       // `.inf` and `.nan` are what they say.
       if (typeof value !== 'number' || !/\d/.test(source) || isExactNumber(source)) return;
-      const message = `is ${cutText(source, 40)}, which no number holds exactly: write it in quotes, as text`;
+      // Its digits may be a key.
+      const message = 'has more digits than a number holds exactly: write it in quotes, as text';
       found.push({ path: toPath(ancestors, key), message });
+    },
+  });
+  return found;
+}
+
+/**
+ * YAML takes `{ apiKey:x }` for a name without a value. It is read as it was meant, so that no error repeats the rest of the name, which
+ * may be a secret.
+ */
+function splitNames(document: Document): ConfigIssue[] {
+  const found: ConfigIssue[] = [];
+  visit(document, {
+    Pair: (key, pair, ancestors) => {
+      if (pair.value !== null || !isScalar(pair.key) || pair.key.type !== 'PLAIN') return;
+      const [, name, rest] = /^([^:]+):([^]+)$/.exec(String(pair.key.value)) ?? [];
+      if (name === undefined) return;
+      pair.key.value = name;
+      pair.value = document.createNode(rest);
+      found.push({ path: toPath([...ancestors, pair], key), message: 'needs a blank behind its colon' });
     },
   });
   return found;
