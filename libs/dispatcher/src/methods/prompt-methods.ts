@@ -1,6 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { createAskingCall, Refused, type McpRequest, isJsonObject, type JsonObject, member } from '#core';
 import type { GovernedRecords } from '#data';
+import { isNameable } from '#policy';
 import type { ContentBlock } from '#tools';
 import { blockIn } from './call-tool.js';
 import { McpMethod, OF_AGENT, takePage } from './method.js';
@@ -133,8 +134,13 @@ async function fieldNames(
 ): Promise<string[]> {
   if (typeof className !== 'string' || className === '') return [];
   try {
-    const { fields, schema } = await records.describe(className);
-    return fields.filter((field) => !pointersOnly || schema.fields.get(field)?.type === 'Pointer');
+    const { fields, schema, policy } = await records.describe(className);
+    return fields.filter((field) => {
+      const column = schema.fields.get(field);
+      return (
+        isNameable(field, column?.origin, policy.fields) && (!pointersOnly || column?.type === 'Pointer')
+      );
+    });
   } catch (error) {
     // A hidden class gives no suggestions, like a class that does not exist.
     if (error instanceof Refused && meansAbsence(error.refusal)) return [];

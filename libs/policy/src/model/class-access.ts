@@ -26,6 +26,8 @@ export interface ClassAccess {
   readonly names: FieldNames;
   /** Wire names that may be queried and returned, `ALWAYS_KEEP` included; `null`: all. */
   readonly readable: ReadonlySet<string> | null;
+  /** Columns that only documents have, by names that are not plain: no refusal repeats them. */
+  readonly unnamed?: ReadonlySet<string>;
   /** Set when class-level permissions hide columns from this caller; they are not in `readable`. */
   readonly guarded?: GuardedColumns;
   /** Set when columns are masked for this caller; they are not in `readable`, and reads return their masked forms. */
@@ -96,6 +98,10 @@ export function mayNameColumn(root: string, access: ClassAccess): boolean {
   return readable === null || readable.has(root);
 }
 
+/** The readable columns that a refusal may name. */
+export const listNameable = ({ readable, unnamed }: Pick<ClassAccess, 'readable' | 'unnamed'>): string[] =>
+  [...(readable ?? [])].filter((name) => unnamed?.has(name) !== true);
+
 /** Why a column may not be named; null when it may. */
 export function columnRefusal(
   context: string,
@@ -106,7 +112,7 @@ export function columnRefusal(
 ): Refusal | null {
   if (mayNameColumn(root, access)) return null;
   const secret = isSecret(root, access);
-  const readable = [...(access.readable ?? [])];
+  const readable = listNameable(access);
   if (!secret && access.guarded?.hidden.has(root)) return refusals.protectedFieldRef(context, written, root);
   if (!secret && isMasked(access, root))
     return refusals.maskedField(context, written, root, [...readable, ...alsoAllowed]);

@@ -1,4 +1,5 @@
 import { cutText } from '#core';
+import type { ColumnOrigin } from './class-schema.js';
 
 /** The columns of a class: its schema's fields. */
 type Columns = Pick<ReadonlyMap<string, unknown>, 'has'>;
@@ -100,8 +101,20 @@ export const isFieldName = (name: unknown): name is string =>
 export const isFieldPath = (path: unknown): path is string =>
   typeof path === 'string' && path.split('.').every(isFieldName);
 
-/** A name that a listing may show although only documents have it: one with blanks could contain text for a model. */
-export const isPlainName = (name: string): boolean => /^[\p{L}_][\p{L}\p{M}\p{N}_-]{0,127}$/u.test(name);
+/** A name that may be shown although only documents have it: one with blanks, or with what no display shows, could be text for a model. */
+export const isPlainName = (name: string): boolean =>
+  /^(?!\P{DI}*\p{DI})[\p{L}_][\p{L}\p{M}\p{N}_-]{0,127}$/u.test(name);
+
+/**
+ * Whether schemas, completions and refusals may name a column.
+ * @param origin of the column in the schema. @param listed the columns that the policy lists
+ */
+export const isNameable = (
+  name: string,
+  origin: ColumnOrigin | undefined,
+  listed: readonly string[] | null,
+): boolean =>
+  isPlainName(name) || listed?.includes(name) === true || origin === 'declared' || origin === 'validator';
 
 const POINTER_PREFIX = '_p_';
 

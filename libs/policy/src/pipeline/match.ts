@@ -1,6 +1,6 @@
 import { cutText, type Refusal, refuse } from '#core';
 import { assertComparable, assertNotInsideFlat, noneWithheldOn } from '../masking/withheld-objects.js';
-import { assertNotWithheld, assertNoTextOfOthers } from '../model/class-access.js';
+import { assertNotWithheld, assertNoTextOfOthers, listNameable } from '../model/class-access.js';
 import { takeRoot } from '../model/field-names.js';
 import { assertMayBeText, describeNoList } from '../model/value-type.js';
 import { isPlainObject, isTyped, type Where } from '../model/where.js';
@@ -77,7 +77,7 @@ function operatorClause(
         assertNoTextOfOthers(frame.access);
         return [operator, value];
       }
-      throw refuse.fieldDenied('$match operator', operator, operator, [...frame.access.readable]);
+      throw refuse.fieldDenied('$match operator', operator, operator, listNameable(frame.access));
     default:
       throw invalidPipeline(
         '$match',

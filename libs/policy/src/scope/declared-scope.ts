@@ -6,7 +6,7 @@ import { findMaskedColumns } from '../masking/column-masks.js';
 import { isFlat, withheldNames } from '../masking/withheld-objects.js';
 import type { ClassAccess, WithheldNames, WithheldObjects, WithheldTarget } from '../model/class-access.js';
 import type { ClassSchema, FieldSchema, FieldType, SchemaSnapshot } from '../model/class-schema.js';
-import { ALWAYS_KEEP, type FieldNames, AskedNames, takeRoot } from '../model/field-names.js';
+import { ALWAYS_KEEP, type FieldNames, AskedNames, isNameable, takeRoot } from '../model/field-names.js';
 import { typeOfRows, type ValueType } from '../model/value-type.js';
 import type { ClassPolicy, HiddenFrom, Policy } from '../model/policy.js';
 import { type Where, listConstrainedFields } from '../model/where.js';
@@ -29,6 +29,17 @@ function withoutSampled(schema: ClassSchema, policy: ClassPolicy): ClassSchema {
     field.origin === 'sample' && !named.has(name) ? [] : [[name, withoutSampledParts(field)] as const],
   );
   return { ...schema, fields: new Map(fields) };
+}
+
+/** Null: there are none. */
+function listUnnamed(
+  stored: ClassSchema | undefined,
+  { fields }: Pick<ClassPolicy, 'fields'>,
+): ReadonlySet<string> | null {
+  const found = [...(stored?.fields ?? [])].flatMap(([name, { origin }]) =>
+    isNameable(name, origin, fields) ? [] : [name],
+  );
+  return found.length > 0 ? new Set(found) : null;
 }
 
 function withoutSampledParts({ members, entries, ...field }: FieldSchema): FieldSchema {
@@ -125,12 +136,14 @@ export class DeclaredScope {
           );
     const { mayHold, flat } = this.listGuarded(schema, withheld);
     const lists = findDeclaredLists(policy, schema);
+    const unnamed = listUnnamed(stored, policy);
     const access: ClassAccess = {
       className,
       database: policy.database,
       schema,
       names: this.findNames(className, policy, schema),
       readable: listed,
+      ...(unnamed && { unnamed }),
       withheld,
       ...(lists.size > 0 && { lists }),
       ...(mayHold && { mayHold }),

@@ -8,6 +8,7 @@ import {
   type ClassAccess,
   type ClassReach,
   isRefusal,
+  listNameable,
   resolveFieldPath,
 } from '../model/class-access.js';
 import { type Note, noteColumn } from '../model/value-type.js';
@@ -120,7 +121,7 @@ class Translation {
   /** A text index may cover hidden columns: refused for a class with an allowlist. */
   private textSearch(operand: unknown, access: ClassAccess): Where {
     if (this.checkFields && access.readable !== null) {
-      throw refuse.fieldDenied('where operator', '$text', '$text', [...access.readable]);
+      throw refuse.fieldDenied('where operator', '$text', '$text', listNameable(access));
     }
     if (this.checkFields) assertNoTextOfOthers(access);
     const search =

@@ -1,7 +1,7 @@
 import { Inject, Injectable, Logger, Optional } from '@nestjs/common';
 import { type Agent, isSystemClassName } from '#core';
 import type { GovernedClass } from '#data';
-import { ALWAYS_KEEP, isPlainName, takeRoot } from '#policy';
+import { ALWAYS_KEEP, isNameable, takeRoot } from '#policy';
 import { ClassName, Text, TextList, WholeNumber } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
 import { INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
@@ -137,12 +137,10 @@ export class GetSchema {
     };
   }
 
-  /** A name that is no identifier could contain text for the model. */
   private nameableFields({ className, fields, schema, policy }: GovernedClass): readonly string[] {
-    const isDeclared = (name: string) =>
-      policy.fields?.includes(name) === true ||
-      ['declared', 'validator'].includes(schema.fields.get(name)?.origin ?? '');
-    const nameable = fields.filter((name) => isPlainName(name) || isDeclared(name));
+    const nameable = fields.filter((name) =>
+      isNameable(name, schema.fields.get(name)?.origin, policy.fields),
+    );
     const dropped = fields.length - nameable.length;
     if (dropped > 0)
       this.logger.warn(`${className}: ${dropped} field(s) with unusable names left out of the schema`);
