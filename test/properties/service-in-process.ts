@@ -1,7 +1,6 @@
 import { type INestApplicationContext } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { vi } from 'vitest';
 import { Agent, type Identity, MASTER, sessionIdentity, McpRequest } from '#core';
@@ -13,6 +12,7 @@ import { Kernel, type KernelReply, SubAgents } from '#dispatcher';
 import { readEnvironmentGates } from '#policy';
 import { InstanceModule } from '#parley/instance';
 import { ConfigVersions, loadConfig } from '#config';
+import { makeFolder } from '../support/started.js';
 import {
   type Answer,
   APPROVALS,
@@ -53,7 +53,7 @@ export async function openService(
   seed: unknown,
   database: WorldDatabase,
 ): Promise<AskedService> {
-  const folder = mkdtempSync(join(tmpdir(), 'parley-properties-'));
+  const folder = makeFolder('properties');
   const connection = openConnection(world, database);
   let app: INestApplicationContext | undefined;
   const ending = new AbortController();
@@ -61,7 +61,6 @@ export async function openService(
     ending.abort();
     await app?.close();
     await connection.close();
-    rmSync(folder, { recursive: true, force: true });
   };
   try {
     writeFileSync(join(folder, 'parley.yaml'), configOf(world, database));

@@ -1,12 +1,12 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { AuditRecord } from '#audit';
 import { loadConfig } from '#config';
 import { startHttpService } from '../../src/http-service.js';
 import { rpc } from '../support/service.js';
+import { makeFolder } from '../support/started.js';
 import { type AskedService, GATES, settledAudit, withoutToday, type WorldDatabase } from './asked-service.js';
 import { store } from './plain-world.js';
 import { TOKEN } from './vocabulary.js';
@@ -32,12 +32,9 @@ export async function openHttpService(
   seed: unknown,
   database: WorldDatabase,
 ): Promise<AskedService> {
-  const folder = mkdtempSync(join(tmpdir(), 'parley-properties-'));
+  const folder = makeFolder('properties');
   const connection = openConnection(world, database);
-  const dispose = async () => {
-    await connection.close();
-    rmSync(folder, { recursive: true, force: true });
-  };
+  const dispose = () => connection.close();
   try {
     writeFileSync(join(folder, 'parley.yaml'), configOf(world, database));
     await store(world, seed, database);

@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Service } from './service.js';
+import { makeFolder } from './started.js';
 
 /** The real nginx with the configuration that is shipped; only addresses and its own folders differ. */
 export interface Nginx {
@@ -53,7 +53,7 @@ function settings(folder: string, port: number, replicas: readonly Pick<Service,
 
 /** @throws when nginx is not installed (`node tools/test-partners.mjs` does it where it may) */
 export async function startNginx(replicas: readonly Pick<Service, 'origin'>[]): Promise<Nginx> {
-  const folder = mkdtempSync(join(tmpdir(), 'parley-nginx-'));
+  const folder = makeFolder('nginx');
   const port = await freePort();
   const file = join(folder, 'nginx.conf');
   writeFileSync(file, settings(folder, port, replicas));
@@ -93,7 +93,6 @@ export async function startNginx(replicas: readonly Pick<Service, 'origin'>[]): 
       process.removeListener('exit', kill);
       kill();
       await ended;
-      rmSync(folder, { recursive: true, force: true });
     },
   };
 }

@@ -1,10 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { stringify } from 'yaml';
-import { endWithFile } from './started.js';
+import { endWithFile, makeFolder } from './started.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const READY = /Parley listening on (\S+)/;
@@ -86,7 +85,7 @@ const exitOf = (child: ChildProcess) =>
  * @throws with its stderr when it ends instead
  */
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
-  const folder = mkdtempSync(join(tmpdir(), 'parley-service-'));
+  const folder = makeFolder('service');
   const child = launch(folder, options);
   let stdout = '';
   let stderr = '';
@@ -111,7 +110,6 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   const stop = async () => {
     child.kill('SIGTERM');
     const code = await exitOf(child);
-    rmSync(folder, { recursive: true, force: true });
     return code;
   };
   endWithFile(stop);
@@ -127,7 +125,6 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     kill: async () => {
       child.kill('SIGKILL');
       await exitOf(child);
-      rmSync(folder, { recursive: true, force: true });
     },
     stop,
   };
@@ -145,7 +142,7 @@ export interface Database {
 
 /** The development database as `parley embedded` runs it, seeded. It ends with the file at the latest. @param port 0 takes a free one */
 export async function startDatabase(seed: unknown, port = 0): Promise<Database> {
-  const folder = mkdtempSync(join(tmpdir(), 'parley-database-'));
+  const folder = makeFolder('database');
   writeFileSync(join(folder, 'seed.json'), JSON.stringify(seed));
   const command = [
     join(root, 'dist', 'bundle', 'cli.js'),
@@ -172,7 +169,6 @@ export async function startDatabase(seed: unknown, port = 0): Promise<Database> 
   const stop = async () => {
     child.kill('SIGTERM');
     await exitOf(child);
-    rmSync(folder, { recursive: true, force: true });
   };
   endWithFile(stop);
   return {
@@ -188,7 +184,7 @@ export async function startDatabase(seed: unknown, port = 0): Promise<Database> 
 export async function startAndFail(
   options: ServiceOptions,
 ): Promise<{ code: number | null; stderr: string }> {
-  const folder = mkdtempSync(join(tmpdir(), 'parley-service-'));
+  const folder = makeFolder('service');
   const child = launch(folder, options);
   let stderr = '';
   child.stderr?.on('data', (chunk: Buffer) => {
@@ -196,7 +192,6 @@ export async function startAndFail(
     if (READY.test(stderr)) child.kill('SIGKILL');
   });
   const code = await exitOf(child);
-  rmSync(folder, { recursive: true, force: true });
   return { code, stderr };
 }
 

@@ -1,8 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { vi } from 'vitest';
 import { type Service, type ServiceOptions, startService } from './service.js';
+import { makeFolder } from './started.js';
 
 const PRELOAD = new URL('./shifted-clock.mjs', import.meta.url).href;
 
@@ -23,7 +23,7 @@ export interface ShiftedReplica extends Service {
 }
 
 export async function startShifted(ahead: number, options: ServiceOptions): Promise<ShiftedReplica> {
-  const folder = mkdtempSync(join(tmpdir(), 'parley-clock-'));
+  const folder = makeFolder('clock');
   const file = join(folder, 'ahead');
   const service = await startService({
     ...options,
@@ -51,10 +51,6 @@ export async function startShifted(ahead: number, options: ServiceOptions): Prom
     pass: (milliseconds) => {
       passed += milliseconds;
       return apply();
-    },
-    stop: async () => {
-      rmSync(folder, { recursive: true, force: true });
-      return service.stop();
     },
   };
 }

@@ -1,7 +1,6 @@
 import 'reflect-metadata';
 import { Injectable, Logger } from '@nestjs/common';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
@@ -10,6 +9,7 @@ import { loadConfig } from '#config';
 import { openDatabase } from '#parley/instance';
 import { startHttpService } from '../../../src/http-service.js';
 import { callTool, post, rpc } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 import { isRefused } from './questions.js';
 
 const HIDDEN = 'HIDDEN-7d20-in-another-class';
@@ -40,7 +40,7 @@ class NoteMethods {
   }
 }
 
-const folder = mkdtempSync(join(tmpdir(), 'parley-advisories-'));
+const folder = makeFolder('advisories');
 let service: { url: string; stop: () => Promise<void> };
 beforeAll(async () => {
   const seed = {
@@ -86,10 +86,7 @@ beforeAll(async () => {
     },
   };
 });
-afterAll(async () => {
-  await service?.stop();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => service?.stop());
 
 /** The service runs in this process: what it does to a prototype is seen here, by the test that made it do so. */
 afterEach(() => {

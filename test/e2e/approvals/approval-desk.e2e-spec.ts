@@ -1,8 +1,7 @@
 import { createHmac } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type RedisServer, startRedis } from '#state/contracts';
@@ -17,6 +16,7 @@ import {
   startService,
   listLogged,
 } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 
 const free = { rateLimit: 1_000_000 };
 const AGENTS = {
@@ -548,7 +548,7 @@ describe('a desk of one process', () => {
   ])(
     'joins the record of a decision with that of its call, whose row is named by %s',
     async (_, objects, row) => {
-      const folder = mkdtempSync(join(tmpdir(), 'parley-joined-'));
+      const folder = makeFolder('joined');
       const path = join(folder, 'audit.jsonl');
       const audit = { sinks: [{ kind: 'file', path }], ...(objects && { objects }) };
       const alone = await start({ webhook: null }, false, { audit });
@@ -590,7 +590,6 @@ describe('a desk of one process', () => {
         }
       } finally {
         await alone.stop();
-        rmSync(folder, { recursive: true });
       }
     },
     60_000,

@@ -1,7 +1,6 @@
 import 'reflect-metadata';
 import { Inject, Injectable } from '@nestjs/common';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
@@ -13,6 +12,7 @@ import { openDatabase, type OpenDatabase } from '#parley/instance';
 import { startHttpService } from '../../../src/http-service.js';
 import { callModern } from '../../support/modern-call.js';
 import { callTool } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 
 type Arguments = Readonly<Record<string, unknown>>;
 
@@ -55,7 +55,7 @@ let service: { url: string; close(): Promise<void> };
 let database: OpenDatabase;
 let folder: string;
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'parley-approvals-'));
+  folder = makeFolder('approvals');
   const seed = {
     schemas: [{ className: 'Post', fields: { title: { type: 'String' } } }],
     objects: { Post: ['p1', 'p2'].map((objectId) => ({ objectId, title: 'old' })) },
@@ -76,7 +76,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await service.close();
   await database.close();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 const titleOf = async (objectId: string) =>

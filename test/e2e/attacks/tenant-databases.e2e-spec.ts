@@ -1,6 +1,5 @@
 import { MongoClient, ObjectId } from 'mongodb';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -14,6 +13,7 @@ import {
   startDatabase,
   startService,
 } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 import { startTokenIssuer, type TokenIssuer } from '../../support/token-issuer.js';
 
 /* Each tenant has a database of its own, and every caller gets its tenant from a token of one issuer. */
@@ -23,7 +23,7 @@ const SOON = { timeout: 30_000, interval: 50 };
 const TASKS = 'io.modelcontextprotocol/tasks';
 const free = { rateLimit: 1_000_000, tenantId: { claim: 'org' } };
 const shared = new ObjectId();
-const folder = mkdtempSync(join(tmpdir(), 'parley-tenants-'));
+const folder = makeFolder('tenants');
 
 /** Databases that exist, and that no tenant may have. */
 const TAKEN = ['admin', 'local', 'config', 'parley', 'parley_audit', 'fixed'];
@@ -134,7 +134,6 @@ afterAll(async () => {
   await service?.stop();
   await documents?.close();
   await Promise.all([cluster?.stop(), issuer?.close()]);
-  rmSync(folder, { recursive: true });
 });
 
 /** A request of a client that follows tasks. */

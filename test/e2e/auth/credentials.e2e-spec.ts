@@ -1,6 +1,5 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { newKey, createSlowHash } from '#auth';
@@ -8,11 +7,12 @@ import { AUDIENCE, type SmallIssuer, startIssuer } from '#auth/contracts';
 import { PATIENTS_SEED, withSession } from '../../fixtures/patients.fixture.js';
 import { callModern } from '../../support/modern-call.js';
 import { rpc, type Service, startService } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 
 type Headers = Record<string, string>;
 
 const WAIT = { timeout: 20_000, interval: 50 };
-const folder = mkdtempSync(join(tmpdir(), 'parley-credentials-'));
+const folder = makeFolder('credentials');
 const LOG = join(folder, 'audit.jsonl');
 const generated = newKey();
 const free = { rateLimit: 1_000_000 };
@@ -55,7 +55,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await service.stop();
   await issuer.close();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 /** Each kind of credential as it is shown, right and wrong. */

@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -15,6 +14,7 @@ import { type AuthorizationServer, startAuthorizationServer } from '../../suppor
 import { connect, PersonsProvider, REDIRECT } from '../../support/oauth-host.js';
 import { POSTS_SEED, POSTS_POLICY, SECRET } from '../../fixtures/posts.fixture.js';
 import { callTool, post, rpc, type Service, startService } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 
 const port = () =>
   new Promise<number>((resolve) => {
@@ -28,15 +28,11 @@ const main = fileURLToPath(new URL('../../../dist/src/cli/main.js', import.meta.
 
 /** `parley revoke`, as an operator runs it on any machine that reaches Redis. */
 async function revoke(url: string, oauth: { issuer: string }, args: string[]): Promise<string> {
-  const folder = mkdtempSync(join(tmpdir(), 'parley-revoke-'));
+  const folder = makeFolder('revoke');
   const config = { redis: { url }, auth: [{ agent: 'default', oauth }] };
   writeFileSync(join(folder, 'parley.yaml'), JSON.stringify(config));
-  try {
-    const command = [main, 'revoke', '--issuer', oauth.issuer, ...args];
-    return (await promisify(execFile)(process.execPath, command, { cwd: folder })).stdout;
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+  const command = [main, 'revoke', '--issuer', oauth.issuer, ...args];
+  return (await promisify(execFile)(process.execPath, command, { cwd: folder })).stdout;
 }
 
 const hashed = newKey();

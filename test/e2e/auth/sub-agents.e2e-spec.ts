@@ -1,8 +1,7 @@
 import 'reflect-metadata';
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -23,6 +22,7 @@ import { type DeclaredFilters, loadConfig } from '#config';
 import { openDatabase } from '#parley/instance';
 import { startHttpService } from '../../../src/http-service.js';
 import { callTool } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 
 const post = (objectId: string, status: string, topic: string, readers: Record<string, object>) => ({
   objectId,
@@ -105,7 +105,7 @@ const AGENTS = {
   asked: {},
   shy: { tools: { except: ['aggregate'] }, classes: { except: ['Note'] } },
 };
-const folder = mkdtempSync(join(tmpdir(), 'parley-sub-agents-'));
+const folder = makeFolder('sub-agents');
 let topic: unknown = { topic: 'a' };
 const FILTERS: DeclaredFilters = { asked: { Post: () => topic as Record<string, unknown> } };
 
@@ -159,10 +159,7 @@ beforeAll(async () => {
   service = await start();
   self = Delegating.latest;
 });
-afterAll(async () => {
-  await service.stop();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => service.stop());
 beforeEach(() => {
   for (const list of [self.heard, self.records, self.refusedWidenings]) list.length = 0;
 });

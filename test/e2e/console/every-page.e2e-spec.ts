@@ -1,6 +1,5 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AxeResults } from 'axe-core';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
@@ -10,6 +9,7 @@ import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { openBrowser } from '../../support/browser.js';
 import { BEYOND, PALE } from '../../support/page-checks.js';
 import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const PATIENT = { timeout: 30_000 };
@@ -31,7 +31,7 @@ const LOOKS = [
 const PLACES =
   'overview approvals changes live audit policy explain work health agent?name=writer nowhere'.split(' ');
 
-const folder = mkdtempSync(join(tmpdir(), 'parley-pages-'));
+const folder = makeFolder('pages');
 const clock = join(folder, 'clock');
 let redis: RedisServer;
 let database: Database;
@@ -71,7 +71,6 @@ afterAll(async () => {
   await browser?.close();
   await service?.stop();
   await Promise.all([database?.stop(), redis?.stop(), ...waiting]);
-  rmSync(folder, { recursive: true });
 });
 
 /** What is for programs, in the text of the page. */

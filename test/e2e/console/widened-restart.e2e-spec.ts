@@ -1,9 +1,9 @@
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { type Database, type Service, startDatabase, startService } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 
 const KEY = 'key-of-chief-0000';
 const NARROW = { policy: { classes: { Post: { fields: ['title'] } } }, agents: { chief: {} } };
@@ -64,19 +64,15 @@ async function restart(
   then: Configured,
   between: () => unknown = () => undefined,
 ): Promise<Record<string, unknown>> {
-  folder = mkdtempSync(join(tmpdir(), 'parley-restart-'));
+  folder = makeFolder('restart');
   path = join(folder, 'audit.jsonl');
+  await (await start(first)).stop();
+  between();
+  const service = await start(then);
   try {
-    await (await start(first)).stop();
-    between();
-    const service = await start(then);
-    try {
-      return { widened: await readWidened(service), ...(await ask(service, 'policy/changes')) };
-    } finally {
-      await service.stop();
-    }
+    return { widened: await readWidened(service), ...(await ask(service, 'policy/changes')) };
   } finally {
-    rmSync(folder, { recursive: true, force: true });
+    await service.stop();
   }
 }
 

@@ -1,9 +1,9 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { makeFolder } from '../../support/started.js';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const LISTENING = /listening on (\S+)/;
@@ -105,21 +105,17 @@ export async function followPage(
     page = page.replaceAll(from, to);
   }
   const commands = commandsOf(page);
-  const folder = mkdtempSync(join(tmpdir(), 'parley-readme-'));
-  try {
-    const script = commands.map(({ command }) => `${command}\necho; echo ${MARK}`).join('\n');
-    const { stdout } = await promisify(execFile)('bash', ['-c', script], {
-      cwd: folder,
-      env: { ...process.env, ...env },
-    });
-    const answers = stdout.split(`${MARK}\n`);
-    return commands.map(({ command, documented }, at) => {
-      const answer = (answers[at] ?? '').trim();
-      return { command, documented, actual: matches(documented, answer) ? documented : answer };
-    });
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  const folder = makeFolder('readme');
+  const script = commands.map(({ command }) => `${command}\necho; echo ${MARK}`).join('\n');
+  const { stdout } = await promisify(execFile)('bash', ['-c', script], {
+    cwd: folder,
+    env: { ...process.env, ...env },
+  });
+  const answers = stdout.split(`${MARK}\n`);
+  return commands.map(({ command, documented }, at) => {
+    const answer = (answers[at] ?? '').trim();
+    return { command, documented, actual: matches(documented, answer) ? documented : answer };
+  });
 }
 
 function matches(documented: string, answer: string): boolean {

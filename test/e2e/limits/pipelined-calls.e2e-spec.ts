@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { stringify } from 'yaml';
 import { callTool, rpc, type Service, startService } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 
 const MIB = 1024 * 1024;
 const HEAP = { NODE_OPTIONS: '--max-old-space-size=400' };
@@ -155,7 +155,7 @@ describe('a large batch on a pipe', () => {
   let child: ChildProcess;
   let text = '';
   beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'parley-pipe-'));
+    folder = makeFolder('pipe');
     writeFileSync(join(folder, 'seed.json'), JSON.stringify(seed));
     writeFileSync(
       join(folder, 'parley.yaml'),
@@ -172,7 +172,6 @@ describe('a large batch on a pipe', () => {
     const ended = new Promise((resolve) => child.once('exit', resolve));
     child.stdin?.end();
     await ended;
-    rmSync(folder, { recursive: true, force: true });
   });
 
   const lines = () => text.split('\n').filter((line) => line !== '');

@@ -1,6 +1,5 @@
 import 'reflect-metadata';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type INestApplication, Injectable, Logger, type Provider } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
@@ -21,6 +20,7 @@ import mongoose from 'mongoose';
 import { deriveAgent } from '#core';
 import { SubAgents, ToolRunner } from '@parley/server';
 import { callTool, rpc } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 
 const SEED = {
   schemas: [
@@ -39,7 +39,7 @@ const SEED = {
     ],
   },
 };
-const folder = mkdtempSync(join(tmpdir(), 'parley-agent-options-'));
+const folder = makeFolder('agent-options');
 writeFileSync(join(folder, 'seed.json'), JSON.stringify(SEED));
 
 const OPTIONS: ParleyModuleOptions = {
@@ -100,10 +100,7 @@ beforeAll(async () => {
   parley = app.get(Parley);
   at = { url: `${await app.getUrl()}/mcp` };
 });
-afterAll(async () => {
-  await app.close();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => app.close());
 
 const inherited = (members: object) => Object.create(members) as object;
 const parsed = (json: string) => JSON.parse(json) as object;

@@ -1,17 +1,8 @@
 import 'reflect-metadata';
 import { createHmac } from 'node:crypto';
-import {
-  mkdtempSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-  unlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { readFileSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -24,6 +15,7 @@ import { openDatabase } from '#parley/instance';
 import { startHttpService } from '../../../src/http-service.js';
 import { POSTS_SEED, POSTS_POLICY, SECRET } from '../../fixtures/posts.fixture.js';
 import { callTool, rpc, startAndFail, startService } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 import { runCommand } from '../../support/terminal.js';
 
 const WAIT = { timeout: 30_000, interval: 25 };
@@ -61,7 +53,7 @@ class Weekly implements ResourceProvider {
   }
 }
 
-const folder = mkdtempSync(join(tmpdir(), 'parley-audit-'));
+const folder = makeFolder('audit');
 const LOG = join(folder, 'records.jsonl');
 const recorded = () =>
   readFileSync(LOG, 'utf8')
@@ -131,7 +123,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await service.stop();
   hookServer.close();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 const key = (agent: string) => ({ 'X-MCP-API-Key': `key-of-${agent}` });

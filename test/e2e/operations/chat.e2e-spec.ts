@@ -1,5 +1,4 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
@@ -11,6 +10,7 @@ import {
   startModelServer,
 } from '../../../libs/chat/src/contracts/model-server.js';
 import { type CommandsInTurn, commandsInTurn } from '../../support/commands-in-turn.js';
+import { makeFolder } from '../../support/started.js';
 import { runCommand, startInTerminal, type TerminalSession } from '../../support/terminal.js';
 
 const KEY = 'sk-SECRET-0123456789';
@@ -46,7 +46,7 @@ let server: ModelServer;
 let commands: CommandsInTurn;
 beforeAll(async () => {
   commands = commandsInTurn();
-  folder = mkdtempSync(join(tmpdir(), 'parley-chat-'));
+  folder = makeFolder('chat');
   writeFileSync(join(folder, 'seed.json'), JSON.stringify(SEED));
   writeFileSync(join(folder, 'parley.yaml'), stringify(CONFIG));
   server = await startModelServer();
@@ -54,7 +54,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await commands.stop();
   await server.stop();
-  rmSync(folder, { recursive: true });
 });
 
 const model = () => ({ LLM_PROVIDER: 'openai', LLM_API_KEY: KEY, LLM_BASE_URL: `${server.url}/v1` });

@@ -1,7 +1,6 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -12,6 +11,7 @@ import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { decideApproval } from '../../support/decide-approval.js';
 import { callTool, type Database, post, rpc, startDatabase } from '../../support/service.js';
 import { shifted, type ShiftedReplica, startShifted } from '../../support/shifted-replica.js';
+import { makeFolder } from '../../support/started.js';
 import { runCommand } from '../../support/terminal.js';
 
 const MINUTE = 60_000;
@@ -114,7 +114,7 @@ const configOf = (audit: string) => ({
 });
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'parley-clocks-'));
+  folder = makeFolder('clocks');
   [redis, database, issuer] = await Promise.all([startRedis(), startDatabase(POSTS_SEED), startIssuer()]);
   const env = { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' };
   const start = async (name: string, milliseconds: number) => {
@@ -132,7 +132,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await Promise.all(replicas().map((replica) => replica?.stop()));
   await Promise.all([database?.stop(), redis?.stop(), issuer?.close()]);
-  rmSync(folder, { recursive: true, force: true });
 });
 
 async function openSession(replica: ShiftedReplica, agent: AgentName): Promise<string> {

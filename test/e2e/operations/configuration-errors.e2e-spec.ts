@@ -1,6 +1,5 @@
 import 'reflect-metadata';
-import { mkdtempSync, rmSync, writeFileSync, renameSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync, renameSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { Logger } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
@@ -8,20 +7,20 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { ConfigError, ParleyModule } from '@parley/server';
 import { type CommandsInTurn, commandsInTurn } from '../../support/commands-in-turn.js';
 import { type Service, startService } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 import { VALID, type Wrong, WRONG, wrongConfig } from '../../support/wrong-configurations.js';
 
 let folder: string;
 let commands: CommandsInTurn;
 let service: Service;
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'parley-wrong-'));
+  folder = makeFolder('wrong');
   commands = commandsInTurn();
   service = await startService({ config: VALID });
 });
 afterAll(async () => {
   await service.stop();
   await commands.stop();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 const put = (config: object, name = 'parley.json') =>

@@ -1,13 +1,13 @@
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { type RedisServer, startRedis } from '#state/contracts';
 import { type ParseServerProcess, startParseServer } from '../../support/parse-server-process.js';
 import { type Database, startDatabase } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 import { runCommand } from '../../support/terminal.js';
 
 const PASSWORD = 'pass-word-of-redis';
@@ -24,7 +24,7 @@ let database: Database;
 let redis: RedisServer;
 let parse: ParseServerProcess;
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'parley-doctor-'));
+  folder = makeFolder('doctor');
   database = await startDatabase({ objects: { Post: [{ objectId: 'p1', title: 'One' }] } });
   [redis, parse] = await Promise.all([
     startRedis(['--requirepass', PASSWORD, '--maxmemory-policy', 'allkeys-lru']),
@@ -34,7 +34,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await Promise.all([parse.close(), redis.stop()]);
   await database.stop();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 function put(name: string, content: string, mode = 0o600): string {

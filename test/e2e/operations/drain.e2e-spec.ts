@@ -1,5 +1,4 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -14,6 +13,7 @@ import {
   startDatabase,
   startService,
 } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 
 const WAIT = { timeout: 60_000, interval: 50 };
 const POSTS = 'parse://Post/count';
@@ -42,7 +42,7 @@ async function startReplica(drainTimeout: number): Promise<Service> {
 }
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'parley-drain-'));
+  folder = makeFolder('drain');
   redis = await startRedis();
   database = await startDatabase({
     schemas: [{ className: 'Post', fields: { title: { type: 'String' } } }],
@@ -53,7 +53,6 @@ afterAll(async () => {
   await Promise.all(replicas.filter((replica) => replica.isRunning()).map((replica) => replica.kill()));
   await database?.stop();
   await redis?.stop();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 let id = 0;

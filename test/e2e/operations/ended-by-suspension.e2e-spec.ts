@@ -1,8 +1,7 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { get as httpGet, type IncomingMessage } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -18,6 +17,7 @@ import {
   startDatabase,
   startService,
 } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 
 const WAIT = { timeout: 20_000, interval: 50 };
 const SAID = "agent 'analyst' is suspended";
@@ -61,7 +61,7 @@ let environment: Record<string, string>;
 const startReplica = () => startService({ config, env: environment });
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'parley-ended-'));
+  folder = makeFolder('ended');
   [redis, database] = await Promise.all([
     startRedis(),
     startDatabase({
@@ -80,7 +80,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await Promise.all([here, there].map((service) => service?.kill()));
   await Promise.all([database?.stop(), redis?.stop()]);
-  rmSync(folder, { recursive: true, force: true });
 });
 
 const change = async (action: 'suspend' | 'resume', agent = 'analyst', service = here) => {

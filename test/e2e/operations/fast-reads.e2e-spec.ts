@@ -2,11 +2,11 @@ import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { MongoClient } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { stringify } from 'yaml';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { WireFront } from '../../../libs/data-mongo/src/testing/wire-front.js';
 import { callTool, type Service, startService } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 import { runCommand } from '../../support/terminal.js';
 
 const settings = {
@@ -106,10 +106,9 @@ describe('a service with database.fastReads', { timeout: 120_000 }, () => {
     const because = "every read is the driver's, because the connection string has compressors";
     expect(other.output().stderr + other.output().stdout).toContain(`database.fastReads: ${because}`);
     await other.stop();
-    const folder = mkdtempSync(join(tmpdir(), 'parley-fast-reads-'));
+    const folder = makeFolder('fast-reads');
     writeFileSync(join(folder, 'parley.yaml'), stringify({ ...settings, database }));
     const { stdout } = await runCommand(['doctor'], '', { cwd: folder });
-    rmSync(folder, { recursive: true, force: true });
     expect(stdout).toContain('mongodb.fast_reads');
     expect(stdout).toContain(because);
   });

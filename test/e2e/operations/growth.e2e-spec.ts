@@ -1,7 +1,6 @@
 import { Redis } from 'ioredis';
 import { connect, type Socket } from 'node:net';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -16,6 +15,7 @@ import {
   startDatabase,
   startService,
 } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 
 const PATIENT = { timeout: 60_000, interval: 100 };
 const ADA = { 'X-MCP-API-Key': 'key-of-ada' };
@@ -47,7 +47,7 @@ let database: Database;
 let service: Service;
 let client: Redis;
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'parley-growth-'));
+  folder = makeFolder('growth');
   [redis, database] = await Promise.all([startRedis(), startDatabase(POSTS_SEED)]);
   service = await startService({
     config,
@@ -59,7 +59,6 @@ afterAll(async () => {
   client.disconnect();
   await service.stop();
   await Promise.all([database.stop(), redis.stop()]);
-  rmSync(folder, { recursive: true, force: true });
 });
 
 let id = 0;

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Collector, startCollector } from '#telemetry/contracts';
 import { POSTS_SEED, POSTS_CONFIG } from '../../fixtures/posts.fixture.js';
 import { callTool, post, rpc, type Service, startAndFail, startService } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 
 const PAGE = readFileSync(new URL('../../../docs/operations/observability.md', import.meta.url), 'utf8');
 const CLI = fileURLToPath(new URL('../../../dist/bundle/cli.js', import.meta.url));
@@ -333,7 +334,7 @@ describe('the log of the running service', () => {
 
 describe('a service on a pipe', () => {
   it('is traced as well, and says nothing but its protocol on stdout', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'parley-pipe-'));
+    const folder = makeFolder('pipe');
     const child = spawn(process.execPath, [CLI, 'stdio'], {
       cwd: folder,
       env: {
@@ -358,7 +359,6 @@ describe('a service on a pipe', () => {
     expect(collector.named('tools/list', trace('9'))).toMatchObject([
       { parentSpanId: SPAN, attributes: { 'network.transport': 'pipe', 'jsonrpc.request.id': '5' } },
     ]);
-    rmSync(folder, { recursive: true });
   });
 });
 

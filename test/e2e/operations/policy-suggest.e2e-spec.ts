@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process';
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { makeFolder } from '../../support/started.js';
 
 const COMMANDS = fileURLToPath(new URL('../../../dist/bundle/cli.js', import.meta.url));
 const SEED = {
@@ -30,11 +30,10 @@ policy:
 
 let folder: string;
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'parley-suggest-'));
+  folder = makeFolder('suggest');
   writeFileSync(join(folder, 'seed.json'), JSON.stringify(SEED));
   writeFileSync(join(folder, 'parley.yaml'), CONFIG);
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 function run(command: string, args: string[], input = '') {
   const { PATH = '' } = process.env;

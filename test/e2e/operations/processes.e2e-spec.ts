@@ -1,5 +1,4 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -7,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type RedisServer, startRedis } from '#state/contracts';
 import { POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { callTool, rpc, type Service, startAndFail, startService } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 
 const SOON = { timeout: 60_000, interval: 50 };
 const headers = { 'X-MCP-API-Key': 'editor' };
@@ -26,7 +26,7 @@ let folder: string;
 let redis: RedisServer;
 let service: Service;
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'parley-processes-'));
+  folder = makeFolder('processes');
   redis = await startRedis();
   service = await startService({
     config: configOf(['title', 'status']),
@@ -37,7 +37,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await service?.stop();
   await redis?.stop();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 interface Line {

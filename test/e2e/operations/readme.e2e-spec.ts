@@ -1,12 +1,12 @@
 import { execFile } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { parse } from 'yaml';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Service, startService } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const run = promisify(execFile);
@@ -56,24 +56,20 @@ describe('the five minutes', () => {
     'end with the policy cases of the page holding for the configuration of the page',
     { timeout: 180_000 },
     async () => {
-      const folder = mkdtempSync(join(tmpdir(), 'parley-start-'));
-      try {
-        const [, config = '', cases = ''] = textOf('docs/guide/start.md').split(/^```yaml$/m);
-        writeFileSync(
-          join(folder, 'my.yaml'),
-          (config.split('```')[0] ?? '').replace('./demo/seed.json', join(root, 'demo/seed.json')),
-        );
-        writeFileSync(join(folder, 'cases.yaml'), cases.split('```')[0] ?? '');
-        const { stdout } = await run(
-          process.execPath,
-          [join(root, 'dist/bundle/cli.js'), 'policy', 'test', 'cases.yaml', '--config', 'my.yaml', '--json'],
-          { cwd: folder, env: { ...process.env, SUPPORT_KEY: 'k'.repeat(40), MASKING_KEY: 'm'.repeat(40) } },
-        );
-        const findings = JSON.parse(stdout) as { faults: unknown[] }[];
-        expect(findings.map(({ faults }) => faults)).toEqual([[], [], []]);
-      } finally {
-        rmSync(folder, { recursive: true, force: true });
-      }
+      const folder = makeFolder('start');
+      const [, config = '', cases = ''] = textOf('docs/guide/start.md').split(/^```yaml$/m);
+      writeFileSync(
+        join(folder, 'my.yaml'),
+        (config.split('```')[0] ?? '').replace('./demo/seed.json', join(root, 'demo/seed.json')),
+      );
+      writeFileSync(join(folder, 'cases.yaml'), cases.split('```')[0] ?? '');
+      const { stdout } = await run(
+        process.execPath,
+        [join(root, 'dist/bundle/cli.js'), 'policy', 'test', 'cases.yaml', '--config', 'my.yaml', '--json'],
+        { cwd: folder, env: { ...process.env, SUPPORT_KEY: 'k'.repeat(40), MASKING_KEY: 'm'.repeat(40) } },
+      );
+      const findings = JSON.parse(stdout) as { faults: unknown[] }[];
+      expect(findings.map(({ faults }) => faults)).toEqual([[], [], []]);
     },
   );
 });
@@ -117,28 +113,23 @@ describe('the guide on policies', () => {
       const named = { ...(some as Part), ...rules, ...(properties && { Post: { properties } }) };
       for (const [name, one] of Object.entries(named)) classes[name] = withRules(classes[name], one);
     }
-    const folder = mkdtempSync(join(tmpdir(), 'parley-policy-'));
-    try {
-      const write = (name: string, value: unknown) =>
-        writeFileSync(join(folder, name), JSON.stringify(value));
-      write('seed.json', seed);
-      write('cases.json', blocks.find(Array.isArray));
-      const auth = Object.keys(agents).map((agent) => ({ apiKey: `${agent}-`.repeat(6), agent }));
-      const database = { uri: 'embedded', seed: './seed.json' };
-      write('parley.yaml', { database, agents, auth, policy: { ...policy, classes } });
-      const findings = async (...args: string[]) =>
-        JSON.parse(
-          (
-            await run(process.execPath, [join(root, 'dist/bundle/cli.js'), 'policy', ...args, '--json'], {
-              cwd: folder,
-            }).catch((error: unknown) => error as { stdout: string })
-          ).stdout,
-        ) as { faults: unknown[] }[] | { faults: unknown[] };
-      expect([await findings('check')].flat().map(({ faults }) => faults)).toEqual([[]]);
-      expect([await findings('test', 'cases.json')].flat().map(({ faults }) => faults)).toEqual([[], []]);
-    } finally {
-      rmSync(folder, { recursive: true, force: true });
-    }
+    const folder = makeFolder('policy');
+    const write = (name: string, value: unknown) => writeFileSync(join(folder, name), JSON.stringify(value));
+    write('seed.json', seed);
+    write('cases.json', blocks.find(Array.isArray));
+    const auth = Object.keys(agents).map((agent) => ({ apiKey: `${agent}-`.repeat(6), agent }));
+    const database = { uri: 'embedded', seed: './seed.json' };
+    write('parley.yaml', { database, agents, auth, policy: { ...policy, classes } });
+    const findings = async (...args: string[]) =>
+      JSON.parse(
+        (
+          await run(process.execPath, [join(root, 'dist/bundle/cli.js'), 'policy', ...args, '--json'], {
+            cwd: folder,
+          }).catch((error: unknown) => error as { stdout: string })
+        ).stdout,
+      ) as { faults: unknown[] }[] | { faults: unknown[] };
+    expect([await findings('check')].flat().map(({ faults }) => faults)).toEqual([[]]);
+    expect([await findings('test', 'cases.json')].flat().map(({ faults }) => faults)).toEqual([[], []]);
   });
 });
 

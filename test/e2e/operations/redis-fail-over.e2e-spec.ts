@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -17,6 +16,7 @@ import {
 } from '../../support/service.js';
 import { callModern } from '../../support/modern-call.js';
 import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
+import { makeFolder } from '../../support/started.js';
 
 const WAIT = { timeout: 20_000, interval: 50 };
 const SESSION = { owner: 'ada', version: '2025-11-25', capabilities: {} };
@@ -127,14 +127,13 @@ describe('two services over a cluster', () => {
       policy: POSTS_POLICY,
       plugins: [fileURLToPath(new URL('../../fixtures/plugins/slow.mjs', import.meta.url))],
     };
-    folder = mkdtempSync(join(tmpdir(), 'parley-cluster-'));
+    folder = makeFolder('cluster');
     const start = () => startService({ config, env: { MONGODB_URI: database.uri } });
     services = await Promise.all([start(), start()]);
   }, 60_000);
   afterAll(async () => {
     await Promise.all(services.map((service) => service.stop()));
     await Promise.all([database.stop(), topology.stop()]);
-    rmSync(folder, { recursive: true, force: true });
   });
 
   async function taskAt(service: Service, taskId: string) {

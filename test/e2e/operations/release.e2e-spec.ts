@@ -1,10 +1,10 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { appendFileSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { makeFolder } from '../../support/started.js';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 
@@ -27,12 +27,11 @@ describe('a release', () => {
   const read = (file: string) => readFileSync(join(clone, file), 'utf8');
 
   beforeAll(() => {
-    clone = mkdtempSync(join(tmpdir(), 'parley-release-'));
+    clone = makeFolder('release');
     execFileSync('git', ['clone', '--quiet', '--no-local', '--depth', '1', `file://${root}`, clone]);
     symlinkSync(join(root, 'node_modules'), join(clone, 'node_modules'));
     appendFileSync(join(clone, '.git/info/exclude'), 'node_modules\n');
   });
-  afterAll(() => rmSync(clone, { recursive: true, force: true }));
 
   it('writes its version wherever one is named, and nowhere else', () => {
     announce();

@@ -8,8 +8,7 @@ import {
   ResourceUpdatedNotificationSchema,
   ToolListChangedNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
@@ -21,6 +20,7 @@ import {
   startDatabase,
   startService,
 } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 
 const SOON = { timeout: 60_000, interval: 25 };
 const POSTS = 'parse://Post/count';
@@ -286,7 +286,7 @@ describe('a configuration that changes while it is served', () => {
 });
 
 it('a configuration that changes during the start is read again after a SIGHUP, once the service listens', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'parley-start-'));
+  const folder = makeFolder('start');
   const file = join(folder, 'starts');
   const more = {
     reload: { watch: false },
@@ -308,7 +308,6 @@ it('a configuration that changes during the start is read again after a SIGHUP, 
   } finally {
     await service.stop();
     service = first;
-    rmSync(folder, { recursive: true, force: true });
   }
 });
 
@@ -320,7 +319,7 @@ const INITIALIZE = {
 
 describe('audit records of the configuration', () => {
   it('tell each one that was served or refused, how it came, what changed and which policy is in force', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'parley-reload-'));
+    const folder = makeFolder('reload');
     const path = join(folder, 'audit.jsonl');
     const more = { audit: { sinks: [{ kind: 'file', path }] } };
     const own = await startService({ config: configOf({ more }) });
@@ -357,7 +356,6 @@ describe('audit records of the configuration', () => {
       });
     } finally {
       await own.stop();
-      rmSync(folder, { recursive: true, force: true });
     }
   });
 });

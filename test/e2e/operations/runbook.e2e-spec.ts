@@ -1,11 +1,11 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { stringify } from 'yaml';
 import { type RedisServer, startRedis } from '#state/contracts';
 import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 import { runCommand } from '../../support/terminal.js';
 
 const WAIT = { timeout: 30_000, interval: 200 };
@@ -48,7 +48,7 @@ const configOf = (analystKey = KEYS.analyst, policy: object = POSTS_POLICY) => (
 });
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'parley-runbook-'));
+  folder = makeFolder('runbook');
   [redis, database] = await Promise.all([startRedis(), startDatabase(POSTS_SEED)]);
   writeFileSync(join(folder, 'parley.yaml'), stringify(configOf()));
   service = await startService({ config: configOf() });
@@ -56,7 +56,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await service?.stop();
   await Promise.all([database?.stop(), redis?.stop()]);
-  rmSync(folder, { recursive: true, force: true });
 });
 
 /** Follows a step: what it wrote. */

@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -14,6 +13,7 @@ import {
   startDatabase,
   startService,
 } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 import { startInTerminal } from '../../support/terminal.js';
 
 const WAIT = { timeout: 60_000, interval: 50 };
@@ -91,13 +91,10 @@ async function busy(service: Service): Promise<void> {
 }
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'parley-shutdown-'));
+  folder = makeFolder('shutdown');
   silence = await startSilence();
 });
-afterAll(async () => {
-  await silence?.stop();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => silence?.stop());
 
 describe('a service that is asked to end', () => {
   it.concurrent.each([

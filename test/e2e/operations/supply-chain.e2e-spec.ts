@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { makeFolder } from '../../support/started.js';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const tool = (name: string): Promise<Record<string, never>> => import(join(root, 'tools', name));
@@ -123,7 +123,7 @@ describe('the audit of dependencies', () => {
       });
     });
     await new Promise<void>((resolve) => registry.listen(0, '127.0.0.1', resolve));
-    folder = mkdtempSync(join(tmpdir(), 'parley-audit-of-'));
+    folder = makeFolder('audit-of');
     const root_ = { name: 'project', version: '1.0.0', dependencies: { bad: '1.0.0' } };
     writeFileSync(join(folder, 'package.json'), JSON.stringify(root_));
     const packages = { '': root_, 'node_modules/bad': { version: '1.0.0' } };
@@ -132,10 +132,7 @@ describe('the audit of dependencies', () => {
       JSON.stringify({ ...root_, lockfileVersion: 3, packages }),
     );
   });
-  afterAll(async () => {
-    await new Promise((resolve) => registry.close(resolve));
-    rmSync(folder, { recursive: true, force: true });
-  });
+  afterAll(() => new Promise((resolve) => registry.close(resolve)));
 
   const audited = (verdicts: unknown) => {
     writeFileSync(join(folder, 'audit-verdicts.json'), JSON.stringify(verdicts));

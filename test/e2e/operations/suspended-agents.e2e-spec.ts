@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -15,6 +15,7 @@ import {
   startDatabase,
   startService,
 } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 import { runCommand } from '../../support/terminal.js';
 
 const WAIT = { timeout: 20_000, interval: 50 };
@@ -24,7 +25,7 @@ const key = (agent: string) => ({ 'X-MCP-API-Key': `key-of-${agent}` });
 const ANALYST = key('analyst');
 const COUNT = { class_name: 'Post' };
 
-const folder = mkdtempSync(join(tmpdir(), 'parley-suspended-'));
+const folder = makeFolder('suspended');
 let redis: RedisServer;
 let database: Database;
 let here: Service;
@@ -51,7 +52,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await Promise.all([here, there].map((service) => service?.stop()));
   await Promise.all([database?.stop(), redis?.stop()]);
-  rmSync(folder, { recursive: true, force: true });
 });
 
 async function parley(

@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -8,6 +7,7 @@ import { stringify } from 'yaml';
 import { type RedisServer, startRedis } from '#state/contracts';
 import { POSTS_CONFIG, POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const CLI = join(root, 'dist/bundle/cli.js');
@@ -36,8 +36,7 @@ beforeAll(async () => {
   database = await startDatabase(POSTS_SEED);
 });
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'parley-upkeep-'));
-  return () => rmSync(folder, { recursive: true, force: true });
+  folder = makeFolder('upkeep');
 });
 
 /** Runs a command of a page in the folder of the operator. `npx parley` is the product of this repository. */

@@ -1,6 +1,5 @@
 import { MongoClient } from 'mongodb';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -12,6 +11,7 @@ import {
   startDatabase,
   startService,
 } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 import { runCommand } from '../../support/terminal.js';
 
 const SOON = { timeout: 60_000, interval: 25 };
@@ -66,29 +66,23 @@ describe('a rule on a field that its class does not have', { timeout: 120_000 },
   });
 
   it('stops the command line and the pipe, and is an error to check and doctor', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'parley-names-'));
-    try {
-      writeFileSync(join(folder, 'seed.json'), JSON.stringify(SEED));
-      const database = { uri: 'embedded', seed: './seed.json' };
-      writeFileSync(
-        join(folder, 'parley.yaml'),
-        stringify({ ...configOf({ masks: { socialNo: 'drop' } }), database, server: { port: 0 } }),
-      );
-      for (const args of [
-        ['policy', 'check'],
-        ['doctor'],
-        ['tool', 'query_class', JSON.stringify({ class_name: 'Person' }), '--agent', 'reader'],
-        ['stdio'],
-      ]) {
-        const { code, output } = await runCli(folder, args);
-        expect([args, code]).toEqual([args, 1]);
-        expect(output).toContain(
-          "policy.classes.Person.masks.socialNo: the database has no field 'socialNo'",
-        );
-        expect(output).toContain("'social_no'");
-      }
-    } finally {
-      rmSync(folder, { recursive: true, force: true });
+    const folder = makeFolder('names');
+    writeFileSync(join(folder, 'seed.json'), JSON.stringify(SEED));
+    const database = { uri: 'embedded', seed: './seed.json' };
+    writeFileSync(
+      join(folder, 'parley.yaml'),
+      stringify({ ...configOf({ masks: { socialNo: 'drop' } }), database, server: { port: 0 } }),
+    );
+    for (const args of [
+      ['policy', 'check'],
+      ['doctor'],
+      ['tool', 'query_class', JSON.stringify({ class_name: 'Person' }), '--agent', 'reader'],
+      ['stdio'],
+    ]) {
+      const { code, output } = await runCli(folder, args);
+      expect([args, code]).toEqual([args, 1]);
+      expect(output).toContain("policy.classes.Person.masks.socialNo: the database has no field 'socialNo'");
+      expect(output).toContain("'social_no'");
     }
   });
 

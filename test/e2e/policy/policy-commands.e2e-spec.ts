@@ -1,5 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { MongoClient } from 'mongodb';
@@ -8,6 +7,7 @@ import { stringify } from 'yaml';
 import { type CommandsInTurn, commandsInTurn } from '../../support/commands-in-turn.js';
 import { POSTS_SEED, POSTS_CONFIG } from '../../fixtures/posts.fixture.js';
 import { type Database, startDatabase } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 import { runCommand } from '../../support/terminal.js';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
@@ -16,13 +16,12 @@ let database: Database;
 let commands: CommandsInTurn;
 beforeAll(async () => {
   commands = commandsInTurn();
-  folder = mkdtempSync(join(tmpdir(), 'parley-policy-'));
+  folder = makeFolder('policy');
   database = await startDatabase(POSTS_SEED);
 });
 afterAll(async () => {
   await commands.stop();
   await database.stop();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 /** `parley …` against the posts' database. */
@@ -161,9 +160,8 @@ describe('parley policy check', () => {
   });
 
   it('warns where there is no file, since nobody means to check the defaults', async () => {
-    const empty = mkdtempSync(join(tmpdir(), 'parley-empty-'));
+    const empty = makeFolder('empty');
     const { code, stdout } = await parley(['policy', 'check'], {}, empty);
-    rmSync(empty, { recursive: true, force: true });
     expect(code).toBe(0);
     expect(stdout).toMatch(/warning \(file\): there is no .*parley\.yaml/);
   });

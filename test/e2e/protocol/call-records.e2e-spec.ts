@@ -1,8 +1,7 @@
 import 'reflect-metadata';
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { stringify } from 'yaml';
@@ -16,6 +15,7 @@ import { startHttpService } from '../../../src/http-service.js';
 import { POSTS_SEED, POSTS_POLICY, SECRET } from '../../fixtures/posts.fixture.js';
 import { decideApproval } from '../../support/decide-approval.js';
 import { type Answer, callTool, post } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 
 const TASKS = { extensions: { 'io.modelcontextprotocol/tasks': {} } };
 const ASKABLE = { ...TASKS, elicitation: { form: {} } };
@@ -111,7 +111,7 @@ const LOCKED = {
 const SEED = { ...POSTS_SEED, schemas: [...POSTS_SEED.schemas, LOCKED] };
 const GATES = { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'on', PARSE_AGENT_ALLOW_RAW_CRUD: 'on' };
 
-const folder = mkdtempSync(join(tmpdir(), 'parley-call-records-'));
+const folder = makeFolder('call-records');
 let service: { url: string; stop: () => Promise<unknown> };
 let self: Listening;
 beforeAll(async () => {
@@ -136,10 +136,7 @@ beforeAll(async () => {
   service = { url: running.url, stop: () => running.close().then(() => database.close()) };
   self = Listening.latest;
 });
-afterAll(async () => {
-  await service.stop();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => service.stop());
 beforeEach(() => {
   for (const list of [self.recorded, self.executed, self.heard]) list.length = 0;
 });

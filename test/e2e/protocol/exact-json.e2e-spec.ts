@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Long, MongoClient } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -12,6 +11,7 @@ import {
   startDatabase,
   startService,
 } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 import { runCommand } from '../../support/terminal.js';
 
 /*
@@ -46,7 +46,7 @@ let documents: MongoClient;
 let service: Service;
 let config: Record<string, unknown>;
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'parley-numbers-'));
+  folder = makeFolder('numbers');
   database = await startDatabase({ objects: {} });
   documents = await MongoClient.connect(database.uriOf('numbers'));
   await documents
@@ -66,7 +66,6 @@ afterAll(async () => {
   await service?.stop();
   await documents?.close();
   await database?.stop();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 /** One call whose arguments are JSON text. */

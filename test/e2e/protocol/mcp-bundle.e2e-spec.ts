@@ -1,11 +1,11 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { makeFolder } from '../../support/started.js';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const MCPB = join(root, 'tools/conformance/node_modules/@anthropic-ai/mcpb/dist/cli/cli.js');
@@ -30,17 +30,14 @@ const run = (...args: readonly string[]) => {
 describe('the MCP bundle', () => {
   let folder: string;
   /** Where hosts start programs: no configuration lies there. */
-  const elsewhere = mkdtempSync(join(tmpdir(), 'parley-host-'));
+  const elsewhere = makeFolder('host');
   let manifest: Manifest;
 
   beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'parley-mcpb-'));
+    folder = makeFolder('mcpb');
     const archive = run(join(root, 'tools/mcpb.mjs')).trim().split('\n').at(-1) ?? '';
     run(MCPB, 'unpack', archive, folder);
     manifest = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8')) as Manifest;
-  });
-  afterAll(() => {
-    for (const made of [folder, elsewhere]) rmSync(made, { recursive: true });
   });
 
   /** Starts it as a host does: variables of the manifest are replaced by what the user entered. */

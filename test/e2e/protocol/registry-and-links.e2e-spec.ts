@@ -1,6 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
@@ -10,6 +9,7 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { startService } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const tool = <T>(name: string) => import(pathToFileURL(join(root, 'tools', name)).href) as Promise<T>;
@@ -120,7 +120,7 @@ describe('server.json', () => {
     const { serverJson } = await tool<{ serverJson(options: object): ServerJson }>('server-json.mjs');
     const [first] = serverJson({ name: 'io.github.someone/parley' }).packages;
     const client = new Client({ name: 'host', version: '1' });
-    const elsewhere = mkdtempSync(join(tmpdir(), 'parley-host-'));
+    const elsewhere = makeFolder('host');
     await client.connect(
       new StdioClientTransport({
         command: process.execPath,
@@ -134,7 +134,6 @@ describe('server.json', () => {
     );
     expect((await client.listTools()).tools.map(({ name }) => name)).toContain('query_class');
     await client.close();
-    rmSync(elsewhere, { recursive: true });
     const reference = readFileSync(join(root, 'docs/reference/configuration.md'), 'utf8');
     for (const { name, isSecret } of first?.environmentVariables ?? []) {
       expect(reference).toContain(`\`${name}\``);

@@ -6,9 +6,8 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { MongoClient } from 'mongodb';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -16,6 +15,7 @@ import { stringify } from 'yaml';
 import { type RedisServer, startRedis } from '#state/contracts';
 import { POSTS_SEED, POSTS_CONFIG } from '../../fixtures/posts.fixture.js';
 import { type Database, post, type Service, startDatabase, startService } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 
 const file = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 const config = { ...POSTS_CONFIG, plugins: [file('../../fixtures/plugins/telling.mjs')] };
@@ -281,10 +281,9 @@ describe('parley stdio', () => {
   const CALLS = 4_000;
   let folder: string;
   beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'parley-stdio-'));
+    folder = makeFolder('stdio');
     writeFileSync(join(folder, 'parley.yaml'), stringify(config));
   });
-  afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
   const connect = async (env: Record<string, string> = {}) => {
     const transport = new StdioClientTransport({

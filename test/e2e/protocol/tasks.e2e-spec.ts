@@ -1,6 +1,5 @@
 import { Redis } from 'ioredis';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -17,6 +16,7 @@ import {
   startDatabase,
   startService,
 } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 
 const TASKS = 'io.modelcontextprotocol/tasks';
 const WAIT = { timeout: 60_000, interval: 100 };
@@ -59,7 +59,7 @@ const signal = () => {
 };
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'parley-tasks-'));
+  folder = makeFolder('tasks');
   redis = await startRedis();
   const users = [
     ...(POSTS_SEED.users ?? []),
@@ -75,7 +75,6 @@ afterAll(async () => {
   await Promise.all(replicas.filter((replica) => replica.isRunning()).map((replica) => replica.stop()));
   await database?.stop();
   await redis?.stop();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 interface Result {

@@ -1,8 +1,7 @@
 import 'reflect-metadata';
 import { type INestApplicationContext, Logger } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdtempSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Db, MongoClient } from 'mongodb';
 import { stringify } from 'yaml';
@@ -17,6 +16,7 @@ import { readEnvironmentGates } from '#policy';
 import { openSharedState, processState, type SharedState } from '#state';
 import { type RedisServer, startRedis } from '#state/contracts';
 import { GATES } from '../../properties/asked-service.js';
+import { makeFolder } from '../../support/started.js';
 
 const WRITER = { permissions: 'write', rateLimit: 1_000_000 };
 const Note = { tenantScope: { field: 'orgId' }, fields: ['title', 'state'] };
@@ -41,7 +41,7 @@ let embedded: EmbeddedMongo;
 let redis: RedisServer;
 let client: MongoClient;
 let state: SharedState;
-const folder = mkdtempSync(join(tmpdir(), 'parley-keyed-'));
+const folder = makeFolder('keyed');
 const apps: INestApplicationContext[] = [];
 const connections: MongoConnection[] = [];
 let databases = 0;
@@ -60,7 +60,6 @@ afterAll(async () => {
   await redis?.stop();
   await embedded?.close();
   Logger.overrideLogger(undefined as never);
-  rmSync(folder, { recursive: true, force: true });
 });
 
 /** One replica, asked by one person. */

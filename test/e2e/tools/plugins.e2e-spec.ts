@@ -1,12 +1,12 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { POSTS_SEED, POSTS_CONFIG } from '../../fixtures/posts.fixture.js';
 import { callTool, rpc, type Service, startAndFail, startService } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 
 const plugin = (name: string) =>
   fileURLToPath(new URL(`../../fixtures/plugins/${name}.mjs`, import.meta.url));
@@ -50,7 +50,7 @@ describe('a plugin', () => {
   });
 
   it('is known to `parley explain`, which shows the gates and does not run its code', () => {
-    const folder = mkdtempSync(join(tmpdir(), 'parley-plugins-'));
+    const folder = makeFolder('plugins');
     writeFileSync(join(folder, 'seed.json'), JSON.stringify(POSTS_SEED));
     writeFileSync(
       join(folder, 'parley.yaml'),
@@ -66,7 +66,6 @@ describe('a plugin', () => {
       });
     const run = explain('{"className":"Post"}');
     const misfit = explain('{"className":7}');
-    rmSync(folder, { recursive: true, force: true });
     expect(run.stderr).toBe('');
     expect(JSON.parse(run.stdout)).toMatchObject({ tool: 'rows_of', allowed: true });
     expect(JSON.parse(misfit.stdout)).toMatchObject({ allowed: false });

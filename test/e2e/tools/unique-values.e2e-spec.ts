@@ -1,6 +1,5 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { spawnSync } from 'node:child_process';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { MongoClient } from 'mongodb';
@@ -14,6 +13,7 @@ import {
   startDatabase,
   startService,
 } from '../../support/service.js';
+import { makeFolder } from '../../support/started.js';
 
 const CLI = fileURLToPath(new URL('../../../dist/bundle/cli.js', import.meta.url));
 
@@ -75,7 +75,7 @@ type Name = keyof typeof AGENTS;
 let database: Database;
 let client: MongoClient;
 let service: Service;
-const folder = mkdtempSync(join(tmpdir(), 'parley-unique-'));
+const folder = makeFolder('unique');
 const audit = join(folder, 'audit.jsonl');
 const config = () => ({
   database: { uri: database.uri, name: 'parley' },
@@ -103,7 +103,6 @@ afterAll(async () => {
   await service?.stop();
   await client?.close();
   await database?.stop();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 const call = (agent: Name, tool: string, args: object) =>
