@@ -8,10 +8,15 @@ import { endWithFile, makeFolder } from './started.js';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const READY = /Parley listening on (\S+)/;
 
-/** The environment that permits every write, and changes of schemas. */
-export const GATES_OPEN = {
+/** The environment that permits writes of rows. */
+export const WRITES_OPEN = {
   PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true',
   PARSE_AGENT_ALLOW_RAW_CRUD: 'true',
+};
+
+/** The environment that permits every write, and changes of schemas. */
+export const GATES_OPEN = {
+  ...WRITES_OPEN,
   PARSE_AGENT_ALLOW_SCHEMA_OPS: 'true',
   PARSE_AGENT_ALLOW_RAW_SCHEMA: 'true',
 };

@@ -13,7 +13,7 @@ import { newKey } from '#auth';
 import { type AuthorizationServer, startAuthorizationServer } from '../../support/authorization-server.js';
 import { connect, PersonsProvider, REDIRECT } from '../../support/oauth-host.js';
 import { POSTS_SEED, POSTS_POLICY, SECRET } from '../../fixtures/posts.fixture.js';
-import { callTool, post, rpc, type Service, startService } from '../../support/service.js';
+import { callTool, post, rpc, type Service, startService, WRITES_OPEN } from '../../support/service.js';
 import { makeFolder } from '../../support/started.js';
 
 const port = () =>
@@ -84,8 +84,7 @@ beforeAll(async () => {
     },
     env: {
       PORT: String(free),
-      PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true',
-      PARSE_AGENT_ALLOW_RAW_CRUD: 'true',
+      ...WRITES_OPEN,
     },
   });
 });

@@ -1,6 +1,6 @@
 import { generateKeyPair, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { callTool, rpc } from '../../support/service.js';
+import { callTool, rpc, WRITES_OPEN } from '../../support/service.js';
 import { type Example, followReadme, startExample } from './example-process.js';
 
 const AUDIENCE = 'https://invoices.example/mcp';
@@ -28,10 +28,7 @@ describe('the example multi-tenant', () => {
     (await rpc(mcp(), 'tools/list', {}, headers)).status;
 
   beforeAll(async () => {
-    example = await startExample('multi-tenant', {
-      PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true',
-      PARSE_AGENT_ALLOW_RAW_CRUD: 'true',
-    });
+    example = await startExample('multi-tenant', WRITES_OPEN);
     issuer = /Tokens from (\S+)/.exec(example.output())?.[1] ?? '';
     [acme, globex] = await Promise.all([tokenOf('acme-clerk'), tokenOf('globex-clerk')]);
   });

@@ -5,7 +5,7 @@ import { stringify } from 'yaml';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { WireFront } from '../../../libs/data-mongo/src/testing/wire-front.js';
-import { callTool, type Service, startService } from '../../support/service.js';
+import { callTool, type Service, startService, WRITES_OPEN } from '../../support/service.js';
 import { makeFolder } from '../../support/started.js';
 import { runCommand } from '../../support/terminal.js';
 
@@ -13,7 +13,6 @@ const settings = {
   agents: { default: { permissions: 'admin', rateLimit: 1_000_000 } },
   policy: { unlistedClasses: 'allow', classes: { Note: { filters: { shown: true } } } },
 };
-const OPEN = { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' };
 const NOTES = 150;
 
 describe('a service with database.fastReads', { timeout: 120_000 }, () => {
@@ -43,7 +42,7 @@ describe('a service with database.fastReads', { timeout: 120_000 }, () => {
     }));
     await client.db('shop').collection<{ _id: string }>('Note').insertMany(rows);
     const database = { uri: front.uri, name: 'shop', fastReads: true };
-    service = await startService({ config: { ...settings, database }, env: OPEN });
+    service = await startService({ config: { ...settings, database }, env: WRITES_OPEN });
     // Connections are opened by the first reads.
     await vi.waitUntil(async () => {
       await callTool(service, 'count_objects', { class_name: 'Note' });

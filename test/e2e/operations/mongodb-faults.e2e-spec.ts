@@ -8,13 +8,12 @@ import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { type Document, MongoClient } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { stringify } from 'yaml';
-import { callTool, rpc, type Service, startService } from '../../support/service.js';
+import { callTool, rpc, type Service, startService, WRITES_OPEN } from '../../support/service.js';
 import { runCommand } from '../../support/terminal.js';
 import { makeFolder } from '../../support/started.js';
 
 const SECRET = 's3cretWord';
 const SOON = { timeout: 20_000, interval: 50 };
-const OPEN = { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' };
 const settings = {
   agents: { default: { permissions: 'admin', rateLimit: 1_000_000 } },
   policy: { unlistedClasses: 'allow', classes: { Note: {} } },
@@ -45,7 +44,7 @@ async function prepare(uri: string, options = {}): Promise<MongoClient> {
 }
 
 const startOn = (uri: string, fastReads = false): Promise<Service> =>
-  startService({ config: { ...settings, database: { uri, name: 'shop', fastReads } }, env: OPEN });
+  startService({ config: { ...settings, database: { uri, name: 'shop', fastReads } }, env: WRITES_OPEN });
 
 /** Runs a command with the database, and expects no credential and no stack in what it writes. */
 async function command(
@@ -171,7 +170,7 @@ describe('a user of MongoDB', () => {
       sinks: [{ kind: 'mongodb', uri: uriOf('reader', `${SECRET}-wrong`), database: 'audit' }],
     };
     const database = { uri: uriOf('reader'), name: 'shop' };
-    const service = await startService({ config: { ...settings, database, audit }, env: OPEN });
+    const service = await startService({ config: { ...settings, database, audit }, env: WRITES_OPEN });
     try {
       const { code, wire } = await callTool(service, 'query_class', { class_name: 'Note' });
       expect(code).toBe('audit_unavailable');

@@ -4,14 +4,13 @@ import { ResourceUpdatedNotificationSchema } from '@modelcontextprotocol/sdk/typ
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type FaultyProxy, type ProxyFault, startFaultyProxy } from '../../support/faulty-proxy.js';
 import { ParseUnderTest } from '../../support/parse-under-test.js';
-import { callTool, type Service, startService, type ToolAnswer } from '../../support/service.js';
+import { callTool, type Service, startService, type ToolAnswer, WRITES_OPEN } from '../../support/service.js';
 
 const SOON = { timeout: 30_000, interval: 50 };
 const PROBES = 'parse://Probe/count';
 const NOTES = 'parse://Note/count';
 const KEY = { 'X-MCP-API-Key': 'key-operator' };
 const SESSION = { 'X-MCP-API-Key': 'key-session', 'X-Parse-Session-Token': 'r:session-of-ada' };
-const OPEN = { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' };
 
 const SEED = {
   schemas: [
@@ -47,7 +46,7 @@ beforeAll(async () => {
       auth: ['operator', 'session'].map((agent) => ({ apiKey: `key-${agent}`, agent })),
       policy: { unlistedClasses: 'allow', classes: { Note: {}, Probe: {} } },
     },
-    env: OPEN,
+    env: WRITES_OPEN,
   });
 }, 180_000);
 afterAll(async () => {

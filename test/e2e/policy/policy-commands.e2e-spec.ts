@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { type CommandsInTurn, commandsInTurn } from '../../support/commands-in-turn.js';
 import { POSTS_SEED, POSTS_CONFIG } from '../../fixtures/posts.fixture.js';
-import { type Database, startDatabase } from '../../support/service.js';
+import { type Database, startDatabase, WRITES_OPEN } from '../../support/service.js';
 import { makeFolder } from '../../support/started.js';
 import { runCommand } from '../../support/terminal.js';
 
@@ -334,10 +334,7 @@ describe('parley policy diff', () => {
       agents: { ...CONFIG.agents, person: { permissions, identity: { user: 'u1' } } },
     });
     const files = [file('old.yaml', person('readonly')), file('new.yaml', person('write'))];
-    const ended = await parley(['policy', 'diff', ...files, '--json', '--fail-on-widening'], {
-      PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true',
-      PARSE_AGENT_ALLOW_RAW_CRUD: 'true',
-    });
+    const ended = await parley(['policy', 'diff', ...files, '--json', '--fail-on-widening'], WRITES_OPEN);
     expect([ended.code, ended.stderr]).toEqual([1, '']);
     const { changes } = JSON.parse(ended.stdout) as { changes: Record<string, string>[] };
     expect(changes).toContainEqual({
@@ -351,10 +348,7 @@ describe('parley policy diff', () => {
   it('finds every tool on every class that a new agent with every gate open may call', async () => {
     const agents = { ...CONFIG.agents, keeper: { permissions: 'admin', tenantId: 'acme' } };
     const files = [file('old.yaml', CONFIG), file('new.yaml', { ...CONFIG, agents })];
-    const { stdout } = await parley(['policy', 'diff', ...files, '--json'], {
-      PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true',
-      PARSE_AGENT_ALLOW_RAW_CRUD: 'true',
-    });
+    const { stdout } = await parley(['policy', 'diff', ...files, '--json'], WRITES_OPEN);
     const { changes } = JSON.parse(stdout) as { changes: Record<string, string>[] };
     const found = changes.filter(
       ({ agent, className, what }) => agent === 'keeper' && className === 'Post' && what === 'operation',

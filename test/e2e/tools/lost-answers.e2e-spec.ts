@@ -7,10 +7,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type RedisServer, startRedis } from '#state/contracts';
 import { type CuttingProxy, startCuttingProxy } from '../../support/cutting-proxy.js';
 import { ParseUnderTest } from '../../support/parse-under-test.js';
-import { callTool, type Service, startService, type ToolAnswer } from '../../support/service.js';
+import { callTool, type Service, startService, type ToolAnswer, WRITES_OPEN } from '../../support/service.js';
 import { makeFolder } from '../../support/started.js';
 
-const OPEN = { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' };
 const PATIENT = { timeout: 30_000, interval: 200 };
 const AGENTS = ['ann', 'bob'];
 const folder = makeFolder('lost');
@@ -338,7 +337,7 @@ describe('over MongoDB', () => {
       .insertMany(schemas as never);
     service = await startService({
       config: config('mongo', { database: database(proxy.port) }),
-      env: { ...OPEN, REDIS_URL: redis.url },
+      env: { ...WRITES_OPEN, REDIS_URL: redis.url },
     });
   }, 120_000);
   afterAll(async () => {
@@ -371,7 +370,7 @@ describe('over MongoDB', () => {
   it('writes with keys, repeated at another replica after the database was killed amid them, are each there once', async () => {
     const other = await startService({
       config: config('replica', { database: database(proxy.port) }),
-      env: { ...OPEN, REDIS_URL: redis.url },
+      env: { ...WRITES_OPEN, REDIS_URL: redis.url },
     });
     const call = callerOf(() => service);
     const direct = callerOf(() => other);
@@ -443,7 +442,7 @@ describe('over Parse Server', () => {
         parse: { ...parse.config, serverUrl: url.href },
         database: { uri: parse.databaseUri, name: parse.databaseName },
       }),
-      env: OPEN,
+      env: WRITES_OPEN,
     });
   }, 120_000);
   afterAll(async () => {
