@@ -1,4 +1,7 @@
-import { nextId, type Service } from './service.js';
+import { type Answer, nextId, post, type Service } from './service.js';
+
+/** What a client that follows tasks declares. */
+export const FOLLOWS_TASKS = { extensions: { 'io.modelcontextprotocol/tasks': {} } };
 
 export interface ModernAnswer {
   readonly status: number;
@@ -20,6 +23,35 @@ export interface ModernOptions {
   readonly inputResponses?: unknown;
 }
 
+/** The body of a request of 2026-07-28, and the headers that repeat it. */
+function writeRequest(method: string, params: Record<string, unknown>, capabilities: object) {
+  const _meta = {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientCapabilities': capabilities,
+  };
+  const named = params['name'] ?? params['taskId'] ?? params['uri'];
+  return {
+    body: JSON.stringify({ jsonrpc: '2.0', id: nextId(), method, params: { ...params, _meta } }),
+    headers: {
+      'MCP-Protocol-Version': '2026-07-28',
+      'Mcp-Method': method,
+      ...(typeof named === 'string' && { 'Mcp-Name': named }),
+    },
+  };
+}
+
+/** One request of 2026-07-28, of a client that follows tasks unless told otherwise. */
+export function askModern(
+  service: Pick<Service, 'url'>,
+  method: string,
+  params: Record<string, unknown>,
+  headers: Record<string, string> = {},
+  capabilities: object = FOLLOWS_TASKS,
+): Promise<Answer> {
+  const written = writeRequest(method, params, capabilities);
+  return post(service, written.body, { ...written.headers, ...headers });
+}
+
 /** One `tools/call` of 2026-07-28, and what came of it taken apart. */
 export async function callModern(
   service: Pick<Service, 'url'>,
@@ -32,22 +64,17 @@ export async function callModern(
     arguments: args,
     ...(requestState !== undefined && { requestState }),
     ...(inputResponses !== undefined && { inputResponses }),
-    _meta: {
-      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-      'io.modelcontextprotocol/clientCapabilities': capabilities,
-    },
   };
+  const written = writeRequest('tools/call', params, capabilities);
   const response = await fetch(service.url, {
     method: 'POST',
     headers: {
       'Content-Type': 'application/json',
       Accept: 'application/json',
-      'MCP-Protocol-Version': '2026-07-28',
-      'Mcp-Method': 'tools/call',
-      'Mcp-Name': name,
+      ...written.headers,
       ...headers,
     },
-    body: JSON.stringify({ jsonrpc: '2.0', id: nextId(), method: 'tools/call', params }),
+    body: written.body,
   });
   const text = await response.text();
   const body = JSON.parse(text) as ModernAnswer['body'];

@@ -3,11 +3,10 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { askModern } from '../../support/modern-call.js';
 import {
   callTool,
   type Database,
-  nextId,
-  post,
   rpc,
   type Service,
   startDatabase,
@@ -20,7 +19,6 @@ import { startTokenIssuer, type TokenIssuer } from '../../support/token-issuer.j
 
 const AUDIENCE = 'https://parley.example/mcp';
 const SOON = { timeout: 30_000, interval: 50 };
-const TASKS = 'io.modelcontextprotocol/tasks';
 const free = { rateLimit: 1_000_000, tenantId: { claim: 'org' } };
 const shared = new ObjectId();
 const folder = makeFolder('tenants');
@@ -138,19 +136,8 @@ afterAll(async () => {
 
 /** A request of a client that follows tasks. */
 async function modern(method: string, params: Record<string, unknown>, headers: Headers) {
-  const _meta = {
-    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-    'io.modelcontextprotocol/clientCapabilities': { extensions: { [TASKS]: {} } },
-  };
-  const named = params['name'] ?? params['taskId'];
-  const body = JSON.stringify({ jsonrpc: '2.0', id: nextId(), method, params: { ...params, _meta } });
-  const { body: answered, text } = await post(service, body, {
-    'MCP-Protocol-Version': '2026-07-28',
-    'Mcp-Method': method,
-    ...(typeof named === 'string' && { 'Mcp-Name': named }),
-    ...headers,
-  });
-  return { result: answered['result'] as Record<string, unknown> | undefined, error: answered.error, text };
+  const { body, text } = await askModern(service, method, params, headers);
+  return { result: body['result'] as Record<string, unknown> | undefined, error: body.error, text };
 }
 const startTask = async (until: string, headers: Headers) =>
   modern('tools/call', { name: 'read_slowly', arguments: { until } }, headers);

@@ -1,14 +1,14 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { callTool, post, rpc, type Service, startService } from '../../support/service.js';
+import { askModern } from '../../support/modern-call.js';
+import { callTool, rpc, type Service, startService } from '../../support/service.js';
 import { startTokenIssuer, type TokenIssuer } from '../../support/token-issuer.js';
 import { makeFolder } from '../../support/started.js';
 
 /* One client of the authorization server acts for many persons: its tokens have no `sub`, and a claim names the person or its rows. */
 
 const AUDIENCE = 'https://parley.example/mcp';
-const TASKS = 'io.modelcontextprotocol/tasks';
 const text = { type: 'String' };
 const everyone = { '*': true };
 const SEED = {
@@ -70,20 +70,8 @@ const signIn = (claims: object, scope: string) =>
 const call = (headers: Headers, name: string, args: object = {}) => callTool(service, name, args, headers);
 
 /** A request of the stateless era, of a client that follows tasks. */
-async function modern(headers: Headers, method: string, params: Record<string, unknown>) {
-  const _meta = {
-    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-    'io.modelcontextprotocol/clientCapabilities': { extensions: { [TASKS]: {} } },
-  };
-  const body = { jsonrpc: '2.0', id: 1, method, params: { ...params, _meta } };
-  const named = { 'Mcp-Method': method, 'Mcp-Name': String(params['name'] ?? params['taskId']) };
-  const answer = await post(service, JSON.stringify(body), {
-    'MCP-Protocol-Version': '2026-07-28',
-    ...named,
-    ...headers,
-  });
-  return answer.body;
-}
+const modern = async (headers: Headers, method: string, params: Record<string, unknown>) =>
+  (await askModern(service, method, params, headers)).body;
 
 const WAYS = [
   { by: 'the user of a claim', one: { user: 'ann' }, other: { user: 'bob' }, scope: 'user' },

@@ -9,7 +9,8 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type RedisServer, startRedis } from '#state/contracts';
 import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { decideApproval } from '../../support/decide-approval.js';
-import { callTool, type Database, post, rpc, startDatabase } from '../../support/service.js';
+import { askModern } from '../../support/modern-call.js';
+import { callTool, type Database, rpc, startDatabase } from '../../support/service.js';
 import { shifted, type ShiftedReplica, startShifted } from '../../support/shifted-replica.js';
 import { makeFolder } from '../../support/started.js';
 import { runCommand } from '../../support/terminal.js';
@@ -140,27 +141,13 @@ async function openSession(replica: ShiftedReplica, agent: AgentName): Promise<s
   return (await rpc(replica, 'initialize', params, as(agent))).headers.get('mcp-session-id') ?? '';
 }
 
-const TASKS = 'io.modelcontextprotocol/tasks';
 let id = 0;
-async function modern(
+const modern = async (
   replica: ShiftedReplica,
   method: string,
   params: Record<string, unknown>,
   agent: AgentName,
-) {
-  const _meta = {
-    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-    'io.modelcontextprotocol/clientCapabilities': { extensions: { [TASKS]: {} } },
-  };
-  const body = JSON.stringify({ jsonrpc: '2.0', id: (id += 1), method, params: { ...params, _meta } });
-  const answer = await post(replica, body, {
-    'MCP-Protocol-Version': '2026-07-28',
-    'Mcp-Method': method,
-    'Mcp-Name': String(params['name'] ?? params['taskId']),
-    ...as(agent),
-  });
-  return answer.body['result'] as Record<string, unknown>;
-}
+) => (await askModern(replica, method, params, as(agent))).body['result'] as Record<string, unknown>;
 
 interface Case {
   readonly id: string;

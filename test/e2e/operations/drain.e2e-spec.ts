@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type RedisServer, startRedis } from '#state/contracts';
+import { askModern } from '../../support/modern-call.js';
 import {
   type Answer,
   callTool,
   type Database,
-  post,
   rpc,
   type Service,
   startDatabase,
@@ -63,19 +63,8 @@ const awaited = () => {
   return { until, begun, give: () => writeFileSync(until, '') };
 };
 
-function modern(service: Service, method: string, params: Record<string, unknown>): Promise<Answer> {
-  const _meta = {
-    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-    'io.modelcontextprotocol/clientCapabilities': { extensions: { 'io.modelcontextprotocol/tasks': {} } },
-  };
-  const named = String(params['name'] ?? params['taskId']);
-  return post(service, JSON.stringify({ jsonrpc: '2.0', id: ++id, method, params: { ...params, _meta } }), {
-    'MCP-Protocol-Version': '2026-07-28',
-    'Mcp-Method': method,
-    'Mcp-Name': named,
-    ...headers,
-  });
-}
+const modern = (service: Service, method: string, params: Record<string, unknown>) =>
+  askModern(service, method, params, headers);
 const resultOf = ({ body }: Answer) => (body as { result: Record<string, unknown> }).result;
 const begin = async (service: Service, name: string, until: string) =>
   String(resultOf(await modern(service, 'tools/call', { name, arguments: { until } }))['taskId']);

@@ -6,10 +6,10 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type RedisServer, startRedis } from '#state/contracts';
 import { POSTS_SEED, POSTS_POLICY } from '../../fixtures/posts.fixture.js';
+import { askModern } from '../../support/modern-call.js';
 import {
   callTool,
   type Database,
-  post,
   rpc,
   type Service,
   startDatabase,
@@ -61,20 +61,8 @@ afterAll(async () => {
   await Promise.all([database.stop(), redis.stop()]);
 });
 
-let id = 0;
-function modern(method: string, params: Record<string, unknown>, extensions: object = {}) {
-  const _meta = {
-    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-    'io.modelcontextprotocol/clientCapabilities': { extensions, elicitation: {} },
-  };
-  const named = params['name'] ?? params['taskId'];
-  return post(service, JSON.stringify({ jsonrpc: '2.0', id: ++id, method, params: { ...params, _meta } }), {
-    ...ADA,
-    'MCP-Protocol-Version': '2026-07-28',
-    'Mcp-Method': method,
-    ...(typeof named === 'string' && { 'Mcp-Name': named }),
-  });
-}
+const modern = (method: string, params: Record<string, unknown>, extensions: object = {}) =>
+  askModern(service, method, params, ADA, { extensions, elicitation: {} });
 const TASKS = { 'io.modelcontextprotocol/tasks': {} };
 const begin = async (until: string) => {
   const { body } = await modern('tools/call', { name: 'slow_read', arguments: { until } }, TASKS);

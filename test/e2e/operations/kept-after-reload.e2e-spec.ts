@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
-import { callTool, post, rpc, type Service, startService } from '../../support/service.js';
+import { askModern, FOLLOWS_TASKS } from '../../support/modern-call.js';
+import { callTool, rpc, type Service, startService } from '../../support/service.js';
 import { makeFolder } from '../../support/started.js';
 
 /* What Parley keeps of a call for its client, once a reload took the rights away with which it was read. */
@@ -61,23 +62,10 @@ interface Task {
   readonly inputRequests?: unknown;
 }
 
-async function modern(method: string, params: Record<string, unknown>): Promise<Task> {
-  const _meta = {
-    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-    'io.modelcontextprotocol/clientCapabilities': {
-      elicitation: {},
-      extensions: { 'io.modelcontextprotocol/tasks': {} },
-    },
-  };
-  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { ...params, _meta } });
-  const answer = await post(service, body, {
-    'MCP-Protocol-Version': '2026-07-28',
-    'Mcp-Method': method,
-    'Mcp-Name': String(params['name'] ?? params['taskId']),
-    ...KEY,
-  });
-  return answer.body['result'] as Task;
-}
+const modern = async (method: string, params: Record<string, unknown>) =>
+  (await askModern(service, method, params, KEY, { ...FOLLOWS_TASKS, elicitation: {} })).body[
+    'result'
+  ] as Task;
 const begin = async (name: string, until: string) =>
   (await modern('tools/call', { name, arguments: { until } })).taskId;
 const reach = (taskId: string, status: string) =>

@@ -6,15 +6,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import { type BusMessage, openSharedState, type SharedState, SharedStateUnavailable } from '#state';
 import { createDraft, type RedisTopology, startRedisCluster, startSentinels } from '#state/contracts';
 
-import {
-  type Database,
-  post,
-  rpc,
-  type Service,
-  startDatabase,
-  startService,
-} from '../../support/service.js';
-import { callModern } from '../../support/modern-call.js';
+import { type Database, rpc, type Service, startDatabase, startService } from '../../support/service.js';
+import { askModern, callModern, FOLLOWS_TASKS } from '../../support/modern-call.js';
 import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { makeFolder } from '../../support/started.js';
 
@@ -136,20 +129,8 @@ describe('two services over a cluster', () => {
     await Promise.all([database.stop(), topology.stop()]);
   });
 
-  async function taskAt(service: Service, taskId: string) {
-    const _meta = {
-      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-      'io.modelcontextprotocol/clientCapabilities': {
-        extensions: { 'io.modelcontextprotocol/tasks': {} },
-      },
-    };
-    const { body } = await post(
-      service,
-      JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tasks/get', params: { taskId, _meta } }),
-      { 'MCP-Protocol-Version': '2026-07-28', 'Mcp-Method': 'tasks/get', 'Mcp-Name': taskId, ...key },
-    );
-    return body['result'];
-  }
+  const taskAt = async (service: Service, taskId: string) =>
+    (await askModern(service, 'tasks/get', { taskId }, key)).body['result'];
 
   it('know the sessions and run the tasks of each other', async () => {
     const [one, two] = services;
@@ -161,8 +142,12 @@ describe('two services over a cluster', () => {
     const session = (await rpc(one, 'initialize', params, key)).headers.get('mcp-session-id') ?? '';
     expect((await rpc(two, 'ping', {}, { ...key, 'Mcp-Session-Id': session })).status).toBe(200);
     const until = join(folder, 'go-on');
-    const capabilities = { extensions: { 'io.modelcontextprotocol/tasks': {} } };
-    const { result } = await callModern(one, 'slow_read', { until }, { headers: key, capabilities });
+    const { result } = await callModern(
+      one,
+      'slow_read',
+      { until },
+      { headers: key, capabilities: FOLLOWS_TASKS },
+    );
     expect(result).toMatchObject({ resultType: 'task', status: 'working' });
     writeFileSync(until, '');
     await vi.waitFor(async () => {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type RedisServer, startRedis } from '#state/contracts';
 import { POSTS_SEED, POSTS_CONFIG } from '../../fixtures/posts.fixture.js';
+import { askModern } from '../../support/modern-call.js';
 import {
   callTool,
   type Database,
@@ -187,22 +188,12 @@ describe('two replicas that share one Redis', () => {
   });
 
   /** `tools/call` as revision 2026-07-28 writes it. */
-  function callModern(service: Service, apiKey: string) {
-    const params = {
-      name: 'count_objects',
-      arguments: { class_name: 'Post' },
-      _meta: {
-        'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-        'io.modelcontextprotocol/clientInfo': { name: 't', version: '1' },
-        'io.modelcontextprotocol/clientCapabilities': {},
-      },
-    };
-    return rpc(service, 'tools/call', params, {
-      ...as(apiKey),
-      Accept: 'application/json, text/event-stream',
-      'MCP-Protocol-Version': '2026-07-28',
-      'Mcp-Method': 'tools/call',
-      'Mcp-Name': 'count_objects',
-    });
-  }
+  const callModern = (service: Service, apiKey: string) =>
+    askModern(
+      service,
+      'tools/call',
+      { name: 'count_objects', arguments: { class_name: 'Post' } },
+      { ...as(apiKey), Accept: 'application/json, text/event-stream' },
+      {},
+    );
 });

@@ -5,14 +5,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type RedisServer, startRedis } from '#state/contracts';
-import {
-  callTool,
-  type Database,
-  post,
-  type Service,
-  startDatabase,
-  startService,
-} from '../../support/service.js';
+import { askModern } from '../../support/modern-call.js';
+import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
 import { makeFolder } from '../../support/started.js';
 import { startInTerminal } from '../../support/terminal.js';
 
@@ -76,17 +70,8 @@ const begun = (until: string) => vi.waitFor(() => expect(existsSync(`${until}.be
 async function busy(service: Service): Promise<void> {
   const until = (name: string) => join(folder, `${service.pid}-${name}`);
   void callTool(service, 'slow_read', { until: until('call') }, headers).catch(() => 'broken off');
-  const _meta = {
-    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-    'io.modelcontextprotocol/clientCapabilities': { extensions: { 'io.modelcontextprotocol/tasks': {} } },
-  };
-  const params = { name: 'slow_write', arguments: { until: until('task') }, _meta };
-  await post(service, JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }), {
-    'MCP-Protocol-Version': '2026-07-28',
-    'Mcp-Method': 'tools/call',
-    'Mcp-Name': 'slow_write',
-    ...headers,
-  });
+  const params = { name: 'slow_write', arguments: { until: until('task') } };
+  await askModern(service, 'tools/call', params, headers);
   await Promise.all([begun(until('call')), begun(until('task'))]);
 }
 

@@ -5,11 +5,10 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type RedisServer, startRedis } from '#state/contracts';
 import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
-import { callModern } from '../../support/modern-call.js';
+import { askModern, callModern } from '../../support/modern-call.js';
 import {
   callTool,
   type Database,
-  post,
   rpc,
   type Service,
   startDatabase,
@@ -69,30 +68,7 @@ const change = (action: 'suspend' | 'resume', service: Service, agent = 'analyst
     headers: { ...key('chief'), 'Content-Type': 'application/json', 'X-Parley-Console': '1' },
     body: JSON.stringify({ action, ...(action === 'suspend' && { reason: REASON }) }),
   });
-const modern = (method: string, params: object, name?: string) =>
-  post(
-    there,
-    JSON.stringify({
-      jsonrpc: '2.0',
-      id: 1,
-      method,
-      params: {
-        ...params,
-        _meta: {
-          'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-          'io.modelcontextprotocol/clientCapabilities': {
-            extensions: { 'io.modelcontextprotocol/tasks': {} },
-          },
-        },
-      },
-    }),
-    {
-      'MCP-Protocol-Version': '2026-07-28',
-      'Mcp-Method': method,
-      ...(name !== undefined && { 'Mcp-Name': name }),
-      ...ANALYST,
-    },
-  );
+const modern = (method: string, params: Record<string, unknown>) => askModern(there, method, params, ANALYST);
 const refusedThere = () =>
   vi.waitFor(async () => expect((await rpc(there, 'tools/list', {}, ANALYST)).status).toBe(403), WAIT);
 const admittedThere = () =>
@@ -171,7 +147,7 @@ describe('an agent that an operator suspends', { timeout: 120_000 }, () => {
     });
     expect(listening.status).toBe(200);
     const running = callModern(there, 'slow_read', { until }, { headers: ANALYST });
-    const begun = await modern('tools/call', { name: 'slow_read', arguments: { until } }, 'slow_read');
+    const begun = await modern('tools/call', { name: 'slow_read', arguments: { until } });
     const { taskId } = begun.body['result'] as { taskId: string };
     expect(taskId).toEqual(expect.any(String));
     expect((await change('suspend', here)).status).toBe(200);
@@ -180,7 +156,7 @@ describe('an agent that an operator suspends', { timeout: 120_000 }, () => {
     await change('resume', here);
     await admittedThere();
     await vi.waitFor(async () => {
-      const { body } = await modern('tasks/get', { taskId }, taskId);
+      const { body } = await modern('tasks/get', { taskId });
       expect(body['result']).toMatchObject({ status: 'cancelled' });
     }, WAIT);
   });

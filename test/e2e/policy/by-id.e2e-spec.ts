@@ -1,10 +1,10 @@
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { AS, TENANT_NOTES_SEED, TENANT_NOTES_CONFIG, SECRET } from '../../fixtures/tenant-notes.fixture.js';
+import { askModern } from '../../support/modern-call.js';
 import { ParseUnderTest } from '../../support/parse-under-test.js';
-import { callTool, GATES_OPEN, post, type Service, startService } from '../../support/service.js';
+import { callTool, GATES_OPEN, type Service, startService } from '../../support/service.js';
 
-const TASKS = 'io.modelcontextprotocol/tasks';
 const WAIT = { timeout: 60_000, interval: 50 };
 const [, session] = Object.values(TENANT_NOTES_CONFIG.agents);
 const AGENTS = { asBob: { ...session, identity: { impersonate: 'bob', label: 'support' } } };
@@ -51,23 +51,8 @@ interface ShownAnswer {
 }
 
 /** A request of the stateless era, of a client that follows tasks. */
-async function modern(service: Service, method: string, params: Record<string, unknown>, headers: Headers) {
-  const _meta = {
-    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-    'io.modelcontextprotocol/clientCapabilities': { extensions: { [TASKS]: {} } },
-  };
-  const answer = await post(
-    service,
-    JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { ...params, _meta } }),
-    {
-      'MCP-Protocol-Version': '2026-07-28',
-      'Mcp-Method': method,
-      'Mcp-Name': String(params['name'] ?? params['taskId']),
-      ...headers,
-    },
-  );
-  return answer.body['result'] as Record<string, unknown>;
-}
+const modern = async (service: Service, method: string, params: Record<string, unknown>, headers: Headers) =>
+  (await askModern(service, method, params, headers)).body['result'] as Record<string, unknown>;
 
 const answerOf = (outcome: Outcome): ShownAnswer => ({
   code: outcome.refusal?.code,

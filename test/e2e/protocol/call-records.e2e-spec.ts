@@ -14,11 +14,11 @@ import { openDatabase } from '#parley/instance';
 import { startHttpService } from '../../../src/http-service.js';
 import { POSTS_SEED, POSTS_POLICY, SECRET } from '../../fixtures/posts.fixture.js';
 import { decideApproval } from '../../support/decide-approval.js';
-import { type Answer, callTool, post } from '../../support/service.js';
+import { askModern, FOLLOWS_TASKS } from '../../support/modern-call.js';
+import { type Answer, callTool } from '../../support/service.js';
 import { makeFolder } from '../../support/started.js';
 
-const TASKS = { extensions: { 'io.modelcontextprotocol/tasks': {} } };
-const ASKABLE = { ...TASKS, elicitation: { form: {} } };
+const ASKABLE = { ...FOLLOWS_TASKS, elicitation: { form: {} } };
 const WAIT = { timeout: 60_000, interval: 20 };
 
 /** An application that listens to everything, with tools that end in every way there is. */
@@ -143,30 +143,18 @@ beforeEach(() => {
 afterEach(() => self.release());
 
 const key = (agent: keyof typeof AGENTS) => ({ 'X-MCP-API-Key': `key-of-${agent}` });
-let id = 0;
-function modern(
+const modern = (
   method: string,
   params: Record<string, unknown>,
   capabilities: object,
   agent: keyof typeof AGENTS = 'reader',
-): Promise<Answer> {
-  const _meta = {
-    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-    'io.modelcontextprotocol/clientCapabilities': capabilities,
-  };
-  return post(service, JSON.stringify({ jsonrpc: '2.0', id: ++id, method, params: { ...params, _meta } }), {
-    'MCP-Protocol-Version': '2026-07-28',
-    'Mcp-Method': method,
-    'Mcp-Name': String(params['name'] ?? params['taskId']),
-    ...key(agent),
-  });
-}
+) => askModern(service, method, params, key(agent), capabilities);
 const resultOf = ({ body }: Answer) => body['result'] as { taskId: string; status: string };
-const begin = async (name: string, capabilities: object = TASKS, agent?: keyof typeof AGENTS) =>
+const begin = async (name: string, capabilities: object = FOLLOWS_TASKS, agent?: keyof typeof AGENTS) =>
   resultOf(await modern('tools/call', { name, arguments: {} }, capabilities, agent));
 const statusOf = async (taskId: string, agent?: keyof typeof AGENTS) =>
   resultOf(await modern('tasks/get', { taskId }, ASKABLE, agent)).status;
-const cancel = (taskId: string) => modern('tasks/cancel', { taskId }, TASKS);
+const cancel = (taskId: string) => modern('tasks/cancel', { taskId }, FOLLOWS_TASKS);
 
 describe('the event of a tool call', () => {
   it('is emitted for calls that reached their tool, refusals of the tool included', async () => {
@@ -272,7 +260,7 @@ describe('every outcome of a call', () => {
 describe('a call that goes on as a task', () => {
   it('counts once against the calls of a budget', async () => {
     self.hold();
-    const { taskId } = await begin('waits', TASKS, 'frugal');
+    const { taskId } = await begin('waits', FOLLOWS_TASKS, 'frugal');
     self.release();
     await vi.waitFor(async () => expect(await statusOf(taskId, 'frugal')).toBe('completed'), WAIT);
     expect(self.recorded).toMatchObject([{ tool: 'waits', success: true, agent_name: 'frugal' }]);
@@ -282,7 +270,7 @@ describe('a call that goes on as a task', () => {
 
   it('names its approver on the record of its run', async () => {
     self.hold();
-    const beginning = begin('guarded', TASKS, 'keeper');
+    const beginning = begin('guarded', FOLLOWS_TASKS, 'keeper');
     const desk = new URL('/approvals', service.url);
     const caseId = await vi.waitFor(async () => {
       const listed = (await (await fetch(desk, { headers: key('ada') })).json()) as {

@@ -1,14 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type RedisServer, startRedis } from '#state/contracts';
 import { POSTS_SEED, POSTS_POLICY } from '../../fixtures/posts.fixture.js';
-import {
-  post,
-  rpc,
-  type Service,
-  startDatabase,
-  startService,
-  type Database,
-} from '../../support/service.js';
+import { askModern } from '../../support/modern-call.js';
+import { rpc, type Service, startDatabase, startService, type Database } from '../../support/service.js';
 
 const ADA = { 'X-MCP-API-Key': 'key-of-ada' };
 const EVE = { 'X-MCP-API-Key': 'key-of-eve' };
@@ -95,13 +89,7 @@ describe('a resource that is withheld or that nobody has', () => {
       const headers = { ...EVE, 'MCP-Protocol-Version': version };
       return (await rpc(replicas[0], method, { uri }, headers)).body.error;
     }
-    const _meta = {
-      'io.modelcontextprotocol/protocolVersion': version,
-      'io.modelcontextprotocol/clientCapabilities': {},
-    };
-    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { uri, _meta } });
-    const headers = { ...EVE, 'MCP-Protocol-Version': version, 'Mcp-Method': method, 'Mcp-Name': uri };
-    return (await post(replicas[0], body, headers)).body.error;
+    return (await askModern(replicas[0], method, { uri }, EVE, {})).body.error;
   };
 
   it.each(ERAS)('is read with one code in %s', async (version) => {

@@ -6,19 +6,18 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type RedisServer, startRedis } from '#state/contracts';
 import { POSTS_SEED, POSTS_POLICY } from '../../fixtures/posts.fixture.js';
+import { askModern } from '../../support/modern-call.js';
 import {
   type Answer,
   callTool,
   type Database,
   GATES_OPEN,
-  post,
   type Service,
   startDatabase,
   startService,
 } from '../../support/service.js';
 import { makeFolder } from '../../support/started.js';
 
-const TASKS = 'io.modelcontextprotocol/tasks';
 const WAIT = { timeout: 60_000, interval: 100 };
 const SESSION = 'r:the-session-of-ann-never-in-plain-text';
 const agents = {
@@ -90,25 +89,13 @@ interface Result {
 const key = (agent: string) => ({ 'X-MCP-API-Key': `key-of-${agent}` });
 let id = 0;
 /** A request of the stateless era, of a client that follows tasks unless told otherwise. */
-function modern(
+const modern = (
   service: Service,
   method: string,
   params: Record<string, unknown>,
   headers: Record<string, string> = key('analyst'),
-  extensions: object = { [TASKS]: {} },
-): Promise<Answer> {
-  const _meta = {
-    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-    'io.modelcontextprotocol/clientCapabilities': { extensions },
-  };
-  const named = params['name'] ?? params['taskId'];
-  return post(service, JSON.stringify({ jsonrpc: '2.0', id: ++id, method, params: { ...params, _meta } }), {
-    'MCP-Protocol-Version': '2026-07-28',
-    'Mcp-Method': method,
-    ...(typeof named === 'string' && { 'Mcp-Name': named }),
-    ...headers,
-  });
-}
+  capabilities?: object,
+) => askModern(service, method, params, headers, capabilities);
 const resultOf = ({ body }: Answer) => body['result'] as Result;
 const call = async (service: Service, name: string, until: string, headers?: Record<string, string>) =>
   resultOf(await modern(service, 'tools/call', { name, arguments: { until } }, headers));
@@ -155,7 +142,7 @@ describe('a task', () => {
       expect(quick.structuredContent?.['posts']).toBe(60);
     }, WAIT);
     const params = { name: 'slow_read', arguments: { until } };
-    const plain = resultOf(await modern(one, 'tools/call', params, key('analyst'), {}));
+    const plain = resultOf(await modern(one, 'tools/call', params, key('analyst'), { extensions: {} }));
     expect(plain.structuredContent?.['posts']).toBe(60);
   });
 
@@ -186,7 +173,7 @@ describe('a task', () => {
   });
 
   it('is refused to a client that does not declare the extension', async () => {
-    const refused = await modern(one, 'tasks/get', { taskId: 'x' }, key('analyst'), {});
+    const refused = await modern(one, 'tasks/get', { taskId: 'x' }, key('analyst'), { extensions: {} });
     expect([refused.status, refused.body.error?.code]).toEqual([400, -32021]);
   });
 

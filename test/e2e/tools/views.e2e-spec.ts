@@ -3,7 +3,8 @@ import type { Browser, Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { POSTS_SEED, POSTS_CONFIG } from '../../fixtures/posts.fixture.js';
 import { openBrowser } from '../../support/browser.js';
-import { callTool, post, rpc, type Service, startService } from '../../support/service.js';
+import { askModern } from '../../support/modern-call.js';
+import { callTool, rpc, type Service, startService } from '../../support/service.js';
 
 const VIEW = 'ui://parley/results';
 const UI = { extensions: { 'io.modelcontextprotocol/ui': { mimeTypes: ['text/html;profile=mcp-app'] } } };
@@ -74,13 +75,7 @@ beforeAll(async () => {
 });
 
 const listed = async (capabilities: object) => {
-  const _meta = {
-    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-    'io.modelcontextprotocol/clientCapabilities': capabilities,
-  };
-  const request = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: { _meta } };
-  const headers = { ...key, 'MCP-Protocol-Version': '2026-07-28', 'Mcp-Method': 'tools/list' };
-  const { body } = await post(service, JSON.stringify(request), headers);
+  const { body } = await askModern(service, 'tools/list', {}, key, capabilities);
   const { tools } = body['result'] as { tools: { name: string; _meta: Record<string, unknown> }[] };
   return new Map(tools.map(({ name, _meta }) => [name, _meta]));
 };
