@@ -1,5 +1,6 @@
-import { createServer, request as httpRequest, type Server } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { createServer, request as httpRequest } from 'node:http';
+import { connect } from 'node:net';
+import { listenFor } from './started.js';
 
 /** A proxy on this machine. */
 export interface AppendingProxy {
@@ -15,7 +16,7 @@ export async function startAppendingProxy(
   target: number,
   own: readonly string[] = ['X-Forwarded-For', '203.0.113.9', 'X-Forwarded-Proto', 'https'],
 ): Promise<AppendingProxy> {
-  const server: Server = createServer({ maxHeaderSize: 65_536 }, (request, response) => {
+  const server = createServer({ maxHeaderSize: 65_536 }, (request, response) => {
     const onward = httpRequest({
       host: '127.0.0.1',
       port: target,
@@ -32,15 +33,8 @@ export async function startAppendingProxy(
     request.pipe(onward);
   });
   server.maxHeadersCount = 0;
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return {
-    port: (server.address() as AddressInfo).port,
-    stop: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-  };
+  const { port, close } = await listenFor(server);
+  return { port, stop: close };
 }
 
 /** Sends bytes and returns everything that comes back until the other side closes. */

@@ -1,7 +1,6 @@
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import Provider, { type Configuration } from 'oidc-provider';
-import { endWithFile } from './started.js';
+import { listenFor } from './started.js';
 
 export interface AuthorizationServerOptions {
   /** The protected resource that tokens are for. */
@@ -74,20 +73,13 @@ export async function startAuthorizationServer(
   options: AuthorizationServerOptions,
 ): Promise<AuthorizationServer> {
   const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { origin: issuer, close } = await listenFor(server);
   const provider = new Provider(issuer, configuration(options));
   const answer = provider.callback();
   server.on('request', (request, response) => {
     if (!request.url?.startsWith('/interaction/')) return void answer(request, response);
     void agree(provider, request, response);
   });
-  const close = () =>
-    new Promise<void>((resolve) => {
-      server.closeAllConnections();
-      server.close(() => resolve());
-    });
-  endWithFile(close);
   return { issuer, close };
 }
 

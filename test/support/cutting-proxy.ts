@@ -1,5 +1,7 @@
-import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
-import { once } from 'node:events';
+import { connect, createServer } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { tieSockets } from './faulty-proxy.js';
+import { listenFor } from './started.js';
 
 /** `after`: what was asked is done, its answer is lost. `before`: what was asked is lost. */
 type Cut = 'after' | 'before';
@@ -17,7 +19,7 @@ export interface CuttingProxy {
 }
 
 export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
-  const sockets = new Set<Socket>();
+  const sockets = new Set<Duplex>();
   let planned: { readonly when: Cut; readonly text: string } | null = null;
   let done = (): void => undefined;
   let broken = false;
@@ -31,15 +33,7 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
     if (broken) return client.destroy();
     const upstream = connect(target, '127.0.0.1');
     let awaited = false;
-    for (const socket of [client, upstream]) {
-      sockets.add(socket);
-      socket.on('error', () => undefined);
-      socket.on('close', () => {
-        sockets.delete(socket);
-        client.destroy();
-        upstream.destroy();
-      });
-    }
+    tieSockets(client, upstream, sockets);
     client.on('data', (chunk: Buffer) => {
       if (planned && chunk.includes(planned.text)) {
         if (planned.when === 'before') return breakAll();
@@ -53,10 +47,9 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
     });
     return undefined;
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const { port, close } = await listenFor(server);
   return {
-    port: (server.address() as AddressInfo).port,
+    port,
     cut: (when, text) => {
       planned = { when, text };
       return new Promise((resolve) => (done = resolve));
@@ -64,10 +57,9 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
     heal: () => {
       broken = false;
     },
-    close: async () => {
+    close: () => {
       breakAll();
-      server.close();
-      await once(server, 'close');
+      return close();
     },
   };
 }

@@ -1,6 +1,5 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { endWithFile } from './started.js';
+import { listenFor } from './started.js';
 
 interface EmbeddingRequest {
   readonly url: string;
@@ -48,17 +47,11 @@ export async function startEmbeddings() {
       }
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const stop = () =>
-    new Promise<void>((resolve) => {
-      server.closeAllConnections();
-      server.close(() => resolve());
-    });
-  endWithFile(stop);
+  const { origin, close } = await listenFor(server);
   return {
-    endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    endpoint: `${origin}/v1`,
     requests,
     behave: (next: Behaviour) => (behaviour = next),
-    stop,
+    stop: close,
   };
 }

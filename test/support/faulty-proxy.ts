@@ -58,7 +58,9 @@ export async function startFaultyProxy(target: number): Promise<FaultyProxy> {
     const server = createServer(serve);
     server.on('upgrade', (incoming: IncomingMessage, client: Duplex, head: Buffer) => {
       const upstream = connect(target, '127.0.0.1');
-      join(client, upstream, sockets);
+      tieSockets(client, upstream, sockets);
+      client.pipe(upstream);
+      upstream.pipe(client);
       const lines = incoming.rawHeaders.map((text, at) => (at % 2 === 0 ? `${text}: ` : `${text}\r\n`));
       upstream.write(`GET ${incoming.url} HTTP/1.1\r\n${lines.join('')}\r\n`);
       upstream.write(head);
@@ -97,7 +99,8 @@ export async function startFaultyProxy(target: number): Promise<FaultyProxy> {
   };
 }
 
-function join(client: Duplex, upstream: Socket, sockets: Set<Duplex>): void {
+/** Has two sockets end together, without a word. */
+export function tieSockets(client: Duplex, upstream: Socket, sockets: Set<Duplex>): void {
   for (const socket of [client, upstream]) {
     sockets.add(socket);
     socket.on('error', () => undefined);
@@ -107,8 +110,6 @@ function join(client: Duplex, upstream: Socket, sockets: Set<Duplex>): void {
       upstream.destroy();
     });
   }
-  client.pipe(upstream);
-  upstream.pipe(client);
 }
 
 function forward(target: number, incoming: IncomingMessage, take: (answer: IncomingMessage) => void): void {

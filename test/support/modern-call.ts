@@ -1,4 +1,4 @@
-import { type Answer, nextId, post, type Service } from './service.js';
+import { type Answer, nextId, post, readResult, type Service } from './service.js';
 
 /** What a client that follows tasks declares. */
 export const FOLLOWS_TASKS = { extensions: { 'io.modelcontextprotocol/tasks': {} } };
@@ -79,16 +79,13 @@ export async function callModern(
   const text = await response.text();
   const body = JSON.parse(text) as ModernAnswer['body'];
   const { result } = body;
-  const meta = result?.['_meta'] as Record<string, unknown> | undefined;
-  const content = result?.['content'] as { text?: string }[] | undefined;
+  const { isError, code, text: said } = readResult(result);
   return {
     status: response.status,
     text,
     body,
     result,
     requestState: result?.['requestState'] as string | undefined,
-    toolError: result?.['isError']
-      ? { code: meta?.['parse.error_code'], text: content?.[0]?.text }
-      : undefined,
+    toolError: isError ? { code, text: said } : undefined,
   };
 }

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
+import { freePort } from '../../tools/free-port.mjs';
 import type { Service } from './service.js';
 import { makeFolder } from './started.js';
 
@@ -11,14 +11,6 @@ export interface Nginx {
   readonly origin: string;
   errors(): string;
   stop(): Promise<void>;
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer();
-  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve));
-  const { port } = probe.address() as AddressInfo;
-  await new Promise((resolve) => probe.close(resolve));
-  return port;
 }
 
 function settings(folder: string, port: number, replicas: readonly Pick<Service, 'origin'>[]): string {

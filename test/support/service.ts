@@ -46,7 +46,7 @@ export interface Service {
   /** Its exit code, once it has ended. */
   readonly ended: Promise<number | null>;
   /** Ends the process at once, as a crash does. */
-  kill(): Promise<void>;
+  kill(): Promise<number | null>;
   stop(): Promise<number | null>;
 }
 
@@ -85,6 +85,26 @@ const exitOf = (child: ChildProcess) =>
     else child.once('exit', (code) => resolve(code));
   });
 
+const endBy = (child: ChildProcess, signal: NodeJS.Signals) => {
+  child.kill(signal);
+  return exitOf(child);
+};
+
+/** What a process says, and the place where it says that it listens. @throws with its stderr when it ends instead */
+function watch(child: ChildProcess, ready: RegExp, name: string) {
+  const said = { stdout: '', stderr: '' };
+  child.stdout?.on('data', (chunk: Buffer) => (said.stdout += chunk.toString()));
+  const place = new Promise<string>((resolve, reject) => {
+    child.stderr?.on('data', (chunk: Buffer) => {
+      said.stderr += chunk.toString();
+      const found = ready.exec(said.stderr)?.[1];
+      if (found) resolve(found);
+    });
+    void exitOf(child).then((code) => reject(new Error(`the ${name} ended with ${code}:\n${said.stderr}`)));
+  });
+  return { said, place };
+}
+
 /**
  * Starts the service and waits until it says where it listens. It ends with the file at the latest.
  * @throws with its stderr when it ends instead
@@ -92,9 +112,7 @@ const exitOf = (child: ChildProcess) =>
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
   const folder = makeFolder('service');
   const child = launch(folder, options);
-  let stdout = '';
-  let stderr = '';
-  child.stdout?.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
+  const { said, place } = watch(child, READY, 'service');
   const file = join(folder, 'parley.yaml');
   const changing: Pick<Service, 'reconfigure' | 'signal'> = {
     reconfigure: (config) => {
@@ -103,20 +121,8 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     },
     signal: (name) => void child.kill(name),
   };
-  const listening = new Promise<string>((resolve, reject) => {
-    child.stderr?.on('data', (chunk: Buffer) => {
-      stderr += chunk.toString();
-      const ready = READY.exec(stderr)?.[1];
-      if (ready) resolve(ready);
-    });
-    void exitOf(child).then((code) => reject(new Error(`the service ended with ${code}:\n${stderr}`)));
-  });
-  const [url] = await Promise.all([listening, options.starting?.(changing)]);
-  const stop = async () => {
-    child.kill('SIGTERM');
-    const code = await exitOf(child);
-    return code;
-  };
+  const [url] = await Promise.all([place, options.starting?.(changing)]);
+  const stop = () => endBy(child, 'SIGTERM');
   endWithFile(stop);
   return {
     ...changing,
@@ -125,12 +131,9 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     pid: child.pid as number,
     file,
     ended: exitOf(child),
-    output: () => ({ stdout, stderr }),
+    output: () => ({ ...said }),
     isRunning: () => child.exitCode === null && child.signalCode === null,
-    kill: async () => {
-      child.kill('SIGKILL');
-      await exitOf(child);
-    },
+    kill: () => endBy(child, 'SIGKILL'),
     stop,
   };
 }
@@ -142,7 +145,7 @@ export interface Database {
   /** Leaves its connections open and answers nothing until `resume`. */
   pause(): void;
   resume(): void;
-  stop(): Promise<void>;
+  stop(): Promise<number | null>;
 }
 
 /** The development database as `parley embedded` runs it, seeded. It ends with the file at the latest. @param port 0 takes a free one */
@@ -162,19 +165,8 @@ export async function startDatabase(seed: unknown, port = 0): Promise<Database> 
     env: environment({}),
     stdio: ['ignore', 'ignore', 'pipe'],
   });
-  const uri = await new Promise<string>((resolve, reject) => {
-    let text = '';
-    child.stderr.on('data', (chunk: Buffer) => {
-      text += chunk.toString();
-      const found = /listening on (mongodb\S+)/.exec(text)?.[1];
-      if (found) resolve(found);
-    });
-    void exitOf(child).then((code) => reject(new Error(`the database ended with ${code}:\n${text}`)));
-  });
-  const stop = async () => {
-    child.kill('SIGTERM');
-    await exitOf(child);
-  };
+  const uri = await watch(child, /listening on (mongodb\S+)/, 'database').place;
+  const stop = () => endBy(child, 'SIGTERM');
   endWithFile(stop);
   return {
     uri,
@@ -191,13 +183,12 @@ export async function startAndFail(
 ): Promise<{ code: number | null; stderr: string }> {
   const folder = makeFolder('service');
   const child = launch(folder, options);
-  let stderr = '';
-  child.stderr?.on('data', (chunk: Buffer) => {
-    stderr += chunk.toString();
-    if (READY.test(stderr)) child.kill('SIGKILL');
-  });
-  const code = await exitOf(child);
-  return { code, stderr };
+  const { said, place } = watch(child, READY, 'service');
+  place.then(
+    () => child.kill('SIGKILL'),
+    () => undefined,
+  );
+  return { code: await exitOf(child), stderr: said.stderr };
 }
 
 export interface Answer {
@@ -256,6 +247,23 @@ export interface ToolAnswer {
   readonly rpcError: { code: number; message: string } | undefined;
 }
 
+/** What tests look at in the result of a tool. */
+export function readResult(result: unknown) {
+  const { isError, content, structuredContent, _meta } = (result ?? {}) as {
+    isError?: boolean;
+    content?: { text: string }[];
+    structuredContent?: Record<string, unknown>;
+    _meta?: Record<string, unknown>;
+  };
+  return {
+    isError: isError ?? false,
+    data: structuredContent ?? {},
+    text: content?.[0]?.text ?? '',
+    code: _meta?.['parse.error_code'] as string | undefined,
+    details: _meta?.['parse.details'] as Record<string, unknown> | undefined,
+  };
+}
+
 /** Calls a tool and takes the answer apart. */
 export async function callTool(
   service: Pick<Service, 'url'>,
@@ -264,21 +272,7 @@ export async function callTool(
   headers: Record<string, string> = {},
 ): Promise<ToolAnswer> {
   const answer = await rpc(service, 'tools/call', { name, arguments: args }, headers);
-  const result = (answer.body['result'] ?? {}) as {
-    isError?: boolean;
-    content?: { text: string }[];
-    structuredContent?: Record<string, unknown>;
-    _meta?: Record<string, unknown>;
-  };
-  return {
-    isError: result.isError ?? false,
-    data: result.structuredContent ?? {},
-    text: result.content?.[0]?.text ?? '',
-    code: result._meta?.['parse.error_code'] as string | undefined,
-    details: result._meta?.['parse.details'] as Record<string, unknown> | undefined,
-    wire: answer.text,
-    rpcError: answer.body.error,
-  };
+  return { ...readResult(answer.body['result']), wire: answer.text, rpcError: answer.body.error };
 }
 
 const LOGGED_MEMBER = / ([\w.]+)=("(?:[^"\\]|\\.)*"|\[.*?\]|\{.*?\}|\S+)/g;

@@ -1,7 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type RedisServer, startRedis } from '#state/contracts';
@@ -16,7 +15,7 @@ import {
   startService,
   listLogged,
 } from '../../support/service.js';
-import { makeFolder } from '../../support/started.js';
+import { listenFor, makeFolder } from '../../support/started.js';
 
 const free = { rateLimit: 1_000_000 };
 const AGENTS = {
@@ -38,12 +37,11 @@ const ENV = {
 interface Hook {
   readonly url: string;
   readonly heard: { readonly headers: Record<string, unknown>; readonly body: string }[];
-  close(): Promise<void>;
 }
 
 async function listen(): Promise<Hook> {
   const heard: Hook['heard'] = [];
-  const server: Server = createServer((request, response) => {
+  const server = createServer((request, response) => {
     let body = '';
     request.on('data', (chunk: Buffer) => (body += chunk.toString()));
     request.on('end', () => {
@@ -52,12 +50,8 @@ async function listen(): Promise<Hook> {
       response.writeHead(heard.length === 1 ? 302 : 204, { Location: 'http://127.0.0.1:1/elsewhere' }).end();
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
-    heard,
-    close: () => new Promise((resolve) => server.close(() => resolve())),
-  };
+  const { origin } = await listenFor(server);
+  return { url: `${origin}/hook`, heard };
 }
 
 let redis: RedisServer;
@@ -98,7 +92,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await Promise.all([one.stop(), two.stop()]);
   await view.close();
-  await Promise.all([database.stop(), redis.stop(), hook.close()]);
+  await Promise.all([database.stop(), redis.stop()]);
 });
 
 const change = (objectId: string, title: string) => ({

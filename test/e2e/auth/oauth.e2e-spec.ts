@@ -1,28 +1,20 @@
 import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { type RedisServer, startRedis } from '#state/contracts';
-import { createServer as createHttpServer } from 'node:http';
+import { createServer } from 'node:http';
 import { ClientCredentialsProvider } from '@modelcontextprotocol/client';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { newKey } from '#auth';
+import { freePort } from '../../../tools/free-port.mjs';
 import { type AuthorizationServer, startAuthorizationServer } from '../../support/authorization-server.js';
 import { connect, PersonsProvider, REDIRECT } from '../../support/oauth-host.js';
 import { POSTS_SEED, POSTS_POLICY, SECRET } from '../../fixtures/posts.fixture.js';
 import { callTool, post, rpc, type Service, startService, WRITES_OPEN } from '../../support/service.js';
-import { makeFolder } from '../../support/started.js';
-
-const port = () =>
-  new Promise<number>((resolve) => {
-    const probe = createServer().listen(0, '127.0.0.1', () => {
-      const { port: free } = probe.address() as { port: number };
-      probe.close(() => resolve(free));
-    });
-  });
+import { listenFor, makeFolder } from '../../support/started.js';
 
 const main = fileURLToPath(new URL('../../../dist/src/cli/main.js', import.meta.url));
 
@@ -41,7 +33,7 @@ const PROXY = { 'X-Client-Cert-Subject': 'CN=reports,O=Acme' };
 let authorizationServer: AuthorizationServer;
 let service: Service;
 beforeAll(async () => {
-  const free = await port();
+  const free = await freePort();
   const resource = `http://127.0.0.1:${free}/mcp`;
   authorizationServer = await startAuthorizationServer({
     resource,
@@ -472,9 +464,8 @@ describe('a token that names a user', () => {
 
 describe('an authorization server that is away', () => {
   it('has another answer than a bad token, and admits nobody', async () => {
-    const away = createHttpServer((_, response) => void response.destroy());
-    await new Promise<void>((resolve) => away.listen(0, '127.0.0.1', resolve));
-    const issuer = `http://127.0.0.1:${(away.address() as { port: number }).port}`;
+    const away = createServer((_, response) => void response.destroy());
+    const { origin: issuer, close } = await listenFor(away);
     const one = await startService({
       seed: POSTS_SEED,
       config: {
@@ -495,8 +486,7 @@ describe('an authorization server that is away', () => {
       expect(await metadata.json()).toMatchObject({ resource: 'https://parley.example.com/mcp' });
     } finally {
       await one.stop();
-      away.closeAllConnections();
-      away.close();
+      await close();
     }
   });
 });

@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process';
 import { createServer, request as plainRequest, type RequestOptions } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import Provider from 'oidc-provider';
@@ -8,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type RedisServer, startRedis } from '#state/contracts';
 import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { type Database, type Service, startDatabase, startService } from '../../support/service.js';
+import { listenFor } from '../../support/started.js';
 
 const COMMANDS = fileURLToPath(new URL('../../../dist/bundle/cli.js', import.meta.url));
 
@@ -29,8 +29,7 @@ let refuses = false;
 /** A real issuer. Every visitor is `person`, and consents to everything unless `refuses`. */
 async function startIssuer() {
   const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { origin: issuer, close } = await listenFor(server);
   const provider = new Provider(issuer, {
     clients: [
       {
@@ -72,14 +71,7 @@ async function startIssuer() {
       return provider.interactionFinished(request, response, { consent }, { mergeWithLastSubmission: true });
     })();
   });
-  return {
-    issuer,
-    close: () =>
-      new Promise<void>((resolve) => {
-        server.closeAllConnections();
-        server.close(() => resolve());
-      }),
-  };
+  return { issuer, close };
 }
 
 let issuer: Awaited<ReturnType<typeof startIssuer>>;

@@ -1,8 +1,7 @@
 import 'reflect-metadata';
 import { createHmac } from 'node:crypto';
 import { readFileSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:http';
 import { dirname, join } from 'node:path';
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -15,7 +14,7 @@ import { openDatabase } from '#parley/instance';
 import { startHttpService } from '../../../src/http-service.js';
 import { POSTS_SEED, POSTS_POLICY, SECRET } from '../../fixtures/posts.fixture.js';
 import { callTool, rpc, startAndFail, startService } from '../../support/service.js';
-import { makeFolder } from '../../support/started.js';
+import { listenFor, makeFolder } from '../../support/started.js';
 import { runCommand } from '../../support/terminal.js';
 
 const WAIT = { timeout: 30_000, interval: 25 };
@@ -63,11 +62,10 @@ const recorded = () =>
 const latest = () => recorded().at(-1)!;
 
 const hook = { isUp: true, bodies: [] as string[], forged: 0 };
-let hookServer: Server;
 let service: { url: string; stop: () => Promise<unknown> };
 let stopped = false;
 beforeAll(async () => {
-  hookServer = createServer((request, response) => {
+  const hookServer = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
@@ -80,8 +78,7 @@ beforeAll(async () => {
       response.writeHead(hook.isUp ? 204 : 503).end();
     });
   });
-  await new Promise<void>((resolve) => hookServer.listen(0, '127.0.0.1', resolve));
-  const { port } = hookServer.address() as AddressInfo;
+  const { origin } = await listenFor(hookServer);
   writeFileSync(join(folder, 'seed.json'), JSON.stringify(POSTS_SEED));
   writeFileSync(
     join(folder, 'parley.yaml'),
@@ -100,7 +97,7 @@ beforeAll(async () => {
         sinks: [
           { kind: 'file', path: './records.jsonl', fsync: 'always' },
           { kind: 'mongodb' },
-          { kind: 'webhook', url: `http://127.0.0.1:${port}/hook`, secret: HOOK_SECRET, onFailure: 'buffer' },
+          { kind: 'webhook', url: `${origin}/hook`, secret: HOOK_SECRET, onFailure: 'buffer' },
         ],
       },
     }),
@@ -122,7 +119,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await service.stop();
-  hookServer.close();
 });
 
 const key = (agent: string) => ({ 'X-MCP-API-Key': `key-of-${agent}` });

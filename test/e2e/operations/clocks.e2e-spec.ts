@@ -1,6 +1,5 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer, type IncomingMessage, request, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, type IncomingMessage, request } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -12,7 +11,7 @@ import { decideApproval } from '../../support/decide-approval.js';
 import { askModern } from '../../support/modern-call.js';
 import { callTool, type Database, rpc, startDatabase } from '../../support/service.js';
 import { shifted, type ShiftedReplica, startShifted } from '../../support/shifted-replica.js';
-import { makeFolder } from '../../support/started.js';
+import { listenFor, makeFolder } from '../../support/started.js';
 import { runCommand } from '../../support/terminal.js';
 
 const MINUTE = 60_000;
@@ -57,14 +56,14 @@ async function startIssuer() {
   const { privateKey, publicKey } = await generateKeyPair('ES256');
   const jwk = { ...(await exportJWK(publicKey)), kid: 'one', alg: 'ES256' };
   let address = '';
-  const server: Server = createServer((request, response) => {
+  const server = createServer((request, response) => {
     const keys = { keys: [jwk] };
     response.end(
       JSON.stringify(request.url === '/keys' ? keys : { issuer: address, jwks_uri: `${address}/keys` }),
     );
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { origin, close } = await listenFor(server);
+  address = origin;
   let tokens = 0;
   return {
     address,
@@ -79,7 +78,7 @@ async function startIssuer() {
         .setExpirationTime(Math.round(now + expires))
         .sign(privateKey);
     },
-    close: () => new Promise((resolve) => server.close(resolve)),
+    close,
   };
 }
 

@@ -62,10 +62,9 @@ interface Task {
   readonly inputRequests?: unknown;
 }
 
+const CAPABILITIES = { ...FOLLOWS_TASKS, elicitation: {} };
 const modern = async (method: string, params: Record<string, unknown>) =>
-  (await askModern(service, method, params, KEY, { ...FOLLOWS_TASKS, elicitation: {} })).body[
-    'result'
-  ] as Task;
+  (await askModern(service, method, params, KEY, CAPABILITIES)).body['result'] as Task;
 const begin = async (name: string, until: string) =>
   (await modern('tools/call', { name, arguments: { until } })).taskId;
 const reach = (taskId: string, status: string) =>

@@ -1,11 +1,12 @@
 import { spawn } from 'node:child_process';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import { rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
+import { listenFor } from '../../support/started.js';
 import { runCommand } from '../../support/terminal.js';
 
 const COMMANDS = fileURLToPath(new URL('../../../dist/bundle/cli.js', import.meta.url));
@@ -108,10 +109,8 @@ describe('parley status', () => {
     const server = createServer((socket) =>
       socket.once('data', () => socket.end(answer)).on('error', () => undefined),
     );
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as AddressInfo;
-    const { code, stderr } = await parley(['approvals', 'list'], 'editor', `http://127.0.0.1:${port}`);
-    server.close();
+    const { origin } = await listenFor(server);
+    const { code, stderr } = await parley(['approvals', 'list'], 'editor', origin);
     expect(code).not.toBe(0);
     expect(stderr).toContain(words);
     expect(stderr.trim().split('\n')).toHaveLength(1);

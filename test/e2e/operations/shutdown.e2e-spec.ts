@@ -1,13 +1,13 @@
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { type RedisServer, startRedis } from '#state/contracts';
 import { askModern } from '../../support/modern-call.js';
 import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
-import { makeFolder } from '../../support/started.js';
+import { listenFor, makeFolder } from '../../support/started.js';
 import { startInTerminal } from '../../support/terminal.js';
 
 const WAIT = { timeout: 60_000, interval: 50 };
@@ -15,18 +15,7 @@ const headers = { 'X-MCP-API-Key': 'editor' };
 const SECRET = 'a-secret-of-thirty-two-characters-0123';
 
 /** Takes connections and never says a word. */
-async function startSilence(): Promise<{ readonly origin: string; stop(): Promise<void> }> {
-  const sockets = new Set<{ destroy(): unknown }>();
-  const server = createServer((socket) => sockets.add(socket.on('error', () => undefined)));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return {
-    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    stop: async () => {
-      for (const socket of sockets) socket.destroy();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
-}
+const startSilence = () => listenFor(createServer((socket) => socket.on('error', () => undefined)));
 
 let folder: string;
 let silence: Awaited<ReturnType<typeof startSilence>>;
@@ -79,7 +68,6 @@ beforeAll(async () => {
   folder = makeFolder('shutdown');
   silence = await startSilence();
 });
-afterAll(() => silence?.stop());
 
 describe('a service that is asked to end', () => {
   it.concurrent.each([

@@ -1,11 +1,10 @@
 import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { makeFolder } from '../../support/started.js';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { listenFor, makeFolder } from '../../support/started.js';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const tool = (name: string): Promise<Record<string, never>> => import(join(root, 'tools', name));
@@ -110,11 +109,11 @@ describe('the audit of dependencies', () => {
     vulnerable_versions: '<2.0.0',
   };
   const DOCUMENT = { name: 'bad', version: '1.0.0', dist: { tarball: 'http://127.0.0.1/bad.tgz' } };
-  let registry: Server;
+  let registry: string;
   let folder: string;
   let answer: { status: number; body: unknown };
   beforeAll(async () => {
-    registry = createServer((request, response) => {
+    const server = createServer((request, response) => {
       request.resume().once('end', () => {
         const document = { name: 'bad', 'dist-tags': { latest: '1.0.0' }, versions: { '1.0.0': DOCUMENT } };
         const { status, body } = request.method === 'GET' ? { status: 200, body: document } : answer;
@@ -122,7 +121,7 @@ describe('the audit of dependencies', () => {
         response.end(JSON.stringify(body));
       });
     });
-    await new Promise<void>((resolve) => registry.listen(0, '127.0.0.1', resolve));
+    registry = (await listenFor(server)).origin;
     folder = makeFolder('audit-of');
     const root_ = { name: 'project', version: '1.0.0', dependencies: { bad: '1.0.0' } };
     writeFileSync(join(folder, 'package.json'), JSON.stringify(root_));
@@ -132,14 +131,13 @@ describe('the audit of dependencies', () => {
       JSON.stringify({ ...root_, lockfileVersion: 3, packages }),
     );
   });
-  afterAll(() => new Promise((resolve) => registry.close(resolve)));
 
   const audited = (verdicts: unknown) => {
     writeFileSync(join(folder, 'audit-verdicts.json'), JSON.stringify(verdicts));
     const child = spawn(process.execPath, [join(root, 'tools/audit.mjs'), '--folder', folder], {
       env: {
         ...process.env,
-        npm_config_registry: `http://127.0.0.1:${(registry.address() as AddressInfo).port}/`,
+        npm_config_registry: `${registry}/`,
         npm_config_cache: join(folder, 'cache'),
         npm_config_fetch_retries: '0',
       },

@@ -2,42 +2,35 @@ import { ConsoleLogger, type INestApplication } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { Test } from '@nestjs/testing';
-import { createServer as createHttpServer, type Server } from 'node:http';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import type { Browser, Page } from 'playwright-core';
 import { rolldown } from 'rolldown';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ParleyModule, type ParleyModuleOptions } from '@parley/server';
+import { freePort } from '../../../tools/free-port.mjs';
 import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { type AuthorizationServer, startAuthorizationServer } from '../../support/authorization-server.js';
 import { openBrowser } from '../../support/browser.js';
 import { type Database, type Service, startDatabase, startService } from '../../support/service.js';
+import { listenFor } from '../../support/started.js';
 
 const KEY = 'key-of-the-page';
 const COUNT = { name: 'count_objects', args: { class_name: 'Post' } };
 const entry = fileURLToPath(new URL('../../support/page-client.mjs', import.meta.url));
 
-const freePort = () =>
-  new Promise<number>((resolve) => {
-    const probe = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = probe.address() as AddressInfo;
-      probe.close(() => resolve(port));
-    });
-  });
-
 /** Serves a page with the official client. Its origin is another one than that of the service. */
-async function startSite(): Promise<{ readonly origin: string; readonly server: Server }> {
+async function startSite() {
   const bundle = await rolldown({ input: entry, platform: 'browser' });
   const { output } = await bundle.generate({ format: 'iife', codeSplitting: false });
   const script = output[0].code;
-  const server = createHttpServer((request, response) => {
+  const server = createServer((request, response) => {
     const isScript = request.url === '/client.js';
     response.writeHead(200, { 'Content-Type': isScript ? 'text/javascript' : 'text/html' });
     response.end(isScript ? script : '<!doctype html><title>page</title><script src="/client.js"></script>');
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return { origin: `http://localhost:${(server.address() as AddressInfo).port}`, server };
+  const { port, close } = await listenFor(server);
+  return { origin: `http://localhost:${port}`, close };
 }
 
 interface ToolOfPage {
@@ -76,8 +69,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await browser.close();
-  site.server.close();
-  stranger.server.close();
 });
 
 async function pageOf(origin: string): Promise<Page> {
