@@ -1,28 +1,18 @@
 // `npm run bench -- auth`: what it costs to know who is calling, against nobody asking, in one run.
-import { join } from 'node:path';
-import { stringify } from 'yaml';
 import { compare } from './load.mjs';
-import { folderWith, root, start } from './processes.mjs';
 import { AUDIENCE, startIssuer } from './small-issuer.mjs';
+import { HEADERS, message, startParley } from './works.mjs';
 
 const TOKENS = 3_000;
-const agent = { rateLimit: 1_000_000_000 };
 const issuer = await startIssuer('RS256');
-const config = stringify({
-  server: { port: 0, requestRateLimit: { limit: 1_000_000_000, window: 60 }, maxRunningCalls: null },
-  agents: { bench: agent },
+const service = await startParley({
   auth: [
     { apiKey: 'bench-key', agent: 'bench' },
     { oauth: { issuer: issuer.issuer, audience: AUDIENCE }, agent: 'bench' },
     { anonymous: true, agent: 'bench' },
   ],
-  policy: { unlistedClasses: 'allow', suppressMasterKeyWarning: true },
 });
-const service = await start([join(root, 'dist', 'bundle', 'main.js')], {
-  cwd: folderWith({ 'parley.yaml': config }),
-  ready: /Parley listening on (\S+)/,
-});
-const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping', params: {} });
+const body = message('ping', {});
 const bearer = (token) => ({ authorization: `Bearer ${token}` });
 // More tokens than are remembered, one after the other: each has to be verified again.
 const tokens = await Promise.all(Array.from({ length: TOKENS }, (_, at) => issuer.token(`user ${at}`)));
@@ -34,7 +24,7 @@ const everyToken = {
 };
 const candidates = {
   'nobody is asked': {},
-  'an API key': { 'x-mcp-api-key': 'bench-key' },
+  'an API key': HEADERS,
   'a token that was verified before': bearer(tokens[0]),
   'a token that is new (RS256)': everyToken,
 };

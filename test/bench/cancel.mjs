@@ -1,12 +1,11 @@
 // `npm run bench -- cancel [rounds]`: from cancelling a call to the end of its operation in the database, as the database reports
 // it: when the client leaves, with a notification at the same replica, and with one at another replica (over Redis).
 import http from 'node:http';
-import { join } from 'node:path';
 import { MongoClient } from 'mongodb';
-import { stringify } from 'yaml';
 import { startRedisServer } from '../../tools/redis-server.mjs';
+import { median, printRows } from './load.mjs';
 import { Conversation } from './peers/conversation.mjs';
-import { folderWith, root, start } from './processes.mjs';
+import { OPEN, startDatabase, startParley } from './works.mjs';
 
 const ROUNDS = Number(process.argv[2] ?? 10);
 const CLASS = 'Listing';
@@ -14,23 +13,15 @@ const everyone = [{ $lookup: { from: CLASS, pipeline: [], as: 'other' } }, { $un
 const pipeline = [...everyone, ...everyone, ...everyone, ...everyone, { $count: 'n' }];
 const call = { name: 'aggregate', arguments: { class_name: CLASS, pipeline } };
 
-const database = await start(
-  [join(root, 'dist/bundle/cli.js'), 'embedded', '--port', '0', '--seed', join(root, 'demo/seed.json')],
-  { ready: /listening on (mongodb\S+)/ },
-);
+const database = await startDatabase();
 const redis = await startRedisServer();
-const config = stringify({
-  server: { port: 0, requestRateLimit: { limit: 1_000_000_000, window: 60 }, maxRunningCalls: null },
-  database: { uri: database.url, name: 'parley' },
-  redis: { url: redis.url },
-  agents: { bench: { rateLimit: 1_000_000 } },
-  auth: [{ anonymous: true, agent: 'bench' }],
-  policy: { unlistedClasses: 'allow', suppressMasterKeyWarning: true },
-});
 const replica = () =>
-  start(['--enable-source-maps', join(root, 'dist/bundle/main.js')], {
-    cwd: folderWith({ 'parley.yaml': config }),
-    ready: /Parley listening on (\S+)/,
+  startParley({
+    uri: database.url,
+    redis: { url: redis.url },
+    agents: { bench: { rateLimit: 1_000_000 } },
+    auth: [{ anonymous: true, agent: 'bench' }],
+    policy: OPEN,
   });
 const [one, two] = [await replica(), await replica()];
 const client = await MongoClient.connect(database.url);
@@ -86,12 +77,8 @@ for (let round = 0; round < ROUNDS; round += 1)
 console.log(
   `From cancelling to the end in the database, medians of ${ROUNDS} (and the longest), Node ${process.version}`,
 );
-for (const [at, [way]] of ways.entries()) {
-  const sorted = samples[at].toSorted((a, b) => a - b);
-  console.log(
-    `${way.padEnd(36)} ${sorted[ROUNDS >> 1].toFixed(0)} ms (${Math.max(...sorted).toFixed(0)} ms)`,
-  );
-}
+const shown = (milliseconds) => `${milliseconds.toFixed(0)} ms`;
+printRows(ways.map(([way], at) => [way, shown(median(samples[at])), `(${shown(Math.max(...samples[at]))})`]));
 await client.close();
 for (const service of [one, two, database]) await service.stop();
 await redis.close();

@@ -1,28 +1,15 @@
 // `npm run bench -- console`: what the operators' page weighs, and how long until there is something to see.
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { chromium } from 'playwright-core';
-import { stringify } from 'yaml';
-import { folderWith, root, start } from './processes.mjs';
+import { findChromium } from '../../tools/chromium.mjs';
+import { median } from './load.mjs';
+import { HEADERS, startParley } from './works.mjs';
 
-const KEY = 'key-of-the-operator';
-const executablePath =
-  process.env.CHROMIUM ?? ['/usr/bin/chromium', '/usr/bin/chromium-browser'].find((path) => existsSync(path));
-
-const service = await start(['--enable-source-maps', join(root, 'dist/bundle/main.js')], {
-  cwd: folderWith({
-    'parley.yaml': stringify({
-      server: { port: 0, requestRateLimit: { limit: 1_000_000_000, window: 60 }, maxRunningCalls: null },
-      agents: { operator: { rateLimit: 1_000_000 } },
-      auth: [{ apiKey: KEY, agent: 'operator' }],
-      console: { operators: ['operator'] },
-      policy: { unlistedClasses: 'allow', suppressMasterKeyWarning: true },
-    }),
-  }),
-  ready: /Parley listening on (\S+)/,
-});
+const service = await startParley({ console: { operators: ['bench'] } });
 const { origin } = new URL(service.url);
-const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] });
+const browser = await chromium.launch({
+  executablePath: findChromium(),
+  args: ['--no-sandbox', '--disable-gpu'],
+});
 
 /** Bytes over the wire, headers included, and milliseconds of the browser's own clock. */
 async function visit() {
@@ -44,7 +31,7 @@ async function visit() {
   );
   const form = await page.evaluate('performance.now()');
   const weight = { bytes, requests };
-  await page.fill('input[name=key]', KEY);
+  await page.fill('input[name=key]', HEADERS['x-mcp-api-key']);
   await page.keyboard.press('Enter');
   await page.waitForSelector('.dot.good');
   await page.reload();
@@ -57,10 +44,10 @@ async function visit() {
 await visit();
 const visits = [];
 for (let round = 0; round < 7; round += 1) visits.push(await visit());
-const median = (name) => visits.map((one) => one[name]).sort((a, b) => a - b)[3];
-console.log(`page weight       ${(median('bytes') / 1024).toFixed(1)} KB in ${median('requests')} requests`);
-console.log(`first paint       ${median('firstPaint').toFixed(0)} ms`);
-console.log(`form to sign in   ${median('form').toFixed(0)} ms`);
-console.log(`live calls, again ${median('signedIn').toFixed(0)} ms`);
+const usual = (name) => median(visits.map((one) => one[name]));
+console.log(`page weight       ${(usual('bytes') / 1024).toFixed(1)} KB in ${usual('requests')} requests`);
+console.log(`first paint       ${usual('firstPaint').toFixed(0)} ms`);
+console.log(`form to sign in   ${usual('form').toFixed(0)} ms`);
+console.log(`live calls, again ${usual('signedIn').toFixed(0)} ms`);
 await browser.close();
 process.exit(0);

@@ -1,12 +1,9 @@
 // What several databases cost: a call of a class in a second one, and of one with a database for each tenant, against a class of the
 // first one; and what a service holds after calls of a thousand tenants, each with its own database.
-import { join } from 'node:path';
 import { MongoClient } from 'mongodb';
-import { stringify } from 'yaml';
 import { compare, once } from './load.mjs';
-import { folderWith, root, SERVICE, start } from './processes.mjs';
+import { call, startDatabase, startParley } from './works.mjs';
 
-const READY = /Parley listening on (\S+)/;
 const TENANTS = 1000;
 /** Of each tenant's database. */
 const CLASSES = 5;
@@ -24,49 +21,37 @@ const documents = (mark) =>
     createdAt: new Date(at * 1000),
   }));
 
-const configuration = ({ uri, named }) =>
-  stringify({
-    server: { port: 0, requestRateLimit: { limit: 1_000_000_000, window: 60 }, maxRunningCalls: null },
-    databases: {
-      main: { uri, name: 'first', storage: 'plain' },
-      ...(named && {
-        second: { uri, name: 'second', storage: 'plain' },
-        app: { uri, name: 'app_{tenant}', storage: 'plain' },
-      }),
-    },
-    agents: Object.fromEntries(names.map((name) => [name, { ...unlimited, tenantId: name }])),
-    auth: names.map((name) => ({ apiKey: `${name}-key`, agent: name })),
-    policy: {
-      classes: {
-        First: { collection: 'things0' },
+const parley = (uri, named) =>
+  startParley(
+    {
+      databases: {
+        main: { uri, name: 'first', storage: 'plain' },
         ...(named && {
-          Second: { database: 'second', collection: 'things0' },
-          ...Object.fromEntries(
-            collections.map((collection, at) => [`Own${at}`, { database: 'app', collection }]),
-          ),
+          second: { uri, name: 'second', storage: 'plain' },
+          app: { uri, name: 'app_{tenant}', storage: 'plain' },
         }),
       },
+      agents: Object.fromEntries(names.map((name) => [name, { ...unlimited, tenantId: name }])),
+      auth: names.map((name) => ({ apiKey: `${name}-key`, agent: name })),
+      policy: {
+        classes: {
+          First: { collection: 'things0' },
+          ...(named && {
+            Second: { database: 'second', collection: 'things0' },
+            ...Object.fromEntries(
+              collections.map((collection, at) => [`Own${at}`, { database: 'app', collection }]),
+            ),
+          }),
+        },
+      },
     },
-  });
+    { flags: ['--expose-gc'] },
+  );
 
-const parley = (uri, named) =>
-  start(['--expose-gc', ...SERVICE], {
-    cwd: folderWith({ 'parley.yaml': configuration({ uri, named }) }),
-    ready: READY,
-  });
-
-const bodyOf = (className) =>
-  JSON.stringify({
-    jsonrpc: '2.0',
-    id: 1,
-    method: 'tools/call',
-    params: { name: 'query_class', arguments: { class_name: className, limit: 10 } },
-  });
+const bodyOf = (className) => call('query_class', { class_name: className, limit: 10 });
 const as = (name) => ({ 'x-mcp-api-key': `${name}-key` });
 
-const database = await start([join(root, 'dist/bundle/cli.js'), 'embedded', '--port', '0'], {
-  ready: /listening on (mongodb\S+)/,
-});
+const database = await startDatabase({ seed: null });
 const client = new MongoClient(database.url);
 const fill = async (name, mark) => {
   for (const collection of collections)

@@ -1,17 +1,15 @@
 // `npm run bench -- exports [rows]`: one export of many rows, and what it does to the memory of the service.
 import { join } from 'node:path';
 import { MongoClient } from 'mongodb';
-import { stringify } from 'yaml';
-import { folderWith, residentMegabytes, root, start } from './processes.mjs';
+import { once } from './load.mjs';
+import { folderWith, residentMegabytes } from './processes.mjs';
+import { call, HEADERS, OPEN, startDatabase, startParley } from './works.mjs';
 
 const ROWS = Number(process.argv[2] ?? 1_000_000);
 const BATCH = 20_000;
 const schemas = [{ className: 'Reading', fields: { sensor: { type: 'String' }, value: { type: 'Number' } } }];
 const seed = JSON.stringify({ schemas, users: [], roles: [], sessions: [], objects: {} });
-const database = await start(
-  [join(root, 'dist/bundle/cli.js'), 'embedded', '--port', '0', '--seed', 'seed.json'],
-  { cwd: folderWith({ 'seed.json': seed }), ready: /listening on (mongodb\S+)/ },
-);
+const database = await startDatabase({ seed: join(folderWith({ 'seed.json': seed }), 'seed.json') });
 const client = await MongoClient.connect(database.url);
 /** @type {import('mongodb').Collection<{ _id: string }>} */
 const readings = client.db('parley').collection('Reading');
@@ -28,28 +26,14 @@ for (let from = 0; from < ROWS; from += BATCH) {
 }
 await client.close();
 
-const config = stringify({
-  server: { port: 0 },
-  database: { uri: database.url, name: 'parley' },
-  policy: { unlistedClasses: 'allow', suppressMasterKeyWarning: true },
-});
-const service = await start([join(root, 'dist/bundle/main.js')], {
-  cwd: folderWith({ 'parley.yaml': config }),
-  ready: /Parley listening on (\S+)/,
-});
-const { origin } = new URL(service.url);
-const order = async () => {
-  const args = { class_name: 'Reading', delivery: 'resource' };
-  const params = { name: 'export_data', arguments: args };
-  const response = await fetch(service.url, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }),
-  });
-  const { result } = /** @type {any} */ (await response.json());
-  return JSON.parse(result.content[0].text).path;
-};
-const response = await fetch(origin + (await order()));
+const service = await startParley({ uri: database.url, policy: OPEN });
+const ordered = await once(
+  service.url,
+  call('export_data', { class_name: 'Reading', delivery: 'resource' }),
+  HEADERS,
+);
+const { path } = JSON.parse(JSON.parse(ordered.text).result.content[0].text);
+const response = await fetch(new URL(path, service.url), { headers: HEADERS });
 const before = residentMegabytes(service.pid);
 const began = performance.now();
 let [lines, bytes, peak] = [0, 0, before];

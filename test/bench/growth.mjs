@@ -3,10 +3,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { MongoClient } from 'mongodb';
-import { stringify } from 'yaml';
 import { compare, once, request } from './load.mjs';
-import { folderWith, root, SERVICE, start } from './processes.mjs';
-import { call, LIST, READY } from './works.mjs';
+import { folderWith, SERVICE, start } from './processes.mjs';
+import { call, configuration, LIST, message, READY, startDatabase } from './works.mjs';
 import http from 'node:http';
 
 const UNLIMITED = { rateLimit: 1_000_000_000 };
@@ -15,9 +14,7 @@ const MB = 1024 * 1024;
 const number = (length, one) => Array.from({ length }, (_, at) => one(at));
 const record = (length, entry) => Object.fromEntries(number(length, entry));
 
-const database = await start([join(root, 'dist/bundle/cli.js'), 'embedded', '--port', '0'], {
-  ready: /listening on (mongodb\S+)/,
-});
+const database = await startDatabase({ seed: null });
 const client = await MongoClient.connect(database.url);
 
 /** A database of its own: classes with ten columns beside those of Parse, and rows of the first one. */
@@ -50,15 +47,11 @@ async function fill(name, { classes = 1, columns = 10, rows = 10 }) {
 }
 
 /** @param {{ name: string, agents?: number, classes?: Record<string, object>, server?: object }} options */
-const configuration = ({ name, agents = 1, classes = { Made0: {} }, server = {} }) =>
-  stringify({
-    server: {
-      port: 0,
-      requestRateLimit: { limit: 1_000_000_000, window: 60 },
-      maxRunningCalls: null,
-      ...server,
-    },
-    database: { uri: database.url, name },
+const configured = ({ name, agents = 1, classes = { Made0: {} }, server = {} }) =>
+  configuration({
+    uri: database.url,
+    name,
+    server,
     agents: record(agents, (at) => [`agent${at}`, UNLIMITED]),
     auth: number(agents, (at) => ({ apiKey: `key-of-agent-${at}`, agent: `agent${at}` })),
     policy: {
@@ -69,7 +62,7 @@ const configuration = ({ name, agents = 1, classes = { Made0: {} }, server = {} 
   });
 
 async function serve(options) {
-  const folder = folderWith({ 'parley.yaml': configuration(options) });
+  const folder = folderWith({ 'parley.yaml': configured(options) });
   const service = await start(['--expose-gc', ...SERVICE], { cwd: folder, ready: READY });
   return { ...service, folder };
 }
@@ -151,11 +144,10 @@ const DIMENSIONS = {
 /** @returns the headers of a call in the last of so many sessions */
 async function openSessions({ url }, count) {
   const agent = new http.Agent({ keepAlive: true, maxSockets: 8 });
-  const body = JSON.stringify({
-    jsonrpc: '2.0',
-    id: 1,
-    method: 'initialize',
-    params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'growth', version: '1' } },
+  const body = message('initialize', {
+    protocolVersion: '2025-11-25',
+    capabilities: {},
+    clientInfo: { name: 'growth', version: '1' },
   });
   const accept = { accept: 'application/json, text/event-stream' };
   let left = count;
@@ -214,7 +206,7 @@ async function measureReload() {
   const started = performance.now() - began;
   const before = await service.cpuSeconds();
   const agents = size + 1;
-  writeFileSync(join(service.folder, 'parley.yaml'), configuration({ ...options, agents }));
+  writeFileSync(join(service.folder, 'parley.yaml'), configured({ ...options, agents }));
   const changed = performance.now();
   process.kill(/** @type {number} */ (service.pid), 'SIGHUP');
   while ((await once(service.url, find(), as(size))).status !== 200)

@@ -1,36 +1,19 @@
 // `node test/bench/in-process.mjs [CALLS]`: CPU of one call of the dispatcher alone, without HTTP and with the store stubbed.
 // A handler written by hand runs beside it in the same rounds: it finds the same rows and prints the same answer.
-import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import http from 'node:http';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { stringify } from 'yaml';
 import { bundleModules } from '../../tools/build/bundle.mjs';
-import { folderWith, root, start } from './processes.mjs';
+import { median, once } from './load.mjs';
+import { folderWith, root } from './processes.mjs';
+import { configuration, HEADERS, message, startDatabase } from './works.mjs';
 
-const key = 'bench-key';
-const headers = { 'x-mcp-api-key': key, 'content-type': 'application/json' };
 const QUERY = {
   name: 'query_class',
   arguments: { class_name: 'Listing', where: { format: 'vinyl' }, limit: 10 },
 };
 const UNKNOWN = { name: 'nothing', arguments: {} };
 const ROUNDS = 7;
-
-const configuration = (uri) =>
-  stringify({
-    server: { port: 0, requestRateLimit: { limit: 1_000_000_000, window: 60 }, maxRunningCalls: null },
-    database: { uri, name: 'parley' },
-    logging: { level: process.env.LOG_LEVEL ?? 'info' },
-    agents: { bench: { tenantId: 'northside', rateLimit: 1_000_000_000 } },
-    auth: [{ apiKey: key, agent: 'bench' }],
-    policy: {
-      unlistedClasses: 'allow',
-      suppressMasterKeyWarning: true,
-      classes: { Listing: { fields: ['sku', 'format', 'price', 'stock'], tenantScope: { field: 'orgId' } } },
-    },
-  });
 
 /** What is measured as the service runs it, out of a bundle: the build changes modules while it joins them. */
 async function bundled() {
@@ -47,16 +30,6 @@ async function bundled() {
   const folder = join(root, 'dist/measured');
   await bundleModules({ measured: entry }, folder);
   return import(pathToFileURL(join(folder, 'measured.js')).href);
-}
-
-const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
-
-async function post(url, method, params) {
-  const request = http.request(url, { method: 'POST', headers });
-  request.end(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }));
-  const [response] = await once(request, 'response');
-  response.resume();
-  await once(response, 'end');
 }
 
 /** Microseconds of CPU per call, of several works in interleaved rounds; the first round warms up. */
@@ -80,10 +53,7 @@ async function measured(works, calls) {
 /** @returns rows of `{ work, microseconds, ratio, target }`; `ratio` is of the handler written by hand to the work */
 export async function inProcess(calls = 5_000) {
   const { Kernel, McpRequest, MongoRecordReader, serve } = await bundled();
-  const database = await start(
-    [join(root, 'dist/bundle/cli.js'), 'embedded', '--port', '0', '--seed', join(root, 'demo/seed.json')],
-    { ready: /listening on (mongodb\S+)/ },
-  );
+  const database = await startDatabase();
   const dispatch = Kernel.prototype.dispatch;
   const { findShown } = MongoRecordReader.prototype;
   let captured;
@@ -97,12 +67,13 @@ export async function inProcess(calls = 5_000) {
     answers.push(answer);
     return answer;
   };
+  const logging = { level: process.env.LOG_LEVEL ?? 'info' };
   const service = await serve(
     { PATH: process.env.PATH },
-    folderWith({ 'parley.yaml': configuration(database.url) }),
+    folderWith({ 'parley.yaml': configuration({ uri: database.url, logging }) }),
   );
   try {
-    await post(service.url, 'tools/call', QUERY);
+    await once(service.url, message('tools/call', QUERY), HEADERS);
     Kernel.prototype.dispatch = dispatch;
     const [{ rows }] = answers;
     const stored = () => rows.map((row) => ({ ...row }));

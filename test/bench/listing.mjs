@@ -2,19 +2,19 @@
 import { join } from 'node:path';
 import { compare, once } from './load.mjs';
 import { folderWith, root, start } from './processes.mjs';
+import { LIST } from './works.mjs';
 
 const TARGET = 0.8;
-const list = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} });
 
 /** What the service answers, its envelope left out. */
 export async function listed(service, headers) {
-  const { text } = await once(service.url, list, headers);
+  const { text } = await once(service.url, LIST, headers);
   return JSON.parse(text).result;
 }
 
 /** @returns the rows of the table: one for a bare handler that serialises, one for one that has the bytes ready */
 export async function listingRows(service, headers, what = 'tools/list', count = 3000) {
-  const { text } = await once(service.url, list, headers);
+  const { text } = await once(service.url, LIST, headers);
   const file = join(folderWith({ 'bytes.json': text }), 'bytes.json');
   const bare = (serialize) =>
     start([join(root, 'test/bench/bare-server.mjs')], {
@@ -24,9 +24,9 @@ export async function listingRows(service, headers, what = 'tools/list', count =
   const [prepared, serializing] = [await bare(false), await bare(true)];
   const [own, ready, made] = await compare(
     [
-      { ...service, body: list, headers },
-      { ...prepared, body: list },
-      { ...serializing, body: list },
+      { ...service, body: LIST, headers },
+      { ...prepared, body: LIST },
+      { ...serializing, body: LIST },
     ],
     { count },
   );

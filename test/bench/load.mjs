@@ -120,5 +120,14 @@ export async function compare(candidates, { count, rounds = 5, warmUp = Math.max
   }));
 }
 
-/** The median over the rounds of what the base costs against what the other costs in the same round. */
-export const ratioOf = (base, own) => median(base.rounds.map((cpu, round) => cpu / own.rounds[round]));
+/** @param {string[][]} rows printed in columns, each as wide as its widest cell */
+export function printRows(rows) {
+  const widths = rows[0].map((_, at) => Math.max(...rows.map((row) => row[at].length)));
+  for (const row of rows)
+    console.log(
+      row
+        .map((cell, at) => cell.padEnd(widths[at]))
+        .join('  ')
+        .trimEnd(),
+    );
+}

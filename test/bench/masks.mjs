@@ -1,24 +1,19 @@
 // What masks cost a call: where none apply to the agent, and where three of four columns are masked.
-import { join } from 'node:path';
-import { stringify } from 'yaml';
 import { compare, once } from './load.mjs';
-import { folderWith, root, start } from './processes.mjs';
+import { call, OPEN, startDatabase, startParley } from './works.mjs';
 
-const READY = /Parley listening on (\S+)/;
 const agent = { tenantId: 'northside', rateLimit: 1_000_000_000 };
 const MASKS = { sku: 'hash', price: 'mask', format: { mask: { keep: 2 } } };
 const openToAdmin = (masks) =>
   Object.fromEntries(Object.entries(masks).map(([name, form]) => [name, { readonly: form, admin: 'none' }]));
 
-const configuration = (uri, masks) =>
-  stringify({
-    server: { port: 0, requestRateLimit: { limit: 1_000_000_000, window: 60 }, maxRunningCalls: null },
-    database: { uri, name: 'parley' },
+const parley = (uri, masks) =>
+  startParley({
+    uri,
     agents: { reader: agent, admin: { ...agent, permissions: 'admin' } },
     auth: ['reader', 'admin'].map((name) => ({ apiKey: `${name}-key`, agent: name })),
     policy: {
-      unlistedClasses: 'allow',
-      suppressMasterKeyWarning: true,
+      ...OPEN,
       maskingKey: 'the secret behind pseudonyms of a measurement',
       classes: {
         Listing: {
@@ -30,24 +25,10 @@ const configuration = (uri, masks) =>
     },
   });
 
-const parley = (uri, masks) =>
-  start(['--enable-source-maps', join(root, 'dist', 'bundle', 'main.js')], {
-    cwd: folderWith({ 'parley.yaml': configuration(uri, masks) }),
-    ready: READY,
-  });
-
-const body = JSON.stringify({
-  jsonrpc: '2.0',
-  id: 1,
-  method: 'tools/call',
-  params: { name: 'query_class', arguments: { class_name: 'Listing', order: 'objectId', limit: 10 } },
-});
+const body = call('query_class', { class_name: 'Listing', order: 'objectId', limit: 10 });
 const as = (service, name) => ({ ...service, body, headers: { 'x-mcp-api-key': `${name}-key` } });
 
-const database = await start(
-  [join(root, 'dist/bundle/cli.js'), 'embedded', '--port', '0', '--seed', join(root, 'demo/seed.json')],
-  { ready: /listening on (mongodb\S+)/ },
-);
+const database = await startDatabase();
 const without = await parley(database.url, null);
 const lifted = await parley(database.url, openToAdmin(MASKS));
 const masked = await parley(database.url, MASKS);

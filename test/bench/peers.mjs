@@ -7,10 +7,10 @@ import http from 'node:http';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { interleaved, median } from './load.mjs';
+import { interleaved, median, printRows } from './load.mjs';
 import { Conversation } from './peers/conversation.mjs';
-import { folderWith, residentMegabytes, root, start } from './processes.mjs';
-import { copyPlain } from './works.mjs';
+import { folderWith, residentMegabytes, root } from './processes.mjs';
+import { copyPlain, startDatabase } from './works.mjs';
 
 const folder = join(root, 'test/bench/peers');
 if (!existsSync(join(folder, 'node_modules/.package-lock.json'))) {
@@ -31,9 +31,7 @@ const cli = join(root, 'dist/bundle/cli.js');
 
 async function openDatabase() {
   const given = process.env.MONGODB_URI;
-  const database = given
-    ? { url: given, stop: async () => {} }
-    : await start([cli, 'embedded', '--port', '0'], { ready: /listening on (mongodb\S+)/ });
+  const database = given ? { url: given, stop: async () => {} } : await startDatabase({ seed: null });
   const config = stringify({ database: { uri: database.url, name: DATABASE } });
   const seeded = spawnSync(process.execPath, [cli, 'seed', join(root, 'demo/seed.json')], {
     cwd: folderWith({ 'parley.yaml': config }),
@@ -146,8 +144,7 @@ rows.push(['structured content of a find', ...proven.map(({ structured }) => (st
 const place = process.env.MONGODB_URI ? 'MongoDB at MONGODB_URI' : 'embedded database';
 console.log(`\nNode ${process.version}, ${cpus().length} × ${cpus()[0].model}, ${place}\n`);
 const header = ['', ...servers.map(({ name }) => name)];
-const widths = header.map((_, at) => Math.max(...[header, ...rows].map((row) => row[at].length)));
-for (const row of [header, ...rows]) console.log(row.map((cell, at) => cell.padEnd(widths[at])).join('  '));
+printRows([header, ...rows]);
 console.log();
 for (const { name, notes } of servers) console.log(`${name}: ${notes}`);
 writeFileSync(join(root, 'bench-peers.json'), `${JSON.stringify({ header, rows }, null, 2)}\n`);

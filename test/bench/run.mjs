@@ -9,7 +9,7 @@ import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { MongoClient } from 'mongodb';
 import { listed } from './listing.mjs';
-import { interleaved, median, once } from './load.mjs';
+import { interleaved, median, once, printRows } from './load.mjs';
 import { folderWith, root, SERVICE, start } from './processes.mjs';
 import { twoAgainstOne } from './several-processes.mjs';
 import { soak } from './soak-load.mjs';
@@ -250,12 +250,7 @@ if (wanted('memory')) await memory();
 if (wanted('two')) await processes(database);
 await database.stop();
 
-const widthOf = (name) => Math.max(...rows.map((row) => row[name].length));
-const [work, value, target] = ['work', 'value', 'target'].map(widthOf);
 const machine = `Node ${process.version}, ${cpus().length} × ${cpus()[0].model}, load ${loadavg()[0].toFixed(1)}`;
 console.log(`\n${machine}\n`);
-for (const row of rows)
-  console.log(
-    `${row.work.padEnd(work)}  ${row.value.padEnd(value)}  ${row.target.padEnd(target)}  ${row.met}`,
-  );
+printRows(rows.map(({ work, value, target, met }) => [work, value, target, met]));
 writeFileSync(join(root, 'bench-results.json'), `${JSON.stringify({ machine, rows }, null, 2)}\n`);

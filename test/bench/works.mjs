@@ -10,9 +10,11 @@ export const HEADERS = { 'x-mcp-api-key': 'bench-key' };
 export const READY = /Parley listening on (\S+)/;
 const TENANT = 'northside';
 
-const message = (method, params) => JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
+export const message = (method, params) => JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
 export const call = (name, args) => message('tools/call', { name, arguments: args });
 export const LIST = message('tools/list', {});
+/** A policy that hides no class. */
+export const OPEN = { unlistedClasses: 'allow', suppressMasterKeyWarning: true };
 
 const LISTING = { fields: ['sku', 'format', 'price', 'stock'], tenantScope: { field: 'orgId' } };
 export const PLAIN_COLLECTION = 'listings';
@@ -22,15 +24,17 @@ export const PLAIN_CLASSES = {
 };
 
 /**
- * Configuration of a measured service: limits that no load reaches, and so many classes in the policy.
+ * Configuration of a measured service: limits that no load reaches, and so many classes in the policy. Other sections are written as
+ * they are given, in place of those here.
  * @param {{
- *   uri: string,
+ *   uri?: string,
  *   name?: string,
  *   classes?: number,
  *   plain?: boolean,
  *   fastReads?: boolean,
  *   server?: object,
- * } & Record<string, unknown>} options `plain`: the plain class as well; `fastReads`: on connections beside the driver
+ * } & Record<string, unknown>} options `uri`: the service's own demo without one; `plain`: the plain class as well; `fastReads`: on
+ *   connections beside the driver
  */
 export function configuration({
   uri,
@@ -54,7 +58,7 @@ export function configuration({
       maxRunningCalls: null,
       ...server,
     },
-    database: { uri, name, fastReads },
+    ...(uri !== undefined && { database: { uri, name, fastReads } }),
     agents: {
       bench: { tenantId: TENANT, rateLimit: 1_000_000_000 },
       lean: { tools: { profile: 'lean' }, rateLimit: 1_000_000_000 },
@@ -66,8 +70,7 @@ export function configuration({
       { apiKey: 'clerk-key', agent: 'clerk' },
     ],
     policy: {
-      unlistedClasses: 'allow',
-      suppressMasterKeyWarning: true,
+      ...OPEN,
       classes: {
         ...declared,
         Listing: LISTING,
@@ -90,10 +93,14 @@ export const startParley = (options, { env = {}, flags = [] } = {}) =>
     ready: READY,
   });
 
-export const startDatabase = () =>
+/**
+ * The embedded database in a process of its own.
+ * @param {{ seed?: string | null, clock?: boolean }} [options] `seed`: the demo without one, nothing with null
+ */
+export const startDatabase = ({ seed = join(root, 'demo/seed.json'), clock } = {}) =>
   start(
-    [join(root, 'dist/bundle/cli.js'), 'embedded', '--port', '0', '--seed', join(root, 'demo/seed.json')],
-    { ready: /listening on (mongodb\S+)/ },
+    [join(root, 'dist/bundle/cli.js'), 'embedded', '--port', '0', ...(seed === null ? [] : ['--seed', seed])],
+    { ready: /listening on (mongodb\S+)/, clock },
   );
 
 /** Copies `Listing` as an application without Parse would write it, unless that was done before. */
