@@ -29,18 +29,22 @@ const CLOCK = fileURLToPath(new URL('cpu-clock.cjs', import.meta.url));
 
 /**
  * Starts a node process and waits for a line on stderr or stdout that matches; resolves to its first group.
- * @param clock false: without what measures its CPU, for measuring the start itself
+ * @param {string[]} args
+ * @param {{ env?: Record<string, string>, cwd?: string, ready: RegExp, clock?: boolean, stdin?: 'ignore' | 'pipe' }} how
+ *   `clock: false`: without what measures its CPU, for measuring the start itself
  */
-export async function start(args, { env = {}, cwd = root, ready, clock = true }) {
+export async function start(args, how) {
+  const { env = {}, cwd = root, ready, clock = true, stdin = 'ignore' } = how;
   const began = performance.now();
   const child = /** @type {import('node:child_process').ChildProcessByStdio<null, Readable, Readable>} */ (
     spawn(process.execPath, clock ? ['-r', CLOCK, ...args] : args, {
       cwd,
       env: { PATH: process.env.PATH, ...env },
-      stdio: ['ignore', 'pipe', 'pipe', clock ? 'ipc' : 'ignore'],
+      stdio: [stdin, 'pipe', 'pipe', clock ? 'ipc' : 'ignore'],
     })
   );
   children.add(child);
+  const ended = new Promise((resolve) => child.once('close', resolve));
   const match = await new Promise((resolve, reject) => {
     let text = '';
     const listen = (chunk) => {
@@ -75,13 +79,16 @@ export async function start(args, { env = {}, cwd = root, ready, clock = true })
     /** What is alive and resident, in bytes; after a collection of garbage where it was started with `--expose-gc`. */
     memory: () => ask('memory'),
     startedIn: performance.now() - began,
-    stop: () =>
-      new Promise((resolve) => {
-        children.delete(child);
-        child.removeAllListeners('exit');
-        child.once('exit', resolve);
-        child.kill('SIGTERM');
-      }),
+    ended,
+    /** @param {NodeJS.Signals} name */
+    signal: (name) => child.kill(name),
+    /** @param {NodeJS.Signals} [signal] @returns when it has ended, also where it had before */
+    stop: (signal = 'SIGTERM') => {
+      children.delete(child);
+      child.removeAllListeners('exit');
+      child.kill(signal);
+      return ended;
+    },
   };
 }
 

@@ -3,7 +3,6 @@
 // must go on.
 import { setTimeout as pause } from 'node:timers/promises';
 import * as load from './support/chaos-load.mjs';
-import { proposeSets } from './support/chaos-sets.mjs';
 import { startStage } from './support/chaos-stage.mjs';
 import { failOver, repeatedly, stepDown } from './support/faults.mjs';
 
@@ -110,17 +109,9 @@ export async function chaos({ minutes, log, signal }, setting) {
   const changes = [];
   const companions = await load.accompany(stage, seen, changes);
   const work = [
+    ...load.doUsualWork(stage, seen, going),
     load.converse(stage, seen, going),
-    load.converse(stage, seen, going),
-    load.askWithTokens(stage, seen, going, 'ada'),
-    load.askWithTokens(stage, seen, going, 'ben'),
-    load.write(stage, seen, going, { name: 'keyed', keyed: true }),
-    load.write(stage, seen, going, { name: 'plain', keyed: false }),
-    load.write(stage, seen, going, { name: 'other', keyed: false }),
-    proposeSets(stage, seen, going),
     load.runTasks(stage, seen, going),
-    load.runTasks(stage, seen, going),
-    load.fetchExports(stage, seen, going),
     load.change(stage, changes, going),
   ];
   const telling = setInterval(

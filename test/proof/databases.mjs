@@ -1,7 +1,5 @@
 // A service over three databases under load, while one of the further ones is killed, stopped or hangs: calls of its classes are
 // refused until it is back, and those of the others go on.
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { MongoClient } from 'mongodb';
@@ -37,7 +35,7 @@ const PLACES = {
 
 /** A database in a process of its own, on a port that it keeps. */
 class DatabaseProcess {
-  #child;
+  #running;
 
   constructor(port, { collection, names }) {
     this.port = port;
@@ -48,11 +46,7 @@ class DatabaseProcess {
 
   async start() {
     const args = [join(root, 'dist/bundle/cli.js'), 'embedded', '--port', String(this.port)];
-    const env = { PATH: process.env.PATH };
-    this.#child = spawn(process.execPath, args, { env, stdio: ['ignore', 'ignore', 'pipe'] });
-    let text = '';
-    while (!text.includes('listening on')) text += (await once(this.#child.stderr, 'data'))[0];
-    this.#child.stderr.resume();
+    this.#running = await start(args, { ready: /listening on (\S+)/, clock: false });
     const client = await MongoClient.connect(this.uri);
     for (const name of this.names)
       await client
@@ -62,14 +56,12 @@ class DatabaseProcess {
     await client.close();
   }
 
-  async end(signal) {
-    const ended = once(this.#child, 'exit');
-    this.#child.kill(signal);
-    await ended;
+  end(signal) {
+    return this.#running.stop(signal);
   }
 
   signal(name) {
-    this.#child.kill(name);
+    this.#running.signal(name);
   }
 }
 

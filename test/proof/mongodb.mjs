@@ -2,7 +2,6 @@
 // down, hang or are slow, connections that are cut, writes that are not confirmed, cursors that die, change streams that are lost.
 import { setTimeout as pause } from 'node:timers/promises';
 import * as load from './support/chaos-load.mjs';
-import { proposeSets } from './support/chaos-sets.mjs';
 import { as } from './support/chaos-stage.mjs';
 import { ModernClient } from './support/modern-client.mjs';
 import { startMongoStage } from './support/mongo-stage.mjs';
@@ -145,15 +144,7 @@ export async function run({ minutes, seed, log, signal }) {
   const [longest, silence] = await Promise.all([
     strike(stage, seen, changes, { going, seconds }, random, log),
     longestSilence(seen, going),
-    load.converse(stage, seen, going),
-    load.askWithTokens(stage, seen, going, 'ada'),
-    load.askWithTokens(stage, seen, going, 'ben'),
-    load.write(stage, seen, going, { name: 'keyed', keyed: true }),
-    load.write(stage, seen, going, { name: 'plain', keyed: false }),
-    load.write(stage, seen, going, { name: 'other', keyed: false }),
-    proposeSets(stage, seen, going),
-    load.runTasks(stage, seen, going),
-    load.fetchExports(stage, seen, going),
+    ...load.doUsualWork(stage, seen, going),
     load.fetchExports(stage, seen, going),
     load.change(stage, changes.made, going, () => changes.quiet),
     readOnly(stage, seen, going),

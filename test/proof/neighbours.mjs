@@ -10,8 +10,8 @@ import { stringify } from 'yaml';
 import { startRedisServer } from '../../tools/redis-server.mjs';
 import { median, request } from '../bench/load.mjs';
 import { folderWith, SERVICE, start } from '../bench/processes.mjs';
+import { startDatabase } from '../bench/works.mjs';
 import { ModernClient } from './support/modern-client.mjs';
-import { root } from './support/sources.mjs';
 
 export const part = {
   title: 'One principal floods, the others stay fast',
@@ -105,11 +105,7 @@ async function round(url, seconds, { agent, refused }) {
 async function begin() {
   const redis = await startRedisServer();
   const folder = folderWith({ 'seed.json': JSON.stringify(SEED) });
-  const embedded = ['embedded', '--port', '0', '--seed', join(folder, 'seed.json')];
-  const database = await start([join(root, 'dist/bundle/cli.js'), ...embedded], {
-    ready: /listening on (mongodb\S+)/,
-    clock: false,
-  });
+  const database = await startDatabase({ seed: join(folder, 'seed.json'), clock: false });
   const service = await start(SERVICE, {
     cwd: folderWith({ 'parley.yaml': configuration({ redis: redis.url, mongodb: database.url }) }),
     env: { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' },

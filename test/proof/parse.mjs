@@ -1,12 +1,12 @@
 // Parse Server is killed and started again under calls and LiveQuery subscriptions: what was written, and what was notified of it?
-import { spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { stringify } from 'yaml';
+import { root, start } from '../bench/processes.mjs';
+import { READY, startDatabase } from '../bench/works.mjs';
 import { SeededRandom } from './support/seeded-random.mjs';
 
 export const part = {
@@ -15,7 +15,6 @@ export const part = {
   brief: 0.3,
 };
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
 const WRITERS = 3;
 const SUBSCRIBERS = 3;
 /** Milliseconds: no call takes longer than its tool may. */
@@ -58,31 +57,6 @@ export async function run({ minutes, seed, log, signal }) {
   }
 }
 
-/** Starts a node process; resolves to it and to the first group of the line that it writes when it is ready. */
-async function started(args, { env = {}, cwd = root, ready }) {
-  const child = spawn(process.execPath, args, {
-    cwd,
-    env: { PATH: process.env.PATH, ...env },
-    stdio: ['pipe', 'pipe', 'pipe'],
-  });
-  const found = await new Promise((resolve, reject) => {
-    let text = '';
-    for (const stream of [child.stdout, child.stderr])
-      createInterface({ input: stream }).on('line', (line) => {
-        text = `${text}${line}\n`.slice(-4_000);
-        const match = ready.exec(line);
-        if (match) resolve(match[1]);
-      });
-    child.once('exit', (code) => reject(new Error(`${args.at(-1)} ended with ${code}: ${text}`)));
-  });
-  return { child, found };
-}
-
-const ended = (child) =>
-  child.exitCode === null && child.signalCode === null
-    ? new Promise((resolve) => child.once('exit', resolve))
-    : null;
-
 /** The answer in a body, which may be a stream with notifications before it. */
 function messageIn(text) {
   if (text.startsWith('{')) return JSON.parse(text);
@@ -122,13 +96,8 @@ class Stage {
 
   async open() {
     writeFileSync(join(this.folder, 'seed.json'), JSON.stringify(SEED));
-    const cli = join(root, 'dist', 'bundle', 'cli.js');
-    const database = await started([cli, 'embedded', '--port', '0', '--seed', 'seed.json'], {
-      cwd: this.folder,
-      ready: /listening on (mongodb\S+)/,
-    });
-    this.database = database.child;
-    const uri = new URL(database.found);
+    this.database = await startDatabase({ seed: join(this.folder, 'seed.json'), clock: false });
+    const uri = new URL(this.database.url);
     if (uri.pathname === '/' || uri.pathname === '') uri.pathname = '/parley';
     this.databaseUri = uri.toString();
     await this.startParse(0);
@@ -151,13 +120,13 @@ class Stage {
       policy: { unlistedClasses: 'allow', suppressMasterKeyWarning: true, classes: { Note: {} } },
     };
     writeFileSync(join(this.folder, 'parley.yaml'), stringify(configuration));
-    const service = await started([join(root, 'dist', 'bundle', 'main.js')], {
+    this.service = await start([join(root, 'dist', 'bundle', 'main.js')], {
       cwd: this.folder,
       env: { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' },
-      ready: /Parley listening on (\S+)/,
+      ready: READY,
+      clock: false,
     });
-    this.service = service.child;
-    this.url = service.found;
+    this.url = this.service.url;
     for (let at = 0; at < SUBSCRIBERS; at += 1) await this.subscribe(at);
     // The streams are known to carry notifications once each has sent one.
     const until = performance.now() + 30_000;
@@ -176,14 +145,17 @@ class Stage {
       liveQueryClasses: ['Note'],
       liveQueryKeyPairs: { masterKey: 'oracle-master', restAPIKey: 'oracle-rest' },
     };
-    const { child, found } = await started([join(root, 'test', 'oracles', 'parse-server.mjs')], {
+    const running = await start([join(root, 'test', 'oracles', 'parse-server.mjs')], {
       env: { MONGODB_URI: this.databaseUri, PARSE_OPTIONS: JSON.stringify(options) },
-      ready: /^(\{.*"url".*\})$/,
+      ready: /^(\{.*"url".*\})\n/m,
+      clock: false,
+      // It ends with its input.
+      stdin: 'pipe',
     });
-    this.parse = { ...JSON.parse(found), child };
+    this.parse = { ...running, ...JSON.parse(running.url) };
     const interval = { from: Date.now(), to: Infinity };
     this.up.push(interval);
-    child.once('exit', () => (interval.to = Date.now()));
+    void running.ended.then(() => (interval.to = Date.now()));
   }
 
   async post(agent, message, headers = {}) {
@@ -308,8 +280,7 @@ class Stage {
       while (!isOver()) {
         await pause(2_000 + this.random.below(4_000));
         if (isOver()) break;
-        this.parse.child.kill(this.random.chance(0.7) ? 'SIGKILL' : 'SIGTERM');
-        await ended(this.parse.child);
+        await this.parse.stop(this.random.chance(0.7) ? 'SIGKILL' : 'SIGTERM');
         this.kills += 1;
         await pause(this.random.below(1_500));
         await this.startParse(Number(new URL(this.parse.url).port));
@@ -387,7 +358,7 @@ class Stage {
 
   /** All rows, once Parse Server is back and all subscriptions are connected again. */
   async settled() {
-    if (ended(this.parse.child) === null) await this.startParse(Number(new URL(this.parse.url).port));
+    if (this.up.at(-1).to !== Infinity) await this.startParse(Number(new URL(this.parse.url).port));
     const until = performance.now() + 2 * LONGEST_GAP;
     const last = Date.now();
     // A change after all others: everyone is notified of it, at the latest with the reconnection.
@@ -456,11 +427,10 @@ class Stage {
 
   async close() {
     this.#streams.abort();
-    for (const child of [this.service, this.parse?.child, this.database]) {
-      if (!child || child.exitCode !== null || child.signalCode !== null) continue;
-      child.kill('SIGTERM');
-      const timer = setTimeout(() => child.kill('SIGKILL'), 5_000);
-      await ended(child);
+    for (const running of [this.service, this.parse, this.database]) {
+      if (!running) continue;
+      const timer = setTimeout(() => running.signal('SIGKILL'), 5_000);
+      await running.stop();
       clearTimeout(timer);
     }
     rmSync(this.folder, { recursive: true, force: true });

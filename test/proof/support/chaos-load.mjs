@@ -1,6 +1,6 @@
 // The callers of chaos. Each does one kind of work as a patient client would, and writes down what it was promised and what it got.
 import { setTimeout as pause } from 'node:timers/promises';
-import { checkSets } from './chaos-sets.mjs';
+import { checkSets, proposeSets } from './chaos-sets.mjs';
 import { as, EXPORTED } from './chaos-stage.mjs';
 import { ModernClient, SessionClient, TASKS } from './modern-client.mjs';
 
@@ -453,3 +453,16 @@ export async function stopAll(services, seen) {
   if (codes.some((code) => code !== 0))
     seen.lose(`services that were asked to end ended with ${codes.join(', ')}`);
 }
+
+/** What every stage is put under, besides what is its own. */
+export const doUsualWork = (stage, seen, going) => [
+  converse(stage, seen, going),
+  askWithTokens(stage, seen, going, 'ada'),
+  askWithTokens(stage, seen, going, 'ben'),
+  write(stage, seen, going, { name: 'keyed', keyed: true }),
+  write(stage, seen, going, { name: 'plain', keyed: false }),
+  write(stage, seen, going, { name: 'other', keyed: false }),
+  proposeSets(stage, seen, going),
+  runTasks(stage, seen, going),
+  fetchExports(stage, seen, going),
+];

@@ -20,8 +20,9 @@ import { stringify } from 'yaml';
 import { freePort } from '../../../tools/free-port.mjs';
 import { ensureNginx } from '../../../tools/nginx.mjs';
 import { ensureRedisServer } from '../../../tools/redis-server.mjs';
-import { SERVICE, start } from '../../bench/processes.mjs';
+import { SERVICE } from '../../bench/processes.mjs';
 import { AUDIENCE, startIssuer } from '../../bench/small-issuer.mjs';
+import { startDatabase } from '../../bench/works.mjs';
 import { root, source } from './sources.mjs';
 
 const PLUGIN = fileURLToPath(new URL('slow-count.plugin.mjs', import.meta.url));
@@ -214,13 +215,9 @@ export async function startStage(log, { processes = 1 } = {}) {
   const { startSentinels } = await source('libs/state/src/contracts/redis-topologies.ts');
   const { startNginx } = await source('test/support/nginx-process.ts');
   writeFileSync(join(folder, 'seed.json'), JSON.stringify(SEED));
-  const embedded = ['embedded', '--port', '0', '--seed', join(folder, 'seed.json')];
   const [topology, database, issuer] = await Promise.all([
     startSentinels(),
-    start([join(root, 'dist/bundle/cli.js'), ...embedded], {
-      ready: /listening on (mongodb\S+)/,
-      clock: false,
-    }),
+    startDatabase({ seed: join(folder, 'seed.json'), clock: false }),
     startIssuer('ES256'),
   ]);
   log('Redis with Sentinels and the database run');
