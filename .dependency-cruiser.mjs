@@ -48,6 +48,17 @@ const EMBEDDED = 'embedded-mongo';
 /** What a browser runs. */
 const PAGES = '^libs/[^/]+/page/';
 
+const TELEMETRY = 'node_modules/(prom-client|@opentelemetry)/';
+const LOADED_AT_ONCE = { dynamic: false, dependencyTypesNot: ['type-only'] };
+
+/** What only some folders may import. */
+const only = (name, folders, path, more = {}) => ({
+  name,
+  severity: 'error',
+  from: { pathNot: `^(${folders})` },
+  to: { path, ...more },
+});
+
 const directions = Object.entries(mayImport).map(([lib, others]) => ({
   name: `lib-${lib}`,
   severity: 'error',
@@ -101,46 +112,26 @@ export default {
       from: { path: '^libs/embedded-mongo/' },
       to: { path: '^(src|libs)/', pathNot: '^libs/embedded-mongo/' },
     },
-    {
-      name: 'the-embedded-database-is-opened-in-one-place',
-      severity: 'error',
-      from: { pathNot: '^(libs/embedded-mongo/|libs/parley/src/instance/data/|src/cli/embedded)' },
-      to: { path: '^libs/embedded-mongo/' },
-    },
-    {
-      name: 'driver-only-in-the-mongo-adapter',
-      severity: 'error',
-      from: { pathNot: '^libs/data-mongo/' },
-      to: { path: 'node_modules/mongodb/' },
-    },
-    {
-      name: 'telemetry-libraries-only-in-telemetry',
-      severity: 'error',
-      from: { pathNot: '^libs/telemetry/' },
-      to: { path: 'node_modules/(prom-client|@opentelemetry)/' },
-    },
+    only(
+      'the-embedded-database-is-opened-in-one-place',
+      'libs/embedded-mongo/|libs/parley/src/instance/data/|src/cli/embedded',
+      '^libs/embedded-mongo/',
+    ),
+    only('driver-only-in-the-mongo-adapter', 'libs/data-mongo/', 'node_modules/mongodb/'),
+    only('telemetry-libraries-only-in-telemetry', 'libs/telemetry/', TELEMETRY),
     {
       name: 'telemetry-libraries-loaded-only-when-asked-for',
       severity: 'error',
       from: { path: '^libs/telemetry/' },
-      to: {
-        path: 'node_modules/(prom-client|@opentelemetry)/',
-        dynamic: false,
-        dependencyTypesNot: ['type-only'],
-      },
+      to: { path: TELEMETRY, ...LOADED_AT_ONCE },
     },
-    {
-      name: 'redis-client-only-in-the-redis-adapters',
-      severity: 'error',
-      from: { pathNot: '^libs/(state/src/redis|tasks)/' },
-      to: { path: 'node_modules/ioredis/' },
-    },
-    {
-      name: 'redis-adapters-loaded-only-when-there-is-a-url',
-      severity: 'error',
-      from: { pathNot: '^libs/state/src/redis/' },
-      to: { path: '^libs/state/src/redis/', dynamic: false, dependencyTypesNot: ['type-only'] },
-    },
+    only('redis-client-only-in-the-redis-adapters', 'libs/(state/src/redis|tasks)/', 'node_modules/ioredis/'),
+    only(
+      'redis-adapters-loaded-only-when-there-is-a-url',
+      'libs/state/src/redis/',
+      '^libs/state/src/redis/',
+      LOADED_AT_ONCE,
+    ),
   ],
   options: {
     // Types are imports too, of which nothing is left when it runs.

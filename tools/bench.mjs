@@ -16,21 +16,8 @@ import { build } from './build/build.mjs';
 
 const given = process.argv.slice(2);
 const [first, ...others] = given;
-const APART = [
-  'exports',
-  'observed',
-  'audit',
-  'auth',
-  'console',
-  'masks',
-  'peers',
-  'soak',
-  'cancel',
-  'capacity',
-  'changes',
-  'lists',
-  'growth',
-];
+const APART =
+  'exports observed audit auth console masks peers soak cancel capacity changes lists growth'.split(' ');
 const apart = APART.includes(first);
 const quick = first === '--quick';
 const isKnown = first === undefined || apart || quick || /^--(soak|only)(=|$)/.test(first);

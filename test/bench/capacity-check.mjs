@@ -4,10 +4,9 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import { awakeAt, costs, DEFAULTS } from '../../tools/capacity/model.mjs';
-import { startRedisServer } from '../../tools/redis-server.mjs';
-import { addRows, Client, KINDS, startMeasured } from './capacity-kinds.mjs';
-import { countingDatabase, countingRedis, sumOf } from './wire-counts.mjs';
-import { startDatabase } from './works.mjs';
+import { Client, KINDS, repeat, startMeasured, withWorld } from './capacity-kinds.mjs';
+import { CONNECTIONS } from './load.mjs';
+import { sumOf } from './wire-counts.mjs';
 
 const FILE = new URL('../../tools/capacity/measured.json', import.meta.url);
 /** Replicas, and requests per second of all together: what a request costs depends on how busy a replica is. */
@@ -23,7 +22,7 @@ const LOADS = [
 const SECONDS = 15;
 const WARM_UP = 1500;
 
-/** Kinds in the proportions of the mix, spread evenly. */
+/** Kinds in the proportions of the mix, spread evenly. @returns {() => any} the next one */
 function turns(mix) {
   const kinds = Object.entries(mix).map(([name, weight]) => ({
     ...KINDS.find((kind) => kind.name === name),
@@ -54,15 +53,6 @@ async function sent(clients, rate, seconds, next) {
 
 const percent = (observed, predicted) => Math.round((observed / predicted - 1) * 100);
 
-async function warmed(client, next) {
-  let left = WARM_UP;
-  await Promise.all(
-    Array.from({ length: 8 }, async () => {
-      while (left-- > 0) await next().work(client);
-    }),
-  );
-}
-
 /** The loads of so many replicas, one after the other. */
 async function withReplicas(count, world) {
   const { uri, redisUrl } = world;
@@ -71,7 +61,7 @@ async function withReplicas(count, world) {
     services.push(await startMeasured({ uri, redis: redisUrl }));
   const clients = services.map((service) => new Client(service));
   const next = turns(DEFAULTS.demand.mix);
-  for (const client of clients) await warmed(client, next);
+  for (const client of clients) await repeat(WARM_UP, CONNECTIONS, () => next().work(client));
   const rows = [];
   for (const [replicas, rate] of LOADS) {
     if (replicas !== count) continue;
@@ -151,17 +141,11 @@ function judged(rows) {
 
 export async function check() {
   const measured = JSON.parse(readFileSync(FILE, 'utf8'));
-  const [embedded, redisServer] = await Promise.all([startDatabase(), startRedisServer()]);
-  await addRows(embedded.url);
-  const database = await countingDatabase(embedded.url);
-  const redis = await countingRedis(redisServer.url);
-  const world = { measured, database, redis, uri: database.url, redisUrl: redisServer.url };
   const rows = [];
-  for (const count of new Set(LOADS.map(([replicas]) => replicas)))
-    rows.push(...(await withReplicas(count, world)));
-  redis.close();
-  database.close();
-  await Promise.all([redisServer.close(), embedded.stop()]);
+  await withWorld(async (world) => {
+    for (const count of new Set(LOADS.map(([replicas]) => replicas)))
+      rows.push(...(await withReplicas(count, { ...world, measured })));
+  });
   const checked = {
     date: new Date().toISOString().slice(0, 10),
     load: Number(loadavg()[0].toFixed(1)),

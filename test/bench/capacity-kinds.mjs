@@ -3,9 +3,11 @@ import http from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { MongoClient } from 'mongodb';
+import { startRedisServer } from '../../tools/redis-server.mjs';
 import { CONNECTIONS, request } from './load.mjs';
 import { root } from './processes.mjs';
-import { call, LIST, startParley } from './works.mjs';
+import { countingDatabase, countingRedis } from './wire-counts.mjs';
+import { call, LIST, startDatabase, startParley } from './works.mjs';
 
 const TENANT = 'northside';
 const CLASS = 'Measured';
@@ -32,7 +34,7 @@ const GATES = {
 const free = { tenantId: TENANT, rateLimit: 1_000_000_000 };
 
 /** Rows that requests read, change, export and delete. */
-export async function addRows(uri) {
+async function addRows(uri) {
   const client = await MongoClient.connect(uri);
   const database = client.db('parley');
   /** @type {import('mongodb').Collection<any>} */
@@ -99,6 +101,33 @@ export function startMeasured({ uri, redis, server = {}, agents = {}, auth = [],
       ...more,
     },
     { env: GATES, flags: ['--expose-gc'] },
+  );
+}
+
+/**
+ * A database with the rows and a Redis, whose commands and bytes are counted, while the work takes.
+ * @template Result
+ * @param {(world: any) => Promise<Result>} work
+ */
+export async function withWorld(work) {
+  const [embedded, redisServer] = await Promise.all([startDatabase(), startRedisServer()]);
+  await addRows(embedded.url);
+  const database = await countingDatabase(embedded.url);
+  const redis = await countingRedis(redisServer.url);
+  const result = await work({ database, redis, uri: database.url, redisUrl: redisServer.url });
+  redis.close();
+  database.close();
+  await Promise.all([redisServer.close(), embedded.stop()]);
+  return result;
+}
+
+/** So many times, so many at once. */
+export async function repeat(count, atOnce, work) {
+  let left = count;
+  await Promise.all(
+    Array.from({ length: atOnce }, async () => {
+      while (left-- > 0) await work();
+    }),
   );
 }
 

@@ -7,15 +7,13 @@ import { cpus, loadavg } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { startRedisServer } from '../../tools/redis-server.mjs';
 import { check } from './capacity-check.mjs';
-import { addRows, Client, KINDS, startMeasured } from './capacity-kinds.mjs';
+import { Client, KINDS, repeat, startMeasured, withWorld } from './capacity-kinds.mjs';
 import { memories } from './capacity-memory.mjs';
 import { streams } from './capacity-streams.mjs';
 import { CONNECTIONS, median } from './load.mjs';
 import { root } from './processes.mjs';
-import { startDatabase } from './works.mjs';
-import { countingDatabase, countingRedis, sumOf } from './wire-counts.mjs';
+import { sumOf } from './wire-counts.mjs';
 
 const { values } = parseArgs({
   options: {
@@ -38,15 +36,6 @@ const FIRST_WARM_UP = 4000;
 const WATCHED = 40;
 const IDLE_SECONDS = 10;
 const STREAMS = 400;
-
-async function repeated(count, at, work) {
-  let left = count;
-  await Promise.all(
-    Array.from({ length: at }, async () => {
-      while (left-- > 0) await work();
-    }),
-  );
-}
 
 /** @returns {Record<string, number>} */
 const difference = (after, before) =>
@@ -75,7 +64,7 @@ async function measured(kind, world, base) {
   const count = some(kind.count ?? COUNT);
   const { service, database, redis } = world;
   const client = new Client(service);
-  const run = (times) => repeated(times, at, () => work(client));
+  const run = (times) => repeat(times, at, () => work(client));
   await run(some(kind.warmUp ?? WARM_UP));
   const rounds = [];
   const before = { ...(await redis.counters()), database: database.counts(), http: client.bytes };
@@ -136,13 +125,9 @@ function print(kinds) {
     );
 }
 
-async function everything() {
-  const [embedded, redisServer] = await Promise.all([startDatabase(), startRedisServer()]);
-  await addRows(embedded.url);
-  const database = await countingDatabase(embedded.url);
-  const redis = await countingRedis(redisServer.url);
-  const service = await startMeasured({ uri: database.url, redis: redisServer.url });
-  const world = { service, database, redis, uri: database.url, redisUrl: redisServer.url };
+async function measureAll(opened) {
+  const service = await startMeasured({ uri: opened.uri, redis: opened.redisUrl });
+  const world = { ...opened, service };
   const parts = new Set(values.part);
   await warmed(service);
   const base = await idle(world);
@@ -152,9 +137,6 @@ async function everything() {
   if (parts.has('streams') && values.only === '') found.streams = await streams(world, base, some(STREAMS));
   await service.stop();
   if (parts.has('memory') && values.only === '') found.memory = await memories(world);
-  redis.close();
-  database.close();
-  await Promise.all([redisServer.close(), embedded.stop()]);
   const machine = {
     cpu: cpus()[0].model,
     cores: cpus().length,
@@ -168,7 +150,7 @@ async function everything() {
 async function warmed(service) {
   const [query] = KINDS.filter(({ name }) => name === 'query_class');
   const client = new Client(service);
-  await repeated(whole ? FIRST_WARM_UP : some(WARM_UP), CONNECTIONS, () => query.work(client));
+  await repeat(whole ? FIRST_WARM_UP : some(WARM_UP), CONNECTIONS, () => query.work(client));
   client.close();
   await pause(2000);
 }
@@ -188,7 +170,7 @@ const rounded = (figures) =>
 if (values.check) {
   await check();
 } else {
-  const result = await everything();
+  const result = await withWorld(measureAll);
   if (result.kinds) print(result.kinds);
   for (const name of ['idle', 'streams', 'memory']) if (result[name]) console.log(name, result[name]);
   console.log(result.date, result.machine);
