@@ -4,11 +4,9 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { ensureChromium } from './chromium.mjs';
+import { findChromium } from './chromium.mjs';
 import { ensureHelm } from './helm.mjs';
-import { ensureNginx } from './nginx.mjs';
-import { ensureRedisServer } from './redis-server.mjs';
-import { ensurePackage, runs } from './system-package.mjs';
+import { ensureProgram } from './system-package.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 let status = 0;
@@ -35,16 +33,12 @@ for (const { partner, options } of PARTNERS) {
   });
   status ||= run.status ?? 1;
 }
-/** What the READMEs of examples are followed with. @param {string} name @param {string[]} question */
-const ensureProgram = (name, question) =>
-  ensurePackage(name, () => runs(name, question), `${name} is missing: install the package \`${name}\``);
-const programs = [ensureProgram('curl', ['--version']), ensureProgram('openssl', ['version'])];
-const promtool = ensurePackage(
-  'prometheus',
-  () => runs('promtool', ['--version']),
-  'promtool is missing: install the package `prometheus`',
-);
-const found = [ensureRedisServer(), ensureNginx(), ensureChromium(), ensureHelm(), promtool, ...programs];
+const PROGRAMS = ['redis-server', 'nginx', 'promtool', 'curl', 'openssl'];
+const found = [
+  ...PROGRAMS.map((name) => ensureProgram(name)),
+  ensureProgram('chromium', () => findChromium() !== undefined),
+  ensureHelm(),
+];
 for (const missing of found) {
   if (missing === null) continue;
   console.error(missing);

@@ -18,8 +18,7 @@ import { fileURLToPath } from 'node:url';
 import { MongoClient } from 'mongodb';
 import { stringify } from 'yaml';
 import { freePort } from '../../../tools/free-port.mjs';
-import { ensureNginx } from '../../../tools/nginx.mjs';
-import { ensureRedisServer } from '../../../tools/redis-server.mjs';
+import { ensureProgram } from '../../../tools/system-package.mjs';
 import { SERVICE } from '../../bench/processes.mjs';
 import { AUDIENCE, startIssuer } from '../../bench/small-issuer.mjs';
 import { startDatabase } from '../../bench/works.mjs';
@@ -210,7 +209,8 @@ export class Replica {
 
 /** @param processes of each replica: with more than one there is one replica, and no nginx before it */
 export async function startStage(log, { processes = 1 } = {}) {
-  for (const missing of [ensureRedisServer(), ensureNginx()]) if (missing) throw new Error(missing);
+  for (const missing of ['redis-server', 'nginx'].map((name) => ensureProgram(name)))
+    if (missing) throw new Error(missing);
   const folder = mkdtempSync(join(tmpdir(), 'parley-chaos-'));
   const { startSentinels } = await source('libs/state/src/contracts/redis-topologies.ts');
   const { startNginx } = await source('test/support/nginx-process.ts');
