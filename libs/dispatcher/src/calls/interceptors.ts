@@ -19,10 +19,8 @@ import {
   compileCanaries,
   fitToSize,
   isBuiltInName,
-  mayChangeData,
   resultText,
   ToolContent,
-  type ToolDefinition,
   type ToolOutcome,
   type ToolSwitches,
   withNotes,
@@ -130,13 +128,8 @@ async function withholdUnlessKept(
     return outcome;
   } catch {
     if (!call.begun) return outcome;
-    return { ok: false, refusal: refusals.auditWithheld(call.name, mayHaveWritten(call.definition)) };
+    return { ok: false, refusal: refusals.auditWithheld(call.name, call.mayHaveWritten) };
   }
-}
-
-/** Only a tool that declares writes can change data. A tool of a higher tier may write by other means. */
-function mayHaveWritten(tool: ToolDefinition | undefined): boolean {
-  return !tool || mayChangeData(tool);
 }
 
 /** A refusal of the result must not be read as one of the call, which the agent would make again. */
@@ -318,7 +311,7 @@ export class DeadlineInterceptor implements NestInterceptor<ToolOutcome, ToolOut
       if (request.aborted) return refuseGone();
       clock.start(call.seconds * 1000, () => {
         // A write that was sent continues.
-        const writes = (definition?.needs ?? []).length > 0;
+        const writes = call.mayHaveWritten;
         const work = writes ? 'write' : definition?.use === undefined ? 'other' : 'query';
         const refusal = refusals.toolTimedOut(call.name, call.seconds, work);
         endWith(new Refused(writes ? refusals.outcomeUnknown(refusal) : refusal));
@@ -362,7 +355,7 @@ export class ResultInterceptor implements NestInterceptor<unknown, ToolOutcome> 
       : fitToSize(name, data, { cap, pretty, inputSchema: definition?.inputSchema, args: call.args });
     if ('gate' in fitted) {
       const refusal = isBuiltInName(name) ? fitted : withCode(fitted);
-      return { ok: false, refusal: mayHaveWritten(definition) ? afterWrite(refusal) : refusal };
+      return { ok: false, refusal: call.mayHaveWritten ? afterWrite(refusal) : refusal };
     }
     // Only a search needs the text of rows that were written as they were read.
     const searched = policy.switches.promptInjectionCanaries.length > 0;

@@ -23,7 +23,15 @@ import type {
   GovernedWritesSource,
 } from '#data';
 import type { Policies, Policy } from '#policy';
-import type { RegisteredTool, ToolCall, ToolDefinition, ToolHandler, ToolNeed, ToolSwitches } from '#tools';
+import {
+  mayChangeData,
+  type RegisteredTool,
+  type ToolCall,
+  type ToolDefinition,
+  type ToolHandler,
+  type ToolNeed,
+  type ToolSwitches,
+} from '#tools';
 import { type BudgetedCall, CallClock, CallMeter, meters } from './call-limits.js';
 
 /** A value that is there already, or arrives later. A call waits only where something arrives later. */
@@ -134,6 +142,13 @@ export class ParleyToolCall extends McpRequest implements ToolCall, ExecutionCon
   /** The tool as it was registered when the call began. */
   readonly registered: CalledTool | undefined;
 
+  /** For the calls within this one. */
+  override readonly beforeChange = async (): Promise<void> => {
+    await this.request.beforeChange?.();
+    this.callsWriter = true;
+  };
+  private callsWriter = false;
+
   private readonly ending = new LazyAbort();
   // A handler must not reach the sources: they open the data of any agent.
   readonly #sources: CallSources;
@@ -147,7 +162,6 @@ export class ParleyToolCall extends McpRequest implements ToolCall, ExecutionCon
     const ownMeter = budgeted ?? new CallMeter();
     super(request.agent, request.transport, {
       clientRequests: request.clientRequests?.within(),
-      beforeChange: request.beforeChange,
       trace: observed?.trace ?? request.trace,
       meter: meters(ownMeter, observed?.meter),
     });
@@ -166,7 +180,7 @@ export class ParleyToolCall extends McpRequest implements ToolCall, ExecutionCon
 
   /** A request inside this call: it ends with the call. */
   override with({ agent = this.agent, ...changes }: RequestOptions & { readonly agent?: Agent }): McpRequest {
-    return new McpRequest(agent, this, { ...this.options, ...changes });
+    return new McpRequest(agent, this, { ...this.options, beforeChange: this.beforeChange, ...changes });
   }
 
   // What a tool sees.
@@ -293,6 +307,11 @@ export class ParleyToolCall extends McpRequest implements ToolCall, ExecutionCon
   get seconds(): number {
     const { definition, request } = this;
     return request.background === 'running' ? (definition?.taskTimeout ?? 600) : (definition?.timeout ?? 30);
+  }
+
+  /** Only a tool that declares writes, or that calls such a tool, can change data. A tool of a higher tier may write by other means. */
+  get mayHaveWritten(): boolean {
+    return this.callsWriter || !this.definition || mayChangeData(this.definition);
   }
 
   /** Whether the call continues as a task before its handler runs. */

@@ -15,6 +15,7 @@ import type { ToolDefinition, ToolHandler, ToolOutcome } from '#tools';
 import { compilePolicy, Policies } from '#policy';
 import { processState, SuspendedAgents } from '#state';
 import { NO_SEARCH, SmallRecords, smallTool } from '../contracts/kernel-under-test.js';
+import { CancellationGuard } from './guards.js';
 import { DeadlineInterceptor, OutcomeInterceptor, ResultInterceptor } from './interceptors.js';
 import { ResultLimit } from './call-limits.js';
 import { ToolPipeline } from './tool-pipeline.js';
@@ -152,6 +153,12 @@ describe('the pipeline of a call', () => {
   });
 });
 
+/** Calls a tool within a call, as an agent of it. */
+const callWriter = (call: ParleyToolCall, permission: ToolDefinition['permission'] = 'write') =>
+  new ToolPipeline([new OutcomeInterceptor(), new CancellationGuard()]).run(
+    makeCall(() => DONE, call.with({ agent: deriveAgent(call.agent) }), 30, { permission }),
+  );
+
 describe('a result that is too long', () => {
   const pipeline = new ToolPipeline([
     new ResultInterceptor({ emit: () => true } as never, new ResultLimit(100)),
@@ -171,8 +178,24 @@ describe('a result that is too long', () => {
     );
   });
 
+  it('says it of a call that only reads, and called a tool that may have written', async () => {
+    const run = makeCall(async (_args, call) => {
+      await callWriter(call as ParleyToolCall);
+      return 'x'.repeat(200);
+    });
+    expect(await pipeline.run(run)).toMatchObject({
+      refusal: { message: expect.stringContaining('has run') as string },
+    });
+  });
+
   it('says nothing of the kind where nothing was written', async () => {
     expect(await refuse({ permission: 'readonly' })).not.toContain('has run');
+    const run = makeCall(async (_args, call) => {
+      await callWriter(call as ParleyToolCall, 'readonly');
+      return 'x'.repeat(200);
+    });
+    const outcome = await pipeline.run(run);
+    expect(outcome.ok ? '' : outcome.refusal.message).toMatch(/^(?!.*has run).+$/);
   });
 });
 
@@ -192,6 +215,36 @@ describe('the deadline of a run', () => {
     );
     expect(await pipeline.run(run)).toMatchObject({ ok: false, refusal: { code: 'timeout' } });
     expect(signal).toMatchObject({ aborted: true, reason: 'timeout' });
+  });
+
+  it.each<[string, Partial<ToolDefinition>, (call: ParleyToolCall) => unknown, boolean]>([
+    ['only reads', {}, () => undefined, false],
+    ['only reads, and called a tool that only reads', {}, (call) => callWriter(call, 'readonly'), false],
+    ['only reads, and called one that may have written', {}, callWriter, true],
+    [
+      'only reads, and called one that called one that may have written',
+      {},
+      (call) =>
+        new ToolPipeline([new OutcomeInterceptor()]).run(
+          makeCall((_args, inner) => callWriter(inner as ParleyToolCall), call),
+        ),
+      true,
+    ],
+    ['writes', { needs: ['rows'] }, () => undefined, true],
+    ['may write by means of its own', { permission: 'write' }, () => undefined, true],
+  ])('says whether data may have changed, of a tool that %s', async (_, more, work, changed) => {
+    const run = makeCall(
+      async (_args, call) => {
+        await work(call as ParleyToolCall);
+        return new Promise(() => undefined);
+      },
+      undefined,
+      0.03,
+      more,
+    );
+    const outcome = await pipeline.run(run);
+    expect(outcome).toMatchObject({ ok: false, refusal: { code: 'timeout' } });
+    expect(outcome.ok ? undefined : outcome.refusal.details?.outcome).toBe(changed ? 'unknown' : undefined);
   });
 
   it('ends the run with its request, before or while its handler runs', async () => {
