@@ -1,9 +1,9 @@
 import { ToolContent } from '@parley/server';
+import { setTimeout as pause } from 'node:timers/promises';
 import { declareTools, PNG, said, textBlock, texts, WAV } from './declare.mjs';
 
 /** @type {import('@parley/server').ContentBlock} */
 const image = { type: 'image', data: PNG, mimeType: 'image/png' };
-const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 /** Tools that answer with each kind of content, report progress, log and fail. */
 export class ContentTools {

@@ -17,6 +17,13 @@ export const texts = (...names) => ({
   required: names,
 });
 
+/** The question of a form, whose fields are required unless told otherwise. */
+export const form = (message, properties, required = Object.keys(properties)) => ({
+  kind: 'form',
+  message,
+  schema: { type: 'object', properties, required },
+});
+
 /** Makes the methods of a provider tools of the same name: what `@Tool` does in TypeScript. */
 export function declareTools(provider, declarations) {
   for (const [name, options] of Object.entries(declarations)) {

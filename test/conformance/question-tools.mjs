@@ -1,10 +1,5 @@
-import { declareTools, said, texts } from './declare.mjs';
+import { declareTools, form, said, texts } from './declare.mjs';
 
-const form = (message, properties, required = Object.keys(properties)) => ({
-  kind: 'form',
-  message,
-  schema: { type: 'object', properties, required },
-});
 const sampling = (text, maxTokens) => ({
   kind: 'sampling',
   params: { messages: [{ role: 'user', content: { type: 'text', text } }], maxTokens },

@@ -1,12 +1,7 @@
 import { ProtocolError } from '@parley/server';
 import { setTimeout as pause } from 'node:timers/promises';
-import { declareTools, said, texts } from './declare.mjs';
+import { declareTools, form, said, texts } from './declare.mjs';
 
-const form = (message, properties) => ({
-  kind: 'form',
-  message,
-  schema: { type: 'object', properties, required: Object.keys(properties) },
-});
 const NAME = { name: { type: 'string' } };
 
 /** Calls that go on as tasks, and one that never does. */
