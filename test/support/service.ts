@@ -216,6 +216,17 @@ export async function rpc(
   return post(service, JSON.stringify({ jsonrpc: '2.0', id: nextId(), method, params }), headers);
 }
 
+/** Opens a session of the legacy era. @returns its headers beside those that it was opened with */
+export async function openSession(
+  service: Pick<Service, 'url'>,
+  headers: Record<string, string> = {},
+  protocolVersion = '2025-11-25',
+): Promise<Record<string, string>> {
+  const params = { protocolVersion, capabilities: {}, clientInfo: { name: 'test', version: '1' } };
+  const opened = await rpc(service, 'initialize', params, headers);
+  return { ...headers, 'Mcp-Session-Id': opened.headers.get('mcp-session-id') ?? '' };
+}
+
 export async function post(
   service: Pick<Service, 'url'>,
   body: string,

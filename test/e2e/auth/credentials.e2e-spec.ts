@@ -6,7 +6,7 @@ import { newKey, createSlowHash } from '#auth';
 import { AUDIENCE, type SmallIssuer, startIssuer } from '#auth/contracts';
 import { PATIENTS_SEED, withSession } from '../../fixtures/patients.fixture.js';
 import { callModern } from '../../support/modern-call.js';
-import { rpc, type Service, startService } from '../../support/service.js';
+import { openSession, rpc, type Service, startService } from '../../support/service.js';
 import { makeFolder } from '../../support/started.js';
 
 type Headers = Record<string, string>;
@@ -171,16 +171,10 @@ describe('a credential that is no good beside one that is', () => {
   });
 
   it('is refused when a client ends a session', async () => {
-    const params = {
-      protocolVersion: '2025-06-18',
-      capabilities: {},
-      clientInfo: { name: 't', version: '1' },
-    };
     const right = { 'X-MCP-API-Key': 'plain-key' };
-    const id = (await rpc(service, 'initialize', params, right)).headers.get('mcp-session-id') as string;
-    const session = { 'Mcp-Session-Id': id };
-    await statusOf('/mcp', { ...right, ...session, 'X-Parse-Session-Token': 'r:of-nobody' }, 'DELETE');
-    const opened = async () => rpc(service, 'tools/list', {}, { ...right, ...session });
+    const session = await openSession(service, right, '2025-06-18');
+    await statusOf('/mcp', { ...session, 'X-Parse-Session-Token': 'r:of-nobody' }, 'DELETE');
+    const opened = async () => rpc(service, 'tools/list', {}, session);
     expect((await opened()).status).toBe(200);
   });
 });

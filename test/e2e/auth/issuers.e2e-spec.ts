@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AUDIENCE, outage, type SmallIssuer, startIssuer } from '#auth/contracts';
 import { type RedisServer, startRedis } from '#state/contracts';
 import { POSTS_SEED, POSTS_POLICY } from '../../fixtures/posts.fixture.js';
-import { callTool, rpc, type Service, startService } from '../../support/service.js';
+import { callTool, openSession, rpc, type Service, startService } from '../../support/service.js';
 
 const WAIT = { timeout: 60_000, interval: 100 };
 const OWN_KEY = 'a key of my own would have spaces'.replaceAll(' ', '-');
@@ -107,11 +107,9 @@ async function whoIs(headers: Record<string, string>): Promise<string[]> {
 
 /** A listening stream, and when it is over. */
 async function listening(headers: Record<string, string>) {
-  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'x', version: '1' } };
-  const begun = await rpc(service, 'initialize', params, headers);
-  const session = { 'Mcp-Session-Id': begun.headers.get('mcp-session-id') ?? '' };
+  const session = await openSession(service, headers);
   const stream = await fetch(service.url, {
-    headers: { ...headers, ...session, Accept: 'text/event-stream' },
+    headers: { ...session, Accept: 'text/event-stream' },
   });
   expect(stream.status).toBe(200);
   let isOver = false;

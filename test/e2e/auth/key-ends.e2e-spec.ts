@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { PATIENTS_SEED } from '../../fixtures/patients.fixture.js';
 import { callModern } from '../../support/modern-call.js';
-import { rpc, type Service, startService } from '../../support/service.js';
+import { openSession, rpc, type Service, startService } from '../../support/service.js';
 import { runCommand } from '../../support/terminal.js';
 import { makeFolder } from '../../support/started.js';
 
@@ -123,15 +123,9 @@ describe('a key with a name and an end', () => {
   });
 
   it('stops admitting at its end, and the stream that was opened with it ends', async () => {
-    const begun = await rpc(
-      service,
-      'initialize',
-      { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'x', version: '1' } },
-      keyed('short'),
-    );
-    const session = begun.headers.get('mcp-session-id') ?? '';
+    const session = await openSession(service, keyed('short'));
     const opened = await fetch(service.url, {
-      headers: { ...keyed('short'), Accept: 'text/event-stream', 'Mcp-Session-Id': session },
+      headers: { ...session, Accept: 'text/event-stream' },
     });
     const reader = opened.body?.getReader();
     expect(opened.status).toBe(200);

@@ -10,6 +10,7 @@ import { askModern } from '../../support/modern-call.js';
 import {
   callTool,
   type Database,
+  openSession,
   rpc,
   type Service,
   startDatabase,
@@ -69,27 +70,17 @@ const begin = async (until: string) => {
   return body['result'] as { taskId?: string; isError?: boolean; content?: { text: string }[] };
 };
 
-async function openSession(protocolVersion: string) {
-  const clientInfo = { name: 't', version: '1' };
-  const { headers } = await rpc(
-    service,
-    'initialize',
-    { protocolVersion, capabilities: {}, clientInfo },
-    ADA,
-  );
-  return {
-    ...ADA,
-    'Mcp-Session-Id': headers.get('mcp-session-id') ?? '',
-    'MCP-Protocol-Version': protocolVersion,
-  };
-}
+const open = async (protocolVersion: string) => ({
+  ...(await openSession(service, ADA, protocolVersion)),
+  'MCP-Protocol-Version': protocolVersion,
+});
 
 describe('what a service keeps', () => {
   it('in Redis ends by itself, whatever it was used for', async () => {
     // Sessions, one of which is ended; a stream that can be resumed; a subscription.
-    const ended = await openSession('2025-06-18');
+    const ended = await open('2025-06-18');
     await fetch(service.url, { method: 'DELETE', headers: ended });
-    const session = await openSession('2025-11-25');
+    const session = await open('2025-11-25');
     const streamed = await fetch(service.url, {
       method: 'POST',
       headers: {

@@ -6,6 +6,7 @@ import { POSTS_SEED, POSTS_CONFIG } from '../../fixtures/posts.fixture.js';
 import {
   callTool,
   type Database,
+  openSession,
   rpc,
   type Service,
   startDatabase,
@@ -46,16 +47,10 @@ describe('two replicas behind nginx, with the configuration that is shipped', ()
     await Promise.all([database.stop(), redis.stop()]);
   });
 
-  const open = async (protocolVersion = '2025-06-18') => {
-    const clientInfo = { name: 't', version: '1' };
-    const params = { protocolVersion, capabilities: {}, clientInfo };
-    const { headers } = await rpc(nginx, 'initialize', params, KEY);
-    return {
-      ...KEY,
-      'Mcp-Session-Id': headers.get('mcp-session-id') ?? '',
-      'MCP-Protocol-Version': protocolVersion,
-    };
-  };
+  const open = async (protocolVersion = '2025-06-18') => ({
+    ...(await openSession(nginx, KEY, protocolVersion)),
+    'MCP-Protocol-Version': protocolVersion,
+  });
   const count = (headers: Record<string, string>) =>
     callTool(nginx, 'count_objects', { class_name: 'Post' }, headers);
   const served = () =>

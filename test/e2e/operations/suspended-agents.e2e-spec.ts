@@ -9,6 +9,7 @@ import { askModern, callModern } from '../../support/modern-call.js';
 import {
   callTool,
   type Database,
+  openSession,
   rpc,
   type Service,
   startDatabase,
@@ -81,32 +82,17 @@ const readRecords = (name: string) =>
 
 describe('an agent that an operator suspends', { timeout: 120_000 }, () => {
   it('is refused by both eras, routes and downloads of every replica, and nobody else is', async () => {
-    const session = (
-      await rpc(
-        there,
-        'initialize',
-        { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 't', version: '1' } },
-        ANALYST,
-      )
-    ).headers.get('mcp-session-id');
+    const session = await openSession(there, ANALYST, '2025-06-18');
     const ordered = await callTool(there, 'export_data', { ...COUNT, delivery: 'resource' }, ANALYST);
     const { path } = ordered.data as { path: string };
     expect((await change('suspend', here)).status).toBe(200);
     await refusedThere();
-    const legacy = await rpc(
-      there,
-      'tools/call',
-      { name: 'count_objects', arguments: COUNT },
-      {
-        ...ANALYST,
-        'Mcp-Session-Id': String(session),
-      },
-    );
+    const legacy = await rpc(there, 'tools/call', { name: 'count_objects', arguments: COUNT }, session);
     expect([legacy.status, legacy.body.error]).toEqual([403, { code: -32001, message: SAID }]);
     const called = await callModern(there, 'count_objects', COUNT, { headers: ANALYST });
     expect([called.status, called.body.error]).toEqual([403, { code: -32001, message: SAID }]);
     const stream = await fetch(there.url, {
-      headers: { ...ANALYST, Accept: 'text/event-stream', 'Mcp-Session-Id': String(session) },
+      headers: { ...session, Accept: 'text/event-stream' },
     });
     expect([stream.status, await stream.text()]).toEqual([403, expect.stringContaining(SAID)]);
     for (const route of [path, '/tools', '/approvals']) {

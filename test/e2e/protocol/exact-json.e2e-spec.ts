@@ -5,8 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   callTool,
   type Database,
+  openSession,
   post,
-  rpc,
   type Service,
   startDatabase,
   startService,
@@ -169,15 +169,11 @@ describe('an integer that a double cannot hold', () => {
   });
 
   it('keeps its digits in each id of a batch, and refuses only the message that has it elsewhere', async () => {
-    const opened = await rpc(service, 'initialize', {
-      protocolVersion: '2025-03-26',
-      capabilities: {},
-      clientInfo: { name: 'test', version: '1' },
-    });
+    const session = await openSession(service, {}, '2025-03-26');
     const { text } = await post(
       service,
       `[{"jsonrpc":"2.0","id":${ODD},"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"query_class","arguments":{"class_name":"Order","limit":${ODD}}}}]`,
-      { 'Mcp-Session-Id': opened.headers.get('mcp-session-id') ?? '' },
+      session,
     );
     expect(text).toContain(`"id":${ODD},"result":{}`);
     expect(text).toMatch(/"id":2,.*arguments\.limit is 9007199254740993/);
