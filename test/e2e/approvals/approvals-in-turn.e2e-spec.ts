@@ -53,9 +53,8 @@ class Delegating {
 
 let service: { url: string; close(): Promise<void> };
 let database: OpenDatabase;
-let folder: string;
+const folder = makeFolder('approvals');
 beforeAll(async () => {
-  folder = makeFolder('approvals');
   const seed = {
     schemas: [{ className: 'Post', fields: { title: { type: 'String' } } }],
     objects: { Post: ['p1', 'p2'].map((objectId) => ({ objectId, title: 'old' })) },

@@ -28,12 +28,11 @@ const as = (agent: AgentName) => ({ 'X-MCP-API-Key': `key-of-${agent}` });
 const FOREIGN = 'of another tenant by now';
 const SOON = { timeout: 20_000, interval: 50 };
 
-let folder: string;
+const folder = makeFolder('images');
 let database: Database;
 let view: DatabaseView;
 let service: Service;
 beforeAll(async () => {
-  folder = makeFolder('images');
   database = await startDatabase(POSTS_SEED);
   view = viewDatabase(database.uri);
   service = await startService({

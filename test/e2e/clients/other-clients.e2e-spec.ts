@@ -16,11 +16,10 @@ const QUESTION = { class_name: 'Post', keys: ['title'], limit: 2 };
 const REFUSED = { class_name: 'Contract' };
 
 let service: Service;
-let home: string;
+const home = makeFolder('clients');
 let env: Record<string, string>;
 let toolsServed: string[];
 beforeAll(async () => {
-  home = makeFolder('clients');
   env = { PATH: process.env['PATH'] ?? '', HOME: home };
   service = await startService({ seed: POSTS_SEED, config: POSTS_CONFIG });
   const served = await fetch(`${service.origin}/tools`);

@@ -151,11 +151,10 @@ describe('requests that one connection sends without waiting', () => {
 
 describe('a large batch on a pipe', () => {
   const CLI = fileURLToPath(new URL('../../../dist/bundle/cli.js', import.meta.url));
-  let folder: string;
+  const folder = makeFolder('pipe');
   let child: ChildProcess;
   let text = '';
   beforeAll(() => {
-    folder = makeFolder('pipe');
     writeFileSync(join(folder, 'seed.json'), JSON.stringify(seed));
     writeFileSync(
       join(folder, 'parley.yaml'),

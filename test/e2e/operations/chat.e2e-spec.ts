@@ -41,12 +41,11 @@ const CONFIG = {
 };
 const WRITES = { PARSE_AGENT_ALLOW_WRITE_TOOLS: '1', PARSE_AGENT_ALLOW_RAW_CRUD: '1' };
 
-let folder: string;
+const folder = makeFolder('chat');
 let server: ModelServer;
 let commands: CommandsInTurn;
 beforeAll(async () => {
   commands = commandsInTurn();
-  folder = makeFolder('chat');
   writeFileSync(join(folder, 'seed.json'), JSON.stringify(SEED));
   writeFileSync(join(folder, 'parley.yaml'), stringify(CONFIG));
   server = await startModelServer();

@@ -49,7 +49,7 @@ const replicas = () => [behind, ahead, right];
 let redis: RedisServer;
 let database: Database;
 let issuer: Awaited<ReturnType<typeof startIssuer>>;
-let folder: string;
+const folder = makeFolder('clocks');
 const auditOf = new Map<ShiftedReplica, string>();
 
 async function startIssuer() {
@@ -114,7 +114,6 @@ const configOf = (audit: string) => ({
 });
 
 beforeAll(async () => {
-  folder = makeFolder('clocks');
   [redis, database, issuer] = await Promise.all([startRedis(), startDatabase(POSTS_SEED), startIssuer()]);
   const env = { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' };
   const start = async (name: string, milliseconds: number) => {

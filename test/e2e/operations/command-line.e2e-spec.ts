@@ -13,10 +13,9 @@ const root = fileURLToPath(new URL('../../..', import.meta.url));
 const COMMANDS = join(root, 'dist/bundle/cli.js');
 const SEED = { objects: { Post: [{ objectId: 'p1', title: 'One' }] } };
 
-let folder: string;
+const folder = makeFolder('commands');
 let database: Database;
 beforeAll(async () => {
-  folder = makeFolder('commands');
   writeFileSync(join(folder, 'seed.json'), JSON.stringify(SEED));
   // The other database of the server is the one that `embedded` made ready.
   writeFileSync(join(folder, 'parley.yaml'), 'database: { name: second }');

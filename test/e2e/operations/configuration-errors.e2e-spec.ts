@@ -10,11 +10,10 @@ import { type Service, startService } from '../../support/service.js';
 import { makeFolder } from '../../support/started.js';
 import { VALID, type Wrong, WRONG, wrongConfig } from '../../support/wrong-configurations.js';
 
-let folder: string;
+const folder = makeFolder('wrong');
 let commands: CommandsInTurn;
 let service: Service;
 beforeAll(async () => {
-  folder = makeFolder('wrong');
   commands = commandsInTurn();
   service = await startService({ config: VALID });
 });

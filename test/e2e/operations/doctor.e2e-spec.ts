@@ -19,12 +19,11 @@ interface Report {
   readonly counts: Record<string, number>;
 }
 
-let folder: string;
+const folder = makeFolder('doctor');
 let database: Database;
 let redis: RedisServer;
 let parse: ParseServerProcess;
 beforeAll(async () => {
-  folder = makeFolder('doctor');
   database = await startDatabase({ objects: { Post: [{ objectId: 'p1', title: 'One' }] } });
   [redis, parse] = await Promise.all([
     startRedis(['--requirepass', PASSWORD, '--maxmemory-policy', 'allkeys-lru']),

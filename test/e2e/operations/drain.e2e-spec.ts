@@ -28,7 +28,7 @@ const config = {
 const headers = { 'X-MCP-API-Key': 'editor' };
 const env = { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' };
 
-let folder: string;
+const folder = makeFolder('drain');
 let redis: RedisServer;
 let database: Database;
 const replicas: Service[] = [];
@@ -42,7 +42,6 @@ async function startReplica(drainTimeout: number): Promise<Service> {
 }
 
 beforeAll(async () => {
-  folder = makeFolder('drain');
   redis = await startRedis();
   database = await startDatabase({
     schemas: [{ className: 'Post', fields: { title: { type: 'String' } } }],

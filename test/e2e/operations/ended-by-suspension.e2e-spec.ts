@@ -52,7 +52,7 @@ const config = {
   server: { drainTimeout: 60 },
 };
 
-let folder: string;
+const folder = makeFolder('ended');
 let redis: RedisServer;
 let database: Database;
 let here: Service;
@@ -61,7 +61,6 @@ let environment: Record<string, string>;
 const startReplica = () => startService({ config, env: environment });
 
 beforeAll(async () => {
-  folder = makeFolder('ended');
   [redis, database] = await Promise.all([
     startRedis(),
     startDatabase({

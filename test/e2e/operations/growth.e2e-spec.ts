@@ -42,13 +42,12 @@ const config = {
 /** Kept for good, and documented so (docs/reference/limits.md): a key of sealing, and what BullMQ knows of its one queue. */
 const KEPT = [/^parley:\{(?:secret|installation):/, /^\{parley\}:tasks:(meta|id|events|marker|limiter)$/];
 
-let folder: string;
+const folder = makeFolder('growth');
 let redis: RedisServer;
 let database: Database;
 let service: Service;
 let client: Redis;
 beforeAll(async () => {
-  folder = makeFolder('growth');
   [redis, database] = await Promise.all([startRedis(), startDatabase(POSTS_SEED)]);
   service = await startService({
     config,

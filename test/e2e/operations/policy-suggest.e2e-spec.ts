@@ -28,9 +28,8 @@ policy:
     Customer: { fields: [name] }
 `;
 
-let folder: string;
+const folder = makeFolder('suggest');
 beforeAll(() => {
-  folder = makeFolder('suggest');
   writeFileSync(join(folder, 'seed.json'), JSON.stringify(SEED));
   writeFileSync(join(folder, 'parley.yaml'), CONFIG);
 });

@@ -22,11 +22,10 @@ const configOf = (fields: readonly string[]) => ({
   policy: { unlistedClasses: 'allow', requireApprovalFor: [], classes: { Post: { fields } } },
 });
 
-let folder: string;
+const folder = makeFolder('processes');
 let redis: RedisServer;
 let service: Service;
 beforeAll(async () => {
-  folder = makeFolder('processes');
   redis = await startRedis();
   service = await startService({
     config: configOf(['title', 'status']),

@@ -109,7 +109,7 @@ describe('two services over a cluster', () => {
   let topology: RedisTopology;
   let database: Database;
   let services: [Service, Service];
-  let folder: string;
+  const folder = makeFolder('cluster');
   const key = { 'X-MCP-API-Key': 'key-of-ada' };
   beforeAll(async () => {
     [topology, database] = await Promise.all([startRedisCluster(), startDatabase(POSTS_SEED)]);
@@ -120,7 +120,6 @@ describe('two services over a cluster', () => {
       policy: POSTS_POLICY,
       plugins: [fileURLToPath(new URL('../../fixtures/plugins/slow.mjs', import.meta.url))],
     };
-    folder = makeFolder('cluster');
     const start = () => startService({ config, env: { MONGODB_URI: database.uri } });
     services = await Promise.all([start(), start()]);
   }, 60_000);

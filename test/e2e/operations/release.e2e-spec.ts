@@ -9,7 +9,7 @@ import { makeFolder } from '../../support/started.js';
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 
 describe('a release', () => {
-  let clone: string;
+  const clone = makeFolder('release');
   const git = (...args: string[]) =>
     execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@example.com', ...args], {
       cwd: clone,
@@ -27,7 +27,6 @@ describe('a release', () => {
   const read = (file: string) => readFileSync(join(clone, file), 'utf8');
 
   beforeAll(() => {
-    clone = makeFolder('release');
     execFileSync('git', ['clone', '--quiet', '--no-local', '--depth', '1', `file://${root}`, clone]);
     symlinkSync(join(root, 'node_modules'), join(clone, 'node_modules'));
     appendFileSync(join(clone, '.git/info/exclude'), 'node_modules\n');

@@ -27,7 +27,7 @@ function commandOf(
   return found.split(' ').map((word) => given[word] ?? word);
 }
 
-let folder: string;
+const folder = makeFolder('runbook');
 let redis: RedisServer;
 let database: Database;
 let service: Service;
@@ -48,7 +48,6 @@ const configOf = (analystKey = KEYS.analyst, policy: object = POSTS_POLICY) => (
 });
 
 beforeAll(async () => {
-  folder = makeFolder('runbook');
   [redis, database] = await Promise.all([startRedis(), startDatabase(POSTS_SEED)]);
   writeFileSync(join(folder, 'parley.yaml'), stringify(configOf()));
   service = await startService({ config: configOf() });

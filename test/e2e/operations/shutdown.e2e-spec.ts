@@ -17,7 +17,7 @@ const SECRET = 'a-secret-of-thirty-two-characters-0123';
 /** Takes connections and never says a word. */
 const startSilence = () => listenFor(createServer((socket) => socket.on('error', () => undefined)));
 
-let folder: string;
+const folder = makeFolder('shutdown');
 let silence: Awaited<ReturnType<typeof startSilence>>;
 
 /** A service with everything around it that can go away. */
@@ -65,7 +65,6 @@ async function busy(service: Service): Promise<void> {
 }
 
 beforeAll(async () => {
-  folder = makeFolder('shutdown');
   silence = await startSilence();
 });
 

@@ -110,7 +110,7 @@ describe('the audit of dependencies', () => {
   };
   const DOCUMENT = { name: 'bad', version: '1.0.0', dist: { tarball: 'http://127.0.0.1/bad.tgz' } };
   let registry: string;
-  let folder: string;
+  const folder = makeFolder('audit-of');
   let answer: { status: number; body: unknown };
   beforeAll(async () => {
     const server = createServer((request, response) => {
@@ -122,7 +122,6 @@ describe('the audit of dependencies', () => {
       });
     });
     registry = (await listenFor(server)).origin;
-    folder = makeFolder('audit-of');
     const root_ = { name: 'project', version: '1.0.0', dependencies: { bad: '1.0.0' } };
     writeFileSync(join(folder, 'package.json'), JSON.stringify(root_));
     const packages = { '': root_, 'node_modules/bad': { version: '1.0.0' } };

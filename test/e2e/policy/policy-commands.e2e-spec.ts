@@ -11,12 +11,11 @@ import { makeFolder } from '../../support/started.js';
 import { runCommand } from '../../support/terminal.js';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
-let folder: string;
+const folder = makeFolder('policy');
 let database: Database;
 let commands: CommandsInTurn;
 beforeAll(async () => {
   commands = commandsInTurn();
-  folder = makeFolder('policy');
   database = await startDatabase(POSTS_SEED);
 });
 afterAll(async () => {

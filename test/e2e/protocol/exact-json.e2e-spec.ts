@@ -40,13 +40,12 @@ const CONFIG = {
   },
 } as const;
 
-let folder: string;
+const folder = makeFolder('numbers');
 let database: Database;
 let documents: MongoClient;
 let service: Service;
 let config: Record<string, unknown>;
 beforeAll(async () => {
-  folder = makeFolder('numbers');
   database = await startDatabase({ objects: {} });
   documents = await MongoClient.connect(database.uriOf('numbers'));
   await documents

@@ -28,13 +28,12 @@ const run = (...args: readonly string[]) => {
 };
 
 describe('the MCP bundle', () => {
-  let folder: string;
+  const folder = makeFolder('mcpb');
   /** Where hosts start programs: no configuration lies there. */
   const elsewhere = makeFolder('host');
   let manifest: Manifest;
 
   beforeAll(() => {
-    folder = makeFolder('mcpb');
     const archive = run(join(root, 'tools/mcpb.mjs')).trim().split('\n').at(-1) ?? '';
     run(MCPB, 'unpack', archive, folder);
     manifest = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8')) as Manifest;

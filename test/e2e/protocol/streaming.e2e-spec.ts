@@ -279,9 +279,8 @@ describe('a service that receives SIGTERM', () => {
 
 describe('parley stdio', () => {
   const CALLS = 4_000;
-  let folder: string;
+  const folder = makeFolder('stdio');
   beforeAll(() => {
-    folder = makeFolder('stdio');
     writeFileSync(join(folder, 'parley.yaml'), stringify(config));
   });
 

@@ -40,7 +40,7 @@ const config = {
   server: { drainTimeout: 0.2 },
 };
 
-let folder: string;
+const folder = makeFolder('tasks');
 let redis: RedisServer;
 let database: Database;
 const replicas: Service[] = [];
@@ -58,7 +58,6 @@ const signal = () => {
 };
 
 beforeAll(async () => {
-  folder = makeFolder('tasks');
   redis = await startRedis();
   const users = [
     ...(POSTS_SEED.users ?? []),
