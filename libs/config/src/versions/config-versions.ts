@@ -56,11 +56,10 @@ export function mustReturn({ before, now }: VersionChange): (agent: Agent) => bo
 export class ConfigVersions extends CurrentAgents {
   /** Of each agent, under whichever version it was admitted. */
   readonly policies: Policies;
-  /** The version that is served; only `adopt` serves another. */
-  current: ConfigVersion;
   private readonly tenants = new TenantsByPolicy({ of: (agent) => this.policies.of(agent) });
   private readonly configured = new WeakMap<AgentDefinition, ConfigVersion>();
   private readonly changing = new Subject<VersionChange>();
+  private latest: ConfigVersion;
   private lastRefused: RefusedVersion | null = null;
 
   /** Emits once new calls are admitted under the new version. */
@@ -72,8 +71,12 @@ export class ConfigVersions extends CurrentAgents {
     private readonly limiters: RateLimiters,
   ) {
     super();
-    this.current = this.createVersion(first, 1);
-    this.policies = new Policies(first.policy, this.current.agents.values());
+    this.latest = this.createVersion(first, 1);
+    this.policies = new Policies(first.policy, this.latest.agents.values());
+  }
+
+  get current(): ConfigVersion {
+    return this.latest;
   }
 
   /** The last version that could not be served; null once a later one is. */
@@ -83,10 +86,10 @@ export class ConfigVersions extends CurrentAgents {
 
   /** @param loaded complete and without issues */
   adopt(loaded: LoadedConfig): ConfigVersion {
-    const before = this.current;
+    const before = this.latest;
     const now = this.createVersion(loaded, before.number + 1);
     this.policies.adopt(now.policy, now.agents.values());
-    this.current = now;
+    this.latest = now;
     this.lastRefused = null;
     this.changing.next({ before, now });
     return now;
@@ -103,7 +106,7 @@ export class ConfigVersions extends CurrentAgents {
   }
 
   findDefinition(name: string): AgentDefinition | undefined {
-    return this.current.agents.get(name);
+    return this.latest.agents.get(name);
   }
 
   /** The definition of an agent outside the configuration, under the served policy. */
@@ -129,7 +132,7 @@ export class ConfigVersions extends CurrentAgents {
   }
 
   isCurrent(agent: Agent): boolean {
-    const { current: now, policies } = this;
+    const { latest: now, policies } = this;
     const root = findRootAgent(agent);
     const before = this.configured.get(root.definition);
     if (before === now) return true;

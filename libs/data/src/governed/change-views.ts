@@ -162,9 +162,9 @@ export class ChangeViews {
     const isReadable = (name: string) => (access.readable?.has(name) ?? true) && !isMasked(access, name);
     const readable = names.filter(isReadable);
     const kept = Object.fromEntries(readable.map((name) => [name, fields[name]]));
-    const { declared } = this.call.scope;
+    const { withholding } = this.call.scope;
     return {
-      shown: redact(kept, declared, declared.rowType(access.className)) as ParseRow,
+      shown: redact(kept, withholding, withholding.rowType(access.className)) as ParseRow,
       withheld: names.filter((name) => !isReadable(name)),
     };
   }

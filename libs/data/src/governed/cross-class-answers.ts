@@ -58,7 +58,7 @@ export class CrossClassAnswers {
         ? this.comparable(
             rows.flatMap((row) => valuesAt(row, key)),
             asker,
-            this.call.scope.declared.rowType(className)?.member?.(key),
+            this.call.scope.withholding.rowType(className)?.member?.(key),
           )
         : rows.map((row) => ({ __type: 'Pointer', className, objectId: row['objectId'] }));
     return { [field]: { [operator === '$inQuery' || operator === '$select' ? '$in' : '$nin']: values } };
@@ -96,8 +96,8 @@ export class CrossClassAnswers {
     type: ValueType | undefined,
   ): readonly unknown[] {
     if (asker === 'operator') return values;
-    const { declared } = this.call.scope;
-    return values.filter((value) => !holdsWithheld(value, declared, type));
+    const { withholding } = this.call.scope;
+    return values.filter((value) => !holdsWithheld(value, withholding, type));
   }
 
   /** A relation of a row that does not exist for the caller has no members. */

@@ -157,9 +157,9 @@ function guardRow(row: ParseRow, guard: RowGuard, viewer: Viewer): void {
   if (asked) for (const name of access.guarded?.deciders ?? []) if (!asked.has(name)) delete row[name];
   if (!access.masks) return;
   // Pseudonyms of withheld values would reveal which of these values are equal.
-  const type = viewer.scope.declared.rowType(access.className);
+  const type = viewer.scope.withholding.rowType(access.className);
   for (const name of access.masks.shown)
-    if (name in row) row[name] = redact(row[name], viewer.scope.declared, type?.member?.(name));
+    if (name in row) row[name] = redact(row[name], viewer.scope.withholding, type?.member?.(name));
   maskRow(row, access.masks, isShown, createPseudonyms(access.className, viewer));
 }
 
@@ -195,13 +195,13 @@ export function showRows(
   rows: readonly ParseRow[],
   viewer: Viewer,
   guard?: RowGuard,
-  type = guard && viewer.scope.declared.rowType(guard.access.className),
+  type = guard && viewer.scope.withholding.rowType(guard.access.className),
 ): ParseRow[] {
   const { strings } = viewer.scope.rights.principals;
   return rows.map((row) => {
     if (guard) guardRow(row, guard, viewer);
     const own = strings === null ? row : withholdUnreadable(row, strings, reportMalformed);
-    return redact(own, viewer.scope.declared, type) as ParseRow;
+    return redact(own, viewer.scope.withholding, type) as ParseRow;
   });
 }
 
@@ -245,7 +245,11 @@ export function presentRow(row: ParseRow, access: ClassAccess, viewer: Viewer): 
       )
     : row;
   guardRow(kept, { access, keys: parseKeys(undefined, access), includes: new Map() }, viewer);
-  return redact(kept, viewer.scope.declared, viewer.scope.declared.rowType(access.className)) as ParseRow;
+  return redact(
+    kept,
+    viewer.scope.withholding,
+    viewer.scope.withholding.rowType(access.className),
+  ) as ParseRow;
 }
 
 /** The columns that a search fetches of its rows, and those that it must remove again. */
@@ -267,7 +271,7 @@ export function findTexts(
   path: string,
   { scope }: Viewer,
 ): ValueType | undefined {
-  const type = scope.declared.rowType(className)?.member?.(path);
+  const type = scope.withholding.rowType(className)?.member?.(path);
   return type?.type === 'String' && !type.uncertain ? ALL_TEXT : undefined;
 }
 
@@ -288,7 +292,7 @@ export function showHits(
   return hits.flatMap(({ score, highlights }, index) => {
     const row = rows[index];
     if (!row) return [];
-    const passages = redact(highlights, scope.declared, passageType) as SearchHit['highlights'];
+    const passages = redact(highlights, scope.withholding, passageType) as SearchHit['highlights'];
     return [{ row, score, highlights: passages }];
   });
 }

@@ -39,7 +39,7 @@ const IDENTIFYING = new Set(['className', '__type', '__redacted']);
  * its allowlist, everything is redacted, and a value that is not JSON becomes text.
  */
 function presentResult(result: unknown, scope: AgentScope): unknown {
-  return redact(plain(result, scope, 0), scope.declared);
+  return redact(plain(result, scope, 0), scope.withholding);
 }
 
 function plain(value: unknown, scope: AgentScope, depth: number): unknown {

@@ -94,7 +94,7 @@ export class ParleySearch implements GovernedSearch {
           name,
           redact(
             buckets,
-            scope.declared,
+            scope.withholding,
             findTexts(access, planned.get(name)?.path ?? '', this.call),
           ) as FacetBucket[],
         ] as const,

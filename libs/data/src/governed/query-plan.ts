@@ -108,7 +108,7 @@ function beginWith(indexes: readonly IndexSchema[], where: Where): readonly Inde
 
 /** The whole plan, for deployments that enable `exposeExplain`; internal columns and withheld classes are removed. */
 function toExposedPlan(plan: QueryPlan, scope: AgentScope): QueryPlan {
-  return redact(plan, scope.declared) as QueryPlan;
+  return redact(plan, scope.withholding) as QueryPlan;
 }
 
 /** A plan made for a user or role reveals the rights in it, so agents that act as one receive none. */

@@ -93,11 +93,13 @@ function nameOfKeys(keys: unknown): string | null {
 }
 
 function remember<Plan>(known: Known<Plan>, access: ClassAccess, name: string, plan: Plan): Plan {
+  Object.freeze(plan);
+  if (name.length > MAX_LIST) return plan;
   let byName = known.get(access);
   if (!byName) known.set(access, (byName = new Map()));
   if (byName.size >= MAX_LISTS) byName.clear();
-  if (name.length <= MAX_LIST) byName.set(name, plan);
-  return Object.freeze(plan);
+  byName.set(name, plan);
+  return plan;
 }
 
 /** Reduces redacted rows to the requested paths, their included rows too. */

@@ -24,6 +24,7 @@ import {
   type ProtectedColumns,
   type ReadOperation,
 } from '../rights/class-permissions.js';
+import type { Withholding } from '../masking/redact.js';
 import { DeclaredScope } from './declared-scope.js';
 
 const FILTER_SITES: Record<ReachSite, ClassFilterSite> = {
@@ -57,16 +58,19 @@ export class AgentScope {
   readonly definition: AgentDefinition;
   /** What callers named and the snapshot does not have. */
   readonly missing: MissingNames;
+  /** What redaction asks. */
+  readonly withholding: Withholding;
 
   constructor(
-    /** The same for every caller with this definition. Redaction asks it. */
-    readonly declared: DeclaredScope,
+    /** The same for every caller with this definition: it knows no rights of the caller. */
+    private readonly declared: DeclaredScope,
     readonly rights: AccessRights,
   ) {
     this.policy = declared.policy;
     this.schemas = declared.schemas;
     this.definition = declared.definition;
     this.missing = declared.bound.missing;
+    this.withholding = declared;
   }
 
   classPolicy(className: string): ClassPolicy {

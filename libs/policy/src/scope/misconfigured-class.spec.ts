@@ -58,11 +58,9 @@ describe('a class whose rules name fields that it does not have', () => {
 
   it('is listed nowhere, and what points to it is withheld', () => {
     const scope = findScope(MASKED).at(WITHOUT);
-    expect([scope.isListed('Card'), scope.declared.isWithheld('Card'), scope.suggestions('Crad')]).toEqual([
-      false,
-      true,
-      [],
-    ]);
+    expect([scope.isListed('Card'), scope.withholding.isWithheld('Card'), scope.suggestions('Crad')]).toEqual(
+      [false, true, []],
+    );
     expect(scope.access('Note').withheld?.get('card')?.refusal.details?.kind).toBe('misconfigured_class');
     expect([...(scope.access('Card').readable ?? [])]).toEqual(['objectId', 'createdAt', 'updatedAt']);
   });
@@ -84,16 +82,19 @@ describe('a class whose rules name fields that it does not have', () => {
 
   it('is refused to the agents alone whose filters name them, and to those below', () => {
     const filtered = findScope({}, { filters: { Card: { social_no: 'x' } } });
-    expect(filtered.at(WITHOUT).declared.isWithheld('Card')).toBe(true);
-    expect(filtered.at(WITH).declared.isWithheld('Card')).toBe(false);
+    expect(filtered.at(WITHOUT).withholding.isWithheld('Card')).toBe(true);
+    expect(filtered.at(WITH).withholding.isWithheld('Card')).toBe(false);
     const child = deriveAgent(filtered.agent);
-    expect(filtered.at(WITHOUT, child).declared.isWithheld('Card')).toBe(true);
-    expect(findScope({}).at(WITHOUT).declared.isWithheld('Card')).toBe(false);
+    expect(filtered.at(WITHOUT, child).withholding.isWithheld('Card')).toBe(true);
+    expect(findScope({}).at(WITHOUT).withholding.isWithheld('Card')).toBe(false);
   });
 
   it('is refused by a filter for every class, too, and no other class with it', () => {
     const scope = findScope({}, { filters: { default: { social_no: 'x' } } }).at(WITH);
-    expect([scope.declared.isWithheld('Card'), scope.declared.isWithheld('Note')]).toEqual([false, true]);
+    expect([scope.withholding.isWithheld('Card'), scope.withholding.isWithheld('Note')]).toEqual([
+      false,
+      true,
+    ]);
   });
 });
 
