@@ -35,6 +35,15 @@ function makeGate() {
   return { open: () => open(), opened };
 }
 
+/** The next change is stored, and fails all the same. */
+function loseAnswer() {
+  const change = made.records.change.bind(made.records);
+  vi.spyOn(made.records, 'change').mockImplementationOnce(async (...asked) => {
+    await change(...asked);
+    throw new SharedStateUnavailable();
+  });
+}
+
 describe('a run that is assigned again to the worker that runs it, because the lock of its job was lost', () => {
   it.each(['slow', 'slow_write'])('is run once, and ends both jobs: %s', async (tool) => {
     const { open, opened } = makeGate();
@@ -216,12 +225,8 @@ describe('a change that cannot be noted because Redis is away', () => {
 
   it('is made under the note that was stored though the answer was lost, also after a reload', async () => {
     const { taskId } = await made.begin();
-    const change = made.records.change.bind(made.records);
     work = async (call) => {
-      vi.spyOn(made.records, 'change').mockImplementationOnce(async (...asked) => {
-        await change(...asked);
-        throw new SharedStateUnavailable();
-      });
+      loseAnswer();
       expect((await writeTwice(call)).map(({ ok }) => ok)).toEqual([false, false]);
       expect(written).toEqual([]);
       work = writeTwice;
@@ -275,6 +280,41 @@ describe('a change that cannot be noted because Redis is away', () => {
 });
 
 describe('a worker that closes', () => {
+  it.each(['slow', 'slow_write'])(
+    'leaves a run that only waits for its record as it ended: %s',
+    async (tool) => {
+      const { open, opened } = makeGate();
+      made.audit.kept = opened;
+      work = () => 'it ran';
+      const { taskId } = await made.begin(tool);
+      const worker = made.openWorker();
+      const run = worker.handle(toJob(taskId));
+      await vi.waitFor(() => expect(listRecorded(tool)).toMatchObject([{ success: true }]));
+      worker.close();
+      open();
+      await run;
+      expect(await find(taskId)).toMatchObject({ status: 'completed' });
+      expect(listRecorded(tool)).toHaveLength(1);
+    },
+  );
+
+  it('hands over a run whose note was stored though the answer was lost', async () => {
+    const { taskId } = await made.begin();
+    const worker = made.openWorker();
+    work = async (call) => {
+      loseAnswer();
+      expect(await write(call)).toMatchObject({ ok: false });
+      worker.close();
+      await new Promise(() => undefined);
+    };
+    await expect(worker.handle(toJob(taskId))).rejects.toMatchObject({ name: 'TaskHandedOver' });
+    work = write;
+    await made.openWorker().handle(toJob(taskId));
+    expect(written).toEqual(['one']);
+    expect(await find(taskId)).toMatchObject({ status: 'completed' });
+    expect(listRecorded()).toMatchObject([{ success: true }]);
+  });
+
   it('hands over what has changed nothing, which another one then runs', async () => {
     work = () => new Promise(() => undefined);
     const { taskId } = await made.begin('slow_write');

@@ -122,31 +122,30 @@ export class TaskWorker {
     return running;
   }
 
-  /** Ends the runs of this worker, so that other workers take them over. */
+  /** Ends the runs of this worker, so that other workers take them over. One that waits for its record has an outcome. */
   close(): void {
     this.closing = true;
     this.listening.unsubscribe();
     this.following.unsubscribe();
-    for (const attempt of this.attempts) attempt.end(attempt.mayRunAgain ? RUN_HANDED_OVER : SERVER_SHUTDOWN);
+    for (const attempt of this.attempts) {
+      if (!attempt.isEnding) attempt.end(attempt.mayRunAgain ? RUN_HANDED_OVER : SERVER_SHUTDOWN);
+    }
   }
 
   private async begin({ taskId, run }: TaskJob): Promise<void> {
     // The job was assigned to this worker while it closed.
     if (this.closing) throw new TaskHandedOver();
-    const begun = await this.records.change(taskId, (record) =>
-      isDue(record, run) && record.changedBy === undefined
-        ? { ...record, begun: true, endedBy: undefined }
-        : null,
-    );
-    return begun ? this.runToEnd(taskId, begun) : this.giveUp(taskId, run);
+    const taken = await this.records.change(taskId, (record) => {
+      if (!isDue(record, run)) return null;
+      if (record.changedBy !== undefined) return { ...record, ...toSettlement(TASK_INTERRUPTED) };
+      return { ...record, begun: true, endedBy: undefined };
+    });
+    if (!taken) return;
+    return isDue(taken, run) ? this.runToEnd(taskId, taken) : this.recordLoss(taskId, taken);
   }
 
   /** Where the run is due all the same, the worker that changed data is dead, and so none recorded how the run ended. */
-  private async giveUp(taskId: string, run: number): Promise<void> {
-    const record = await this.records.change(taskId, (stored) =>
-      isDue(stored, run) ? { ...stored, ...toSettlement(TASK_INTERRUPTED) } : null,
-    );
-    if (!record) return;
+  private async recordLoss(taskId: string, record: TaskRecord): Promise<void> {
     await this.announceEnd(taskId);
     const agent = await this.agents.read(record.agent, taskId);
     const died = 'the worker of this task ended before its run did';
@@ -206,10 +205,13 @@ export class TaskWorker {
     }
   }
 
-  /** @throws TaskHandedOver, which passes the run to another worker, unless it is over */
+  /**
+   * The run has changed nothing, also where the record says that it does: the answer to that note was lost.
+   * @throws TaskHandedOver, which passes the run to another worker, unless it is over
+   */
   private async handOver(key: AttemptKey, record: TaskRecord, agent: Agent | undefined): Promise<void> {
     const end = await this.change(key, (current, ended) =>
-      ended === undefined ? { ...current, begun: false } : null,
+      ended === undefined ? { ...current, begun: false, changedBy: undefined } : null,
     );
     if (end === undefined) throw new TaskHandedOver();
     if (end === TASK_CANCELLED) this.recordUnfinished(key.taskId, record, agent, refusals.cancelled(end));

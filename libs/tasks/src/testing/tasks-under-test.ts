@@ -19,8 +19,14 @@ export const agent = new Agent({ definition, principal: 'ada', tenantId: 'acme' 
 class Recorded extends AuditSink {
   readonly records: AuditRecord[] = [];
   readonly events: AuditEvent[] = [];
-  record(record: AuditRecord): undefined {
+  /** Those that a sink may leave out, because the call did nothing. */
+  readonly unbegun: AuditRecord[] = [];
+  /** When a record is kept. */
+  kept: Promise<void> | undefined;
+  record(record: AuditRecord, begun = true): Promise<void> | undefined {
     this.records.push(record);
+    if (!begun) this.unbegun.push(record);
+    return this.kept;
   }
   override recordEvent(event: AuditEvent): void {
     this.events.push(event);
@@ -93,7 +99,8 @@ export class TasksUnderTest {
 
   begin(tool = 'slow') {
     const args = { secret: 'value' };
-    return this.tasks.start({ agent, tool, args, version: '2026-07-28', capabilities: {} }, 0);
+    const capabilities = { elicitation: {} };
+    return this.tasks.start({ agent, tool, args, version: '2026-07-28', capabilities }, 0);
   }
 
   reload(): void {
