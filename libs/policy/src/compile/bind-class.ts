@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { type Refusal, refusals, Refused } from '#core';
 import { type TierMasks, maskIssue } from '../masking/compile-masks.js';
 import type { ClassAccess, ReachSite } from '../model/class-access.js';
-import { type ClassSchema, memberField, type SchemaSnapshot } from '../model/class-schema.js';
+import type { ClassSchema, SchemaSnapshot } from '../model/class-schema.js';
 import {
   ALWAYS_KEEP,
   FieldNames,
@@ -158,8 +158,7 @@ class Binding {
 
   private tenantScope(scope: TenantScope): TenantScope {
     const field = this.column('tenantScope.field', scope.field);
-    const [root = '', ...inside] = field.split('.');
-    const column = this.declared.plain ? memberField(this.schema?.fields.get(root), inside) : undefined;
+    const column = this.declared.plain ? this.schema?.fields.get(field) : undefined;
     return { ...scope, field, ...(column && { column }) };
   }
 

@@ -86,7 +86,12 @@ function readTenantScope(
   issues: PolicyIssue[],
 ): TenantScope | null {
   if (!config) return null;
-  const { from, bypass = [] } = config;
+  const { field, from, bypass = [] } = config;
+  if (typeof field === 'string' && field.includes('.'))
+    issues.push({
+      path: `${path}.field`,
+      message: `expected a field of the row itself, and '${field}' is a path`,
+    });
   if (from !== undefined && typeof from !== 'function' && !isClaimSource(from))
     issues.push({
       path: `${path}.from`,
@@ -98,7 +103,7 @@ function readTenantScope(
       path: `${path}.bypass`,
       message: 'expected a list of tiers, or in code a function of the agent',
     });
-  return { field: config.field, from: from ?? 'tenantId', bypass };
+  return { field, from: from ?? 'tenantId', bypass };
 }
 
 /** Lists that must be subsets of `fields`. Names that may be the same column are compared by `bindClass`. */

@@ -6,7 +6,7 @@ import { findMaskedColumns } from '../masking/column-masks.js';
 import { isFlat, withheldNames } from '../masking/withheld-objects.js';
 import type { ClassAccess, WithheldNames, WithheldObjects, WithheldTarget } from '../model/class-access.js';
 import type { ClassSchema, FieldSchema, FieldType, SchemaSnapshot } from '../model/class-schema.js';
-import { ALWAYS_KEEP, type FieldNames, AskedNames, isNameable, takeRoot } from '../model/field-names.js';
+import { ALWAYS_KEEP, type FieldNames, AskedNames, isNameable } from '../model/field-names.js';
 import { typeOfRows, type ValueType } from '../model/value-type.js';
 import type { ClassPolicy, HiddenFrom, Policy } from '../model/policy.js';
 import { type Where, listConstrainedFields } from '../model/where.js';
@@ -19,7 +19,7 @@ function withoutSampled(schema: ClassSchema, policy: ClassPolicy): ClassSchema {
     ...(policy.fields ?? []),
     ...(policy.joinFields ?? []),
     ...policy.properties.keys(),
-    ...(policy.tenantScope ? [takeRoot(policy.tenantScope.field)] : []),
+    ...(policy.tenantScope ? [policy.tenantScope.field] : []),
     // It is shown to agents, which may write it themselves.
     ...[...listConstrainedFields(policy.canonicalFilter ?? {})].map((name) =>
       policy.names.resolveColumn(name),

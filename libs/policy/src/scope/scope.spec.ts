@@ -110,6 +110,7 @@ describe('a tenant that is not the tenantId of the agent', () => {
     ['from', { from: { claim: [] } }],
     ['from', { from: { claim: 'a', other: 1 } }],
     ['bypass', { bypass: 'admin' }],
+    ['field', { field: 'owner.orgId' }],
   ])('is refused as configuration where %s is %j', (member, scope) => {
     const issues: PolicyIssue[] = [];
     compileClass('Post', { tenantScope: { field: 'orgId', ...scope } }, issues);
