@@ -148,9 +148,10 @@ export class StoredTaskService extends TaskStore {
   private async recordCancelled(taskId: string, record: TaskRecord): Promise<void> {
     const agent = await this.agents.read(record.agent, taskId);
     if (!agent) return this.calls.recordOrphaned({ ...record, taskId });
+    const { ran: begun = false } = record;
     const milliseconds = this.records.measureAge(record);
     this.calls.recordUnfinished(
-      { ...record, agent, milliseconds, begun: false },
+      { ...record, agent, milliseconds, begun },
       refusals.cancelled('task_cancelled'),
     );
   }

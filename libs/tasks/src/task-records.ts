@@ -63,6 +63,8 @@ export interface TaskRecord {
   readonly run: number;
   /** Whether a worker has started that run. */
   readonly begun: boolean;
+  /** Whether a worker has started any run of it, one that was handed over too. */
+  readonly ran?: boolean;
   /** The attempt at that run that called a tool which may change data: no other one does, and it ends the run. */
   readonly changedBy?: string | undefined;
   /** The attempt that ended that run, or is about to: no other one does, unless its worker dies before. */

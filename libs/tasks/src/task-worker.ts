@@ -138,7 +138,7 @@ export class TaskWorker {
     const taken = await this.records.change(taskId, (record) => {
       if (!isDue(record, run)) return null;
       if (record.changedBy !== undefined) return { ...record, ...toSettlement(TASK_INTERRUPTED) };
-      return { ...record, begun: true, endedBy: undefined };
+      return { ...record, begun: true, ran: true, endedBy: undefined };
     });
     if (!taken) return;
     return isDue(taken, run) ? this.runToEnd(taskId, taken) : this.recordLoss(taskId, taken);

@@ -60,7 +60,7 @@ export interface UnfinishedCall extends Pick<
 > {
   /** Milliseconds since it was made. */
   readonly milliseconds: number;
-  /** Its handler was running on some worker. */
+  /** Some worker has started it: it may have read and changed data. */
   readonly begun: boolean;
 }
 
