@@ -94,10 +94,16 @@ export const listUndoable = (
       (keyName === undefined || (keyName === null ? keyNames.length === 0 : keyNames.includes(keyName))),
   );
 
-/** What is noted of a set that an undo takes back: of its rows, or of the whole set where no other is left; null: nothing can be. */
-export function markUndone(original: ChangeSet, { id, undoesKey }: ChangeSet): SetChange | null {
-  const taken = listUndoable(original, undoesKey);
-  if (original.undoneBy !== undefined || taken.length === 0) return null;
+/**
+ * What is noted of a set that an undo takes back: of the whole set, or where the undo is of one key of those of its rows that it took
+ * back, unless no other is left; null: nothing can be.
+ */
+export function markUndone(original: ChangeSet, { id, undoesKey, entries }: ChangeSet): SetChange | null {
+  const asked = listUndoable(original, undoesKey);
+  if (original.undoneBy !== undefined || asked.length === 0) return null;
+  if (undoesKey === undefined) return { undoneBy: id };
+  const rows = new Set(entries.map(nameRow));
+  const taken = asked.filter((entry) => rows.has(nameRow(entry)));
   if (taken.length === listUndoable(original).length) return { undoneBy: id };
   return { put: taken.map((entry) => ({ ...entry, undoneBy: id })) };
 }

@@ -68,9 +68,9 @@ async function ask(path: string, body?: object) {
   return { status: response.status, body: (await response.json()) as Record<string, unknown> };
 }
 const preview = (target: object) => ask('/console/api/changes/undo', target);
-async function undo(target: object): Promise<Record<string, unknown>> {
+async function undo(target: object, options: object = {}): Promise<Record<string, unknown>> {
   const { digest } = (await preview(target)).body;
-  return (await ask('/console/api/changes/undo', { ...target, digest })).body;
+  return (await ask('/console/api/changes/undo', { ...target, ...options, digest })).body;
 }
 
 /** Every row of a set that one user filled by several keys. */
@@ -153,5 +153,49 @@ describe('What one key wrote into a set of several', () => {
       undone_by: last['change_set'],
     });
     expect((await preview({ change_set: set })).status).toBe(400);
+  });
+
+  it('stays to be taken back where a conflict kept it from that', async () => {
+    const since = new Date().toISOString();
+    const mixed = await applySet([
+      ['p06', 'ci'],
+      ['p07', 'ci'],
+      ['p08', 'laptop'],
+    ]);
+    const alone = await applySet([['p09', 'ci']]);
+    const posts = view.client.db('parley').collection<{ _id: string }>('Post');
+    const wrong = await posts.find({ _id: { $in: ['p06', 'p09'] } }).toArray();
+    await posts.updateMany({ _id: { $in: ['p06', 'p09'] } }, { $set: { title: 'Theirs' } });
+    const target = { agent: 'helper', key: 'ci', since };
+    const undone = await undo(target, { skip_conflicts: true });
+    expect(undone).toMatchObject({ state: 'applied', rows: { changed: 1 } });
+    expect(await titles('p06', 'p07', 'p09')).toEqual(['Theirs', 'Post 7', 'Theirs']);
+
+    const { body: left } = await ask(`/console/api/changes/${mixed}`);
+    const marks = (left['entries'] as { object_id: string; undone_by?: string }[]).map(
+      ({ object_id: id, undone_by: by }) => [id, by],
+    );
+    expect(marks).toEqual([
+      ['p06', undefined],
+      ['p07', undone['change_set']],
+      ['p08', undefined],
+    ]);
+    expect((await ask(`/console/api/changes/${alone}`)).body).not.toHaveProperty('undone_by');
+    expect((await preview({ change_set: mixed })).body).toMatchObject({
+      rows: { changed: 1 },
+      conflicts: [{ object_id: 'p06' }],
+    });
+
+    for (const { _id, ...row } of wrong) await posts.replaceOne({ _id }, row);
+    expect((await preview(target)).body).toMatchObject({ rows: { changed: 2 }, conflicts: [] });
+    const last = await undo(target);
+    expect(await titles('p06', 'p09')).toEqual(['Post 6', 'Post 9']);
+    expect((await ask(`/console/api/changes/${alone}`)).body).toMatchObject({
+      undone_by: last['change_set'],
+    });
+    expect((await preview({ change_set: mixed })).body).toMatchObject({
+      rows: { changed: 1 },
+      conflicts: [],
+    });
   });
 });
