@@ -30,7 +30,7 @@ import {
 } from './operator-queries.js';
 import { SetApplication } from './set-application.js';
 import { assertPossible } from './set-submissions.js';
-import { listUndoable, nameRow, SetUndo } from './set-undo.js';
+import { findOrigins, listUndoable, SetUndo } from './set-undo.js';
 import { countRows, nameRows, showSet, showViewed, type ViewedEntry } from './shown-sets.js';
 
 /** A set as an operator sees it. */
@@ -213,11 +213,9 @@ export class OperatorChanges {
     const { changes: inverse, conflicts: found } = await governed.invert(
       await this.undoing.openApplied(originals, keyName),
     );
-    const origins = originals.flatMap((set) => listUndoable(set, keyName));
-    const nameKeys = (row: Pick<HeldChange, 'className' | 'objectId'>) => {
-      const ofRow = origins.filter((entry) => nameRow(entry) === nameRow(row));
-      return showOrigin({ keyNames: listKeyNames({ entries: ofRow }) });
-    };
+    const listOrigins = findOrigins(originals.flatMap((set) => listUndoable(set, keyName)));
+    const nameKeys = (row: Pick<HeldChange, 'className' | 'objectId'>) =>
+      showOrigin({ keyNames: listOrigins(row) });
     if (inverse.length > this.settings.maxEntries)
       throw refuse.invalidArgument(
         `${inverse.length} rows would be taken back, and at most ${this.settings.maxEntries} can be at once (changes.maxEntries): choose a shorter time`,

@@ -9,7 +9,7 @@ import {
   type StoredEntry,
 } from '#data';
 import { ChangeRecords } from './change-records.js';
-import { ChangeSeal, nameKeys } from './change-seal.js';
+import { ChangeSeal, listKeyNames, nameKeys } from './change-seal.js';
 import { OwnedSets } from './owned-sets.js';
 
 /** Makes the sets that take others back. */
@@ -108,8 +108,21 @@ export function markUndone(original: ChangeSet, { id, undoesKey, entries }: Chan
   return { put: taken.map((entry) => ({ ...entry, undoneBy: id })) };
 }
 
-export const nameRow = ({ className, objectId }: Pick<StoredEntry, 'className' | 'objectId'>): string =>
-  JSON.stringify([className, objectId]);
+/** Names of the credentials that wrote a row, by any of these entries. */
+export function findOrigins(entries: readonly StoredEntry[]): (row: RowName) => readonly string[] {
+  const byRow = new Map<string, StoredEntry[]>();
+  for (const entry of entries) {
+    const row = nameRow(entry);
+    const known = byRow.get(row);
+    if (known) known.push(entry);
+    else byRow.set(row, [entry]);
+  }
+  return (row) => listKeyNames({ entries: byRow.get(nameRow(row)) ?? [] });
+}
+
+type RowName = Pick<StoredEntry, 'className' | 'objectId'>;
+
+export const nameRow = ({ className, objectId }: RowName): string => JSON.stringify([className, objectId]);
 
 const isApplied = (change: HeldChange): change is AppliedChange =>
   change.objectId !== null && change.after !== undefined;
