@@ -65,7 +65,8 @@ function hideSecrets(loaded: LoadedHttp, logger: ServiceLogger): LoadedHttp {
   const { reread } = loaded;
   if (!reread) return loaded;
   const readHidden = () => {
-    const read = reread();
+    const read = reread((held) => logger.hideSecretsOf(held));
+    // The environment has some that no file holds.
     logger.hideSecretsOf(read.config);
     return read;
   };

@@ -1,10 +1,11 @@
-import { cutText, isJsonObject, member } from '#core';
+import { cutText } from '#core';
 import { ConsoleLogger, type LogLevel } from '@nestjs/common';
 import type { Writable } from 'node:stream';
 import type { DestinationStream, pino as Pino } from 'pino';
 import { isoNow, type LogMembers, LogMessage, oneLine, writeMembers } from '#audit';
 import type { LoggingConfig } from '#config';
 import type { Observability } from '#telemetry';
+import { secretsIn } from './configured-secrets.js';
 import { sourceStack } from '../launch/source-stack.js';
 
 const REDACTED_TEXT = '[redacted]';
@@ -127,37 +128,6 @@ export class Redaction {
         SECRET_NAME.test(name) ? REDACTED_TEXT : this.value(member, depth + 1),
       ]),
     );
-  }
-}
-
-/** Options whose values are credentials. */
-const SECRET_OPTION = /^(?:headers|key|password|secret)$|(?:Keys?|Password|Secret)$/;
-
-/** Every credential of a configuration by its name, and the passwords of its URIs. Classes and agents are named by the operator. */
-export function secretsIn({
-  agents: _agents,
-  policy,
-  ...options
-}: Readonly<Record<string, unknown>>): string[] {
-  return findSecrets({ ...options, maskingKey: member(policy, 'maskingKey') }, false);
-}
-
-function findSecrets(value: unknown, below: boolean): string[] {
-  if (typeof value === 'string') return below ? [value] : readPassword(value);
-  if (Array.isArray(value)) return value.flatMap((entry) => findSecrets(entry, below));
-  if (!isJsonObject(value)) return [];
-  return Object.entries(value).flatMap(([name, held]) =>
-    findSecrets(held, below || SECRET_OPTION.test(name)),
-  );
-}
-
-function readPassword(text: string): string[] {
-  const [, given] = /^[a-z][a-z0-9+.-]*:\/\/[^/@]*?:([^/]+)@/i.exec(text) ?? [];
-  if (given === undefined) return [];
-  try {
-    return [given, decodeURIComponent(given)];
-  } catch {
-    return [given];
   }
 }
 
@@ -290,9 +260,9 @@ export class ServiceLogger extends ConsoleLogger {
     this.showsAll = logLevels.includes('debug');
   }
 
-  /** From now on no line holds a credential of this configuration either. */
-  hideSecretsOf(config: object): void {
-    this.redaction.learn(secretsIn({ ...config }));
+  /** From now on no line holds a credential of this configuration either, whatever else is wrong with it. */
+  hideSecretsOf(config: unknown): void {
+    this.redaction.learn(secretsIn(config));
   }
 
   /** From now on each line names the trace of the call that writes it. @param tracing null: nothing is traced */
@@ -383,6 +353,6 @@ export async function openLogger({ config, level, write }: LoggerDependencies): 
     write: plain
       ? plainLines(write ?? ((text) => void process.stderr.write(text)))
       : await openJsonLines(write),
-    redaction: new Redaction(secretsIn({ ...config })),
+    redaction: new Redaction(secretsIn(config)),
   });
 }

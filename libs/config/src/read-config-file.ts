@@ -71,6 +71,8 @@ const LONGEST_FILE = 4 * 1024 * 1024;
 /** What could be read of a file. */
 export interface ConfigFile {
   readonly value: unknown;
+  /** All that was read of it, as text too where it is no YAML: who wrote it may use its secrets, whatever is wrong with it. */
+  readonly held?: unknown;
   /** What is wrong with it. */
   readonly errors: readonly ConfigIssue[];
   /** Says of an issue where the file has what it is about, as far as it has. */
@@ -103,7 +105,7 @@ export function configFile(
   try {
     return parseFile(text, { path, at, env, onReference });
   } catch (error) {
-    if (isTooMuch(error)) return unusable(TOO_MUCH);
+    if (isTooMuch(error)) return { ...unusable(TOO_MUCH), held: replaceAnyhow(text, path, env) };
     throw error;
   }
 }
@@ -221,7 +223,8 @@ export function readYaml(text: string, name: string): ConfigFile {
 
 function parseFile(text: string, { path, at: name, env, onReference }: FileReading): ConfigFile {
   const { document, errors, locate: locatePart } = parseText(text, name);
-  if (document.errors.length > 0) return { value: undefined, errors, locate: locatePart };
+  const asText = errors.length > 0 ? [replaceAnyhow(text, path, env)] : [];
+  if (document.errors.length > 0) return { value: undefined, held: asText, errors, locate: locatePart };
   /** By path, of the values that a variable without text is a part of. */
   const gaps = new Map<string, string>();
   const locate = (issue: ConfigIssue): ConfigIssue => {
@@ -258,8 +261,16 @@ function parseFile(text: string, { path, at: name, env, onReference }: FileReadi
   const value: unknown = document.toJS(ALIASES) ?? {};
   if (isJsonObject(value) && Object.keys(value).length === 0)
     return { value: undefined, errors: [{ path: '', at: name, message: EMPTY }], locate };
-  return { value, errors, locate };
+  return { value, held: [value, ...asText], errors, locate };
 }
+
+/** The text of a file that is not read as YAML, with what it refers to. */
+const replaceAnyhow = (text: string, path: string, env: Environment): string =>
+  text.replace(REFERENCE, (_, file: string | undefined, name = '', fallback = '') =>
+    file === undefined
+      ? ((Object.hasOwn(env, name) ? env[name] : undefined) ?? fallback)
+      : readContent(resolve(dirname(path), file), '', () => {}, []),
+  );
 
 /** The numbers of a YAML document that a double does not hold. */
 function inexactNumbers(document: Document): ConfigIssue[] {

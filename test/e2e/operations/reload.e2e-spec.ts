@@ -258,7 +258,7 @@ describe('a configuration that changes while it is served', () => {
   });
 
   it('keeps its keys out of the log, and those of a file that is refused', async () => {
-    const [later, wrong] = ['key-of-a-later-file', 'key-of-a-refused-file'];
+    const later = 'key-of-a-later-file';
     const withKey = (apiKey: string) => ({ auth: [...configOf().auth, { apiKey, agent: 'reader' }] });
     const ask = (name: string) =>
       callTool(service, 'count_objects', { class_name: 'Post' }, { ...key(name), 'X-Request-Id': later });
@@ -266,11 +266,28 @@ describe('a configuration that changes while it is served', () => {
     const before = linesAbout('[redacted]');
     expect((await ask(later)).isError).toBe(false);
     await vi.waitFor(() => expect(linesAbout('[redacted]')).toBe(before + 1), SOON);
-    await refused(() =>
-      service.reconfigure(configOf({ more: { ...withKey(wrong), approvals: { expiry: 17 } } })),
-    );
-    await callTool(service, 'count_objects', { class_name: 'Post' }, { ...reader, 'X-Request-Id': wrong });
-    await vi.waitFor(() => expect(linesAbout('[redacted]')).toBe(before + 2), SOON);
+    const files: [key: string, write: (apiKey: string) => void][] = [
+      [
+        'a-restart',
+        (apiKey) =>
+          service.reconfigure(configOf({ more: { ...withKey(apiKey), approvals: { expiry: 17 } } })),
+      ],
+      [
+        'an-error',
+        (apiKey) => service.reconfigure(configOf({ more: { ...withKey(apiKey), unknownSection: true } })),
+      ],
+      ['a-list', (apiKey) => writeFileSync(service.file, JSON.stringify([withKey(apiKey)]))],
+      ['no-yaml', (apiKey) => writeFileSync(service.file, `${JSON.stringify(withKey(apiKey))} [`)],
+    ];
+    for (const [index, [reason, write]] of files.entries()) {
+      const wrong = `key-of-a-file-refused-for-${reason}`;
+      await refused(() => write(wrong));
+      await callTool(service, 'count_objects', { class_name: 'Post' }, { ...reader, 'X-Request-Id': wrong });
+      await vi.waitFor(
+        () => expect([reason, linesAbout('[redacted]')]).toEqual([reason, before + 2 + index]),
+        SOON,
+      );
+    }
     expect(log()).not.toMatch(/key-of-a/);
     await served();
   });

@@ -91,8 +91,11 @@ export interface LoadedWithPlugins extends LoadedConfig {
 export interface LoadedService extends LoadedWithPlugins {
   /** The path of the file; null: there is no file. */
   readonly file: string | null;
-  /** Reads it again, with the plugin declarations of the first import. @throws ConfigError */
-  reread(): LoadedConfig;
+  /**
+   * Reads it again, with the plugin declarations of the first import.
+   * @param onRead called with all that the file holds, before any of it is checked. @throws ConfigError
+   */
+  reread(onRead?: (held: unknown) => void): LoadedConfig;
   /** What the configuration would be with the agents and the policy of this YAML. Nothing is kept. @throws ConfigError */
   rehearse(text: string): LoadedConfig;
   /** What the configuration was with the agents and the policy that an earlier start recorded. Nothing is kept. @throws ConfigError */
@@ -140,7 +143,7 @@ export async function loadWithPlugins(
     ...loaded,
     plugins,
     file: file && path,
-    reread: () => reread(path, paths, { ...options, tools }),
+    reread: (onRead) => reread(path, paths, { ...options, tools }, onRead),
     rehearse: (tried) => checkConfig({ ...options, tools, tried }),
     recall: (recorded) => checkConfig({ ...read, tools, recorded }),
     locate: (issues) => locateIssues(issues, env, cwd),
@@ -180,9 +183,11 @@ function reread(
   path: string,
   paths: readonly string[],
   options: ConfigCheckOptions & { readonly env: Environment },
+  onRead: (held: unknown) => void = () => {},
 ): LoadedConfig {
   const env = { ...options.env, PARLEY_CONFIG: path };
   const file = configFile(path, environmentFiles(env).env);
+  onRead(file.held);
   const moved = isDeepStrictEqual(listPaths(file), paths)
     ? []
     : [{ path: 'plugins', message: NEEDS_RESTART }];
