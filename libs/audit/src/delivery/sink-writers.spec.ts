@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { AuditChain, RecordSeal } from '../chain/audit-chain.js';
 import { RecordingLog, createRecords, SwitchableDelivery, temporaryFolder } from './deliveries.fixture.js';
 import { RecordNotKept } from './record-delivery.js';
 import { SpoolFile } from './record-files.js';
@@ -172,6 +173,32 @@ describe('a place that buffers', () => {
     await writer.open();
     await vi.waitFor(() => expect(lines(place.taken)).toEqual(lines(records)), WAITING);
     expect(log.lines.join()).toContain('lines of the buffer that are no records: 1');
+    await writer.close(1_000);
+  });
+
+  it('has a place again for each refusal that waited, also where its line on disk was lost', async () => {
+    const place = new SwitchableDelivery();
+    place.isUp = false;
+    const log = new RecordingLog();
+    const writer = createWriter(place, log);
+    await writer.open();
+    const chain = new AuditChain(new RecordSeal());
+    const refuse = () =>
+      chain.append({ type: 'tool_call', at: '2026-01-01T00:00:00.000Z', principal: 'p', success: false });
+    const refusals = Array.from({ length: 500 }, refuse);
+    await Promise.all(refusals.map(async (refusal) => writer.keep(refusal, false)));
+    await vi.waitFor(
+      () => expect(readFileSync(folder.at('spool.jsonl'), 'utf8')).toContain(refusals.at(-1)!.line),
+      WAITING,
+    );
+    expect(writer.isExcess(refuse().record)).toBe(true);
+    const { length } = readFileSync(folder.at('spool.jsonl'));
+    writeFileSync(folder.at('spool.jsonl'), `${'x'.repeat(length - 1)}\n`);
+    place.isUp = true;
+    await vi.waitFor(() => expect(writer.state).toBe('up'), WAITING);
+    expect(place.taken).toEqual([]);
+    expect(log.lines.join()).toContain('lines of the buffer that are no records: 1');
+    expect(writer.isExcess(refuse().record)).toBe(false);
     await writer.close(1_000);
   });
 

@@ -229,6 +229,8 @@ export class BufferingSinkWriter implements SinkWriter {
     if (this.buffering) this.log.log(`${this.name}: audit records are delivered again`);
     this.buffering = false;
     this.diskFailed = false;
+    // The lines of some may have been unreadable.
+    if (this.memory.length === 0 && this.spool.isEmpty) this.refusals.clear();
   }
 
   private reportFailure(error: unknown): void {

@@ -32,6 +32,12 @@ export class WaitingRefusals {
     this.waiting.set(owner, (this.waiting.get(owner) ?? 0) + 1);
   }
 
+  /** None waits: those that were not removed are lost. */
+  clear(): void {
+    this.owners.clear();
+    this.waiting.clear();
+  }
+
   /** Other records, and those of an earlier process, were not counted. */
   remove(records: readonly SealedLine[]): void {
     for (const { record } of records) {
