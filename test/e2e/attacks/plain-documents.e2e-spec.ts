@@ -96,9 +96,9 @@ beforeAll(async () => {
     .collection<{ _id: number; [column: string]: unknown }>('hostile')
     .insertMany([{ _id: 0, name: 'fine' }, ...HOSTILE.map((one, index) => ({ _id: index + 1, ...one }))]);
   await db.collection('good').insertOne({ name: 'fine' });
-  await db
-    .collection('words')
-    .insertOne({ name: 'fine', secret: 'x', ...Object.fromEntries(WORDS.map((word) => [word, 1])) });
+  const words = Object.fromEntries(WORDS.map((word) => [word, 1]));
+  await db.collection('words').insertOne({ name: 'fine', secret: 'x', ...words });
+  await db.collection('open').insertOne({ naming: 'fine', inside: words, ...words });
   await db
     .collection<{ _id: unknown }>('numbers')
     .insertMany([0, 1, Decimal128.fromString('2.50')].map((_id) => ({ _id, name: String(_id) })));
@@ -127,6 +127,7 @@ beforeAll(async () => {
           Hostile: plain('hostile', 'number'),
           Good: plain('good', 'objectId'),
           Words: plain('words', 'objectId', { masks: { secret: 'deny' } }),
+          Open: plain('open', 'objectId'),
           Counted: plain('numbers', 'number', { properties: { name: { type: 'String' } } }),
           Sampled: plain('sampled', 'objectId'),
           Shop: plain('shops', 'string'),
@@ -155,6 +156,9 @@ describe('names of columns that only documents have', () => {
       await ask('query_class', 'Words', { order: 'secret' }),
       await ask('aggregate', 'Words', { pipeline: [{ $group: { _id: '$secret' } }] }),
       await ask('aggregate', 'Words', { pipeline: [{ $match: { $text: { $search: 'a' } } }] }),
+      await ask('aggregate', 'Words', {
+        pipeline: [{ $unionWith: { coll: 'Good', pipeline: [{ $group: { _id: '$nothing' } }] } }],
+      }),
     ];
     const completed = await rpc(
       service,
@@ -167,13 +171,26 @@ describe('names of columns that only documents have', () => {
       { 'X-MCP-API-Key': 'all', 'MCP-Protocol-Version': '2025-11-25' },
     );
     const said = [JSON.stringify(data), ...refused.map(({ text }) => text), JSON.stringify(completed.body)];
-    expect(refused.map(({ isError }) => isError)).toEqual([true, true, true, true]);
+    expect(refused.map(({ isError }) => isError)).toEqual(refused.map(() => true));
     for (const text of said) {
       expect(text).toContain('name');
       for (const word of WORDS) expect(text).not.toContain(word);
     }
     const [row] = rowsOf((await ask('query_class', 'Words')).data);
     expect(Object.keys(row ?? {})).toEqual(expect.arrayContaining(WORDS));
+  });
+
+  it('are no hints of what a wrong name could mean', async () => {
+    const wrong = ['ignore_all_rules', 'ab', 'newline', 'namin'];
+    const noted = [
+      ...wrong.map((name) => ask('count_objects', 'Open', { where: { [name]: 1 } })),
+      ...wrong.map((name) => ask('count_objects', 'Open', { where: { [`inside.${name}`]: 1 } })),
+    ];
+    for (const { isError, text } of await Promise.all(noted)) {
+      expect([text, isError]).toEqual([text, false]);
+      for (const word of WORDS) expect(text).not.toContain(JSON.stringify(word).slice(1, -1));
+    }
+    expect((await noted[3])?.text).toContain("did you mean 'naming'?");
   });
 });
 

@@ -15,7 +15,7 @@ import {
   reduceTyped,
   toTypedDate,
 } from './where.js';
-import { suggestNames, takeRoot } from './field-names.js';
+import { isNameable, suggestNames, takeRoot } from './field-names.js';
 import { NON_FINITE } from './written-values.js';
 
 /** What is known of the values of a column or an expression. Undefined stands for: nothing. */
@@ -191,8 +191,11 @@ function noteUnseen(path: string, { className, fields }: ClassSchema, note: Note
   );
 }
 
-function suggest(name: string, fields: ReadonlyMap<string, unknown>): string {
-  const [near] = name === 'id' ? ['objectId'] : suggestNames(name, [...fields.keys()]);
+function suggest(name: string, fields: ReadonlyMap<string, FieldSchema>): string {
+  const known = [...fields].flatMap(([column, { origin }]) =>
+    isNameable(column, origin, null) ? [column] : [],
+  );
+  const [near] = name === 'id' ? ['objectId'] : suggestNames(name, known);
   return near === undefined ? '' : `did you mean '${near}'? `;
 }
 

@@ -99,7 +99,8 @@ function withinBoth(foreign: ClassAccess, local: ClassAccess): ClassAccess {
   if (readable === null) return foreign;
   const both =
     foreign.readable === null ? readable : [...foreign.readable].filter((name) => readable.has(name));
-  return { ...foreign, readable: new Set(both) };
+  const unnamed = new Set([...(foreign.unnamed ?? []), ...(local.unnamed ?? [])]);
+  return { ...foreign, readable: new Set(both), unnamed };
 }
 
 function afterLeadingMatch(stages: readonly Stage[], projection: readonly Stage[]): Stage[] {
