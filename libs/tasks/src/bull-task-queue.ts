@@ -20,11 +20,8 @@ const NAME = 'tasks';
 const MAX_DEATHS = 5;
 /** Milliseconds in which a job must be added. */
 const COMMAND_TIMEOUT = 500;
-/** Milliseconds in which runs must end at the close, and then again the connections. */
+/** Milliseconds in which runs must end at the close, and then again the connections; and a worker pauses once its runs have ended. */
 const SHUTDOWN_TIMEOUT = 1_500;
-
-/** Milliseconds between two looks whether Redis is still there while the queue is drained. */
-const LOSS_INTERVAL = 200;
 
 /** Seconds for which the open jobs of a principal are counted after its last one. */
 const COUNTED_SECONDS = 3_600;
@@ -167,22 +164,24 @@ export class BullTaskQueue extends TaskQueue {
     return this.queue.getJobCountByTypes('waiting', 'prioritized');
   }
 
-  /** Without its Redis, or when it loses it, a worker would wait for a connection: then only the runs count. */
+  /** Of a worker that waits for a connection, as without its Redis, only the runs count. */
   async drain(): Promise<void> {
     if (!this.worker) return;
     const drained = new AbortController();
-    const { signal } = drained;
+    const ended = this.endRuns(drained.signal);
     try {
-      const paused = (await this.isUp()) ? this.worker.pause() : undefined;
-      await Promise.race([paused, this.loseConnection(signal).then(() => Promise.allSettled(this.runs))]);
+      await Promise.race([this.worker.pause().catch(() => ended), ended]);
     } finally {
       drained.abort();
     }
   }
 
-  /** Resolves when Redis does not answer. */
-  private async loseConnection(signal: AbortSignal): Promise<void> {
-    while (await this.isUp()) await pause(LOSS_INTERVAL, undefined, { signal });
+  /** Resolves when no run is left, nor begins in a while: a job may have been taken just before. */
+  private async endRuns(signal: AbortSignal): Promise<void> {
+    do {
+      await Promise.allSettled(this.runs);
+      await pause(SHUTDOWN_TIMEOUT, undefined, { signal });
+    } while (this.runs.size > 0);
   }
 
   /** Ends within a few seconds, whatever Redis does: other workers find unreported jobs as stalled. */
