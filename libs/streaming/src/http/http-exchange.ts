@@ -279,7 +279,8 @@ export class ReceivedBody {
     } else {
       const capacity = this.findCapacity(chunk);
       if (capacity > this.held.length) {
-        const larger = Buffer.allocUnsafe(capacity);
+        // Not of the pool of Node, which would be held as a whole.
+        const larger = Buffer.allocUnsafeSlow(capacity);
         this.held.copy(larger, 0, 0, this.length);
         this.held = larger;
       }
