@@ -205,8 +205,11 @@ describe('an integer that a double cannot hold', () => {
       cwd: folder,
       env: {},
     });
-    expect(checked.stdout + checked.stderr).toContain('server.maxBodySize');
-    expect(checked.stdout + checked.stderr).toContain('9007199254740993');
+    // Its digits may be a key that lacks its quotes.
+    expect(checked.stdout + checked.stderr).toMatch(
+      /server\.maxBodySize: has more digits than a number holds exactly/,
+    );
+    expect(checked.stdout + checked.stderr).not.toContain('9007199254740993');
     writeFileSync(configured, `server:\n  maxBodySize: $\{SIZE}\n`);
     const read = await runCommand(['policy', 'check', '--config', configured], '', {
       cwd: folder,
