@@ -363,6 +363,25 @@ describe('a worker that closes', () => {
 });
 
 describe('the end of a run that cannot be stored because Redis is away', () => {
+  it('counts nowhere where another worker has repeated the read meanwhile, which is recorded twice', async () => {
+    const reads = ['of the one that was cut off', 'of the other'];
+    work = () => reads.shift();
+    const { taskId } = await made.begin();
+    const own = made.openRecords();
+    const change = own.change.bind(own);
+    const reached = vi.spyOn(own, 'change');
+    // It begins the run, claims its end, and is cut off before it stores that.
+    reached.mockImplementation((...asked) =>
+      reached.mock.calls.length === 3 ? Promise.reject(new SharedStateUnavailable()) : change(...asked),
+    );
+    const cutOff = made.openWorker(own).handle(toJob(taskId));
+    await vi.waitFor(() => expect(reached).toHaveBeenCalledTimes(3));
+    await made.openWorker().handle(toJob(taskId));
+    await cutOff;
+    expect(JSON.stringify(await find(taskId))).toContain('of the other');
+    expect(listRecorded()).toMatchObject([{ success: true }, { success: true }]);
+  });
+
   it('is stored once Redis is back, and is not run again', async () => {
     const { taskId } = await made.begin();
     work = async (call) => {
