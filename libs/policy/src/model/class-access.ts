@@ -168,11 +168,14 @@ export function assertFieldPath(path: string): void {
   if (path.includes('.') ? path.split('.').some(isOddSegment) : isOddSegment(path)) {
     throw refuse.invalidQuery(`'${cutText(path, 128)}' is not a field name`);
   }
-  if (hasInternalSegment(path)) throw internalField(path);
+  assertNotInternal(path);
 }
 
-const internalField = (path: string): Refused =>
-  blockFilter('where', 'denied_internal_field', cutText(path, 128));
+function assertNotInternal(path: string): void {
+  if (hasInternalSegment(path)) {
+    throw blockFilter('where', 'denied_internal_field', cutText(path, 128));
+  }
+}
 
 /** The root of a wire path must be readable. @throws Refused `access_denied` */
 export function assertReadable(
@@ -194,7 +197,7 @@ export function resolveFieldPath(
 ): string {
   assertFieldPath(path);
   const wire = access.names.wirePath(path);
-  if (hasInternalSegment(wire)) throw internalField(wire);
+  assertNotInternal(wire);
   if (checkFields) assertReadable(context, path, wire, access);
   return wire;
 }
