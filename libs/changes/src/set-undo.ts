@@ -122,7 +122,7 @@ export function findOrigins(entries: readonly StoredEntry[]): (row: RowName) => 
 
 type RowName = Pick<StoredEntry, 'className' | 'objectId'>;
 
-export const nameRow = ({ className, objectId }: RowName): string => JSON.stringify([className, objectId]);
+const nameRow = ({ className, objectId }: RowName): string => JSON.stringify([className, objectId]);
 
 const isApplied = (change: HeldChange): change is AppliedChange =>
   change.objectId !== null && change.after !== undefined;
