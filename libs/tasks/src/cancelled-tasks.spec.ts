@@ -59,6 +59,18 @@ describe('the record of a task that is cancelled', () => {
     expect(await cancel(taskId)).toBe(true);
   });
 
+  it('is made once by the worker to which the job of a dead one is assigned', async () => {
+    const { taskId } = await made.begin();
+    await made.records.change(taskId, (record) => ({ ...record, begun: true, ran: true }));
+    await made.tasks.cancel(taskId, OWNER);
+    expect(made.audit.records).toEqual([]);
+    for (const worker of [made.openWorker(), made.openWorker()])
+      await worker.handle({ taskId, run: 1, owner: 'ada' });
+    expect(made.audit.records).toMatchObject([{ tool: 'slow', success: false, error_code: 'cancelled' }]);
+    expect(made.audit.unbegun).toEqual([]);
+    expect(made.runner.begun.get('slow')).toBeUndefined();
+  });
+
   it('is that of a call that did nothing where no worker had begun it', async () => {
     const { taskId } = await made.begin();
     expect(await cancel(taskId)).toBe(false);

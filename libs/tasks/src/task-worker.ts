@@ -135,12 +135,19 @@ export class TaskWorker {
   private async begin({ taskId, run }: TaskJob): Promise<void> {
     // The job was assigned to this worker while it closed.
     if (this.closing) throw new TaskHandedOver();
+    let isUntold = false;
     const taken = await this.records.change(taskId, (record) => {
+      isUntold = isCancelledUntold(record, run);
+      if (isUntold) return { ...record, endedBy: 'cancelled' };
       if (!isDue(record, run)) return null;
       if (record.changedBy !== undefined) return { ...record, ...toSettlement(TASK_INTERRUPTED) };
       return { ...record, begun: true, ran: true, endedBy: undefined };
     });
     if (!taken) return;
+    if (isUntold) {
+      const agent = await this.agents.read(taken.agent, taskId);
+      return this.recordUnfinished(taskId, taken, agent, refusals.cancelled('task_cancelled'));
+    }
     return isDue(taken, run) ? this.runToEnd(taskId, taken) : this.recordLoss(taskId, taken);
   }
 
@@ -326,6 +333,10 @@ function findEnd({ run, id }: AttemptKey, record: TaskRecord): string | undefine
   if (record.run !== run || (changedBy ?? endedBy ?? id) !== id) return RUN_REPLACED;
   return status === 'working' ? undefined : TASK_CANCELLED;
 }
+
+/** Who cancels a run that has begun leaves its record to its worker, which is dead where the job is assigned again. */
+const isCancelledUntold = ({ status, begun, endedBy, run: current }: TaskRecord, run: number): boolean =>
+  status === 'cancelled' && current === run && begun && endedBy === undefined;
 
 const isDue = (record: TaskRecord, run: number): boolean => record.status === 'working' && record.run === run;
 
