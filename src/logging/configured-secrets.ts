@@ -16,15 +16,26 @@ export function secretsIn(config: unknown): string[] {
   return [...findSecrets(options, true), ...findSecrets({ agents, policy }, false)];
 }
 
-/** @param inherits whether all that is below the name of a credential is one. @param named whether the value has such a name */
-function findSecrets(value: unknown, inherits: boolean, named = false): string[] {
+/**
+ * @param inherits whether all that is below the name of a credential is one
+ * @param named whether the value has such a name
+ * @param around what holds it: by an alias, YAML can hold itself
+ */
+function findSecrets(
+  value: unknown,
+  inherits: boolean,
+  named = false,
+  around: readonly unknown[] = [],
+): string[] {
   if (typeof value === 'string') return named ? [value] : [...readPassword(value), ...readPair(value)];
   // Without quotes, a key of digits is a number.
   if (typeof value === 'number') return named ? [String(value)] : [];
-  if (Array.isArray(value)) return value.flatMap((entry) => findSecrets(entry, inherits, named));
+  if (around.includes(value)) return [];
+  const path = [...around, value];
+  if (Array.isArray(value)) return value.flatMap((entry) => findSecrets(entry, inherits, named, path));
   if (!isJsonObject(value)) return [];
   return Object.entries(value).flatMap(([name, held]) =>
-    findSecrets(held, inherits, (inherits && named) || SECRET_OPTION.test(name)),
+    findSecrets(held, inherits, (inherits && named) || SECRET_OPTION.test(name), path),
   );
 }
 
@@ -48,25 +59,28 @@ const WRITTEN_NAME = /(?<![\w-])([\w-]+)["']?[ \t]*[:=]/g;
 
 /** The same in what is no YAML: all that is behind such a name on its line, and on lines that are further in. */
 function findInText(text: string): string[] {
-  const found: string[] = [];
+  const found = text.split(/[\s"']+/).flatMap(readPassword);
   let owner = Infinity;
   for (const line of text.split(/[\r\n]+/)) {
     const place = line.search(/[^ \t-]/);
-    found.push(...splitWords(line).flatMap(readPassword));
-    if (place > owner) found.push(...splitValues(line));
-    else if (place >= 0) owner = Infinity;
+    for (const word of splitWords(line)) for (const password of readPassword(word)) found.push(password);
+    if (place > owner) {
+      for (const value of splitValues(line)) found.push(value);
+    } else if (place >= 0) owner = Infinity;
     for (const { 0: written, 1: name = '', index } of line.matchAll(WRITTEN_NAME)) {
       if (!SECRET_OPTION.test(name)) continue;
       owner = Math.min(owner, place);
-      found.push(...splitValues(cutValue(line.slice(index + written.length).trim())));
+      for (const value of splitValues(cutValue(line.slice(index + written.length).trim()))) found.push(value);
     }
   }
   return found.filter((value) => value !== '');
 }
 
-/** Without what is behind a text in quotes, a list or an object. */
+/** Without what is behind a text in quotes, a list or an object that ends there. */
 function cutValue(rest: string): string {
-  const [closed] = /^(?:"(?:[^"\\]|\\.)*"|'[^']*'|\[[^\]]*\]|\{[^}]*\})/.exec(rest) ?? [rest];
+  const [closed] = /^(?:"(?:[^"\\]|\\.)*"|'[^']*'|\[[^\]]*\]|\{[^}]*\})(?=\s*(?:[,}\]#]|$))/.exec(rest) ?? [
+    rest,
+  ];
   return closed;
 }
 

@@ -143,6 +143,10 @@ describe('a line of the log', () => {
     ['an object behind its name', 'traces: { headers: { x-any: swordfish } }\nagents: ['],
     ['an object below its name', 'traces:\n  headers:\n    x-any: swordfish\nagents: ['],
     ['a password in a URI', 'database: { uri: mongodb://admin:swordfish@db/app }\nagents: ['],
+    ['a password with a comma in a URI', 'database: { uri: mongodb://admin:sword,fish@db/app }\nagents: ['],
+    ['a key that begins as an object does', 'auth:\n  - apiKey: {x}swordfish\nagents: ['],
+    ['a key that begins as a text in quotes does', 'auth:\n  - apiKey: "ab"swordfish'],
+    ['an object that holds itself', 'agents: &a { self: *a }\nauth: [{ apiKey: swordfish }]'],
     ['a variable', 'auth: [{ apiKey: ${GIVEN} }]\nagents: ['],
     ['a second document', "agents: {}\n---\nauth: [{ apiKey: 'swordfish' }]"],
     ['an alias of nothing', "auth: [{ apiKey: 'swordfish', agent: *nobody }]"],
@@ -153,7 +157,7 @@ describe('a line of the log', () => {
     writeFileSync(file, written);
     const { held } = configFile(file, { GIVEN: 'swordfish' });
     const knowing = new Redaction(secretsIn(held));
-    const given = /swordfish|\d{9,}/.exec(written)?.[0] ?? 'swordfish';
+    const given = /(?:\{x\}|"ab")?sword,?fish|\d{9,}/.exec(written)?.[0] ?? 'swordfish';
     expect(knowing.text(`asked by ${given}: agents, reader`)).toBe('asked by [redacted]: agents, reader');
   });
 

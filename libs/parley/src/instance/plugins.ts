@@ -15,6 +15,7 @@ import {
   configPath,
   type Environment,
   environmentFiles,
+  VARIABLES_FROM_FILES,
   type LoadedConfig,
   locateIssues,
   NEEDS_RESTART,
@@ -186,8 +187,10 @@ function reread(
   onRead: (held: unknown) => void = () => {},
 ): LoadedConfig {
   const env = { ...options.env, PARLEY_CONFIG: path };
-  const file = configFile(path, environmentFiles(env).env);
+  const { env: resolved } = environmentFiles(env);
+  const file = configFile(path, resolved);
   onRead(file.held);
+  onRead(Object.fromEntries(VARIABLES_FROM_FILES.map((name) => [name, resolved[name]])));
   const moved = isDeepStrictEqual(listPaths(file), paths)
     ? []
     : [{ path: 'plugins', message: NEEDS_RESTART }];
