@@ -250,7 +250,7 @@ export class ClassEntry {
   readonly filters?: Readonly<Record<string, unknown>> | null;
 
   @Option(
-    "`field` contains the tenant; every read, join and include carries the agent's `tenantId`. Agents without a tenant are refused. An id that names no row of the agent's tenant is refused with the same text whether another tenant has that row or the row does not exist (`cause` of the audit record contains the difference). `bypass` lists tiers; see [tenants](#tenants)",
+    "`field`, a field of the row itself and no path, contains the tenant; every read, join and include carries the agent's `tenantId`. Agents without a tenant are refused. An id that names no row of the agent's tenant is refused with the same text whether another tenant has that row or the row does not exist (`cause` of the audit record contains the difference). `bypass` lists tiers; see [tenants](#tenants)",
   )
   @Nested(TenantScope)
   @Nullable()
