@@ -26,9 +26,9 @@ export const GUARDS = [
     advisory: 'GHSA-r2m8-pxm9-9c4g',
     guard: 'a path is judged by its root',
     file: policy('model/class-access.ts'),
-    find: 'const refusal = columnRefusal(context, written, takeRoot(wirePath), access);',
+    find: 'orThrow(columnRefusal(context, written, takeRoot(wirePath), access));',
     replace:
-      "const refusal = wirePath.includes('.') ? null : columnRefusal(context, written, takeRoot(wirePath), access);",
+      "if (!wirePath.includes('.')) orThrow(columnRefusal(context, written, takeRoot(wirePath), access));",
   },
   {
     advisory: 'GHSA-r2m8-pxm9-9c4g',

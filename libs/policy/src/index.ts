@@ -33,6 +33,7 @@ export { STORED_POINTER, withoutWithheldObjects } from './masking/withheld-objec
 export * from './model/class-access.js';
 export * from './model/class-schema.js';
 export * from './model/field-names.js';
+export * from './model/known-options.js';
 export * from './model/policy.js';
 export * from './model/policy-issue.js';
 export * from './model/tenant-database.js';

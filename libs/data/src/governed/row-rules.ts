@@ -72,7 +72,7 @@ export class RowRules {
     const answered = this.answerCrossClass(filters, 'operator');
     const ofTenant = tenant && tenantWhere(tenant);
     const declared = mergeFilters(ofTenant, answered instanceof Promise ? await answered : answered);
-    const rights = scope.rights.unlimited ? null : scope.rights.rows(className, options.operation);
+    const rights = scope.rights.rows(className, options.operation);
     if (trace) {
       report(trace, className, [
         ['tenant', ofTenant],
@@ -129,9 +129,8 @@ export class RowRules {
   /** @throws Refused when the agent has no tenant on a scoped class */
   tenant(className: string): TenantBinding | null {
     const { agent, scope } = this.call;
-    const policy = scope.classPolicy(className);
-    const tenant = policy.tenantScope && tenantBinding(agent, policy);
-    if (tenant && isTenantRefusal(tenant)) throw new Refused(tenant);
+    const tenant = tenantBinding(agent, scope.classPolicy(className));
+    if (isTenantRefusal(tenant)) throw new Refused(tenant);
     this.call.trace?.notePassed('tenant', className);
     return tenant;
   }

@@ -293,6 +293,6 @@ export async function spendCall({ definition, principal }: Agent): Promise<true>
 
 /** @throws Refused when a gate returned a refusal */
 function admitUnless(refusal: Refusal | null | undefined): true {
-  if (refusal) throw new Refused(refusal);
+  orThrow(refusal);
   return true;
 }

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { canonicalClassName, type FilterSubject } from '#core';
 import { joinMasks } from '../masking/compile-masks.js';
 import { toLowerCamel } from '../model/field-names.js';
-import { type OptionNames, optionsError } from '../model/field-names.js';
+import { type OptionNames, optionsError } from '../model/known-options.js';
 import type { PolicyIssue } from '../model/policy-issue.js';
 import type { ClassConfig, PolicyConfig, PropertyConfig, TenantScopeConfig } from './policy-config.js';
 

@@ -98,9 +98,13 @@ export const withoutContainer = (value: string): unknown => ({
 });
 
 /** Whoever looks into a column of such a type asks about an object that it is not declared to hold. @throws Refused */
-export function assertNotInsideFlat(path: string, { flat }: ClassAccess): void {
+export function assertNotInsideFlat(
+  path: string,
+  { flat }: ClassAccess,
+  isInside = path.includes('.'),
+): void {
   const root = takeRoot(path);
-  if (!flat?.has(root)) return;
+  if (!isInside || !flat?.has(root)) return;
   throw refuse.invalidQuery(
     `'${root}' is no object: '${cutText(path, 128)}' leads into it; compare '${root}' itself`,
   );
@@ -140,7 +144,7 @@ function noneAmong(paths: readonly string[], { mayHold }: ClassAccess): Where | 
 }
 
 /**
- * The filter that is added to a condition on a column that may hold objects of withheld classes, because the database compares stored values: together they match exactly when the
+ * The filter that is added to a condition, because the database compares stored values: together they match exactly when the
  * condition matches what the agent sees.
  * @throws Refused for a value of a withheld class, and when there is no such filter
  */
@@ -150,6 +154,7 @@ export function besideCondition(
   access: ClassAccess,
   judgeClass: (className: string) => Refusal | null,
 ): Where | null {
+  if (!mayHoldWithheld(path, access)) return null;
   const own = withoutCrossClass(condition);
   assertComparable(own, access, judgeClass);
   if (isExact(own)) return noneWithheldOn(path, access);

@@ -1,4 +1,4 @@
-import { cutText, type Refusal, Refused, refusals, refuse } from '#core';
+import { cutText, orThrow, type Refusal, Refused, refusals, refuse } from '#core';
 import type { ClassSchema } from './class-schema.js';
 import { type ColumnMasks, isSecretColumn } from '../masking/column-masks.js';
 import type { ProtectedColumns } from '../rights/class-permissions.js';
@@ -92,10 +92,8 @@ const isSecret = (root: string, { masks }: ClassAccess): boolean =>
 
 /** Whether a caller may name a column. */
 export function mayNameColumn(root: string, access: ClassAccess): boolean {
-  const { guarded, masks, readable } = access;
-  if ((guarded || masks) && !isSecret(root, access) && (guarded?.hidden.has(root) || isMasked(access, root)))
-    return false;
-  return readable === null || readable.has(root);
+  if (!isSecret(root, access) && (access.guarded?.hidden.has(root) || isMasked(access, root))) return false;
+  return access.readable === null || access.readable.has(root);
 }
 
 /** The readable columns that a refusal may name. */
@@ -184,8 +182,7 @@ export function assertReadable(
   wirePath: string,
   access: ClassAccess,
 ): void {
-  const refusal = columnRefusal(context, written, takeRoot(wirePath), access);
-  if (refusal) throw new Refused(refusal);
+  orThrow(columnRefusal(context, written, takeRoot(wirePath), access));
 }
 
 /** The checked wire path of any spelling. `checkFields: false` skips the allowlist, never the internal fields. */

@@ -209,7 +209,7 @@ export class Frame {
     if (hasInternalSegment(wire)) throw pipelineBlocked('denied_internal_field', path);
     orThrow(columnRefusal(context, path, wire, this.access, introduced.keys()));
     if (path !== root) {
-      assertNotInsideFlat(wire, this.access);
+      assertNotInsideFlat(wire, this.access, true);
       this.assertNoReference(root, wire, path);
     }
     noteColumn(wire + path.slice(root.length), this.access, this.note);

@@ -96,12 +96,12 @@ function fieldClause(
   const resolved = frame.resolve(path, '$match key');
   const fromSource = frame.sourceAddressable && !frame.isIntroduced(takeRoot(path));
   if (fromSource) assertNotWithheld(resolved, value, frame.access, rules.judgeClass);
-  if (fromSource && resolved.includes('.')) checkPath(resolved, frame.access, frame.note);
+  if (fromSource) checkPath(resolved, frame.access, frame.note);
   const known = frame.findType(path, false);
   const column: Column = fromSource
     ? { ...columnAt(resolved, frame.access), known }
     : { className: frame.access.className, path: resolved, known };
-  if (fromSource && hasMemberCondition(value)) assertNotInsideFlat(resolved, frame.access);
+  if (fromSource && hasMemberCondition(value)) assertNotInsideFlat(resolved, frame.access, true);
   // A computed date may well be the first moment of a day.
   if (fromSource) noteDay(isPlainObject(value) && '$eq' in value ? value['$eq'] : value, column, frame.note);
   const condition = conditionValue(value, column, { ...rules, note: frame.note });

@@ -76,6 +76,7 @@ export interface ValueRules {
 /** A path with a dot leads through its root. @throws Refused `invalid_query` where that is a pointer */
 export function checkPath(path: string, access: ClassAccess, note: Note | undefined): void {
   const root = takeRoot(path);
+  if (root === path) return;
   const column = columnAt(root, access);
   if (column.type === 'Pointer') throw createNoMember(column);
   noteMember(column.known, path.slice(root.length + 1), { with: root, note });

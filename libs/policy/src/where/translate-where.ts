@@ -1,4 +1,4 @@
-import { suggestNames, takeRoot } from '../model/field-names.js';
+import { suggestNames } from '../model/field-names.js';
 import { cutText, type Refusal, refuse, setOwn } from '#core';
 import { assertNotInsideFlat, besideCondition } from '../masking/withheld-objects.js';
 import {
@@ -147,9 +147,8 @@ class Translation {
     }
     if (Array.isArray(value)) assertNoBareLogic(key, value, access);
     const path = resolveFieldPath(key, access, 'where field', this.checkFields);
-    if (access.withheld?.size)
-      assertNotWithheld(path, value, access, (className) => this.judgeClass(className));
-    if (path.includes('.')) checkPath(path, access, this.options.note);
+    assertNotWithheld(path, value, access, (className) => this.judgeClass(className));
+    checkPath(path, access, this.options.note);
     const column = columnAt(path, access);
     noteColumn(path, access, this.options.note);
     const rules = this.conditionRules(access, level);
@@ -158,13 +157,13 @@ class Translation {
       return relationConditions(value, column, rules, () => this.crossClass(access, level));
     const conditions = fieldConditions(value, column, rules);
     if (!this.checkFields || !(access.flat || access.mayHold)) return conditions;
-    const besides: (Where | null)[] = [];
-    for (const [member, asked] of conditions.flatMap((condition) => Object.entries(condition))) {
-      if (member.includes('.')) assertNotInsideFlat(member, access);
-      if (access.mayHold?.columns.has(takeRoot(member)))
-        besides.push(besideCondition(member, asked, access, (className) => this.judgeClass(className)));
-    }
-    return besides.length > 0 ? [...conditions, ...distinct(besides)] : conditions;
+    const besides = conditions
+      .flatMap((condition) => Object.entries(condition))
+      .map(([member, asked]) => {
+        assertNotInsideFlat(member, access);
+        return besideCondition(member, asked, access, (className) => this.judgeClass(className));
+      });
+    return [...conditions, ...distinct(besides)];
   }
 
   private conditionRules(access: ClassAccess, level: number): ConditionRules {
