@@ -94,7 +94,7 @@ export default {
         pathNot: [
           '/src/index\\.ts$',
           '^libs/$1/',
-          '^libs/core/src/hidden-text\\.ts$',
+          '^libs/core/src/text\\.ts$',
           '^libs/core/src/read-json\\.ts$',
           '^libs/tools/src/shaping/safe-text\\.ts$',
         ],

@@ -1,4 +1,5 @@
-import { cutText, isExactNumber, readJson } from '../../core/src/read-json.js';
+import { isExactNumber, readJson } from '../../core/src/read-json.js';
+import { cutText } from '../../core/src/text.js';
 import { Field, Select, TextField } from './components.js';
 
 export type Schema = Readonly<Record<string, unknown>>;

@@ -1,6 +1,5 @@
 import { options, type VNode } from 'preact';
-import { withHiddenWritten } from '../../core/src/hidden-text.js';
-import { cutText } from '../../core/src/read-json.js';
+import { cutText, withHiddenWritten } from '../../core/src/text.js';
 
 /** Characters of one text that are shown. */
 const MAX_TEXT_LENGTH = 2_000;

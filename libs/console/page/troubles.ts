@@ -1,4 +1,4 @@
-import { cutText } from '../../core/src/read-json.js';
+import { cutText } from '../../core/src/text.js';
 import type { StateAnswer } from '../src/controllers/status.controller.js';
 import type { Refusals } from '../src/refusals.js';
 import type { ReplicaState } from '../src/replica-states.js';

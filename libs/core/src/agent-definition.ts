@@ -1,14 +1,12 @@
 import {
-  canonicalClassName,
   type ClassFilters,
-  type ClassReference,
   type FilterEntry,
-  nameClassReferences,
   NameFilter,
   type NameFilterOptions,
   parseClassFilters,
   readNameFilter,
 } from './filters.js';
+import { canonicalClassName, type ClassReference, nameClassReferences } from './class-names.js';
 import { impersonationLabel, type Tier } from './identity.js';
 import { type BudgetOptions, compileBudget, type DataBudget } from './data-budget.js';
 import {

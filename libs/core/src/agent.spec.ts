@@ -4,7 +4,8 @@ import { Agent } from './agent.js';
 import { tierCovers, TIERS } from './identity.js';
 import { compileAgentDefinition } from './agent-definition.js';
 import { sanitizeCorrelationId } from './mcp-request.js';
-import { canonicalClassName, isClassName, isObjectId, readNameFilter } from './filters.js';
+import { canonicalClassName, isClassName, isObjectId } from './class-names.js';
+import { readNameFilter } from './filters.js';
 import { ProcessRateLimiter } from './limits.js';
 import { fieldDenied } from './refusals/index.js';
 

@@ -1,8 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { Observable } from 'rxjs';
 import type { AgentDefinition, ScopeTenant } from './agent-definition.js';
-import { canonicalClassName } from './filters.js';
-import { type Identity, isUserId, MASTER, type Tier } from './identity.js';
+import { type Identity, MASTER, type Tier } from './identity.js';
 
 export interface AgentOptions {
   /** Its definition in the configuration: name, permission level, filters and limits. */
@@ -113,28 +112,6 @@ export function toAgentOptions(agent: Agent): AgentOptions {
     ...(impersonatedUserId !== null && { impersonatedUserId }),
     ...(parent && { parent }),
   };
-}
-
-/** An id, or a user object or pointer. */
-export type UserReference = string | { readonly className?: unknown; readonly objectId?: unknown };
-
-/** To act as a user through a session of that user, which is not looked up yet. */
-export interface ImpersonationOrder {
-  readonly kind: 'impersonate';
-  readonly userId: string;
-  readonly mint: boolean;
-}
-
-/** A pointer must be to `_User`: another class may have an object of the same id. @throws TypeError naming the option */
-export function readUserId(user: unknown, option: string): string {
-  if (isUserId(user)) return user;
-  const { className, objectId } = (typeof user === 'object' && user !== null ? user : {}) as Record<
-    string,
-    unknown
-  >;
-  if (typeof className === 'string' && canonicalClassName(className) === '_User' && isUserId(objectId))
-    return objectId;
-  throw new TypeError(`${option}: expected the objectId of a user, or a pointer to _User`);
 }
 
 /**

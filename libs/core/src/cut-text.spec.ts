@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { cutText } from './read-json.js';
+import { cutText } from './text.js';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { withHiddenWritten } from './hidden-text.js';
+import { withHiddenWritten } from './text.js';
 
 describe('hidden characters', () => {
   it.each([

@@ -1,3 +1,5 @@
+import { canonicalClassName } from './class-names.js';
+
 /** The identity under which data is read. Exactly one per agent; never taken from tool arguments. */
 export type Identity =
   | { readonly kind: 'master' }
@@ -102,6 +104,28 @@ export function findWidening(parent: Principals, child: Principals): Widening | 
   const extra = child.strings.filter((principal) => !held.has(principal));
   if (extra.length === 0) return null;
   return { reason: 'child_extra_principals', parent: parent.strings, child: child.strings, extra };
+}
+
+/** An id, or a user object or pointer. */
+export type UserReference = string | { readonly className?: unknown; readonly objectId?: unknown };
+
+/** To act as a user through a session of that user, which is not looked up yet. */
+export interface ImpersonationOrder {
+  readonly kind: 'impersonate';
+  readonly userId: string;
+  readonly mint: boolean;
+}
+
+/** A pointer must be to `_User`: another class may have an object of the same id. @throws TypeError naming the option */
+export function readUserId(user: unknown, option: string): string {
+  if (isUserId(user)) return user;
+  const { className, objectId } = (typeof user === 'object' && user !== null ? user : {}) as Record<
+    string,
+    unknown
+  >;
+  if (typeof className === 'string' && canonicalClassName(className) === '_User' && isUserId(objectId))
+    return objectId;
+  throw new TypeError(`${option}: expected the objectId of a user, or a pointer to _User`);
 }
 
 /** The trimmed text, or null when it is empty, too long or no text. */

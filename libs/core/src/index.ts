@@ -1,6 +1,7 @@
 export * from './age-clock.js';
 export * from './agent.js';
 export * from './agent-definition.js';
+export * from './class-names.js';
 export * from './identity.js';
 export * from './described-error.js';
 export * from './abortable.js';
@@ -14,7 +15,7 @@ export * from './filters.js';
 export * from './outgoing/pinned-request.js';
 export * from './redis-settings.js';
 export * from './core.module.js';
-export * from './hidden-text.js';
+export * from './text.js';
 export * from './instance-providers.js';
 export * from './refusal.js';
 export * as refusals from './refusals/index.js';

@@ -1,4 +1,4 @@
-import { cutText } from './read-json.js';
+import { cutText } from './text.js';
 import { Agent } from './agent.js';
 import { type Abortable, isAborted, LazyAbort, whenAborted } from './abortable.js';
 import type { CallTelemetry, CallTrace, DataMeter } from './call-observers.js';

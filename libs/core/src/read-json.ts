@@ -1,3 +1,4 @@
+import { cutText } from './text.js';
 /*
  * The one reader of JSON from outside. `JSON.parse` rounds integers beyond 2^53, makes infinities of numbers beyond the largest double, and
  * takes the last of two members with one name: another reader of the same text would have seen something else.
@@ -216,11 +217,4 @@ export function isJsonObject(value: unknown): value is JsonObject {
 /** Reads an own member of an object: `constructor` and the like are not found. */
 export function member(object: unknown, name: string): unknown {
   return isJsonObject(object) && Object.hasOwn(object, name) ? object[name] : undefined;
-}
-
-/** The beginning of a text, of at most so many UTF-16 code units: never half of a character that takes two. */
-export function cutText(text: string, most: number): string {
-  if (text.length <= most) return text;
-  const last = text.charCodeAt(most - 1);
-  return text.slice(0, last >= 0xd800 && last <= 0xdbff ? most - 1 : most);
 }

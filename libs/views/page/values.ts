@@ -1,5 +1,4 @@
-import { withHiddenWritten } from '../../core/src/hidden-text.js';
-import { cutText } from '../../core/src/read-json.js';
+import { cutText, withHiddenWritten } from '../../core/src/text.js';
 import { parseMoment, type Precision } from './series.js';
 
 export type Row = Readonly<Record<string, unknown>>;
