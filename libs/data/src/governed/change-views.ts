@@ -4,7 +4,8 @@ import type { RowImage } from '../changes/row-transactions.js';
 import type { JudgedWrite, ProposedWrite } from '../governed-access.js';
 import type { ParseRow } from '../record-store.js';
 import type { StoredRows } from './stored-rows.js';
-import { enterClass, presentRow } from './governed-call.js';
+import { enterClass } from './governed-call.js';
+import { presentRow } from './shown-rows.js';
 import {
   describeRefusal,
   type HeldChange,

@@ -15,7 +15,8 @@ import { admitChangedClass, admitDeletedClass } from './parley-class-writes.js';
 import { facetsRefusal, filtersOfFacets } from './parley-search.js';
 import { admitWrite } from './write-rules.js';
 import { planRefusal } from './query-plan.js';
-import { type ClassGate, enterClass, showClass } from './governed-call.js';
+import { type ClassGate, enterClass } from './governed-call.js';
+import { showClass } from './shown-rows.js';
 import { admitVectorSearch } from './vector-search.js';
 
 /** A way to use a class. Each has the gates of the calls that do so. */

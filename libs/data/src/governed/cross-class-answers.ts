@@ -9,7 +9,8 @@ import {
 } from '#policy';
 import { MIN_VALUE_BYTES, valueWeight } from '../answers/answer-memory.js';
 import type { FindQuery, ParseRow, RelatedQuery } from '../record-store.js';
-import { type GovernedCall, type PredicateOptions, mayScan } from './governed-call.js';
+import { type GovernedCall, type PredicateOptions } from './governed-call.js';
+import { mayScan } from './shown-rows.js';
 import { refuseCollectionScan } from './query-plan.js';
 
 /** Maximum bytes of the results of all subqueries of a call: they become part of its query. */

@@ -96,7 +96,7 @@ export class GovernedAggregation {
   private async joinScope(className: string): Promise<JoinScope | Refusal> {
     const access = createReach(this.call).reach(className, 'pipeline');
     if (isRefusal(access)) return access;
-    if (this.call.trace) tracePassed(this.call.trace, 'joined class', access);
+    tracePassed(this.call.trace, 'joined class', access);
     try {
       const { where } = await this.rules.predicate(access.className, {
         canonical: false,

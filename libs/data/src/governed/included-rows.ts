@@ -17,7 +17,8 @@ import {
   withheldTarget,
 } from '#policy';
 import type { IncludePlan, ParseRow } from '../record-store.js';
-import { type GovernedCall, createReach, tracePassed, fetchKeys, type RowGuard } from './governed-call.js';
+import { type GovernedCall, createReach, tracePassed } from './governed-call.js';
+import { fetchKeys, type RowGuard } from './shown-rows.js';
 import type { RowRules } from './row-rules.js';
 
 const MAX_ENTRIES = 20;
@@ -145,7 +146,7 @@ export class IncludeResolver {
     if (withheld) return withheld.refusal;
     const target = createReach(this.call).reach(targetClass, 'include');
     if (isRefusal(target)) return target;
-    if (this.call.trace) tracePassed(this.call.trace, 'included class', target);
+    tracePassed(this.call.trace, 'included class', target);
     const hop = hops.get(field) ?? { spelling, target, children: new Map<string, Hop>() };
     hops.set(field, hop);
     return hop;

@@ -33,7 +33,8 @@ import {
   readOrder,
   readPage,
 } from './read-plan.js';
-import { createReach, enterClass, type GovernedCall, mayScan, showClass, showRows } from './governed-call.js';
+import { createReach, enterClass, type GovernedCall } from './governed-call.js';
+import { mayScan, showClass, showRows } from './shown-rows.js';
 import { RowRules } from './row-rules.js';
 import { findListClass, IncludeResolver } from './included-rows.js';
 

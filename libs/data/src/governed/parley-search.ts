@@ -25,7 +25,8 @@ import type {
 import type { Run } from '../metering/metered-stores.js';
 import type { Facet, FacetBucket, Searches, SearchHit, TextMatch } from '../record-search.js';
 import type { ParseRow } from '../record-store.js';
-import { enterClass, type GovernedCall, hitColumns, showHits, findTexts } from './governed-call.js';
+import { enterClass, type GovernedCall } from './governed-call.js';
+import { hitColumns, showHits, findTexts } from './shown-rows.js';
 import { RowRules } from './row-rules.js';
 import { openVectorSearch } from './vector-search.js';
 

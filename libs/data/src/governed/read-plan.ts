@@ -11,7 +11,7 @@ import {
 import type { FindOptions } from '../governed-access.js';
 import type { IncludePlan, ParseRow } from '../record-store.js';
 import { isTyped, type ResolvedIncludes } from './included-rows.js';
-import { fetchKeys, type RowGuard } from './governed-call.js';
+import { fetchKeys, type RowGuard } from './shown-rows.js';
 
 /** The parts of a row that the caller requested. */
 interface Request {

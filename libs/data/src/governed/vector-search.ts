@@ -19,7 +19,8 @@ import type { NearestRequest, NearestRows, SimilaritySearch, VectorFilters } fro
 import type { Run } from '../metering/metered-stores.js';
 import type { Searches } from '../record-search.js';
 import { splitFilter } from './carried-filter.js';
-import { type ClassGate, enterClass, type GovernedCall, hitColumns, showHits } from './governed-call.js';
+import { type ClassGate, enterClass, type GovernedCall } from './governed-call.js';
+import { hitColumns, showHits } from './shown-rows.js';
 import type { RowRules } from './row-rules.js';
 
 /** Rows requested from the search per wanted row, and the minimum: other limits remove some of them. */

@@ -28,8 +28,8 @@ import {
   type GovernedCall,
   pointerGate,
   tracePassed,
-  presentRow,
 } from './governed-call.js';
+import { presentRow } from './shown-rows.js';
 import { ParleyRecords } from './parley-records.js';
 import { everyIndex } from './query-plan.js';
 import { RowRules } from './row-rules.js';
@@ -74,7 +74,7 @@ export function admitWrite(call: ClassGate, className: unknown, permission: Clas
   if (isRefusal(access)) throw new Refused(access);
   const closed = scope.refuseReadOnly(access.className) ?? rawWriteGate(agent, access);
   if (closed) throw new Refused(closed);
-  if (trace) tracePassed(trace, 'class', access);
+  tracePassed(trace, 'class', access);
   assertClassPermits(call, access.className, permission);
   trace?.notePassed('class_permissions', access.className);
   return access;
