@@ -135,28 +135,26 @@ export class TaskWorker {
   private async begin({ taskId, run }: TaskJob): Promise<void> {
     // The job was assigned to this worker while it closed.
     if (this.closing) throw new TaskHandedOver();
-    let isUntold = false;
     const taken = await this.records.change(taskId, (record) => {
-      isUntold = isCancelledUntold(record, run);
-      if (isUntold) return { ...record, endedBy: 'cancelled' };
+      if (isUntold(record, run)) return { ...record, endedBy: 'another worker' };
       if (!isDue(record, run)) return null;
       if (record.changedBy !== undefined) return { ...record, ...toSettlement(TASK_INTERRUPTED) };
       return { ...record, begun: true, ran: true, endedBy: undefined };
     });
     if (!taken) return;
-    if (isUntold) {
-      const agent = await this.agents.read(taken.agent, taskId);
-      return this.recordUnfinished(taskId, taken, agent, refusals.cancelled('task_cancelled'));
-    }
     return isDue(taken, run) ? this.runToEnd(taskId, taken) : this.recordLoss(taskId, taken);
   }
 
-  /** Where the run is due all the same, the worker that changed data is dead, and so none recorded how the run ended. */
+  /** The worker of the run is dead where its job is assigned again, and so none recorded how the run ended. */
   private async recordLoss(taskId: string, record: TaskRecord): Promise<void> {
     await this.announceEnd(taskId);
     const agent = await this.agents.read(record.agent, taskId);
     const died = 'the worker of this task ended before its run did';
-    this.recordUnfinished(taskId, record, agent, refusals.internalError(record.tool, died));
+    const refusal =
+      record.status === 'cancelled'
+        ? refusals.cancelled(TASK_CANCELLED)
+        : refusals.internalError(record.tool, died);
+    this.recordUnfinished(taskId, record, agent, refusal);
   }
 
   /** A run that has changed nothing, and whose agent got other rights meanwhile, begins again at once. */
@@ -334,8 +332,8 @@ function findEnd({ run, id }: AttemptKey, record: TaskRecord): string | undefine
   return status === 'working' ? undefined : TASK_CANCELLED;
 }
 
-/** Who cancels a run that has begun leaves its record to its worker, which is dead where the job is assigned again. */
-const isCancelledUntold = ({ status, begun, endedBy, run: current }: TaskRecord, run: number): boolean =>
+/** Who cancels a run that has begun leaves its record to its worker, and none has made it. */
+const isUntold = ({ status, begun, endedBy, run: current }: TaskRecord, run: number): boolean =>
   status === 'cancelled' && current === run && begun && endedBy === undefined;
 
 const isDue = (record: TaskRecord, run: number): boolean => record.status === 'working' && record.run === run;
