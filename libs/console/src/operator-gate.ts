@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { cutText, type Agent, ProcessRateLimiters, type RateLimiter, Refused, Unauthorized } from '#core';
 import { AuditSink } from '#audit';
 import { AuthenticationUnavailable, Authenticator, type ProvenPerson, RecordedAuthenticator } from '#auth';
-import { StoreError } from '#data';
+import { isOutcomeUnknown } from '#data';
 import { SharedState, SharedStateUnavailable, SuspendedAgents } from '#state';
 import { NotServed, readTrustedHeaders } from '#streaming';
 import {
@@ -225,7 +225,7 @@ function signInAgain(place: ConsolePlace): NotServed {
 /** Whether a store may have done what it did not confirm. */
 const isLost = (error: unknown): boolean =>
   error instanceof SharedStateUnavailable ||
-  (error instanceof StoreError && error.outcome === 'unknown') ||
+  isOutcomeUnknown(error) ||
   (error instanceof Refused && error.refusal.details?.outcome === 'unknown');
 
 /** Records the actions of operators in the audit log. */

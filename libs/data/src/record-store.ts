@@ -326,3 +326,7 @@ export class StoreError extends Error {
     if (options?.advice !== undefined) this.advice = options.advice;
   }
 }
+
+/** Whether a write that failed may have been applied. */
+export const isOutcomeUnknown = (error: unknown): boolean =>
+  error instanceof StoreError && error.outcome === 'unknown';

@@ -15,6 +15,7 @@ import {
   type WrittenRow,
   RowTransactions,
   type SchemaCatalogue,
+  isOutcomeUnknown,
   StoreError,
   type StoreErrorCode,
   RowTransaction,
@@ -106,9 +107,6 @@ async function insertTogether(client: MongoClient, inserts: readonly HeldInsert[
     throw isServerError(cause) ? cause : error;
   }
 }
-
-const isOutcomeUnknown = (error: unknown): boolean =>
-  error instanceof StoreError && error.outcome === 'unknown';
 
 /** None of it fails what was done. */
 const settle = async (steps: readonly (() => Promise<void>)[]): Promise<void> => {

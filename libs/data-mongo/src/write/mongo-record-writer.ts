@@ -6,7 +6,14 @@ import {
   type InsertOneOptions,
 } from 'mongodb';
 import { isAborted } from '#core';
-import { type OperationContext, type ParseRow, RecordWriter, type SchemaCatalogue, StoreError } from '#data';
+import {
+  isOutcomeUnknown,
+  type OperationContext,
+  type ParseRow,
+  RecordWriter,
+  type SchemaCatalogue,
+  StoreError,
+} from '#data';
 import type { Where } from '#policy';
 import { SIMPLE_COLLATION } from '../connection/collation.js';
 import type { MongoConnection, DriverDocument } from '../connection/mongo-connection.js';
@@ -184,7 +191,7 @@ export class MongoRecordWriter extends RecordWriter {
       } else if (row) await makeIndexes();
       return row;
     } catch (error) {
-      unknown = error instanceof StoreError && error.outcome === 'unknown';
+      unknown = isOutcomeUnknown(error);
       throw error;
     } finally {
       // A column that remains is harmless; the error of the write must be reported.
