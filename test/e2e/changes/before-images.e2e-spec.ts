@@ -1,18 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
-import { POSTS_POLICY, POSTS_SEED, SECRET } from '../../fixtures/posts.fixture.js';
-import { type DatabaseView, viewDatabase } from '../../support/database-dump.js';
+import { SECRET } from '../../fixtures/posts.fixture.js';
+import type { DatabaseView } from '../../support/database-dump.js';
 import { decideApproval } from '../../support/decide-approval.js';
-import {
-  callTool,
-  type Database,
-  GATES_OPEN,
-  rpc,
-  type Service,
-  startDatabase,
-  startService,
-} from '../../support/service.js';
+import { servePosts } from '../../support/posts-service.js';
+import { callTool, GATES_OPEN, rpc, type Service } from '../../support/service.js';
 import { makeFolder } from '../../support/started.js';
 
 const free = { permissions: 'admin', rateLimit: 1_000_000 };
@@ -29,26 +22,19 @@ const FOREIGN = 'of another tenant by now';
 const SOON = { timeout: 20_000, interval: 50 };
 
 const folder = makeFolder('images');
-let database: Database;
 let view: DatabaseView;
 let service: Service;
 beforeAll(async () => {
-  database = await startDatabase(POSTS_SEED);
-  view = viewDatabase(database.uri);
-  service = await startService({
-    config: {
-      server: { stateKey: 'a key of thirty-two characters, or more' },
-      agents: AGENTS,
-      auth: Object.keys(AGENTS).map((agent) => ({ apiKey: `key-of-${agent}`, agent })),
-      policy: POSTS_POLICY,
-      database: { uri: database.uri, name: 'parley' },
+  ({ service, view } = await servePosts(
+    AGENTS,
+    {
       approvals: { mode: 'desk', approvers: ['chief'], expiry: 60 },
       console: { operators: ['chief'] },
       changes: { undo: 'agents', record: 'all' },
       audit: { sinks: [{ kind: 'file', path: join(folder, 'audit.jsonl') }] },
     },
-    env: GATES_OPEN,
-  });
+    GATES_OPEN,
+  ));
 }, 90_000);
 
 /** Everything that was answered. */

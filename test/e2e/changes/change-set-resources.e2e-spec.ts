@@ -6,8 +6,8 @@ import { Client as ClassicClient } from '@modelcontextprotocol/sdk/client/index.
 import { StreamableHTTPClientTransport as ClassicTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ResourceUpdatedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
-import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
-import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
+import { servePosts } from '../../support/posts-service.js';
+import { callTool, type Service } from '../../support/service.js';
 
 const proposing = { permissions: 'admin', rateLimit: 1_000_000, writes: 'proposed' };
 const AGENTS = {
@@ -20,21 +20,9 @@ type AgentName = keyof typeof AGENTS;
 const as = (agent: AgentName) => ({ 'X-MCP-API-Key': `key-of-${agent}` });
 const SOON = { timeout: 20_000, interval: 25 };
 
-let database: Database;
 let service: Service;
 beforeAll(async () => {
-  database = await startDatabase(POSTS_SEED);
-  service = await startService({
-    config: {
-      server: { stateKey: 'a key of thirty-two characters, or more' },
-      agents: AGENTS,
-      auth: Object.keys(AGENTS).map((agent) => ({ apiKey: `key-of-${agent}`, agent })),
-      policy: POSTS_POLICY,
-      database: { uri: database.uri, name: 'parley' },
-      subscriptions: { debounce: 0.05 },
-    },
-    env: { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' },
-  });
+  ({ service } = await servePosts(AGENTS, { subscriptions: { debounce: 0.05 } }));
 }, 90_000);
 
 const url = () => new URL(`${service.origin}/mcp`);

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, it, vi } from 'vitest';
-import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
-import { type DatabaseView, viewDatabase } from '../../support/database-dump.js';
+import type { DatabaseView } from '../../support/database-dump.js';
 import { decideApproval } from '../../support/decide-approval.js';
-import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
+import { servePosts } from '../../support/posts-service.js';
+import { callTool, type Service } from '../../support/service.js';
 
 const MIB = 1_048_576;
 const free = { permissions: 'admin', tenantId: 'acme', rateLimit: 1_000_000 };
@@ -12,24 +12,13 @@ const as = (agent: AgentName) => ({ 'X-MCP-API-Key': `key-of-${agent}` });
 const SOON = { timeout: 20_000, interval: 50 };
 const TOO_LARGE = 'one change set holds at most';
 
-let database: Database;
 let view: DatabaseView;
 let service: Service;
 beforeAll(async () => {
-  database = await startDatabase(POSTS_SEED);
-  view = viewDatabase(database.uri);
-  service = await startService({
-    config: {
-      server: { stateKey: 'a key of thirty-two characters, or more' },
-      agents: AGENTS,
-      auth: Object.keys(AGENTS).map((agent) => ({ apiKey: `key-of-${agent}`, agent })),
-      policy: POSTS_POLICY,
-      database: { uri: database.uri, name: 'parley' },
-      approvals: { mode: 'desk', approvers: ['chief'], expiry: 60 },
-      changes: { undo: 'agents', record: 'all' },
-    },
-    env: { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' },
-  });
+  ({ service, view } = await servePosts(AGENTS, {
+    approvals: { mode: 'desk', approvers: ['chief'], expiry: 60 },
+    changes: { undo: 'agents', record: 'all' },
+  }));
 }, 90_000);
 
 const posts = () => view.client.db('parley').collection<{ _id: string; title?: string }>('Post');

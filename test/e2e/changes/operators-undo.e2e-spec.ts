@@ -2,9 +2,9 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
-import { type DatabaseView, viewDatabase } from '../../support/database-dump.js';
-import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
+import type { DatabaseView } from '../../support/database-dump.js';
+import { servePosts } from '../../support/posts-service.js';
+import { callTool, type Service, WRITES_OPEN } from '../../support/service.js';
 
 const free = { rateLimit: 1_000_000 };
 const AGENTS = {
@@ -20,32 +20,22 @@ type AgentName = keyof typeof AGENTS;
 const as = (agent: AgentName | 'leaked') => ({ 'X-MCP-API-Key': `key-of-${agent}` });
 const COMMAND = fileURLToPath(new URL('../../../dist/bundle/cli.js', import.meta.url));
 
-let database: Database;
 let view: DatabaseView;
 let service: Service;
 
 beforeAll(async () => {
-  database = await startDatabase(POSTS_SEED);
-  view = viewDatabase(database.uri);
-  service = await startService({
-    config: {
-      server: { stateKey: 'a key of thirty-two characters, or more' },
-      agents: AGENTS,
+  ({ service, view } = await servePosts(
+    AGENTS,
+    {
       auth: [
         ...Object.keys(AGENTS).map((agent) => ({ apiKey: `key-of-${agent}`, agent })),
         { apiKey: 'key-of-leaked', agent: 'helper', name: 'helper-ci' },
       ],
-      policy: POSTS_POLICY,
-      database: { uri: database.uri, name: 'parley' },
       console: { operators: ['operator', 'reading', 'narrow', 'foreign'] },
       changes: { record: 'all' },
     },
-    env: {
-      PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true',
-      PARSE_AGENT_ALLOW_RAW_CRUD: 'true',
-      PARSE_AGENT_ALLOW_SCHEMA_OPS: 'true',
-    },
-  });
+    { ...WRITES_OPEN, PARSE_AGENT_ALLOW_SCHEMA_OPS: 'true' },
+  ));
 }, 90_000);
 
 const posts = () => view.client.db('parley').collection<{ _id: string; title: string }>('Post');

@@ -1,53 +1,36 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
-import { type DatabaseView, viewDatabase } from '../../support/database-dump.js';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
+import { POSTS_SEED } from '../../fixtures/posts.fixture.js';
+import type { DatabaseView } from '../../support/database-dump.js';
 import { decideApproval } from '../../support/decide-approval.js';
-import {
-  callTool,
-  type Database,
-  GATES_OPEN,
-  type Service,
-  startDatabase,
-  startService,
-} from '../../support/service.js';
+import { servePosts } from '../../support/posts-service.js';
+import { callTool, GATES_OPEN, type Service } from '../../support/service.js';
 
 const free = { permissions: 'admin', tenantId: 'acme', rateLimit: 1_000_000 };
 const COMMAND = fileURLToPath(new URL('../../../dist/bundle/cli.js', import.meta.url));
 const [{ sessionToken } = { sessionToken: '' }] = POSTS_SEED.sessions;
 
-let database: Database;
 let view: DatabaseView;
 let service: Service;
 
 beforeAll(async () => {
-  database = await startDatabase(POSTS_SEED);
-  view = viewDatabase(database.uri);
-  service = await startService({
-    config: {
-      server: { stateKey: 'a key of thirty-two characters, or more' },
-      agents: { helper: { ...free, writes: 'proposed', identity: { session: 'caller' } }, operator: free },
+  ({ service, view } = await servePosts(
+    { helper: { ...free, writes: 'proposed', identity: { session: 'caller' } }, operator: free },
+    {
       auth: [
         { apiKey: 'key-of-laptop', agent: 'helper', name: 'laptop' },
         { apiKey: 'key-of-ci', agent: 'helper', name: 'ci' },
         { apiKey: 'key-of-nobody', agent: 'helper' },
         { apiKey: 'key-of-operator', agent: 'operator' },
       ],
-      policy: POSTS_POLICY,
-      database: { uri: database.uri, name: 'parley' },
       approvals: { mode: 'desk', approvers: ['operator'], expiry: 60 },
       console: { operators: ['operator'] },
     },
-    env: GATES_OPEN,
-  });
+    GATES_OPEN,
+  ));
 }, 90_000);
-afterAll(async () => {
-  await service?.stop();
-  await view?.close();
-  await database?.stop();
-});
 
 type KeyName = 'laptop' | 'ci' | 'nobody';
 const call = (name: string, args: object, key: KeyName) =>
