@@ -9,28 +9,49 @@ const now = () => performance.timeOrigin + performance.now();
 const sockets = [];
 let heard = [];
 
-function open(number) {
+const INITIALIZE = JSON.stringify({
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'initialize',
+  params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'bench', version: '1' } },
+});
+
+/** @returns its id */
+async function openSession() {
+  const headers = { 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream' };
+  const answer = await fetch(target, { method: 'POST', headers, body: INITIALIZE });
+  const session = answer.headers.get('mcp-session-id');
+  const text = await answer.text();
+  if (session === null) throw new Error(`no session: ${text}`);
+  return session;
+}
+
+async function open() {
+  const session = await openSession();
   return new Promise((/** @type {(value?: undefined) => void} */ resolve, reject) => {
     const socket = connect({ host: hostname, port: Number(port) });
     sockets.push(socket);
     socket.setEncoding('utf8').once('error', reject);
+    let head = '';
     let open = false;
     socket.on('data', (text) => {
-      if (!open && text.includes(': connected')) {
-        open = true;
-        resolve();
+      if (!open) {
+        head += text;
+        if (!head.startsWith('HTTP/1.1 200')) reject(new Error(head));
+        open = head.includes(': connected');
+        if (open) resolve();
       }
       if (text.includes('tools/list_changed')) heard.push(now());
     });
     socket.write(
       `GET ${pathname} HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n` +
-        `Mcp-Session-Id: bench-${process.pid}-${number}\r\n\r\n`,
+        `Mcp-Session-Id: ${session}\r\n\r\n`,
     );
   });
 }
 
 for (let from = 0; from < Number(count); from += 100) {
-  const some = Array.from({ length: Math.min(100, Number(count) - from) }, (_, at) => open(from + at));
+  const some = Array.from({ length: Math.min(100, Number(count) - from) }, () => open());
   await Promise.all(some);
 }
 console.log(`open ${count}`);

@@ -45,6 +45,10 @@ const clients = spawn(
   },
 );
 process.on('exit', () => clients.kill('SIGKILL'));
+// Its error was printed: a process keeps at most 10,000 sessions.
+clients.once('exit', (code) => {
+  if (code) process.exit(code);
+});
 const lines = createInterface({ input: clients.stdout })[Symbol.asyncIterator]();
 const said = async () => (await lines.next()).value;
 await said();

@@ -207,7 +207,7 @@ describe('a command that a page names', () => {
   };
   /** What no run of CI tries as it stands, and why. */
   const NOT_RUN: Record<string, string> = {
-    'bench:streams': 'opens 10,000 streams; `bench -- --quick` opens fewer',
+    'bench:streams': 'opens thousands of streams',
     client: 'of an example, which its own scenario runs as a program',
     oracle: 'its specs are among the scenarios; the command asks more of them',
     parity: 'needs a MongoDB beside the embedded database',
