@@ -211,7 +211,7 @@ export class DeliveryWorker {
 }
 
 const MIN_RETRY_DELAY = 250;
-/** Callers are told to come back after five seconds: by then a destination that is back takes records again. */
+/** Less than the `Retry-After` of a refused call, which is five seconds: a destination that is back takes records before. */
 const MAX_RETRY_DELAY = 2_000;
 
 /** Delay before the next attempt in milliseconds: doubles each time, with jitter. */

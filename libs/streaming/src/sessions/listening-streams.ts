@@ -187,7 +187,7 @@ export class ReplicatedListChanges extends ListChanges {
     });
   }
 
-  /** @param agent null: hears of no change of one tenant */
+  /** @param agent null: without the changes of single tenants */
   follow(agent: Agent | null): Observable<ChangingList> {
     return this.happened.pipe(
       filter((change) => concerns(change, agent)),
